@@ -8,6 +8,7 @@
  * turns in an order that changes from round to round, and each is measured twice: right after the
  * one before, and after a pause (300 ms).
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/driver.h>
@@ -35,16 +36,6 @@ struct way {
     gpumem_resource *resource; /* NULL: bare calls */
     double seconds[PHASES];
 };
-
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
-
-static void must(CUresult result, const char *what) {
-    if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %s", what, bench_result(cu, result));
-}
 
 /* ---- The library ----------------------------------------------------------------------------- */
 
@@ -95,21 +86,21 @@ static void bare_grow(struct way *way, struct bare *bare, size_t bytes) {
         if (bare->count == MOST_HANDLES)
             bench_fail("too many handles");
         CUmemGenericAllocationHandle *handle = &bare->handles[bare->count++];
-        must(cu->cuMemCreate(handle, part, &prop, 0), "cuMemCreate");
+        MUST(cu->cuMemCreate(handle, part, &prop, 0), "cuMemCreate");
         lap(way, CREATE, &from);
-        must(cu->cuMemMap(bare->base + bare->bytes, part, 0, *handle, 0), "cuMemMap");
+        MUST(cu->cuMemMap(bare->base + bare->bytes, part, 0, *handle, 0), "cuMemMap");
         lap(way, MAP, &from);
         bare->bytes += part;
         left -= part;
     }
-    must(cu->cuMemSetAccess(start, bytes, &access, 1), "cuMemSetAccess");
+    MUST(cu->cuMemSetAccess(start, bytes, &access, 1), "cuMemSetAccess");
     lap(way, ACCESS, &from);
 }
 
 static void by_hand(struct way *way) {
     static struct bare bare;
     bare = (struct bare){0};
-    must(cu->cuMemAddressReserve(&bare.base, most, 0, 0, 0), "cuMemAddressReserve");
+    MUST(cu->cuMemAddressReserve(&bare.base, most, 0, 0, 0), "cuMemAddressReserve");
     bare_grow(way, &bare, FIRST);
     for (int i = 0; i < PHASES; i++)
         way->seconds[i] = 0;
@@ -117,10 +108,10 @@ static void by_hand(struct way *way) {
     for (size_t bytes = FIRST; bytes < most; bytes *= 2)
         bare_grow(way, &bare, bytes);
     way->seconds[ALL] = bench_now() - start;
-    must(cu->cuMemUnmap(bare.base, bare.bytes), "cuMemUnmap");
+    MUST(cu->cuMemUnmap(bare.base, bare.bytes), "cuMemUnmap");
     for (size_t i = 0; i < bare.count; i++)
-        must(cu->cuMemRelease(bare.handles[i]), "cuMemRelease");
-    must(cu->cuMemAddressFree(bare.base, most), "cuMemAddressFree");
+        MUST(cu->cuMemRelease(bare.handles[i]), "cuMemRelease");
+    MUST(cu->cuMemAddressFree(bare.base, most), "cuMemAddressFree");
 }
 
 /* ---- In turns -------------------------------------------------------------------------------- */
@@ -200,7 +191,7 @@ int main(int argc, char **argv) {
     ok(gpumem_open(NULL, &library), "open");
     ok(gpumem_device_open(library, 0, &device), "device");
     cu = gpumem_driver_table(gpumem_library_driver(library));
-    must(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
+    MUST(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
     const char *choice = getenv("GPUMEM_DRIVER");
     printf("driver: %s, medians of %d rounds\n", choice ? choice : "libcuda.so.1", ROUNDS);
     unsigned long gib = argc > 1 ? strtoul(argv[1], NULL, 10) : 64;

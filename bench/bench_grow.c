@@ -2,6 +2,7 @@
  * Growing a virtual buffer, beside the bare driver calls for the same chunks in the same run:
  * create + map + set access. The two take turns, so that both meet the machine in the same state.
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/driver.h>
@@ -14,16 +15,6 @@
 
 static const gpumem_driver_api *cu;
 static gpumem_device *device;
-
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
-
-static void must(CUresult result, const char *what) {
-    if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %s", what, bench_result(cu, result));
-}
 
 /* Microseconds a step, by the library. */
 static double grow_library(gpumem_resource *resource, size_t chunk, unsigned steps) {
@@ -52,20 +43,20 @@ static double grow_bare(size_t chunk, unsigned steps) {
     CUmemGenericAllocationHandle handles[MOST_STEPS + 1];
     CUdeviceptr base = 0;
     double start = 0;
-    must(cu->cuMemAddressReserve(&base, chunk * (steps + 1), 0, 0, 0), "cuMemAddressReserve");
+    MUST(cu->cuMemAddressReserve(&base, chunk * (steps + 1), 0, 0, 0), "cuMemAddressReserve");
     for (unsigned i = 0; i <= steps; i++) {
         if (i == 1)
             start = bench_now();
         CUdeviceptr at = base + chunk * i;
-        must(cu->cuMemCreate(&handles[i], chunk, &prop, 0), "cuMemCreate");
-        must(cu->cuMemMap(at, chunk, 0, handles[i], 0), "cuMemMap");
-        must(cu->cuMemSetAccess(at, chunk, &access, 1), "cuMemSetAccess");
+        MUST(cu->cuMemCreate(&handles[i], chunk, &prop, 0), "cuMemCreate");
+        MUST(cu->cuMemMap(at, chunk, 0, handles[i], 0), "cuMemMap");
+        MUST(cu->cuMemSetAccess(at, chunk, &access, 1), "cuMemSetAccess");
     }
     double seconds = bench_now() - start;
-    must(cu->cuMemUnmap(base, chunk * (steps + 1)), "cuMemUnmap");
+    MUST(cu->cuMemUnmap(base, chunk * (steps + 1)), "cuMemUnmap");
     for (unsigned i = 0; i <= steps; i++)
-        must(cu->cuMemRelease(handles[i]), "cuMemRelease");
-    must(cu->cuMemAddressFree(base, chunk * (steps + 1)), "cuMemAddressFree");
+        MUST(cu->cuMemRelease(handles[i]), "cuMemRelease");
+    MUST(cu->cuMemAddressFree(base, chunk * (steps + 1)), "cuMemAddressFree");
     return 1e6 * seconds / steps;
 }
 
@@ -92,7 +83,7 @@ int main(void) {
     ok(gpumem_open(NULL, &library), "open");
     ok(gpumem_device_open(library, 0, &device), "device");
     cu = gpumem_driver_table(gpumem_library_driver(library));
-    must(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
+    MUST(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
     gpumem_library_info info = {.size = sizeof info};
     ok(gpumem_library_get_info(library, &info), "info");
     printf("driver: %s, API %d\n", info.driver_path, info.driver_version);

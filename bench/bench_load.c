@@ -3,6 +3,7 @@
  * the pinned copy rate, and the rate at which the same threads read the file into the same memory.
  * Usage: bench_load [GIB [FILE]]; without FILE a file of that size is made, and removed again.
  */
+#include "check.h"
 #include "table.h"
 
 #include <fcntl.h>
@@ -27,11 +28,6 @@ static char made[64]; /* the file to be removed at the end, however it comes */
 
 static void remove_made(void) {
     unlink(made);
-}
-
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
 }
 
 /* Bytes that do not repeat: zeros could be stored or moved faster. */

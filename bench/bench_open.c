@@ -3,6 +3,7 @@
  * initialise it, make the context, allocate 2 MiB. The parent measures nothing that its own driver
  * has warmed up, because it opens none.
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/gpumem.h>
@@ -17,11 +18,6 @@
 struct sample {
     double open, device, allocate; /* seconds, each since the start */
 };
-
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
 
 static struct sample measure(void) {
     struct sample sample;

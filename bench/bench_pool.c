@@ -3,6 +3,7 @@
  * what the calls cost by which the library keeps out of stream captures. Over a driver whose calls
  * cost nothing (costless/driver.c) it is what the library itself takes.
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/driver.h>
@@ -19,11 +20,6 @@ static const gpumem_driver_api *cu;
 static gpumem_resource *pool;
 static CUmemoryPool bare_pool;
 static CUstream stream;
-
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
 
 static void bare_pair(CUstream on) {
     CUdeviceptr address = 0;

@@ -3,6 +3,7 @@
  * cached, as it is when another process's description has just come in. And what growth costs an
  * importer, beside mapping everything anew.
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/driver.h>
@@ -18,16 +19,6 @@
 
 static const gpumem_driver_api *cu;
 static gpumem_device *device;
-
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
-
-static void must(CUresult result, const char *what) {
-    if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %s", what, bench_result(cu, result));
-}
 
 /* What came from the other process. */
 struct received {
@@ -85,28 +76,28 @@ static void map_bare(struct bare *bare, const struct received *from, size_t firs
         .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     size_t start = offset;
     for (size_t i = first; i < from->count; i++) {
-        must(cu->cuMemImportFromShareableHandle(&bare->handles[i],
+        MUST(cu->cuMemImportFromShareableHandle(&bare->handles[i],
                                                 (void *)(intptr_t)from->descriptors[i],
                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
              "cuMemImportFromShareableHandle");
-        must(cu->cuMemMap(bare->address + offset, from->sizes[i], 0, bare->handles[i], 0),
+        MUST(cu->cuMemMap(bare->address + offset, from->sizes[i], 0, bare->handles[i], 0),
              "cuMemMap");
         offset += from->sizes[i];
     }
-    must(cu->cuMemSetAccess(bare->address + start, offset - start, &access, 1), "cuMemSetAccess");
+    MUST(cu->cuMemSetAccess(bare->address + start, offset - start, &access, 1), "cuMemSetAccess");
 }
 
 static void import_bare(struct bare *bare, const struct received *from) {
     bare->capacity = from->bytes;
-    must(cu->cuMemAddressReserve(&bare->address, bare->capacity, 0, 0, 0), "cuMemAddressReserve");
+    MUST(cu->cuMemAddressReserve(&bare->address, bare->capacity, 0, 0, 0), "cuMemAddressReserve");
     map_bare(bare, from, 0, 0);
 }
 
 static void drop_bare(const struct bare *bare, const struct received *from) {
-    must(cu->cuMemUnmap(bare->address, from->bytes), "cuMemUnmap");
+    MUST(cu->cuMemUnmap(bare->address, from->bytes), "cuMemUnmap");
     for (size_t i = 0; i < from->count; i++)
-        must(cu->cuMemRelease(bare->handles[i]), "cuMemRelease");
-    must(cu->cuMemAddressFree(bare->address, bare->capacity), "cuMemAddressFree");
+        MUST(cu->cuMemRelease(bare->handles[i]), "cuMemRelease");
+    MUST(cu->cuMemAddressFree(bare->address, bare->capacity), "cuMemAddressFree");
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -166,7 +157,7 @@ static void growing(void) {
     take(&after, buffer, second);
     for (int i = 0; i < ROUNDS; i++) {
         bare.capacity = 2 * GIB;
-        must(cu->cuMemAddressReserve(&bare.address, bare.capacity, 0, 0, 0), "cuMemAddressReserve");
+        MUST(cu->cuMemAddressReserve(&bare.address, bare.capacity, 0, 0, 0), "cuMemAddressReserve");
         map_bare(&bare, &before, 0, 0);
         double start = bench_now();
         map_bare(&bare, &after, before.count, before.bytes);
@@ -193,7 +184,7 @@ int main(void) {
     ok(gpumem_open(NULL, &library), "open");
     ok(gpumem_device_open(library, 0, &device), "device");
     cu = gpumem_driver_table(gpumem_library_driver(library));
-    must(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
+    MUST(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
     const char *choice = getenv("GPUMEM_DRIVER");
     printf("driver: %s, medians of %d rounds in turns, reserving included\n",
            choice ? choice : "libcuda.so.1", ROUNDS);
@@ -205,7 +196,7 @@ int main(void) {
     importing("2 MiB", 2 * MIB, 2 * MIB);
     growing();
     CUcontext before = NULL;
-    must(cu->cuCtxPopCurrent_v2(&before), "cuCtxPopCurrent");
+    MUST(cu->cuCtxPopCurrent_v2(&before), "cuCtxPopCurrent");
     ok(gpumem_device_close(device), "device close");
     ok(gpumem_close(library), "close");
     return 0;

@@ -2,6 +2,7 @@
  * Small allocations: the caching resource beside the driver's pool and a thread-local control loop,
  * with one thread and with many, all in one run.
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/driver.h>
@@ -31,16 +32,6 @@ struct job {
     pthread_barrier_t *start;
 };
 
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
-
-static void must(CUresult result, const char *what) {
-    if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %d", what, (int)result);
-}
-
 static void library_pairs(const struct job *job) {
     gpumem_buffer_options options = {.size = sizeof options, .stream = job->stream};
     for (unsigned i = 0; i < job->pairs; i++) {
@@ -54,8 +45,8 @@ static void library_pairs(const struct job *job) {
 static void driver_pairs(const struct job *job) {
     for (unsigned i = 0; i < job->pairs; i++) {
         CUdeviceptr pointer = 0;
-        must(cu->cuMemAllocFromPoolAsync(&pointer, job->bytes, driver_pool, job->stream), "alloc");
-        must(cu->cuMemFreeAsync(pointer, job->stream), "free");
+        MUST(cu->cuMemAllocFromPoolAsync(&pointer, job->bytes, driver_pool, job->stream), "alloc");
+        MUST(cu->cuMemFreeAsync(pointer, job->stream), "free");
     }
 }
 
@@ -69,7 +60,7 @@ static void control_pairs(const struct job *job) {
 
 static void *work(void *data) {
     struct job *job = data;
-    must(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
+    MUST(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
     struct job warm = *job;
     warm.pairs = job->pairs / 10 + 1;
     void (*pairs)(const struct job *) = job->resource ? library_pairs
@@ -81,7 +72,7 @@ static void *work(void *data) {
     pairs(job);
     job->seconds = bench_now() - start;
     CUcontext popped;
-    must(cu->cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent");
+    MUST(cu->cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent");
     return NULL;
 }
 
@@ -98,7 +89,7 @@ static double rate(const struct job *like, unsigned threads) {
             jobs[i].start = &start;
             jobs[i].stream = like->stream;
             if (!like->stream)
-                must(cu->cuStreamCreate(&jobs[i].stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+                MUST(cu->cuStreamCreate(&jobs[i].stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
             if (pthread_create(&ids[i], NULL, work, &jobs[i]) != 0)
                 bench_fail("no thread");
         }
@@ -245,10 +236,10 @@ int main(void) {
     ok(gpumem_open(NULL, &library), "open");
     ok(gpumem_device_open(library, 0, &device), "device");
     cu = gpumem_driver_table(gpumem_library_driver(library));
-    must(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
-    must(cu->cuDeviceGetDefaultMemPool(&driver_pool, gpumem_device_handle(device)), "pool");
+    MUST(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
+    MUST(cu->cuDeviceGetDefaultMemPool(&driver_pool, gpumem_device_handle(device)), "pool");
     cuuint64_t everything = UINT64_MAX;
-    must(cu->cuMemPoolSetAttribute(driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &everything),
+    MUST(cu->cuMemPoolSetAttribute(driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &everything),
          "threshold");
     ok(gpumem_device_pool_resource_create(device, NULL, &pool), "pool");
     ok(gpumem_caching_resource_create(pool, NULL, &cache), "cache");

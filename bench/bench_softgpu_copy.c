@@ -130,6 +130,10 @@ static void small_sync(struct scene *scene) {
     OK(cu->cuMemcpyHtoD_v2(scene->a, scene->plain, SMALL));
 }
 
+static void small_on_device(struct scene *scene) {
+    OK(cu->cuMemcpyDtoDAsync_v2(scene->a, scene->b, SMALL, scene->stream));
+}
+
 static void small_async_and_wait(struct scene *scene) {
     OK(cu->cuMemcpyHtoDAsync_v2(scene->a, scene->pinned, SMALL, scene->stream));
     OK(cu->cuStreamSynchronize(scene->stream));
@@ -244,6 +248,8 @@ static void small_table(struct scene *scene) {
     double queued = median(queued_memcpy, scene, REPEATS);
     bench_header("Small copies", "memcpy of the bytes");
     bench_row("4 KiB, synchronous", median(small_sync, scene, REPEATS) * 1e6, copy * 1e6, "us");
+    bench_row("4 KiB, device to device, async", median(small_on_device, scene, REPEATS) * 1e6,
+              copy * 1e6, "us");
     bench_row("4 KiB, async, then wait", median(small_async_and_wait, scene, REPEATS) * 1e6,
               copy * 1e6, "us");
     fill_for_gate(scene);

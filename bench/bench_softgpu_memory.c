@@ -203,6 +203,27 @@ static void small_copies(void) {
     DO(cu->cuMemFree_v2(b));
 }
 
+/* The look-ups and the map, again: what a program pays that takes memory from the pool as it goes.
+ */
+static void pool_allocations(void) {
+    CUstream stream;
+    CUdeviceptr p;
+    double runs[RUNS];
+    DO(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    DO(cu->cuMemAllocAsync(&p, 4096, stream));
+    DO(cu->cuMemFreeAsync(p, stream));
+    for (int run = 0; run < RUNS; run++) {
+        double start = now_us();
+        for (int i = 0; i < 1000; i++) {
+            DO(cu->cuMemAllocAsync(&p, 4096, stream));
+            DO(cu->cuMemFreeAsync(p, stream));
+        }
+        runs[run] = (now_us() - start) / 1000;
+    }
+    row("cuMemAllocAsync of 4 KiB and cuMemFreeAsync", bench_median(runs, RUNS), 0);
+    DO(cu->cuStreamDestroy_v2(stream));
+}
+
 int main(int argc, char **argv) {
     gpumem_driver *driver;
     CUcontext context;
@@ -227,6 +248,7 @@ int main(int argc, char **argv) {
     vmm();
     small_allocations(100000);
     small_copies();
+    pool_allocations();
     many_handles(handles);
     DO(cu->cuDevicePrimaryCtxRelease_v2(0));
     if (failed)

@@ -1,6 +1,7 @@
 /*
  * Virtual memory beside the bare driver in the same run: allocating and freeing with a cache.
  */
+#include "check.h"
 #include "table.h"
 
 #include <gpumem/driver.h>
@@ -17,16 +18,6 @@ static const gpumem_driver_api *cu;
 static gpumem_device *device;
 static CUstream stream, other;
 
-static void ok(gpumem_status status, const char *what) {
-    if (status != GPUMEM_OK)
-        bench_fail("%s: %s", what, gpumem_last_error()->message);
-}
-
-static void must(CUresult result, const char *what) {
-    if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %s", what, bench_result(cu, result));
-}
-
 /* ---- By hand --------------------------------------------------------------------------------- */
 
 /* Reserve, create, map and give access, and all of it back. */
@@ -40,13 +31,13 @@ static void bare_pair(void) {
     const size_t bytes = 64 * MIB;
     CUmemGenericAllocationHandle handle;
     CUdeviceptr base = 0;
-    must(cu->cuMemAddressReserve(&base, bytes, 0, 0, 0), "cuMemAddressReserve");
-    must(cu->cuMemCreate(&handle, bytes, &prop, 0), "cuMemCreate");
-    must(cu->cuMemMap(base, bytes, 0, handle, 0), "cuMemMap");
-    must(cu->cuMemSetAccess(base, bytes, &access, 1), "cuMemSetAccess");
-    must(cu->cuMemUnmap(base, bytes), "cuMemUnmap");
-    must(cu->cuMemRelease(handle), "cuMemRelease");
-    must(cu->cuMemAddressFree(base, bytes), "cuMemAddressFree");
+    MUST(cu->cuMemAddressReserve(&base, bytes, 0, 0, 0), "cuMemAddressReserve");
+    MUST(cu->cuMemCreate(&handle, bytes, &prop, 0), "cuMemCreate");
+    MUST(cu->cuMemMap(base, bytes, 0, handle, 0), "cuMemMap");
+    MUST(cu->cuMemSetAccess(base, bytes, &access, 1), "cuMemSetAccess");
+    MUST(cu->cuMemUnmap(base, bytes), "cuMemUnmap");
+    MUST(cu->cuMemRelease(handle), "cuMemRelease");
+    MUST(cu->cuMemAddressFree(base, bytes), "cuMemAddressFree");
 }
 
 /* ---- Allocating and freeing ------------------------------------------------------------------ */
@@ -95,13 +86,13 @@ static double time_with_work(gpumem_resource *resource) {
                                       &buffer),
                "allocate");
             double before = bench_now();
-            must(cu->cuMemsetD8Async(gpumem_buffer_pointer(buffer), 1, 64 * MIB, stream),
+            MUST(cu->cuMemsetD8Async(gpumem_buffer_pointer(buffer), 1, 64 * MIB, stream),
                  "cuMemsetD8Async");
             work += bench_now() - before;
             ok(gpumem_buffer_free(buffer, NULL), "free");
         }
         samples[i] = 1e6 * (bench_now() - start - work) / 100;
-        must(cu->cuStreamSynchronize(stream), "cuStreamSynchronize");
+        MUST(cu->cuStreamSynchronize(stream), "cuStreamSynchronize");
     }
     return bench_median(samples, ROUNDS);
 }
@@ -135,7 +126,7 @@ int main(void) {
     ok(gpumem_open(NULL, &library), "open");
     ok(gpumem_device_open(library, 0, &device), "device");
     cu = gpumem_driver_table(gpumem_library_driver(library));
-    must(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
+    MUST(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), "cuCtxPushCurrent");
     ok(gpumem_stream_create(device, NULL, &stream), "stream");
     ok(gpumem_stream_create(device, NULL, &other), "stream");
     const char *choice = getenv("GPUMEM_DRIVER");

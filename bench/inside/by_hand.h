@@ -18,8 +18,7 @@
 bool hand_open(const gpumem_driver_api *cu, gpumem_device *device);
 void hand_close(void);
 
-/* ---- vkgdr's way: Vulkan allocates, CUDA imports ----------------------------------------------
- */
+/* ---- vkgdr's way: Vulkan allocates, CUDA imports --------------------------------------------- */
 
 struct hand_exported {
     void *memory; /* VkDeviceMemory */
@@ -33,8 +32,7 @@ struct hand_exported {
 void hand_export(size_t bytes, struct hand_exported *made);
 void hand_export_end(struct hand_exported *made);
 
-/* ---- The other direction: CUDA allocates, Vulkan imports; or the descriptor is mapped ---------
- */
+/* ---- The other direction: CUDA allocates, Vulkan imports; or the descriptor is mapped -------- */
 
 struct hand_range {
     CUdeviceptr address;

@@ -1,9 +1,9 @@
 /*
- * Copies and fills, and as much of streams and events as they need. Streams and events are CUDA's
- * own: any other library's can be used here and these can be used there.
+ * Copies and fills, and the streams and events that they need. Streams and events are CUDA's own:
+ * those of any other library can be used here, and these elsewhere.
  *
- * Every function is thread-safe. Work is queued on a stream, where NULL is GPUMEM_STREAM_LEGACY,
- * and errors of the work itself show in later calls (DEVICE_FAULT). The context of the calling
+ * Every function is thread-safe. Work is queued on a stream, where NULL is GPUMEM_STREAM_LEGACY.
+ * Errors of the work itself are reported by later calls (DEVICE_FAULT). The context of the calling
  * thread is not changed.
  */
 #ifndef GPUMEM_COPY_H
@@ -17,14 +17,14 @@ extern "C" {
 #endif
 
 /*
- * Host memory to a buffer and back, between buffers, and a byte value into a buffer. Offsets and
- * sizes are bytes, checked against the buffers: INVALID_ARGUMENT. None of them is synchronous: on
- * return the work is queued and perhaps done. Host memory must stay as it is until the stream has
- * passed the copy, and what is read is there only then; with memory that is not pinned the call may
- * block for that, which no program may count on: see the synchronous forms below. A size of 0 does
- * nothing. NOT_PERMITTED: to write to a buffer that is read-only. The stream is added to the
- * buffers' used ones (gpumem_buffer_use). Between two devices' buffers no access is needed; the
- * stream may be of either.
+ * Copy from host memory to a buffer and back, copy between buffers, and fill a buffer with a byte
+ * value. Offsets and sizes are in bytes, checked against the buffers: INVALID_ARGUMENT. None is
+ * synchronous: on return the work is queued and perhaps done. Host memory that is written from must
+ * not change, and host memory that is read into is not valid, until the stream has passed the copy.
+ * If host memory is not pinned, the call may block until then, but programs must not rely on that:
+ * see the synchronous forms below. A size of 0 does nothing. NOT_PERMITTED: writing to a read-only
+ * buffer. The stream is recorded as using the buffers (gpumem_buffer_use). Copies between buffers
+ * of two devices need no access; the stream may belong to either.
  * Driver: cuMemcpyAsync, cuMemsetD8Async; cuMemcpyPeerAsync between two devices.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
@@ -38,8 +38,8 @@ GPUMEM_API gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset
                                             unsigned char value, CUstream stream);
 
 /*
- * The same between any two addresses, device or host (unified addressing), of which the library
- * knows nothing: not checked, not waited for at a free. Driver: cuMemcpyAsync, cuMemsetD8Async.
+ * The same between any two addresses, device or host (unified addressing), that the library does
+ * not know: not checked, and not waited for at a free. Driver: cuMemcpyAsync, cuMemsetD8Async.
  */
 GPUMEM_API gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
                                      size_t bytes, CUstream stream);
@@ -47,7 +47,7 @@ GPUMEM_API gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size
                                      unsigned char value, CUstream stream);
 
 /*
- * A pattern of 1, 2 or 4 bytes, at `pattern`, over `bytes` bytes: both the address and `bytes` must
+ * Fill `bytes` bytes with the pattern of 1, 2 or 4 bytes at `pattern`. The address and `bytes` must
  * be multiples of `pattern_bytes`. The pattern is read before the return. Otherwise as fill.
  * Driver: cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async.
  */
@@ -59,11 +59,11 @@ GPUMEM_API gpumem_status gpumem_fill_pattern(gpumem_device *device, CUdeviceptr 
                                              CUstream stream);
 
 /*
- * The synchronous forms: on return the work is done, and everything queued on `stream` before it.
- * BUSY, with nothing queued, while the stream captures (or, of the legacy stream, while a stream
- * captures that it would disturb): a capture can be waited for by nobody. Block. DEVICE_FAULT and
- * DRIVER also for earlier work of the stream. Driver: as the others, cuStreamGetCaptureInfo and
- * cuStreamSynchronize.
+ * The synchronous forms: on return the work is done, and so is everything queued on `stream` before
+ * it. BUSY, with nothing queued, while the stream is capturing (or, for the legacy stream, while a
+ * stream that it would disturb is capturing): a capturing stream cannot be waited for. They block.
+ * DEVICE_FAULT and DRIVER are also returned for earlier work of the stream. Driver: as the others,
+ * cuStreamGetCaptureInfo and cuStreamSynchronize.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write_sync(gpumem_buffer *buffer, size_t offset,
                                                   const void *host, size_t bytes, CUstream stream);
@@ -75,19 +75,19 @@ GPUMEM_API gpumem_status gpumem_buffer_copy_sync(gpumem_buffer *to, size_t to_of
 GPUMEM_API gpumem_status gpumem_buffer_fill_sync(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                                  unsigned char value, CUstream stream);
 
-/* Rows of bytes, a pitch apart on either side. Of host memory, too, the side is its direction. */
+/* Rows of bytes, a pitch apart on either side. Host memory, too, is the "to" or the "from" side. */
 typedef struct gpumem_rows {
-    size_t width;      /* bytes of a row */
-    size_t count;      /* rows; 0 of either: nothing is done */
+    size_t width;      /* bytes per row */
+    size_t count;      /* rows; 0 here or in width: does nothing */
     size_t to_pitch;   /* bytes from row to row, at least the width; 0: the width */
     size_t from_pitch; /* likewise */
 } gpumem_rows;
 
 /*
- * The copies above for rows. What lies between two rows is left as it is. Checked against the
- * buffers from the first byte of the first row to the last byte of the last one. Driver:
- * cuMemcpy2DAsync, which takes pitches below 2 GiB; cuMemcpyAsync where both sides have no gaps;
- * cuMemcpy3DPeerAsync between two devices.
+ * The copies above, for rows. Bytes between rows are not changed. Checked against the buffers from
+ * the first byte of the first row to the last byte of the last row. Driver: cuMemcpy2DAsync, which
+ * takes pitches below 2 GiB; cuMemcpyAsync if neither side has gaps; cuMemcpy3DPeerAsync between
+ * two devices.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write_2d(gpumem_buffer *buffer, size_t offset,
                                                 const void *host, const gpumem_rows *rows,
@@ -100,14 +100,14 @@ GPUMEM_API gpumem_status gpumem_buffer_copy_2d(gpumem_buffer *to, size_t to_offs
 GPUMEM_API gpumem_status gpumem_copy_2d(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
                                         const gpumem_rows *rows, CUstream stream);
 
-/* One of many copies. Those of a batch may run in any order and at once: none may write what
- * another one reads or writes. */
+/* One copy of a batch. Copies of a batch may run in any order and concurrently: none may write what
+ * another reads or writes. */
 typedef struct gpumem_buffer_copy_item {
     gpumem_buffer *to;
     size_t to_offset;
     gpumem_buffer *from;
     size_t from_offset;
-    size_t bytes; /* 0: nothing */
+    size_t bytes; /* 0: does nothing */
 } gpumem_buffer_copy_item;
 
 typedef struct gpumem_copy_item {
@@ -119,18 +119,18 @@ typedef struct gpumem_copy_item {
 typedef struct gpumem_batch_report {
     size_t size;
     size_t copies;  /* of more than 0 bytes */
-    int batched;    /* 1: by one call of the driver's; 0: one after the other */
-    char note[112]; /* why not by one call; "" if it was, or if there was nothing to do */
+    int batched;    /* 1: by one driver call; 0: one after the other */
+    char note[112]; /* why not by one call; "" if it was, or nothing was to be done */
 } gpumem_batch_report;
 
 /*
- * Queues `count` copies by one call of the driver where it has one and the stream lets it be used
- * (neither the legacy default stream nor a capture does), else one after the other; `report`, NULL
- * or with `size` set, says which. Everything is checked before anything is queued. Of a batch that
- * the driver refuses nothing is queued; in the other case copies before the refused one are.
- * Buffers of several devices may be mixed; the first item's device is used. Not blocking, as copies
- * are. OUT_OF_HOST_MEMORY: no room for the list. Driver: cuMemcpyBatchAsync, or cuMemcpyAsync for
- * each; cuStreamGetCaptureInfo.
+ * Queues `count` copies by one driver call, if the driver has it and the stream allows it (the
+ * legacy default stream and captures do not), else one after the other; `report`, NULL or with
+ * `size` set, says which. Everything is checked before anything is queued. If the driver refuses a
+ * batch, nothing is queued; if copies are queued one after the other, those before the refused one
+ * are. Buffers of several devices may be mixed; the first item's device is used. Does not block,
+ * like single copies. OUT_OF_HOST_MEMORY: no memory for the list. Driver: cuMemcpyBatchAsync, or
+ * cuMemcpyAsync for each; cuStreamGetCaptureInfo.
  */
 GPUMEM_API gpumem_status gpumem_buffer_copy_batch(const gpumem_buffer_copy_item *items,
                                                   size_t count, CUstream stream,
@@ -141,7 +141,7 @@ GPUMEM_API gpumem_status gpumem_copy_batch(gpumem_device *device, const gpumem_c
 
 typedef struct gpumem_stream_options {
     size_t size;
-    int blocking; /* 1: ordered with the default stream; 0: not (CU_STREAM_NON_BLOCKING) */
+    int blocking; /* 1: synchronises with the legacy stream; 0: not (CU_STREAM_NON_BLOCKING) */
     int priority; /* lower is more urgent; 0: the default; clamped to the device's range */
 } gpumem_stream_options;
 #define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
@@ -149,12 +149,12 @@ typedef struct gpumem_stream_options {
 /* The caller destroys the stream. Driver: cuStreamCreateWithPriority. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options, CUstream *stream);
-/* Returns at once; queued work still runs. Free the buffers that use it first: frees that waited
- * for a capture of it are worked off here. */
+/* Returns at once; queued work still runs. Free the buffers that use the stream first: frees that
+ * waited for a capture on it are carried out here. */
 GPUMEM_API gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream);
 /* Blocks until all queued work is done. Driver: cuStreamSynchronize. */
 GPUMEM_API gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream);
-/* 1 in *done when all queued work is done, else 0. Does not block. Driver: cuStreamQuery. */
+/* Sets *done to 1 if all queued work is done, else 0. Does not block. Driver: cuStreamQuery. */
 GPUMEM_API gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *done);
 /* Work queued on `stream` from now on waits for `event`. Does not block. */
 GPUMEM_API gpumem_status gpumem_stream_wait_event(gpumem_device *device, CUstream stream,
@@ -162,7 +162,7 @@ GPUMEM_API gpumem_status gpumem_stream_wait_event(gpumem_device *device, CUstrea
 
 typedef struct gpumem_event_options {
     size_t size;
-    int timing;        /* 1: for gpumem_event_elapsed; slower */
+    int timing;        /* 1: needed by gpumem_event_elapsed; slower */
     int blocking_wait; /* 1: gpumem_event_synchronize sleeps instead of spinning */
     int interprocess;  /* 1: can be exported (gpumem/share.h); not together with timing */
 } gpumem_event_options;
@@ -175,11 +175,11 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_event_create(gpumem_device *de
 GPUMEM_API gpumem_status gpumem_event_destroy(gpumem_device *device, CUevent event);
 /* Marks this point of the stream. */
 GPUMEM_API gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream stream);
-/* 1 in *done when the stream has passed the mark (or there is none yet), else 0. */
+/* Sets *done to 1 if the stream has passed the mark or there is none yet, else 0. */
 GPUMEM_API gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done);
 /* Blocks until the stream has passed the mark. */
 GPUMEM_API gpumem_status gpumem_event_synchronize(gpumem_device *device, CUevent event);
-/* Milliseconds from `start` to `end`, both made with timing and passed; else DRIVER. */
+/* Milliseconds from `start` to `end`, both made with timing and already passed; else DRIVER. */
 GPUMEM_API gpumem_status gpumem_event_elapsed(gpumem_device *device, CUevent start, CUevent end,
                                               float *milliseconds);
 

@@ -1,9 +1,8 @@
 /*
- * The CUDA driver, loaded: all of its functions in one table, for programs that want the API
- * itself.
+ * A loaded CUDA driver: all of its functions in one table, for programs that want the API itself.
  *
  * A driver is an instance, not a process global: two may be open at once. Nothing is linked; the
- * library is opened by name or path when asked for. This header declares CUDA's types and cannot be
+ * library is opened by name or path on request. This header declares CUDA's types and cannot be
  * included together with <cuda.h>; gpumem.h can.
  */
 #ifndef GPUMEM_DRIVER_H
@@ -17,8 +16,8 @@ extern "C" {
 #endif
 
 /*
- * One member per row of functions.def, named by exported symbol. No member is NULL: one that the
- * driver lacks answers CUDA_ERROR_NOT_FOUND (see gpumem_driver_has).
+ * One member per row of functions.def, named by exported symbol. No member is NULL: a function that
+ * the driver lacks returns CUDA_ERROR_NOT_FOUND (see gpumem_driver_has).
  */
 typedef struct gpumem_driver_api {
 #define CU_FN(symbol, name, version, kind, params, args) CUresult(CUDAAPI *symbol) params;
@@ -61,12 +60,12 @@ typedef struct gpumem_driver gpumem_driver;
 /*
  * Opens a driver. `choice` is "nvidia", "softgpu", or a path (anything with a slash); NULL reads
  * GPUMEM_DRIVER (ignored in set-uid programs) and else opens libcuda.so.1 by name. "softgpu" is
- * looked for beside libgpumem (gpumem/softgpu/libsoftgpu.so.0), then in the install's library
- * folder: by the run path that the CMake and pkg-config packages give a program with the static
- * library, then where the library was configured to be installed. The library is loaded RTLD_LOCAL
- * and never unloaded: drivers start threads. cuInit is not called. The caller closes the driver.
- * NO_DRIVER when nothing can be opened: the message says what was tried and how to choose softgpu.
- * Thread-safe; blocks while the library is loaded.
+ * searched for next to libgpumem (gpumem/softgpu/libsoftgpu.so.0), then in the library folder of
+ * the installation: by the run path that the CMake and pkg-config packages give to programs that
+ * link the static library, then where the library was configured to be installed. The library is
+ * loaded RTLD_LOCAL and never unloaded: drivers start threads. cuInit is not called. The caller
+ * closes the driver. NO_DRIVER: nothing can be opened; the message says what was tried and how to
+ * choose softgpu. Thread-safe; blocks while the library is loaded.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_driver_open(const char *choice,
                                                               gpumem_driver **driver);

@@ -1,6 +1,6 @@
 /*
- * Buffers over memory that the library did not take: of another library, another allocator, or the
- * program itself. They are copied, filled, viewed, held and freed like any other.
+ * Buffers over memory that the library did not allocate: from another library, another allocator,
+ * or the program itself. They are copied, filled, viewed, held and freed like any other.
  */
 #ifndef GPUMEM_FOREIGN_H
 #define GPUMEM_FOREIGN_H
@@ -12,37 +12,37 @@ extern "C" {
 #endif
 
 /*
- * Gives memory back to where it came from. Called once, from whichever thread frees or works frees
- * off, with the device's context current and no lock of the library held. It may free buffers, but
- * not allocate, and must not wait in this library. `stream`: see stream_ordered.
+ * Gives memory back to its origin. Called once, from the thread that frees or that carries out
+ * deferred frees, with the device's context current and no lock of the library held. It may free
+ * buffers, but must not allocate, or wait in this library. `stream`: see stream_ordered.
  */
 typedef void (*gpumem_deleter_fn)(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream);
 
 typedef struct gpumem_foreign_options {
     size_t size;
-    CUstream stream; /* that uses it already, as if allocated on it; NULL: the legacy default
-                        stream; GPUMEM_STREAM_NONE: none */
-    gpumem_deleter_fn deleter; /* NULL: the memory is not owned, and stays when the buffer ends */
+    CUstream stream; /* that already uses the memory, as if it had been allocated on it; NULL: the
+                        legacy default stream; GPUMEM_STREAM_NONE: none */
+    gpumem_deleter_fn deleter; /* NULL: the memory is not owned, and outlives the buffer */
     void *user;
-    /* 0: the deleter is called when every stream that was named has passed the free, and `stream`
-     * is of no use. 1: it is called at the free, and gives back in the order of the stream that it
-     * is given (as cuMemFreeAsync does), behind which the others are; where that cannot be, later
-     * and with an idle stream of the library's. */
+    /* 0: the deleter is called when every stream that was named has passed the free, and its
+     * `stream` means nothing. 1: it is called at the free, and gives the memory back in order of
+     * its `stream` (as cuMemFreeAsync does), which has been made to wait for the others; where that
+     * is impossible, it is called later, with an idle stream of the library's. */
     int stream_ordered;
-    int read_only; /* 1: the library refuses to write there: NOT_PERMITTED */
+    int read_only; /* 1: the library refuses to write to it: NOT_PERMITTED */
 } gpumem_foreign_options;
 #define GPUMEM_FOREIGN_OPTIONS(...) GPUMEM_OPTIONS(gpumem_foreign_options, __VA_ARGS__)
 
 /*
- * A buffer over `bytes` bytes, more than 0, at `pointer`: device memory of this device, pinned host
- * memory (registered, allocated, mapped) or managed memory, as the driver says of each piece of it.
- * It has no resource, cannot grow, shrink or be exported, and counts in allocations and in_use, not
- * in committed. The memory must stay until the deleter is called; where there is none, until
- * gpumem_buffer_free, its streams and the last hold have passed. The device cannot be closed before
- * the buffer is freed.
- * INVALID_ARGUMENT: the driver knows no such memory, or not all of it, or of two kinds. NO_DEVICE:
- * memory of another device. On failure nothing is taken over. Thread-safe; does not block. Driver:
- * cuPointerGetAttributes, cuMemGetAddressRange; of host memory cuMemRetainAllocationHandle,
+ * Makes a buffer over `bytes` bytes, more than 0, at `pointer`: device memory of this device,
+ * pinned host memory (registered, allocated, mapped) or managed memory, as the driver reports for
+ * each piece. The buffer has no resource, cannot grow, shrink or be exported, and counts in
+ * allocations and in_use, not in committed. The memory must exist until the deleter is called; if
+ * there is none, until gpumem_buffer_free, its streams and the last hold have passed. The device
+ * cannot be closed before the buffer is freed. INVALID_ARGUMENT: memory that the driver does not
+ * know, or knows only in part, or that is of two kinds. NO_DEVICE: memory of another device. On
+ * failure nothing is taken over. Thread-safe; does not block. Driver: cuPointerGetAttributes,
+ * cuMemGetAddressRange; for host memory cuMemRetainAllocationHandle,
  * cuMemGetAllocationPropertiesFromHandle, cuMemGetAccess, cuMemRelease.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
@@ -51,19 +51,20 @@ gpumem_buffer_from_pointer(gpumem_device *device, CUdeviceptr pointer, size_t by
 
 typedef struct gpumem_register_options {
     size_t size;
-    CUstream stream; /* that uses it already; NULL: the legacy default stream; GPUMEM_STREAM_NONE */
-    int read_only;   /* 1: the device only reads it, as it must of a file mapped read-only */
+    CUstream stream; /* that already uses it; NULL: the legacy default stream; or
+                      * GPUMEM_STREAM_NONE */
+    int read_only;   /* 1: the device only reads it; required for a file mapped read-only */
 } gpumem_register_options;
 #define GPUMEM_REGISTER_OPTIONS(...) GPUMEM_OPTIONS(gpumem_register_options, __VA_ARGS__)
 
 /*
- * Pins memory that the program has already, from malloc, mmap or a mapped file, and makes a buffer
- * of it; its end unpins, when every stream that was named has passed. The memory stays the
- * program's and must stay mapped until then. `address` and `bytes` need not be aligned; whole pages
- * are pinned. BUSY: a part of it is registered already. NOT_SUPPORTED: the device registers no
- * memory, or none read-only. OUT_OF_HOST_MEMORY and NOT_PERMITTED as the driver says, the latter of
- * a read-only mapping without `read_only`. Otherwise as gpumem_buffer_from_pointer. Thread-safe;
- * blocks while pages are pinned. Driver:
+ * Pins memory that the program already has, from malloc, mmap or a mapped file, and makes a buffer
+ * of it. Freeing the buffer unpins the memory when every stream that was named has passed. The
+ * memory remains the program's and must stay mapped until then. `address` and `bytes` need not be
+ * aligned; whole pages are pinned. BUSY: part of it is already registered. NOT_SUPPORTED: the
+ * device cannot register memory, or not read-only. OUT_OF_HOST_MEMORY and NOT_PERMITTED as the
+ * driver reports, the latter for a read-only mapping without `read_only`. Otherwise as
+ * gpumem_buffer_from_pointer. Thread-safe; blocks while pages are pinned. Driver:
  * cuMemHostRegister, cuMemHostGetDevicePointer, cuMemHostUnregister.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status

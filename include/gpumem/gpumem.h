@@ -1,6 +1,6 @@
 /*
- * GPU memory of every kind, on NVIDIA's driver or a software one. docs/api-tour.md shows it in use.
- * The driver API itself is in gpumem/driver.h, softgpu's controls are in gpumem/softgpu.h.
+ * Every kind of GPU memory, on NVIDIA's driver or a software one. docs/api-tour.md shows it in use.
+ * The driver API itself is in gpumem/driver.h; softgpu's controls are in gpumem/softgpu.h.
  */
 #ifndef GPUMEM_GPUMEM_H
 #define GPUMEM_GPUMEM_H

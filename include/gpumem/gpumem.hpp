@@ -1,11 +1,11 @@
 /*
- * gpumem for C++20 and later: handles that own, options by name, failures as exceptions or as
- * values. Nothing but this header and the C library is needed. docs/cpp.md shows it in use.
+ * gpumem for C++20 and later: owning handles, named options, failures as exceptions or as values.
+ * Only this header and the C library are needed. docs/cpp.md shows it in use.
  *
- * A member or function `x` does what `gpumem_x` of the C interface does, whose header has its
- * contract: units, errors, thread-safety, blocking, driver calls. What is said here is what is
- * different. What cannot fail and has no handle (gpumem_status_name, gpumem_set_log, ...) is used
- * as it is; enumerators and result structs are C's own.
+ * A member or function `x` does what `gpumem_x` of the C interface does. The C header has the
+ * contract: units, errors, thread-safety, blocking, driver calls; these headers document only the
+ * differences. C functions that cannot fail and take no handle (gpumem_status_name, gpumem_set_log,
+ * ...) are used directly, and so are the C enumerators and result structs.
  */
 #ifndef GPUMEM_GPUMEM_HPP
 #define GPUMEM_GPUMEM_HPP

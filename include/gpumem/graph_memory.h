@@ -1,7 +1,6 @@
 /*
- * Memory that graphs allocate: of allocations that were captured, and of allocation nodes. The
- * driver keeps it for each device, apart from its pools, and for all graphs of the process, whoever
- * made them.
+ * Memory allocated by graphs, through captured allocations and allocation nodes. The driver keeps
+ * it per device, apart from its pools, for all graphs of the process, whoever made them.
  */
 #ifndef GPUMEM_GRAPH_MEMORY_H
 #define GPUMEM_GRAPH_MEMORY_H
@@ -14,14 +13,14 @@ extern "C" {
 
 /* Bytes; the driver's numbers (CUgraphMem_attribute). */
 typedef enum gpumem_graph_memory_attribute {
-    GPUMEM_GRAPH_MEMORY_USED_CURRENT = 0,     /* that graphs use now */
-    GPUMEM_GRAPH_MEMORY_USED_HIGH = 1,        /* their highest number; writing 0 starts it anew */
-    GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT = 2, /* that the driver holds for graphs */
-    GPUMEM_GRAPH_MEMORY_RESERVED_HIGH = 3,    /* their highest number; writing 0 starts it anew */
+    GPUMEM_GRAPH_MEMORY_USED_CURRENT = 0,     /* in use by graphs */
+    GPUMEM_GRAPH_MEMORY_USED_HIGH = 1,        /* its highest value; writing 0 resets it */
+    GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT = 2, /* held by the driver for graphs */
+    GPUMEM_GRAPH_MEMORY_RESERVED_HIGH = 3,    /* its highest value; writing 0 resets it */
 } gpumem_graph_memory_attribute;
 
 /*
- * Reads or writes one. INVALID_ARGUMENT: no such attribute, one that is only read, a high-water
+ * Reads or writes an attribute. INVALID_ARGUMENT: no such attribute, a read-only one, a high-water
  * mark set to anything but 0. NOT_SUPPORTED: a driver without graph memory (before 11.4).
  * Thread-safe; does not block. Driver: cuDeviceGetGraphMemAttribute, cuDeviceSetGraphMemAttribute.
  */
@@ -33,8 +32,8 @@ GPUMEM_API gpumem_status gpumem_graph_memory_set_attribute(gpumem_device *device
                                                            uint64_t value);
 
 /*
- * Gives what no graph uses back to the system; what running graphs use, and what was allocated by a
- * graph and is not freed, stays. Thread-safe; may block in the driver. Driver:
+ * Gives memory that no graph uses back to the system, but not memory that running graphs use or
+ * that a graph allocated and did not free. Thread-safe; may block in the driver. Driver:
  * cuDeviceGraphMemTrim.
  */
 GPUMEM_API gpumem_status gpumem_graph_memory_trim(gpumem_device *device);

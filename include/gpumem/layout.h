@@ -1,6 +1,7 @@
 /*
- * Where the memory of a buffer lies, and word before any of it goes: for NCCL, UCX, GPUDirect and
- * others who register memory with a device or a library, and must let go of it in time.
+ * Where the memory of a buffer is, and notification before any of it goes away: for NCCL, UCX,
+ * GPUDirect and others that register memory with a device or a library, and must release it in
+ * time.
  */
 #ifndef GPUMEM_LAYOUT_H
 #define GPUMEM_LAYOUT_H
@@ -16,81 +17,82 @@ extern "C" {
 typedef struct gpumem_segment {
     size_t offset;             /* bytes from the layout's base */
     size_t bytes;              /* a multiple of the granularity */
-    unsigned long long handle; /* CUmemGenericAllocationHandle, not to be released; 0: none */
+    unsigned long long handle; /* CUmemGenericAllocationHandle, borrowed; 0: none */
 } gpumem_segment;
 
 typedef struct gpumem_layout {
     size_t size;
-    /* Another one after every change of what is mapped, and no two of a process are the same but
-     * for the same mappings: (base, generation) names what was registered. */
+    /* Changes with every change of the mappings; no two sets of mappings in a process have the same
+     * value: (base, generation) identifies what was registered. */
     uint64_t generation;
     CUdeviceptr base;     /* a multiple of the granularity */
-    size_t bytes;         /* mapped from base on: a multiple of it */
-    size_t capacity;      /* bytes from base on that may become mapped later, what is included */
-    size_t granularity;   /* bytes; 1 where memory is not mapped in units */
-    size_t offset;        /* of the buffer from base: of a view where it begins, else mostly 0 */
-    size_t segment_count; /* of all, also when there was less room */
+    size_t bytes;         /* mapped from base on, a multiple of the granularity */
+    size_t capacity;      /* bytes from base on that may be mapped, now or later */
+    size_t granularity;   /* bytes; 1 if memory is not mapped in units */
+    size_t offset;        /* from base to the buffer or view; 0 for most buffers */
+    size_t segment_count; /* of all segments, even if there was less room */
 } gpumem_layout;
 
 /*
- * Fills *layout (`size` is to be set) and the first `room` of the segments; `segments` may be NULL
- * with 0. Of a view it is the layout of its buffer, of a buffer of a user's wrapper that of the
- * wrapped one. Virtual and imported memory has a segment for each handle; other memory has one,
- * without a handle, and granularity as its resource says. Thread-safe, but not beside a growth or
- * shrink of the same buffer. No driver call.
+ * Fills in *layout (set `size` before the call) and the first `room` segments; `segments` may be
+ * NULL if `room` is 0. A view has the layout of its buffer; a buffer of a user-defined wrapper has
+ * that of the wrapped buffer. Virtual and imported memory has a segment for each handle; other
+ * memory has one, without a handle, and the granularity of its resource. Thread-safe, except with a
+ * concurrent growth or shrink of the same buffer. No driver call.
  */
 GPUMEM_API gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_layout *layout,
                                                   gpumem_segment *segments, size_t room);
 
 typedef enum gpumem_leaving {
-    GPUMEM_LEAVING_FREE = 1,     /* the buffer ends; its memory goes back to where it came from */
-    GPUMEM_LEAVING_SHRINK = 2,   /* the end of the buffer is unmapped; the rest stays */
-    GPUMEM_LEAVING_ACCESS = 3,   /* it stays mapped, and a device loses access */
-    GPUMEM_LEAVING_DECOMMIT = 4, /* chunks in the middle are unmapped; the addresses stay */
-    GPUMEM_LEAVING_MOVE = 5, /* gpumem_buffer_move_to_capacity: all of it gets other addresses */
+    GPUMEM_LEAVING_FREE = 1,     /* the buffer ends; its memory goes back to its origin */
+    GPUMEM_LEAVING_SHRINK = 2,   /* the end of the buffer is unmapped; the rest is kept */
+    GPUMEM_LEAVING_ACCESS = 3,   /* it stays mapped, but a device loses access */
+    GPUMEM_LEAVING_DECOMMIT = 4, /* chunks are unmapped; the addresses stay reserved */
+    GPUMEM_LEAVING_MOVE = 5,     /* gpumem_buffer_move_to_capacity: all of it gets new addresses */
 } gpumem_leaving;
 
 typedef struct gpumem_leaving_event {
     size_t size;
     gpumem_leaving reason;
-    /* With FREE only for the plain getters: it has been given up. NULL: a caching resource gives a
-     * segment back, with memory of many buffers that were freed before. */
+    /* With FREE it has already been given up, and only the plain getters may be called on it. NULL:
+     * a caching resource gives back a segment with memory of many buffers that were freed
+     * earlier. */
     gpumem_buffer *buffer;
     CUdeviceptr base; /* a multiple of the resource's granularity, */
-    size_t bytes;     /* and so is this; all that was mapped where the reason is FREE */
-    CUstream stream;  /* FREE of stream-ordered memory: in whose order it goes back */
+    size_t bytes;     /* likewise; with FREE, all that was mapped */
+    CUstream stream;  /* FREE of stream-ordered memory: the stream in whose order it goes back */
 } gpumem_leaving_event;
 
 /*
- * Called before memory is unmapped, given back or taken away, each time and for each watch once: of
- * one event first the buffer's watches, then its resource's, then those of what that one wraps,
- * each in the order in which they were made. The memory stays where it is until all have returned.
+ * Called before memory is unmapped, given back or made inaccessible, once per event and watch:
+ * first the buffer's watches, then its resource's, then those of the resource that it wraps, in
+ * each case in order of creation. The memory stays in place until all have returned.
  *
- * Memory that is not stream-ordered has been passed by every stream that was named for it. Of
- * stream-ordered memory work may still be queued: a registrar that minds waits for it here.
+ * If the memory is not stream-ordered, every stream that was named for it has passed. If it is
+ * stream-ordered, work may still be queued on it: a registrar that needs to can wait for it here.
  * Access that is taken from all buffers of a virtual resource at once
- * (gpumem_virtual_resource_set_access, _set_peers) is not announced.
- * A piece that was announced may stay after all, where the driver refuses to unmap it or a hold
- * came in between; the buffer's layout tells.
+ * (gpumem_virtual_resource_set_access, _set_peers) is not announced. Announced memory may stay
+ * after all, if the driver refuses to unmap it or a hold is taken in between; the buffer's layout
+ * shows it.
  *
- * The thread is any that frees, shrinks, allocates or trims, since frees that had to wait are
- * worked off by later calls; two events may come at once from two threads, and one watch is then
- * called by both. No lock of the library is held, the device's context is current, and the call may
- * block. It may use other buffers, allocate and free them, query, and end watches, this one
- * included. It must not free, grow, shrink, hold or view this buffer, destroy its resource, close
- * the device, or call gpumem_device_trim with waiting: those wait for what it is part of.
+ * It is called in any thread that frees, shrinks, allocates or trims, because later calls carry out
+ * deferred frees. Two threads may call one watch at the same time, for two events. No lock of the
+ * library is held, the device's context is current, and the function may block. It may use,
+ * allocate and free other buffers, make queries, and end watches, including this one. It must not
+ * free, grow, shrink, hold or view this buffer, destroy its resource, close the device, or call
+ * gpumem_device_trim with `wait`: these would wait for the operation that this call is part of.
  */
 typedef void (*gpumem_leaving_fn)(void *user, const gpumem_leaving_event *event);
 
 typedef struct gpumem_watch gpumem_watch;
 
 /*
- * Has `fn` called for a buffer, or for every present and future buffer of a resource. Of a view it
- * is the buffer that is watched. Of a caching resource `fn` is told of its segments, since what is
- * freed into the cache is neither unmapped nor taken away, and so is a watch of the resource below;
- * a watch of one of its buffers is called when that one is freed. Memory that other resources keep
- * for later is announced when its buffer ends. The caller ends the watch. Thread-safe for
- * resources; for buffers as their other calls. OUT_OF_HOST_MEMORY. No driver call.
+ * Watches a buffer, or every present and future buffer of a resource. Watching a view watches its
+ * buffer. A watch of a caching resource is called for its segments, because memory freed into the
+ * cache is neither unmapped nor made inaccessible; so is a watch of the wrapped resource. A watch
+ * of a buffer of a cache is called when that buffer is freed. Memory that other resources keep for
+ * later is announced when its buffer ends. The caller ends the watch. Thread-safe for resources;
+ * for buffers as their other calls. OUT_OF_HOST_MEMORY. No driver call.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer,
                                                                gpumem_leaving_fn fn, void *user,
@@ -100,9 +102,10 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_watch(gpumem_resource
                                                                  gpumem_watch **watch);
 
 /*
- * Ends a watch; NULL is allowed. Also needed after the buffer or the resource has ended, and
- * possible then. After the return `fn` is not running and is not called any more: waits until other
- * threads have left it; within `fn` itself, not for its own call. Thread-safe. No driver call.
+ * Ends a watch; NULL is allowed. A watch can and must be ended even after its buffer or resource
+ * has ended. After the return, `fn` is not running and will not be called again: the call waits
+ * until other threads have left `fn`; called from `fn` itself, it does not wait for its own call.
+ * Thread-safe. No driver call.
  */
 GPUMEM_API gpumem_status gpumem_watch_end(gpumem_watch *watch);
 

@@ -2,7 +2,7 @@
  * The library, the driver it opened, and that driver's devices.
  *
  * Every function here is thread-safe. A forked child cannot use what its parent opened: all calls
- * on such objects answer FORKED and touch nothing (docs/contexts.md).
+ * on such objects return FORKED and change nothing (docs/contexts.md).
  */
 #ifndef GPUMEM_LIBRARY_H
 #define GPUMEM_LIBRARY_H
@@ -17,25 +17,25 @@ struct gpumem_driver; /* gpumem/driver.h */
 
 typedef struct gpumem_open_options {
     size_t size;
-    /* "nvidia", "softgpu" or a path with a slash. NULL: the environment variable GPUMEM_DRIVER
-     * (ignored in set-uid programs), else libcuda.so.1 by name. */
+    /* "nvidia", "softgpu" or a path with a slash. NULL: the value of the environment variable
+     * GPUMEM_DRIVER (ignored in set-uid programs), else libcuda.so.1 by name. */
     const char *driver;
 } gpumem_open_options;
 #define GPUMEM_OPEN_OPTIONS(...) GPUMEM_OPTIONS(gpumem_open_options, __VA_ARGS__)
 
 /*
- * Opens and initialises a driver. Nothing is process-wide: several may be open at once. The caller
- * closes the result. NO_DRIVER: none could be opened, and the message says how to choose softgpu.
- * NO_DEVICE: a driver without a device. DRIVER: initialisation failed, for example after a fork.
- * Blocks while the driver is loaded (seconds, the first time on some machines).
+ * Opens and initialises a driver. Nothing is process-wide: several drivers may be open at once. The
+ * caller closes the result. NO_DRIVER: no driver could be opened; the message says how to choose
+ * softgpu. NO_DEVICE: the driver has no device. DRIVER: initialisation failed, for example after a
+ * fork. Blocks while the driver is loaded (seconds the first time, on some machines).
  * Driver: cuInit, cuDriverGetVersion.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_open(const gpumem_open_options *options,
                                                        gpumem_library **library);
 
 /*
- * Closes; NULL is allowed. BUSY while a device is open: the message says which, and nothing is
- * changed. The driver's library itself stays loaded, since drivers start threads.
+ * Closes the library; NULL is allowed. BUSY while a device is open: the message says which, and
+ * nothing is changed. The driver's shared library stays loaded, because drivers start threads.
  */
 GPUMEM_API gpumem_status gpumem_close(gpumem_library *library);
 
@@ -48,7 +48,8 @@ typedef struct gpumem_library_info {
     int device_count;
 } gpumem_library_info;
 
-/* Who answers. Strings live until the library is closed. Does not block; no driver call. */
+/* Describes the opened driver. Strings live until the library is closed. Does not block; no driver
+ * call. */
 GPUMEM_API gpumem_status gpumem_library_get_info(gpumem_library *library,
                                                  gpumem_library_info *info);
 
@@ -60,22 +61,23 @@ GPUMEM_API gpumem_status gpumem_device_count(gpumem_library *library, int *count
 
 /*
  * Opens a device and retains its primary context, which CUDA's runtime shares. The context of the
- * calling thread is not changed. Opening a device again gives the same object, which is to be
- * closed as often. NO_DEVICE: no such ordinal. Blocks while the context is made (a second, at the
- * first time on hardware). Driver: cuDeviceGet, cuDevicePrimaryCtxRetain, cuDeviceGetAttribute.
+ * calling thread is not changed. Opening a device again gives the same object, which must be closed
+ * once for each open. NO_DEVICE: no such ordinal. Blocks while the context is created (about a
+ * second the first time, on hardware). Driver: cuDeviceGet, cuDevicePrimaryCtxRetain,
+ * cuDeviceGetAttribute.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_open(gpumem_library *library, int ordinal,
                                                               gpumem_device **device);
 
-/* The same by the 16 bytes that the driver calls the device's UUID. */
+/* The same, by the driver's 16-byte UUID of the device. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_open_uuid(gpumem_library *library,
                                                                    const unsigned char uuid[16],
                                                                    gpumem_device **device);
 
 /*
- * Closes; NULL is allowed. At the last close: BUSY while resources or low-level objects of the
- * device are alive (the message names them; nothing is changed), else waits, by events, for frees
- * that are still held back by queued work, and releases the primary context.
+ * Closes the device; NULL is allowed. At the last close: BUSY while resources or low-level objects
+ * of the device are alive (the message names them; nothing is changed); otherwise waits, by events,
+ * for frees that queued work still holds back, and releases the primary context.
  */
 GPUMEM_API gpumem_status gpumem_device_close(gpumem_device *device);
 
@@ -93,44 +95,45 @@ typedef struct gpumem_device_info {
     size_t granularity_recommended; /* likewise */
 } gpumem_device_info;
 
-/* What a device is, without opening it (no context is made). */
+/* Describes a device without opening it (no context is created). */
 GPUMEM_API gpumem_status gpumem_device_query(gpumem_library *library, int ordinal,
                                              gpumem_device_info *info);
-/* The same for an open device. Driver: cuDeviceGetName, cuDeviceGetUuid and such. */
+/* The same for an open device. Driver: cuDeviceGetName, cuDeviceGetUuid and similar. */
 GPUMEM_API gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info);
 
-/* The Vulkan driver of a device, which maps its memory for the CPU: CUDA has no call for that. */
+/* The Vulkan driver of a device, which maps the device's memory for the CPU: CUDA has no call for
+ * that. */
 typedef struct gpumem_vulkan_info {
     size_t size;
-    int available;     /* 1: there is one, and it has memory that the CPU can map; or 0 */
-    char reason[1024]; /* "" when available; else each library that was tried, and its refusal */
-    char library[256]; /* the file that was opened; with the rest empty where there is none */
-    char device_name[256];     /* as Vulkan calls the device */
-    int memory_type;           /* of Vulkan's types the one that is taken, or -1 */
-    int coherent;              /* 1: the CPU's stores need no flush, or 0 */
-    int placed;                /* 1: memory can be mapped at addresses of choice, or 0 */
-    size_t atom;               /* bytes: flushes cover whole ones of these */
-    uint64_t heap_bytes;       /* of the heap that the type belongs to */
-    int has_budget;            /* 1: the driver tells the two that follow, or 0 */
-    uint64_t budget_bytes;     /* that this process may use of the heap in all, by its estimate */
-    uint64_t used_bytes;       /* that it uses */
-    uint32_t allocation_limit; /* Vulkan allocations and imports that may be alive at a time */
+    int available;             /* 1: there is one, with memory that the CPU can map; else 0 */
+    char reason[1024];         /* "" when available; else each library tried and why it failed */
+    char library[256];         /* the file that was opened; "", like the rest, if none was */
+    char device_name[256];     /* the device's name in Vulkan */
+    int memory_type;           /* index of the Vulkan memory type used, or -1 */
+    int coherent;              /* 1: the CPU's stores need no flush; else 0 */
+    int placed;                /* 1: memory can be mapped at a chosen address; else 0 */
+    size_t atom;               /* bytes; flushes cover whole atoms */
+    uint64_t heap_bytes;       /* size of the heap that the type belongs to */
+    int has_budget;            /* 1: the driver reports the next two; else 0 */
+    uint64_t budget_bytes;     /* of the heap, usable by this process, as Vulkan estimates */
+    uint64_t used_bytes;       /* of the heap, used by this process */
+    uint32_t allocation_limit; /* most Vulkan allocations and imports alive at a time */
 } gpumem_vulkan_info;
 
 /*
- * The Vulkan driver of a device, without opening the device (no context is made). That there is
- * none is an answer, not an error. The library is the one that the environment variable
- * GPUMEM_VULKAN names by a path with a slash ("off": none; the variable is ignored in set-uid
- * programs), else the loader libvulkan.so.1, else NVIDIA's driver without a loader. In a container
- * NVIDIA's needs the driver's capability `graphics`. FORKED: in a forked child of a process that
- * has used Vulkan. Blocks while a Vulkan device is made, if the library has none open: 0.1 s.
- * Driver: cuDeviceGetName, cuDeviceGetUuid and such; Vulkan: vkCreateInstance, vkCreateDevice and
- * their opposites.
+ * Describes the Vulkan driver of a device without opening the device (no context is created). The
+ * absence of one is a result, not an error. The Vulkan library is the one named by the environment
+ * variable GPUMEM_VULKAN as a path with a slash ("off": none; the variable is ignored in set-uid
+ * programs), else the loader libvulkan.so.1, else NVIDIA's driver without a loader. In a container,
+ * NVIDIA's driver needs the capability `graphics`. FORKED: in a forked child of a process that has
+ * used Vulkan. Blocks while a Vulkan device is created, if the library has none open: 0.1 s.
+ * Driver: cuDeviceGetName, cuDeviceGetUuid and similar; Vulkan: vkCreateInstance, vkCreateDevice
+ * and their counterparts.
  */
 GPUMEM_API gpumem_status gpumem_device_query_vulkan(gpumem_library *library, int ordinal,
                                                     gpumem_vulkan_info *info);
 
-/* Free and total bytes. 6 to 12 us on an H200 and at times far more: not for hot paths.
+/* Free and total bytes. Takes 6 to 12 us on an H200, and sometimes far more: not for hot paths.
  * Driver: cuMemGetInfo. */
 GPUMEM_API gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_bytes,
                                                   uint64_t *total_bytes);
@@ -146,9 +149,9 @@ GPUMEM_API CUcontext gpumem_device_context(const gpumem_device *device);
 GPUMEM_API gpumem_library *gpumem_device_library(const gpumem_device *device);
 
 /*
- * Works off what can be worked off now: frees whose streams have passed, cached memory that is not
- * in use. `wait` other than 0 waits, by events, for the frees that are still held back. Allocation
- * does this by itself when memory runs out.
+ * Gives back what can be given back now: deferred frees whose streams have passed, and cached
+ * memory that is not in use. If `wait` is not 0, also waits, by events, for the frees that are
+ * still held back. Allocation does this by itself when memory runs out.
  */
 GPUMEM_API gpumem_status gpumem_device_trim(gpumem_device *device, int wait);
 
@@ -175,16 +178,16 @@ typedef enum gpumem_capability {
     GPUMEM_CAPABILITY_HOST_REGISTER = 16,
     GPUMEM_CAPABILITY_HOST_REGISTER_READ_ONLY = 17,
     GPUMEM_CAPABILITY_HOST_REGISTERED_SAME_POINTER = 18,
-    GPUMEM_CAPABILITY_PAGEABLE_ACCESS = 19, /* the device reads memory that is not pinned */
+    GPUMEM_CAPABILITY_PAGEABLE_ACCESS = 19, /* the device can access memory that is not pinned */
     GPUMEM_CAPABILITY_MANAGED = 20,
     GPUMEM_CAPABILITY_MANAGED_CONCURRENT = 21,
     GPUMEM_CAPABILITY_STREAM_MEMORY_OPERATIONS_64 = 22,
     GPUMEM_CAPABILITY_HOST_NATIVE_ATOMICS = 23,
     GPUMEM_CAPABILITY_MULTICAST = 24,
     GPUMEM_CAPABILITY_EVENT_IPC = 25, /* of the driver: no call here shares an event yet */
-    /* It has a UUID. Without one gpumem_device_open_uuid does not find it, gpumem_device_info.uuid
-     * is zero, and buffers are shared by its place on the PCI bus, which instances of one GPU have
-     * in common. */
+    /* The device has a UUID. Without one, gpumem_device_open_uuid does not find it,
+     * gpumem_device_info.uuid is zero, and sharing identifies the device by its PCI address, which
+     * all instances of one GPU have in common. */
     GPUMEM_CAPABILITY_DEVICE_UUID = 26,
     GPUMEM_CAPABILITY_COUNT
 } gpumem_capability;
@@ -195,17 +198,17 @@ GPUMEM_API const char *gpumem_capability_name(gpumem_capability capability);
 typedef struct gpumem_capability_report {
     size_t size;
     int supported;    /* 1 or 0 */
-    int value;        /* the device attribute behind it, or -1 where there is none */
-    char reason[192]; /* "" when supported; else the attribute that is 0, the driver function that
-                         is missing, or the probe that was refused and with which error */
+    int value;        /* of the device attribute it is read from, or -1 if there is none */
+    char reason[192]; /* "" when supported; else the attribute that is 0, the missing driver
+                         function, or the probe that was refused and its error */
 } gpumem_capability_report;
 
 /*
- * One capability. Some are tried out instead of asked, because attributes promise what the machine
- * then refuses (fabric handles without IMEX, host pools with file descriptors): that takes up to
- * milliseconds at the first call, is remembered, and leaves nothing behind. An answer of "no" is
- * not an error. Driver: cuDeviceGetAttribute; for probes cuMemCreate, cuMemPoolCreate and their
- * opposites.
+ * Reports one capability. Some are probed rather than queried, because attributes promise what the
+ * machine then refuses (fabric handles without IMEX, host pools with file descriptors). A probe
+ * takes up to some milliseconds at the first call, is remembered, and cleans up after itself. "Not
+ * supported" is a result, not an error. Driver: cuDeviceGetAttribute; for probes cuMemCreate,
+ * cuMemPoolCreate and their counterparts.
  */
 GPUMEM_API gpumem_status gpumem_device_get_capability(gpumem_device *device,
                                                       gpumem_capability capability,

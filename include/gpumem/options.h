@@ -1,27 +1,27 @@
 /*
- * Option structs, filled where a call is made. Each struct has a macro of its own name:
+ * Option structs, filled in at the call. Each struct has a macro named after it:
  *
  *     gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer);
  *
- * It gives a pointer to a struct whose `size` is set, whose named members are as written and whose
- * others are zero. It needs designated initialisers: C99, or C++20, where they must stand in the
- * order of the struct. Earlier C++ writes
+ * It yields a pointer to a struct with `size` set, the named members as written and the others
+ * zero. It needs designated initialisers: C99, or C++20, where they must follow the order of the
+ * struct. Earlier C++ writes
  *
  *     gpumem_buffer_options options = {};
  *     options.size = sizeof options;
  *     options.stream = stream;
  *
  * In C the struct lives until the end of the enclosing block; in C++ until the end of the full
- * expression, so there the macro belongs into the argument list of the call.
+ * expression, so there the macro belongs in the argument list of the call.
  */
 #ifndef GPUMEM_OPTIONS_H
 #define GPUMEM_OPTIONS_H
 
-#include <stddef.h> /* of the structs' `size` */
+#include <stddef.h> /* size_t, for the structs' `size` */
 
 #ifdef __cplusplus
 
-/* Members that are left out are meant to be zero; without this g++ would warn of each, since its
+/* Omitted members are zero on purpose; without this g++ would warn about each, since its
  * -Wmissing-field-initializers covers designated initialisers. */
 #ifdef __GNUC__
 #pragma GCC system_header

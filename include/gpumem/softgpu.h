@@ -1,14 +1,14 @@
 /*
- * What softgpu can do beyond the CUDA driver API: inject faults, dump its state, count calls.
+ * softgpu's controls beyond the CUDA driver API: inject faults, dump its state, count calls.
  *
- * softgpu is opened like any driver. Its controls are found in the opened library:
+ * softgpu is opened like any driver. Its controls are a symbol of the opened library:
  *
  *     softgpu_get_control_fn get;
  *     *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
  *     const softgpu_control *soft = get ? get(SOFTGPU_CONTROL_VERSION) : NULL;
  *
- * All functions are thread-safe unless they say otherwise, and none is counted, traced or faulted
- * as a driver call.
+ * All functions are thread-safe unless they say otherwise, and none is counted, traced or made to
+ * fail as a driver call.
  */
 #ifndef GPUMEM_SOFTGPU_H
 #define GPUMEM_SOFTGPU_H
@@ -22,46 +22,47 @@ extern "C" {
 
 #define SOFTGPU_CONTROL_VERSION 1
 
-/* How an injected fault shows. */
+/* The effect of an injected fault. */
 typedef enum softgpu_fault_mode {
     SOFTGPU_FAULT_BEFORE = 1, /* the call is refused and has no effect */
-    SOFTGPU_FAULT_AFTER = 2,  /* the call takes effect, then answers the error, as the driver does
+    SOFTGPU_FAULT_AFTER = 2,  /* the call takes effect, then returns the error, as the driver does
                                  when it reports an earlier asynchronous failure */
-    SOFTGPU_FAULT_FROM = 3,   /* this call and every later one of any function is refused, as in a
-                                 poisoned context; names and texts of errors still answer */
-    SOFTGPU_FAULT_SKIP = 4,   /* the call answers success and does nothing: it shows whether a test
-                                 checks an effect at all */
-    SOFTGPU_FAULT_STICKY = 5, /* the call is refused and the current context poisoned with the
-                                 error, as by context_poison: a device that is lost, or whose memory
-                                 failed. Queued work drains undone, and no other context of the
-                                 device can be made */
+    SOFTGPU_FAULT_FROM = 3,   /* this call and every later call of any function is refused, as in a
+                                 poisoned context; cuGetErrorName and cuGetErrorString still work */
+    SOFTGPU_FAULT_SKIP = 4,   /* the call reports success and does nothing: this shows whether a
+                                 test checks the effect at all */
+    SOFTGPU_FAULT_STICKY = 5, /* the call is refused and the current context is poisoned with the
+                                 error, as by context_poison: the device is lost, or its memory
+                                 failed. Queued work is dropped, and no other context of the device
+                                 can be created */
 } softgpu_fault_mode;
 
 typedef enum softgpu_schedule {
-    SOFTGPU_SCHEDULE_EAGER = 0, /* work runs as soon as it may */
-    SOFTGPU_SCHEDULE_LATE = 1,  /* work runs when something waits for it, or nothing else can */
-    SOFTGPU_SCHEDULE_RANDOM =
-        2, /* which runnable stream goes next, and when, is drawn from a seed */
+    SOFTGPU_SCHEDULE_EAGER = 0, /* work runs as soon as it can */
+    SOFTGPU_SCHEDULE_LATE = 1,  /* work runs when something waits for it, or nothing else can run */
+    SOFTGPU_SCHEDULE_RANDOM = 2, /* a seed determines which runnable stream runs next, and when */
 } softgpu_schedule;
 
-/* What became of a function of the table in this build of softgpu. An unproved one is a fault of
- * this build: its own tests fail on it. */
+/* The state of a function of the table in this build of softgpu. An unproved function is a defect
+ * of this build, on which its own tests fail. */
 typedef enum softgpu_function_state {
-    /* Implemented, and `test` fails when it does nothing; or `test` says why nobody can see what it
-     * does. */
+    /* Implemented, and `test` fails when it does nothing; or `test` says why its effect cannot be
+     * observed. */
     SOFTGPU_FUNCTION_REAL = 1,
-    SOFTGPU_FUNCTION_REFUSED = 2,  /* answers an error, whatever is asked for; of launches a capture
-                                       may make a node */
+    SOFTGPU_FUNCTION_REFUSED = 2,  /* always returns an error, except that a capture may make a node
+                                       of a launch */
     SOFTGPU_FUNCTION_UNPROVED = 3, /* implemented, but no test shows an effect */
 } softgpu_function_state;
 
 /*
- * An external semaphore as softgpu imports it (CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD: a
- * binary one, ..._TIMELINE_SEMAPHORE_FD: a timeline): a memory file of SOFTGPU_SEMAPHORE_SIZE bytes
- * that begins with this and is sealed against shrinking, growing and further seals. Any process
- * that has the descriptor may map it and signal or wait by atomic operations on `value`: binary 1
- * signaled, 0 not. A wait changes 1 to 0 by compare-and-exchange; a signal stores 1. timeline   a
- * signal stores its value; a wait is over when `value` is at least its own.
+ * An external semaphore as softgpu imports it (CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD: binary;
+ * ..._TIMELINE_SEMAPHORE_FD: timeline): a memory file of SOFTGPU_SEMAPHORE_SIZE bytes that begins
+ * with this struct and is sealed against shrinking, growing and further seals. Any process that has
+ * the descriptor may map it, and signal or wait by atomic operations on `value`.
+ *
+ * - Binary: 1 is signaled, 0 is not. A signal stores 1; a wait changes 1 to 0 by
+ *   compare-and-exchange.
+ * - Timeline: a signal stores its value; a wait ends when `value` is at least its own.
  */
 #define SOFTGPU_SEMAPHORE_MAGIC   "softgpu sync\n"
 #define SOFTGPU_SEMAPHORE_VERSION 1u
@@ -83,54 +84,55 @@ typedef struct softgpu_control {
     size_t size; /* of this struct, as built */
 
     /*
-     * Arms one fault: the n-th call (from 1; 0 means each call) of `function` (exported name, that
-     * version alone, other than in SOFTGPU_FAULT; "*" counts every call but cuGetErrorName and
-     * cuGetErrorString, which no driver fails) made from now on by any thread answers `error` (a
-     * CUresult). Replaces the armed one. Returns 0, or -1 when the name is not in the table or the
-     * mode is none.
+     * Arms one fault: the n-th call of `function` (counted from 1; 0 means each call) made from now
+     * on by any thread returns `error` (a CUresult). `function` is an exported name, and unlike in
+     * SOFTGPU_FAULT only that version; "*" counts every call except cuGetErrorName and
+     * cuGetErrorString, which no driver fails. Replaces the fault armed before. Returns 0, or -1 if
+     * the name is not in the table or the mode is invalid.
      */
     int (*fault_arm)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
-    /* Disarms. Returns how often the fault fired. */
+    /* Disarms the fault. Returns how often it fired. */
     uint64_t (*fault_disarm)(void);
 
     /* Driver calls made in this process since the start, or of one function (NULL for all). */
     uint64_t (*call_count)(const char *function);
 
     /*
-     * The canonical state as text, one object a line, sorted: devices, contexts, reservations,
+     * The canonical state as text, one object per line, sorted: devices, contexts, reservations,
      * mappings with access, memory handles, allocations, pools, streams, events, bytes in use.
-     * Handles and addresses are numbered in order of address or creation, so that two equal states
-     * give equal text. Free with free_text. NULL when out of memory, in a forked child and in a
-     * host function that runs inside a call.
+     * Handles and addresses are numbered in order of address or creation, so that equal states give
+     * equal text. Free with free_text. NULL when out of memory, in a forked child, and in a host
+     * function that runs inside a call.
      */
     char *(*state_dump)(void);
     void (*free_text)(char *text);
 
-    /* Live objects that the program should have freed, one a line; "" when there is none. As
-     * state_dump: freed with free_text, NULL where that is. */
+    /* Live objects that the program should have freed, one per line; "" if there are none. Free
+     * with free_text. NULL as for state_dump. */
     char *(*leak_report)(void);
 
     /* Takes effect for work submitted afterwards. */
     void (*schedule_set)(softgpu_schedule schedule, uint64_t seed);
 
-    /* State of a function by exported name; *test (may be NULL) names the proving test or is "". */
+    /* State of a function by exported name. *test is the name of the test that proves it, or "";
+     * `test` may be NULL. */
     softgpu_function_state (*function_state)(const char *function, const char **test);
 
     /* Poisons the current context of the calling thread with a sticky error (a CUresult), as a
-     * device fault would. Returns 0, or -1 with no current context. */
+     * device fault would. Returns 0, or -1 if no context is current. */
     int (*context_poison)(int error);
 
-    /* Bytes of physical memory of device `ordinal` that are allocated, and the limit. */
+    /* Allocated bytes of physical memory of device `ordinal`, and the limit. */
     int (*memory_info)(int ordinal, uint64_t *used, uint64_t *limit);
 
-    /* A descriptor of a new semaphore at `value`, to be closed by the caller unless
-     * cuImportExternalSemaphore takes it over; -1 with errno set. */
+    /* The descriptor of a new semaphore with value `value`, closed by the caller unless
+     * cuImportExternalSemaphore takes it over; -1, with errno set, on failure. */
     int (*semaphore_create)(softgpu_semaphore_kind kind, uint64_t value);
 
-    /* Reads the SOFTGPU_* variables of the environment as it is now, without acting on them. Writes
-     * a line for each that is not understood (cuInit of a process with such an environment answers
-     * CUDA_ERROR_SYSTEM_NOT_READY), as many as `size` bytes hold; returns how many there are, or -1
-     * without a place to write to. The file of SOFTGPU_TRACE exists afterwards. */
+    /* Checks the SOFTGPU_* variables of the current environment without acting on them. Writes a
+     * line for each that is not understood (with such an environment cuInit returns
+     * CUDA_ERROR_SYSTEM_NOT_READY), as many as fit in `size` bytes; returns their number, or -1 if
+     * `text` is NULL. The file of SOFTGPU_TRACE exists afterwards. */
     int (*settings_check)(char *text, size_t size);
 } softgpu_control;
 

@@ -1,5 +1,5 @@
 /*
- * What every gpumem call answers: a status, and the message and raw codes behind it.
+ * What every gpumem call returns: a status, with the message and the raw codes that explain it.
  */
 #ifndef GPUMEM_STATUS_H
 #define GPUMEM_STATUS_H
@@ -29,29 +29,29 @@ typedef enum gpumem_status {
     GPUMEM_ERROR_OUT_OF_MEMORY = 2,      /* device memory, after caches were drained */
     GPUMEM_ERROR_OUT_OF_HOST_MEMORY = 3, /* malloc, mmap or pinned memory */
     GPUMEM_ERROR_OUT_OF_CAPACITY = 4, /* growth past the reserved address space, or past a limit */
-    GPUMEM_ERROR_BUSY = 5,            /* a view, an export or another owner holds the thing */
-    GPUMEM_ERROR_NOT_SUPPORTED = 6,   /* this platform cannot; the message gives the reason */
-    GPUMEM_ERROR_NOT_PERMITTED = 7,   /* it could, but may not: permissions, container, IMEX */
-    GPUMEM_ERROR_NO_DRIVER = 8,       /* no driver library, or one that lacks what is needed */
-    GPUMEM_ERROR_NO_DEVICE = 9,       /* a driver, but no such device */
+    GPUMEM_ERROR_BUSY = 5,            /* a view, an export or another owner still holds it */
+    GPUMEM_ERROR_NOT_SUPPORTED = 6,   /* this platform cannot do it; the message says why */
+    GPUMEM_ERROR_NOT_PERMITTED = 7,   /* possible, but not allowed: permissions, container, IMEX */
+    GPUMEM_ERROR_NO_DRIVER = 8,       /* no driver library, or it lacks what is needed */
+    GPUMEM_ERROR_NO_DEVICE = 9,       /* the driver has no such device */
     GPUMEM_ERROR_DRIVER = 10,         /* any other driver error; see driver_code */
     GPUMEM_ERROR_DEVICE_FAULT = 11,   /* the context is poisoned by an earlier fault (sticky) */
     GPUMEM_ERROR_SYSTEM = 12,         /* a system call failed; see system_code (errno) */
     GPUMEM_ERROR_PEER = 13,           /* the other process is gone or speaks another protocol */
-    GPUMEM_ERROR_DATA = 14,           /* bytes are not what they should be */
+    GPUMEM_ERROR_DATA = 14,           /* received or stored bytes are wrong */
     GPUMEM_ERROR_CANCELLED = 15,      /* the caller asked to stop */
-    GPUMEM_ERROR_FORKED = 16,         /* the object was made before fork, by the parent */
-    GPUMEM_ERROR_TIMED_OUT = 17,      /* the caller's time-out has passed; nothing was done */
+    GPUMEM_ERROR_FORKED = 16,         /* the object was made by the parent before fork */
+    GPUMEM_ERROR_TIMED_OUT = 17,      /* the caller's timeout has expired; nothing was done */
 } gpumem_status;
 
 /* The last failure of this thread. Pointers are valid until the thread's next failing call. */
 typedef struct gpumem_error {
     gpumem_status status;
     int driver_code;     /* CUresult, or 0 */
-    int vulkan_code;     /* VkResult, or 0: memory that the CPU maps is mapped by Vulkan */
+    int vulkan_code;     /* VkResult, or 0; Vulkan maps device memory for the CPU */
     int system_code;     /* errno, or 0 */
-    const char *call;    /* the call of the driver, Vulkan or the system that refused, or "" */
-    const char *message; /* what was asked, what refused it, what to do about it when known */
+    const char *call;    /* the driver, Vulkan or system call that failed, or "" */
+    const char *message; /* what was requested, what refused it, what to do if known */
 } gpumem_error;
 
 /*
@@ -74,16 +74,16 @@ typedef enum gpumem_log_level {
 } gpumem_log_level;
 
 /*
- * Receives log lines without a newline. May be called from any thread, with internal locks held:
- * it must not call gpumem. `text` is valid during the call only.
+ * Receives log lines without a newline. It may be called from any thread, with internal locks held,
+ * so it must not call gpumem. `text` is valid only during the call.
  */
 typedef void (*gpumem_log_fn)(void *user, gpumem_log_level level, const char *text);
 
 /*
  * Sets the process-wide log callback and the most detailed level that it receives; NULL restores
  * the default: warnings and errors to standard error, or as GPUMEM_LOG (error, warning, info,
- * debug, off) says. Thread-safe; a line that another thread is just writing may still go to the
- * former callback after the return.
+ * debug, off) says; anything else there is ignored with a warning. Thread-safe; a line that another
+ * thread is just writing may still go to the former callback after the return.
  */
 GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level);
 

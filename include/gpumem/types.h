@@ -26,26 +26,29 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 /*
  * Option structs begin with `size`, the size of the struct as the caller was compiled, so that
  * later versions can add members. A NULL pointer and an all-zero struct mean the same: the default
- * that each member documents. A struct that sets any member must set `size`; one that sets members
- * which this library does not know yet is refused with INVALID_ARGUMENT instead of being half
- * obeyed.
+ * that each member documents. A struct that sets any member must set `size`. A struct that sets
+ * members which this version of the library does not know is refused with INVALID_ARGUMENT, rather
+ * than obeyed in part. A struct of any released version is accepted: what an older, smaller one
+ * does not have reads as zero. Of a struct whose size is 0 only the members of its first release
+ * are looked at.
  *
  *     gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer);
  *
  * Each struct has such a macro beside it, for C and C++20 (gpumem/options.h).
  *
  * Result structs begin with `size` too: the caller sets it to sizeof and the library fills no more
- * than that, also when it is newer than the caller.
+ * than that, also when it is newer than the caller, which may have the struct of any released
+ * version.
  */
 
 /*
- * The streams that have no object, by name. Where work is queued, NULL is the legacy default stream
- * of the device's context, as in CUDA. Where a call merely names streams that use memory (free,
- * shrink), NULL names none, and the legacy stream is named by its constant. PER_THREAD is the
- * default stream of the thread that makes the call, and a different one in each thread. NONE, given
- * at an allocation, says that no stream of the caller's is meant: the memory is there at once for
- * all, and nothing is waited for at its free but the streams that are named later. Pools take it,
- * and memory that is not stream-ordered.
+ * Names for the streams that have no object. Where work is queued, NULL is the legacy default
+ * stream of the device's context, as in CUDA. Where a call merely names streams that use memory
+ * (free, shrink), NULL names none, and the legacy stream is named by its constant. PER_THREAD is
+ * the default stream of the thread that makes the call, a different one in each thread. NONE, given
+ * to an allocation, means none of the caller's streams: all streams can use the memory at once, and
+ * its free waits only for streams that are named later. Pools accept it, and so does memory that is
+ * not stream-ordered.
  */
 #ifdef __cplusplus
 #define GPUMEM_STREAM_LEGACY     (reinterpret_cast<CUstream>(0x1)) /* CU_STREAM_LEGACY */
@@ -67,7 +70,7 @@ typedef enum gpumem_location {
     GPUMEM_LOCATION_DEVICE = 0,
     GPUMEM_LOCATION_HOST = 1,              /* host memory, placed by the system */
     GPUMEM_LOCATION_HOST_NUMA = 2,         /* host memory of one NUMA node */
-    GPUMEM_LOCATION_HOST_NUMA_CURRENT = 3, /* of the node that the calling thread runs on */
+    GPUMEM_LOCATION_HOST_NUMA_CURRENT = 3, /* of the calling thread's node */
 } gpumem_location;
 
 /* What a device may do with memory. */
@@ -81,8 +84,8 @@ typedef enum gpumem_access {
 typedef enum gpumem_handle_type {
     GPUMEM_HANDLE_POSIX_FD = 0, /* a file descriptor */
     GPUMEM_HANDLE_NONE = 1,     /* not at all */
-    /* A 64-byte handle, also for other machines; needs IMEX. Of physical memory by hand
-     * (gpumem/virtual.h); exports of buffers do not use it. */
+    /* A 64-byte handle, valid on other machines too; needs IMEX. For physical memory managed by
+     * hand (gpumem/virtual.h); exports of buffers do not use it. */
     GPUMEM_HANDLE_FABRIC = 2,
 } gpumem_handle_type;
 

@@ -1,12 +1,12 @@
 /*
- * Resources over resources: a log that can be replayed, call sites of what is alive, alignment, a
- * second try and a second resource when memory runs out. gpumem/resource.h has the limit and the
- * log for people; docs/wrappers.md shows all of them.
+ * Resources that wrap other resources: a trace that can be replayed, call sites of live
+ * allocations, alignment, and a callback or a second resource for when memory runs out.
+ * gpumem/resource.h has the limit and the readable log; docs/wrappers.md shows all of them.
  *
- * For each of them: the wrapped resources must outlive it (destroying them answers BUSY) and may
- * still be used directly. Memory counts once for the device; the statistics of the wrapper tell
- * what went through it. Buffers can grow, shrink and be exported where those of the wrapped
- * resource can. A trim is passed on. Thread-safe, as the wrapped resource is; blocks as that does.
+ * For all of them: the wrapped resources must outlive the wrapper (destroying them returns BUSY)
+ * and may still be used directly. Memory counts once for the device; the statistics of the wrapper
+ * show what went through it. Buffers can grow, shrink and be exported if those of the wrapped
+ * resource can. A trim is passed on. Thread-safe like the wrapped resource; blocks as that does.
  * Driver: as the wrapped resource.
  */
 #ifndef GPUMEM_WRAPPERS_H
@@ -20,18 +20,18 @@
 extern "C" {
 #endif
 
-/* Takes text that the library writes: whole lines, not ended by a 0. Answers 0, or an errno that
- * says why it could not. One call at a time. It must not call the resource that writes. */
+/* Receives text that the library writes: whole lines, not 0-terminated. Returns 0, or an errno on
+ * failure. Called by one thread at a time. It must not call the resource that writes. */
 typedef int (*gpumem_write_fn)(void *user, const char *text, size_t bytes);
 
-/* ---- A log that can be replayed -------------------------------------------------------------- */
+/* ---- A trace that can be replayed ------------------------------------------------------------ */
 
 typedef struct gpumem_trace_options {
     size_t size;
-    const char *path; /* a file that is made, or emptied first; NULL: `write` is called */
+    const char *path; /* a file to create or overwrite; NULL: `write` is called */
     gpumem_write_fn write;
     void *user;
-    size_t buffer_bytes; /* lines are gathered up to this; 0: 64 KiB, 4 KiB at least */
+    size_t buffer_bytes; /* lines are buffered up to this; 0: 64 KiB, at least 4 KiB */
 } gpumem_trace_options;
 
 #define GPUMEM_TRACE_OPTIONS(...) GPUMEM_OPTIONS(gpumem_trace_options, __VA_ARGS__)
@@ -39,66 +39,66 @@ typedef struct gpumem_trace_options {
 /*
  * Writes a line of CSV for each allocation, resize and free, in the order in which they took
  * effect, with time, thread, stream and an identity for each buffer: `gpumem replay` runs such a
- * log on any resource (docs/wrappers.md has the columns). A free is noted when the memory goes
- * back: for memory that is not stream-ordered that is when its streams have passed, and the thread
- * that happened to notice.
- * SYSTEM: the file cannot be made. INVALID_ARGUMENT: not exactly one of `path` and `write`. What
- * cannot be written later fails no allocation: see gpumem_trace_flush.
+ * trace on any resource (docs/wrappers.md has the columns). A free is recorded when the memory goes
+ * back: for memory that is not stream-ordered that is when its streams have passed, in whichever
+ * thread noticed it. SYSTEM: the file cannot be created. INVALID_ARGUMENT: not exactly one of
+ * `path` and `write`. Later write errors do not make allocations fail: see gpumem_trace_flush.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_trace_resource_create(
     gpumem_resource *upstream, const gpumem_trace_options *options, gpumem_resource **resource);
 
-/* Writes a line of the caller's, at most 1,000 bytes of `text`, between the others.
+/* Writes a line of the caller's own, at most 1,000 bytes of `text`, between the others.
  * INVALID_ARGUMENT: not a trace resource, or no text. Thread-safe; no driver call. */
 GPUMEM_API gpumem_status gpumem_trace_note(gpumem_resource *resource, const char *text);
 
 /*
- * Writes what has been gathered, as destroying the resource does. SYSTEM: something could not be
- * written, now or before; the log ends there, on a whole line where the file allows it, and the
+ * Writes the buffered lines, as destroying the resource does. SYSTEM: something could not be
+ * written, now or earlier; the trace ends there, with a whole line if the file allows it, and the
  * message says how many lines are missing. INVALID_ARGUMENT: not a trace resource. Thread-safe; no
  * driver call; blocks while the file is written.
  */
 GPUMEM_API gpumem_status gpumem_trace_flush(gpumem_resource *resource);
 
-/* ---- Who made what is alive ------------------------------------------------------------------ */
+/* ---- Call sites of live allocations ---------------------------------------------------------- */
 
 typedef struct gpumem_tracking_options {
     size_t size;
-    /* Return addresses kept of each allocation, at most 64. 0 or 1: that of the call, about 0.1 us
-     * an allocation; more: the stack is walked, 1.3 us for ten. */
+    /* Return addresses kept per allocation, at most 64. 0 or 1: that of the call, about 0.1 us per
+     * allocation; more: the stack is walked, 1.3 us for ten. */
     unsigned frames;
 } gpumem_tracking_options;
 
 #define GPUMEM_TRACKING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_tracking_options, __VA_ARGS__)
 
 /*
- * Remembers each allocation that is alive, and the call of the program that made it. Names are
- * looked for when a report asks, not before. Driver: as `upstream`.
+ * Records each live allocation and the call in the program that made it. Names are looked up only
+ * when a report is made. Driver: as `upstream`.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_tracking_resource_create(
     gpumem_resource *upstream, const gpumem_tracking_options *options, gpumem_resource **resource);
 
-/* An allocation that is alive: freed ones count until their memory is back. */
+/* A live allocation; a freed one counts as live until its memory has gone back. */
 typedef struct gpumem_tracked {
     size_t size;
     uint64_t number; /* 1, 2, 3, ... in the order of allocation */
     CUdeviceptr pointer;
     size_t bytes;
     size_t committed_bytes;
-    CUstream stream; /* of allocation */
-    uint64_t thread; /* that allocated: the kernel's id */
+    CUstream stream; /* of the allocation */
+    uint64_t thread; /* the kernel's id of the allocating thread */
     uint64_t age_ns;
-    void *const *frames; /* return addresses, that of the outermost call of the library first */
+    void *const *frames; /* return addresses, beginning with that of the outermost library call */
     size_t frame_count;
 } gpumem_tracked;
 
-/* Valid during the call only. Anything but 0 ends the visit. May call the library. */
+/* `tracked` is valid only during the call. A result other than 0 ends the visit. May call the
+ * library. */
 typedef int (*gpumem_tracked_fn)(void *user, const gpumem_tracked *tracked);
 
 /*
- * Calls `fn` for each, oldest first; what comes and goes meanwhile may be missing. Works off the
- * frees that can be, first. INVALID_ARGUMENT: not a tracking resource. OUT_OF_HOST_MEMORY: `fn` was
- * not called. Thread-safe.
+ * Calls `fn` for each live allocation, oldest first; those that come or go meanwhile may be
+ * missing. First carries out the deferred frees that it can. INVALID_ARGUMENT: not a tracking
+ * resource. OUT_OF_HOST_MEMORY: `fn` was not called. Thread-safe.
  */
 GPUMEM_API gpumem_status gpumem_tracking_visit(gpumem_resource *resource, gpumem_tracked_fn fn,
                                                void *user);
@@ -109,10 +109,10 @@ typedef enum gpumem_report_format {
 } gpumem_report_format;
 
 /*
- * The same as text, by call site, the one with the most bytes first. Functions are named where the
- * dynamic loader knows them (for those of a program itself: linked with -rdynamic); otherwise by
- * file and offset, as addr2line takes them. SYSTEM: `write` answered an errno. Else as
- * gpumem_tracking_visit.
+ * The same as text, by call site, those with the most bytes first. Functions are shown by name if
+ * the dynamic loader knows them (those of the program itself if it is linked with -rdynamic),
+ * otherwise by file and offset, as addr2line takes them. SYSTEM: `write` returned an errno.
+ * Otherwise as gpumem_tracking_visit.
  */
 GPUMEM_API gpumem_status gpumem_tracking_report(gpumem_resource *resource,
                                                 gpumem_report_format format, gpumem_write_fn write,
@@ -123,8 +123,8 @@ GPUMEM_API gpumem_status gpumem_tracking_report(gpumem_resource *resource,
 typedef struct gpumem_alignment_options {
     size_t size;
     size_t alignment;     /* of addresses, bytes, a power of two; 0: 256 */
-    size_t size_multiple; /* of the memory of each, bytes, a power of two; 0: the alignment */
-    size_t threshold;     /* smaller allocations are passed on as they are, bytes; 0: none */
+    size_t size_multiple; /* of each buffer's memory, bytes, a power of two; 0: the alignment */
+    size_t threshold;     /* bytes; smaller allocations are passed on unchanged; 0: none are */
 } gpumem_alignment_options;
 
 #define GPUMEM_ALIGNMENT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_alignment_options, __VA_ARGS__)
@@ -133,6 +133,7 @@ typedef struct gpumem_alignment_options {
  * Every buffer begins at a multiple of `alignment`, and has memory of its own up to a multiple of
  * `size_multiple` behind it; gpumem_buffer_size stays what was asked for. A wrapped resource that
  * ignores alignments is asked for more, and a part of that is handed on, which cannot be exported.
+ * GPUMEM_STREAM_NONE is taken where the wrapped resource takes it.
  * INVALID_ARGUMENT: no powers of two.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_alignment_resource_create(
@@ -142,25 +143,25 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_alignment_resource_create(
 
 typedef struct gpumem_failure {
     size_t size;
-    gpumem_resource *resource; /* that was asked: the wrapper */
+    gpumem_resource *resource; /* the wrapper */
     gpumem_status status;      /* OUT_OF_MEMORY, OUT_OF_HOST_MEMORY or OUT_OF_CAPACITY */
     const char *message;       /* of the wrapped resource */
-    size_t bytes;              /* asked for; of a growth the bytes more */
+    size_t bytes;              /* requested; for a growth, the additional bytes */
     CUstream stream;
-    unsigned attempt;       /* 1 at the first failure of an allocation, then 2, ... */
-    unsigned attempts_left; /* how often RETRY is still obeyed, this time included */
+    unsigned attempt;       /* 1 for the first failure of an allocation, then 2, ... */
+    unsigned attempts_left; /* how often RETRY will still be obeyed, including this time */
 } gpumem_failure;
 
 typedef enum gpumem_failure_answer {
     GPUMEM_FAILURE_GIVE_UP = 0, /* the allocation fails */
-    GPUMEM_FAILURE_RETRY = 1,   /* something was freed: once more */
+    GPUMEM_FAILURE_RETRY = 1,   /* memory was freed: try again */
 } gpumem_failure_answer;
 
 /*
- * Called in the thread that allocates, with no lock of the library held that a free could want, and
- * the device's context current. May free and shrink buffers, also of this resource, but not the one
- * that grows, and allocate, but not from a caching resource over this one, which may be growing; an
- * allocation in it that fails does not call it again.
+ * Called in the allocating thread, with the device's context current and no library lock held that
+ * a free could need. It may free and shrink buffers, also of this resource, except the one that is
+ * growing, and may allocate, except from a caching resource over this one, which may be growing; an
+ * allocation that fails inside it does not call it again.
  */
 typedef gpumem_failure_answer (*gpumem_failure_fn)(void *user, const gpumem_failure *failure);
 
@@ -174,10 +175,10 @@ typedef struct gpumem_failure_options {
 #define GPUMEM_FAILURE_OPTIONS(...) GPUMEM_OPTIONS(gpumem_failure_options, __VA_ARGS__)
 
 /*
- * Asks when an allocation or a growth has run out of memory, after deferred frees were waited for
- * and the device's caches trimmed; what is freed in the answer is waited for likewise. After
- * `maximum_retries` the allocation fails whatever the answer. Below another wrapper or a cache that
- * reclaims by itself, an allocation that failed may be tried a second time from the start.
+ * Calls `fn` when an allocation or a growth has run out of memory, after waiting for deferred frees
+ * and trimming the device's caches; memory that `fn` frees is also waited for. After
+ * `maximum_retries` the allocation fails whatever `fn` returns. Under another wrapper or a cache
+ * that reclaims memory itself, a failed allocation may be tried a second time from the start.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_failure_resource_create(
     gpumem_resource *upstream, const gpumem_failure_options *options, gpumem_resource **resource);
@@ -187,7 +188,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_failure_resource_create(
  * pinned for example. OUT_OF_MEMORY, OUT_OF_HOST_MEMORY and OUT_OF_CAPACITY of `first` lead there,
  * other errors do not; nor does an allocation with a capacity if buffers of `second` cannot grow.
  * Properties say what holds for both; stream_ordered is 1 if one of them is, can_resize and
- * exportable tell of `first`. When both fail the message has both reasons.
+ * exportable tell of `first`. GPUMEM_STREAM_NONE is taken where both take it. When both fail the
+ * message has both reasons.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_fallback_resource_create(
     gpumem_resource *first, gpumem_resource *second, gpumem_resource **resource);

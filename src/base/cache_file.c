@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #define FOLDER "gpumem"
-/* Before the text: the checksum of what follows, in hexadecimal. */
+/* Precedes the text: the checksum of the rest, in hexadecimal. */
 #define HEAD ((size_t)17)
 
-/* FNV-1a: against what is cut short or mixed up, not against who means to deceive. */
+/* FNV-1a: protects against truncated or mixed-up files, not against deceit. */
 static uint64_t checksum(const char *text, size_t length) {
     uint64_t sum = 0xcbf29ce484222325u;
     for (size_t i = 0; i < length; i++)
@@ -25,7 +25,7 @@ static uint64_t checksum(const char *text, size_t length) {
     return sum;
 }
 
-/* The folder of caches; with a relative path, which the specification wants ignored, none. */
+/* The cache folder; none if the path is relative, which the specification says to ignore. */
 static int base_folder(char *path, size_t room) {
     const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
     int length = -1;
@@ -53,7 +53,7 @@ static int is_ours(int fd) {
            about.st_size < (off_t)(HEAD + GM_CACHE_MOST);
 }
 
-/* All of it: files change by being replaced, not while they are read. */
+/* Reads all of it: files change by being replaced, not while they are read. */
 static size_t read_all(int fd, char *bytes, size_t room) {
     size_t got = 0;
     while (got < room) {
@@ -81,7 +81,7 @@ int gm_cache_read(const char *name, char *text, size_t room) {
     size_t length = 0;
     if (!path_of(name, path, sizeof path))
         return 0;
-    /* Without a wait for whoever made a FIFO of it, and no further than the name itself. */
+    /* Does not block on a FIFO of that name, nor follow a link. */
     int fd = gm_fd_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return 0;
@@ -115,7 +115,8 @@ static int write_all(int fd, const char *text) {
            write(fd, bytes, (size_t)length) == length;
 }
 
-/* Under a name of its own first, so that readers find the whole of it or what was there before. */
+/* Under a temporary name first, so that readers find either the whole new file or the former
+ * one. */
 static int replace(const char *path, const char *text) {
     char beside[PATH_MAX + 32];
     static _Atomic unsigned number;

@@ -1,16 +1,16 @@
 /*
- * Cancelling a thread (pthread_cancel) within a call. Most of what waits, reads or writes is a
- * cancellation point, and a thread that ended there would leave locks held, buffers that nobody
- * knows, and threads that use its stack. So no call is one inside: whoever comes in from the
- * program disables cancelling and restores what was there on the way out. A request stays pending
- * meanwhile and takes effect at the program's next cancellation point.
+ * Cancelling a thread (pthread_cancel) within a call. Most functions that wait, read or write are
+ * cancellation points, and a thread that ended there would leave locks held, buffers lost, and
+ * other threads using its stack. So no library call contains one: a call from the program disables
+ * cancellation on entry and restores the former state on exit. A request stays pending meanwhile
+ * and takes effect at the program's next cancellation point.
  */
 #ifndef GM_BASE_CANCEL_H
 #define GM_BASE_CANCEL_H
 
 #include <pthread.h>
 
-/* Answers what was there before, to be given back by the same thread. */
+/* Returns the former state, which the same thread must restore. */
 static inline int gm_cancel_disable(void) {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);

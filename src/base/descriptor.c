@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Below are those that programs know by number. */
+/* Lower ones are those that programs know by number. */
 #define LOWEST 3
 
 static void close_quietly(int fd) {
@@ -19,13 +19,13 @@ static void close_quietly(int fd) {
 
 /*
  * The kernel gives the lowest free number, and there is no call that asks for a higher one at once.
- * Moving alone would leave a moment in which a line that another thread prints is written into the
- * new file. So the numbers that are free are held by something that cannot be read or written: who
- * uses them meanwhile gets EBADF, as if they were closed. They are held until the last of those who
- * are making a descriptor is done.
+ * Only moving the descriptor would leave a moment in which another thread could print into the new
+ * file. So the free numbers are occupied by something that cannot be read or written: using them
+ * meanwhile gives EBADF, as if they were closed. They are held until the last thread that is making
+ * a descriptor is done.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned makers, held; /* under lock; held numbers as bits */
+static unsigned makers, held; /* under the lock; bits of the numbers held */
 
 static void hold_standard(void) {
     for (int fd = 0; fd < LOWEST; fd++) {
@@ -39,7 +39,7 @@ static void hold_standard(void) {
     }
 }
 
-/* Another thread may have put its own file there with dup2: that is not ours to close. */
+/* Another thread may have put its own file there with dup2, which must not be closed. */
 static void release_standard(void) {
     for (int fd = 0; fd < LOWEST; fd++) {
         if (!(held & 1u << fd))
@@ -51,7 +51,8 @@ static void release_standard(void) {
     held = 0;
 }
 
-/* A thread that is cancelled in between would hold them for ever. Answers what end() wants. */
+/* A thread that is cancelled in between would hold them for ever. Returns the argument for
+ * end(). */
 static int begin(void) {
     int error = errno, cancelling;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
@@ -81,7 +82,7 @@ static void in_parent(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Of those who were making descriptors, none is here. */
+/* No other thread that was making descriptors exists here. */
 static void in_child(void) {
     makers = 0;
     release_standard();
@@ -92,7 +93,7 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* For one that was closed after they were held, or while the other library of ours held it. */
+/* For one that was closed after they were taken, or while our other library held it. */
 static int move(int fd) {
     if (fd < 0 || fd >= LOWEST)
         return fd;
@@ -169,7 +170,7 @@ DIR *gm_fd_folder(const char *path) {
     return folder;
 }
 
-/* Where the descriptors of a message lie; CMSG_DATA is not aligned for them. */
+/* Where the descriptors of a message are; CMSG_DATA is not aligned for them. */
 typedef void (*each_fd)(unsigned char *place);
 
 static void close_one(unsigned char *place) {
@@ -186,7 +187,7 @@ static void move_one(unsigned char *place) {
     memcpy(place, &fd, sizeof fd);
 }
 
-/* 1 when each is a descriptor afterwards. */
+/* 1 if each is a descriptor afterwards. */
 static int for_each(struct msghdr *message, each_fd act) {
     int whole = 1;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {

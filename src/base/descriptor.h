@@ -1,7 +1,7 @@
 /*
- * Where descriptors are made. Those of the project, and those that it hands out, are 3 or above and
- * close-on-exec: whatever a program has closed of 0, 1 and 2, nothing that is printed there ends up
- * in one of our files. tests/lint refuses calls that make descriptors anywhere else.
+ * The only place that makes descriptors. The project's own, and those that it hands out, are 3 or
+ * above and close-on-exec: even if a program has closed 0, 1 or 2, nothing printed there ends up in
+ * one of our files. tests/lint refuses calls that make descriptors anywhere else.
  *
  * Each function does all of it or nothing: on failure no descriptor is left, and errno says why.
  * Thread-safe. errno is kept on success.
@@ -16,14 +16,14 @@
 
 /* As open(2); `mode` counts with O_CREAT only. -1 on failure. */
 int gm_fd_open(const char *path, int flags, mode_t mode);
-/* As openat(2), of what exists. -1 on failure. */
+/* As openat(2), for an existing file. -1 on failure. */
 int gm_fd_open_at(int folder, const char *name, int flags);
 /* A memory file that can be sealed. `name` shows in /proc/PID/maps. -1 on failure. */
 int gm_fd_memory(const char *name);
-/* A descriptor of the same open file as `fd`, which stays as it is. -1 on failure. */
+/* A descriptor of the same open file as `fd`, which is left as it is. -1 on failure. */
 int gm_fd_duplicate(int fd);
-/* Takes over what something else made, as a driver or an ioctl: moved and marked close-on-exec. A
- * negative one is passed on. -1 on failure, with `fd` closed. */
+/* Takes over a descriptor made elsewhere, for example by a driver or an ioctl: moves it and marks
+ * it close-on-exec. A negative one is passed on. -1 on failure, with `fd` closed. */
 int gm_fd_keep(int fd);
 
 /* A Unix stream socket; with `flags` SOCK_NONBLOCK or 0. -1 on failure. */
@@ -36,7 +36,7 @@ FILE *gm_fd_stream(const char *path, const char *mode);
 DIR *gm_fd_folder(const char *path);
 
 /* As recvmsg(2) without waiting: the descriptors in the message are the caller's. On failure those
- * that came are closed, and the bytes of the message are lost. */
+ * received are closed, and the bytes of the message are lost. */
 ssize_t gm_fd_receive(int socket, struct msghdr *message);
 
 #endif

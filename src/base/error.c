@@ -63,7 +63,8 @@ gpumem_status gm_fail_vulkan(gpumem_status status, int code, const char *reason,
     return status;
 }
 
-/* As far as the text goes: each free of a buffer saves the record, and mostly there is none. */
+/* Copies only as far as the text goes: each free of a buffer saves the record, which is mostly
+ * empty. */
 static void copy(struct gm_error_record *to, const struct gm_error_record *from) {
     to->error = from->error;
     memcpy(to->call, from->call, strlen(from->call) + 1);

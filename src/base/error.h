@@ -1,4 +1,4 @@
-/* How a failure is reported: the first function that decides on an error calls gm_fail, callers
+/* How failures are reported: the first function that detects an error calls gm_fail; its callers
  * pass the status on. */
 #ifndef GM_BASE_ERROR_H
 #define GM_BASE_ERROR_H
@@ -10,21 +10,21 @@
 /* Records status and message for this thread and returns the status. */
 gpumem_status gm_fail(gpumem_status status, const char *format, ...) GM_PRINTF(2, 3);
 
-/* As gm_fail, with the errno that `call` left; ": <strerror>" is appended to the message. */
+/* As gm_fail, with the errno that `call` set; ": <strerror>" is appended to the message. */
 gpumem_status gm_fail_system(gpumem_status status, int error, const char *call, const char *format,
                              ...) GM_PRINTF(4, 5);
 
-/* As gm_fail, for a call of the driver that answered `code`; `reason` is the driver's name for the
- * code and is appended. */
+/* As gm_fail, for a driver call that returned `code`; `reason` is the driver's name for the code
+ * and is appended. */
 gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason, const char *call,
                              const char *format, ...) GM_PRINTF(5, 6);
 
-/* As gm_fail, for a call of Vulkan that answered `code`, a VkResult with the name `reason`. */
+/* As gm_fail, for a Vulkan call that returned `code`, a VkResult with the name `reason`. */
 gpumem_status gm_fail_vulkan(gpumem_status status, int code, const char *reason, const char *call,
                              const char *format, ...) GM_PRINTF(5, 6);
 
-/* The analyzer reads one file at a time; it must know that these answer the status that they are
- * given, or it follows paths on which a failure counts as success. */
+/* The analyzer reads one file at a time; it must know that these return the given status, or it
+ * follows paths on which a failure counts as success. */
 #if defined(__clang_analyzer__) && !defined(GM_ERROR_DEFINITIONS)
 #define gm_fail(status, ...)        (gm_fail(status, __VA_ARGS__), (status))
 #define gm_fail_system(status, ...) (gm_fail_system(status, __VA_ARGS__), (status))
@@ -32,7 +32,7 @@ gpumem_status gm_fail_vulkan(gpumem_status status, int code, const char *reason,
 #define gm_fail_vulkan(status, ...) (gm_fail_vulkan(status, __VA_ARGS__), (status))
 #endif
 
-/* The record itself, to be saved and put back around cleanup that may fail too. */
+/* The record itself, to be saved and restored around cleanup that may also fail. */
 struct gm_error_record {
     gpumem_error error;
     char call[64];

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Of the first process. What is no object rarely begins like this. */
+/* The first process's. Memory that is not an object rarely begins with this value. */
 #define FIRST 0x6d670001u
 
 static atomic_uint generation = FIRST;

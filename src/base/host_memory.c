@@ -12,12 +12,12 @@
 
 static const char *root = "";
 
-/* What the two versions call the same things. */
+/* The two versions' names for the same things. */
 struct version {
     const char *type; /* of the file system */
     const char *limit, *usage;
     const char *const *droppable; /* lines of memory.stat, for the group and all below */
-    const char *const *places;    /* where it is mounted, should mountinfo not say; NULL ends */
+    const char *const *places;    /* mount points to try if mountinfo has none; NULL ends */
 };
 
 static const char *const droppable_1[] = {"total_inactive_file", "total_active_file"};
@@ -54,7 +54,7 @@ static uint64_t read_number(const char *folder, const char *name) {
     return found == 1 ? value : NONE;
 }
 
-/* "name value" or "name: value kB", of lines of which each begins with a name. */
+/* Finds "name value" or "name: value kB" in lines that each begin with a name. */
 static int parse_line(const char *line, const char *name, uint64_t *value) {
     size_t length = strlen(name);
     unsigned long long number;
@@ -99,7 +99,7 @@ static void read_stat(const char *folder, const struct version *version, struct 
         if (parse_line(line, version->droppable[0], &value) ||
             parse_line(line, version->droppable[1], &value))
             level->droppable += value;
-        /* Of version 1, and also of levels that a container does not show. */
+        /* For version 1, and for levels that a container does not show. */
         else if (parse_line(line, "hierarchical_memory_limit", &value))
             level->limit = least(level->limit, value);
     }
@@ -133,8 +133,8 @@ static int is_outside(const char *group) {
 
 /*
  * The group's path below the mount, which may show only a part of the hierarchy, from `top` on. A
- * container may have the host's path for its group, of which only the end is mounted, or nothing
- * but the top: then levels that are not there are passed over, and the top is looked at.
+ * container may see the host's path for its group, of which only the end is mounted, or only the
+ * top: then missing levels are skipped, and the top is examined.
  */
 static const char *below(const char *group, const char *top) {
     size_t length = strlen(top);
@@ -170,7 +170,7 @@ static int has_word(const char *list, const char *word) {
     return 0;
 }
 
-/* "4:memory:/group" is version 1, "0::/group" version 2; both may be there. NULL: not in one. */
+/* "4:memory:/group" is version 1, "0::/group" version 2; both may occur. NULL: not in one. */
 static void find_groups(char *groups[VERSIONS]) {
     FILE *file = open_below("/proc/self", "cgroup");
     if (!file)
@@ -242,7 +242,7 @@ static int find_version(const struct mount *mount) {
     return strcmp(mount->type, "cgroup") == 0 && has_word(mount->options, "memory") ? 0 : -1;
 }
 
-/* Answers which versions were found mounted, as bits. */
+/* Returns the versions found mounted, as bits. */
 static unsigned read_mounts(char *const groups[VERSIONS], struct gm_host_memory *memory) {
     FILE *file = open_below("/proc/self", "mountinfo");
     if (!file)

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/growing_array.h"
 #include "base/printable.h"
 
 #include <inttypes.h>
@@ -13,16 +14,12 @@ static void append(struct gm_json *json, const char *text, size_t bytes) {
     if (json->failed)
         return;
     if (bytes >= json->room - json->used) {
-        size_t room = json->room;
-        while (bytes >= room - json->used)
-            room *= 2;
-        char *grown = realloc(json->text, room);
-        if (!grown) {
+        size_t wanted;
+        if (__builtin_add_overflow(json->used + 1, bytes, &wanted) ||
+            !GM_RESERVE(json->text, json->room, wanted)) {
             json->failed = 1;
             return;
         }
-        json->text = grown;
-        json->room = room;
     }
     memcpy(json->text + json->used, text, bytes);
     json->used += bytes;
@@ -50,7 +47,8 @@ char *gm_json_end(struct gm_json *json, size_t *bytes) {
     return text;
 }
 
-/* Quotes, and what a terminal would take for a command: the RFC asks it of C0 only. */
+/* Quotes, and characters that a terminal would take for a command; the RFC requires it only for
+ * C0. */
 static void append_character(struct gm_json *json, const char *text, size_t length,
                              unsigned value) {
     char escaped[8];
@@ -91,7 +89,7 @@ static void begin_value(struct gm_json *json, const char *key) {
 
 void gm_json_open(struct gm_json *json, const char *key, char bracket) {
     begin_value(json, key);
-    /* A line for each object of a list: people read it, and diff works. */
+    /* A line for each object of a list, for readers and for diff. */
     if (!key && bracket == '{' && json->used)
         append(json, "\n", 1);
     append(json, &bracket, 1);

@@ -1,6 +1,6 @@
 /*
- * Writes JSON (RFC 8259) into memory: commas, quoting, nothing else. What is written is always
- * valid, whatever the strings hold; without memory nothing more is written, and `failed` says so.
+ * Writes JSON (RFC 8259) into memory, with commas and quoting. The output is always valid, whatever
+ * the strings contain; when memory runs out nothing more is written, and `failed` is set.
  */
 #ifndef GM_BASE_JSON_H
 #define GM_BASE_JSON_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 struct gm_json {
-    char *text; /* ends with 0 when closed; the writer's user frees it */
+    char *text; /* 0-terminated when closed; the user of the writer frees it */
     size_t used, room;
     int failed;
-    int started; /* something stands before at this depth */
+    int started; /* there is an earlier element at this depth */
 };
 
 void gm_json_begin(struct gm_json *json);
@@ -22,7 +22,7 @@ char *gm_json_end(struct gm_json *json, size_t *bytes);
 /* `key` is NULL inside arrays and at the top. */
 void gm_json_open(struct gm_json *json, const char *key, char bracket); /* '{' or '[' */
 void gm_json_close(struct gm_json *json, char bracket);                 /* '}' or ']' */
-/* NULL writes null. What is no UTF-8 becomes U+FFFD. */
+/* NULL writes null. Invalid UTF-8 becomes U+FFFD. */
 void gm_json_string(struct gm_json *json, const char *key, const char *value);
 void gm_json_number(struct gm_json *json, const char *key, uint64_t value);
 void gm_json_integer(struct gm_json *json, const char *key, int64_t value);

@@ -26,7 +26,7 @@ bool gm_kept_file_is_open(const struct gm_kept_file *file) {
     return is_open_as(file, file->fd);
 }
 
-/* The duplicate is looked at: it is nobody else's to close. */
+/* Checks the duplicate, which nobody else can close. */
 int gm_kept_file_duplicate(const struct gm_kept_file *file) {
     int fd = gm_fd_duplicate(file->fd);
     if (fd < 0 || is_open_as(file, fd))

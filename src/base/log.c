@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const level_names[] = {"error", "warning", "info", "debug"};
+static const char *const level_names[] = {
+    [GPUMEM_LOG_ERROR] = "error",
+    [GPUMEM_LOG_WARNING] = "warning",
+    [GPUMEM_LOG_INFO] = "info",
+    [GPUMEM_LOG_DEBUG] = "debug",
+};
+
+#define LEVELS ((int)(sizeof level_names / sizeof level_names[0]))
+#define OFF    (-1)
 
 static void to_stderr(void *user, gpumem_log_level level, const char *text) {
     char shown[2048];
@@ -21,16 +29,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gpumem_log_fn log_fn = to_stderr;
 static void *log_user;
-static int log_level; /* -1 is off */
+static int log_level; /* a gpumem_log_level, or OFF */
 
 static int level_from_environment(void) {
     const char *wanted = secure_getenv("GPUMEM_LOG");
     if (!wanted)
         return GPUMEM_LOG_WARNING;
-    for (int i = 0; i < 4; i++)
-        if (strcmp(wanted, level_names[i]) == 0)
-            return i;
-    return strcmp(wanted, "off") == 0 ? -1 : GPUMEM_LOG_WARNING;
+    for (int level = 0; level < LEVELS; level++)
+        if (strcmp(wanted, level_names[level]) == 0)
+            return level;
+    if (strcmp(wanted, "off") == 0)
+        return OFF;
+    char text[160];
+    snprintf(text, sizeof text,
+             "GPUMEM_LOG='%.64s' is ignored: it takes off, error, warning, info or debug", wanted);
+    to_stderr(NULL, GPUMEM_LOG_WARNING, text);
+    return GPUMEM_LOG_WARNING;
 }
 
 static void initialize(void) {

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-/* Formats and hands a line to the log callback when the level is wanted. Thread-safe. */
+/* Formats a line and passes it to the log callback if the level is enabled. Thread-safe. */
 void gm_log(gpumem_log_level level, const char *format, ...) GM_PRINTF(2, 3);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Some tens of KiB at most. A use that comes too late mostly follows soon. */
+/* Some tens of KiB at most. A use after destruction mostly follows soon. */
 #define GRAVES 128u
 
 static _Atomic(void *) graves[GRAVES];
@@ -16,14 +16,15 @@ gpumem_status gm_object_check(unsigned generation, const char *name, const char 
         return GPUMEM_OK;
     if (generation == GM_DESTROYED)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "%s: `%s` was destroyed before (freed, closed)", call, name);
+                       "%s: `%s` was destroyed earlier (freed, closed)", call, name);
     if (gm_fork_was_before(generation))
         return gm_fail(GPUMEM_ERROR_FORKED,
-                       "%s: the object was made before fork, by the parent; a child must start "
-                       "anew with exec",
+                       "%s: the object was made before fork, by the parent; a child must use exec "
+                       "and open the library itself",
                        call);
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                   "%s: `%s` is no object of this library, or was destroyed long ago", call, name);
+                   "%s: `%s` is not an object of this library, or was destroyed long ago", call,
+                   name);
 }
 
 void gm_bury(void *object) {

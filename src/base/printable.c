@@ -22,7 +22,7 @@ size_t gm_utf8_decode(const char *at, unsigned *value) {
     return length;
 }
 
-/* No control character, no mark that turns the direction of what follows or ends a line. */
+/* Not a control character, nor one that changes the text direction or ends a line. */
 static bool shows_as_itself(unsigned value) {
     if (value < 0x20 || (value >= 0x7f && value < 0xa0))
         return false;

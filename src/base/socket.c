@@ -14,7 +14,7 @@ static gpumem_status lost(const char *call, int error) {
     if (error == EBADF || error == ENOTSOCK || error == EINVAL || error == ENOTCONN ||
         error == EOPNOTSUPP)
         return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, error, call,
-                              "this is no connected Unix socket");
+                              "not a connected Unix socket");
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, call, "cannot talk to the other process");
     return gm_fail_system(GPUMEM_ERROR_PEER, error, call, "the other process is gone");
@@ -49,12 +49,12 @@ int gm_deadline_left(const struct gm_deadline *deadline) {
 }
 
 static gpumem_status too_late(const struct gm_deadline *deadline) {
-    return gm_fail(GPUMEM_ERROR_PEER, "the other process did not do its part within %d ms",
+    return gm_fail(GPUMEM_ERROR_PEER, "the other process did not respond within %d ms",
                    deadline->timeout_ms);
 }
 
-/* Fails when the deadline has passed, also if something is ready: bytes that come one by one, each
- * just in time, would make the exchange as long as the other side likes. */
+/* Fails once the deadline has passed, even if something is ready: otherwise bytes sent one by one,
+ * each just in time, could prolong the exchange at will. */
 static gpumem_status wait_for(int socket, short what, const struct gm_deadline *deadline) {
     for (;;) {
         struct pollfd entry = {.fd = socket, .events = what};
@@ -71,7 +71,8 @@ static gpumem_status wait_for(int socket, short what, const struct gm_deadline *
     }
 }
 
-/* The first try does not wait, nor look at the deadline: what was decided can be told after it. */
+/* The first try neither waits nor checks the deadline, so that a decision can be reported even
+ * after it. */
 static gpumem_status send_message(int socket, const struct msghdr *given, size_t *sent,
                                   const struct gm_deadline *deadline) {
     for (;;) {
@@ -83,10 +84,11 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
         if (errno == EINTR)
             continue;
         if (errno == ETOOMANYREFS) {
-            /* More descriptors under way than may be open: the other side has to take some. */
+            /* More descriptors in flight than may be open: the other side must receive some
+             * first. */
             if (gm_deadline_left(deadline) == 0)
                 return gm_fail_system(GPUMEM_ERROR_PEER, ETOOMANYREFS, "sendmsg",
-                                      "the other process takes no descriptors");
+                                      "the other process does not accept descriptors");
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
             continue;
         }
@@ -98,8 +100,8 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
     }
 }
 
-/* Also after a failure the message tells which descriptors came: a seqpacket of no bytes, which
- * reads like a hang-up, may carry some. */
+/* Even after a failure the message may have brought descriptors: an empty seqpacket, which looks
+ * like a hang-up, can carry some. */
 static gpumem_status receive_message(int socket, struct msghdr *message, size_t *received,
                                      const struct gm_deadline *deadline) {
     size_t room = message->msg_controllen;
@@ -162,7 +164,7 @@ gpumem_status gm_socket_send(int socket, const void *data, size_t bytes,
 #define SCM_PIDFD 0x04 /* Linux 6.5 */
 #endif
 
-/* Of what else may come a security label is the longest. */
+/* The longest other item that can come is a security label. */
 union control {
     struct cmsghdr header;
     char bytes[CMSG_SPACE(GM_SOCKET_MOST_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) +
@@ -235,8 +237,8 @@ static void take_sender(struct msghdr *message, struct gm_sender *sender) {
     note_sender(sender, now);
 }
 
-/* Takes the descriptors out of a message; those that there is no room for are closed, and so are
- * those that say who sent, for the socket's owner who asked for them. */
+/* Takes the descriptors out of a message. Closes those for which there is no room, and those that
+ * identify the sender, which the socket's owner had requested. */
 static size_t take_fds(struct msghdr *message, int *fds, size_t have, size_t room) {
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {
         if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_PIDFD) {
@@ -292,7 +294,7 @@ gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *f
         return status;
     if (cut)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EMFILE, "recvmsg",
-                              "no room for %zu descriptors more (see ulimit -n)", count);
+                              "no room for %zu more descriptors (see ulimit -n)", count);
     return gm_fail(GPUMEM_ERROR_DATA, "the other process sent %s descriptors than the %zu promised",
                    have > count ? "more" : "fewer", count);
 }

@@ -1,7 +1,7 @@
 /*
  * Exact amounts of bytes, and file descriptors, over a connected Unix socket of type stream or
- * seqpacket. All waits of an exchange end at its deadline, however little at a time the other side
- * takes or gives. When it is gone, silent, too slow or sends something else, that is PEER.
+ * seqpacket. All waits of an exchange end at its deadline, however slowly the other side sends or
+ * receives. PEER: it is gone, silent, too slow, or sends something unexpected.
  */
 #ifndef GM_BASE_SOCKET_H
 #define GM_BASE_SOCKET_H
@@ -13,7 +13,7 @@
 /* SCM_MAX_FD of the kernel. */
 #define GM_SOCKET_MOST_FDS ((size_t)253)
 
-/* Both ends must cut a message into the same pieces, since seqpacket keeps boundaries. */
+/* Both ends must split a message into the same pieces, because seqpacket keeps boundaries. */
 #define GM_SOCKET_PIECE ((size_t)32 << 10)
 
 struct gm_deadline {
@@ -23,9 +23,9 @@ struct gm_deadline {
 
 /* Begins now. */
 struct gm_deadline gm_deadline_start(int timeout_ms);
-/* At most so much later, and not after `other`. */
+/* At most that much later, and not after `other`. */
 struct gm_deadline gm_deadline_within(const struct gm_deadline *other, int timeout_ms);
-/* Milliseconds, 0 when it has passed, -1 for ever: as poll takes them. */
+/* Milliseconds as for poll: 0 when it has passed, -1 for ever. */
 int gm_deadline_left(const struct gm_deadline *deadline);
 
 gpumem_status gm_socket_send(int socket, const void *data, size_t bytes,
@@ -37,25 +37,25 @@ gpumem_status gm_socket_receive(int socket, void *data, size_t bytes,
 gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, const int *fds,
                                  size_t count, const struct gm_deadline *deadline);
 
-/* Who sent something, as the kernel wrote it down then. */
+/* The sender of a message, as recorded by the kernel. */
 struct gm_sender {
-    pid_t pid; /* 0: it does not say, or several did; GM_SENDER_NONE: nothing came yet */
-    uid_t uid; /* the real one; GM_USER_UNKNOWN: as for 0, but known for another pid namespace */
+    pid_t pid; /* 0: unknown, or several; GM_SENDER_NONE: nothing received yet */
+    uid_t uid; /* the real one; GM_USER_UNKNOWN: as for 0, but known for another PID namespace */
 };
 
 #define GM_SENDER_NONE  ((pid_t)-1)
 #define GM_USER_UNKNOWN ((uid_t)-1)
 
 /*
- * Whether the kernel is to write down who sends over this connected socket, from now on. Answers
- * how it was before. Not SO_PEERCRED: that is who made the connection, for a socket pair the
- * process that made both ends, however many others were given one.
+ * Sets whether the kernel records the senders on this connected socket from now on. Returns the
+ * former setting. SO_PEERCRED will not do: it names the process that made the connection, for a
+ * socket pair the one that made both ends, whoever was given one since.
  */
 int gm_socket_name_senders(int socket, int on);
 
-/* Receives exactly `count` descriptors (0: none may come), close-on-exec, which are the caller's;
- * on failure none is left open. *sender, which the caller initialises, becomes 0 when not all is of
- * one process. */
+/* Receives exactly `count` descriptors (0: none may come), close-on-exec, owned by the caller; on
+ * failure none is left open. *sender, which the caller initialises, becomes 0 if not everything
+ * came from one process. */
 gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *fds, size_t count,
                                     struct gm_sender *sender, const struct gm_deadline *deadline);
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Of bin b, pieces have 2^b units or more, and less than 2^(b+1). */
+/* Pieces in bin b have 2^b units or more, and fewer than 2^(b+1). */
 static unsigned bin_of(size_t bytes) {
     return 63u - (unsigned)__builtin_clzll((unsigned long long)(bytes / GM_SPAN_UNIT));
 }

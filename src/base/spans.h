@@ -1,7 +1,7 @@
 /*
- * Cuts a range of bytes into pieces and joins them again: for resources that hold memory in slabs.
- * Free pieces are kept in bins by the power of two of their size, so that finding one takes a few
- * steps. Not thread-safe; no memory of the range itself is touched.
+ * Divides a range of bytes into pieces and joins them again, for resources that hold memory in
+ * slabs. Free pieces are kept in bins by the power of two of their size, so that finding one takes
+ * a few steps. Not thread-safe; no memory of the range itself is touched.
  */
 #ifndef GM_BASE_SPANS_H
 #define GM_BASE_SPANS_H
@@ -18,7 +18,7 @@ struct gm_span {
     struct gm_span *before, *after;         /* neighbours by offset */
     struct gm_span *bin_before, *bin_after; /* in its bin, when free */
     int is_free;
-    int mark; /* of whoever has the spans: it is left alone here, and 0 at first */
+    int mark; /* for the owner of the spans: not used here, initially 0 */
 };
 
 struct gm_spans {

@@ -27,7 +27,7 @@ static int set_attributes(pthread_attr_t *attributes, const pthread_t *thread, s
     return error;
 }
 
-/* A thread begins with the mask of the one that makes it. */
+/* A thread inherits the signal mask of its creator. */
 static int create(pthread_t *thread, const pthread_attr_t *attributes, struct start *start) {
     sigset_t all, before;
     sigfillset(&all);

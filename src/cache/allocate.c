@@ -1,10 +1,10 @@
-/* Where a block comes from when the calling thread has none at hand. */
+/* Where a block comes from when the calling thread has none cached. */
 #include "cache/cache.h"
 
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 
-/* What a block of its own, cut without a class, needs at most. */
+/* The most that a separate block, without a class, needs. */
 static size_t direct_bytes(const gpumem_request *request) {
     size_t slack = request->alignment > GM_CLASS_UNIT ? request->alignment : 0;
     return request->bytes > SIZE_MAX - slack ? SIZE_MAX : request->bytes + slack;
@@ -28,13 +28,14 @@ static struct gm_block *from_lane(struct gm_cache *cache, struct gm_lane *lane,
     return chain;
 }
 
-/* The same, after what streams have passed has come back, then after free segments of other streams
- * were taken over, then after pieces were joined: in the order of what it costs. */
+/* The same, after memory whose streams have passed has come back, then after taking over free
+ * segments of other streams, then after joining pieces: in order of cost. */
 static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
                                    const gpumem_request *request) {
     int small = is_small(cache, lane, request);
     struct gm_block *block = NULL;
-    /* What the CPU writes lies in holds until somebody looks: before more memory is touched. */
+    /* Memory that the CPU writes stays in holds until they are checked: done before more memory is
+     * touched. */
     if (gm_holds_settle(cache) && small)
         block = gm_magazine_pop_ready(cache, gm_class_of(request->bytes));
     if (!block)
@@ -60,8 +61,8 @@ static struct gm_block *look_again(struct gm_cache *cache, struct gm_lane *lane,
     return block;
 }
 
-/* Several threads may find the cache empty at once: the first asks for more, the others look again.
- * Of what comes the asking thread has its part before others see it. The lock is not held. */
+/* Several threads may find the cache empty at once: the first requests more, the others look again.
+ * The requesting thread takes its part before others see the rest. The lock is not held. */
 static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
                                    const gpumem_request *request, struct gm_block **block) {
     int small = is_small(cache, lane, request);
@@ -78,14 +79,15 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
         *block = from_lane(cache, lane, request);
         pthread_mutex_unlock(&cache->lock);
         if (!*block)
-            status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a block");
+            status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a block");
     }
     pthread_mutex_unlock(&cache->grow);
     return status;
 }
 
-/* What is in use at the end of a burst says little about the next: before more memory is taken,
- * free segments beyond a bound go back. So sizes that creep up do not leave one behind each. */
+/* Before more memory is taken, free segments beyond a limit are given back, so that slowly
+ * increasing sizes do not each leave one unused. The bytes in use at the end of a burst say little
+ * about the next. */
 static void give_surplus_back(struct gm_cache *cache) {
     pthread_mutex_lock(&cache->lock);
     struct gm_segment *surplus = gm_lanes_surplus(cache, gm_lanes_keep(cache), 0);
@@ -105,7 +107,7 @@ gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *reques
         *block = from_cache(cache, lane, request);
     pthread_mutex_unlock(&cache->lock);
     if (!lane)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     if (*block)
         return GPUMEM_OK;
     give_surplus_back(cache);

@@ -7,25 +7,25 @@
  *        |            (the cache's lock)
  *     segment         taken from the wrapped resource, cut into spans
  *
- * Memory that only the device touches belongs to the lane of one stream as long as any of its
- * segment is in use: what is freed there may be handed out again at once, because the stream itself
- * keeps the order. Memory that the CPU writes has a single lane, and is handed out again only when
- * the streams that used it have passed: the CPU would overwrite what a queued copy has yet to read.
+ * Memory that only the device touches belongs to the lane of one stream while any of its segment is
+ * in use: memory freed there can be reused at once, because the stream itself keeps the order.
+ * Memory that the CPU writes has a single lane, and is reused only when the streams that used it
+ * have passed: the CPU would overwrite data that a queued copy has yet to read.
  *
- * A thread cache is its thread's, on the fast path without a lock. Everybody else, and the thread
- * itself off the fast path, holds the cache's lock; others stop the thread as well. The wrapped
- * resource is called with no lock held that a trim takes.
+ * A thread cache belongs to its thread, which uses it without a lock on the fast path. Other
+ * threads, and the thread itself off the fast path, hold the cache's lock; others also stop the
+ * thread. The wrapped resource is called with no lock held that a trim takes.
  */
 #ifndef GM_CACHE_CACHE_H
 #define GM_CACHE_CACHE_H
 
 #include "base/spans.h"
 #include "cache/classes.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
-#define GM_SLOTS 4 /* streams that one thread keeps blocks of at a time */
+#define GM_SLOTS 4 /* streams for which one thread keeps blocks at a time */
 
-/* A buffer of the cache, which is its block: the object is made once and handed out many times. */
+/* A buffer of the cache, which is also its block: the object is made once and reused. */
 struct gm_block {
     struct gpumem_buffer buffer; /* first */
     struct gm_segment *segment;
@@ -36,7 +36,7 @@ struct gm_block {
     struct gm_block *next_parcel; /* of the head of a parcel or of a pending batch */
 };
 
-/* Two magazines, so that going back and forth over the edge of one does not ask the cache. */
+/* Two magazines, so that alternating around the edge of one does not involve the cache. */
 struct gm_bin {
     struct gm_block *head, *spare;
     unsigned count, spare_count;
@@ -60,10 +60,10 @@ struct gm_hold {
 struct gm_thread_cache {
     atomic_int busy, stopped;
     unsigned generation; /* base/fork.h */
-    uint64_t serial;     /* of the cache: never used again, so that a stale one is seen */
+    uint64_t serial;     /* of the cache; never reused, so that a stale one is noticed */
     struct gm_cache *cache;
     size_t bytes; /* in slots and holds */
-    /* What the resource's meter does not know yet. */
+    /* Not yet added to the resource's meter. */
     int64_t in_use, allocations;
     uint64_t total;
     unsigned slot_victim, hold_victim;
@@ -77,21 +77,21 @@ struct gm_segment {
     struct gm_spans spans;
     struct gm_lane *lane;
     int small;           /* cut into classes */
-    int marked;          /* `idle` stands for everything that was freed here */
+    int marked;          /* `idle` marks everything that was freed here */
     struct gm_wait idle; /* the stream's position after the last free */
     struct gm_segment *next;
 };
 
 struct gm_lane {
     CUstream stream;
-    int ended; /* the stream may be gone: no more is handed out, what is marked is waited for */
-    struct gpumem_capture_pool *pool; /* whose the memory is, or NULL */
+    int ended; /* the stream may be gone: nothing more is handed out, and marks are waited for */
+    struct gpumem_capture_pool *pool; /* the pool that owns the memory, or NULL */
     int begun;                        /* the pool is, on this stream */
     size_t bytes;
     size_t away; /* segments that a trim has taken out and may bring back */
     struct gm_segment *segments;
     struct gm_block *parcels[GM_CLASS_COUNT];
-    struct gm_block *held; /* of a pool: freed, and each launch of the graph uses them again */
+    struct gm_block *held; /* of a pool: freed, but used again by each launch of the graph */
     struct gm_lane *next;
 };
 
@@ -102,8 +102,9 @@ struct gm_cache {
     int host; /* the CPU writes the memory */
     size_t segment_bytes, small_maximum, thread_bytes, idle_bytes, granularity;
     uint64_t maximum_bytes;
-    _Atomic(CUstream) stream; /* where a stream-ordered resource is asked; NULL until then */
-    pthread_mutex_t grow;     /* one thread asks the wrapped resource; taken before `lock` */
+    _Atomic(CUstream) stream; /* for requests to a stream-ordered resource; NULL until needed */
+    pthread_mutex_t grow;     /* one thread at a time requests memory of the wrapped resource; taken
+                               * before `lock` */
     pthread_mutex_t lock;     /* everything below */
     struct gm_lane *lanes;
     struct gm_lane *shared;                  /* of memory that the CPU writes, for all streams */
@@ -118,7 +119,7 @@ struct gm_cache {
 /* ---- thread.c -------------------------------------------------------------------------------- */
 
 /* Caches that a thread finds with one load each; beyond that its list is searched. Small enough for
- * the static room of a library that is loaded late, and so one instruction to reach. */
+ * the static TLS space of a library loaded late, and so reached with one instruction. */
 #define GM_DIRECT 32u
 extern __thread struct gm_thread_cache *gm_thread_direct[GM_DIRECT]
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -140,14 +141,15 @@ static inline struct gm_thread_cache *gm_thread_cache_of(struct gm_cache *cache)
     return gm_thread_cache_find(cache);
 }
 
-/* Waits until nobody has stopped the thread. */
+/* Waits until no other thread has stopped this one. */
 void gm_thread_wait(struct gm_thread_cache *thread);
 
 /*
- * The fast path of the owning thread, without the cache's lock. It says that it is busy and looks
- * whether it shall stop; who stops it says so and looks whether it is busy. One of the two sees the
- * other, if neither's load overtakes its store: for that the one that stops, which is rare, makes
- * the kernel issue a barrier on every processor, and this side needs none.
+ * The fast path of the owning thread, without the cache's lock. It sets a busy flag and checks
+ * whether it must stop; a stopping thread sets the stop flag and checks whether it is busy. One of
+ * the two sees the other, provided that neither's load overtakes its store: to ensure that, the
+ * stopping side, which is rare, makes the kernel issue a barrier on every processor, and this side
+ * needs none.
  */
 static inline void gm_thread_enter(struct gm_thread_cache *thread) {
     for (;;) {
@@ -168,8 +170,8 @@ static inline void gm_thread_leave(struct gm_thread_cache *thread) {
     atomic_store_explicit(&thread->busy, 0, memory_order_release);
 }
 
-/* Keeps the thread out of its fast path; needless for the calling one, but harmless. The cache's
- * lock is held all the while. */
+/* Keeps the thread out of its fast path; unnecessary but harmless for the calling thread. The
+ * cache's lock is held throughout. */
 void gm_thread_stop(struct gm_thread_cache *thread);
 void gm_thread_resume(struct gm_thread_cache *thread);
 
@@ -189,12 +191,12 @@ void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot);
  * stopped. */
 void gm_thread_report(struct gm_cache *cache, struct gm_thread_cache *thread);
 
-/* Cuts all threads off from a cache that ends. */
+/* Detaches all threads from a cache that is destroyed. */
 void gm_threads_end(struct gm_cache *cache);
 
 /* ---- lane.c; the cache's lock is held -------------------------------------------------------- */
 
-/* The lane of a stream, made when it is new. NULL without memory. */
+/* The lane of a stream, created if it is new. NULL without memory. */
 struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream);
 
 /* Up to `want` blocks of a class, as a chain; NULL if there is no room in the lane's segments. */
@@ -214,15 +216,15 @@ void gm_block_end(struct gm_cache *cache, struct gm_block *block);
 /* All parcels of all lanes go back to their segments, so that pieces join. */
 void gm_lanes_join(struct gm_cache *cache);
 
-/* Makes a segment that is wholly free the lane's: another lane's whose stream has passed, or one of
- * its own that had the other kind of blocks. Returns whether there was one of at least `bytes`. */
+/* Gives the lane a wholly free segment: another lane's whose stream has passed, or one of its own
+ * that had the other kind of blocks. Returns whether there was one of at least `bytes`. */
 int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes);
 
-/* Bytes of such that may stay when more memory is taken. The lock is held. */
+/* Bytes of wholly free segments to keep when more memory is taken. The lock is held. */
 size_t gm_lanes_keep(const struct gm_cache *cache);
-/* Takes wholly free segments out of their lanes until at most `keep` bytes of such are left: those
- * whose streams have passed, or with `unpassed` all. The caller releases them, or brings them back;
- * until then their lanes stay. */
+/* Takes wholly free segments out of their lanes until at most `keep` bytes of them are left: those
+ * whose streams have passed, or with `unpassed` all. The caller releases them, or puts them back;
+ * until then their lanes are kept. */
 struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed);
 
 void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment);
@@ -234,8 +236,8 @@ void gm_lanes_prune(struct gm_cache *cache);
 
 /* ---- segment.c ------------------------------------------------------------------------------- */
 
-/* Takes memory for `bytes` more from the wrapped resource, in no lane yet. No lock but `grow` is
- * held. */
+/* Takes memory for `bytes` more from the wrapped resource, not yet in a lane. Only the lock `grow`
+ * is held. */
 gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
                               size_t bytes, struct gm_segment **segment);
 /* Gives segments that are in no lane back to the wrapped resource, after waiting for their streams.
@@ -246,18 +248,19 @@ void gm_segments_release(struct gm_cache *cache, struct gm_segment *list);
 
 /* A chain whose first block has marks of the streams to wait for. The cache's lock is held. */
 void gm_pending_add(struct gm_cache *cache, struct gm_block *chain);
-/* Ends the blocks of batches whose streams have passed; returns whether there were any. Asks the
- * driver a few times only, from call to call about other batches. The cache's lock is held. */
+/* Frees the blocks of batches whose streams have passed; returns whether there were any. Queries
+ * the driver only a few times, for different batches from call to call. The cache's lock is
+ * held. */
 int gm_pending_poll(struct gm_cache *cache);
-/* The stream is about to end: what has no event yet is marked for the last time. The cache's lock
- * is held. */
+/* The stream is about to be destroyed: marks for the last time what has no event yet. The cache's
+ * lock is held. */
 void gm_pending_end_stream(struct gm_cache *cache, CUstream stream);
 /* Ends them all, after waiting for their streams. No lock is held. */
 void gm_pending_wait(struct gm_cache *cache);
 
 /* ---- allocate.c ------------------------------------------------------------------------------ */
 
-/* The memory for one buffer, from wherever there is any. The device's context is current. */
+/* The memory for one buffer, from any source. The device's context is current. */
 gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
                             struct gm_block **block);
 
@@ -269,38 +272,38 @@ static inline unsigned gm_magazine_size(unsigned class) {
     return blocks > 32 ? 32 : blocks < 1 ? 1 : (unsigned)blocks;
 }
 
-/* A block for `bytes`, at most the small maximum, that the calling thread has at hand, or NULL. */
+/* A block for `bytes`, at most the small maximum, that the calling thread has cached, or NULL. */
 struct gm_block *gm_magazine_pop(struct gm_cache *cache, size_t bytes, CUstream stream,
                                  int counted);
 /* The same for memory that the CPU writes, uncounted: the cache's lock is held. */
 struct gm_block *gm_magazine_pop_ready(struct gm_cache *cache, unsigned class);
 /* Counts an allocation that did not come from gm_magazine_pop. */
 void gm_magazine_count(struct gm_cache *cache, size_t bytes);
-/* Takes back a block that nobody refers to any more; cannot fail. */
+/* Takes back a block without remaining references; cannot fail. */
 void gm_magazine_push(struct gm_cache *cache, struct gm_block *block);
 /* The same for a block whose allocation was not counted. */
 void gm_magazine_return(struct gm_cache *cache, struct gm_block *block);
 /* Keeps a chain of one class for the calling thread; the cache's lock is held. */
 void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_block *chain);
-/* Hands out again what streams have passed of the calling thread's holds, and marks what was freed
+/* Frees blocks of the calling thread's holds whose streams have passed, and marks those freed
  * since. The cache's lock is held. Returns whether anything came back. */
 int gm_holds_settle(struct gm_cache *cache);
-/* What a thread holds for one stream waits for it from now on. The thread is stopped. */
+/* Makes what a thread holds for one stream wait for it. The thread is stopped. */
 void gm_holds_retire(struct gm_cache *cache, struct gm_thread_cache *thread, CUstream stream);
 
 /* ---- caching_resource.c ---------------------------------------------------------------------- */
 
-/* Gives back what is free and whose streams have passed, down to `keep` bytes of free segments.
- * `wait`: sleeps until streams have passed. No lock is held; the device's context is current. */
+/* Gives back free segments whose streams have passed, down to `keep` bytes. `wait`: sleeps until
+ * streams have passed. No lock is held; the device's context is current. */
 void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait);
 
-/* NULL: the resource is another one. */
+/* NULL: not a caching resource. */
 struct gm_cache *gm_cache_of(gpumem_resource *resource);
 
-/* describe.c: what a snapshot says of it. */
+/* describe.c: its description in a snapshot. */
 void gm_cache_describe(struct gm_cache *cache);
 
-/* Takes a lane out of all threads. The cache's lock is held. */
+/* Removes a lane from all threads. The cache's lock is held. */
 void gm_cache_flush_lane(struct gm_cache *cache, const struct gm_lane *lane);
 
 /* ---- capture_pool.c -------------------------------------------------------------------------- */

@@ -1,14 +1,14 @@
-/* The caching resource as the rest of the library sees it. */
+/* The caching resource's interface to the rest of the library. */
 #include "cache/cache.h"
 
 #include "base/cancel.h"
 #include "base/object.h"
 #include "base/options.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/buffer.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static gpumem_buffer *hand_out(struct gm_block *block, size_t bytes, CUstream st
     return buffer;
 }
 
-/* Of two names of one stream, the one that slots and lanes know. */
+/* The canonical name of a stream with two names, as used by slots and lanes. */
 static inline CUstream canonical(CUstream stream) {
     return stream == GPUMEM_STREAM_LEGACY ? NULL : stream;
 }
@@ -41,19 +41,19 @@ static inline struct gm_block *at_hand(struct gm_cache *cache, size_t bytes, CUs
                                        int counted) {
     if (bytes - 1 >= cache->small_maximum)
         return NULL;
-    /* Memory that the CPU writes has one lane for all streams, captured ones too. */
+    /* Memory that the CPU writes has one lane for all streams, including captured ones. */
     if (cache->host && atomic_load_explicit(&cache->capturing, memory_order_relaxed))
         return NULL;
     return gm_magazine_pop(cache, bytes, stream, counted);
 }
 
-/* What needs no more than a magazine; NULL for everything else, also for what is wrong. */
+/* The case that needs only a magazine; NULL in every other case, including errors. */
 static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
                                    const gpumem_buffer_options *given) {
     struct gm_cache *cache = resource->user;
     CUstream stream = NULL;
     if (given) {
-        if (given->size != sizeof *given || given->alignment > GM_CLASS_UNIT ||
+        if (!gm_buffer_options_are_first(given) || given->alignment > GM_CLASS_UNIT ||
             (given->alignment & (given->alignment - 1)) || given->capacity)
             return NULL;
         stream = canonical(given->stream);
@@ -64,9 +64,9 @@ static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
 
 static gpumem_status check_stream(const struct gm_cache *cache, CUstream stream) {
     GM_REQUIRE(cache->host || stream != GPUMEM_STREAM_NONE,
-               "caching resource: device memory is handed out in the order of a stream; name one");
+               "caching resource: device memory is handed out in stream order; name a stream");
     GM_REQUIRE(cache->host || stream != GPUMEM_STREAM_PER_THREAD,
-               "caching resource: the per-thread default stream is another one in each thread; "
+               "caching resource: the per-thread default stream differs from thread to thread; "
                "name a stream");
     return GPUMEM_OK;
 }
@@ -119,8 +119,8 @@ static const char *reason_to_stay(const struct gm_cache *cache) {
     if (cache->pending)
         return gm_waits_reason(&cache->pending->buffer);
     if (cache->taken)
-        return "a stream that used its memory captures, or the driver does not say whether queued "
-               "work is done; try again";
+        return "a stream that used its memory is capturing, or the driver does not report whether "
+               "queued work is done; try again";
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static gpumem_status may_end(gpumem_resource *resource) {
     pthread_mutex_unlock(&cache->lock);
     if (!reason)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_BUSY, "the caching resource cannot end: %s", reason);
+    return gm_fail(GPUMEM_ERROR_BUSY, "the caching resource cannot be destroyed: %s", reason);
 }
 
 static const struct gm_fast_ops fast = {
@@ -176,7 +176,7 @@ static gpumem_status allocate(void *user, const gpumem_request *given,
     return GPUMEM_OK;
 }
 
-/* In the order of `stream`, or for memory that the CPU writes when nothing uses it any more. */
+/* In the order of `stream`, or, for memory that the CPU writes, when it is no longer in use. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct gm_cache *cache = user;
     struct gm_block *block = allocation->cookie;
@@ -232,15 +232,15 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_get_info");
     struct gm_cache *cache = cache_or_slabs(resource);
-    GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is no cache", resource->kind);
+    GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is not a cache", resource->kind);
     gpumem_caching_info filled;
     pthread_mutex_lock(&cache->lock);
     read_info(cache, &filled);
     pthread_mutex_unlock(&cache->lock);
-    return gm_result_write("gpumem_caching_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_caching_info, info, &filled);
 }
 
-/* What the meter does not know: what is free. */
+/* Adds what the meter does not know: the free bytes. */
 static void stats(void *user, gpumem_stats *out) {
     struct gm_cache *cache = user;
     gpumem_caching_info info;
@@ -290,8 +290,8 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* What goes back in order of a stream is the upstream's to trim when that has got there; nothing
- * but memory's coming and going is on it. */
+/* The upstream can trim memory freed in order of a stream once that stream has reached the free;
+ * only allocations and frees are queued on it. */
 static void trim(void *user, size_t keep_bytes) {
     struct gm_cache *cache = user;
     gm_cache_trim(cache, keep_bytes, 0);
@@ -334,7 +334,7 @@ gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream s
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_forget_stream");
     struct gm_cache *cache = cache_or_slabs(resource);
-    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
+    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is not a cache", resource->kind);
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, cache->device);
     if (status != GPUMEM_OK)
@@ -355,7 +355,7 @@ static void free_blocks(struct gm_cache *cache) {
     }
 }
 
-/* Memory of a lane at this time is in use by a device that does not answer any more. */
+/* Memory that is still in a lane is in use by a device that no longer responds. */
 static void free_lanes(struct gm_cache *cache) {
     struct gm_lane *lane;
     while ((lane = cache->lanes) != NULL) {
@@ -404,10 +404,11 @@ static const gpumem_resource_ops ops = {
 static gpumem_status check_options(const gpumem_caching_options *options) {
     GM_REQUIRE(!options->segment_bytes || (options->segment_bytes >= LEAST_SEGMENT &&
                                            options->segment_bytes <= SIZE_MAX / 4),
-               "caching resource: segment_bytes is %zu; 2 MiB is the least",
+               "caching resource: segment_bytes is %zu; the minimum is 2 MiB",
                options->segment_bytes);
     GM_REQUIRE(options->small_maximum <= GM_CLASS_MOST,
-               "caching resource: small_maximum is %zu; 1 MiB is the most", options->small_maximum);
+               "caching resource: small_maximum is %zu; the maximum is 1 MiB",
+               options->small_maximum);
     return GPUMEM_OK;
 }
 
@@ -448,8 +449,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     gpumem_caching_options options;
     GM_CHECK(upstream, "gpumem_caching_resource_create");
     GM_REQUIRE(resource, "gpumem_caching_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_caching_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_caching_options, given, &options);
     if (status == GPUMEM_OK)
         status = check_options(&options);
     if (status != GPUMEM_OK)
@@ -462,7 +462,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
         destroy_cache(cache);
         return status;
     }
-    cache->resource->chunks = NULL; /* blocks share handles: none can be exported by itself */
+    cache->resource->chunks = NULL; /* blocks share handles: none can be exported separately */
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
     gm_cache_describe(cache);

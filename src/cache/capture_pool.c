@@ -1,17 +1,18 @@
-/* Memory of captures: what a graph was captured with stays its own until its owner is done. */
+/* Memory of captures: the memory that a graph was captured with remains the graph's until its owner
+ * is done. */
 #include "cache/cache.h"
 
 #include "base/cancel.h"
 #include "base/object.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 
-/* Its memory lies in lanes of its own, one for each stream, in the order of which it is handed out
- * again: two streams of one capture run side by side. */
+/* Its memory is in separate lanes, one for each stream, in whose order it is reused: two streams of
+ * one capture run concurrently. */
 struct gpumem_capture_pool {
     unsigned generation;
     struct gm_cache *cache;
@@ -31,7 +32,7 @@ gpumem_status gpumem_capture_pool_create(gpumem_resource *resource, gpumem_captu
     GM_CHECK(resource, "gpumem_capture_pool_create");
     GM_REQUIRE(pool, "gpumem_capture_pool_create: pool is NULL");
     struct gm_cache *cache = gm_cache_of(resource);
-    GM_REQUIRE(cache, "gpumem_capture_pool_create: a %s resource is no cache", resource->kind);
+    GM_REQUIRE(cache, "gpumem_capture_pool_create: a %s resource is not a cache", resource->kind);
     struct gpumem_capture_pool *made = calloc(1, sizeof *made);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a capture pool");
@@ -67,13 +68,13 @@ static struct gm_lane *make_lane(struct gpumem_capture_pool *pool, CUstream stre
 static gpumem_status add_stream(struct gpumem_capture_pool *pool, CUstream stream) {
     struct gm_cache *cache = pool->cache;
     GM_REQUIRE(!gm_capture_lane(cache, stream),
-               "gpumem_capture_pool_begin: the stream has a capture pool already");
+               "gpumem_capture_pool_begin: the stream already has a capture pool");
     struct gm_lane *own = find_lane(pool, stream);
     if (!own)
         own = make_lane(pool, stream);
     if (!own)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
-    /* No thread may find memory of the stream's that is not the capture's. */
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
+    /* No thread may find memory of the stream that does not belong to the capture. */
     for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
         if (!cache->host && lane->stream == stream && !lane->ended && !lane->pool)
             gm_cache_flush_lane(cache, lane);
@@ -119,7 +120,8 @@ static size_t count_begun(const struct gpumem_capture_pool *pool) {
     return count;
 }
 
-/* What rested for the graph's sake is free with it; other streams that used it must have passed. */
+/* Memory retained for the graph becomes free with it; other streams that used it must have
+ * passed. */
 static void give_held(struct gm_cache *cache, struct gm_lane *lane) {
     struct gm_block *block = lane->held, *next;
     lane->held = NULL;

@@ -1,6 +1,6 @@
 /*
  * Size classes of small blocks: multiples of 256 bytes up to 1 KiB, then four to a doubling, so
- * that rounding wastes less than a fifth. Every class is a multiple of the unit that spans have.
+ * that rounding wastes less than a fifth. Every class is a multiple of the unit of spans.
  */
 #ifndef GM_CACHE_CLASSES_H
 #define GM_CACHE_CLASSES_H

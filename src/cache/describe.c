@@ -1,7 +1,8 @@
-/* What a snapshot says of a caching resource: its segments, and who has which piece of them. */
+/* The description of a caching resource in a snapshot: its segments, and the state of their
+ * pieces. */
 #include "cache/cache.h"
 
-#include "memory/describe.h"
+#include "memory/core/describe.h"
 
 enum mark { IN_USE = 0, OF_THREAD, OF_LANE, PENDING, OF_GRAPH };
 
@@ -35,7 +36,7 @@ static void mark_thread(struct gm_thread_cache *thread) {
     }
 }
 
-/* With the cache's lock held and all threads stopped, for the marks to be of one moment. */
+/* With the cache's lock held and all threads stopped, so that the marks are consistent. */
 static void mark_all(struct gm_cache *cache) {
     gm_threads_stop(cache);
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)

@@ -1,13 +1,13 @@
 /* Lanes: the segments of a stream, and the free blocks of its threads. The cache's lock is held. */
 #include "cache/cache.h"
 
-#include "memory/buffer.h"
-#include "memory/waits.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/buffer.h"
 
 #include <stdlib.h>
 
-/* Of the memory in use, so much may lie idle in free segments when more is taken: one part in this
- * many. */
+/* When more memory is taken, free segments may keep up to one part in this many of the memory in
+ * use. */
 #define IDLE_SHARE 4
 
 struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream) {
@@ -18,7 +18,7 @@ struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream) {
         at = &(*at)->next;
     struct gm_lane *lane = *at;
     if (lane)
-        *at = lane->next; /* to the front: the next thread looks for it too */
+        *at = lane->next; /* to the front: the next thread will look for it too */
     else
         lane = calloc(1, sizeof *lane);
     if (!lane)
@@ -139,8 +139,8 @@ void gm_lanes_join(struct gm_cache *cache) {
 
 /* ---- Segments that are wholly free ----------------------------------------------------------- */
 
-/* Whether everything that used the segment is done. Memory that the CPU writes was waited for when
- * it was freed; a stream that has ended was marked for the last time then. */
+/* Whether all work that used the segment is done. Memory that the CPU writes was waited for when it
+ * was freed; a destroyed stream was marked for the last time at its end. */
 static int has_passed(struct gm_cache *cache, struct gm_segment *segment) {
     if (cache->host && !segment->lane->ended)
         return 1;
@@ -160,8 +160,8 @@ static void unlink_segment(struct gm_segment **at) {
     segment->next = NULL;
 }
 
-/* The lane's own order is kept whatever its memory is used for. A pool's memory stays its own, and
- * changes streams between captures only. */
+/* The lane's own order is kept whatever its memory is used for. A pool's memory stays in the pool,
+ * and changes streams only between captures. */
 static int can_adopt(struct gm_cache *cache, const struct gm_lane *lane, int small,
                      struct gm_segment *segment) {
     const struct gm_lane *other = segment->lane;

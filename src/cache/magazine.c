@@ -1,19 +1,19 @@
-/* The fast paths: blocks that the calling thread has at hand, and blocks that come back to it. The
+/* The fast paths: blocks that the calling thread has cached, and blocks that come back to it. The
  * thread's cache is touched between gm_thread_enter and gm_thread_leave, or with the cache's lock
  * held. */
 #include "cache/cache.h"
 
 #include "base/cancel.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/buffer.h"
 
-/* What a thread has counted goes to the shared meter when it is this much: high-water marks are
- * exact to that, times the threads. */
+/* A thread adds its counts to the shared meter when they reach this much: high-water marks are
+ * accurate to this, times the number of threads. */
 #define REPORT_BYTES ((int64_t)1 << 20)
 #define REPORT_CALLS 1024
 
-/* Freed blocks that share an event: recording and asking cost a microsecond on hardware. */
+/* Freed blocks that share an event: recording and querying take a microsecond on hardware. */
 #define HOLD_BATCH 32
 
 /* ---- Counting -------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static struct gm_block *pop(struct gm_bin *bin) {
     return block;
 }
 
-/* Returns a magazine that there is no room for, as a chain, or NULL. */
+/* Returns a magazine for which there is no room, as a chain, or NULL. */
 static struct gm_block *push(struct gm_bin *bin, struct gm_block *block) {
     struct gm_block *surplus = NULL;
     if (bin->count >= gm_magazine_size(block->class)) {
@@ -63,7 +63,7 @@ static struct gm_block *push(struct gm_bin *bin, struct gm_block *block) {
     return surplus;
 }
 
-/* What the CPU writes is ready for any stream, and in the first slot. */
+/* Memory that the CPU writes is ready for any stream, and in the first slot. */
 static struct gm_slot *slot_to_take(struct gm_cache *cache, struct gm_thread_cache *thread,
                                     CUstream stream) {
     if (cache->host)
@@ -258,8 +258,7 @@ int gm_holds_settle(struct gm_cache *cache) {
 
 /* ---- Coming back ----------------------------------------------------------------------------- */
 
-/* A block that no other stream than its lane's used, or none at all. Returns 0 where the thread has
- * no place for it. */
+/* A block used by no stream but its lane's. Returns 0 if the thread has no place for it. */
 static int keep(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_block *block,
                 struct gm_block **surplus, int *due) {
     struct gm_hold *hold = NULL;
@@ -283,15 +282,15 @@ static int keep(struct gm_cache *cache, struct gm_thread_cache *thread, struct g
     return 1;
 }
 
-/* Gives the thread a place for blocks like this one. Returns 0 where there can be none. */
+/* Gives the thread a place for blocks like this one. Returns 0 if that is impossible. */
 static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
                       const struct gm_block *block) {
     struct gm_lane *lane = block->segment->lane;
-    /* While its stream is captured, memory outside of the capture rests. */
+    /* While its stream is captured, memory from outside the capture is not reused. */
     if (lane->ended || lane->pool || gm_capture_lane(cache, lane->stream))
         return 0;
     if (block->buffer.wait_count && block->buffer.waits[0].stream == GPUMEM_STREAM_PER_THREAD)
-        return 0; /* another stream in each thread */
+        return 0; /* a different stream in each thread */
     if (cache->host && block->buffer.wait_count)
         open_hold(cache, thread, block->buffer.waits[0].stream);
     else
@@ -299,8 +298,8 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
     return 1;
 }
 
-/* The lane's own order needs no mark, but for a pool's, which others follow after the capture.
- * Returns whether all streams have passed. */
+/* The lane's own order needs no mark, except in a pool, which other captures use later. Returns
+ * whether all streams have passed. */
 static int mark_all(struct gm_cache *cache, const struct gm_lane *lane, gpumem_buffer *buffer) {
     int ordered = !cache->host && !lane->ended && !lane->pool, all = 1;
     for (size_t i = 0; i < buffer->wait_count; i++) {
@@ -320,8 +319,9 @@ static int is_in_capture(const struct gm_lane *lane, const gpumem_buffer *buffer
            wait->state == GM_WAIT_CAPTURING;
 }
 
-/* What captured work uses, each launch of the graph uses again: only later work of the same capture
- * and stream may have it. What the CPU writes not even that: it writes once, before all launches.
+/* Each launch of the graph uses the memory of captured work again: only later work of the same
+ * capture and stream may reuse it. Memory that the CPU writes must not be reused at all: the CPU
+ * writes once, before all launches.
  */
 static int must_rest(const struct gm_cache *cache, const struct gm_lane *lane,
                      const gpumem_buffer *buffer) {
@@ -349,7 +349,7 @@ static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
     }
 }
 
-/* What a full magazine or a full thread has to do. The cache's lock is held. */
+/* Handles a full magazine or a full thread. The cache's lock is held. */
 static void relieve(struct gm_cache *cache, struct gm_thread_cache *thread,
                     struct gm_block *surplus, int due) {
     if (surplus)

@@ -1,11 +1,10 @@
 /* Batches of freed blocks whose streams have not passed yet. */
 #include "cache/cache.h"
 
-#include "memory/waits.h"
+#include "memory/core/stream_waits.h"
 
-/* The driver is asked about so many streams that turn out to be busy, and so many batches are
- * looked at. What was looked at goes to the end, so that a stream which stands still hides nothing
- * that is behind it. */
+/* Limits on the busy streams found, and on the batches examined, per call. Examined batches go to
+ * the end, so that a stalled stream does not hide those after it. */
 #define MOST_ASKED 4
 #define MOST_SEEN  64
 
@@ -111,7 +110,7 @@ void gm_pending_wait(struct gm_cache *cache) {
         }
         pthread_mutex_unlock(&cache->lock);
     }
-    /* Of these the driver does not say whether they have passed. */
+    /* The driver does not report whether these have passed. */
     pthread_mutex_lock(&cache->lock);
     while ((chain = unknown) != NULL) {
         unknown = chain->next_parcel;

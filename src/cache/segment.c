@@ -1,23 +1,23 @@
 /* Segments: memory taken from the wrapped resource and given back to it. */
 #include "cache/cache.h"
 
-#include "memory/driver_error.h"
-#include "memory/waits.h"
-#include "memory/watch.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/watch.h"
 
 #include <stdlib.h>
 
 #define SMALLEST_SEGMENT ((size_t)2 << 20)
 
-/* Up to this many times a lane's memory is asked for at once, so that the number of segments grows
- * with its logarithm only. */
+/* Requests grow with a lane's memory, up to this factor, so that the number of segments grows only
+ * with its logarithm. */
 #define GROWTH_DIVISOR 4
 
 static size_t round_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* What is worth asking for; `bytes` at least. */
+/* The size worth requesting; at least `bytes`. */
 static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, int small,
                      size_t bytes) {
     size_t most = cache->segment_bytes;
@@ -40,10 +40,10 @@ static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
     pthread_mutex_unlock(&cache->lock);
     if (!over)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                   "%zu bytes more would bring the caching resource from %llu over its maximum of "
-                   "%llu",
-                   bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
+    return gm_fail(
+        GPUMEM_ERROR_OUT_OF_CAPACITY,
+        "%zu more bytes would bring the caching resource from %llu above its maximum of %llu",
+        bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
 }
 
 static void unreserve(struct gm_cache *cache, size_t bytes) {
@@ -52,7 +52,7 @@ static void unreserve(struct gm_cache *cache, size_t bytes) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* The stream in whose order a stream-ordered resource is asked: nobody else's work is on it. */
+/* The stream for requests to a stream-ordered resource: it has no other work. */
 static gpumem_status own_stream(struct gm_cache *cache) {
     if (cache->stream || !cache->upstream->properties.stream_ordered)
         return GPUMEM_OK;
@@ -81,7 +81,7 @@ static void count(struct gm_cache *cache, const gpumem_allocation *allocation, i
     }
 }
 
-/* Memory of a stream-ordered resource is there for others once its stream has passed. */
+/* Memory of a stream-ordered resource is usable on other streams once its stream has passed. */
 static gpumem_status ask(struct gm_cache *cache, size_t bytes, gpumem_allocation *allocation) {
     gpumem_resource *upstream = cache->upstream;
     gpumem_request request = {.size = sizeof request,
@@ -96,13 +96,13 @@ static gpumem_status ask(struct gm_cache *cache, size_t bytes, gpumem_allocation
         return GPUMEM_OK;
     upstream->ops.deallocate(upstream->user, allocation, cache->stream);
     return gm_cu_fail(cache->device->cu, result, "cuStreamSynchronize",
-                      "memory for the caching resource did not come");
+                      "the caching resource's memory did not become usable");
 }
 
 static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segment **made) {
     struct gm_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a segment");
     segment->allocation.size = sizeof segment->allocation;
     gpumem_status status = ask(cache, bytes, &segment->allocation);
     if (status != GPUMEM_OK) {
@@ -112,7 +112,7 @@ static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segmen
     if (gm_spans_init(&segment->spans, (uintptr_t)segment->allocation.pointer, bytes) != 0) {
         cache->upstream->ops.deallocate(cache->upstream->user, &segment->allocation, cache->stream);
         free(segment);
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a segment");
     }
     count(cache, &segment->allocation, 1);
     segment->idle.state = GM_WAIT_PASSED; /* nothing has used it */
@@ -133,7 +133,7 @@ static gpumem_status take(struct gm_cache *cache, size_t bytes, struct gm_segmen
 gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
                               size_t bytes, struct gm_segment **segment) {
     if (bytes > SIZE_MAX / 2)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", bytes);
     size_t least = round_up(bytes, cache->granularity);
     pthread_mutex_lock(&cache->lock);
     size_t size = round_up(wanted(cache, lane, small, bytes), cache->granularity);
@@ -142,7 +142,7 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
     if (status != GPUMEM_OK)
         return status;
     status = take(cache, size, segment);
-    /* When memory is short, what is needed may still be there. */
+    /* When memory is short, the bytes actually needed may still be available. */
     if (status != GPUMEM_OK && size > least)
         status = take(cache, least, segment);
     if (status == GPUMEM_OK)
@@ -169,7 +169,7 @@ void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
     while (list) {
         struct gm_segment *segment = list;
         list = segment->next;
-        /* Where the driver does not say whether a stream has passed, the memory stays. */
+        /* If the driver does not report whether a stream has passed, the memory is kept. */
         if (gm_wait_passed(cache->device, &segment->idle, 1)) {
             release(cache, segment);
             continue;

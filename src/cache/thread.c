@@ -1,13 +1,13 @@
 /*
  * The caches of threads: found by a thread-local slot, flushed when the thread or the cache ends,
- * in whichever order.
+ * whichever is first.
  */
 #include "cache/cache.h"
 
 #include "base/error.h"
 #include "base/fork.h"
-#include "memory/current.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/stream_waits.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -18,13 +18,13 @@
 
 __thread struct gm_thread_cache *gm_thread_direct[GM_DIRECT];
 static __thread struct gm_thread_cache *all __attribute__((tls_model("initial-exec")));
-/* The thread has given its caches up. What other destructors of it allocate and free goes without,
- * since nobody would give up what is made now. */
+/* The thread has given up its caches. Its other destructors allocate and free without them, because
+ * a cache made now would never be given up. */
 static __thread int over __attribute__((tls_model("initial-exec")));
 
 int gm_thread_asymmetric;
 
-/* Held when a thread or a cache ends: what belongs to both is freed by whichever comes last. */
+/* Held when a thread or a cache ends: shared state is freed by whichever ends last. */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -43,13 +43,13 @@ static int membarrier(int command) {
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* Where the kernel or a container refuses it, both sides have a fence. */
+/* If the kernel or a container refuses it, both sides use a fence. */
 static void choose_barrier(void) {
     gm_thread_asymmetric =
         CAN_BE_ASYMMETRIC && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
-/* The kernel may lack memory for it just now. */
+/* The kernel may be out of memory for it at the moment. */
 static void barrier(void) {
     if (gm_thread_asymmetric)
         while (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 && errno == ENOMEM)
@@ -87,7 +87,7 @@ void gm_threads_resume(struct gm_cache *cache) {
 }
 
 void gm_thread_wait(struct gm_thread_cache *thread) {
-    /* Who stops it holds the lock until it resumes. */
+    /* The stopping thread holds the lock until it lets this one resume. */
     struct gm_cache *cache = thread->cache;
     pthread_mutex_lock(&cache->lock);
     pthread_mutex_unlock(&cache->lock);
@@ -123,7 +123,7 @@ void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot) {
     slot->lane = NULL;
 }
 
-/* Takes everything from the thread, which is stopped; adds batches that are to be marked to the
+/* Takes everything from the thread, which is stopped; adds batches that must be marked to the
  * list. */
 static void strip(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_block **list) {
     for (unsigned i = 0; i < GM_SLOTS; i++)
@@ -186,7 +186,7 @@ static int has_holds(struct gm_thread_cache *thread) {
     return found;
 }
 
-/* The driver is asked only where something is to be marked: its own of the thread may be gone. */
+/* The driver is called only if something must be marked: its per-thread state may be gone. */
 static void leave(struct gm_thread_cache *thread) {
     struct gm_cache *cache = thread->cache;
     if (!cache)
@@ -212,7 +212,7 @@ static void thread_ends(void *unused) {
     for (; thread; thread = next) {
         next = thread->next_of_thread;
         gm_thread_direct[thread->serial % GM_DIRECT] = NULL;
-        /* What the parent of a fork left behind may be locked for ever. */
+        /* State inherited from the parent of a fork may be locked for ever. */
         if (thread->generation != gm_fork_generation())
             continue;
         leave(thread);
@@ -251,7 +251,8 @@ void gm_threads_end(struct gm_cache *cache) {
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
-/* Frees what the thread has of caches that ended, so that it does not pile up in long threads. */
+/* Frees the thread's parts of destroyed caches, so that they do not accumulate in long-lived
+ * threads. */
 static void drop_ended(void) {
     pthread_mutex_lock(&ending);
     for (struct gm_thread_cache **at = &all; *at;) {

@@ -21,11 +21,12 @@ static int is_there(char *path, size_t size, const char *folder, const char *bel
     if (length < 0 || (size_t)length >= sizeof place || !name_file(path, size, place) ||
         access(path, R_OK) != 0)
         return 0;
-    /* Told without detours; the file's own name stays. */
+    /* Reported with its folder resolved, under the file's own name. */
     return !realpath(place, real) || name_file(path, size, real);
 }
 
-/* The object that holds this code: the shared library, or who holds the static one. */
+/* The object that contains this code: the shared library, or a program linked with the static
+ * one. */
 static const struct link_map *own_object(void) {
     Dl_info self;
     struct link_map *map = NULL;
@@ -34,7 +35,8 @@ static const struct link_map *own_object(void) {
 }
 
 static int is_beside(char *path, size_t size, const struct link_map *own) {
-    /* The last two are for programs that hold the static library: bin/, and tests beside lib/. */
+    /* The last two are for programs linked with the static library: bin/, and tests next to
+     * lib/. */
     static const char *const places[] = {BELOW_LIBRARIES, "../lib/" BELOW_LIBRARIES,
                                          "../../lib/" BELOW_LIBRARIES};
     char folder[PATH_MAX];
@@ -50,10 +52,10 @@ static int is_beside(char *path, size_t size, const struct link_map *own) {
 }
 
 /*
- * The folders that the dynamic loader searches for this object. A program with the static library
- * knows the install only by what it was linked with: the CMake and pkg-config packages give it a
- * run path to the library folder. The loader itself looks into that folder and not into the one
- * below, so that no libcuda.so.1 of softgpu's is found by its name.
+ * The folders that the dynamic loader searches for this object. A program linked with the static
+ * library knows the installation only through its run path, which the CMake and pkg-config packages
+ * point to the library folder. The loader itself searches that folder but not those below it, so
+ * that softgpu's libcuda.so.1 is not found by name.
  */
 static int is_searched(char *path, size_t size, const struct link_map *own) {
     int named = own->l_name && own->l_name[0];

@@ -1,8 +1,7 @@
 /*
- * Opens a CUDA driver and fills the table. Each function is asked of cuGetProcAddress at the
- * version of its row, which is the documented way to get one ABI and no other; dlsym of the
- * exported name is the fallback, for drivers without cuGetProcAddress and for what it does not
- * know.
+ * Opens a CUDA driver and fills the table. Each function is requested from cuGetProcAddress at the
+ * version of its row, the documented way to get exactly one ABI; dlsym of the exported name is the
+ * fallback for drivers without cuGetProcAddress and for functions that it does not know.
  */
 #include "base/cancel.h"
 #include "base/error.h"
@@ -28,7 +27,7 @@ struct gpumem_driver {
     unsigned char present[GPUMEM_FN_COUNT];
 };
 
-/* The table is an array of function pointers to the loader; a data member could not be one. */
+/* The loader treats the table as an array of function pointers; it has no data members. */
 typedef void (*any_fn)(void);
 _Static_assert(sizeof(gpumem_driver_api) == GPUMEM_FN_COUNT * sizeof(any_fn),
                "a row of the table is one pointer");
@@ -37,7 +36,7 @@ _Static_assert(sizeof(gpumem_driver_api) == GPUMEM_FN_COUNT * sizeof(any_fn),
     static CUresult CUDAAPI absent_##symbol params;
 #include <gpumem/functions.def>
 
-/* What answers in place of a function that the driver lacks. The parameters are unused by intent.
+/* Stands in for a function that the driver lacks. The parameters are unused on purpose.
  */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -62,7 +61,7 @@ static any_fn find_symbol(void *library, const char *symbol) {
     return fn;
 }
 
-/* Either ABI of cuGetProcAddress; both answer NOT_FOUND for what the driver lacks. */
+/* Either ABI of cuGetProcAddress; both return NOT_FOUND for what the driver lacks. */
 struct resolver {
     CUresult(CUDAAPI *v2)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
     CUresult(CUDAAPI *v1)(const char *, void **, int, cuuint64_t);
@@ -118,18 +117,18 @@ static gpumem_status open_library(const char *choice, void **library) {
     if (!choice || strcmp(choice, "nvidia") == 0) {
         name = "libcuda.so.1";
     } else if (strcmp(choice, "softgpu") == 0) {
-        /* The engine and not the libcuda.so.1 beside it: that name would then be taken for NVIDIA's
-         * users too. */
+        /* The engine and not the libcuda.so.1 next to it: that name would then be taken for users
+         * of NVIDIA's driver too. */
         if (!gm_find_softgpu(path, sizeof path))
             return gm_fail(GPUMEM_ERROR_NO_DRIVER,
-                           "softgpu is not installed: no gpumem/softgpu/libsoftgpu.so.0 beside the "
-                           "gpumem library or in a library folder (%s); give its path in "
+                           "softgpu is not installed: no gpumem/softgpu/libsoftgpu.so.0 next to "
+                           "the gpumem library or in a library folder (%s); give its path in "
                            "GPUMEM_DRIVER",
                            GPUMEM_INSTALL_LIBDIR);
         name = path;
     } else if (!strchr(choice, '/')) {
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "no driver is called '%s': choose nvidia, softgpu, or a path with a slash",
+                       "there is no driver '%s': choose nvidia, softgpu, or a path with a slash",
                        choice);
     }
     /* Never unloaded: a driver's threads outlive any count of references. */
@@ -177,7 +176,7 @@ gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver) {
     made->kind = dlsym(library, SOFTGPU_MARKER) ? GPUMEM_DRIVER_SOFTGPU : GPUMEM_DRIVER_NVIDIA;
     fill_table(made);
     if (!made->present[GPUMEM_FN_cuInit]) {
-        status = gm_fail(GPUMEM_ERROR_NO_DRIVER, "%s has no cuInit: it is no CUDA driver", path);
+        status = gm_fail(GPUMEM_ERROR_NO_DRIVER, "%s has no cuInit: it is not a CUDA driver", path);
         gpumem_driver_close(made);
         return status;
     }

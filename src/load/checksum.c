@@ -3,8 +3,8 @@
 #include "load/pump.h"
 
 #include "base/cancel.h"
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 
 #include <endian.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@ static gpumem_status check_kind(const char *path, const struct stat *status) {
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EISDIR, "open", "cannot load %s", path);
     if (!S_ISREG(status->st_mode))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EINVAL, "open",
-                              "cannot load %s, which is no regular file", path);
+                              "cannot load %s, which is not a regular file", path);
     if (status->st_size == 0)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, ENODATA, "open",
                               "cannot load %s, which is empty", path);
@@ -28,7 +28,7 @@ gpumem_status gm_file_open(const char *path, struct gm_file *file) {
     struct gm_file opened = {.fd = fd, .path = path};
     gpumem_status status = GPUMEM_OK;
     if (fstat(fd, &opened.opened) != 0)
-        status = gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "fstat", "cannot look at %s", path);
+        status = gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "fstat", "cannot examine %s", path);
     else
         status = check_kind(path, &opened.opened);
     if (status != GPUMEM_OK) {
@@ -67,7 +67,7 @@ gpumem_status gm_file_read(const struct gm_file *file, uint64_t offset, void *to
 gpumem_status gm_file_check_unchanged(const struct gm_file *file) {
     struct stat now;
     if (fstat(file->fd, &now) != 0)
-        return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "fstat", "cannot look at %s", file->path);
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "fstat", "cannot examine %s", file->path);
     if (now.st_size != file->opened.st_size)
         return gm_fail(GPUMEM_ERROR_DATA,
                        "%s %s while it was read: from %" PRIu64 " to %" PRIu64 " bytes", file->path,

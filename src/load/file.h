@@ -1,4 +1,4 @@
-/* The file being loaded: opened once, and recognised as changed. */
+/* The file being loaded: opened once, with detection of changes. */
 #ifndef GM_LOAD_FILE_H
 #define GM_LOAD_FILE_H
 
@@ -13,14 +13,14 @@ struct gm_file {
     struct stat opened;
 };
 
-/* Fails for what is no regular file with bytes in it; the status is SYSTEM with the errno. */
+/* Fails for anything but a non-empty regular file; the status is SYSTEM with the errno. */
 gpumem_status gm_file_open(const char *path, struct gm_file *file);
 void gm_file_close(struct gm_file *file);
 
-/* All of [offset, offset + bytes). DATA when the file ends before. Thread-safe. */
+/* Reads all of [offset, offset + bytes). DATA if the file ends before that. Thread-safe. */
 gpumem_status gm_file_read(const struct gm_file *file, uint64_t offset, void *to, size_t bytes);
 
-/* DATA when size or modification time are not what they were at the opening. */
+/* DATA if size or modification time are not as when the file was opened. */
 gpumem_status gm_file_check_unchanged(const struct gm_file *file);
 
 #endif

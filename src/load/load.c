@@ -4,11 +4,11 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/call_site.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/objects.h"
-#include "memory/reclaim.h"
+#include "memory/core/call_site.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/objects.h"
+#include "memory/object/device.h"
+#include "memory/object/reclaim.h"
 
 #include <inttypes.h>
 
@@ -18,12 +18,14 @@ struct load {
     gpumem_device *device;
     gpumem_buffer *buffer;
     CUstream stream;
-    pthread_mutex_t lock; /* the buffer has one owner at a time: who grows it and queues a copy */
+    pthread_mutex_t lock; /* the buffer has one owner at a time: the thread that grows it and queues
+                           * a copy */
 };
 
 /*
- * A slot is filled only after its last copy. The copies are not told to the buffer
- * (gpumem_buffer_use): the stream is drained before it is destroyed and the buffer is handed out.
+ * A slot is filled only after its last copy. The copies are not recorded on the buffer
+ * (gpumem_buffer_use): the stream is drained before it is destroyed and before the buffer is handed
+ * out.
  */
 static gpumem_status load_chunk(void *user, struct gm_pump_slot *slot, uint64_t index,
                                 uint64_t offset, size_t bytes) {
@@ -63,7 +65,7 @@ static gpumem_status check_room(const struct load *load) {
     return GPUMEM_OK;
 }
 
-/* That it can take the file, as far as that is known beforehand. */
+/* Checks that the resource can take the file, as far as that is known beforehand. */
 static gpumem_status check_resource(const struct load *load) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_status status = gpumem_resource_get_properties(load->resource, &properties);
@@ -71,16 +73,16 @@ static gpumem_status check_resource(const struct load *load) {
         return status;
     if (!properties.can_resize)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "files are loaded into buffers that grow, and those of the %s resource "
+                       "files are loaded into buffers that grow, which those of the %s resource "
                        "cannot; use a virtual resource",
                        properties.kind);
     return properties.location == GPUMEM_LOCATION_DEVICE ? check_room(load) : GPUMEM_OK;
 }
 
 /*
- * What the readers begin with, in one piece: the rest comes with the file, inside the reserved
- * addresses. A piece for each reader's first chunk would stand in the way of the first copies, and
- * be one more handle to export.
+ * The memory that the readers begin with, in one piece: the rest is mapped as the file arrives,
+ * inside the reserved addresses. A piece for each reader's first chunk would delay the first
+ * copies, and be one more handle to export.
  */
 static gpumem_status make_buffer(struct load *load, const struct gm_pump *pump) {
     uint64_t first = (uint64_t)pump->chunk * pump->threads;
@@ -110,7 +112,7 @@ static gpumem_status run(struct load *load, struct gm_pump *pump, gpumem_load_re
     return status;
 }
 
-/* On failure. The copies are done, unless the driver has refused to say so: the stream is named. */
+/* On failure. The copies are done, unless the driver did not confirm it: the stream is named. */
 static void drop_buffer(struct load *load) {
     struct gm_error_record saved;
     gm_error_save(&saved);
@@ -119,7 +121,8 @@ static void drop_buffer(struct load *load) {
     gm_error_restore(&saved);
 }
 
-/* Of the host's memory, and beside the staging memory: a device without its own has it from there.
+/* From host memory, in addition to the staging memory: that is where a device without its own
+ * memory takes it.
  */
 static uint64_t host_bytes(const struct load *load) {
     const gpumem_device *device = load->device;
@@ -161,17 +164,16 @@ gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
     GM_CALL_SITE(GM_RETURN_ADDRESS);
     GM_REQUIRE(path && buffer, "gpumem_load_file: %s is NULL", !path ? "path" : "buffer");
     GM_CHECK(resource, "gpumem_load_file");
-    /* Before the work, which would else be done for nothing. */
-    GM_REQUIRE(!report || report->size >= sizeof *report,
-               "gpumem_load_report: size is %zu; set it to sizeof(gpumem_load_report) before the "
-               "call",
-               report->size);
+    /* Checked first, because the work would otherwise be in vain. */
+    gpumem_status status = report ? GM_RESULT_CHECK(gpumem_load_report, report) : GPUMEM_OK;
+    if (status != GPUMEM_OK)
+        return status;
     struct load load = {
         .resource = resource,
         .device = gpumem_resource_device(resource),
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
-    gpumem_status status = gm_file_open(path, &load.file);
+    status = gm_file_open(path, &load.file);
     if (status != GPUMEM_OK)
         return status;
     gpumem_load_report facts = {.size = sizeof facts};
@@ -181,7 +183,7 @@ gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
     if (status != GPUMEM_OK)
         return status;
     if (report)
-        (void)gm_result_write("gpumem_load_report", report, &facts, sizeof facts);
+        (void)GM_RESULT_WRITE(gpumem_load_report, report, &facts);
     *buffer = load.buffer;
     return GPUMEM_OK;
 }

@@ -3,8 +3,8 @@
 #include "base/host_memory.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "memory/objects.h"
-#include "memory/slab.h"
+#include "memory/core/objects.h"
+#include "memory/pinned/pinned_slab.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ uint64_t gm_pump_chunks(const struct gm_pump *pump) {
     return (pump->total + pump->chunk - 1) / pump->chunk;
 }
 
-/* A chunk beyond the file would only be pinned for nothing. */
+/* A chunk larger than the file would be pinned in vain. */
 static size_t settle_chunk(size_t wanted, uint64_t total) {
     uint64_t whole = (total + CHUNK_MINIMUM - 1) / CHUNK_MINIMUM * CHUNK_MINIMUM;
     return wanted < whole ? wanted : (size_t)whole;
@@ -33,11 +33,11 @@ static size_t settle_chunk(size_t wanted, uint64_t total) {
 gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options *options,
                                 uint64_t total, size_t chunk) {
     gpumem_load_options given;
-    gpumem_status status = gm_options_read("gpumem_load_options", options, &given, sizeof given);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_load_options, options, &given);
     if (status != GPUMEM_OK)
         return status;
     if (given.threads > GM_PUMP_MAX_THREADS)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%u reader threads: at most %d",
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%u reader threads: the maximum is %d",
                        given.threads, GM_PUMP_MAX_THREADS);
     if (given.chunk_bytes &&
         (given.chunk_bytes < CHUNK_MINIMUM || given.chunk_bytes > CHUNK_MAXIMUM))
@@ -58,7 +58,7 @@ gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options 
     return GPUMEM_OK;
 }
 
-/* What a caller's resource keeps is pinned already. */
+/* Memory kept by a caller's resource is already pinned. */
 static uint64_t kept_by(gpumem_resource *resource) {
     gpumem_stats stats = {.size = sizeof stats};
     if (!resource || gpumem_resource_get_stats(resource, &stats) != GPUMEM_OK)
@@ -85,7 +85,7 @@ static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory
     size_t bytes = pump->staging_bytes;
     gpumem_resource *resource = pump->resource;
     gpumem_status status = GPUMEM_OK;
-    /* One slab of just that size: the usual one would pin 64 MiB for a file of a byte. */
+    /* One slab of exactly that size: the default would pin 64 MiB for a file of one byte. */
     if (!resource) {
         status = gpumem_pinned_resource_create(
             pump->device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = bytes),
@@ -97,14 +97,15 @@ static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory
         status = gpumem_resource_get_properties(resource, &properties);
     if (status == GPUMEM_OK && !properties.host_accessible)
         status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                         "the staging resource (%s) gives memory that the CPU cannot reach",
+                         "the staging resource (%s) provides memory that the CPU cannot access",
                          properties.kind);
-    /* Of this stream: a free on the default stream would wait for every blocking stream's work. */
+    /* On this stream: a free on the default stream would wait for the work of every blocking
+     * stream. */
     if (status == GPUMEM_OK)
         status = gpumem_buffer_allocate(
             resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = pump->stream),
             &pump->staging);
-    /* The CPU writes before anything is queued: stream-ordered memory must be there by then. */
+    /* The CPU writes before anything is queued: stream-ordered memory must exist by then. */
     if (status == GPUMEM_OK && properties.stream_ordered)
         status = gpumem_stream_synchronize(pump->device, pump->stream);
     if (status != GPUMEM_OK)
@@ -112,7 +113,7 @@ static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory
     *memory = gpumem_buffer_host_pointer(pump->staging);
     if (!*memory)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "the staging resource (%s) gave memory without a host pointer",
+                       "the staging resource (%s) returned memory without a host pointer",
                        properties.kind);
     return GPUMEM_OK;
 }
@@ -123,7 +124,7 @@ static gpumem_status prepare_memory(struct gm_pump *pump, unsigned char **memory
         return prepare_pinned(pump, memory);
     *memory = pump->plain = malloc(pump->staging_bytes);
     if (!pump->plain)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no %zu bytes to read into",
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu bytes to read into",
                        pump->staging_bytes);
     return GPUMEM_OK;
 }
@@ -166,7 +167,8 @@ void gm_pump_finish(struct gm_pump *pump) {
                 gpumem_event_destroy(pump->device, pump->slots[t][s].event) != GPUMEM_OK)
                 gm_meter_quarantine(&pump->device->meter, 0);
     gpumem_buffer_free(pump->staging, NULL);
-    /* Refused while the driver does not say whether the stream is done; asked again, it does. */
+    /* Refused while the driver does not report whether the stream is done; it does when asked
+     * again. */
     gpumem_status ended = gpumem_resource_destroy(pump->own_resource);
     if (ended != GPUMEM_OK)
         ended = gpumem_resource_destroy(pump->own_resource);
@@ -230,7 +232,7 @@ static void tell_progress(struct gm_pump *pump, double start, uint64_t done) {
                                    (unsigned long long)done, (unsigned long long)pump->total));
 }
 
-/* The calling thread tells progress, so that the callback needs no locks of its own. */
+/* The calling thread reports progress, so that the callback needs no locks of its own. */
 static void watch(struct gm_pump *pump, double start) {
     pthread_mutex_lock(&pump->lock);
     while (pump->running) {
@@ -254,7 +256,7 @@ static void watch(struct gm_pump *pump, double start) {
         tell_progress(pump, start, done);
 }
 
-/* As many as the system gives; one is enough to do the work. */
+/* As many as the system can start; one is enough to do the work. */
 static unsigned start_readers(struct gm_pump *pump, pthread_t *threads) {
     unsigned started = 0;
     int error = 0;
@@ -271,8 +273,8 @@ static unsigned start_readers(struct gm_pump *pump, pthread_t *threads) {
     return started;
 }
 
-/* Also after a failure: queued copies still use the slots. A call that reports an earlier failure
- * need not have waited, so it is made once more. */
+/* Even after a failure, because queued copies still use the slots. A call that reports an earlier
+ * failure may not have waited, so it is repeated. */
 static gpumem_status drain(const struct gm_pump *pump) {
     if (!pump->device)
         return GPUMEM_OK;

@@ -1,7 +1,7 @@
 /*
  * The pump: reader threads that work through [0, total) chunk by chunk, each with two slots of
  * staging memory, so that one is filled while the other is still being copied. It owns the threads,
- * the first error, cancelling and progress; what a chunk means is the caller's step function.
+ * the first error, cancellation and progress; the caller's step function processes a chunk.
  */
 #ifndef GM_LOAD_PUMP_H
 #define GM_LOAD_PUMP_H
@@ -27,11 +27,11 @@ struct gm_pump {
     /* Set by the caller. */
     gpumem_device *device;     /* NULL: plain memory, no events */
     CUstream stream;           /* where the steps queue their copies; drained by gm_pump_run */
-    gpumem_resource *resource; /* staging memory; NULL: a pinned resource is made */
+    gpumem_resource *resource; /* staging memory; NULL: a pinned resource is created */
     uint64_t total;
     size_t chunk;
-    bool fixed_chunk; /* the chunk's size is part of what is done */
-    unsigned threads; /* wanted, and after the run those that there were */
+    bool fixed_chunk; /* the chunk size is part of the result */
+    unsigned threads; /* wanted, and after the run those that existed */
     int (*progress)(void *user, const gpumem_load_progress *progress);
     void *progress_user;
     /* Handles chunk `index` at `offset`. Runs on reader threads, several at once. */
@@ -57,22 +57,22 @@ struct gm_pump {
     struct gm_error_record error;
 };
 
-/* Fills in defaults from the options (NULL allowed) and validates them. A `chunk` of 0 leaves the
- * chunk size to them. */
+/* Fills in defaults from the options (NULL allowed) and validates them. With a `chunk` of 0 the
+ * options determine the chunk size. */
 gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options *options,
                                 uint64_t total, size_t chunk);
-/* Fewer readers, and then smaller chunks, where the host has too little memory left for the staging
- * memory wanted, and for `more` bytes that the work takes of it. Half of the rest stays others'. */
+/* Reduces the readers, and then the chunks, if the host has too little memory left for the staging
+ * memory and for `more` bytes that the work needs. Half of what is left is not used. */
 void gm_pump_fit(struct gm_pump *pump, uint64_t more);
-/* Makes slots and events ready. On failure nothing is left. */
+/* Prepares slots and events. On failure everything is undone. */
 gpumem_status gm_pump_prepare(struct gm_pump *pump);
-/* Runs to the end, an error, or cancelling; nothing queued uses the slots then. The first error is
- * the calling thread's last error. */
+/* Runs to the end, an error, or cancellation; afterwards no queued work uses the slots. The first
+ * error is the calling thread's last error. */
 gpumem_status gm_pump_run(struct gm_pump *pump);
-/* Gives back what prepare made; what the driver does not take is counted as quarantined. Like the
- * next, it leaves the last error alone. */
+/* Releases what prepare made; what the driver does not take back is counted as quarantined. Like
+ * the next function, it does not change the last error. */
 void gm_pump_finish(struct gm_pump *pump);
-/* Ends a stream made for a pump; one that the driver does not take back is counted likewise. */
+/* Destroys a stream made for a pump; one that the driver does not take back is counted likewise. */
 void gm_pump_end_stream(gpumem_device *device, CUstream stream);
 
 uint64_t gm_pump_chunks(const struct gm_pump *pump);

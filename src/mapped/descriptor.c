@@ -1,20 +1,22 @@
 /* Chunks that are mapped by their descriptors: the exported one, or that of the address range. */
 #include "base/log.h"
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-void gm_place_reserve(void *place, size_t bytes) {
+bool gm_place_reserve(void *place, size_t bytes) {
     if (mmap(place, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-             0) == MAP_FAILED)
-        gm_log(GPUMEM_LOG_ERROR,
-               "%zu bytes at %p stay mapped for the CPU: the system does not "
-               "replace the mapping",
-               bytes, place);
+             0) != MAP_FAILED)
+        return true;
+    gm_log(GPUMEM_LOG_ERROR,
+           "%zu bytes at %p stay mapped for the CPU: the system does not "
+           "replace the mapping",
+           bytes, place);
+    return false;
 }
 
 static gpumem_status map_descriptor(const struct gm_piece *piece, int fd, const char *what) {
@@ -26,7 +28,7 @@ static gpumem_status map_descriptor(const struct gm_piece *piece, int fd, const 
                                           "%zu bytes of %s", piece->bytes, what);
     struct gm_error_record saved;
     gm_error_save(&saved);
-    gm_place_reserve(piece->place, piece->bytes); /* the attempt may have unmapped it */
+    (void)gm_place_reserve(piece->place, piece->bytes); /* the attempt may have unmapped it */
     gm_error_restore(&saved);
     return status;
 }
@@ -45,17 +47,19 @@ static gpumem_status map_dma_buf(struct gm_mapper *mapper, struct gm_piece *piec
     int fd = -1;
     CUresult result = mapper->device->cu->cuMemGetHandleForAddressRange(
         &fd, piece->address, piece->bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(mapper->device->cu, result, "cuMemGetHandleForAddressRange",
-                          "no dma-buf of %zu bytes", piece->bytes);
-    gpumem_status status = map_descriptor(piece, fd, "the dma-buf");
-    close(fd);
+    gpumem_status status =
+        result == CUDA_SUCCESS
+            ? map_descriptor(piece, fd, "the dma-buf")
+            : gm_cu_fail(mapper->device->cu, result, "cuMemGetHandleForAddressRange",
+                         "no dma-buf of %zu bytes", piece->bytes);
+    if (fd >= 0) /* also after a refusal, which may have made it */
+        close(fd);
     return status;
 }
 
-static void unmap(struct gm_mapper *mapper, struct gm_piece *piece) {
+static bool unmap(struct gm_mapper *mapper, struct gm_piece *piece) {
     (void)mapper;
-    gm_place_reserve(piece->place, piece->bytes);
+    return gm_place_reserve(piece->place, piece->bytes);
 }
 
 static gpumem_status open_coherent(struct gm_mapper *mapper) {

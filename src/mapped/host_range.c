@@ -1,6 +1,7 @@
 #include "mapped/host_range.h"
 
-#include "memory/driver_error.h"
+#include "base/growing_array.h"
+#include "memory/core/driver_error.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,18 +38,14 @@ static struct gm_host_range *range_of(struct gm_mirror *mirror) {
 }
 
 static gpumem_status make_room(struct gm_host_range *range) {
-    if (range->count < range->room)
+    size_t wanted = range->count + 1;
+    if (wanted <= range->room)
         return GPUMEM_OK;
-    size_t room = range->room ? 2 * range->room : 4;
     pthread_rwlock_wrlock(&range->lock);
-    struct gm_piece *pieces = realloc(range->pieces, room * sizeof *pieces);
-    if (pieces) {
-        range->pieces = pieces;
-        range->room = room;
-    }
+    bool reserved = GM_RESERVE(range->pieces, range->room, wanted);
     pthread_rwlock_unlock(&range->lock);
-    if (!pieces)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu mappings", room);
+    if (!reserved)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu mappings", wanted);
     return GPUMEM_OK;
 }
 
@@ -98,7 +95,10 @@ static void detach(struct gm_mirror *mirror, size_t offset, size_t bytes) {
     pthread_rwlock_unlock(&range->lock);
     struct gm_error_record saved;
     gm_error_save(&saved);
-    range->mapper->ops->unmap(range->mapper, &piece);
+    if (!range->mapper->ops->unmap(range->mapper, &piece)) {
+        range->stuck = true;
+        gm_meter_quarantine(range->extent->meter, 0);
+    }
     gm_error_restore(&saved);
 }
 
@@ -158,6 +158,7 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
     if (!mapper->coherent) {
         range->incoherent = (struct gm_incoherent){.base = range->base,
                                                    .bytes = range->capacity,
+                                                   .atom = mapper->atom,
                                                    .flush = flush_range,
                                                    .invalidate = invalidate_range,
                                                    .user = range};
@@ -170,7 +171,8 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
 void gm_host_range_free(struct gm_host_range *range) {
     if (range->incoherent.bytes)
         gm_incoherent_remove(&range->incoherent);
-    munmap(range->base, range->capacity);
+    if (!range->stuck) /* else the addresses would be somebody else's and Vulkan's */
+        munmap(range->base, range->capacity);
     pthread_rwlock_destroy(&range->lock);
     free(range->pieces);
     free(range);

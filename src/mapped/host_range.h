@@ -4,7 +4,7 @@
 
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
-#include "memory/extent.h"
+#include "memory/virtual/extent.h"
 
 struct gm_host_range {
     struct gm_mirror mirror; /* first: the mirror is the range */
@@ -14,6 +14,7 @@ struct gm_host_range {
     size_t capacity;
     struct gm_piece *pieces; /* in the order of their places; changed with the owner's lock held */
     size_t count, room;
+    bool stuck;                      /* a piece stays mapped that the owner is done with */
     pthread_rwlock_t lock;           /* pieces: flushes come from any thread */
     struct gm_incoherent incoherent; /* where flushes are needed */
 };

@@ -2,11 +2,11 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 
@@ -87,8 +87,7 @@ gpumem_status gpumem_host_view_create(gpumem_buffer *buffer, const gpumem_host_v
     gpumem_host_view_options options;
     GM_CHECK(buffer, "gpumem_host_view_create");
     GM_REQUIRE(view, "gpumem_host_view_create: view is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_host_view_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_host_view_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(buffer, &options);
     if (status != GPUMEM_OK)
@@ -146,7 +145,7 @@ gpumem_status gpumem_host_view_get_info(const gpumem_host_view *view, gpumem_map
     gpumem_status status = gm_mapper_info(&view->mapper, &found);
     if (status != GPUMEM_OK)
         return status;
-    return gm_result_write("gpumem_mapped_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
 }
 
 gpumem_status gpumem_host_view_flush(gpumem_host_view *view, size_t offset, size_t bytes) {
@@ -166,4 +165,43 @@ gpumem_status gpumem_host_view_invalidate(gpumem_host_view *view, size_t offset,
         gm_buffer_range(view->buffer, offset, bytes, "gpumem_host_view_invalidate");
     return status == GPUMEM_OK ? gm_incoherent_invalidate(view->range->base + offset, bytes)
                                : status;
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+static gpumem_status find(gpumem_host_view *view, size_t offset, size_t bytes, const char *call,
+                          struct gm_place *place) {
+    GM_CHECK(view, call);
+    gpumem_status status = gm_buffer_range(view->buffer, offset, bytes, call);
+    if (status != GPUMEM_OK)
+        return status;
+    *place =
+        (struct gm_place){view->range->base + offset, view->buffer->allocation.pointer + offset};
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_host_view_write(gpumem_host_view *view, size_t offset, const void *data,
+                                     size_t bytes) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_host_view_write";
+    struct gm_place to;
+    gpumem_status status = find(view, offset, bytes, call, &to);
+    if (status != GPUMEM_OK || !bytes)
+        return status;
+    GM_REQUIRE(data, "%s: data is NULL", call);
+    if (view->buffer->read_only)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the memory is read-only", call);
+    return gm_engine_write(&view->mapper.engine, to, data, bytes);
+}
+
+gpumem_status gpumem_host_view_read(gpumem_host_view *view, size_t offset, void *data,
+                                    size_t bytes) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_host_view_read";
+    struct gm_place from;
+    gpumem_status status = find(view, offset, bytes, call, &from);
+    if (status != GPUMEM_OK || !bytes)
+        return status;
+    GM_REQUIRE(data, "%s: data is NULL", call);
+    return gm_engine_read(&view->mapper.engine, data, from, bytes);
 }

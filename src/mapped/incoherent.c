@@ -27,19 +27,25 @@ void gm_incoherent_remove(struct gm_incoherent *entry) {
     pthread_rwlock_unlock(&lock);
 }
 
-/* Allocations do not span entries: the one that has the first byte has them all. */
+/* With the lock held. Allocations do not span entries: the one that has the first byte has them
+ * all.
+ */
+static const struct gm_incoherent *find(const unsigned char *address) {
+    for (const struct gm_incoherent *entry = entries; entry; entry = entry->next)
+        if (address >= entry->base && address < entry->base + entry->bytes)
+            return entry;
+    return NULL;
+}
+
 static gpumem_status act(const unsigned char *begin, size_t bytes, int invalidates) {
     gpumem_status status = GPUMEM_OK;
     if (!atomic_load_explicit(&count, memory_order_acquire))
         return status;
     pthread_rwlock_rdlock(&lock);
-    for (const struct gm_incoherent *entry = entries; entry; entry = entry->next) {
-        if (begin < entry->base || begin >= entry->base + entry->bytes)
-            continue;
-        size_t offset = (size_t)(begin - entry->base);
-        status = (invalidates ? entry->invalidate : entry->flush)(entry->user, offset, bytes);
-        break;
-    }
+    const struct gm_incoherent *entry = find(begin);
+    if (entry)
+        status = (invalidates ? entry->invalidate
+                              : entry->flush)(entry->user, (size_t)(begin - entry->base), bytes);
     pthread_rwlock_unlock(&lock);
     return status;
 }
@@ -50,4 +56,14 @@ gpumem_status gm_incoherent_flush(const void *begin, size_t bytes) {
 
 gpumem_status gm_incoherent_invalidate(const void *begin, size_t bytes) {
     return act(begin, bytes, 1);
+}
+
+size_t gm_incoherent_atom(const void *address) {
+    if (!atomic_load_explicit(&count, memory_order_acquire))
+        return 1;
+    pthread_rwlock_rdlock(&lock);
+    const struct gm_incoherent *entry = find(address);
+    size_t atom = entry ? entry->atom : 1;
+    pthread_rwlock_unlock(&lock);
+    return atom;
 }

@@ -11,6 +11,7 @@
 struct gm_incoherent {
     const unsigned char *base;
     size_t bytes;
+    size_t atom; /* what both below are widened to */
     gpumem_status (*flush)(void *user, size_t offset, size_t bytes);
     gpumem_status (*invalidate)(void *user, size_t offset, size_t bytes);
     void *user;
@@ -25,5 +26,8 @@ void gm_incoherent_remove(struct gm_incoherent *entry);
 /* Of bytes that the CPU reaches; OK where nothing is needed. Thread-safe. */
 gpumem_status gm_incoherent_flush(const void *begin, size_t bytes);
 gpumem_status gm_incoherent_invalidate(const void *begin, size_t bytes);
+
+/* What flushes of memory at this address are widened to; 1 where none are needed. Thread-safe. */
+size_t gm_incoherent_atom(const void *address);
 
 #endif

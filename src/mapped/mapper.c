@@ -1,8 +1,8 @@
 /* Which method this machine has, by trying each. */
 #include "mapped/mapper.h"
 
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "vulkan/device.h"
 
 #include <stdatomic.h>
@@ -43,26 +43,13 @@ static void refuse(struct gm_mapper *mapper, gpumem_mapped_method method, const 
              gpumem_mapped_method_name(method), why);
 }
 
-/* ---- One method, tried ----------------------------------------------------------------------- */
+/* ---- One method ------------------------------------------------------------------------------ */
 
 /* Also after a refusal, which may have made it. */
 static void end_stream(gpumem_device *device, CUstream stream) {
     if (stream && device->cu->cuStreamDestroy_v2(stream) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
 }
-
-static gpumem_status try_out(struct gm_mapper *mapper) {
-    const gpumem_driver_api *cu = mapper->device->cu;
-    CUstream stream = NULL;
-    CUresult result = cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    gpumem_status status = result == CUDA_SUCCESS
-                               ? mapper->ops->try_out(mapper, stream)
-                               : gm_cu_fail(cu, result, "cuStreamCreate", "no stream for a trial");
-    end_stream(mapper->device, stream);
-    return status;
-}
-
-/* ---- All of them ----------------------------------------------------------------------------- */
 
 static void shut(struct gm_mapper *mapper) {
     struct gm_error_record saved;
@@ -73,44 +60,62 @@ static void shut(struct gm_mapper *mapper) {
     gm_error_restore(&saved);
 }
 
-static gpumem_status open_one(struct gm_mapper *mapper, const struct gm_mapper_ops *ops) {
+static gpumem_status open_one(struct gm_mapper *mapper, const struct gm_mapper_ops *ops,
+                              CUstream stream) {
     gpumem_status status = ops->open(mapper);
     if (status != GPUMEM_OK)
         return status;
     mapper->ops = ops;
-    status = try_out(mapper);
+    status = ops->try_out(mapper, stream);
     if (status != GPUMEM_OK)
         shut(mapper);
     return status;
 }
 
-/* Not a refusal of the method, but a machine that is out of something. */
-static bool is_short(gpumem_status status) {
-    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+/* Not a refusal of the method: the machine is out of something, or the GPU has failed. Vulkan's
+ * device may be lost for itself. */
+static bool is_of_the_machine(gpumem_status status) {
+    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
+           (status == GPUMEM_ERROR_DEVICE_FAULT && !gpumem_last_error()->vulkan_code);
 }
 
-gpumem_status gm_mapper_open(struct gm_mapper *mapper, gpumem_device *device,
-                             const struct gm_mapper_wishes *wishes) {
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static gpumem_status open_first(struct gm_mapper *mapper, CUstream stream) {
     static const struct gm_mapper_ops *const all[] = {&gm_mapper_coherent, &gm_mapper_vulkan_import,
                                                       &gm_mapper_dma_buf, &gm_mapper_vulkan_export,
                                                       &gm_mapper_descriptor};
-    *mapper = (struct gm_mapper){.device = device, .wishes = *wishes};
-    gpumem_status status = gm_vmm_supported(device);
-    if (status != GPUMEM_OK)
-        return status;
+    const struct gm_mapper_wishes *wishes = &mapper->wishes;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         gpumem_mapped_method method = all[i]->method;
         if (wishes->strict && wishes->method != method)
             continue;
         if (method < wishes->method || (wishes->views && !all[i]->map))
             continue;
-        status = open_one(mapper, all[i]);
-        if (status == GPUMEM_OK || is_short(status))
+        gpumem_status status = open_one(mapper, all[i], stream);
+        if (status == GPUMEM_OK)
+            gm_engine_open(&mapper->engine, mapper->device, method, mapper->coherent);
+        if (status == GPUMEM_OK || is_of_the_machine(status))
             return status;
         refuse(mapper, method, gpumem_last_error()->message);
     }
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "no mapping for the CPU: %s",
                    mapper->refusals[0] ? mapper->refusals : "no such method");
+}
+
+gpumem_status gm_mapper_open(struct gm_mapper *mapper, gpumem_device *device,
+                             const struct gm_mapper_wishes *wishes) {
+    CUstream stream = NULL;
+    *mapper = (struct gm_mapper){.device = device, .wishes = *wishes};
+    gpumem_status status = gm_vmm_supported(device);
+    if (status != GPUMEM_OK)
+        return status;
+    CUresult result = device->cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    status = result == CUDA_SUCCESS
+                 ? open_first(mapper, stream)
+                 : gm_cu_fail(device->cu, result, "cuStreamCreate", "no stream for a trial");
+    end_stream(device, stream);
+    return status;
 }
 
 static gpumem_status open_coherent(struct gm_mapper *mapper) {
@@ -131,6 +136,7 @@ void gm_mapper_open_host(struct gm_mapper *mapper, gpumem_device *device) {
 }
 
 void gm_mapper_close(struct gm_mapper *mapper) {
+    gm_engine_close(&mapper->engine);
     shut(mapper);
 }
 
@@ -139,6 +145,8 @@ gpumem_status gm_mapper_info(const struct gm_mapper *mapper, gpumem_mapped_info 
                                  .method = mapper->ops->method,
                                  .coherent = mapper->coherent,
                                  .atom = mapper->atom};
+    if (mapper->engine.plans)
+        info->copy_measured = gm_plan_now(mapper->engine.plans)->measured;
     memcpy(info->refusals, mapper->refusals, sizeof info->refusals);
     if (mapper->vulkan && gm_vulkan_get_facts(mapper->vulkan)->has_budget)
         return gm_vulkan_get_budget(mapper->vulkan, &info->budget_bytes, &info->budget_used);

@@ -5,7 +5,8 @@
 #ifndef GM_MAPPED_MAPPER_H
 #define GM_MAPPED_MAPPER_H
 
-#include "memory/objects.h"
+#include "mapped/engine.h"
+#include "memory/core/objects.h"
 
 #include <gpumem/mapped.h>
 #include <stdbool.h>
@@ -32,8 +33,9 @@ struct gm_mapper_ops {
     void (*close)(struct gm_mapper *mapper);
     /* NULL for a method without views. On failure the place is reserved as before. */
     gpumem_status (*map)(struct gm_mapper *mapper, struct gm_piece *piece);
-    /* The place is reserved again, without access. Cannot fail. */
-    void (*unmap)(struct gm_mapper *mapper, struct gm_piece *piece);
+    /* The place is reserved again, without access. False, after a word in the log, where it stays
+     * mapped: its addresses must not become anybody else's then. */
+    bool (*unmap)(struct gm_mapper *mapper, struct gm_piece *piece);
     /* NULL where memory is always coherent. */
     gpumem_status (*flush)(const struct gm_piece *piece, size_t offset, size_t bytes);
     gpumem_status (*invalidate)(const struct gm_piece *piece, size_t offset, size_t bytes);
@@ -52,6 +54,7 @@ struct gm_mapper {
     struct gm_vulkan *vulkan; /* of the methods that have it */
     bool coherent;
     size_t atom;
+    struct gm_engine engine;
     char refusals[sizeof(((gpumem_mapped_info *)0)->refusals)];
 };
 
@@ -67,9 +70,9 @@ void gm_mapper_close(struct gm_mapper *mapper);
 
 gpumem_status gm_mapper_info(const struct gm_mapper *mapper, gpumem_mapped_info *info);
 
-/* Makes a mapping of `place` what it was: addresses that nobody else gets. Aborts the process when
- * the system refuses, since the addresses would be lost to anybody. */
-void gm_place_reserve(void *place, size_t bytes);
+/* Makes a mapping of `place` what it was: addresses that nobody else gets. False, after a word in
+ * the log, when the system refuses, and what is mapped there stays. */
+bool gm_place_reserve(void *place, size_t bytes);
 
 /* Compares some bytes at both addresses of one granule: NOT_SUPPORTED where they differ. `flush`
  * and `invalidate` of the mapper are used if `piece` is given. */

@@ -1,13 +1,13 @@
 /* The mapped resource: a virtual resource whose ranges have a mapping for the CPU as well. */
-#include "memory/resource.h"
+#include "memory/object/resource.h"
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
 #include "mapped/slab.h"
 #include "mapped/vulkan_export.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 
@@ -144,6 +144,8 @@ static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *
         end(mapped);
         return status;
     }
+    if (mapped->mapper.engine.plans)
+        made->engine = &mapped->mapper.engine; /* before what is made over it and inherits it */
     status = complete(made, o, mapped);
     if (status == GPUMEM_OK)
         *resource = made;
@@ -157,8 +159,7 @@ gpumem_status gpumem_mapped_resource_create(gpumem_device *device,
     gpumem_mapped_options options;
     GM_CHECK(device, "gpumem_mapped_resource_create");
     GM_REQUIRE(resource, "gpumem_mapped_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_mapped_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_mapped_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
     if (status == GPUMEM_OK)
@@ -185,5 +186,5 @@ gpumem_status gpumem_mapped_get_info(gpumem_resource *resource, gpumem_mapped_in
     gpumem_status status = gm_mapper_info(mapper, &found);
     if (status != GPUMEM_OK)
         return status;
-    return gm_result_write("gpumem_mapped_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
 }

@@ -3,12 +3,12 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "mapped/mapper.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "mapped/incoherent.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 
@@ -88,25 +88,10 @@ static size_t round_up(size_t bytes, size_t unit) {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-/* What flushes of this memory are widened to. */
-static size_t atom_of(gpumem_resource *resource) {
-    gpumem_mapped_info info = {.size = sizeof info};
-    struct gm_error_record saved;
-    gm_error_save(&saved);
-    size_t atom = gpumem_mapped_get_info(resource, &info) == GPUMEM_OK ? info.atom : 1;
-    gm_error_restore(&saved);
-    return atom;
-}
-
+/* Sizes and places of the chunks, by the alignment. */
 static gpumem_status plan(gpumem_ring *ring, gpumem_resource *resource,
                           const gpumem_ring_options *o) {
     size_t granularity = resource->properties.granularity;
-    ring->mirrored = o->mirrored;
-    ring->slot_count = o->chunk_count;
-    ring->alignment = o->alignment ? o->alignment : ALIGNMENT;
-    size_t atom = atom_of(resource);
-    if (ring->alignment < atom)
-        ring->alignment = atom;
     GM_REQUIRE(!o->mirrored || !granularity || granularity % ring->alignment == 0,
                "gpumem_ring_create: alignment %zu is above the granularity %zu", ring->alignment,
                granularity);
@@ -166,16 +151,34 @@ static gpumem_status make_memory(gpumem_ring *ring, gpumem_resource *resource) {
     return status;
 }
 
+/* Chunks share no atom. Which it is, the memory tells: a wrapper may have taken it from anywhere.
+ */
+static gpumem_status make_aligned(gpumem_ring *ring, gpumem_resource *resource,
+                                  const gpumem_ring_options *o) {
+    ring->alignment = o->alignment ? o->alignment : ALIGNMENT;
+    for (;;) {
+        gpumem_status status = plan(ring, resource, o);
+        if (status == GPUMEM_OK)
+            status = make_memory(ring, resource);
+        if (status != GPUMEM_OK)
+            return status;
+        size_t atom = gm_incoherent_atom(ring->host);
+        if (atom <= ring->alignment)
+            return GPUMEM_OK;
+        (void)gpumem_buffer_free(ring->buffer, NULL);
+        ring->alignment = atom;
+    }
+}
+
 static gpumem_status make(gpumem_ring *ring, gpumem_resource *resource,
                           const gpumem_ring_options *o) {
-    gpumem_status status = plan(ring, resource, o);
-    if (status != GPUMEM_OK)
-        return status;
+    ring->mirrored = o->mirrored;
+    ring->slot_count = o->chunk_count;
     ring->slots = calloc(ring->slot_count, sizeof *ring->slots);
     if (!ring->slots)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks",
                        ring->slot_count);
-    return make_memory(ring, resource);
+    return make_aligned(ring, resource, o);
 }
 
 gpumem_status gpumem_ring_create(gpumem_resource *resource, const gpumem_ring_options *given,
@@ -184,7 +187,7 @@ gpumem_status gpumem_ring_create(gpumem_resource *resource, const gpumem_ring_op
     gpumem_ring_options options;
     GM_CHECK(resource, "gpumem_ring_create");
     GM_REQUIRE(ring, "gpumem_ring_create: ring is NULL");
-    gpumem_status status = gm_options_read("gpumem_ring_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_ring_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
     if (status != GPUMEM_OK)
@@ -321,5 +324,5 @@ gpumem_status gpumem_ring_get_info(gpumem_ring *ring, gpumem_ring_info *info) {
         .time_outs = ring->time_outs,
     };
     pthread_mutex_unlock(&ring->lock);
-    return gm_result_write("gpumem_ring_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_ring_info, info, &found);
 }

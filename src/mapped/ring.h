@@ -2,7 +2,7 @@
 #ifndef GM_MAPPED_RING_H
 #define GM_MAPPED_RING_H
 
-#include "memory/waits.h"
+#include "memory/core/stream_waits.h"
 
 #include <gpumem/ring.h>
 #include <stdbool.h>

@@ -1,13 +1,12 @@
 /* The way of a chunk through a ring: acquired, filled, committed, consumed. */
 #include "base/cancel.h"
 #include "base/options.h"
+#include "mapped/engine.h"
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
 #include "mapped/ring.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-
-#include <string.h>
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
 
 /* How often a waiting producer asks for the oldest chunk's events: at first, and after a while. An
  * event cannot wake a thread within a time-out. */
@@ -16,10 +15,7 @@
 
 static gpumem_status check_result(const gpumem_ring_chunk *chunk, const char *call) {
     GM_REQUIRE(chunk, "%s: chunk is NULL", call);
-    GM_REQUIRE(chunk->size >= sizeof *chunk,
-               "%s: chunk->size is %zu; set it to sizeof(gpumem_ring_chunk) before the call", call,
-               chunk->size);
-    return GPUMEM_OK;
+    return GM_RESULT_CHECK(gpumem_ring_chunk, chunk);
 }
 
 /* The slot does not change while the chunk is the caller's. */
@@ -31,7 +27,7 @@ static gpumem_status tell(const gpumem_ring *ring, uint64_t sequence,
                                      .device = ring->address + slot->offset,
                                      .bytes = slot->bytes,
                                      .offset = slot->offset};
-    return gm_result_write("gpumem_ring_chunk", chunk, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_ring_chunk, chunk, &found);
 }
 
 static gpumem_status timed_out(gpumem_ring *ring, const struct gm_ring_until *until,
@@ -172,7 +168,7 @@ gpumem_status gpumem_ring_write(gpumem_ring *ring, uint64_t sequence, size_t off
     if (status != GPUMEM_OK || !bytes)
         return status;
     GM_REQUIRE(data, "gpumem_ring_write: data is NULL");
-    memcpy(begin, data, bytes);
+    gm_engine_store(gm_engine_of(ring->buffer), begin, data, bytes);
     return flush(begin, bytes);
 }
 

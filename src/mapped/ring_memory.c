@@ -1,8 +1,8 @@
 /* The memory of a mirrored ring: one buffer, mapped twice in a row. */
 #include "mapped/ring.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* Chunks given back after the work of several streams. */
 #include "base/cancel.h"
 #include "mapped/ring.h"
-#include "memory/capture.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
+#include "memory/core/capture.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
  */
 #include "mapped/slab.h"
 
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 
 #include <gpumem/caching.h>
 

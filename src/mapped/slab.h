@@ -2,7 +2,7 @@
 #ifndef GM_MAPPED_SLAB_H
 #define GM_MAPPED_SLAB_H
 
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <gpumem/mapped.h>
 

@@ -1,15 +1,12 @@
 /* Reading and writing memory that the CPU reaches. */
 #include "base/cancel.h"
+#include "mapped/engine.h"
 #include "mapped/incoherent.h"
-#include "mapped/mapper.h"
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
-
-#include <stdatomic.h>
-#include <string.h>
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 
 static gpumem_status find(gpumem_buffer *buffer, size_t offset, size_t bytes, const char *call,
-                          unsigned char **begin) {
+                          struct gm_place *place) {
     GM_CHECK(buffer, call);
     gpumem_status status = gm_buffer_range(buffer, offset, bytes, call);
     if (status != GPUMEM_OK)
@@ -19,71 +16,78 @@ static gpumem_status find(gpumem_buffer *buffer, size_t offset, size_t bytes, co
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "%s: the CPU does not reach memory of a %s resource", call,
                        (buffer->root ? buffer->root : buffer)->resource->kind);
-    *begin = base + offset;
+    *place = (struct gm_place){base + offset, buffer->allocation.pointer + offset};
     return GPUMEM_OK;
 }
 
-static gpumem_status flush(const void *begin, size_t bytes) {
-    gm_mapped_fence();
-    return gm_incoherent_flush(begin, bytes);
+static gpumem_status find_to_write(gpumem_buffer *buffer, size_t offset, const void *data,
+                                   size_t bytes, const char *call, struct gm_place *place) {
+    gpumem_status status = find(buffer, offset, bytes, call, place);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(data || !bytes, "%s: data is NULL", call);
+    if (buffer->read_only)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the memory is read-only", call);
+    return GPUMEM_OK;
 }
 
 gpumem_status gpumem_mapped_write(gpumem_buffer *buffer, size_t offset, const void *data,
                                   size_t bytes) {
     GM_UNCANCELLED;
-    unsigned char *begin;
-    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_write", &begin);
+    struct gm_place to;
+    gpumem_status status = find_to_write(buffer, offset, data, bytes, "gpumem_mapped_write", &to);
     if (status != GPUMEM_OK || !bytes)
         return status;
-    GM_REQUIRE(data, "gpumem_mapped_write: data is NULL");
-    if (buffer->read_only)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "gpumem_mapped_write: the memory is read-only");
-    memcpy(begin, data, bytes);
-    return flush(begin, bytes);
+    return gm_engine_write(gm_engine_of(buffer), to, data, bytes);
 }
 
 gpumem_status gpumem_mapped_read(gpumem_buffer *buffer, size_t offset, void *data, size_t bytes) {
     GM_UNCANCELLED;
-    unsigned char *begin;
-    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_read", &begin);
+    struct gm_place from;
+    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_read", &from);
     if (status != GPUMEM_OK || !bytes)
         return status;
     GM_REQUIRE(data, "gpumem_mapped_read: data is NULL");
-    status = gm_incoherent_invalidate(begin, bytes);
-    if (status == GPUMEM_OK)
-        memcpy(data, begin, bytes);
-    return status;
+    return gm_engine_read(gm_engine_of(buffer), data, from, bytes);
 }
 
 gpumem_status gpumem_mapped_flush(gpumem_buffer *buffer, size_t offset, size_t bytes) {
     GM_UNCANCELLED;
-    unsigned char *begin;
-    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_flush", &begin);
-    return status == GPUMEM_OK && bytes ? flush(begin, bytes) : status;
+    struct gm_place place;
+    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_flush", &place);
+    return status == GPUMEM_OK && bytes ? gm_engine_flush(place.host, bytes) : status;
 }
 
 gpumem_status gpumem_mapped_invalidate(gpumem_buffer *buffer, size_t offset, size_t bytes) {
     GM_UNCANCELLED;
-    unsigned char *begin;
-    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_invalidate", &begin);
-    return status == GPUMEM_OK && bytes ? gm_incoherent_invalidate(begin, bytes) : status;
+    struct gm_place place;
+    gpumem_status status = find(buffer, offset, bytes, "gpumem_mapped_invalidate", &place);
+    return status == GPUMEM_OK && bytes ? gm_incoherent_invalidate(place.host, bytes) : status;
 }
 
+/* Not by the driver's copy, whatever the size: the kernel that waits for the flag may hold the
+ * queue that it would wait in. */
 gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t offset, const void *data,
                                     size_t bytes, size_t flag_offset, uint32_t value) {
     GM_UNCANCELLED;
-    unsigned char *flag;
-    gpumem_status status = find(buffer, flag_offset, sizeof value, "gpumem_mapped_publish", &flag);
+    static const char call[] = "gpumem_mapped_publish";
+    struct gm_place flag, to;
+    gpumem_status status = find(buffer, flag_offset, sizeof value, call, &flag);
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE((uintptr_t)flag % sizeof value == 0,
-               "gpumem_mapped_publish: flag_offset %zu is not aligned to %zu", flag_offset,
-               sizeof value);
+    GM_REQUIRE((uintptr_t)flag.host % sizeof value == 0,
+               "%s: flag_offset %zu is not aligned to %zu", call, flag_offset, sizeof value);
     GM_REQUIRE(flag_offset >= offset + bytes || offset >= flag_offset + sizeof value,
-               "gpumem_mapped_publish: the flag at %zu lies in the payload", flag_offset);
-    status = gpumem_mapped_write(buffer, offset, data, bytes);
+               "%s: the flag at %zu lies in the payload", call, flag_offset);
+    status = find_to_write(buffer, offset, data, bytes, call, &to);
     if (status != GPUMEM_OK)
         return status;
-    __atomic_store_n((uint32_t *)(void *)flag, value, __ATOMIC_RELEASE);
-    return flush(flag, sizeof value);
+    if (bytes) {
+        gm_engine_store(gm_engine_of(buffer), to.host, data, bytes);
+        status = gm_engine_flush(to.host, bytes);
+        if (status != GPUMEM_OK)
+            return status;
+    }
+    __atomic_store_n((uint32_t *)(void *)flag.host, value, __ATOMIC_RELEASE);
+    return gm_engine_flush(flag.host, sizeof value);
 }

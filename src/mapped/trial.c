@@ -1,8 +1,8 @@
 /* Whether a method works: the same bytes, seen from both sides. */
 #include "mapped/host_range.h"
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 
 #define WORDS 1024
 
@@ -101,10 +101,9 @@ gpumem_status gm_mapper_try_chunk(struct gm_mapper *mapper, CUstream stream) {
         {.location = {.type = CU_MEM_LOCATION_TYPE_HOST},
          .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
     };
-    struct gm_extent extent = {.device = device,
-                               .meter = &device->meter,
-                               .access = access,
-                               .access_count = mapper->ops->map ? 1 : 2};
+    struct gm_extent extent = {.device = NULL};
+    gm_extent_prepare(&extent, device, &device->meter);
+    gm_extent_give(&extent, access, mapper->ops->map ? 1 : 2);
     size_t granule = 0;
     gpumem_status status =
         gm_vmm_granularity(device, &prop, GPUMEM_GRANULARITY_RECOMMENDED, &granule);

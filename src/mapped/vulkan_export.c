@@ -1,14 +1,15 @@
 #include "mapped/vulkan_export.h"
 
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "vulkan/device.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What the driver aligns such memory to. */
+/* What NVIDIA's drivers align such memory to, and the most that may be asked for. */
 #define ALIGNMENT ((size_t)2 << 20)
 
 /* ---- One piece of memory --------------------------------------------------------------------- */
@@ -70,9 +71,10 @@ static gpumem_status invalidate(void *user, size_t offset, size_t bytes) {
     return gm_vulkan_invalidate(((struct gm_exported *)user)->piece.memory, offset, bytes);
 }
 
-static void note_incoherent(struct gm_exported *e) {
+static void note_incoherent(const struct gm_mapper *mapper, struct gm_exported *e) {
     e->incoherent = (struct gm_incoherent){.base = e->piece.place,
                                            .bytes = e->piece.bytes,
+                                           .atom = mapper->atom,
                                            .flush = flush,
                                            .invalidate = invalidate,
                                            .user = e};
@@ -106,7 +108,7 @@ gpumem_status gm_exported_make(struct gm_mapper *mapper, struct gm_meter *meter,
         return status;
     }
     if (!mapper->coherent)
-        note_incoherent(e);
+        note_incoherent(mapper, e);
     *made = e;
     return GPUMEM_OK;
 }
@@ -145,12 +147,40 @@ struct exporting {
     gpumem_resource *resource;
     void *user;
     void (*end)(void *user);
+    /* Of all addresses so far; lavapipe's memory begins behind a header of a page. */
+    atomic_size_t aligned;
 };
+
+static void note_alignment(struct exporting *x, CUdeviceptr address) {
+    size_t found = (size_t)(address & -address), known = atomic_load(&x->aligned);
+    while (found < known && !atomic_compare_exchange_weak(&x->aligned, &known, found)) {
+    }
+}
+
+/* Larger than asked for where the driver aligns less. `shift`: where the aligned bytes begin. */
+static gpumem_status make_aligned(struct exporting *x, size_t bytes, size_t alignment,
+                                  struct gm_exported **made, size_t *shift) {
+    for (;;) {
+        size_t more = alignment > atomic_load(&x->aligned) ? alignment : 0;
+        if (more > SIZE_MAX - bytes)
+            return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no memory has %zu bytes", bytes);
+        gpumem_status status = gm_exported_make(x->mapper, &x->resource->meter, bytes + more, made);
+        if (status != GPUMEM_OK)
+            return status;
+        CUdeviceptr address = (*made)->piece.address;
+        note_alignment(x, address);
+        *shift = (size_t)(-address & (alignment - 1));
+        if (*shift <= more)
+            return GPUMEM_OK;
+        gm_exported_end(x->mapper, &x->resource->meter, *made); /* the first, without more */
+    }
+}
 
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct exporting *x = user;
     struct gm_exported *e = NULL;
+    size_t shift = 0;
     if (request->capacity > request->bytes)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "memory that Vulkan allocates does not grow: capacity %zu is above %zu",
@@ -158,12 +188,12 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     if (request->alignment > ALIGNMENT)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "memory that Vulkan allocates is not aligned to %zu", request->alignment);
-    gpumem_status status = gm_exported_make(x->mapper, &x->resource->meter, request->bytes, &e);
+    gpumem_status status = make_aligned(x, request->bytes, request->alignment, &e, &shift);
     if (status != GPUMEM_OK)
         return status;
     *allocation = (gpumem_allocation){.size = sizeof *allocation,
-                                      .pointer = e->piece.address,
-                                      .host_pointer = e->piece.place,
+                                      .pointer = e->piece.address + shift,
+                                      .host_pointer = e->piece.place + shift,
                                       .bytes = request->bytes,
                                       .committed_bytes = e->piece.bytes,
                                       .capacity = request->bytes,
@@ -208,7 +238,7 @@ gpumem_status gm_exported_resource(gpumem_device *device, struct gm_mapper *mapp
     struct exporting *x = calloc(1, sizeof *x);
     if (!x)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    *x = (struct exporting){.mapper = mapper, .user = user, .end = end};
+    *x = (struct exporting){.mapper = mapper, .user = user, .end = end, .aligned = ALIGNMENT};
     gpumem_status status = gm_resource_make(device, &ops, x, NULL, &x->resource);
     if (status != GPUMEM_OK) {
         free(x);

@@ -1,8 +1,8 @@
 /* Chunks that Vulkan imports and maps. */
 #include "base/log.h"
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "vulkan/device.h"
 
 #include <unistd.h>
@@ -15,13 +15,15 @@ static gpumem_status open_import(struct gm_mapper *mapper) {
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "Vulkan lacks VK_EXT_map_memory_placed");
 }
 
-static void free_memory(struct gm_vulkan_memory *memory) {
+static bool free_memory(struct gm_vulkan_memory *memory) {
     struct gm_error_record saved;
     gm_error_save(&saved);
-    if (gm_vulkan_free(memory) != GPUMEM_OK)
+    bool freed = gm_vulkan_free(memory) == GPUMEM_OK;
+    if (!freed)
         gm_log(GPUMEM_LOG_ERROR, "memory stays mapped for the CPU: %s",
                gpumem_last_error()->message);
     gm_error_restore(&saved);
+    return freed;
 }
 
 static gpumem_status map(struct gm_mapper *mapper, struct gm_piece *piece) {
@@ -38,17 +40,17 @@ static gpumem_status map(struct gm_mapper *mapper, struct gm_piece *piece) {
         return status;
     status = gm_vulkan_map(memory, piece->place, &host);
     if (status != GPUMEM_OK) {
-        free_memory(memory);
-        gm_place_reserve(piece->place, piece->bytes);
+        if (free_memory(memory))
+            (void)gm_place_reserve(piece->place, piece->bytes);
         return status;
     }
     piece->memory = memory;
     return GPUMEM_OK;
 }
 
-static void unmap(struct gm_mapper *mapper, struct gm_piece *piece) {
+static bool unmap(struct gm_mapper *mapper, struct gm_piece *piece) {
     (void)mapper;
-    free_memory(piece->memory);
+    return free_memory(piece->memory);
 }
 
 static gpumem_status flush(const struct gm_piece *piece, size_t offset, size_t bytes) {

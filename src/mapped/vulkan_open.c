@@ -1,6 +1,6 @@
 /* What the methods that have Vulkan share. */
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "vulkan/device.h"
 
 unsigned gm_mapper_vulkan_flags(const struct gm_mapper *mapper) {

@@ -1,7 +1,7 @@
 #include "base/cancel.h"
 #include "base/descriptor.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/greeting.h"
 
 #include <errno.h>
@@ -16,20 +16,20 @@ static gpumem_status refused(const char *path, int error) {
         return gm_fail_system(GPUMEM_ERROR_PEER, error, "connect", "nobody listens at %s", path);
     case EAGAIN:
         return gm_fail_system(GPUMEM_ERROR_PEER, error, "connect",
-                              "who listens at %s does not accept", path);
+                              "the listener at %s does not accept", path);
     case EPROTOTYPE:
         return gm_fail_system(GPUMEM_ERROR_PEER, error, "connect",
-                              "who listens at %s speaks another protocol", path);
+                              "the listener at %s speaks another protocol", path);
     case EACCES:
     case EPERM:
         return gm_fail_system(GPUMEM_ERROR_NOT_PERMITTED, error, "connect",
-                              "the socket %s may not be opened by this user", path);
+                              "this user has no permission to open the socket %s", path);
     default:
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "connect", "cannot connect to %s", path);
     }
 }
 
-/* Where as many wait already as may, a connect waits for as long as a send does. */
+/* If the listener's queue is full, a connect waits as long as a send would. */
 static void bound_sends(int connection, int milliseconds) {
     struct timeval most = {0};
     if (milliseconds >= 0) {
@@ -53,22 +53,20 @@ static gpumem_status open_path(int connection, const char *path, const struct so
     return result == 0 ? GPUMEM_OK : refused(path, error);
 }
 
-/* Before a word is said to who listens. */
+/* Checked before anything is sent to the listener. */
 static gpumem_status check_listener(int connection, const char *path,
                                     const struct gm_users *users) {
     unsigned user = gm_connection_user(connection);
     if (gm_users_have(users, user))
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_PERMITTED,
-                   "who listens at %s is of user %d, who is not among those that are allowed", path,
-                   (int)user);
+                   "the listener at %s is of user %d, who is not allowed", path, (int)user);
 }
 
 static gpumem_status write_peer(const struct gm_sender *other, gpumem_connection_peer *peer) {
     const gpumem_connection_peer filled = {
         .size = sizeof filled, .pid = other->pid, .user = other->uid};
-    return peer ? gm_result_write("gpumem_connection_peer", peer, &filled, sizeof filled)
-                : GPUMEM_OK;
+    return peer ? GM_RESULT_WRITE(gpumem_connection_peer, peer, &filled) : GPUMEM_OK;
 }
 
 gpumem_status gpumem_connect(const char *path, const gpumem_connect_options *given, int *connection,

@@ -72,10 +72,10 @@ static gpumem_status check_head(const struct gm_description_head *head, size_t b
     if (head->chunk_count == 0 || head->chunk_count > GM_DESCRIPTION_MOST_CHUNKS)
         return refuse("the number of handles is out of range");
     if (head->first != (known ? known->count : 0))
-        return refuse(known ? "it does not go on where the import ends"
-                            : "it begins in the middle: it is of growth");
+        return refuse(known ? "it does not continue where the import ends"
+                            : "it begins in the middle: it describes growth");
     if (head->chunk_count < head->first)
-        return refuse("handles that were there are missing");
+        return refuse("earlier handles are missing");
     if (bytes != sizeof *head + (size_t)(head->chunk_count - head->first) * sizeof(uint64_t))
         return refuse("its length and its number of handles disagree");
     return GPUMEM_OK;
@@ -96,7 +96,7 @@ gpumem_status gm_description_read(const void *data, size_t bytes, size_t granula
     for (size_t i = 0; i < read.chunk_count - read.first; i++) {
         uint64_t size = gm_description_chunk(sizes, i);
         if (size == 0 || size % granularity)
-            return refuse("a handle's size is no multiple of the granularity");
+            return refuse("a handle's size is not a multiple of the granularity");
         if (size > maximum || sum > maximum - size)
             return gm_fail(GPUMEM_ERROR_DATA,
                            "the other process offers more than the %llu bytes that are accepted",

@@ -1,7 +1,7 @@
-/* Events of other processes: the driver's, by its 64 bytes. */
+/* Events of other processes, by the driver's 64-byte handle. */
 #include "base/cancel.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
 #include "share/protocol.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static gpumem_status open_event(gpumem_device *device, const unsigned char bytes
                                    ? GPUMEM_ERROR_DATA
                                    : gm_status_of(result),
                                cu, result, "cuIpcOpenEventHandle",
-                               "what was received is no event that can be opened here");
-        /* It may have been opened all the same: the driver reports earlier failures like this. */
+                               "the received data is not an event that can be opened here");
+        /* It may have been opened nevertheless: the driver reports earlier failures in this way. */
         if (made && cu->cuEventDestroy_v2(made) != CUDA_SUCCESS)
             gm_meter_quarantine(&device->meter, 0);
     }
@@ -57,7 +57,7 @@ gpumem_status gpumem_import_create_event(gpumem_device *device, const void *desc
     return import_event(device, description, description_bytes, event);
 }
 
-/* "Send" is said as for memory, although nothing more is sent. */
+/* The answer is "send" as for memory, although nothing more is sent. */
 static gpumem_status receive(gpumem_device *device, int socket, const struct gm_deadline *deadline,
                              CUevent *event) {
     void *description = NULL;

@@ -1,13 +1,15 @@
-/* Exports: what is shared, made by the owner. */
+/* Exports: the owner's side of sharing. */
 #include "base/cancel.h"
 #include "base/descriptor.h"
+#include "base/growing_array.h"
 #include "base/object.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/pool.h"
-#include "memory/vmm.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/object/resource.h"
+#include "memory/pool/pool.h"
 #include "share/share.h"
 
 #include <errno.h>
@@ -16,8 +18,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Where it sits, behind letters that begin no UUID of a version: what is left to tell devices of
- * one machine apart. Instances of one GPU have one place; the driver refuses memory of another one.
+/* The PCI address, after letters with which no UUID of a version begins: all that is left to tell
+ * the devices of a machine apart. Instances of one GPU have the same address; the driver refuses
+ * memory of another instance.
  */
 static gpumem_status place_of(const gpumem_device *device, CUresult why, unsigned char uuid[16]) {
     static const unsigned char letters[4] = {'p', 'c', 'i', 0xff};
@@ -29,7 +32,7 @@ static gpumem_status place_of(const gpumem_device *device, CUresult why, unsigne
         int number = gm_device_attribute(device, numbers[i], -1);
         if (number < 0)
             return gm_cu_fail(device->cu, why, "cuDeviceGetUuid",
-                              "device %d has no UUID, and no place on a PCI bus", device->ordinal);
+                              "device %d has neither a UUID nor a PCI address", device->ordinal);
         memcpy(uuid + sizeof letters + i * sizeof number, &number, sizeof number);
     }
     return GPUMEM_OK;
@@ -47,7 +50,7 @@ gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]
     return GPUMEM_OK;
 }
 
-/* `inner` has the memory. A wrapper of the user's gives away whole buffers or none. */
+/* `inner` has the memory. A user's wrapper exports whole buffers or none. */
 static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
     if (!inner || inner->freed & GM_FREED)
@@ -59,15 +62,9 @@ static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffe
         inner->allocation.bytes < buffer->allocation.bytes)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "a buffer of the %s resource is a part of a buffer of the %s resource, and "
-                       "is not exported without the rest",
+                       "cannot be exported without the rest",
                        resource->kind, inner->resource->kind);
     return GPUMEM_OK;
-}
-
-static int is_imported(const gpumem_resource *resource) {
-    const gpumem_device *device = resource->device;
-    return resource == device->import_resource ||
-           resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
 }
 
 static gpumem_status check_chunks(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
@@ -84,7 +81,8 @@ static gpumem_status check_chunks(const gpumem_buffer *buffer, const gpumem_buff
                    resource->properties.note);
 }
 
-/* Exports of one buffer bear one name, by which an importer knows what it has already. */
+/* All exports of a buffer have the same name, by which an importer recognises what it already
+ * has. */
 static gpumem_status name_buffer(gpumem_buffer *buffer) {
     static const unsigned char unnamed[16];
     gpumem_status status = GPUMEM_OK;
@@ -107,31 +105,29 @@ static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inne
     gm_meter_add(&inner->resource->meter, GM_EXPORTS, 1);
 }
 
-/* What is complete is listed, for snapshots. */
+/* Complete exports are listed, for snapshots. */
 static void list(gpumem_export *made) {
-    gpumem_device *device = made->device;
-    pthread_mutex_lock(&device->lock);
-    made->next = device->exports;
-    made->link = &device->exports;
+    struct gm_shared_lists *lists = gm_device_shared_lock(made->device);
+    made->next = lists->exports;
+    made->link = &lists->exports;
     if (made->next)
         made->next->link = &made->next;
-    device->exports = made;
-    pthread_mutex_unlock(&device->lock);
+    lists->exports = made;
+    gm_device_shared_unlock(made->device);
 }
 
 static void unlist(gpumem_export *made) {
-    gpumem_device *device = made->device;
-    pthread_mutex_lock(&device->lock);
+    (void)gm_device_shared_lock(made->device);
     if (made->link)
         *made->link = made->next;
     if (made->link && made->next)
         made->next->link = made->link;
     made->link = NULL;
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(made->device);
 }
 
-/* Gives the buffer up, and the descriptors. The wrapper that holds the inner buffer may free it in
- * the last line. */
+/* Releases the buffer and the descriptors. The last line may make a wrapper free the inner
+ * buffer. */
 static void let_go(gpumem_export *made) {
     gpumem_buffer *buffer = made->buffer, *inner = made->inner;
     unlist(made);
@@ -172,20 +168,13 @@ static gpumem_status make_export(gpumem_device *device, gpumem_export **exported
 /* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static gpumem_status make_room(gpumem_export *made, size_t count) {
-    if (count <= made->room)
-        return GPUMEM_OK;
-    int *fds = realloc(made->fds, count * sizeof *fds);
-    if (fds)
-        made->fds = fds;
-    struct gm_kept_file *files = fds ? realloc(made->files, count * sizeof *files) : NULL;
-    if (!files)
+    size_t room = made->room; /* of both lists: it has grown when they have */
+    if (!GM_RESERVE(made->fds, room, count) || !GM_RESERVE(made->files, made->room, count))
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu descriptors", count);
-    made->files = files;
-    made->room = count;
     return GPUMEM_OK;
 }
 
-/* The next one, which becomes the export's; there is room. */
+/* Adds a descriptor, which the export then owns; there is room. */
 static gpumem_status keep(gpumem_export *made, int fd) {
     if (fd < 0 || !gm_kept_file_set(fd, &made->files[made->count])) {
         int error = errno;
@@ -203,7 +192,7 @@ static gpumem_status add_chunk(gpumem_export *made, CUmemGenericAllocationHandle
     return status == GPUMEM_OK ? keep(made, fd) : status;
 }
 
-/* Those from made->count on; on failure none more than before. */
+/* Adds those from made->count on; on failure none are added. */
 static gpumem_status add_chunks(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
     size_t before = made->count;
     gpumem_status status = make_room(made, count);
@@ -218,7 +207,7 @@ static gpumem_status check_open(const gpumem_export *exported, size_t index) {
     if (gm_kept_file_is_open(&exported->files[index]))
         return GPUMEM_OK;
     return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "fstat",
-                          "descriptor %d of the export was closed by somebody else",
+                          "descriptor %d of the export was closed by other code",
                           exported->fds[index]);
 }
 
@@ -228,8 +217,8 @@ static gpumem_status not_detached(const gpumem_export *exported) {
     if (!exported->detached)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                   "the export was detached: what was imported of it stays as it is, and to share "
-                   "the buffer again it has to be exported and imported anew");
+                   "the export was detached: imports remain as they are; to share the buffer "
+                   "again, export and import it again");
 }
 
 static gpumem_status copy_description(const gpumem_export *exported, size_t first,
@@ -292,7 +281,7 @@ void gm_export_put(gpumem_export *exported, struct gm_outgoing *out) {
 
 /* ---- Memory in chunks ------------------------------------------------------------------------ */
 
-/* Memory that others will map is all there, and no work of former users is left on it. */
+/* Memory that others will map must be complete, with no work of former users left on it. */
 static gpumem_status prepare_memory(const gpumem_buffer *inner) {
     const struct gm_mapped *mapped = inner->resource->mapped;
     const gpumem_allocation *allocation = &inner->allocation;
@@ -303,7 +292,7 @@ static gpumem_status prepare_memory(const gpumem_buffer *inner) {
     return mapped->share(allocation);
 }
 
-/* The export as the buffer is now: at first, and when it has grown. Whole or nothing. */
+/* Makes or updates the export for the buffer as it is now. All or nothing. */
 static gpumem_status take_in(gpumem_export *made) {
     gpumem_buffer *inner = made->inner;
     unsigned char uuid[16];
@@ -364,7 +353,7 @@ static gpumem_status describe_pool(gpumem_export *made, struct gm_pool *pool,
     gpumem_status status = gpumem_pool_get_share_handle(pool->resource, handle);
     if (status == GPUMEM_OK && handle->type != GPUMEM_HANDLE_POSIX_FD)
         status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                         "a fabric handle is no descriptor: send the bytes of "
+                         "a fabric handle is not a descriptor: send the bytes of "
                          "gpumem_pool_share_handle and gpumem_pool_share_buffer");
     if (status == GPUMEM_OK)
         status = gpumem_pool_export_buffer(made->buffer, &shared);
@@ -430,9 +419,9 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
     GM_CHECK(buffer, "gpumem_export_create");
     GM_REQUIRE(exported, "gpumem_export_create: exported is NULL");
     GM_REQUIRE(!(buffer->freed & GM_FREED), "gpumem_export_create: the buffer was freed");
-    if (is_imported(buffer->resource))
+    if (gm_resource_is_imported(buffer->resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "an imported buffer is exported by the process that allocated it");
+                       "an imported buffer can only be exported by the process that allocated it");
     gpumem_export *made = NULL;
     gpumem_status status = make_export(buffer->resource->device, &made);
     if (status != GPUMEM_OK)
@@ -473,8 +462,8 @@ gpumem_status gpumem_export_detach(gpumem_export *exported) {
     GM_CHECK(exported, "gpumem_export_detach");
     if (!exported->grows)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "only mapped memory is detached: events and memory of pools stay until "
-                       "their importers have let go");
+                       "only mapped memory can be detached: events and memory of pools must exist "
+                       "until their importers have let go");
     gpumem_status status = GPUMEM_OK;
     pthread_mutex_lock(&exported->lock);
     if (exported->sending)
@@ -484,7 +473,7 @@ gpumem_status gpumem_export_detach(gpumem_export *exported) {
         exported->detached = 1;
     pthread_mutex_unlock(&exported->lock);
     if (status == GPUMEM_OK)
-        let_go(exported); /* nobody begins to send any more */
+        let_go(exported); /* no new send can begin */
     return status;
 }
 

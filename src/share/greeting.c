@@ -1,12 +1,12 @@
 /*
- * The one who connects greets first, and the other greets back or turns it away. Each asks the
- * kernel to write its credentials to what it sends: so the receiver gets them also of a message
- * that was sent before the receiver could ask for them.
+ * The connecting side greets first, and the other greets back or rejects it. Each makes the kernel
+ * add its credentials to what it sends, so that the receiver gets them even for a message sent
+ * before the receiver could ask for them.
  */
 #include "share/greeting.h"
 
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -36,14 +36,13 @@ static void own_users(struct gm_users *users) {
 
 gpumem_status gm_connect_options(const char *call, const gpumem_connect_options *given,
                                  gpumem_connect_options *options, struct gm_users *users) {
-    gpumem_status status =
-        gm_options_read("gpumem_connect_options", given, options, sizeof *options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_connect_options, given, options);
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE(options->user_count <= GM_MOST_USERS, "%s: %zu users are more than %d", call,
+    GM_REQUIRE(options->user_count <= GM_MOST_USERS, "%s: %zu users; the maximum is %d", call,
                options->user_count, GM_MOST_USERS);
     GM_REQUIRE(options->users || !options->user_count, "%s: users is NULL", call);
-    GM_REQUIRE(options->permissions <= 0777, "%s: 0%o are no permissions", call,
+    GM_REQUIRE(options->permissions <= 0777, "%s: 0%o are not valid permissions", call,
                options->permissions);
     if (!options->timeout_ms)
         options->timeout_ms = TIMEOUT_MS;
@@ -65,7 +64,7 @@ gpumem_status gm_connect_address(const char *call, const char *path, struct sock
     GM_REQUIRE(path && path[0] && strcmp(path, "@") != 0, "%s: no path is given", call);
     size_t bytes = strlen(path);
     GM_REQUIRE(bytes < sizeof address->sun_path,
-               "%s: the path has %zu bytes, and a socket's has at most %zu", call, bytes,
+               "%s: the path has %zu bytes; the maximum for a socket is %zu", call, bytes,
                sizeof address->sun_path - 1);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(address->sun_path, path, bytes);
@@ -112,7 +111,7 @@ static gpumem_status hear(int connection, const struct gm_deadline *deadline, en
     if (memcmp(greeting.magic, magic, sizeof magic) != 0)
         return gm_fail(GPUMEM_ERROR_PEER, "the other process speaks another protocol");
     if (greeting.version != VERSION)
-        return gm_fail(GPUMEM_ERROR_PEER, "the other process greets by version %u",
+        return gm_fail(GPUMEM_ERROR_PEER, "the other process uses version %u of the greeting",
                        greeting.version);
     *word = (enum word)greeting.word;
     return GPUMEM_OK;
@@ -122,8 +121,8 @@ static gpumem_status check_user(const struct gm_users *users, const struct gm_se
     if (gm_users_have(users, other->uid))
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_PERMITTED,
-                   "the other process (%d) is of user %d, who is not among those that are allowed",
-                   (int)other->pid, (int)other->uid);
+                   "the other process (%d) is of user %d, who is not allowed", (int)other->pid,
+                   (int)other->uid);
 }
 
 static gpumem_status hear_welcome(int connection, const struct gm_users *users,
@@ -131,7 +130,7 @@ static gpumem_status hear_welcome(int connection, const struct gm_users *users,
     enum word word = HELLO;
     gpumem_status status = hear(connection, deadline, &word, other);
     if (status == GPUMEM_OK && word == TURNED_AWAY)
-        status = gm_fail(GPUMEM_ERROR_PEER, "the other process does not let this user in");
+        status = gm_fail(GPUMEM_ERROR_PEER, "the other process does not accept this user");
     else if (status == GPUMEM_OK && word != WELCOME)
         status = gm_fail(GPUMEM_ERROR_PEER, "the other process speaks another protocol");
     return status == GPUMEM_OK ? check_user(users, other) : status;
@@ -141,7 +140,7 @@ gpumem_status gm_greet_first(int connection, const struct gm_users *users,
                              const struct gm_deadline *deadline, struct gm_sender *other) {
     int before = gm_socket_name_senders(connection, 1);
     gpumem_status status = say(connection, HELLO, deadline);
-    /* Who turns us away may have done so, and closed, before this was sent. */
+    /* The other side may have rejected us, and closed, before this was sent. */
     if (status == GPUMEM_OK || status == GPUMEM_ERROR_PEER)
         status = hear_welcome(connection, users, deadline, other);
     gm_socket_name_senders(connection, before);

@@ -1,11 +1,11 @@
 /*
- * Growth of imports: an exporter takes in what its buffer has grown, and an importer asks for what
- * it does not have yet. Whatever fails leaves either side as it was.
+ * Growth of imports: an exporter adds its buffer's growth, and an importer requests what it does
+ * not have. Any failure leaves both sides as they were.
  */
 #include "base/cancel.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 #include "share/import.h"
 #include "share/protocol.h"
 
@@ -16,10 +16,10 @@
 /* ---- Adding to an import --------------------------------------------------------------------- */
 
 static gpumem_status contradicts(const char *what) {
-    return gm_fail(GPUMEM_ERROR_DATA, "what was sent contradicts what was sent before: %s", what);
+    return gm_fail(GPUMEM_ERROR_DATA, "the data contradicts what was sent before: %s", what);
 }
 
-/* Against what is known of the exporter. Where it ends was looked at when it was read. */
+/* Compares it with what is known of the exporter. Its end was checked when it was read. */
 static gpumem_status check_growth(const gpumem_buffer *buffer, const struct gm_import *import,
                                   const struct gm_description_head *head) {
     if (memcmp(head->buffer, import->identity.buffer, sizeof head->buffer) != 0)
@@ -30,8 +30,8 @@ static gpumem_status check_growth(const gpumem_buffer *buffer, const struct gm_i
         return contradicts("the buffer has shrunk");
     if (head->committed > import->extent.capacity)
         return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                       "the buffer has grown to %llu bytes (%llu with what was rounded up), and "
-                       "was imported with a capacity of %zu",
+                       "the buffer has grown to %llu bytes (%llu rounded up), but was imported "
+                       "with a capacity of %zu",
                        (unsigned long long)head->bytes, (unsigned long long)head->committed,
                        import->extent.capacity);
     return gm_share_check_device(import->extent.device, head->device);
@@ -66,7 +66,7 @@ static void note_growth(gpumem_buffer *buffer, struct gm_import *import,
     gpumem_allocation changed = buffer->allocation;
     changed.bytes = (size_t)head->bytes;
     changed.committed_bytes = import->extent.committed;
-    pthread_mutex_lock(&buffer->lock); /* another thread may just be making a view */
+    pthread_mutex_lock(&buffer->lock); /* another thread may be making a view */
     gm_buffer_take_over(buffer, &changed);
     pthread_mutex_unlock(&buffer->lock);
 }
@@ -104,15 +104,15 @@ static gpumem_status find_import(const gpumem_buffer *buffer, const char *call,
 
 /* ---- Without a socket ------------------------------------------------------------------------ */
 
-/* A whole description must begin with what there is. */
+/* A whole description must begin with the present chunks. */
 static gpumem_status check_beginning(const struct gm_import *import,
                                      const struct gm_description_head *head,
                                      const unsigned char *sizes) {
     if (head->chunk_count < import->extent.count)
-        return contradicts("handles that were there are missing");
+        return contradicts("earlier handles are missing");
     for (size_t i = 0; i < import->extent.count; i++)
         if (gm_description_chunk(sizes, i) != import->extent.chunks[i].bytes)
-            return contradicts("a handle that was there has another size");
+            return contradicts("an earlier handle has a different size");
     return GPUMEM_OK;
 }
 
@@ -142,21 +142,21 @@ gpumem_status gpumem_import_extend(gpumem_buffer *buffer, const void *descriptio
         return status;
     size_t known = import->extent.count;
     if (descriptor_count != head.chunk_count - known)
-        return gm_fail(GPUMEM_ERROR_DATA,
-                       "the description has %zu handles more than the import, %zu descriptors are "
-                       "given",
-                       head.chunk_count - known, descriptor_count);
+        return gm_fail(
+            GPUMEM_ERROR_DATA,
+            "the description has %zu more handles than the import, but %zu descriptors are given",
+            head.chunk_count - known, descriptor_count);
     return gm_import_grow(buffer, import, &head, sizes + known * sizeof(uint64_t), descriptors);
 }
 
 /* ---- The importer's side --------------------------------------------------------------------- */
 
-/* What maps memory comes from the process that sent the rest, as far as the kernel tells. */
+/* The growth must come from the process that sent the rest, as far as the kernel knows. */
 static gpumem_status check_peer(const struct gm_import *import, const struct gm_peer *peer) {
     if (gm_peer_equal(&import->peer, peer) || (!import->peer.pid && !peer->pid))
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_DATA,
-                   "another process (%d) sends growth than the one that the import came from (%d)",
+                   "the growth comes from process %d, but the import from process %d",
                    (int)peer->pid, (int)import->peer.pid);
 }
 
@@ -170,7 +170,7 @@ static gpumem_status take_news(gpumem_buffer *buffer, struct gm_import *import, 
     struct gm_peer peer;
     gpumem_status status = gm_ask_for_descriptors(socket, deadline, fds, count, &peer);
     if (status == GPUMEM_OK) {
-        /* Without descriptors nobody has sent any: what is mapped stays what it is. */
+        /* Without descriptors there is no sender: the mappings remain as they are. */
         status = count ? check_peer(import, &peer) : GPUMEM_OK;
         if (status == GPUMEM_OK)
             status = gm_import_grow(buffer, import, head, sizes, fds);
@@ -224,7 +224,7 @@ static gpumem_status check_connection(const struct gm_import *import, int socket
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(gm_connection_equal(&import->connection, &connection),
-               "gpumem_import_update: socket %d is not the connection that the import came over",
+               "gpumem_import_update: socket %d is not the connection that the import came from",
                socket);
     return GPUMEM_OK;
 }
@@ -254,10 +254,11 @@ gpumem_status gpumem_import_update(gpumem_buffer *buffer, int socket,
 /* ---- The exporter's side --------------------------------------------------------------------- */
 
 static gpumem_status stale(const char *what) {
-    return gm_fail(GPUMEM_ERROR_DATA, "%s: the buffer has to be imported anew", what);
+    return gm_fail(GPUMEM_ERROR_DATA, "%s: the buffer must be imported again", what);
 }
 
-/* Whether an importer that has this can go on from there. The export's own description is asked. */
+/* Whether an importer that has this can continue from there, according to the export's own
+ * description. */
 static gpumem_status check_request(const struct gm_description_head *head,
                                    const unsigned char *sizes, const struct gm_request *request) {
     if (memcmp(request->buffer, head->buffer, sizeof head->buffer) != 0)
@@ -269,14 +270,14 @@ static gpumem_status check_request(const struct gm_description_head *head,
         committed += gm_description_chunk(sizes, i);
     if (request->chunk_count > head->chunk_count || request->committed != committed ||
         request->bytes > head->bytes)
-        return gm_fail(GPUMEM_ERROR_DATA,
-                       "the other process says that it has %u handles of %llu bytes, which were "
-                       "never exported so",
-                       request->chunk_count, (unsigned long long)request->committed);
+        return gm_fail(
+            GPUMEM_ERROR_DATA,
+            "the other process claims %u handles of %llu bytes, which were never exported",
+            request->chunk_count, (unsigned long long)request->committed);
     return GPUMEM_OK;
 }
 
-/* What the importer does not have. *news is 0, and nothing taken, where that is nothing. */
+/* What the importer does not have. If that is nothing, *news is 0 and nothing is taken. */
 static gpumem_status take_growth(gpumem_export *exported, const struct gm_request *request,
                                  int *news, struct gm_outgoing *out) {
     struct gm_outgoing whole;

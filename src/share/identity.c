@@ -10,10 +10,11 @@
 static gpumem_status read_file(struct gm_file *file, int fd, uint64_t bytes) {
     struct stat about;
     if (fstat(fd, &about) != 0)
-        return gm_fail_system(GPUMEM_ERROR_DATA, errno, "fstat", "descriptor %d is none", fd);
+        return gm_fail_system(GPUMEM_ERROR_DATA, errno, "fstat", "descriptor %d does not exist",
+                              fd);
     *file = (struct gm_file){about.st_mode & S_IFMT, about.st_dev, about.st_ino, bytes};
     if (file->type != S_IFCHR && file->type != S_IFREG && file->type != 0)
-        return gm_fail(GPUMEM_ERROR_DATA, "descriptor %d is no memory: file type 0%o", fd,
+        return gm_fail(GPUMEM_ERROR_DATA, "descriptor %d is not memory: file type 0%o", fd,
                        (unsigned)file->type);
     return GPUMEM_OK;
 }
@@ -27,8 +28,8 @@ static int compare_files(const void *a, const void *b) {
     return x->inode < y->inode ? -1 : x->inode > y->inode;
 }
 
-/* One memory at two places of a buffer is no buffer that anybody exported. Of devices and anonymous
- * inodes nothing tells two memories from one. */
+/* A buffer with the same memory in two places is one that nobody exported. For devices and
+ * anonymous inodes two memories cannot be told from one. */
 static gpumem_status check_distinct(const struct gm_file *files, size_t count) {
     struct gm_file *sorted = malloc(count * sizeof *sorted);
     if (!sorted)
@@ -44,7 +45,7 @@ static gpumem_status check_distinct(const struct gm_file *files, size_t count) {
                : GPUMEM_OK;
 }
 
-/* Files of the chunks from identity->count on, behind those that are there. */
+/* Adds the files of the chunks from identity->count on, after the present ones. */
 static gpumem_status read_files(struct gm_identity *identity, struct gm_file *files, size_t count,
                                 const unsigned char *chunks, const int *fds) {
     for (size_t i = identity->count; i < count; i++) {
@@ -100,7 +101,7 @@ void gm_identity_destroy(struct gm_identity *identity) {
     identity->files = NULL;
 }
 
-/* Devices of one number may still be two memories. */
+/* Devices of the same number may still be two memories. */
 static int may_be_equal(const struct gm_file *a, const struct gm_file *b) {
     return a->type == b->type && a->bytes == b->bytes && a->device == b->device &&
            a->inode == b->inode;

@@ -1,4 +1,4 @@
-/* What tells two imports of the same memory from imports that only say so. */
+/* Tells two imports of the same memory from imports that merely claim to be. */
 #ifndef GM_SHARE_IDENTITY_H
 #define GM_SHARE_IDENTITY_H
 
@@ -25,28 +25,28 @@ struct gm_identity {
 };
 
 /*
- * Of a checked description and the descriptors that came with it. DATA when one of those cannot be
- * memory: drivers export devices (NVIDIA), regular files (softgpu's memory files) or anonymous
- * inodes (type 0); or when two of them are one regular file, and so one memory twice. Without a
- * peer (NULL) it equals nothing.
+ * The identity of a checked description and its descriptors. DATA if a descriptor cannot be memory
+ * (drivers export devices (NVIDIA), regular files (softgpu's memory files) or anonymous inodes
+ * (type 0)), or if two are the same regular file, and so the same memory twice. Without a peer
+ * (NULL) it equals no other.
  */
 gpumem_status gm_identity_init(struct gm_identity *identity, const struct gm_description_head *head,
                                const unsigned char *chunks, const int *fds, gpumem_access access,
                                const struct gm_peer *peer);
 void gm_identity_destroy(struct gm_identity *identity);
 
-/* Adds the chunks of a checked description that were added to the memory: `chunks` and `fds` are of
- * those from identity->count on. The same errors; then nothing is added. */
+/* Adds the new chunks of a checked description: `chunks` and `fds` are those from identity->count
+ * on. Same errors; nothing is added then. */
 gpumem_status gm_identity_extend(struct gm_identity *identity,
                                  const struct gm_description_head *head,
                                  const unsigned char *chunks, const int *fds);
-/* Takes away the last ones again. */
+/* Removes the last ones again. */
 void gm_identity_cut(struct gm_identity *identity, size_t count);
 
 /*
- * Whether both are one export of one process. Names and sizes are the exporter's word, and so this
- * asks first that it be one and the same process. Regular files are also compared: those of live
- * imports exist, so that an inode means one memory. NVIDIA's descriptors are all of one device.
+ * Whether both are the same export of the same process. Names and sizes are only the exporter's
+ * claims, so the process is compared first. Regular files are compared too: those of live imports
+ * exist, so an inode identifies one memory. NVIDIA's descriptors are all of one device.
  */
 int gm_identity_equal(const struct gm_identity *a, const struct gm_identity *b);
 

@@ -1,13 +1,14 @@
-/* Imports: another process's memory, mapped once in this one however often it is received. */
+/* Imports: another process's memory, mapped once in this process however often it is received. */
 #include "share/import.h"
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/describe.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/vmm.h"
+#include "memory/core/current_context.h"
+#include "memory/core/describe.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,17 +34,17 @@ static void end_import(struct gm_import *import) {
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     gpumem_device *device = user;
-    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    (void)stream; /* the memory is no longer in use: this resource is not stream-ordered */
     struct gm_import *import = allocation->cookie;
-    pthread_mutex_lock(&device->lock);
+    struct gm_shared_lists *lists = gm_device_shared_lock(device);
     int last = --import->references == 0;
-    for (struct gm_import **at = &device->imports; last && *at; at = &(*at)->next) {
+    for (struct gm_import **at = &lists->imports; last && *at; at = &(*at)->next) {
         if (*at == import) {
             *at = import->next;
             break;
         }
     }
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(device);
     if (last)
         end_import(import);
 }
@@ -67,7 +68,7 @@ static const gpumem_resource_ops ops = {
     .properties = properties,
 };
 
-/* The import is as it was made, and lives as long as a buffer of it. */
+/* The import does not change once made, and lives as long as a buffer of it. */
 static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
     const struct gm_import *import = buffer->allocation.cookie;
     if (!import->identity.peer.pid)
@@ -78,37 +79,14 @@ static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
 
 static const struct gm_describe_ops description = {.buffer = describe};
 
-static gpumem_status import_resource(gpumem_device *device, gpumem_resource **resource) {
-    pthread_mutex_lock(&device->lock);
-    gpumem_resource *found = device->import_resource;
-    pthread_mutex_unlock(&device->lock);
-    if (found) {
-        *resource = found;
-        return GPUMEM_OK;
-    }
-    gpumem_resource *made;
-    gpumem_status status = gm_resource_make_hidden(device, &ops, device, &made);
-    if (status != GPUMEM_OK)
-        return status;
-    made->chunks = chunks;
-    made->imported = 1;
-    gm_describe_set(made, &description);
-    pthread_mutex_lock(&device->lock);
-    if (!device->import_resource) {
-        device->import_resource = made;
-        made = NULL;
-    }
-    *resource = device->import_resource;
-    pthread_mutex_unlock(&device->lock);
-    free(made); /* another thread was faster */
-    return GPUMEM_OK;
-}
+static const struct gm_hidden_kind kind = {.ops = &ops, .chunks = chunks, .describe = &description};
 
 /* ---- Buffers over imports -------------------------------------------------------------------- */
 
 /* Adds a reference. */
-static struct gm_import *find_locked(gpumem_device *device, const struct gm_identity *identity) {
-    for (struct gm_import *i = device->imports; i; i = i->next)
+static struct gm_import *find_locked(const struct gm_shared_lists *lists,
+                                     const struct gm_identity *identity) {
+    for (struct gm_import *i = lists->imports; i; i = i->next)
         if (gm_identity_equal(&i->identity, identity)) {
             i->references++;
             return i;
@@ -117,23 +95,22 @@ static struct gm_import *find_locked(gpumem_device *device, const struct gm_iden
 }
 
 static struct gm_import *find(gpumem_device *device, const struct gm_identity *identity) {
-    pthread_mutex_lock(&device->lock);
-    struct gm_import *found = find_locked(device, identity);
-    pthread_mutex_unlock(&device->lock);
+    struct gm_import *found = find_locked(gm_device_shared_lock(device), identity);
+    gm_device_shared_unlock(device);
     return found;
 }
 
-/* Adds a new import; or, if another thread was faster, ends it and answers the other's. */
+/* Adds a new import; or, if another thread was faster, destroys it and returns the other's. */
 static struct gm_import *publish(gpumem_device *device, struct gm_import *import) {
     if (!import->identity.peer.pid)
         return import;
-    pthread_mutex_lock(&device->lock);
-    struct gm_import *known = find_locked(device, &import->identity);
+    struct gm_shared_lists *lists = gm_device_shared_lock(device);
+    struct gm_import *known = find_locked(lists, &import->identity);
     if (!known) {
-        import->next = device->imports;
-        device->imports = import;
+        import->next = lists->imports;
+        lists->imports = import;
     }
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(device);
     if (!known)
         return import;
     end_import(import);
@@ -142,8 +119,7 @@ static struct gm_import *publish(gpumem_device *device, struct gm_import *import
 
 static void attach(gpumem_buffer *buffer, struct gm_import *import) {
     CUdeviceptr address = import->extent.address;
-    buffer->allocation = (gpumem_allocation){
-        .size = sizeof buffer->allocation,
+    const gpumem_allocation allocation = {
         .pointer = address,
         .host_pointer = import->host_accessible ? (void *)(uintptr_t)address : NULL,
         .bytes = (size_t)import->identity.bytes,
@@ -151,21 +127,19 @@ static void attach(gpumem_buffer *buffer, struct gm_import *import) {
         .capacity = import->grows ? import->extent.capacity : (size_t)import->identity.bytes,
         .cookie = import,
     };
-    atomic_fetch_add(&buffer->resource->live, 1);
-    atomic_fetch_add(&buffer->resource->owned, 1);
-    gm_buffer_count(buffer);
+    gm_buffer_attach(buffer, &allocation);
 }
 
 /* A buffer of the hidden resource, without an import yet. */
 static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) {
     gpumem_resource *resource;
-    gpumem_status status = import_resource(device, &resource);
+    gpumem_status status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED, &kind, &resource);
     return status == GPUMEM_OK ? gm_buffer_make(resource, NULL, buffer) : status;
 }
 
 /* ---- Mapping --------------------------------------------------------------------------------- */
 
-/* Where the memory is: asked of the driver, not of the other process. */
+/* Where the memory is, according to the driver and not to the other process. */
 static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAllocationHandle handle,
                                   CUmemLocation *location) {
     CUmemAllocationProp prop;
@@ -175,7 +149,7 @@ static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAlloc
     return status;
 }
 
-/* What was received as one buffer has one location: access is given, and a host pointer, to all. */
+/* Memory received as one buffer has one location: access and a host pointer are for all of it. */
 static gpumem_status one_location(const gpumem_device *device, const struct gm_chunk *chunk,
                                   size_t count, CUmemLocation *location) {
     gpumem_status status = ask_location(device, chunk[0].handle, location);
@@ -183,9 +157,9 @@ static gpumem_status one_location(const gpumem_device *device, const struct gm_c
         CUmemLocation other = {0};
         status = ask_location(device, chunk[i].handle, &other);
         if (status == GPUMEM_OK && (other.type != location->type || other.id != location->id))
-            status =
-                gm_fail(GPUMEM_ERROR_DATA,
-                        "handle %zu of %zu is memory of another place than the first", i, count);
+            status = gm_fail(GPUMEM_ERROR_DATA,
+                             "handle %zu of %zu is memory of a different location than the first",
+                             i, count);
     }
     return status;
 }
@@ -195,21 +169,20 @@ static gpumem_status settle_access(struct gm_import *import) {
     CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
     CUmemAccess_flags flags = gm_vmm_access_flags(import->identity.access);
     import->access[0] = (CUmemAccessDesc){.location = own, .flags = flags};
-    import->extent.access_count = 1;
+    gm_extent_give(&import->extent, import->access, 1);
     if (import->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         if (import->location.id != device->handle)
-            return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                           "the memory is on device %d, and is to be used on device %d",
+            return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the memory is on device %d, not on device %d",
                            import->location.id, device->handle);
         return GPUMEM_OK;
     }
     import->access[1] = (CUmemAccessDesc){.location = import->location, .flags = flags};
-    import->extent.access_count = 2;
+    gm_extent_give(&import->extent, import->access, 2);
     import->host_accessible = 1;
     return GPUMEM_OK;
 }
 
-/* Of the first chunks it decides who has access, and how; later ones must lie there too. */
+/* The location of the first chunks decides the access; later chunks must have the same location. */
 static gpumem_status check_place(struct gm_import *import, const struct gm_chunk *chunk,
                                  size_t count) {
     CUmemLocation location = {0};
@@ -222,7 +195,7 @@ static gpumem_status check_place(struct gm_import *import, const struct gm_chunk
     }
     if (location.type == import->location.type && location.id == import->location.id)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_DATA, "what was added is memory of another place than the rest");
+    return gm_fail(GPUMEM_ERROR_DATA, "the added memory is of a different location than the rest");
 }
 
 void gm_import_release(struct gm_import *import, const struct gm_chunk *chunk, size_t count) {
@@ -251,7 +224,7 @@ gpumem_status gm_import_handles(struct gm_import *import, const struct gm_file *
     return status;
 }
 
-/* Growth may be as far away as the reserved addresses reach. */
+/* Growth may extend as far as the reserved addresses. */
 static size_t reserve_for(const struct gm_import *import, size_t capacity) {
     size_t unit = import->extent.device->granularity, committed = import->identity.committed;
     if (capacity > SIZE_MAX - unit)
@@ -260,7 +233,7 @@ static size_t reserve_for(const struct gm_import *import, size_t capacity) {
     return capacity > committed ? capacity : committed;
 }
 
-/* The chunks become the import's; on failure they are given back. */
+/* The import takes over the chunks; on failure they are given back. */
 static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk, size_t count,
                          size_t capacity) {
     gpumem_status status = gm_extent_init(&import->extent, reserve_for(import, capacity),
@@ -280,8 +253,9 @@ static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk,
 }
 
 /*
- * Imports the descriptors, and maps them unless what they are is mapped already. The cache is asked
- * after they were imported, never instead: it would answer for descriptors that nobody looked at.
+ * Imports the descriptors, and maps them unless their memory is already mapped. The cache is
+ * consulted after the import, never instead of it: it would otherwise vouch for unchecked
+ * descriptors.
  */
 static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_t capacity,
                                  int *mapped, struct gm_import **out) {
@@ -305,7 +279,7 @@ static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_
     return status;
 }
 
-/* One that can grow is nobody else's, and so its identity has no peer. */
+/* An import that can grow is not shared, so its identity has no peer. */
 static void note_growth(struct gm_import *import, const struct gm_description_head *head,
                         const struct gm_import_terms *terms) {
     import->grows = terms->capacity != 0;
@@ -327,9 +301,7 @@ static gpumem_status make_import(gpumem_resource *resource, const struct gm_desc
         free(import);
         return status;
     }
-    import->extent.device = resource->device;
-    import->extent.meter = &resource->meter;
-    import->extent.access = import->access;
+    gm_extent_prepare(&import->extent, resource->device, &resource->meter);
     import->references = 1;
     note_growth(import, head, terms);
     int mapped = 0;
@@ -365,7 +337,7 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
 }
 
 struct gm_import *gm_import_that_grows(const gpumem_buffer *buffer) {
-    if (buffer->resource != buffer->resource->device->import_resource)
+    if (buffer->resource->ops.allocate != allocate) /* not of this kind */
         return NULL;
     struct gm_import *import = buffer->allocation.cookie;
     return import->grows ? import : NULL;
@@ -375,7 +347,7 @@ struct gm_import *gm_import_that_grows(const gpumem_buffer *buffer) {
 
 gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_options *given,
                                gpumem_share_options *options) {
-    gpumem_status status = gm_options_read("gpumem_share_options", given, options, sizeof *options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_share_options, given, options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options->access == GPUMEM_ACCESS_READ_WRITE || options->access == GPUMEM_ACCESS_READ,
@@ -407,9 +379,10 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
         return status;
     size_t wanted = gm_incoming_descriptors(&incoming);
     if (descriptor_count != wanted)
-        return gm_fail(GPUMEM_ERROR_DATA, "the description names %zu descriptors, %zu are given",
-                       wanted, descriptor_count);
-    /* Who exported it is not known here: it is mapped anew. */
+        return gm_fail(GPUMEM_ERROR_DATA,
+                       "the description needs %zu descriptors, but %zu are given", wanted,
+                       descriptor_count);
+    /* The exporter is not known here, so it is mapped separately. */
     const struct gm_import_terms terms = {.access = options.access, .capacity = options.capacity};
     gpumem_buffer *made;
     status = gm_incoming_map(device, &incoming, descriptors, &terms, &made);

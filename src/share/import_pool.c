@@ -1,18 +1,18 @@
 /*
- * Buffers of other processes' pools, received one by one. The pool of a buffer is mapped with the
- * first of them, and unmapped with the last. Of one peer it is mapped once: the driver gives a pool
- * one handle in a process however often it is imported, and some pointers only once.
+ * Buffers of other processes' pools, received one by one. The pool is mapped with the first of its
+ * buffers and unmapped with the last. A peer's pool is mapped once: the driver gives a pool one
+ * handle in a process however often it is imported, and some pointers only once.
  */
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
-#include "memory/pool.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/resource.h"
+#include "memory/pool/pool.h"
 #include "share/import.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Linked and counted under `making`, as it is made and ended. */
+/* Linked and counted under `making`, which also guards creation and destruction. */
 struct gm_shared_pool {
     struct gm_peer peer;
     unsigned char uuid[16];
@@ -27,15 +27,15 @@ struct pool_import {
     CUdeviceptr base;
 };
 
-/* One pool is not mapped while it is being unmapped: by the driver's handle both are the same.
- * Comes before all locks of the device and of its resources. */
+/* A pool must not be mapped while it is being unmapped: both have the same driver handle. Taken
+ * before all locks of the device and of its resources. */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static struct gm_shared_pool *find(gpumem_device *device, const struct gm_peer *peer,
                                    const struct gm_pool_description *described) {
-    struct gm_shared_pool *at = device->shared_pools;
+    struct gm_shared_pool *at = device->shared.pools;
     while (at && !(peer && gm_peer_equal(&at->peer, peer) &&
                    memcmp(at->uuid, described->pool, sizeof at->uuid) == 0 &&
                    (int32_t)at->location == described->location))
@@ -66,17 +66,17 @@ static gpumem_status map_pool(gpumem_device *device, const struct gm_peer *peer,
         made->peer = *peer;
     memcpy(made->uuid, described->pool, sizeof made->uuid);
     made->location = handle.location;
-    made->next = device->shared_pools;
-    device->shared_pools = made;
+    made->next = device->shared.pools;
+    device->shared.pools = made;
     *pool = made;
     return GPUMEM_OK;
 }
 
-/* Gives up a reference; `making` is held. */
+/* Drops a reference; `making` is held. */
 static void release_pool(gpumem_device *device, struct gm_shared_pool *pool) {
     if (--pool->references)
         return;
-    struct gm_shared_pool **at = &device->shared_pools;
+    struct gm_shared_pool **at = &device->shared.pools;
     while (*at != pool)
         at = &(*at)->next;
     *at = pool->next;
@@ -99,7 +99,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     gpumem_device *device = user;
-    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    (void)stream; /* the memory is no longer in use: this resource is not stream-ordered */
     struct pool_import *import = allocation->cookie;
     pthread_mutex_lock(&making);
     gm_pool_import_end(gm_pool_of(import->pool->resource), import->base);
@@ -120,6 +120,8 @@ static const gpumem_resource_ops ops = {
     .deallocate = deallocate,
     .properties = properties,
 };
+
+static const struct gm_hidden_kind kind = {.ops = &ops};
 
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
@@ -148,8 +150,7 @@ static void attach(gpumem_buffer *buffer, const struct gm_pool_description *desc
                    struct pool_import *import) {
     CUdeviceptr pointer = import->base + described->offset;
     int host = gm_pool_of(import->pool->resource)->settings.host;
-    buffer->allocation = (gpumem_allocation){
-        .size = sizeof buffer->allocation,
+    const gpumem_allocation allocation = {
         .pointer = pointer,
         .host_pointer = host ? (void *)(uintptr_t)pointer : NULL,
         .bytes = (size_t)described->bytes,
@@ -157,16 +158,13 @@ static void attach(gpumem_buffer *buffer, const struct gm_pool_description *desc
         .capacity = (size_t)described->bytes,
         .cookie = import,
     };
-    atomic_fetch_add(&buffer->resource->live, 1);
-    atomic_fetch_add(&buffer->resource->owned, 1);
-    gm_buffer_count(buffer);
+    gm_buffer_attach(buffer, &allocation);
 }
 
-/* The driver gives the whole pool one access. */
+/* The driver sets access for the whole pool. */
 static gpumem_status check_terms(const struct gm_import_terms *terms) {
     if (terms->access != GPUMEM_ACCESS_READ_WRITE)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "memory of a pool cannot be imported for reading alone");
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "memory of a pool cannot be imported read-only");
     if (terms->capacity)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "memory of a pool does not grow: import it without a capacity");
@@ -180,7 +178,7 @@ gpumem_status gm_import_pool_map(gpumem_device *device, const struct gm_pool_des
     gpumem_buffer *made = NULL;
     gpumem_status status = check_terms(terms);
     if (status == GPUMEM_OK)
-        status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED_POOL, &ops, &resource);
+        status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED_POOL, &kind, &resource);
     struct pool_import *import = status == GPUMEM_OK ? calloc(1, sizeof *import) : NULL;
     if (status == GPUMEM_OK && !import)
         status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an import");

@@ -1,6 +1,7 @@
-/* What another process offers: read, checked, and handed to whoever maps that kind of memory. */
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+/* Reads and checks what another process offers, and passes it to the code that maps that kind of
+ * memory. */
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "share/import.h"
 
 #include <string.h>
@@ -12,10 +13,10 @@ gpumem_status gm_share_check_device(const gpumem_device *device, const unsigned 
         return status;
     if (memcmp(own, uuid, sizeof own) == 0)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                   "what was sent belongs to the device with UUID %02x%02x%02x%02x-..., and device "
-                   "%d is another",
-                   uuid[0], uuid[1], uuid[2], uuid[3], device->ordinal);
+    return gm_fail(
+        GPUMEM_ERROR_NO_DEVICE,
+        "the memory belongs to the device with UUID %02x%02x%02x%02x-..., which is not device %d",
+        uuid[0], uuid[1], uuid[2], uuid[3], device->ordinal);
 }
 
 static gpumem_status read_chunks(gpumem_device *device, const void *description, size_t bytes,

@@ -72,7 +72,7 @@ void *gm_event_description_write(const unsigned char device[16], const unsigned 
     return copy_of(&made, sizeof made, bytes);
 }
 
-/* What both begin with. */
+/* The beginning of both. */
 static gpumem_status check(const void *data, size_t bytes, size_t wanted, enum gm_kind kind) {
     if (gm_kind_of(data, bytes) != kind)
         return gm_fail(GPUMEM_ERROR_DATA, "not a description of %s: it does not begin like one",
@@ -98,10 +98,10 @@ gpumem_status gm_pool_description_read(const void *data, size_t bytes, uint64_t 
         return status;
     memcpy(&read, data, sizeof read);
     if (read.location < 0 || read.location > GPUMEM_LOCATION_HOST_NUMA || read.numa_node < -1)
-        return gm_fail(GPUMEM_ERROR_DATA, "a pool at location %d, node %d cannot be",
+        return gm_fail(GPUMEM_ERROR_DATA, "a pool at location %d, node %d is impossible",
                        (int)read.location, (int)read.numa_node);
     if (!read.bytes || read.bytes > SIZE_MAX / 2 || read.offset > SIZE_MAX / 2)
-        return gm_fail(GPUMEM_ERROR_DATA, "a buffer of %llu bytes at %llu cannot be",
+        return gm_fail(GPUMEM_ERROR_DATA, "a buffer of %llu bytes at %llu is impossible",
                        (unsigned long long)read.bytes, (unsigned long long)read.offset);
     if (read.bytes > maximum || read.offset > maximum - read.bytes)
         return gm_fail(GPUMEM_ERROR_DATA,

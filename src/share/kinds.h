@@ -1,8 +1,9 @@
-/* Descriptions of what is not mapped in chunks: one buffer of a driver's pool, and an event. */
+/* Descriptions of things that are not mapped in chunks: one buffer of a driver's pool, and an
+ * event. */
 #ifndef GM_SHARE_KINDS_H
 #define GM_SHARE_KINDS_H
 
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <gpumem/pool.h>
 
@@ -29,7 +30,7 @@ struct gm_event_description {
     unsigned char handle[64]; /* CUipcEventHandle */
 };
 
-/* By how it begins; nothing else is looked at. */
+/* Determined by its first bytes alone. */
 enum gm_kind gm_kind_of(const void *description, size_t bytes);
 /* "mapped memory", "memory of a pool", "an event". */
 const char *gm_kind_name(enum gm_kind kind);
@@ -41,7 +42,7 @@ void *gm_pool_description_write(const gpumem_pool_share_handle *pool,
 void *gm_event_description_write(const unsigned char device[16], const unsigned char handle[64],
                                  size_t *bytes);
 
-/* DATA for what cannot be, or is more than `maximum`. */
+/* DATA for impossible values, or more than `maximum`. */
 gpumem_status gm_pool_description_read(const void *data, size_t bytes, uint64_t maximum,
                                        struct gm_pool_description *description);
 gpumem_status gm_event_description_read(const void *data, size_t bytes,

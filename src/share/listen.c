@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/object.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/greeting.h"
 
 #include <errno.h>
@@ -41,9 +41,8 @@ static const char *name_in(const char *path) {
 }
 
 /*
- * Opens the folder and locks it: who looks whether a socket file is stale, replaces or removes it
- * does so alone, among the listeners of this library. The lock ends with the descriptor. -1 with
- * errno.
+ * Opens the folder and locks it, so that among the listeners of this library only one at a time
+ * checks, replaces or removes a socket file. The lock ends with the descriptor. -1 with errno.
  */
 static int enter_folder(const char *path, const struct gm_deadline *deadline) {
     char folder[sizeof((struct sockaddr_un *)0)->sun_path + 2] = ".";
@@ -66,7 +65,7 @@ static int enter_folder(const char *path, const struct gm_deadline *deadline) {
     return fd;
 }
 
-/* Whether anybody listens at the address: who was killed leaves the file. */
+/* Whether anybody listens at the address: a killed process leaves its file. */
 static int is_stale(const struct sockaddr_un *address, socklen_t length) {
     int probe = gm_fd_socket(SOCK_NONBLOCK);
     if (probe < 0)
@@ -77,7 +76,7 @@ static int is_stale(const struct sockaddr_un *address, socklen_t length) {
     return stale;
 }
 
-/* Takes a stale file away, which is the caller's. */
+/* Removes a stale file of the caller's user. */
 static gpumem_status remove_stale(int folder, const char *path, const struct sockaddr_un *address,
                                   socklen_t length) {
     struct stat about;
@@ -87,14 +86,14 @@ static gpumem_status remove_stale(int folder, const char *path, const struct soc
                                                 "cannot listen at %s", path);
     if (!S_ISSOCK(about.st_mode))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EEXIST, "bind",
-                              "cannot listen at %s, which is a file and no socket", path);
+                              "cannot listen at %s, which is a file and not a socket", path);
     if (about.st_uid != geteuid())
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EADDRINUSE, "bind",
                               "cannot listen at %s, which is a socket of user %d", path,
                               (int)about.st_uid);
     if (!is_stale(address, length))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EADDRINUSE, "bind",
-                              "another process listens at %s", path);
+                              "another process is listening at %s", path);
     if (unlinkat(folder, name_in(path), 0) != 0 && errno != ENOENT)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "unlink",
                               "cannot replace the stale socket %s", path);
@@ -107,8 +106,8 @@ static gpumem_status cannot(const char *call, const char *path) {
     return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, call, "cannot listen at %s", path);
 }
 
-/* The mask of the process took permissions away. By a descriptor of the very file, since the name
- * may be another's by now. */
+/* The umask has removed permissions. Uses a descriptor of the file itself, because the name may by
+ * now belong to another. */
 static gpumem_status note_file(gpumem_listener *made, int folder, const char *path,
                                unsigned permissions) {
     struct stat about;
@@ -121,7 +120,7 @@ static gpumem_status note_file(gpumem_listener *made, int folder, const char *pa
     if (fstat(fd, &about) != 0)
         status = cannot("fstat", path);
     else if (!S_ISSOCK(about.st_mode) || about.st_uid != geteuid())
-        status = gm_fail(GPUMEM_ERROR_SYSTEM, "%s was replaced while it was made", path);
+        status = gm_fail(GPUMEM_ERROR_SYSTEM, "%s was replaced while it was created", path);
     else if ((about.st_mode & 0777) != permissions && chmod(link, permissions) != 0)
         status = cannot("chmod", path);
     made->device = about.st_dev;
@@ -134,7 +133,7 @@ static gpumem_status note_file(gpumem_listener *made, int folder, const char *pa
 static gpumem_status bind_file(gpumem_listener *made, int folder, const char *path,
                                socklen_t length, unsigned permissions) {
     const struct sockaddr *address = (const struct sockaddr *)&made->address;
-    (void)fchmod(made->socket.fd, permissions); /* what bind makes has no more */
+    (void)fchmod(made->socket.fd, permissions); /* bind grants no more than this */
     int result = bind(made->socket.fd, address, length);
     if (result != 0 && errno == EADDRINUSE) {
         gpumem_status status = remove_stale(folder, path, &made->address, length);
@@ -177,7 +176,7 @@ static gpumem_status listen_at_name(gpumem_listener *made, const char *path, soc
         return start(made, path, options->backlog);
     if (errno == EADDRINUSE)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EADDRINUSE, "bind",
-                              "another process listens at %s", path);
+                              "another process is listening at %s", path);
     return cannot("bind", path);
 }
 
@@ -225,7 +224,7 @@ int gpumem_listener_descriptor(const gpumem_listener *listener) {
     return listener->socket.fd;
 }
 
-/* Removes the file, unless it is another's by now. */
+/* Removes the file, unless it now belongs to another. */
 static void remove_file(const gpumem_listener *listener) {
     const char *path = listener->address.sun_path;
     const struct gm_deadline soon = gm_deadline_start(FOLDER_MS);
@@ -275,7 +274,7 @@ static gpumem_status take_connection(const gpumem_listener *listener, int *conne
     return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "accept", "cannot accept a connection");
 }
 
-/* Whether it is let in; else it is told as far as it listens. */
+/* Whether it is accepted; if not, it is informed, if it listens. */
 static int let_in(const gpumem_listener *listener, int connection,
                   const struct gm_deadline *deadline, struct gm_sender *other) {
     const struct gm_deadline soon = gm_deadline_within(deadline, GREETING_MS);
@@ -283,7 +282,7 @@ static int let_in(const gpumem_listener *listener, int connection,
     gpumem_status status = GPUMEM_OK;
     if (!gm_users_have(&listener->users, user))
         status =
-            gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not let in", (int)user);
+            gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not accepted", (int)user);
     else
         status = gm_greet_back(connection, &listener->users, &soon, other);
     if (status == GPUMEM_ERROR_NOT_PERMITTED)
@@ -312,7 +311,7 @@ static gpumem_status accept_one(const gpumem_listener *listener, const struct gm
             return GPUMEM_OK;
         }
         close(made);
-        gm_error_restore(&before); /* that one was turned away is no failure of the call */
+        gm_error_restore(&before); /* rejecting one is not a failure of the call */
     }
 }
 
@@ -329,7 +328,7 @@ gpumem_status gpumem_accept(gpumem_listener *listener, const gpumem_connect_opti
         return status;
     if (!gm_kept_file_is_open(&listener->socket))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "accept",
-                              "descriptor %d of the listener was closed by somebody else",
+                              "descriptor %d of the listener was closed by other code",
                               listener->socket.fd);
     const struct gm_deadline deadline = gm_deadline_start(options.timeout_ms);
     int made = -1;
@@ -339,7 +338,7 @@ gpumem_status gpumem_accept(gpumem_listener *listener, const gpumem_connect_opti
     const gpumem_connection_peer filled = {
         .size = sizeof filled, .pid = other.pid, .user = other.uid};
     if (peer)
-        status = gm_result_write("gpumem_connection_peer", peer, &filled, sizeof filled);
+        status = GM_RESULT_WRITE(gpumem_connection_peer, peer, &filled);
     if (status != GPUMEM_OK) {
         close(made);
         return status;

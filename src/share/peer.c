@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Field 22 of /proc/PID/stat; 0 when it cannot be read. The name, field 2, may hold blanks and
+/* Field 22 of /proc/PID/stat; 0 when it cannot be read. The name, field 2, may contain blanks and
  * brackets. */
 static unsigned long long start_of(pid_t pid) {
     char path[48], text[1024];
@@ -26,9 +26,9 @@ static unsigned long long start_of(pid_t pid) {
 }
 
 /*
- * A sender that is gone by now may have left its pid to another process, whose start is read then.
- * That is no way to be taken for the exporter of a description: the exporter ran, with a pid of its
- * own, before the description could be sent ahead of the descriptors.
+ * The PID of a sender that has ended may have been reused by another process, whose start time is
+ * then read. This cannot be used to pass for the exporter of a description: the exporter was
+ * running, with its own PID, when the description was sent, before the descriptors.
  */
 struct gm_peer gm_peer_of(const struct gm_sender *sender) {
     struct gm_peer unknown = {0};
@@ -46,7 +46,7 @@ gpumem_status gm_connection_of(int socket, struct gm_connection *connection) {
     struct stat about;
     if (fstat(socket, &about) != 0)
         return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, errno, "fstat",
-                              "descriptor %d is no connected Unix socket", socket);
+                              "descriptor %d is not a connected Unix socket", socket);
     *connection = (struct gm_connection){about.st_dev, about.st_ino};
     return GPUMEM_OK;
 }

@@ -1,29 +1,28 @@
-/* Which process sent an export: its own word is not taken for it. */
+/* Which process sent an export; its own claim is not trusted. */
 #ifndef GM_SHARE_PEER_H
 #define GM_SHARE_PEER_H
 
 #include "base/socket.h"
 
 struct gm_peer {
-    pid_t pid; /* 0: the kernel does not say */
+    pid_t pid; /* 0: unknown to the kernel */
     uid_t uid;
-    unsigned long long
-        start; /* of the process, in clock ticks since the machine's; pids come back */
+    unsigned long long start; /* of the process, in clock ticks since boot; PIDs are reused */
 };
 
-/* Reads a file of /proc. Where that is not to be had, the peer is unknown. */
+/* Reads a file of /proc. Without it the peer is unknown. */
 struct gm_peer gm_peer_of(const struct gm_sender *sender);
 
-/* Never of an unknown peer. */
+/* False for an unknown peer. */
 int gm_peer_equal(const struct gm_peer *a, const struct gm_peer *b);
 
-/* Which connection: while this end of it is open, no other socket has its number. */
+/* Identifies the connection: while this end is open, no other socket has its number. */
 struct gm_connection {
     dev_t device;
     ino_t inode; /* 0: none */
 };
 
-/* INVALID_ARGUMENT for what is no open descriptor. */
+/* INVALID_ARGUMENT: not an open descriptor. */
 gpumem_status gm_connection_of(int socket, struct gm_connection *connection);
 int gm_connection_equal(const struct gm_connection *a, const struct gm_connection *b);
 

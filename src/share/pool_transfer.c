@@ -1,10 +1,10 @@
 /*
- * The allocation handle of a pool over a socket: one message with one descriptor, and the answer of
- * the other side when it has made a resource of it.
+ * Sends the share handle of a pool over a socket: one message with one descriptor, and the answer
+ * of the other side when it has created a resource from it.
  */
 #include "base/cancel.h"
 #include "base/socket.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/share.h"
 
 #include <gpumem/pool.h>
@@ -73,7 +73,7 @@ gpumem_status gpumem_pool_send(gpumem_resource *resource, int socket,
         return status;
     if (handle.type != GPUMEM_HANDLE_POSIX_FD)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "a fabric handle is no descriptor: send the bytes of "
+                       "a fabric handle is not a descriptor: send the bytes of "
                        "gpumem_pool_share_handle");
     struct pool_offer offer = {
         .version = PROTOCOL, .location = (int32_t)handle.location, .numa_node = handle.numa_node};
@@ -94,7 +94,7 @@ static gpumem_status make_resource(gpumem_device *device, const struct pool_offe
         return gm_fail(GPUMEM_ERROR_PEER, "the other process speaks version %u of the protocol",
                        offer->version);
     if (offer->location < 0 || offer->location > GPUMEM_LOCATION_HOST_NUMA || offer->numa_node < -1)
-        return gm_fail(GPUMEM_ERROR_DATA, "a pool at location %d, node %d cannot be",
+        return gm_fail(GPUMEM_ERROR_DATA, "a pool at location %d, node %d is impossible",
                        (int)offer->location, (int)offer->numa_node);
     gpumem_pool_share_handle handle = {
         .size = sizeof handle,
@@ -114,7 +114,7 @@ static void send_answer(int socket, const struct gm_deadline *deadline, gpumem_s
         strncpy(answer.message, gpumem_last_error()->message, sizeof answer.message - 1);
     struct gm_error_record saved;
     gm_error_save(&saved);
-    /* Who is gone by now takes nothing away. */
+    /* If it is gone by now, nothing is lost. */
     (void)gm_socket_send(socket, &answer, sizeof answer, deadline);
     gm_error_restore(&saved);
 }
@@ -138,7 +138,7 @@ gpumem_status gpumem_pool_receive(gpumem_device *device, int socket,
         status = make_resource(device, &offer, fd, resource);
         close(fd);
     } else if (status == GPUMEM_ERROR_PEER) {
-        return status; /* nobody is there to be told */
+        return status; /* nobody is left to inform */
     }
     send_answer(socket, &deadline, status);
     return status;

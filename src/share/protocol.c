@@ -88,7 +88,7 @@ gpumem_status gm_send_answer(int socket, const struct gm_deadline *deadline,
 void gm_tell_outcome(int socket, const struct gm_deadline *deadline, gpumem_status status) {
     struct gm_error_record saved;
     gm_error_save(&saved);
-    /* A sender that is gone by now takes nothing away: what is mapped here is mapped. */
+    /* If the sender is gone by now, nothing is lost: the memory is already mapped here. */
     if (status == GPUMEM_OK)
         (void)gm_send_answer(socket, deadline, GM_VERDICT_DONE);
     else if (status != GPUMEM_ERROR_PEER)
@@ -145,7 +145,7 @@ gpumem_status gm_send_offer(const struct gm_outgoing *out, int socket,
     if (status == GPUMEM_OK)
         status = gm_read_answer(socket, deadline, &verdict);
     if (status == GPUMEM_OK && verdict != GM_VERDICT_SEND)
-        return gm_other_protocol(); /* it cannot have what it was not sent */
+        return gm_other_protocol(); /* it cannot have anything that it was not sent */
     if (status == GPUMEM_OK)
         status = send_batches(out, socket, deadline);
     if (status == GPUMEM_OK)
@@ -208,8 +208,8 @@ static gpumem_status read_batches(int socket, const struct gm_deadline *deadline
     return status;
 }
 
-/* From before "send" on the kernel writes down who sends: a sender that keeps to the protocol waits
- * for that word. Who does not is unknown, and so is what it sends. */
+/* The kernel records senders from before "send" is sent: a sender that follows the protocol waits
+ * for it. One that does not is unknown, and so is what it sends. */
 gpumem_status gm_ask_for_descriptors(int socket, const struct gm_deadline *deadline, int *fds,
                                      size_t count, struct gm_peer *peer) {
     struct gm_sender sender = {.pid = GM_SENDER_NONE};

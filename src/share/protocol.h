@@ -1,8 +1,8 @@
 /*
- * What goes over the socket. An export is offered with its description; the receiver answers with
+ * The protocol on the socket. An export is offered with its description; the receiver answers with
  * "send" or a refusal; descriptors follow in numbered batches; the receiver answers once more. A
- * request for growth comes before that from the receiver: the exporter answers "news", and offers
- * what is new, "nothing", or a refusal.
+ * request for growth precedes that, from the receiver: the exporter answers "news" and offers the
+ * growth, or "nothing", or a refusal.
  */
 #ifndef GM_SHARE_PROTOCOL_H
 #define GM_SHARE_PROTOCOL_H
@@ -18,7 +18,7 @@ enum gm_verdict {
     GM_VERDICT_NOTHING = 5,
 };
 
-/* What an importer has, and asks for more of. */
+/* What an importer has when it requests growth. */
 struct gm_request {
     char magic[8];
     uint32_t version;
@@ -31,18 +31,18 @@ struct gm_request {
 
 gpumem_status gm_other_protocol(void);
 
-/* The whole of it from the sender's side, to the answer that it is mapped. */
+/* The whole exchange on the sender's side, up to the answer that it is mapped. */
 gpumem_status gm_send_offer(const struct gm_outgoing *out, int socket,
                             const struct gm_deadline *deadline);
 
 /* PEER, with the other side's words, for a refusal. */
 gpumem_status gm_read_answer(int socket, const struct gm_deadline *deadline,
                              enum gm_verdict *verdict);
-/* With a refusal go this thread's last error and its message. */
+/* A refusal carries this thread's last error and its message. */
 gpumem_status gm_send_answer(int socket, const struct gm_deadline *deadline,
                              enum gm_verdict verdict);
 
-/* Ends a receiving call: tells the other side, unless there is none. The error on record stays. */
+/* Ends a receiving call: informs the other side, if there is one. The recorded error is kept. */
 void gm_tell_outcome(int socket, const struct gm_deadline *deadline, gpumem_status status);
 
 gpumem_status gm_send_request(int socket, struct gm_request *request,
@@ -54,8 +54,8 @@ gpumem_status gm_read_request(int socket, struct gm_request *request,
 gpumem_status gm_read_offer(int socket, const struct gm_deadline *deadline, void **description,
                             size_t *bytes);
 
-/* Says "send" and takes `count` descriptors, which are the caller's; on failure none is open. *peer
- * is who sent them all, as far as the kernel tells. */
+/* Answers "send" and receives `count` descriptors, which the caller owns; on failure none is open.
+ * *peer is the sender of them all, as far as the kernel knows. */
 gpumem_status gm_ask_for_descriptors(int socket, const struct gm_deadline *deadline, int *fds,
                                      size_t count, struct gm_peer *peer);
 

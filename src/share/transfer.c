@@ -1,7 +1,7 @@
 /* Exports over a socket: the public calls of both sides. */
 #include "base/cancel.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "share/import.h"
 #include "share/protocol.h"
 

@@ -1,6 +1,7 @@
-/* What belongs to a device beside its resources: frees held back, exports, virtual memory. */
-#include "memory/describe.h"
-#include "memory/inventory.h"
+/* What a device has besides its resources: deferred frees, exports, virtual memory. */
+#include "memory/object/device.h"
+#include "memory/core/describe.h"
+#include "memory/core/inventory.h"
 #include "share/share.h"
 #include "snapshot/snapshot.h"
 
@@ -21,8 +22,8 @@ void gm_snapshot_deferred(struct gm_json *json, gpumem_device *device) {
 
 void gm_snapshot_exports(struct gm_json *json, gpumem_device *device) {
     gm_json_open(json, "exports", '[');
-    pthread_mutex_lock(&device->lock);
-    for (const gpumem_export *e = device->exports; e; e = e->next) {
+    const struct gm_shared_lists *lists = gm_device_shared_lock(device);
+    for (const gpumem_export *e = lists->exports; e; e = e->next) {
         gm_json_open(json, NULL, '{');
         gm_json_number(json, "resource", e->buffer->resource->serial);
         gm_json_address(json, "address", e->buffer->allocation.pointer);
@@ -30,21 +31,22 @@ void gm_snapshot_exports(struct gm_json *json, gpumem_device *device) {
         gm_json_number(json, "descriptors", e->count);
         gm_json_close(json, '}');
     }
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(device);
     gm_json_close(json, ']');
 }
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
 
-/* Which resource counts it; null: it was made by hand, or the resource is gone. The device's lock
- * is held. */
+/* The resource that counts it; null: made by hand, or the resource is gone. The device's lock is
+ * held. */
 static void write_owner(struct gm_json *json, const gpumem_device *device,
                         const struct gm_meter *owner) {
     const gpumem_resource *resource = device->resources;
     while (resource && &resource->meter != owner)
         resource = resource->next;
-    if (!resource && device->import_resource && &device->import_resource->meter == owner)
-        resource = device->import_resource;
+    const gpumem_resource *imported = device->hidden[GM_HIDDEN_IMPORTED];
+    if (!resource && imported && &imported->meter == owner)
+        resource = imported;
     if (resource)
         gm_json_number(json, "resource", resource->serial);
     else
@@ -54,7 +56,7 @@ static void write_owner(struct gm_json *json, const gpumem_device *device,
 static void write_location(struct gm_json *json, const struct gm_held *held) {
     const char *name = NULL;
     if (held->imported || held->retained)
-        gm_json_null(json, "location"); /* asking the driver for it would take a call each */
+        gm_json_null(json, "location"); /* asking the driver would take a call for each */
     else if (held->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         name = "device";
     else if (held->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)

@@ -1,6 +1,7 @@
 /* Resources and their buffers. */
-#include "memory/describe.h"
-#include "memory/watch.h"
+#include "memory/object/resource.h"
+#include "memory/core/describe.h"
+#include "memory/object/watch.h"
 #include "snapshot/snapshot.h"
 
 void gm_snapshot_stats(struct gm_json *json, const char *key, const gpumem_stats *stats) {
@@ -45,8 +46,8 @@ static void write_properties(struct gm_json *json, const gpumem_resource *resour
     gm_json_close(json, '}');
 }
 
-/* "live"; "held" by holds or exports after its owner freed it; "deferred" by queued work, or going
- * back just now. */
+/* "live"; "held" by holds or exports after its owner freed it; "deferred" by queued work, or just
+ * going back. */
 static const char *state_of(const gpumem_buffer *buffer) {
     if (atomic_load(&buffer->references) == 0)
         return "deferred";
@@ -60,9 +61,9 @@ static const char *state_of(const gpumem_buffer *buffer) {
     }
 }
 
-/* Whose buffers are ranges of mappings; parts of such a buffer need not be mapped. */
+/* Resources whose buffers are ranges of mappings, of which parts need not be mapped. */
 static int is_mapped(const gpumem_resource *resource) {
-    return resource->mapped || resource == resource->device->import_resource;
+    return resource->mapped || (gm_resource_is_imported(resource) && resource->chunks);
 }
 
 /* The first mapping that does not end before `address`. */
@@ -160,7 +161,7 @@ void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
         gm_json_number(json, "upstream", resource->upstream->serial);
     else
         gm_json_null(json, "upstream");
-    /* Whether the buffers' memory is counted by the upstream as well, under another object. */
+    /* Whether the upstream also counts the buffers' memory, under another object. */
     gm_json_bool(json, "takes_buffers", resource->apart);
     write_properties(json, resource);
     size_t watches = atomic_load(&resource->watched);

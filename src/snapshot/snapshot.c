@@ -1,11 +1,11 @@
-/* The snapshot of a device or a library: which parts it has, and what of it each of them tells. */
+/* The snapshot of a device or a library: its parts, and what each of them reports. */
 #include "snapshot/snapshot.h"
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 
 #include <errno.h>
 #include <gpumem/snapshot.h>
@@ -62,16 +62,15 @@ static void write_resource(gpumem_resource *resource, void *data) {
     gm_snapshot_resource(part->json, resource, part->options, part->memory);
 }
 
-/* The device's own resources are made when they are first needed, and live as long as the device.
+/* The device's own resources are created when first needed, and live as long as the device.
  */
 static void write_hidden(gpumem_device *device, const struct part *part) {
-    gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
+    gpumem_resource *hidden[GM_HIDDEN_COUNT];
     pthread_mutex_lock(&device->lock);
-    hidden[0] = device->import_resource;
     for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
-        hidden[i + 1] = device->hidden[i];
+        hidden[i] = device->hidden[i];
     pthread_mutex_unlock(&device->lock);
-    for (size_t i = 0; i <= GM_HIDDEN_COUNT; i++)
+    for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
         if (hidden[i])
             gm_snapshot_resource(part->json, hidden[i], part->options, part->memory);
 }
@@ -96,7 +95,7 @@ static void write_device(struct gm_json *json, gpumem_device *device,
     gm_json_open(json, NULL, '{');
     write_identity(json, device);
     write_memory(json, device);
-    write_statistics(json, device); /* what threads count by themselves comes in with it */
+    write_statistics(json, device); /* this adds what threads count by themselves */
     write_resources(json, device, options, &memory);
     gm_snapshot_deferred(json, device);
     gm_snapshot_exports(json, device);
@@ -139,7 +138,7 @@ static void write_head(struct gm_json *json, gpumem_library *library) {
 /* `device` is NULL for all of them. */
 static char *make_text(gpumem_library *library, gpumem_device *device,
                        const gpumem_snapshot_options *options, size_t *bytes) {
-    struct gm_error_record saved; /* what a device refuses to tell is no failure of the call */
+    struct gm_error_record saved; /* what a device refuses to report is not a failure of the call */
     struct gm_json json;
     gm_error_save(&saved);
     gm_json_begin(&json);
@@ -164,8 +163,7 @@ static char *make_text(gpumem_library *library, gpumem_device *device,
 static gpumem_status take(gpumem_library *library, gpumem_device *device,
                           const gpumem_snapshot_options *given, char **text, size_t *bytes) {
     gpumem_snapshot_options options;
-    gpumem_status status =
-        gm_options_read("gpumem_snapshot_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_snapshot_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     char *made = make_text(library, device, &options, bytes);
@@ -185,7 +183,7 @@ static gpumem_status hand_over(char *text, size_t bytes, gpumem_write_fn write, 
     free(text);
     if (!refused)
         return GPUMEM_OK;
-    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "a snapshot cannot be written");
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "cannot write a snapshot");
 }
 
 gpumem_status gpumem_snapshot(gpumem_device *device, const gpumem_snapshot_options *options,

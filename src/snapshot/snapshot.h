@@ -3,7 +3,7 @@
 #define GM_SNAPSHOT_SNAPSHOT_H
 
 #include "base/json.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <gpumem/snapshot.h>
 

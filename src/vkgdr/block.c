@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whole pages for both drivers; what was asked for is remembered elsewhere. */
+/* Whole pages for both drivers; the requested size is recorded elsewhere. */
 #define PAGE ((size_t)64 << 10)
 
 static atomic_size_t lost;
@@ -36,7 +36,7 @@ size_t gm_vkgdr_lost(void) {
 
 static void free_vulkan(struct gm_vulkan_memory *memory) {
     if (gm_vulkan_free(memory) != GPUMEM_OK)
-        gm_log(GPUMEM_LOG_ERROR, "mapped memory is not freed: %s", gpumem_last_error()->message);
+        gm_log(GPUMEM_LOG_ERROR, "mapped memory cannot be freed: %s", gpumem_last_error()->message);
 }
 
 static bool make_vulkan(struct vkgdr *g, size_t size, struct gm_vkgdr_block *block) {
@@ -57,7 +57,7 @@ static bool make_vulkan(struct vkgdr *g, size_t size, struct gm_vkgdr_block *blo
 
 /*
  * A driver may report an earlier failure with a call that took effect: then the output is set, and
- * what it stands for is given back here.
+ * is released here.
  */
 static void forget(const gpumem_driver_api *cu, CUresult result, const char *call) {
     const char *name = NULL;
@@ -68,7 +68,7 @@ static void forget(const gpumem_driver_api *cu, CUresult result, const char *cal
     gm_log(GPUMEM_LOG_WARNING, "vkgdr: %s answered %s", call, name ? name : "?");
 }
 
-/* The descriptor is the driver's once it is imported, and closed here otherwise. */
+/* The driver owns the descriptor once it is imported; otherwise it is closed here. */
 static bool import(struct vkgdr *g, int fd, size_t size, CUexternalMemory *external) {
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC description;
     memset(&description, 0, sizeof description);
@@ -132,7 +132,7 @@ bool gm_vkgdr_block_make(struct vkgdr *g, size_t size, struct gm_vkgdr_context c
 
 void gm_vkgdr_block_end(const struct vkgdr *g, struct gm_vkgdr_block *block) {
     const gpumem_driver_api *cu = g->cu;
-    /* Both handles went with their context if that has been destroyed. */
+    /* Both handles are gone with their context if that has been destroyed. */
     if (gm_vkgdr_context_same(gm_vkgdr_context_current(cu), block->context)) {
         forget(cu, cu->cuMemFree_v2(block->device), "cuMemFree");
         forget(cu, cu->cuDestroyExternalMemory(block->external), "cuDestroyExternalMemory");

@@ -37,8 +37,8 @@ void gm_vkgdr_error_cuda(const gpumem_driver_api *cu, CUresult result, const cha
         gm_vkgdr_error_set("%s failed (unknown CUDA error %d)", call, (int)result);
 }
 
-/* The first "<call> answered <result>" of a text, which is how base/error.h writes a call of Vulkan
- * that failed. */
+/* The first "<call> answered <result>" of a text, which is how base/error.h reports a failed Vulkan
+ * call. */
 static bool set_answer(const char *text) {
     static const char between[] = " answered ", unnamed[] = "VkResult ";
     const char *at = strstr(text, between);
@@ -57,8 +57,8 @@ static bool set_answer(const char *text) {
     return true;
 }
 
-/* Several libraries may have refused. That one of them failed with the very device matters most,
- * then that one opened and has other devices. The log has all of it. */
+/* Several libraries may have failed. A failure with the device itself matters most, then a library
+ * that opened but has only other devices. The log has everything. */
 static void set_refusal(const gpumem_error *error, const char *reason) {
     gm_log(GPUMEM_LOG_WARNING, "vkgdr_open: %s", error->message);
     bool had_device = error->vulkan_code != 0;
@@ -74,7 +74,7 @@ void gm_vkgdr_error_vulkan(const char *reason) {
         set_refusal(error, reason);
     else if (error->vulkan_code != 0 && set_answer(error->message))
         return;
-    /* What src/vulkan refuses without a call, as the call would. */
+    /* Reports what src/vulkan refuses without a call as the call would have reported it. */
     else if (error->status == GPUMEM_ERROR_OUT_OF_MEMORY)
         gm_vkgdr_error_set("vkAllocateMemory failed (VK_ERROR_OUT_OF_DEVICE_MEMORY)");
     else if (error->status == GPUMEM_ERROR_OUT_OF_CAPACITY)

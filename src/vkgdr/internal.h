@@ -1,4 +1,5 @@
-/* Inside libvkgdr.so.1: the open GPU, what Vulkan and CUDA both have, slabs, the thread's error. */
+/* Internals of libvkgdr.so.1: the open GPU, memory shared by Vulkan and CUDA, slabs, the thread's
+ * error. */
 #ifndef GM_VKGDR_INTERNAL_H
 #define GM_VKGDR_INTERNAL_H
 
@@ -17,22 +18,22 @@ void gm_vkgdr_error_reset(void);
 /* A sentence. */
 void gm_vkgdr_error_set(const char *format, ...) GM_PRINTF(1, 2);
 
-/* "<call> failed (<name>)" of a CUDA driver's answer. */
+/* "<call> failed (<name>)" for a result of the CUDA driver. */
 void gm_vkgdr_error_cuda(const gpumem_driver_api *cu, CUresult result, const char *call);
 
-/* What a function of vulkan/device.h has just failed with; after gm_vulkan_open with the reason
- * that it gave, otherwise NULL. */
+/* Records the failure of a function of vulkan/device.h; `reason` is that of gm_vulkan_open,
+ * otherwise NULL. */
 void gm_vkgdr_error_vulkan(const char *reason);
 
 /* ---- Contexts -------------------------------------------------------------------------------- */
 
-/* A context by handle and number: the handle of one that was destroyed may come again. */
+/* A context by handle and number, because handles of destroyed contexts are reused. */
 struct gm_vkgdr_context {
     CUcontext handle;
     unsigned long long id; /* 0 with a driver older than 12.0 */
 };
 
-/* That which is current; `handle` is NULL when there is none. */
+/* The current context; `handle` is NULL if there is none. */
 struct gm_vkgdr_context gm_vkgdr_context_current(const gpumem_driver_api *cu);
 bool gm_vkgdr_context_same(struct gm_vkgdr_context one, struct gm_vkgdr_context other);
 
@@ -47,31 +48,33 @@ struct gm_vkgdr_block {
     struct gm_vkgdr_context context;
 };
 
-/* Makes one of at least `size` bytes in the current context. All or nothing; a failure is the
+/* Creates one of at least `size` bytes in the current context. All or nothing; a failure sets the
  * thread's error. */
 bool gm_vkgdr_block_make(struct vkgdr *g, size_t size, struct gm_vkgdr_context context,
                          struct gm_vkgdr_block *block);
 
-/* Waits for queued work, as cuMemFree does. Without its context as the current one, CUDA's part is
- * left to the end of that context. */
+/* Waits for queued work, as cuMemFree does. If its context is not current, CUDA's side remains
+ * until that context ends. */
 void gm_vkgdr_block_end(const struct vkgdr *g, struct gm_vkgdr_block *block);
 
-/* What a CUDA driver refused to take back, or could not be asked to, in this process. For tests. */
+/* The number of objects that a CUDA driver refused, or could not be asked, to take back in this
+ * process. For tests. */
 size_t gm_vkgdr_lost(void);
 
 /* ---- Slabs: slab.c --------------------------------------------------------------------------- */
 
 #define GM_VKGDR_SLAB  ((size_t)2 << 20)
-#define GM_VKGDR_UNIT  ((size_t)256) /* alignment; at least what CUDA's own allocations have */
+#define GM_VKGDR_UNIT  ((size_t)256) /* alignment; at least that of CUDA's own allocations */
 #define GM_VKGDR_SMALL ((size_t)256 << 10)
 
 struct gm_vkgdr_slab;
 
-/* Bytes of a slab for the context, a new slab if there must be. NULL: the thread's error is set. */
+/* Allocates bytes of a slab for the context, from a new slab if necessary. NULL: the thread's error
+ * is set. */
 struct gm_vkgdr_slab *gm_vkgdr_slab_take(struct vkgdr *g, size_t size,
                                          struct gm_vkgdr_context context, size_t *offset);
 
-/* Gives them back. Waits for queued work, so that nobody gets bytes that the GPU still uses. */
+/* Frees them. Waits for queued work, so that bytes which the GPU still uses are not handed out. */
 void gm_vkgdr_slab_give(struct vkgdr *g, struct gm_vkgdr_slab *slab, size_t offset, size_t size);
 
 struct gm_vkgdr_block *gm_vkgdr_slab_block(struct gm_vkgdr_slab *slab);
@@ -88,7 +91,7 @@ struct vkgdr {
     unsigned generation; /* of the process: base/fork.h */
 
     pthread_mutex_t lock;
-    size_t references; /* the caller's, and one for each allocation */
+    size_t references; /* the caller's reference, and one for each allocation */
     struct gm_vkgdr_slab *slabs;
 };
 
@@ -100,7 +103,7 @@ bool gm_vkgdr_ours(const struct vkgdr *g);
 
 struct vkgdr_memory {
     struct vkgdr *owner;
-    struct gm_vkgdr_slab *slab; /* NULL: the block is its own */
+    struct gm_vkgdr_slab *slab; /* NULL: it has a block of its own */
     struct gm_vkgdr_block block;
     size_t offset; /* in the slab's block, or 0 */
     size_t size;

@@ -13,7 +13,7 @@ static bool check_request(const struct vkgdr *g, size_t size, uint32_t flags) {
     else if (flags)
         gm_vkgdr_error_set("vkgdr_memory_alloc: flags are 0x%x and must be 0", flags);
     else if (!size)
-        gm_vkgdr_error_set("vkgdr_memory_alloc: 0 bytes were asked for");
+        gm_vkgdr_error_set("vkgdr_memory_alloc: 0 bytes were requested");
     else if (!gm_vkgdr_ours(g))
         gm_vkgdr_error_set("vkgdr_memory_alloc: the handle was opened by this process's parent");
     else
@@ -37,7 +37,8 @@ static bool find_context(const struct vkgdr *g, struct gm_vkgdr_context *context
     }
     *context = gm_vkgdr_context_current(g->cu);
     if (!context->handle)
-        gm_vkgdr_error_set("vkgdr_memory_alloc: the driver does not say which context is current");
+        gm_vkgdr_error_set(
+            "vkgdr_memory_alloc: the driver does not report which context is current");
     return context->handle != NULL;
 }
 
@@ -73,7 +74,7 @@ vkgdr_memory_t vkgdr_memory_alloc(vkgdr_t g, size_t size, uint32_t flags) {
 
 void vkgdr_memory_free(vkgdr_memory_t mem) {
     GM_UNCANCELLED;
-    /* A forked child leaves its parent's drivers alone. */
+    /* A forked child must not touch its parent's drivers. */
     if (mem && gm_vkgdr_ours(mem->owner)) {
         if (mem->slab)
             gm_vkgdr_slab_give(mem->owner, mem->slab, mem->offset, mem->size);
@@ -112,8 +113,8 @@ size_t vkgdr_memory_non_coherent_atom_size(vkgdr_memory_t mem) {
 
 /* ---- Flush and invalidate -------------------------------------------------------------------- */
 
-/* Other buffers lie behind the end, so a range is cut there. Atoms are not shared: a unit has whole
- * ones. */
+/* Other buffers follow after the end, so a range is cut off there. Atoms are not shared: a unit has
+ * whole ones. */
 static void apply(const struct vkgdr_memory *memory, size_t offset, size_t size, const char *what,
                   gpumem_status (*act)(struct gm_vulkan_memory *, uint64_t, uint64_t)) {
     if (offset >= memory->size || !size || memory->owner->coherent)

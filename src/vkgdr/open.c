@@ -8,10 +8,10 @@
 
 /* ---- The CUDA driver ------------------------------------------------------------------------- */
 
-/* One for the process, kept to its end. */
+/* One for the process, kept until it ends. */
 static gpumem_driver *opened;
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-/* Of the process that tried first; 0 for none. Read before the lock, which another thread of the
+/* The process that tried first; 0 if none. Read before taking the lock, which another thread of the
  * parent may have held at the fork. */
 static atomic_uint opened_in;
 

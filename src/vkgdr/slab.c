@@ -1,7 +1,7 @@
 /*
  * Small buffers, in pieces of blocks. A slab is of one context. It is given back with its last
- * piece, except that one empty slab is kept while other small buffers of its context are alive:
- * what is left when all are freed needs no context at the close.
+ * piece, except that one empty slab is kept while other small buffers of its context are alive; so
+ * when all are freed, nothing remains that would need the context at the close.
  */
 #include "vkgdr/internal.h"
 
@@ -14,8 +14,8 @@ struct gm_vkgdr_slab {
     struct gm_vkgdr_slab *next;
     struct gm_vkgdr_block block;
     size_t pieces;     /* handed out */
-    size_t free_units; /* not in one piece */
-    size_t next_unit;  /* the search goes on where the last piece ended */
+    size_t free_units; /* not contiguous */
+    size_t next_unit;  /* the search continues where the last piece ended */
     uint64_t used[UNITS / BITS];
 };
 
@@ -33,7 +33,7 @@ static bool is_used(const struct gm_vkgdr_slab *slab, size_t unit) {
     return slab->used[unit / BITS] >> unit % BITS & 1;
 }
 
-/* Units from `unit` on that are alike, as far as one word says it. */
+/* The number of units from `unit` on with the same state, within one word. */
 static size_t alike(const struct gm_vkgdr_slab *slab, size_t unit) {
     uint64_t word = slab->used[unit / BITS] >> unit % BITS;
     uint64_t others = word & 1 ? ~word : word;
@@ -117,7 +117,7 @@ struct gm_vkgdr_slab *gm_vkgdr_slab_take(struct vkgdr *g, size_t size,
     struct gm_vkgdr_slab *slab = take_locked(g, count, context, &first);
     pthread_mutex_unlock(&g->lock);
     if (!slab) {
-        /* Under no lock: this takes most of a millisecond, and others may free meanwhile. */
+        /* Without the lock: this takes most of a millisecond, and others may free meanwhile. */
         slab = make_slab(g, context);
         if (!slab)
             return NULL;
@@ -142,7 +142,7 @@ static void unlink_slab(struct vkgdr *g, struct gm_vkgdr_slab *slab, struct gm_v
     *list = slab;
 }
 
-/* Takes out what is not to be kept now that `slab` is empty. */
+/* Removes the slabs that need not be kept now that `slab` is empty. */
 static struct gm_vkgdr_slab *unlink_empty(struct vkgdr *g, struct gm_vkgdr_slab *slab) {
     struct gm_vkgdr_context context = slab->block.context;
     struct gm_vkgdr_slab *ended = NULL, *next;
@@ -163,7 +163,7 @@ static struct gm_vkgdr_slab *unlink_empty(struct vkgdr *g, struct gm_vkgdr_slab 
     return ended;
 }
 
-/* Whether nothing that was queued in the slab's context can touch its bytes any more. */
+/* Whether no work queued in the slab's context can still touch its bytes. */
 static bool drained(const struct vkgdr *g, const struct gm_vkgdr_slab *slab) {
     return gm_vkgdr_context_same(gm_vkgdr_context_current(g->cu), slab->block.context) &&
            g->cu->cuCtxSynchronize() == CUDA_SUCCESS;
@@ -171,7 +171,7 @@ static bool drained(const struct vkgdr *g, const struct gm_vkgdr_slab *slab) {
 
 void gm_vkgdr_slab_give(struct vkgdr *g, struct gm_vkgdr_slab *slab, size_t offset, size_t size) {
     struct gm_vkgdr_slab *ended = NULL;
-    /* What cannot be waited for is not handed out again: it goes with its slab. */
+    /* Memory whose work cannot be waited for is not reused: it goes with its slab. */
     bool idle = drained(g, slab);
     pthread_mutex_lock(&g->lock);
     if (idle)

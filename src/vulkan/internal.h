@@ -19,7 +19,7 @@ struct gm_vulkan_table {
 /* "VK_ERROR_DEVICE_LOST", or a text with the number. Valid until the thread asks again. */
 const char *gm_vulkan_result_name(VkResult result);
 
-/* Records that `call` answered `result`, and returns the status that stands for it. */
+/* Records that `call` returned `result`, and returns the corresponding status. */
 gpumem_status gm_vulkan_fail(VkResult result, const char *call, const char *format, ...)
     GM_PRINTF(3, 4);
 /* As in base/error.h: never GPUMEM_OK. */
@@ -31,16 +31,16 @@ gpumem_status gm_vulkan_fail(VkResult result, const char *call, const char *form
 
 struct gm_vulkan_library {
     PFN_vkGetInstanceProcAddr find;
-    char path[512]; /* the file, as far as it fits */
+    char path[512]; /* the file, truncated if too long */
 };
 
-/* Opens a loader, or a driver without one. `named` says that the program's user chose it: then it
- * must be a regular file, since opening anything else may block. */
+/* Opens a loader, or a driver without one. `named`: chosen by the program's user, and so must be a
+ * regular file, because opening anything else may block. */
 gpumem_status gm_vulkan_library_open(const char *name, bool named,
                                      struct gm_vulkan_library *library);
 
-/* Each fills the rows of its stages. NOT_SUPPORTED: the function that is missing is named; of the
- * stage PLACED it is then NULL instead. */
+/* Each fills the rows of its stages. NOT_SUPPORTED: the message names the missing function; a
+ * missing function of the stage PLACED is NULL instead. */
 gpumem_status gm_vulkan_fill_global(const struct gm_vulkan_library *library,
                                     struct gm_vulkan_table *table);
 gpumem_status gm_vulkan_fill_instance(const struct gm_vulkan_library *library, VkInstance instance,
@@ -66,17 +66,17 @@ struct gm_vulkan {
     unsigned generation;    /* of the process: base/fork.h */
     struct gm_vulkan *next; /* with `references`: under the lock of open.c */
     size_t references;      /* opens, and memories */
-    atomic_size_t memories; /* alive for Vulkan, the quarantined ones included */
+    atomic_size_t memories; /* alive for Vulkan, including quarantined ones */
     atomic_size_t quarantined;
 };
 
-/* Makes instance and device of a zeroed object whose uuid and library are set, by `library`. All or
- * nothing. `found` says whether the library has the device at all. */
+/* Creates instance and device, with `library`, for a zeroed object whose uuid and library are set.
+ * All or nothing. `found` reports whether the library has the device at all. */
 gpumem_status gm_vulkan_make(struct gm_vulkan *vulkan, const struct gm_vulkan_library *library,
                              bool *found);
 void gm_vulkan_unmake(struct gm_vulkan *vulkan);
 
-/* Another reference to what the caller has open. */
+/* Another reference to a device that the caller has open. */
 void gm_vulkan_hold(struct gm_vulkan *vulkan);
 
 /* FORKED, or GPUMEM_OK: whether this process may use it. */
@@ -101,7 +101,7 @@ struct gm_vulkan_memory {
     bool placed;
 };
 
-/* With the lock held, of mapped memory. */
+/* For mapped memory, with the lock held. */
 gpumem_status gm_vulkan_unmap_locked(struct gm_vulkan_memory *memory);
 
 #endif

@@ -1,4 +1,4 @@
-/* Opens a library of Vulkan, a loader or a driver by itself, and finds its functions. */
+/* Opens a Vulkan library, a loader or a bare driver, and finds its functions. */
 #include "vulkan/internal.h"
 
 #include <dlfcn.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What a driver exports for loaders. Version 5 is the oldest of which it is certain that the driver
- * refuses no instance for being of another version of Vulkan than 1.0. */
+/* What a driver exports for loaders. Version 5 is the oldest with which a driver certainly does not
+ * refuse an instance of a Vulkan version other than 1.0. */
 #define DRIVER_FIND      "vk_icdGetInstanceProcAddr"
 #define DRIVER_NEGOTIATE "vk_icdNegotiateLoaderICDInterfaceVersion"
 #define DRIVER_INTERFACE 5
@@ -47,7 +47,7 @@ static gpumem_status negotiate(void *handle) {
     uint32_t version = DRIVER_INTERFACE;
     VkResult result = negotiate_version ? negotiate_version(&version) : VK_SUCCESS;
     if (result != VK_SUCCESS)
-        return gm_vulkan_fail(result, DRIVER_NEGOTIATE, "the driver refuses to be opened");
+        return gm_vulkan_fail(result, DRIVER_NEGOTIATE, "the driver cannot be opened");
     return GPUMEM_OK;
 }
 
@@ -73,7 +73,7 @@ gpumem_status gm_vulkan_library_open(const char *name, bool named,
         return status;
     if (!opened.find)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "neither a loader nor a driver of Vulkan: it has no vkGetInstanceProcAddr "
+                       "not a Vulkan loader or driver: it has no vkGetInstanceProcAddr "
                        "and no " DRIVER_FIND);
     *library = opened;
     return GPUMEM_OK;
@@ -83,7 +83,7 @@ gpumem_status gm_vulkan_library_open(const char *name, bool named,
 
 enum stage { GLOBAL, INSTANCE, DEVICE, PLACED };
 
-/* The table is an array of function pointers to what fills it. */
+/* The code that fills the table sees it as an array of function pointers. */
 static const struct {
     const char *name;
     enum stage stage;

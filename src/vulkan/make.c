@@ -13,7 +13,8 @@ static gpumem_status make_instance(struct gm_vulkan *vulkan,
     const VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
         .pEngineName = "gpumem",
-        .apiVersion = VK_API_VERSION_1_1, /* deviceUUID and external memory are core since then */
+        .apiVersion = VK_API_VERSION_1_1, /* deviceUUID and external memory are core since this
+                                           * version */
     };
     const VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
@@ -22,14 +23,14 @@ static gpumem_status make_instance(struct gm_vulkan *vulkan,
     VkResult result = vulkan->table.vkCreateInstance(&info, NULL, &vulkan->instance);
     if (result != VK_SUCCESS) {
         vulkan->instance = VK_NULL_HANDLE;
-        return gm_vulkan_fail(result, "vkCreateInstance", "no instance of Vulkan 1.1");
+        return gm_vulkan_fail(result, "vkCreateInstance", "cannot create a Vulkan 1.1 instance");
     }
     return gm_vulkan_fill_instance(library, vulkan->instance, &vulkan->table);
 }
 
 /* ---- Which device ---------------------------------------------------------------------------- */
 
-/* All of them, to be freed by the caller. Their number may change between the two questions. */
+/* All of them; the caller frees the list. Their number may change between the two queries. */
 static gpumem_status list_devices(const struct gm_vulkan *vulkan, VkPhysicalDevice **list,
                                   uint32_t *count) {
     VkPhysicalDevice *all = NULL;
@@ -48,7 +49,7 @@ static gpumem_status list_devices(const struct gm_vulkan *vulkan, VkPhysicalDevi
     } while (result == VK_INCOMPLETE);
     if (result != VK_SUCCESS) {
         free(all);
-        return gm_vulkan_fail(result, "vkEnumeratePhysicalDevices", "the devices are not told");
+        return gm_vulkan_fail(result, "vkEnumeratePhysicalDevices", "cannot list the devices");
     }
     *list = all;
     *count = number;
@@ -118,14 +119,14 @@ static gpumem_status list_extensions(struct gm_vulkan *vulkan, struct extensions
     free(all);
     if (result != VK_SUCCESS)
         return gm_vulkan_fail(result, "vkEnumerateDeviceExtensionProperties",
-                              "the extensions of %s are not told", vulkan->name);
+                              "cannot list the extensions of %s", vulkan->name);
     if (!has->external_memory_fd)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s lacks the extension %s", vulkan->name,
                        VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
     return GPUMEM_OK;
 }
 
-/* A map at a chosen place is of use only if unmapping leaves the range reserved. */
+/* A mapping at a chosen place is useful only if unmapping leaves the range reserved. */
 static bool can_place(struct gm_vulkan *vulkan, const struct extensions *has) {
     if (!has->placed || !has->map_memory2)
         return false;
@@ -162,8 +163,8 @@ static void read_properties(struct gm_vulkan *vulkan) {
 
 /* ---- The logical device ---------------------------------------------------------------------- */
 
-/* A device needs a queue, although nothing is ever submitted. Families may have none, or only for
- * what needs features that are not asked for. */
+/* A device needs a queue, although nothing is ever submitted. Families may have none, or only ones
+ * that need features which are not enabled. */
 static gpumem_status choose_family(struct gm_vulkan *vulkan, uint32_t *family) {
     const VkQueueFlags usable =
         VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
@@ -190,7 +191,7 @@ static gpumem_status make_device(struct gm_vulkan *vulkan) {
         .queueCount = 1,
         .pQueuePriorities = &priority,
     };
-    /* Placing ranges is not asked for: NVIDIA's driver refuses a device with it. */
+    /* The feature for placing ranges is not enabled: NVIDIA's driver refuses a device with it. */
     VkPhysicalDeviceMapMemoryPlacedFeaturesEXT placed = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAP_MEMORY_PLACED_FEATURES_EXT,
         .memoryMapPlaced = VK_TRUE,
@@ -245,7 +246,7 @@ gpumem_status gm_vulkan_make(struct gm_vulkan *vulkan, const struct gm_vulkan_li
     return status;
 }
 
-/* What could not be found cannot be called: then the instance stays. */
+/* A function that was not found cannot be called: then the instance remains. */
 void gm_vulkan_unmake(struct gm_vulkan *vulkan) {
     if (vulkan->device && vulkan->table.vkDestroyDevice)
         vulkan->table.vkDestroyDevice(vulkan->device, NULL);

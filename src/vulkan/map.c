@@ -1,4 +1,4 @@
-/* Mappings of memory objects, and what makes writes visible where it is not coherent. */
+/* Mappings of memory objects, and flush and invalidate for non-coherent memory. */
 #include "vulkan/internal.h"
 
 /* ---- Map and unmap --------------------------------------------------------------------------- */
@@ -7,8 +7,8 @@ static gpumem_status check_place(const struct gm_vulkan_memory *memory, const vo
     const struct gm_vulkan_facts *facts = &memory->vulkan->facts;
     if (!facts->placed)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s cannot map memory at an address of choice: it lacks %s, or what it has "
-                       "of it does not keep the range reserved",
+                       "%s cannot map memory at a chosen address: it lacks %s, or its version of "
+                       "it does not keep the range reserved",
                        facts->name, VK_EXT_MAP_MEMORY_PLACED_EXTENSION_NAME);
     uint64_t multiple = facts->place_multiple ? facts->place_multiple : 1;
     if ((uintptr_t)place % multiple == 0 && memory->size % multiple == 0)
@@ -39,14 +39,15 @@ static VkResult map_placed(const struct gm_vulkan_memory *memory, void *place, v
 
 static gpumem_status map_locked(struct gm_vulkan_memory *memory, void *place, void **host) {
     if (atomic_load(&memory->host))
-        return gm_fail(GPUMEM_ERROR_BUSY, "this Vulkan memory is mapped already: import it once "
-                                          "more to map it a second time");
+        return gm_fail(
+            GPUMEM_ERROR_BUSY,
+            "this Vulkan memory is already mapped: import it again to map it a second time");
     void *at = NULL;
     VkResult result = place ? map_placed(memory, place, &at) : map_anywhere(memory, &at);
     if (result != VK_SUCCESS)
         return gm_vulkan_fail(result, place ? "vkMapMemory2KHR" : "vkMapMemory",
                               "mapping %llu bytes%s", (unsigned long long)memory->size,
-                              place ? " at an address of choice" : "");
+                              place ? " at a chosen address" : "");
     memory->placed = place != NULL;
     atomic_store(&memory->host, at);
     if (place && at != place) {
@@ -107,7 +108,7 @@ gpumem_status gm_vulkan_unmap(struct gm_vulkan_memory *memory) {
 
 /* ---- Flush and invalidate -------------------------------------------------------------------- */
 
-/* Whole atoms; of the last one, which the memory may end in, what there is. */
+/* Whole atoms; the last one may be cut off by the end of the memory. */
 static VkMappedMemoryRange widen(const struct gm_vulkan_memory *memory, uint64_t offset,
                                  uint64_t size) {
     uint64_t atom = memory->type.atom;
@@ -151,8 +152,8 @@ static gpumem_status pass(struct gm_vulkan_memory *memory, uint64_t offset, uint
                           (unsigned long long)offset);
 }
 
-/* Without the lock: flushing is no use of the memory object that Vulkan wants for one thread alone,
- * and who unmaps meanwhile would break the caller's stores as well. */
+/* Without the lock: flushing is not a use of the memory object that Vulkan restricts to one thread,
+ * and unmapping meanwhile would break the caller's stores as well. */
 gpumem_status gm_vulkan_flush(struct gm_vulkan_memory *memory, uint64_t offset, uint64_t size) {
     gpumem_status status = gm_vulkan_enter(memory->vulkan, "flushing memory");
     if (status != GPUMEM_OK)

@@ -26,7 +26,7 @@ static void count_out(struct gm_vulkan *vulkan) {
 
 /* ---- The object ------------------------------------------------------------------------------ */
 
-/* One that holds the device and counts, without a VkDeviceMemory yet. */
+/* An object that holds the device and counts, without a VkDeviceMemory yet. */
 static gpumem_status new_memory(struct gm_vulkan *vulkan, uint64_t size, bool imported,
                                 struct gm_vulkan_memory **memory) {
     struct gm_vulkan_memory *made = calloc(1, sizeof *made);
@@ -69,7 +69,7 @@ static gpumem_status begin(struct gm_vulkan *vulkan, const char *what, uint64_t 
     if (status == GPUMEM_OK && !size)
         status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: 0 bytes", what);
     if (status == GPUMEM_OK && size > type.heap_bytes)
-        status = gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%s: %llu bytes, and the heap has %llu", what,
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%s: %llu bytes, but the heap has %llu", what,
                          (unsigned long long)size, (unsigned long long)type.heap_bytes);
     return status;
 }
@@ -90,7 +90,7 @@ static VkResult ask(struct gm_vulkan_memory *memory, const void *next) {
 
 /* ---- Import ---------------------------------------------------------------------------------- */
 
-/* A descriptor of this process that is Vulkan's after success, and ours to close otherwise. */
+/* A duplicate descriptor, which Vulkan owns after success and we must close otherwise. */
 static gpumem_status import_as(struct gm_vulkan_memory *memory, int fd, VkResult *result) {
     int given = gm_fd_duplicate(fd);
     if (given < 0)
@@ -111,8 +111,8 @@ static gpumem_status import_as(struct gm_vulkan_memory *memory, int fd, VkResult
                           (unsigned long long)memory->size, fd, memory->type.index);
 }
 
-/* Which type a descriptor may have cannot be asked for this kind: a type that is refused may leave
- * another. The first refusal is reported. */
+/* The possible types of a descriptor of this kind cannot be queried: if one type is refused,
+ * another may be accepted. The first refusal is reported. */
 static gpumem_status import_any(struct gm_vulkan_memory *memory, int fd, unsigned flags) {
     struct gm_error_record first = {.call = ""};
     gpumem_status status = GPUMEM_OK;
@@ -169,7 +169,7 @@ gpumem_status gm_vulkan_allocate(struct gm_vulkan *vulkan, uint64_t size, unsign
         return GPUMEM_OK;
     }
     end_memory(made, true);
-    return gm_vulkan_fail(result, "vkAllocateMemory", "allocating %llu bytes that can be exported",
+    return gm_vulkan_fail(result, "vkAllocateMemory", "allocating %llu exportable bytes",
                           (unsigned long long)size);
 }
 
@@ -179,9 +179,8 @@ gpumem_status gm_vulkan_export(struct gm_vulkan_memory *memory, int *fd) {
     if (status != GPUMEM_OK)
         return status;
     if (memory->imported)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "memory that was imported into Vulkan is not exported from it again: export "
-                       "it where it came from");
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "memory imported into Vulkan cannot be exported "
+                                                   "from it again: export it at its origin");
     const VkMemoryGetFdInfoKHR info = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
         .memory = memory->memory,
@@ -209,7 +208,7 @@ gpumem_status gm_vulkan_free(struct gm_vulkan_memory *memory) {
         return status;
     const struct gm_vulkan *vulkan = memory->vulkan;
     pthread_mutex_lock(&memory->lock);
-    /* Freeing alone would unmap too, and leave a hole in the caller's range. */
+    /* Freeing would unmap too, but leave a hole in the caller's range. */
     if (atomic_load(&memory->host))
         status = gm_vulkan_unmap_locked(memory);
     pthread_mutex_unlock(&memory->lock);

@@ -13,13 +13,13 @@
 static const char *const usual[] = {"libvulkan.so.1", "libEGL_nvidia.so.0", "libGLX_nvidia.so.0"};
 #define USUAL (sizeof usual / sizeof usual[0])
 
-/* There with NVIDIA's kernel module, in a container too. */
+/* Exists with NVIDIA's kernel module, even in a container. */
 #define NVIDIA_MODULE "/proc/driver/nvidia/version"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_vulkan *devices;
-/* Of the process that opened a library first; 0 for none. A child looks at it before it takes the
- * lock, which another thread of the parent may have held. */
+/* The process that opened a library first; 0 if none. A child reads it before it takes the lock,
+ * which another thread of the parent may have held. */
 static atomic_uint opened_in;
 
 /* ---- Who may --------------------------------------------------------------------------------- */
@@ -45,9 +45,9 @@ gpumem_status gm_vulkan_enter(const struct gm_vulkan *vulkan, const char *what) 
 
 struct attempts {
     char text[GM_VULKAN_REASON]; /* "libA: why; libB: why" */
-    gpumem_status status;        /* of the one that has the device, else NOT_SUPPORTED */
-    /* The refusal that the error record repeats: of the one that has the device, else the last that
-     * was a call's of Vulkan. */
+    gpumem_status status;        /* of the library that has the device, else NOT_SUPPORTED */
+    /* The failure for the error record: of the library that has the device, else the last one of a
+     * Vulkan call. */
     int code;
     char call[64];
     bool found, nvidia_missing;
@@ -59,7 +59,7 @@ static void note_refusal(struct attempts *attempts, const char *name, gpumem_sta
     size_t used = strlen(attempts->text);
     char shown[256];
     gm_printable(name, shown, sizeof shown);
-    /* The dynamic loader begins with the name too. */
+    /* The dynamic loader's message also begins with the name. */
     const char *why = error->message;
     size_t length = strlen(name);
     if (strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0)
@@ -102,13 +102,13 @@ static bool try_library(struct gm_vulkan *vulkan, const char *name, bool named,
     return false;
 }
 
-/* NVIDIA's container runtime brings in what NVIDIA_DRIVER_CAPABILITIES names, which is mostly
+/* NVIDIA's container runtime provides what NVIDIA_DRIVER_CAPABILITIES names, which is mostly
  * compute and utility. */
 static void note_container(struct attempts *attempts) {
     size_t used = strlen(attempts->text);
     if (attempts->nvidia_missing && access(NVIDIA_MODULE, F_OK) == 0)
         snprintf(attempts->text + used, sizeof attempts->text - used,
-                 "; NVIDIA's driver is here without its part for Vulkan: a container needs the "
+                 "; NVIDIA's driver is present without its Vulkan part: a container needs the "
                  "capability graphics (NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics)");
 }
 
@@ -126,7 +126,8 @@ static gpumem_status refuse(struct attempts *attempts, char *reason, size_t size
     return status;
 }
 
-/* What a driver starts while it is opened gets no signals: they are for the program's threads. */
+/* Threads that a driver starts while it is opened get no signals: those are for the program's
+ * threads. */
 static bool try_all(struct gm_vulkan *vulkan, struct attempts *attempts) {
     sigset_t all, before;
     sigfillset(&all);
@@ -231,11 +232,12 @@ static void forget(struct gm_vulkan *vulkan) {
 }
 
 void gm_vulkan_close(struct gm_vulkan *vulkan) {
-    /* The parent's stays as it is: its driver's state is not this process's. */
+    /* The parent's object is left alone: its driver's state is not this process's. */
     if (!vulkan || vulkan->generation != gm_fork_generation())
         return;
     pthread_mutex_lock(&lock);
-    /* A device must not end before its memory: with some quarantined it waits for the next open. */
+    /* A device must not be destroyed before its memory: with quarantined memory it is kept for the
+     * next open. */
     if (--vulkan->references == 0 && atomic_load(&vulkan->quarantined) == 0) {
         forget(vulkan);
         gm_vulkan_unmake(vulkan);

@@ -1,6 +1,6 @@
 /*
- * Vulkan's headers, and what those of Debian 12 (1.3.239) do not have yet: VK_KHR_map_memory2 and
- * VK_EXT_map_memory_placed. Numbers and layouts are the registry's.
+ * Vulkan's headers, and the parts that those of Debian 12 (1.3.239) do not have yet:
+ * VK_KHR_map_memory2 and VK_EXT_map_memory_placed. Numbers and layouts are the registry's.
  */
 #ifndef GM_VULKAN_PLACED_H
 #define GM_VULKAN_PLACED_H
@@ -9,7 +9,7 @@
 #ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
 #endif
-/* Not vulkan.h, which is this header and those of window systems. */
+/* Not vulkan.h, which also includes the headers of window systems. */
 #include <vulkan/vulkan_core.h>
 
 #ifndef VK_KHR_map_memory2

@@ -1,4 +1,4 @@
-/* Results of Vulkan: their names, and what they are to a user of the library. */
+/* Vulkan results: their names, and the corresponding status of the library. */
 #define GM_VULKAN_RESULT_DEFINITIONS
 #include "vulkan/internal.h"
 
@@ -19,7 +19,7 @@ static const struct row {
     ROW(ERROR_OUT_OF_DEVICE_MEMORY, OUT_OF_MEMORY),
     ROW(ERROR_INITIALIZATION_FAILED, DRIVER),
     ROW(ERROR_DEVICE_LOST, DEVICE_FAULT),
-    /* No range of addresses: the host's, not the device's. */
+    /* No address range is left on the host, not on the device. */
     ROW(ERROR_MEMORY_MAP_FAILED, OUT_OF_HOST_MEMORY),
     ROW(ERROR_LAYER_NOT_PRESENT, NOT_SUPPORTED),
     ROW(ERROR_EXTENSION_NOT_PRESENT, NOT_SUPPORTED),
@@ -29,7 +29,7 @@ static const struct row {
     ROW(ERROR_FORMAT_NOT_SUPPORTED, NOT_SUPPORTED),
     ROW(ERROR_FRAGMENTED_POOL, OUT_OF_MEMORY),
     ROW(ERROR_UNKNOWN, DRIVER),
-    /* Another driver's descriptor that this one does not know. */
+    /* A descriptor of another driver that this one does not know. */
     ROW(ERROR_INVALID_EXTERNAL_HANDLE, NOT_SUPPORTED),
     ROW(ERROR_FRAGMENTATION, OUT_OF_MEMORY),
     ROW(ERROR_VALIDATION_FAILED_EXT, DRIVER),

@@ -1,4 +1,4 @@
-/* Which memory type: in the device, visible to the host, coherent or not. */
+/* Chooses the memory type: in the device, visible to the host, coherent or not. */
 #include "vulkan/internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static bool is_coherent(VkMemoryPropertyFlags flags) {
     return flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 }
 
-/* 0 is best, -1 unfit. Types of one rank come in Vulkan's order, which is by speed. */
+/* 0 is best, -1 unfit. Types of one rank are in Vulkan's order, which is by speed. */
 static int rank_of(VkMemoryPropertyFlags type, unsigned flags) {
     if ((type & WANTED) != WANTED)
         return -1;
@@ -64,8 +64,8 @@ gpumem_status gm_vulkan_choose(struct gm_vulkan *vulkan, unsigned flags,
     char types[192];
     list_types(&vulkan->memory, types, sizeof types);
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "%s has no memory type in the device that the CPU can map%s (types %s)",
-                   vulkan->name, flags & GM_VULKAN_REQUIRE_COHERENT ? " coherently" : "", types);
+                   "%s has no device memory type that the CPU can map%s (types %s)", vulkan->name,
+                   flags & GM_VULKAN_REQUIRE_COHERENT ? " coherently" : "", types);
 }
 
 gpumem_status gm_vulkan_get_budget(struct gm_vulkan *vulkan, uint64_t *budget, uint64_t *usage) {

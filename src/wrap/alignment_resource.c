@@ -1,12 +1,11 @@
 /*
  * A wrapper whose buffers begin and end at multiples. It takes buffers of the wrapped resource, as
- * a wrapper of the program's would: where only a part of one begins at a multiple, that is handed
- * on.
+ * a user's wrapper would: if only a part of one begins at a multiple, that part is handed out.
  */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/inner_buffer.h"
 #include "wrap/wrapper.h"
 
@@ -19,7 +18,7 @@ struct alignment_resource {
     size_t alignment, size_multiple, threshold;
 };
 
-/* 0 when it does not fit into a size. */
+/* 0 on overflow. */
 static size_t round_up(size_t bytes, size_t multiple) {
     size_t rounded = bytes + multiple - 1;
     return rounded < bytes ? 0 : rounded & ~(multiple - 1);
@@ -34,7 +33,7 @@ static size_t shift_for(const gpumem_buffer *from, size_t alignment) {
 }
 
 static gpumem_status too_large(size_t bytes) {
-    return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", bytes);
+    return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", bytes);
 }
 
 /* A buffer with `bytes` from a multiple of the alignment on. */
@@ -45,7 +44,7 @@ static gpumem_status take(gpumem_resource *up, size_t bytes, size_t alignment, s
     gpumem_status status = gpumem_buffer_allocate(up, bytes, &options, from);
     if (status != GPUMEM_OK || !shift_for(*from, alignment))
         return status;
-    (void)gpumem_buffer_free(*from, stream); /* it does not care about alignments */
+    (void)gpumem_buffer_free(*from, stream); /* it ignores alignments */
     size_t more = alignment - 1;
     if (bytes > SIZE_MAX - more || capacity > SIZE_MAX - more)
         return too_large(bytes);
@@ -99,7 +98,7 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     const struct alignment_resource *a = user;
     gpumem_buffer *from = allocation->cookie;
     size_t shift = shift_of(allocation), before = gpumem_buffer_size(from);
-    /* A small one that was passed on as it is goes on so: its capacity may be no multiple. */
+    /* A small one that was passed on unchanged stays so: its capacity need not be a multiple. */
     size_t multiple = allocation->capacity % a->size_multiple ? 1 : a->size_multiple;
     size_t inner = round_up(bytes, multiple) + shift;
     gpumem_status status = GPUMEM_OK;
@@ -134,13 +133,12 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     gpumem_alignment_options options;
     GM_CHECK(upstream, "gpumem_alignment_resource_create");
     GM_REQUIRE(resource, "gpumem_alignment_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_alignment_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_alignment_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(is_power(options.alignment) && is_power(options.size_multiple),
-               "gpumem_alignment_resource_create: alignment %zu or size_multiple %zu is no power "
-               "of two",
+               "gpumem_alignment_resource_create: alignment %zu or size_multiple %zu is not a "
+               "power of two",
                options.alignment, options.size_multiple);
     const gpumem_resource_ops ops = {
         .size = sizeof ops,
@@ -161,9 +159,11 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     a->size_multiple = options.size_multiple ? options.size_multiple : a->alignment;
     a->threshold = options.threshold;
     status = gm_resource_make(upstream->device, &ops, a, upstream, resource);
-    if (status == GPUMEM_OK)
-        (*resource)->transparent = 1;
-    else
+    if (status != GPUMEM_OK) {
         free(a);
-    return status;
+        return status;
+    }
+    (*resource)->transparent = 1;
+    (*resource)->own_stream = upstream->own_stream;
+    return GPUMEM_OK;
 }

@@ -1,9 +1,9 @@
-/* A wrapper that asks the program what to do when memory runs out. */
+/* A wrapper that calls the program when memory runs out. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/reclaim.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/reclaim.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct failure_resource {
 struct step {
     const gpumem_request *request; /* NULL: a growth */
     gpumem_allocation *allocation;
-    gpumem_allocation before; /* what each try begins with */
+    gpumem_allocation before; /* the initial state of each try */
     size_t bytes;             /* to grow to */
     CUstream stream;
 };
@@ -46,7 +46,7 @@ static gpumem_status try_hard(gpumem_resource *up, const struct step *step) {
     return status;
 }
 
-/* Whether this thread is in an answer already: what fails in there asks nobody. */
+/* Whether this thread is already in the callback: failures inside it do not call it again. */
 static _Thread_local int answering;
 
 static gpumem_failure_answer ask(const struct failure_resource *f, const struct step *step,
@@ -99,7 +99,7 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     const struct step step = {
         .allocation = allocation, .before = *allocation, .bytes = bytes, .stream = stream};
     const struct failure_resource *f = user;
-    /* A shrink runs under the buffer's lock, and asks for nothing. */
+    /* A shrink runs under the buffer's lock, and requests nothing. */
     return bytes > allocation->bytes ? run(f, &step) : try_once(f->wrapper.upstream, &step);
 }
 
@@ -119,8 +119,7 @@ gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
     gpumem_failure_options options;
     GM_CHECK(upstream, "gpumem_failure_resource_create");
     GM_REQUIRE(resource, "gpumem_failure_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_failure_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_failure_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.fn, "gpumem_failure_resource_create: fn is NULL");
@@ -134,7 +133,7 @@ gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
     status = gm_wrapper_make(&f->wrapper, upstream, &own, &made);
     if (status != GPUMEM_OK)
         return status;
-    /* An answer to give up holds: the library does not try once more by itself. */
+    /* After GIVE_UP the library does not try again by itself. */
     made->reclaims = 1;
     *resource = f->resource = made;
     return GPUMEM_OK;

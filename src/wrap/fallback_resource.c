@@ -1,9 +1,9 @@
-/* A wrapper of two resources: what the first has no memory for comes from the second. Each buffer
- * of it is a whole buffer of one of them. */
+/* A wrapper of two resources: when the first has no memory, it allocates from the second. Each of
+ * its buffers is a whole buffer of one of them. */
 #include "base/cancel.h"
-#include "memory/driver_error.h"
-#include "memory/reclaim.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/reclaim.h"
+#include "memory/object/resource.h"
 #include "wrap/inner_buffer.h"
 #include "wrap/wrapper.h"
 
@@ -28,13 +28,13 @@ static int can_grow(const gpumem_resource *resource) {
     return resource->ops.resize && resource->properties.can_resize;
 }
 
-/* The reason of the first is not lost behind that of the second. */
+/* Keeps the reason of the first as well as that of the second. */
 static gpumem_status take_second(const struct fallback_resource *f, const gpumem_request *request,
                                  gpumem_status first, gpumem_buffer **buffer) {
     struct gm_error_record why;
     gm_error_save(&why);
     if (request->capacity > request->bytes && !can_grow(f->second))
-        return gm_fail(first, "%.300s; and buffers of the %s resource, which is next, cannot grow",
+        return gm_fail(first, "%.300s; and buffers of the next resource, %s, cannot grow",
                        why.message, f->second->kind);
     gpumem_status status = take(f->second, request, buffer);
     if (status == GPUMEM_OK)
@@ -65,7 +65,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return GPUMEM_OK;
 }
 
-/* Where only one of the two is stream-ordered, the other holds the memory back by itself. */
+/* If only one of the two is stream-ordered, the other holds the memory back by itself. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     const struct fallback_resource *f = user;
     int ordered =
@@ -123,6 +123,10 @@ static void describe(gpumem_resource *resource, struct gm_json *json,
 
 static const struct gm_describe_ops description = {.resource = describe};
 
+static int takes_no_stream(const gpumem_resource *resource) {
+    return resource->own_stream || !resource->properties.stream_ordered;
+}
+
 static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
                           gpumem_resource **resource) {
     const gpumem_resource_ops ops = {
@@ -148,6 +152,8 @@ static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
     }
     hold(second, 1);
     gm_describe_set(*resource, &description);
+    (*resource)->own_stream =
+        (*resource)->properties.stream_ordered && takes_no_stream(first) && takes_no_stream(second);
     return GPUMEM_OK;
 }
 

@@ -4,7 +4,8 @@
 
 #define FIRST_BUCKETS 32
 
-/* The low bits of addresses are alike, and so are the high ones: the middle of a product is not. */
+/* The low bits of addresses are similar, and so are the high ones; the middle bits of a product are
+ * not. */
 static uint64_t scatter(CUdeviceptr pointer) {
     return (uint64_t)pointer * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -74,7 +75,7 @@ void gm_ledger_add(struct gm_ledger *ledger, struct gm_ledger_entry *entry) {
     pthread_mutex_unlock(&shard->lock);
 }
 
-/* The shard is locked. Where the entry hangs, or the end of its chain. */
+/* The link to the entry, or the end of its chain. The shard is locked. */
 static struct gm_ledger_entry **place_of(const struct gm_ledger_shard *shard, CUdeviceptr pointer) {
     struct gm_ledger_entry **at = bucket_of(shard, pointer);
     while (*at && (*at)->pointer != pointer)

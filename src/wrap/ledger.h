@@ -1,9 +1,9 @@
 /*
- * What a wrapper knows of each allocation that is alive, found by its address. The allocation
- * itself passes through a wrapper unchanged, so there is no other place for it.
+ * A wrapper's data for each live allocation, found by its address. The allocation itself passes
+ * through a wrapper unchanged, so there is no other place for the data.
  *
- * Thread-safe. Entries belong to the caller, who alone removes what it added; one that was found
- * stays until then. Where a resource hands out one address twice at a time, either is found.
+ * Thread-safe. Entries belong to the caller, who alone removes what it added; a found entry remains
+ * until then. If a resource hands out an address twice at the same time, either entry is found.
  */
 #ifndef GM_WRAP_LEDGER_H
 #define GM_WRAP_LEDGER_H
@@ -23,7 +23,7 @@ struct gm_ledger_shard {
     struct gm_ledger_entry **buckets;
     size_t bucket_count; /* a power of two */
     size_t count;
-    char apart[64]; /* the next shard's lock is another core's */
+    char apart[64]; /* keeps the next shard's lock in another cache line */
 };
 
 struct gm_ledger {
@@ -39,11 +39,11 @@ void gm_ledger_add(struct gm_ledger *ledger, struct gm_ledger_entry *entry);
 struct gm_ledger_entry *gm_ledger_find(struct gm_ledger *ledger, CUdeviceptr pointer);
 struct gm_ledger_entry *gm_ledger_remove(struct gm_ledger *ledger, CUdeviceptr pointer);
 
-/* The same entry under another address, and returns it; NULL if there is none. */
+/* Moves the entry to another address and returns it; NULL if there is none. */
 struct gm_ledger_entry *gm_ledger_move(struct gm_ledger *ledger, CUdeviceptr from, CUdeviceptr to);
 
-/* Calls `fn` for each entry while none can be removed; other than 0 ends and is returned. `fn` must
- * be quick and call nothing of the ledger. */
+/* Calls `fn` for each entry while none can be removed; a result other than 0 ends the loop and is
+ * returned. `fn` must be quick and must not call the ledger. */
 int gm_ledger_visit(struct gm_ledger *ledger, int (*fn)(struct gm_ledger_entry *entry, void *user),
                     void *user);
 size_t gm_ledger_count(struct gm_ledger *ledger);

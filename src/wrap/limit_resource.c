@@ -1,7 +1,7 @@
-/* A wrapper that refuses what goes over a number of bytes. */
+/* A wrapper that refuses allocations above a number of bytes. */
 #include "base/cancel.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdlib.h>
@@ -17,14 +17,14 @@ static gpumem_status take(struct limit_resource *limit, size_t bytes) {
     do {
         if (taken > limit->maximum || bytes > limit->maximum - taken)
             return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                           "%zu bytes more would go over the limit of %llu: %llu are in use", bytes,
+                           "%zu more bytes would exceed the limit of %llu: %llu are in use", bytes,
                            (unsigned long long)limit->maximum, (unsigned long long)taken);
     } while (!atomic_compare_exchange_weak(&limit->taken, &taken, taken + bytes));
     return GPUMEM_OK;
 }
 
-/* What was handed out, in place of what was taken for it. Differences may be negative, which adds
- * up all the same. */
+/* Counts the bytes handed out instead of those requested. Differences may be negative, and still
+ * add up. */
 static void settle(struct limit_resource *limit, size_t taken, size_t handed_out) {
     atomic_fetch_add(&limit->taken, (uint64_t)handed_out - taken);
 }

@@ -2,8 +2,8 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdarg.h>
@@ -81,8 +81,7 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
     gpumem_logging_options options;
     GM_CHECK(upstream, "gpumem_logging_resource_create");
     GM_REQUIRE(resource, "gpumem_logging_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_logging_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_logging_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE((unsigned)options.level <= GPUMEM_LOG_DEBUG,

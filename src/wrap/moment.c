@@ -1,4 +1,4 @@
-/* When, and by whom. */
+/* The current time and thread. */
 #include "base/fork.h"
 #include "wrap/wrapper.h"
 
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The kernel is asked once a thread; a fork gives the thread another id. */
+/* The kernel is asked once per thread; a fork gives the thread a new id. */
 uint64_t gm_thread_id(void) {
     static _Thread_local struct {
         unsigned generation;

@@ -50,7 +50,7 @@ static char *put_hex(char *at, uint64_t value) {
     return at;
 }
 
-/* In quotes if it must be, as RFC 4180 says; the quotes inside are doubled. */
+/* Quoted if necessary, according to RFC 4180; quotes inside are doubled. */
 static char *put_note(char *at, const char *note) {
     size_t length = strnlen(note, NOTE_MOST);
     if (!memchr(note, '"', length) && strcspn(note, ",\r\n") >= length) {
@@ -91,7 +91,7 @@ static char *put_line(char *at, const struct gm_trace_line *line) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Of a pipe that nobody reads: EPIPE, and no signal that would end the program. */
+/* For a pipe without a reader: EPIPE, and no signal that would end the program. */
 static ssize_t write_quietly(int fd, const char *text, size_t bytes) {
     sigset_t broken, before, pending;
     sigemptyset(&broken);
@@ -108,7 +108,7 @@ static ssize_t write_quietly(int fd, const char *text, size_t bytes) {
     return count;
 }
 
-/* All of it or, where the file can be cut, nothing: it then ends on a whole line. */
+/* Writes all of it or, if the file can be truncated, nothing: it then ends on a whole line. */
 static int write_all(int fd, const char *text, size_t bytes) {
     size_t done = 0;
     while (done < bytes) {
@@ -119,7 +119,7 @@ static int write_all(int fd, const char *text, size_t bytes) {
             int error = count < 0 ? errno : EIO;
             off_t end = lseek(fd, 0, SEEK_CUR);
             if (end >= 0 && ftruncate(fd, end - (off_t)done) != 0)
-                return error; /* a device, say: what is written is written */
+                return error; /* for example a device, which cannot be truncated */
             return error;
         }
         done += (size_t)count;

@@ -1,5 +1,5 @@
 /*
- * The text of a trace: docs/wrappers.md describes it. Lines are gathered and written whole.
+ * The text of a trace, described in docs/wrappers.md. Lines are buffered and written whole.
  */
 #ifndef GM_WRAP_TRACE_CSV_H
 #define GM_WRAP_TRACE_CSV_H
@@ -32,18 +32,18 @@ struct gm_trace_file {
     char *text;
     size_t used, room;
     uint64_t sequence, begin_ns;
-    int error;         /* errno of the write that failed: nothing is written since */
+    int error;         /* errno of the failed write; nothing is written after it */
     uint64_t missing;  /* lines that were not written */
     uint64_t gathered; /* lines in `text` */
 };
 
-/* Makes the file and gathers its first lines; `what` becomes a note. `options` are checked. */
+/* Creates the file and buffers its first lines; `what` becomes a note. `options` are checked. */
 gpumem_status gm_trace_open(struct gm_trace_file *file, const gpumem_trace_options *options,
                             const char *what);
 void gm_trace_add(struct gm_trace_file *file, const struct gm_trace_line *line);
-/* Writes what is gathered: 0, or the errno of this write or of an earlier one. */
+/* Writes the buffered lines: 0, or the errno of this write or of an earlier one. */
 int gm_trace_write(struct gm_trace_file *file);
-/* Writes, and ends; a failure is logged. */
+/* Writes the rest and closes; a failure is logged. */
 void gm_trace_close(struct gm_trace_file *file);
 
 #endif

@@ -1,8 +1,8 @@
-/* A wrapper that writes what passes through it, so that it can be run again. */
+/* A wrapper that records what passes through it, for replay. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/ledger.h"
 #include "wrap/trace_csv.h"
 #include "wrap/wrapper.h"
@@ -19,7 +19,7 @@ struct trace_resource {
     _Atomic uint64_t buffers;
 };
 
-/* What an allocation is called in the log. */
+/* The number of an allocation in the log. */
 struct identity {
     struct gm_ledger_entry entry;
     uint64_t number;
@@ -61,7 +61,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return GPUMEM_OK;
 }
 
-/* Noted first: as soon as the memory is back, another thread may get it and note that. */
+/* Recorded first: once the memory is back, another thread may get it and record that. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct trace_resource *t = user;
     gpumem_resource *up = t->wrapper.upstream;
@@ -100,7 +100,7 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return GPUMEM_OK;
 }
 
-/* Noted as a resize to the same size. */
+/* Recorded as a resize to the same size. */
 static void moved(void *user, CUdeviceptr from, const gpumem_allocation *allocation) {
     struct trace_resource *t = user;
     const struct identity *known = (const struct identity *)(const void *)gm_ledger_move(
@@ -129,7 +129,7 @@ gpumem_status gpumem_trace_note(gpumem_resource *resource, const char *text) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_trace_note");
     struct trace_resource *t = trace_of(resource);
-    GM_REQUIRE(t, "gpumem_trace_note: a %s resource writes no trace", resource->kind);
+    GM_REQUIRE(t, "gpumem_trace_note: a %s resource does not trace", resource->kind);
     GM_REQUIRE(text, "gpumem_trace_note: text is NULL");
     gm_trace_add(&t->file,
                  &(struct gm_trace_line){.event = "note", .thread = gm_thread_id(), .note = text});
@@ -140,7 +140,7 @@ gpumem_status gpumem_trace_flush(gpumem_resource *resource) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_trace_flush");
     struct trace_resource *t = trace_of(resource);
-    GM_REQUIRE(t, "gpumem_trace_flush: a %s resource writes no trace", resource->kind);
+    GM_REQUIRE(t, "gpumem_trace_flush: a %s resource does not trace", resource->kind);
     int error = gm_trace_write(&t->file);
     if (!error)
         return GPUMEM_OK;
@@ -212,10 +212,10 @@ gpumem_status gpumem_trace_resource_create(gpumem_resource *upstream,
     gpumem_trace_options options;
     GM_CHECK(upstream, "gpumem_trace_resource_create");
     GM_REQUIRE(resource, "gpumem_trace_resource_create: resource is NULL");
-    gpumem_status status = gm_options_read("gpumem_trace_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_trace_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(!options.path != !options.write,
-               "gpumem_trace_resource_create: give a path or a function that writes, one of them");
+               "gpumem_trace_resource_create: give either a path or a write function");
     return make(upstream, &options, resource);
 }

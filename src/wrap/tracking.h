@@ -1,8 +1,8 @@
-/* What a tracking resource knows, as copies that stay while the program goes on. */
+/* Copies of a tracking resource's data, which stay valid while the program continues. */
 #ifndef GM_WRAP_TRACKING_H
 #define GM_WRAP_TRACKING_H
 
-#include "memory/describe.h"
+#include "memory/core/describe.h"
 
 #include <gpumem/wrappers.h>
 
@@ -15,11 +15,11 @@ struct gm_tracking_list {
     size_t frames_each;
 };
 
-/* Oldest first. `list` is to be cleared. The resource is one that tracks. */
+/* Oldest first. The caller clears `list`. The resource must be a tracking one. */
 gpumem_status gm_tracking_read(gpumem_resource *resource, struct gm_tracking_list *list);
 void gm_tracking_clear(struct gm_tracking_list *list);
 
-/* What a snapshot says of it: "tracked", with call sites by name. */
+/* Its member "tracked" in a snapshot, with call sites by name. */
 void gm_tracking_describe(gpumem_resource *resource, struct gm_json *json,
                           const gpumem_snapshot_options *options);
 

@@ -1,7 +1,7 @@
-/* What is alive, as text: by call site, and named only now. */
+/* Live allocations as text, by call site; names are looked up only now. */
 #include "base/cancel.h"
-#include "memory/deferred.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/deferred_frees.h"
 #include "wrap/tracking.h"
 
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ static int by_bytes(const void *x, const void *y) {
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* `sites` has room for one an allocation. */
+/* `sites` has room for one per allocation. */
 static size_t find_sites(struct gm_tracking_list *list, struct site *sites) {
     size_t count = 0;
     qsort(list->entries, list->count, sizeof *list->entries, by_stack);
@@ -106,7 +106,7 @@ struct place {
     size_t function_offset, file_offset;
 };
 
-/* The call lies before the address to which it returns, which may be another function's. */
+/* The call is before its return address, which may belong to another function. */
 static struct place find_place(const void *address) {
     struct place place = {.function = NULL};
     uintptr_t at = (uintptr_t)address;
@@ -123,7 +123,7 @@ static struct place find_place(const void *address) {
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-/* "function+0x12 (file)", or as much of that as is known. */
+/* "function+0x12 (file)", as far as known. */
 static void name_frame(const void *address, char *text, size_t room) {
     struct place place = find_place(address);
     if (place.function)
@@ -149,7 +149,7 @@ static void text_site(struct output *out, const gpumem_tracked *entries, const s
     for (size_t i = 0; i < first->frame_count; i++)
         text_frame(out, first->frames[i]);
     if (!first->frame_count)
-        put(out, "    (not known)\n");
+        put(out, "    (unknown)\n");
 }
 
 static void text_report(struct output *out, const gpumem_tracked *entries, size_t count,
@@ -157,7 +157,7 @@ static void text_report(struct output *out, const gpumem_tracked *entries, size_
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++)
         bytes += entries[i].bytes;
-    put(out, "%llu bytes in %zu allocation%s alive, from %zu place%s\n", (unsigned long long)bytes,
+    put(out, "%llu bytes in %zu live allocation%s, from %zu place%s\n", (unsigned long long)bytes,
         count, count == 1 ? "" : "s", site_count, site_count == 1 ? "" : "s");
     for (size_t i = 0; i < site_count; i++)
         text_site(out, entries, &sites[i]);
@@ -273,7 +273,7 @@ static gpumem_status report(struct gm_tracking_list *list, gpumem_report_format 
     free(sites);
     if (out->error)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, out->error, "write",
-                              "a report of what is alive cannot be written");
+                              "cannot write a report of live allocations");
     return GPUMEM_OK;
 }
 
@@ -281,7 +281,7 @@ gpumem_status gpumem_tracking_report(gpumem_resource *resource, gpumem_report_fo
                                      gpumem_write_fn write, void *user) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_tracking_report");
-    GM_REQUIRE(gm_is_tracking(resource), "gpumem_tracking_report: a %s resource tracks nothing",
+    GM_REQUIRE(gm_is_tracking(resource), "gpumem_tracking_report: a %s resource does not track",
                resource->kind);
     GM_REQUIRE(write, "gpumem_tracking_report: write is NULL");
     GM_REQUIRE((unsigned)format <= GPUMEM_REPORT_JSON, "gpumem_tracking_report: unknown format %d",

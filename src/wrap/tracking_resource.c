@@ -1,10 +1,10 @@
-/* A wrapper that remembers who made what is alive. */
+/* A wrapper that records the call sites of live allocations. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/call_site.h"
-#include "memory/deferred.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/call_site.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/deferred_frees.h"
+#include "memory/object/resource.h"
 #include "wrap/ledger.h"
 #include "wrap/tracking.h"
 #include "wrap/wrapper.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the library itself, between the program's call and the walk. */
+/* Frames of the library itself, between the program's call and the walk. */
 #define OWN_FRAMES_MOST 32
 
 struct tracking_resource {
@@ -34,14 +34,14 @@ struct tracked {
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
 
-/* The stack from the program's call on. What is below it is the library's own. */
+/* The stack from the program's call outwards. Frames inside it are the library's own. */
 static size_t walk(void **frames, size_t most) {
     void *all[GM_FRAMES_MOST + OWN_FRAMES_MOST];
     int found = backtrace(all, (int)(most + OWN_FRAMES_MOST));
     size_t count = found > 0 ? (size_t)found : 0, first = 0;
     while (first < count && all[first] != gm_call_site)
         first++;
-    if (first == count) { /* not seen: the one that is known */
+    if (first == count) { /* not found: use the known one */
         frames[0] = gm_call_site;
         return 1;
     }
@@ -153,7 +153,7 @@ void gm_tracking_clear(struct gm_tracking_list *list) {
     free(list->frames);
 }
 
-/* Others allocate meanwhile: with a list that got too short the reading begins anew. */
+/* Others allocate meanwhile: if the list becomes too short, the reading starts again. */
 gpumem_status gm_tracking_read(gpumem_resource *resource, struct gm_tracking_list *list) {
     struct tracking_resource *t = resource->user;
     size_t room = gm_ledger_count(&t->ledger);
@@ -180,7 +180,7 @@ gpumem_status gpumem_tracking_visit(gpumem_resource *resource, gpumem_tracked_fn
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_tracking_visit");
     GM_REQUIRE(resource->ops.allocate == allocate,
-               "gpumem_tracking_visit: a %s resource tracks nothing", resource->kind);
+               "gpumem_tracking_visit: a %s resource does not track", resource->kind);
     GM_REQUIRE(fn, "gpumem_tracking_visit: fn is NULL");
     gm_work_off(resource->device);
     struct gm_tracking_list list;
@@ -231,12 +231,11 @@ gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,
     gpumem_tracking_options options;
     GM_CHECK(upstream, "gpumem_tracking_resource_create");
     GM_REQUIRE(resource, "gpumem_tracking_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_tracking_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_tracking_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.frames <= GM_FRAMES_MOST,
-               "gpumem_tracking_resource_create: %u frames; %d are the most", options.frames,
+               "gpumem_tracking_resource_create: %u frames; the maximum is %d", options.frames,
                GM_FRAMES_MOST);
     struct tracking_resource *t = calloc(1, sizeof *t);
     if (!t || gm_ledger_init(&t->ledger) != 0) {

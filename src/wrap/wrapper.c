@@ -1,6 +1,6 @@
 #include "wrap/wrapper.h"
 
-#include "memory/resource.h"
+#include "memory/object/resource.h"
 
 gpumem_status gm_wrapper_make(struct gm_wrapper *wrapper, gpumem_resource *upstream,
                               const struct gm_wrapper_ops *own, gpumem_resource **resource) {

@@ -1,9 +1,9 @@
-/* What wrappers share. The data of each begins with the resource that it wraps. */
+/* Common parts of wrappers. The data of each begins with the resource that it wraps. */
 #ifndef GM_WRAP_WRAPPER_H
 #define GM_WRAP_WRAPPER_H
 
-#include "memory/describe.h"
-#include "memory/objects.h"
+#include "memory/core/describe.h"
+#include "memory/core/objects.h"
 
 struct gm_wrapper {
     gpumem_resource *upstream;
@@ -21,7 +21,7 @@ static inline void gm_wrapper_trim(void *user, size_t keep_bytes) {
         upstream->ops.trim(upstream->user, keep_bytes);
 }
 
-/* What a wrapper does itself; the rest is what it wraps. */
+/* The functions of a wrapper's own; the rest are those of the wrapped resource. */
 struct gm_wrapper_ops {
     const char *kind;
     gpumem_status (*allocate)(void *user, const gpumem_request *request,
@@ -36,7 +36,7 @@ struct gm_wrapper_ops {
     const struct gm_describe_ops *describe; /* or NULL */
 };
 
-/* Makes the resource. `wrapper` begins its data, which is taken over, also on failure. */
+/* Creates the resource. Its data begins with `wrapper`, and is taken over even on failure. */
 gpumem_status gm_wrapper_make(struct gm_wrapper *wrapper, gpumem_resource *upstream,
                               const struct gm_wrapper_ops *own, gpumem_resource **resource);
 

@@ -57,6 +57,8 @@ static void macros_say_what_was_written(void) {
          GPUMEM_ALIGNMENT_OPTIONS(.alignment = 512));
     SAYS(gpumem_failure_options, maximum_retries, 2, user,
          GPUMEM_FAILURE_OPTIONS(.maximum_retries = 2));
+    SAYS(gpumem_mapped_calibrate_options, maximum_bytes, 9, keep_nothing,
+         GPUMEM_MAPPED_CALIBRATE_OPTIONS(.maximum_bytes = 9));
     SAYS(gpumem_mapped_options, capacity, 9, method_strict, GPUMEM_MAPPED_OPTIONS(.capacity = 9));
     SAYS(gpumem_mapped_options, slab_bytes, 9, maximum_bytes,
          GPUMEM_MAPPED_OPTIONS(.slab_bytes = 9));

@@ -125,7 +125,7 @@ def test_empty_file(folder):
 
 def test_fifo_is_refused_and_not_waited_for(folder):
     os.mkfifo(folder / "f")
-    refuses(4, ["no regular file"], "load", str(folder / "f"), timeout=20)
+    refuses(4, ["not a regular file"], "load", str(folder / "f"), timeout=20)
 
 
 def test_too_little_memory(folder):
@@ -214,7 +214,7 @@ def test_second_process_reads_other_bytes(folder):
     path = make_file(folder / "f", MIB)
     receiver = write_receiver(
         folder, f'exec "{harness.COMMAND}" receive --socket 3 --expect 0123456789abcdef\n')
-    refuses(7, ["other bytes"], "load", "--receiver", receiver, path)
+    refuses(7, ["different bytes"], "load", "--receiver", receiver, path)
 
 
 def test_without_the_second_process(folder):

@@ -180,10 +180,10 @@ def test_names_cannot_leave_the_data(folder):
 
 
 def test_what_is_no_snapshot_is_refused(folder):
-    for content, text in ((b"", "empty"), (b"{", ":1: this is no JSON"), (b'{"a":1}\n]', ":2: this"),
-                          (b'{"a":01}', "no JSON"), (b'{"a":"\\x"}', "no JSON"), (b"\0", "no text"),
-                          (b"[" * 100000, "no JSON"), (b'{"version":1}', "no snapshot"),
-                          (json.dumps(smallest(schema="x")).encode(), "no snapshot"),
+    for content, text in ((b"", "empty"), (b"{", ":1: not JSON"), (b'{"a":1}\n]', ":2: not JSON"),
+                          (b'{"a":01}', "not JSON"), (b'{"a":"\\x"}', "not JSON"), (b"\0", "not text"),
+                          (b"[" * 100000, "not JSON"), (b'{"version":1}', "not a snapshot"),
+                          (json.dumps(smallest(schema="x")).encode(), "not a snapshot"),
                           (json.dumps(smallest(version=2)).encode(), "version 2")):
         source = folder / "wrong.json"
         source.write_bytes(content)

@@ -119,31 +119,31 @@ def test_lines_that_are_wrong_are_refused(folder):
     refused(folder, "", 1, "#gpumem-log,1")
     refused(folder, good.replace("log,1", "log,2"), 1, "version 1")
     refused(folder, changed(2, "thread", "fiber"), 2, "column 3 is 'fiber'")
-    refused(folder, changed(3, "allocate", "allot"), 3, "'allot' is none")
-    refused(folder, changed(3, "allocate", "\x1b[7m"), 3, "'\\x1b[7m' is none")
-    refused(folder, changed(3, ",100,", ",1OO,"), 3, "column 'bytes': '1OO' is no number")
+    refused(folder, changed(3, "allocate", "allot"), 3, "'allot' is not an event")
+    refused(folder, changed(3, "allocate", "\x1b[7m"), 3, "'\\x1b[7m' is not an event")
+    refused(folder, changed(3, ",100,", ",1OO,"), 3, "column 'bytes': '1OO' is not a number")
     refused(folder, changed(3, ",100,", ",-1,"), 3, "column 'bytes'")
     refused(folder, changed(3, ",100,", ",99999999999999999999,"), 3, "column 'bytes'")
-    refused(folder, changed(3, ",100,", ",0,"), 3, "no such allocation")
+    refused(folder, changed(3, ",100,", ",0,"), 3, "invalid allocation")
     refused(folder, changed(3, ",1,0,0x0", ",3,0,0x0"), 3, "alignment 3")
     refused(folder, changed(3, ",1,0,0x0", ",1,50,0x0"), 3, "capacity 50")
-    refused(folder, changed(3, "0x0", "0xg"), 3, "no hexadecimal number")
+    refused(folder, changed(3, "0x0", "0xg"), 3, "not a hexadecimal number")
     refused(folder, changed(3, ",OK,", ",fine,"), 3, "column 'status'")
-    refused(folder, changed(3, ",OK,", ",OK,x\"y"), 3, "a quote where none may be")
-    refused(folder, changed(3, ",OK,", ",OK,\"y\"z"), 3, "a quote where none may be")
+    refused(folder, changed(3, ",OK,", ",OK,x\"y"), 3, "misplaced quote")
+    refused(folder, changed(3, ",OK,", ",OK,\"y\"z"), 3, "misplaced quote")
     refused(folder, changed(3, ",OK,", ",OK"), 3, "13 columns, not 14")
     refused(folder, changed(3, ",OK,", ",OK,,"), 3, "more than 14 columns")
-    refused(folder, changed(3, ",1,100", ",5000000,100"), 3, "no number that a log gives")
+    refused(folder, changed(3, ",1,100", ",5000000,100"), 3, "not a number of this log")
     refused(folder, changed(4, "2,2000,", "3,2000,"), 4, "lines are missing")
-    refused(folder, changed(4, ",2000,", ",999,"), 4, "the time goes back")
-    refused(folder, changed(4, "resize,1", "resize,2"), 4, "buffer 2 is not there")
+    refused(folder, changed(4, ",2000,", ",999,"), 4, "the time decreases")
+    refused(folder, changed(4, "resize,1", "resize,2"), 4, "there is no buffer 2")
     refused(folder, changed(4, "resize,1,200", "resize,1,0"), 4, "resize to 0 bytes")
-    refused(folder, changed(4, "resize", "allocate"), 4, "it was there before")
-    refused(folder, changed(5, "free,1", "free,3"), 5, "buffer 3 is not there")
-    refused(folder, good + good.splitlines()[3].replace("2,2000", "3,3000") + "\n", 5, "not there")
-    refused(folder, good[:-1], 4, "not whole")
-    refused(folder, good + '3,3000,7,note,0,0,0,0,0x0,0x0,0,0,OK,"open\nand so', 5, "not whole")
-    refused(folder, good.encode() + b"\0\n", 0, "a byte 0")
+    refused(folder, changed(4, "resize", "allocate"), 4, "it was used before")
+    refused(folder, changed(5, "free,1", "free,3"), 5, "there is no buffer 3")
+    refused(folder, good + good.splitlines()[3].replace("2,2000", "3,3000") + "\n", 5, "no buffer")
+    refused(folder, good[:-1], 4, "incomplete line")
+    refused(folder, good + '3,3000,7,note,0,0,0,0,0x0,0x0,0,0,OK,"open\nand so', 5, "incomplete line")
+    refused(folder, good.encode() + b"\0\n", 0, "zero byte")
 
 
 def test_a_line_is_counted_where_it_is_in_the_file(folder):
@@ -151,7 +151,7 @@ def test_a_line_is_counted_where_it_is_in_the_file(folder):
     path = log.write(folder, "bad")
     process = run("replay", path)
     expect_status(process, 4)
-    expect("bad:6: buffer 9 is not there" in process.stderr, process.stderr)
+    expect("bad:6: there is no buffer 9" in process.stderr, process.stderr)
 
 
 def test_damaged_logs_never_crash(folder):
@@ -182,9 +182,9 @@ def test_damaged_logs_never_crash(folder):
 
 def test_wrong_usage(folder):
     path = Log().write(folder)
-    for options, says in ((("--resource", "heap", path), "'heap' is no resource"),
+    for options, says in ((("--resource", "heap", path), "'heap' is not a resource"),
                           (("--repeat", "0", path), "--repeat"), ((), "one LOG"),
-                          ((path, path), "one LOG"), (("--device", "x", path), "no device number")):
+                          ((path, path), "one LOG"), (("--device", "x", path), "not a device number")):
         process = run("replay", *options)
         expect_status(process, 2)
         expect(says in process.stderr, process.stderr)

@@ -129,16 +129,16 @@ def test_exit_status(_):
 
 def test_wrong_usage(_):
     for arguments, text in [
-            (["true"], "say --softgpu"),
-            (["--softgpu"], "which command?"),
-            (["--driver", "nvidia", "true"], "run knows only softgpu"),
+            (["true"], "give --softgpu"),
+            (["--softgpu"], "give a COMMAND"),
+            (["--driver", "nvidia", "true"], "run supports only softgpu"),
             (["--softgpu", "--devices", "9", "true"], "a number from 0 to 8"),
             (["--softgpu", "--devices", "-1", "true"], "a number from 0 to 8"),
-            (["--softgpu", "--memory", "lots", "true"], "wanted bytes"),
-            (["--softgpu", "--memory", "0", "true"], "wanted bytes"),
+            (["--softgpu", "--memory", "lots", "true"], "expected bytes"),
+            (["--softgpu", "--memory", "0", "true"], "expected bytes"),
             (["--softgpu", "--schedule", "fast", "true"], "one of: eager late random"),
             (["--softgpu", "--schedule", "eager late", "true"], "one of: eager late random"),
-            (["--softgpu", "--seed", "x", "true"], "wanted a number"),
+            (["--softgpu", "--seed", "x", "true"], "expected a number"),
             (["--softgpu", "--log", "loud", "true"], "one of: off error"),
             (["--softgpu", "--trace", "", "true"], "--trace needs a value"),
             (["--softgpu", "--nonsense", "true"], "nonsense")]:

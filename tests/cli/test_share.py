@@ -91,7 +91,7 @@ def test_a_place_in_use_is_refused(folder):
         other.listen()
         done = harness.run("share", "--at", at)
     harness.expect_status(done, 1)
-    harness.expect("another process listens" in done.stderr, done.stderr)
+    harness.expect("another process is listening" in done.stderr, done.stderr)
     harness.expect_nothing_left(done)
     os.unlink(at)
 

@@ -166,7 +166,7 @@ def test_driver_takes_names(_):
     expect(len(pools) > 5 and all(name.startswith("cuMemPool") for name in pools), str(pools))
     process = run("driver", "cuInit", "cuMemAllocc")
     expect_status(process, 2)
-    expect("no function is called 'cuMemAllocc'" in process.stderr and not process.stdout,
+    expect("there is no function 'cuMemAllocc'" in process.stderr and not process.stdout,
            process.stderr)
 
 
@@ -182,7 +182,7 @@ def test_every_option_error_bears_the_name_of_the_program(folder):
     process = run("info", "--json=1")
     expect("gpumem: info: option '--json' takes no value\n" in process.stderr, process.stderr)
     process = run("load", "--d", "0", str(folder))
-    expect("gpumem: load: option '--d' could be several" in process.stderr, process.stderr)
+    expect("gpumem: load: option '--d' is ambiguous" in process.stderr, process.stderr)
 
 
 def test_errors_name_the_result(folder):

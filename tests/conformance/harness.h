@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 /* cmocka wants the four above before it. */
+#include "gate.h"
 #include <cmocka.h>
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
@@ -132,18 +133,6 @@ int wait_child(int pid);
 
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);
-
-/* ---- Streams that wait until they are told --------------------------------------------------- */
-
-/* Work behind gate_hold in a stream does not begin before gate_release: states between submission
- * and completion can be looked at without sleeping. */
-struct gate {
-    uint32_t *flag; /* pinned, seen by the device at the same address */
-};
-void gate_make(struct gate *gate);
-void gate_hold(struct gate *gate, CUstream stream);
-void gate_release(struct gate *gate);
-void gate_free(struct gate *gate); /* releases it first; the stream must be done with it */
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 

@@ -87,7 +87,7 @@ static void accessors_are_listed(void **state) {
     assert_int_equal(list[0], CU_DEVICE_INVALID);
 }
 
-static void several_attributes_at_once(void **state) {
+static void several_attributes_are_asked_at_once(void **state) {
     (void)state;
     NEEDS_MANAGED();
     CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
         TEST_MANAGED(read_mostly_is_told_of_whole_ranges),
         TEST_MANAGED(preferred_locations_are_told),
         TEST_MANAGED(accessors_are_listed),
-        TEST_MANAGED(several_attributes_at_once),
+        TEST_MANAGED(several_attributes_are_asked_at_once),
         TEST_MANAGED(bad_advice_is_refused),
         TEST_MANAGED(an_end_takes_advice_along),
     };

@@ -21,7 +21,7 @@ static bool dump_says(const char *what) {
     return found;
 }
 
-static void it_takes_its_turn_in_the_stream(void **state) {
+static void an_attachment_takes_its_turn_in_the_stream(void **state) {
     (void)state;
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
@@ -92,7 +92,7 @@ static void bad_attachments_are_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(it_takes_its_turn_in_the_stream),
+        TEST(an_attachment_takes_its_turn_in_the_stream),
         TEST(the_attachment_is_kept),
         TEST(bad_attachments_are_refused),
     };

@@ -224,13 +224,13 @@ static void attempt_all(bool waits) {
     }
 }
 
-static void calls_that_wait(void **state) {
+static void calls_that_wait_are_no_cancellation_points(void **state) {
     (void)state;
     NEEDS_SOFTGPU("nothing says what other drivers do");
     attempt_all(true);
 }
 
-static void calls_that_use_files(void **state) {
+static void calls_that_use_files_are_no_cancellation_points(void **state) {
     (void)state;
     NEEDS_SOFTGPU("nothing says what other drivers do");
     setenv("SOFTGPU_TRACE", "/dev/null", 1);
@@ -240,8 +240,7 @@ static void calls_that_use_files(void **state) {
     unsetenv("CUDA_LOG_FILE");
 }
 
-/* ---- Whenever the request comes ---------------------------------------------------------------
- */
+/* ---- Whenever the request comes -------------------------------------------------------------- */
 
 #define STORM_ROUNDS  50
 #define STORM_THREADS 4
@@ -291,7 +290,7 @@ static int storm(int argc, char **argv) {
     return 0;
 }
 
-static void at_any_moment(void **state) {
+static void a_thread_cancelled_at_any_moment_holds_no_lock(void **state) {
     (void)state;
     NEEDS_SOFTGPU("nothing says what other drivers do");
     setenv("SOFTGPU_TRACE", "/dev/null", 1); /* each call writes a line */
@@ -319,9 +318,9 @@ static void a_call_restores_what_it_found(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(calls_that_wait),
-        TEST(calls_that_use_files),
-        TEST(at_any_moment),
+        TEST(calls_that_wait_are_no_cancellation_points),
+        TEST(calls_that_use_files_are_no_cancellation_points),
+        TEST(a_thread_cancelled_at_any_moment_holds_no_lock),
         TEST(a_call_restores_what_it_found),
     };
     const struct child children[] = {{"attempt", attempt_one}, {"storm", storm}};

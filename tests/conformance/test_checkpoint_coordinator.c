@@ -20,8 +20,7 @@ static void is_not_initialized(void) {
     assert_int_equal(count, 77);
 }
 
-/* ---- Children that never call cuInit ----------------------------------------------------------
- */
+/* ---- Children that never call cuInit --------------------------------------------------------- */
 
 static int locks(int argc, char **argv) {
     (void)argc;
@@ -122,8 +121,7 @@ static int initializes_meanwhile(int argc, char **argv) {
     return 0;
 }
 
-/* ---- The process that they act on -------------------------------------------------------------
- */
+/* ---- The process that they act on ------------------------------------------------------------ */
 
 static int child_with_pid(const char *name) {
     char pid[16];

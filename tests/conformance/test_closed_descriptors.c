@@ -201,7 +201,7 @@ static int writes(int argc, char **argv) {
     return 0;
 }
 
-static void lines_go_nowhere(void **state) {
+static void lines_for_closed_descriptors_land_in_no_other_file(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its trace");
     char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
@@ -245,7 +245,7 @@ int main(int argc, char **argv) {
         TEST(memory_is_pinned),
         TEST(shareable_memory_ends),
         TEST(a_shareable_pool_ends),
-        TEST(lines_go_nowhere),
+        TEST(lines_for_closed_descriptors_land_in_no_other_file),
     };
     const struct child children[] = {
         {"frees", frees},   {"frees_locked", frees_locked},   {"grows", grows},   {"pins", pins},

@@ -88,7 +88,7 @@ static void flags_are_kept_and_changed(void **state) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetFlags(0));
 }
 
-static void knows_its_device_and_id(void **state) {
+static void a_context_knows_its_device_and_id(void **state) {
     (void)state;
     CUcontext first, second;
     CUdevice device = -1;
@@ -249,7 +249,7 @@ static void destroy_waits_for_work(void **state) {
 
 /* ---- Counted uses, as before CUDA 4.0 -------------------------------------------------------- */
 
-static void attach_and_detach(void **state) {
+static void attaching_and_detaching_are_counted(void **state) {
     (void)state;
     CUcontext context, attached = NULL;
     OK(cu.cuCtxSetCurrent(NULL));
@@ -317,12 +317,18 @@ static void affinity_needs_mps(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(every_version_makes_one),      TEST(the_first_version_stands_alone),
-        TEST(arguments_are_checked),        TEST(flags_are_kept_and_changed),
-        TEST(knows_its_device_and_id),      TEST(destroyed_below_the_top),
-        TEST(destroyed_by_another_thread),  TEST(synchronize_waits_for_all_streams),
-        TEST(destroy_waits_for_work),       TEST(attach_and_detach),
-        TEST(wrong_handles_are_recognised), TEST(affinity_needs_mps),
+        TEST(every_version_makes_one),
+        TEST(the_first_version_stands_alone),
+        TEST(arguments_are_checked),
+        TEST(flags_are_kept_and_changed),
+        TEST(a_context_knows_its_device_and_id),
+        TEST(destroyed_below_the_top),
+        TEST(destroyed_by_another_thread),
+        TEST(synchronize_waits_for_all_streams),
+        TEST(destroy_waits_for_work),
+        TEST(attaching_and_detaching_are_counted),
+        TEST(wrong_handles_are_recognised),
+        TEST(affinity_needs_mps),
     };
     const struct child children[] = {{"first_version", first_version}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

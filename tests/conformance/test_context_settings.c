@@ -32,7 +32,7 @@ static void stack_size_can_grow(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-static void limits_are_checked(void **state) {
+static void wrong_limits_are_refused(void **state) {
     (void)state;
     size_t value = 77;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
@@ -97,8 +97,9 @@ static void all_need_a_context(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(limits_belong_to_the_context), TEST(stack_size_can_grow),     TEST(limits_are_checked),
-        TEST(preferences_are_kept),         TEST(priorities_have_a_range), TEST(all_need_a_context),
+        TEST(limits_belong_to_the_context), TEST(stack_size_can_grow),
+        TEST(wrong_limits_are_refused),     TEST(preferences_are_kept),
+        TEST(priorities_have_a_range),      TEST(all_need_a_context),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -93,7 +93,7 @@ static void setting_null_pops(void **state) {
     OK(cu.cuCtxDestroy_v2(a));
 }
 
-static void empty_stack(void **state) {
+static void an_empty_stack_refuses_to_pop(void **state) {
     (void)state;
     CUcontext popped = ctx;
     CUdevice device;
@@ -106,7 +106,7 @@ static void empty_stack(void **state) {
 }
 
 /* A destroyed context that is not on top stays where it is. */
-static void destroyed_in_the_middle(void **state) {
+static void a_destroyed_context_in_the_middle_stays_there(void **state) {
     (void)state;
     CUcontext a, b;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
@@ -208,11 +208,16 @@ static void threads_make_and_end_contexts(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(last_in_first_out),       TEST(first_versions_move_it_too),
-        TEST(set_replaces_the_top),    TEST(a_destroyed_one_is_taken),
-        TEST(setting_null_pops),       TEST(empty_stack),
-        TEST(destroyed_in_the_middle), TEST(too_deep_is_refused_whole),
-        TEST(threads_have_their_own),  TEST(threads_make_and_end_contexts),
+        TEST(last_in_first_out),
+        TEST(first_versions_move_it_too),
+        TEST(set_replaces_the_top),
+        TEST(a_destroyed_one_is_taken),
+        TEST(setting_null_pops),
+        TEST(an_empty_stack_refuses_to_pop),
+        TEST(a_destroyed_context_in_the_middle_stays_there),
+        TEST(too_deep_is_refused_whole),
+        TEST(threads_have_their_own),
+        TEST(threads_make_and_end_contexts),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -233,7 +233,7 @@ static void names_are_kept(void **state) {
     assert_int_equal(run_child("names", NULL), 0);
 }
 
-static void settings_of_no_context(void **state) {
+static void settings_without_a_context_are_refused(void **state) {
     (void)state;
     assert_int_equal(run_child("without_context", NULL), 0);
 }
@@ -251,8 +251,8 @@ static void a_fault_leaves_a_text(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(each_scope_has_its_own), TEST(sizes_are_exact),
-                                       TEST(names_are_kept), TEST(settings_of_no_context),
-                                       TEST(a_fault_leaves_a_text)};
+    const struct CMUnitTest tests[] = {
+        TEST(each_scope_has_its_own), TEST(sizes_are_exact), TEST(names_are_kept),
+        TEST(settings_without_a_context_are_refused), TEST(a_fault_leaves_a_text)};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

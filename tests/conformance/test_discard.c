@@ -66,7 +66,7 @@ static void bytes_go_in_order_of_the_stream(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void discard_and_prefetch(void **state) {
+static void discarded_memory_is_prefetched_in_the_same_call(void **state) {
     (void)state;
     NEEDS_DISCARD();
     CUdeviceptr m[2] = {managed(), managed()};
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_not_discarded_stays),
         TEST(bytes_go_in_order_of_the_stream),
-        TEST(discard_and_prefetch),
+        TEST(discarded_memory_is_prefetched_in_the_same_call),
         TEST(bad_discards_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -233,29 +233,29 @@ static void multicast_has_no_bytes_to_export(void **state) {
     NEEDS_SOFTGPU("multicast objects are made nowhere else by tests");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmulticastObjectProp prop;
-    CUmemGenericAllocationHandle team;
+    CUmemGenericAllocationHandle object;
     CUmemAccessDesc access;
     CUdeviceptr range;
     memset(&prop, 0, sizeof prop);
     prop.numDevices = 1;
     prop.size = CHUNK;
-    OK(cu.cuMulticastCreate(&team, &prop));
-    OK(cu.cuMulticastAddDevice(team, dev));
+    OK(cu.cuMulticastCreate(&object, &prop));
+    OK(cu.cuMulticastAddDevice(object, dev));
     OK(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
-    OK(cu.cuMemMap(range, CHUNK, 0, team, 0));
+    OK(cu.cuMemMap(range, CHUNK, 0, object, 0));
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = dev;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     OK(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);
     OK(cu.cuMemUnmap(range, CHUNK));
-    OK(cu.cuMemRelease(team));
+    OK(cu.cuMemRelease(object));
     OK(cu.cuMemAddressFree(range, CHUNK));
 }
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
  * state of softgpu. */
-static void a_kernel_that_refuses(void **state) {
+static void what_the_kernel_refuses_leaves_nothing(void **state) {
     (void)state;
     NEEDS_SOFTGPU("makes the kernel's device fail");
     if (!udmabuf_stands_in)
@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
         TEST(unlike_pieces_are_refused),
         TEST(memory_of_others_is_refused),
         TEST(multicast_has_no_bytes_to_export),
-        TEST(a_kernel_that_refuses),
+        TEST(what_the_kernel_refuses_leaves_nothing),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -424,7 +424,7 @@ CHILD_TEST(pages_move_beside_running_work, "under-work")
 CHILD_TEST(bytes_never_written_take_no_memory, "sparse")
 
 /* The default profile answers as the recorded H200. */
-static void the_default_has_none(void **state) {
+static void by_default_no_mapped_dma_buffer_is_made(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its profile is chosen");
     int value = 7, version = 0;
@@ -443,7 +443,7 @@ int main(int argc, char **argv) {
         TEST(legacy_ipc_is_not_misled),
         TEST(pages_move_beside_running_work),
         TEST(bytes_never_written_take_no_memory),
-        TEST(the_default_has_none),
+        TEST(by_default_no_mapped_dma_buffer_is_made),
     };
     static const struct child children[] = {
         {"by-version", by_version}, {"buffers", buffers},       {"many-views", many_views},

@@ -172,7 +172,7 @@ static char *read_file(const char *path) {
     return text;
 }
 
-static void switches_of_core_dumps(void **state) {
+static void variables_switch_core_dumps_and_fix_them(void **state) {
     (void)state;
     NEEDS_SOFTGPU("documented, but what a set answers then was not recorded");
     static const struct {
@@ -197,7 +197,7 @@ static void switches_of_core_dumps(void **state) {
     unsetenv("CUDA_ENABLE_COREDUMP_ON_EXCEPTION");
 }
 
-static void flags_of_core_dumps(void **state) {
+static void a_variable_sets_flags_of_core_dumps_and_fixes_them(void **state) {
     (void)state;
     NEEDS_SOFTGPU("documented, but what a set answers then was not recorded");
     static const struct {
@@ -219,7 +219,7 @@ static void flags_of_core_dumps(void **state) {
     }
 }
 
-static void names_of_core_dumps(void **state) {
+static void a_variable_names_the_core_dump_and_enables_nothing(void **state) {
     (void)state;
     NEEDS_SOFTGPU("provokes a fault, and reads the text that is written");
     assert_non_null(temporary_folder(folder, "gpumem-test-environment"));
@@ -299,7 +299,7 @@ static void refused_calls_are_written_to_streams(void **state) {
     }
 }
 
-static void devices_by_bus(void **state) {
+static void a_variable_orders_devices_by_bus(void **state) {
     (void)state;
     NEEDS_DEVICES(2);
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
@@ -310,12 +310,12 @@ static void devices_by_bus(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(switches_of_core_dumps),
-        TEST(flags_of_core_dumps),
-        TEST(names_of_core_dumps),
+        TEST(variables_switch_core_dumps_and_fix_them),
+        TEST(a_variable_sets_flags_of_core_dumps_and_fixes_them),
+        TEST(a_variable_names_the_core_dump_and_enables_nothing),
         TEST(refused_calls_are_written_to_a_file),
         TEST(refused_calls_are_written_to_streams),
-        TEST(devices_by_bus),
+        TEST(a_variable_orders_devices_by_bus),
     };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

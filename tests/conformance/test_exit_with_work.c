@@ -78,23 +78,23 @@ static int leave_a_held_stream(int argc, char **argv) {
     return 0;
 }
 
-static void with_copies_under_way(void **state) {
+static void a_process_leaves_with_copies_under_way(void **state) {
     (void)state;
     assert_int_equal(run_child("leave_copies", NULL), 0);
 }
 
-static void with_copies_under_way_and_slow_handlers(void **state) {
+static void a_process_leaves_with_copies_under_way_and_slow_handlers(void **state) {
     (void)state;
     assert_int_equal(run_child("leave_copies_slowly", NULL), 0);
 }
 
-static void with_a_host_function_that_stays(void **state) {
+static void a_process_leaves_with_a_host_function_that_stays(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware may wait for host functions");
     assert_int_equal(run_child("leave_a_host_function", NULL), 0);
 }
 
-static void with_a_stream_held_for_ever(void **state) {
+static void a_process_leaves_with_a_stream_held_for_ever(void **state) {
     (void)state;
     NEEDS_SOFTGPU("nothing says what hardware does");
     assert_int_equal(run_child("leave_a_held_stream", NULL), 0);
@@ -102,10 +102,10 @@ static void with_a_stream_held_for_ever(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(with_copies_under_way),
-        TEST(with_copies_under_way_and_slow_handlers),
-        TEST(with_a_host_function_that_stays),
-        TEST(with_a_stream_held_for_ever),
+        TEST(a_process_leaves_with_copies_under_way),
+        TEST(a_process_leaves_with_copies_under_way_and_slow_handlers),
+        TEST(a_process_leaves_with_a_host_function_that_stays),
+        TEST(a_process_leaves_with_a_stream_held_for_ever),
     };
     const struct child children[] = {
         {"leave_copies", leave_copies},

@@ -157,7 +157,7 @@ static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     return p;
 }
 
-static void the_driver_s_own_export(void **state) {
+static void the_driver_s_own_export_is_the_same_memory(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
@@ -350,7 +350,7 @@ int main(int argc, char **argv) {
         TEST(a_sealed_file_is_memory),
         TEST(lavapipe_s_header_is_skipped),
         TEST(a_header_that_does_not_agree_is_bytes),
-        TEST(the_driver_s_own_export),
+        TEST(the_driver_s_own_export_is_the_same_memory),
         TEST(what_is_no_memory_is_refused),
         TEST(sizes_and_flags_are_checked),
         TEST(a_size_is_believed_at_the_import),

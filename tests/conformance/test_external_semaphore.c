@@ -148,7 +148,7 @@ static void a_binary_one_is_taken_by_one_wait(void **state) {
     end(binary);
 }
 
-static void several_at_once(void **state) {
+static void several_are_signalled_and_awaited_at_once(void **state) {
     (void)state;
     NEEDS_FDS;
     enum { MANY = 20 };
@@ -193,7 +193,7 @@ static int answering(int argc, char **argv) {
     return 0;
 }
 
-static void between_processes(void **state) {
+static void a_timeline_orders_two_processes(void **state) {
     (void)state;
     NEEDS_FDS;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0), copy = fcntl(fd, F_DUPFD, 10);
@@ -254,7 +254,7 @@ static void nothing_answers_a_stale_handle(void **state) {
 }
 
 /* A wait that is queued holds the semaphore. */
-static void destroyed_while_waited_for(void **state) {
+static void one_may_be_destroyed_while_waited_for(void **state) {
     (void)state;
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
@@ -367,7 +367,7 @@ static void nodes_wait_and_signal(void **state) {
     end(timeline);
 }
 
-static void captured_as_nodes(void **state) {
+static void signals_and_waits_are_captured_as_nodes(void **state) {
     (void)state;
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
@@ -404,15 +404,15 @@ int main(int argc, char **argv) {
         TEST(a_timeline_orders_streams),
         TEST(a_signal_comes_after_the_work_before_it),
         TEST(a_binary_one_is_taken_by_one_wait),
-        TEST(several_at_once),
-        TEST(between_processes),
+        TEST(several_are_signalled_and_awaited_at_once),
+        TEST(a_timeline_orders_two_processes),
         TEST(what_is_no_semaphore_is_refused),
         TEST(the_type_must_be_the_semaphore_s),
         TEST(nothing_answers_a_stale_handle),
-        TEST(destroyed_while_waited_for),
+        TEST(one_may_be_destroyed_while_waited_for),
         TEST(a_context_takes_them_along),
         TEST(nodes_wait_and_signal),
-        TEST(captured_as_nodes),
+        TEST(signals_and_waits_are_captured_as_nodes),
     };
     const struct child children[] = {{"answering", answering}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

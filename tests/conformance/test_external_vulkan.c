@@ -165,7 +165,7 @@ static int vulkan(int argc, char **argv) {
 }
 #endif
 
-static void memory_of_vulkan(void **state) {
+static void memory_of_vulkan_is_imported_with_its_bytes(void **state) {
     (void)state;
     int status = run_child("vulkan", NULL);
     if (status == SKIPPED)
@@ -175,7 +175,7 @@ static void memory_of_vulkan(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(memory_of_vulkan)};
+    const struct CMUnitTest tests[] = {TEST(memory_of_vulkan_is_imported_with_its_bytes)};
     const struct child children[] = {{"vulkan", vulkan}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -191,7 +191,7 @@ static int exporter(int argc, char **argv) {
     return 0;
 }
 
-static void between_processes(void **state) {
+static void a_fabric_handle_crosses_processes(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its profiles");
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
@@ -208,7 +208,8 @@ static void between_processes(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(refused_without_a_channel), TEST(between_processes)};
+    const struct CMUnitTest tests[] = {TEST(refused_without_a_channel),
+                                       TEST(a_fabric_handle_crosses_processes)};
     const struct child children[] = {
         {"exporter", exporter}, {"importer", importer}, {"late", late}, {"refused", refused}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

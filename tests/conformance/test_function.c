@@ -1,6 +1,6 @@
 /* Functions: attributes, parameters, settings, and what the first API keeps in them. */
 #include "harness.h"
-#include "image_kernels.h"
+#include "images.h"
 
 #include <string.h>
 

@@ -274,7 +274,7 @@ static void gone_handles_are_refused(void **state) {
 
 #define MANY 100000
 
-static void a_chain_of_many_nodes(void **state) {
+static void a_chain_of_many_nodes_is_built_and_cloned(void **state) {
     (void)state;
     CUgraphNode last = NULL, found;
     CUgraph copy;
@@ -296,7 +296,7 @@ static void a_chain_of_many_nodes(void **state) {
 }
 
 /* Looked up and destroyed one by one, from the end. */
-static void many_nodes_of_a_clone(void **state) {
+static void many_nodes_of_a_clone_are_found_and_destroyed(void **state) {
     (void)state;
     static CUgraphNode nodes[MANY];
     CUgraph copy;
@@ -315,7 +315,7 @@ static void many_nodes_of_a_clone(void **state) {
 
 #define WIDE 10000
 
-static void a_wide_fan(void **state) {
+static void a_wide_fan_lists_all_its_edges(void **state) {
     (void)state;
     static CUgraphNode leaves[WIDE], from[WIDE];
     CUgraphNode root = after(NULL, 0), join;
@@ -349,9 +349,9 @@ int main(int argc, char **argv) {
         GRAPH_TEST(wrong_dependencies_of_new_nodes_are_refused),
         GRAPH_TEST(destroying_a_node_severs_it),
         GRAPH_TEST(gone_handles_are_refused),
-        GRAPH_TEST(a_chain_of_many_nodes),
-        GRAPH_TEST(many_nodes_of_a_clone),
-        GRAPH_TEST(a_wide_fan),
+        GRAPH_TEST(a_chain_of_many_nodes_is_built_and_cloned),
+        GRAPH_TEST(many_nodes_of_a_clone_are_found_and_destroyed),
+        GRAPH_TEST(a_wide_fan_lists_all_its_edges),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

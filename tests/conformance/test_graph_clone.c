@@ -135,7 +135,7 @@ static void children_are_cloned(void **state) {
     OK(cu.cuGraphDestroy(copy));
 }
 
-static void children_that_are_none(void **state) {
+static void missing_children_are_refused(void **state) {
     (void)state;
     CUgraph embedded;
     CUgraphNode node, plain = empty(graph, NULL, 0);
@@ -148,7 +148,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(a_clone_stands_by_itself), GRAPH_TEST(nodes_are_found_in_their_clone_only),
         GRAPH_TEST(clones_copy_parameters),   GRAPH_TEST(a_child_is_a_copy),
-        GRAPH_TEST(children_are_cloned),      GRAPH_TEST(children_that_are_none),
+        GRAPH_TEST(children_are_cloned),      GRAPH_TEST(missing_children_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

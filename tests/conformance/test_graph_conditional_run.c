@@ -56,7 +56,7 @@ static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned val
     end_graph(graph, exec);
 }
 
-static void if_and_else(void **state) {
+static void a_condition_chooses_between_if_and_else(void **state) {
     (void)state;
     chooses(CU_GRAPH_COND_TYPE_IF, 1, 0, 0x11);
     chooses(CU_GRAPH_COND_TYPE_IF, 1, 2, 0x40);
@@ -76,7 +76,7 @@ static void a_loop_may_be_over_before_it_begins(void **state) {
     chooses(CU_GRAPH_COND_TYPE_WHILE, 1, 0, 0x11);
 }
 
-static void conditions_in_conditions(void **state) {
+static void conditions_nest(void **state) {
     (void)state;
     CUgraph outer[1], inner[2], graph = new_graph();
     add_condition(graph, CU_GRAPH_COND_TYPE_IF, 1, 1, outer);
@@ -208,10 +208,10 @@ static void a_loop_does_not_keep_the_process(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(if_and_else),
+        GRAPH_TEST(a_condition_chooses_between_if_and_else),
         GRAPH_TEST(a_switch_takes_one_or_none),
         GRAPH_TEST(a_loop_may_be_over_before_it_begins),
-        GRAPH_TEST(conditions_in_conditions),
+        GRAPH_TEST(conditions_nest),
         GRAPH_TEST(an_update_changes_the_value),
         GRAPH_TEST(a_loop_runs_until_its_context_ends),
         GRAPH_TEST(a_loop_does_all_of_a_batch),

@@ -63,7 +63,7 @@ static void the_file_shows_nodes_and_edges(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void bad_arguments(void **state) {
+static void bad_arguments_are_refused(void **state) {
     (void)state;
     CUgraph graph;
     OK(cu.cuGraphCreate(&graph, 0));
@@ -75,7 +75,7 @@ static void bad_arguments(void **state) {
 }
 
 /* Each flag adds what it names. */
-static void flags_add_parameters(void **state) {
+static void flags_add_parameters_to_the_file(void **state) {
     (void)state;
     NEEDS_SOFTGPU("what exactly a driver writes is its own affair");
     CUgraph graph, child;
@@ -108,8 +108,8 @@ static void flags_add_parameters(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         FILE_TEST(the_file_shows_nodes_and_edges),
-        FILE_TEST(bad_arguments),
-        FILE_TEST(flags_add_parameters),
+        FILE_TEST(bad_arguments_are_refused),
+        FILE_TEST(flags_add_parameters_to_the_file),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

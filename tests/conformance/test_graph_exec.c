@@ -75,7 +75,7 @@ static void flags_are_kept_but_for_upload(void **state) {
     end_graph(graph, exec);
 }
 
-static void flags_that_cannot_be(void **state) {
+static void impossible_flags_are_refused(void **state) {
     (void)state;
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
@@ -112,7 +112,7 @@ static void nothing(void *unused) {
     (void)unused;
 }
 
-static void what_the_device_cannot_launch(void **state) {
+static void what_the_device_cannot_launch_is_refused_with_its_node(void **state) {
     (void)state;
     const cuuint64_t flags = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     const CUgraphInstantiateResult not_supported =
@@ -169,7 +169,7 @@ static void the_graph_may_go(void **state) {
     works_once(exec);
 }
 
-static void destroyed_in_flight(void **state) {
+static void an_exec_destroyed_in_flight_finishes(void **state) {
     (void)state;
     struct gate gate;
     CUstream stream;
@@ -189,7 +189,7 @@ static void destroyed_in_flight(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void shown_in_the_state(void **state) {
+static void execs_are_shown_in_the_state(void **state) {
     (void)state;
     NEEDS_SOFTGPU("reads its reports");
     CUgraph graph = new_graph();
@@ -222,11 +222,16 @@ static void empty_nodes_cost_nothing(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(every_version_makes_one),    GRAPH_TEST(flags_are_kept_but_for_upload),
-        GRAPH_TEST(flags_that_cannot_be),       GRAPH_TEST(what_the_device_cannot_launch),
-        GRAPH_TEST(a_circle_is_no_order),       GRAPH_TEST(a_condition_wants_its_node),
-        GRAPH_TEST(memory_must_still_be_there), GRAPH_TEST(the_graph_may_go),
-        GRAPH_TEST(destroyed_in_flight),        GRAPH_TEST(shown_in_the_state),
+        GRAPH_TEST(every_version_makes_one),
+        GRAPH_TEST(flags_are_kept_but_for_upload),
+        GRAPH_TEST(impossible_flags_are_refused),
+        GRAPH_TEST(what_the_device_cannot_launch_is_refused_with_its_node),
+        GRAPH_TEST(a_circle_is_no_order),
+        GRAPH_TEST(a_condition_wants_its_node),
+        GRAPH_TEST(memory_must_still_be_there),
+        GRAPH_TEST(the_graph_may_go),
+        GRAPH_TEST(an_exec_destroyed_in_flight_finishes),
+        GRAPH_TEST(execs_are_shown_in_the_state),
         GRAPH_TEST(empty_nodes_cost_nothing),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

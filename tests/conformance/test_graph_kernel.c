@@ -125,7 +125,7 @@ static void arguments_in_one_buffer(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
-static void the_first_layout(void **state) {
+static void the_first_layout_of_parameters_is_taken(void **state) {
     (void)state;
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing,
@@ -147,7 +147,7 @@ static void the_first_layout(void **state) {
     assert_int_equal(out.blockDimX, 16);
 }
 
-static void attributes(void **state) {
+static void attributes_are_kept_and_copied(void **state) {
     (void)state;
     CUgraphNode node = kernel(), other = kernel(), plain;
     CUkernelNodeAttrValue value, out;
@@ -248,7 +248,7 @@ static void captured_programmatic_events_give_edges_data(void **state) {
     OK(cu.cuStreamDestroy_v2(t));
 }
 
-static void edges_with_data(void **state) {
+static void edges_keep_their_data(void **state) {
     (void)state;
     CUgraphNode a = kernel(), b = kernel(), plain, node, from[2], to[2];
     const CUgraphEdgeData programmatic = {1, 0, 1, {0}}, wrong = {0, 0, 1, {0}};
@@ -291,11 +291,11 @@ int main(int argc, char **argv) {
         GRAPH_TEST(parameters_come_back),
         GRAPH_TEST(arguments_are_copied),
         GRAPH_TEST(arguments_in_one_buffer),
-        GRAPH_TEST(the_first_layout),
-        GRAPH_TEST(attributes),
+        GRAPH_TEST(the_first_layout_of_parameters_is_taken),
+        GRAPH_TEST(attributes_are_kept_and_copied),
         GRAPH_TEST(updatable_nodes_exist_once),
         GRAPH_TEST(captured_programmatic_events_give_edges_data),
-        GRAPH_TEST(edges_with_data),
+        GRAPH_TEST(edges_keep_their_data),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -18,7 +18,7 @@ static int end(void **state) {
 #define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 /* One chain: each node copies what the one before it wrote. */
-static void a_long_chain(void **state) {
+static void a_long_chain_runs_to_its_end(void **state) {
     (void)state;
     enum { NODES = 100000 };
     CUgraph graph = new_graph();
@@ -33,7 +33,7 @@ static void a_long_chain(void **state) {
     assert_int_equal(byte_at(memory + 4 * ((NODES - 1) % 1000)), 0x5a);
 }
 
-static void a_wide_graph(void **state) {
+static void a_wide_graph_runs_all_its_branches(void **state) {
     (void)state;
     enum { NODES = 20000 };
     CUgraph graph = new_graph();
@@ -50,7 +50,7 @@ static void a_wide_graph(void **state) {
 }
 
 /* Layers of empty nodes, each behind all of the one before: joins that are not left out. */
-static void layers_of_empty_nodes(void **state) {
+static void layers_of_empty_nodes_are_launched(void **state) {
     (void)state;
     enum { LAYERS = 40, WIDTH = 40 };
     CUgraph graph = new_graph();
@@ -67,7 +67,7 @@ static void layers_of_empty_nodes(void **state) {
     end_graph(graph, exec);
 }
 
-static void many_launches(void **state) {
+static void many_launches_run_in_order(void **state) {
     (void)state;
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
@@ -86,10 +86,10 @@ static void many_launches(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(a_long_chain),
-        GRAPH_TEST(a_wide_graph),
-        GRAPH_TEST(layers_of_empty_nodes),
-        GRAPH_TEST(many_launches),
+        GRAPH_TEST(a_long_chain_runs_to_its_end),
+        GRAPH_TEST(a_wide_graph_runs_all_its_branches),
+        GRAPH_TEST(layers_of_empty_nodes_are_launched),
+        GRAPH_TEST(many_launches_run_in_order),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

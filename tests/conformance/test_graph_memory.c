@@ -32,7 +32,7 @@ static uint64_t attribute(CUgraphMem_attribute which) {
     return value;
 }
 
-static void allocated_and_freed_inside(void **state) {
+static void memory_allocated_and_freed_inside_comes_back(void **state) {
     (void)state;
     CUdeviceptr p;
     CUgraph graph = new_graph();
@@ -55,7 +55,7 @@ static void allocated_and_freed_inside(void **state) {
     end_graph(graph, exec);
 }
 
-static void left_and_freed_outside(void **state) {
+static void memory_left_by_a_graph_is_freed_outside(void **state) {
     (void)state;
     CUdeviceptr p, base;
     size_t size;
@@ -96,7 +96,7 @@ static void it_outlives_its_graph(void **state) {
     OK(cu.cuMemFreeAsync(p, stream));
 }
 
-static void freed_automatically(void **state) {
+static void memory_is_freed_automatically_at_the_next_launch(void **state) {
     (void)state;
     CUdeviceptr p;
     CUgraphExec exec = NULL;
@@ -254,7 +254,7 @@ static void a_chain_reuses_its_memory(void **state) {
     end_graph(graph, exec);
 }
 
-static void more_than_there_is(void **state) {
+static void more_than_there_is_is_refused(void **state) {
     (void)state;
     NEEDS_SOFTGPU("would take the device's memory");
     CUdeviceptr p;
@@ -273,16 +273,16 @@ static void more_than_there_is(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(allocated_and_freed_inside),
-        GRAPH_TEST(left_and_freed_outside),
+        GRAPH_TEST(memory_allocated_and_freed_inside_comes_back),
+        GRAPH_TEST(memory_left_by_a_graph_is_freed_outside),
         GRAPH_TEST(it_outlives_its_graph),
-        GRAPH_TEST(freed_automatically),
+        GRAPH_TEST(memory_is_freed_automatically_at_the_next_launch),
         GRAPH_TEST(one_graph_allocates_another_frees),
         GRAPH_TEST(the_pool_counts),
         GRAPH_TEST(held_memory_is_not_trimmed),
         GRAPH_TEST(an_update_comes_before_the_end),
         GRAPH_TEST(a_chain_reuses_its_memory),
-        GRAPH_TEST(more_than_there_is),
+        GRAPH_TEST(more_than_there_is_is_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -52,7 +52,7 @@ static CUDA_MEMCPY3D copy_of(size_t width) {
     return copy;
 }
 
-static void copies(void **state) {
+static void parameters_of_copies_are_kept_and_changed(void **state) {
     (void)state;
     CUgraphNode node, none = empty();
     CUDA_MEMCPY3D copy = copy_of(64), out;
@@ -85,7 +85,7 @@ static CUDA_MEMSET_NODE_PARAMS set_of(unsigned value, unsigned element, size_t w
         .dst = memory, .value = value, .elementSize = element, .width = width, .height = 1};
 }
 
-static void sets(void **state) {
+static void parameters_of_sets_are_kept_and_changed(void **state) {
     (void)state;
     CUgraphNode node, made, none = empty();
     CUDA_MEMSET_NODE_PARAMS set = set_of(7, 1, 16), out;
@@ -121,7 +121,7 @@ static void second(void *data) {
     (void)data;
 }
 
-static void host_functions(void **state) {
+static void parameters_of_host_functions_are_kept_and_changed(void **state) {
     (void)state;
     int data[2];
     CUgraphNode node, none = empty();
@@ -140,7 +140,7 @@ static void host_functions(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphHostNodeGetParams(none, &out));
 }
 
-static void events(void **state) {
+static void parameters_of_events_are_kept_and_changed(void **state) {
     (void)state;
     CUevent a, b, out;
     CUgraphNode record, wait;
@@ -169,7 +169,7 @@ static void events(void **state) {
     OK(cu.cuEventDestroy_v2(b));
 }
 
-static void batches(void **state) {
+static void parameters_of_batches_are_kept_and_changed(void **state) {
     (void)state;
     CUgraphNode node;
     CUstreamBatchMemOpParams ops[2];
@@ -197,7 +197,7 @@ static void batches(void **state) {
 }
 
 /* Lists of no semaphore, and of one that is none: nothing looks at it before a launch. */
-static void semaphores(void **state) {
+static void parameters_of_semaphores_are_kept_and_changed(void **state) {
     (void)state;
     CUgraphNode signal, wait, none = empty();
     CUexternalSemaphore list[1] = {NULL};
@@ -235,7 +235,7 @@ static void semaphores(void **state) {
 
 /* ---- cuGraphAddNode and cuGraphNodeSetParams ------------------------------------------------- */
 
-static void nodes_of_any_type(void **state) {
+static void nodes_of_any_type_are_made_by_one_call(void **state) {
     (void)state;
     CUgraphNode a, b, list[2];
     CUgraphNodeParams params;
@@ -261,7 +261,7 @@ static void nodes_of_any_type(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&b, graph, NULL, 0, &params));
 }
 
-static void sets_of_any_type(void **state) {
+static void parameters_of_any_type_are_set_by_one_call(void **state) {
     (void)state;
     CUgraphNode node;
     CUgraphNodeParams params;
@@ -283,14 +283,14 @@ static void sets_of_any_type(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(copies),
-        GRAPH_TEST(sets),
-        GRAPH_TEST(host_functions),
-        GRAPH_TEST(events),
-        GRAPH_TEST(batches),
-        GRAPH_TEST(semaphores),
-        GRAPH_TEST(nodes_of_any_type),
-        GRAPH_TEST(sets_of_any_type),
+        GRAPH_TEST(parameters_of_copies_are_kept_and_changed),
+        GRAPH_TEST(parameters_of_sets_are_kept_and_changed),
+        GRAPH_TEST(parameters_of_host_functions_are_kept_and_changed),
+        GRAPH_TEST(parameters_of_events_are_kept_and_changed),
+        GRAPH_TEST(parameters_of_batches_are_kept_and_changed),
+        GRAPH_TEST(parameters_of_semaphores_are_kept_and_changed),
+        GRAPH_TEST(nodes_of_any_type_are_made_by_one_call),
+        GRAPH_TEST(parameters_of_any_type_are_set_by_one_call),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -163,7 +163,7 @@ static void a_condition_is_for_one_node(void **state) {
     OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &again));
 }
 
-static void bad_conditions(void **state) {
+static void bad_conditions_are_refused(void **state) {
     (void)state;
     CUgraphConditionalHandle handle;
     CUgraphNode made;
@@ -217,7 +217,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(graphs_with_allocations_are_not_copied),
         GRAPH_TEST(conditional_nodes_have_bodies),
         GRAPH_TEST(a_condition_is_for_one_node),
-        GRAPH_TEST(bad_conditions),
+        GRAPH_TEST(bad_conditions_are_refused),
         GRAPH_TEST(a_moved_graph_is_the_child),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -42,7 +42,7 @@ static void a_set_may_change(void **state) {
     end_graph(graph, exec);
 }
 
-static void of_rows_only_where_and_what(void **state) {
+static void a_set_of_rows_keeps_its_shape_and_may_change_place_and_value(void **state) {
     (void)state;
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
@@ -208,7 +208,7 @@ static void a_batch_may_change_but_not_its_operations(void **state) {
     end_graph(graph, exec);
 }
 
-static void any_type_in_one_call(void **state) {
+static void nodes_of_any_type_are_changed_by_one_call(void **state) {
     (void)state;
     CUgraph graph = new_graph();
     CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
@@ -407,7 +407,7 @@ static CUgraph pair(CUdeviceptr at, unsigned value) {
     return graph;
 }
 
-static void a_graph_of_the_same_shape(void **state) {
+static void a_graph_of_the_same_shape_updates_an_exec(void **state) {
     (void)state;
     CUgraph graph = pair(memory, 0x22), other = pair(memory + 1024, 0x33);
     CUgraph third = pair(memory + 2048, 0x44);
@@ -532,7 +532,7 @@ static void branches_in_another_order(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(a_set_may_change),
-        GRAPH_TEST(of_rows_only_where_and_what),
+        GRAPH_TEST(a_set_of_rows_keeps_its_shape_and_may_change_place_and_value),
         GRAPH_TEST(a_copy_may_change),
         GRAPH_TEST(a_host_function_may_change),
         GRAPH_TEST(events_may_change),
@@ -541,9 +541,9 @@ int main(int argc, char **argv) {
         GRAPH_TEST(a_kernel_may_change),
         GRAPH_TEST(a_kernel_stays_in_its_context),
         GRAPH_TEST(semaphores_may_change),
-        GRAPH_TEST(any_type_in_one_call),
+        GRAPH_TEST(nodes_of_any_type_are_changed_by_one_call),
         GRAPH_TEST(nodes_are_switched_off_and_on),
-        GRAPH_TEST(a_graph_of_the_same_shape),
+        GRAPH_TEST(a_graph_of_the_same_shape_updates_an_exec),
         GRAPH_TEST(another_shape_changes_nothing),
         GRAPH_TEST(branches_in_another_order),
         GRAPH_TEST(after_a_fault_nothing_is_compared),

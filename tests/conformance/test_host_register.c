@@ -65,7 +65,7 @@ static void ranges_may_be_unaligned_but_not_overlap(void **state) {
     munmap(p, PAGES);
 }
 
-static void flags(void **state) {
+static void each_combination_of_flags_is_kept_or_refused(void **state) {
     (void)state;
     char *p = pages(PROT_READ | PROT_WRITE);
     for (unsigned asked = 0; asked < 32; asked++) {
@@ -82,7 +82,7 @@ static void flags(void **state) {
     munmap(p, PAGES);
 }
 
-static void what_cannot_be_pinned(void **state) {
+static void what_cannot_be_pinned_is_refused(void **state) {
     (void)state;
     char *p = pages(PROT_READ);
     void *pinned;
@@ -186,8 +186,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(the_driver_knows_it_until_unregistered),
         TEST(ranges_may_be_unaligned_but_not_overlap),
-        TEST(flags),
-        TEST(what_cannot_be_pinned),
+        TEST(each_combination_of_flags_is_kept_or_refused),
+        TEST(what_cannot_be_pinned_is_refused),
         TEST(copies_stay_inside),
         TEST(what_children_lack_stays_whole),
         TEST(what_is_read_only_is_no_target),

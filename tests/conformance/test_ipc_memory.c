@@ -111,7 +111,7 @@ static void a_handle_names_one_allocation(void **state) {
     OK(cu.cuMemFreeHost(pinned));
 }
 
-static void what_cannot_be_opened(void **state) {
+static void what_cannot_be_opened_is_refused(void **state) {
     (void)state;
     CUdeviceptr p, opened = 5;
     CUipcMemHandle handle, garbage;
@@ -196,10 +196,8 @@ static void a_fork_changes_nothing(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(another_process_reads_and_writes),
-        TEST(a_handle_names_one_allocation),
-        TEST(what_cannot_be_opened),
-        TEST(a_handle_ends_with_its_allocation),
+        TEST(another_process_reads_and_writes), TEST(a_handle_names_one_allocation),
+        TEST(what_cannot_be_opened_is_refused), TEST(a_handle_ends_with_its_allocation),
         TEST(a_fork_changes_nothing),
     };
     const struct child children[] = {{"opener", opener}, {"trying", trying}};

@@ -1,6 +1,6 @@
 /* Launches: arguments that are refused, and nodes that a capture makes of them. */
 #include "harness.h"
-#include "image_kernels.h"
+#include "images.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ static CUresult launch(CUfunction f, unsigned grid, unsigned block, unsigned sha
     return cu.cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, NULL, params, extra);
 }
 
-static void shapes_and_parameters(void **state) {
+static void wrong_shapes_and_parameters_are_refused(void **state) {
     (void)state;
     CUfunction f = function("bounded"), heavy, pair;
     CUdeviceptr p = 0;
@@ -38,7 +38,7 @@ static void shapes_and_parameters(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void attributes(void **state) {
+static void attributes_of_launches_are_checked(void **state) {
     (void)state;
     CUfunction f = function("empty");
     CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)99};
@@ -173,8 +173,8 @@ static void softgpu_runs_no_kernels(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(shapes_and_parameters),
-        TEST(attributes),
+        TEST(wrong_shapes_and_parameters_are_refused),
+        TEST(attributes_of_launches_are_checked),
         TEST(cooperative_launches_fit),
         TEST(other_contexts_functions_are_refused),
         TEST(captured_launches_are_nodes),

@@ -1,7 +1,6 @@
 /* Libraries and kernels: images that belong to no context, with a module in each that asks. */
 #include "harness.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdlib.h>
@@ -125,7 +124,7 @@ static void bad_images_are_found_late(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
-static void the_module_of_the_current_context(void **state) {
+static void each_context_has_its_own_module(void **state) {
     (void)state;
     CUlibrary library = load(image_kernels_cubin);
     CUkernel empty = kernel(library, "empty");
@@ -163,7 +162,7 @@ static int of_kernel(CUkernel k, CUfunction_attribute which) {
 }
 
 /* A function's own setting comes before its kernel's. */
-static void settings_of_kernels(void **state) {
+static void a_functions_setting_comes_before_its_kernels(void **state) {
     (void)state;
     const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUlibrary library = load(image_kernels_cubin);
@@ -193,7 +192,7 @@ static void settings_of_kernels(void **state) {
     ".visible .global .align 4 .u32 plain_one = 8;\n"                                              \
     ".visible .entry a()\n{\nret;\n}\n"
 
-static void managed_variables(void **state) {
+static void managed_variables_are_found_with_their_content(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUlibrary library = load(MANAGED);
@@ -302,7 +301,7 @@ static void unloading_waits_for_work(void **state) {
     OK(cu.cuMemFreeHost(seen));
 }
 
-static void no_unified_functions(void **state) {
+static void there_are_no_unified_functions(void **state) {
     (void)state;
     CUlibrary library = load(image_kernels_cubin);
     void *address = NULL;
@@ -337,13 +336,13 @@ int main(int argc, char **argv) {
         TEST(kernels_are_found_and_listed),
         TEST(files_are_loaded),
         TEST(bad_images_are_found_late),
-        TEST(the_module_of_the_current_context),
-        TEST(settings_of_kernels),
-        TEST(managed_variables),
+        TEST(each_context_has_its_own_module),
+        TEST(a_functions_setting_comes_before_its_kernels),
+        TEST(managed_variables_are_found_with_their_content),
         TEST(managed_variables_need_no_context),
         TEST(managed_variables_outlive_contexts),
         TEST(unloading_waits_for_work),
-        TEST(no_unified_functions),
+        TEST(there_are_no_unified_functions),
         TEST(a_context_is_not_needed),
         TEST(wrappers_are_taken),
         TEST(what_cannot_be_read_is_empty),

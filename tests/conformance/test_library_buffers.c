@@ -120,7 +120,7 @@ static void every_form_of_copy_between_every_memory(void **state) {
 }
 
 /* Host memory that nobody pinned is a side of rows, too. */
-static void rows_of_plain_host_memory(void **state) {
+static void rows_are_copied_to_and_from_plain_host_memory(void **state) {
     (void)state;
     const gpumem_rows there = {.width = 3, .count = 5, .to_pitch = 8, .from_pitch = 6};
     const gpumem_rows back = {.width = 3, .count = 5, .to_pitch = 6, .from_pitch = 8};
@@ -143,7 +143,7 @@ static void rows_of_plain_host_memory(void **state) {
 
 /* The driver's typed copies refuse memory of a host pool; what is named by address alone it takes.
  */
-static void rows_of_a_host_pool(void **state) {
+static void rows_are_copied_to_and_from_a_host_pool(void **state) {
     (void)state;
     const gpumem_rows rows = {.width = 3, .count = 5, .to_pitch = 8, .from_pitch = 6};
     gpumem_resource *resource;
@@ -253,7 +253,7 @@ static void check_attributes(gpumem_resource *resource, gpumem_location location
     DONE(gpumem_resource_destroy(resource));
 }
 
-static void attributes_of_every_resource(void **state) {
+static void buffers_of_every_resource_have_their_attributes(void **state) {
     (void)state;
     begin();
     check_attributes(make_pool(), GPUMEM_LOCATION_DEVICE, 0, 0);
@@ -327,11 +327,11 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_view_keeps_its_buffer_and_its_work),
         TEST(every_form_of_copy_between_every_memory),
-        TEST(rows_of_plain_host_memory),
-        TEST(rows_of_a_host_pool),
+        TEST(rows_are_copied_to_and_from_plain_host_memory),
+        TEST(rows_are_copied_to_and_from_a_host_pool),
         TEST(foreign_memory_is_used_and_given_back),
         TEST(mapped_memory_is_foreign_memory_as_a_whole),
-        TEST(attributes_of_every_resource),
+        TEST(buffers_of_every_resource_have_their_attributes),
         TEST(what_is_unmapped_was_announced),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -105,7 +105,7 @@ static void captures_are_left_whole(void **state) {
     end();
 }
 
-static void memory_of_a_pool(void **state) {
+static void managed_memory_comes_from_a_pool_or_says_why_not(void **state) {
     (void)state;
     NEEDS_MANAGED();
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -149,7 +149,7 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     return result;
 }
 
-static void peers_of_a_pool(void **state) {
+static void peers_of_a_pool_reach_early_and_late_buffers(void **state) {
     (void)state;
     NEEDS_PEERS();
     gpumem_resource *pool;
@@ -193,7 +193,7 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
     return value;
 }
 
-static void memory_of_graphs(void **state) {
+static void memory_of_graphs_is_counted_and_trimmed(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     CUgraph graph;
@@ -231,9 +231,9 @@ int main(int argc, char **argv) {
         TEST(advice_and_prefetch_are_told_again),
         TEST(discarded_memory_is_written_again),
         TEST(captures_are_left_whole),
-        TEST(memory_of_a_pool),
-        TEST(peers_of_a_pool),
-        TEST(memory_of_graphs),
+        TEST(managed_memory_comes_from_a_pool_or_says_why_not),
+        TEST(peers_of_a_pool_reach_early_and_late_buffers),
+        TEST(memory_of_graphs_is_counted_and_trimmed),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -89,6 +89,20 @@ static void written_and_published(gpumem_buffer *buffer) {
     assert_int_equal(flag, 77);
 }
 
+/* Up to what chunks lie at multiples of. */
+static void aligned_as_asked_for(gpumem_resource *resource) {
+    for (size_t alignment = 1; alignment <= 2 * MIB; alignment *= 8) {
+        gpumem_buffer *buffer;
+        DONE(gpumem_buffer_allocate(resource, 1000, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
+                                    &buffer));
+        assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
+        store(gpumem_buffer_host_pointer(buffer), alignment, 1000);
+        DONE(gpumem_mapped_flush(buffer, 0, 1000));
+        check_device(gpumem_buffer_pointer(buffer), alignment, 1000);
+        DONE(gpumem_buffer_free(buffer, NULL));
+    }
+}
+
 /* ---- Rings ----------------------------------------------------------------------------------- */
 
 /* Sizes of all kinds, so that mirrored ones cross the end; released behind two streams. */
@@ -259,6 +273,7 @@ static void everything_of(gpumem_resource *resource) {
     if (grows)
         grows_on_both_sides(buffer);
     DONE(gpumem_buffer_free(buffer, NULL));
+    aligned_as_asked_for(resource);
     through_rings(resource);
     producers_are_held_back(resource);
     small_buffers(resource);

@@ -73,14 +73,14 @@ static void use_choices(bool host) {
     }
 }
 
-static void device_pools_of_any_choice(void **state) {
+static void device_pools_of_any_choice_give_memory(void **state) {
     (void)state;
     open_library();
     use_choices(false);
     close_library();
 }
 
-static void host_pools_of_any_choice(void **state) {
+static void host_pools_of_any_choice_give_memory(void **state) {
     (void)state;
     char reason[192];
     open_library();
@@ -92,7 +92,7 @@ static void host_pools_of_any_choice(void **state) {
         SKIP("no host pools: %s", reason);
 }
 
-static void numbers(void **state) {
+static void all_eight_attributes_are_read(void **state) {
     (void)state;
     open_library();
     gpumem_resource *pool = make(false, GPUMEM_POOL_OWN, false);
@@ -195,23 +195,23 @@ static void share_if(bool host, gpumem_capability capability) {
         SKIP("no such pool can be shared: %s", reason);
 }
 
-static void a_device_pool_in_another_process(void **state) {
+static void a_device_pool_is_used_in_another_process(void **state) {
     (void)state;
     share_if(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
 }
 
-static void a_host_pool_in_another_process(void **state) {
+static void a_host_pool_is_used_in_another_process(void **state) {
     (void)state;
     share_if(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
 }
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_pools_of_any_choice),
-        cmocka_unit_test(host_pools_of_any_choice),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(a_device_pool_in_another_process),
-        cmocka_unit_test(a_host_pool_in_another_process),
+        cmocka_unit_test(device_pools_of_any_choice_give_memory),
+        cmocka_unit_test(host_pools_of_any_choice_give_memory),
+        cmocka_unit_test(all_eight_attributes_are_read),
+        cmocka_unit_test(a_device_pool_is_used_in_another_process),
+        cmocka_unit_test(a_host_pool_is_used_in_another_process),
     };
     const struct child children[] = {{"importer", importer}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

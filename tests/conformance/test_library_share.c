@@ -254,13 +254,13 @@ static void share_pool(bool host, gpumem_capability capability) {
         SKIP("no such pool can be shared: %s", reason);
 }
 
-static void a_device_pool_and_an_event(void **state) {
+static void a_device_pool_and_an_event_cross_processes(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     share_pool(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
 }
 
-static void a_host_pool_and_an_event(void **state) {
+static void a_host_pool_and_an_event_cross_processes(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     share_pool(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
@@ -269,8 +269,8 @@ static void a_host_pool_and_an_event(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(importers_follow_growth_and_one_is_killed),
-        TEST(a_device_pool_and_an_event),
-        TEST(a_host_pool_and_an_event),
+        TEST(a_device_pool_and_an_event_cross_processes),
+        TEST(a_host_pool_and_an_event_cross_processes),
     };
     const struct child children[] = {{"follower", follower}, {"reader", reader}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

@@ -1,7 +1,6 @@
 /* The linker: parts of a program joined, logs, states. */
 #include "harness.h"
-#include "image_archive.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdlib.h>
@@ -50,7 +49,7 @@ static void check(CUlinkState link) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void two_texts(void **state) {
+static void two_texts_are_linked(void **state) {
     (void)state;
     CUlinkState link = create();
     OK(add(link, CALLER));
@@ -58,7 +57,7 @@ static void two_texts(void **state) {
     check(link);
 }
 
-static void text_and_machine_code(void **state) {
+static void text_and_machine_code_are_linked(void **state) {
     (void)state;
     CUlinkState link = create();
     OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin,
@@ -67,7 +66,7 @@ static void text_and_machine_code(void **state) {
     check(link);
 }
 
-static void the_first_versions(void **state) {
+static void the_first_versions_link_too(void **state) {
     (void)state;
     CUlinkState link = NULL;
     char path[TEMPORARY_ROOM];
@@ -91,7 +90,7 @@ static void the_first_versions(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void what_is_missing_or_twice(void **state) {
+static void names_that_are_missing_or_there_twice_are_refused(void **state) {
     (void)state;
     void *image = NULL;
     size_t size;
@@ -141,7 +140,7 @@ static CUdeviceptr global(CUmodule module, const char *name) {
          "st.param.b32 [in], r;\ncall.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\n"        \
          "st.global.u32 [x], r;\nret;\n}\n"
 
-static void a_template_in_two_units(void **state) {
+static void a_template_in_two_units_is_linked_once(void **state) {
     (void)state;
     NEEDS_SOFTGPU("the linker of an H200's driver died of two weak entries");
     unsigned count = 0;
@@ -174,7 +173,7 @@ static void weak_gives_way_to_strong(void **state) {
 }
 
 /* What is not visible is its own input's, where another has one of that name too. */
-static void hidden_variables_of_one_name(void **state) {
+static void hidden_variables_of_one_name_stay_apart(void **state) {
     (void)state;
     CUlinkState link = create();
     OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"
@@ -387,7 +386,7 @@ static void the_output_is_compiled(void **state) {
 }
 
 /* Size options become what was used; the buffers are the linker's until it ends. */
-static void logs_are_written_as_it_goes(void **state) {
+static void logs_are_written_with_each_input(void **state) {
     (void)state;
     char error[512] = "x";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
@@ -404,7 +403,7 @@ static void logs_are_written_as_it_goes(void **state) {
 }
 
 /* What the linker itself says has no input to name. */
-static void messages_of_the_linker(void **state) {
+static void messages_of_the_linker_name_no_input(void **state) {
     (void)state;
     char error[512] = "x";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -418,7 +417,7 @@ static void messages_of_the_linker(void **state) {
 }
 
 /* An array of options of which none counts belongs to the caller all the same. */
-static void no_options_of_an_array(void **state) {
+static void options_beyond_the_count_are_left_alone(void **state) {
     (void)state;
     CUjit_option options[] = {CU_JIT_WALL_TIME};
     void *values[] = {(void *)77};
@@ -429,7 +428,7 @@ static void no_options_of_an_array(void **state) {
     assert_ptr_equal(values[0], (void *)77);
 }
 
-static void it_completes_once(void **state) {
+static void a_link_completes_once(void **state) {
     (void)state;
     CUlinkState link = create();
     void *image, *again;
@@ -479,7 +478,7 @@ static void of_equal_names_the_visible_is_found(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void a_variable_and_a_function(void **state) {
+static void a_variable_and_a_function_of_one_name_are_refused(void **state) {
     (void)state;
     CUlinkState link = create();
     OK(add(link, HEAD ".weak .global .align 4 .u32 both = 1;\n"));
@@ -506,14 +505,14 @@ static void a_verbose_linker_says_something(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(two_texts),
-        TEST(text_and_machine_code),
-        TEST(the_first_versions),
-        TEST(what_is_missing_or_twice),
-        TEST(messages_of_the_linker), /* before a text is refused */
-        TEST(a_template_in_two_units),
+        TEST(two_texts_are_linked),
+        TEST(text_and_machine_code_are_linked),
+        TEST(the_first_versions_link_too),
+        TEST(names_that_are_missing_or_there_twice_are_refused),
+        TEST(messages_of_the_linker_name_no_input), /* before a text is refused */
+        TEST(a_template_in_two_units_is_linked_once),
         TEST(weak_gives_way_to_strong),
-        TEST(hidden_variables_of_one_name),
+        TEST(hidden_variables_of_one_name_stay_apart),
         TEST(inputs_are_of_their_kind),
         TEST(what_images_are_taken_for),
         TEST(whole_programs_are_no_inputs),
@@ -522,13 +521,13 @@ int main(int argc, char **argv) {
         TEST(text_as_machine_code_spoils_it),
         TEST(the_output_is_an_elf),
         TEST(the_output_is_compiled),
-        TEST(logs_are_written_as_it_goes),
-        TEST(no_options_of_an_array),
-        TEST(it_completes_once),
+        TEST(logs_are_written_with_each_input),
+        TEST(options_beyond_the_count_are_left_alone),
+        TEST(a_link_completes_once),
         TEST(what_is_missing_after_a_refused_text),
         TEST(text_ends_with_its_zero),
         TEST(of_equal_names_the_visible_is_found),
-        TEST(a_variable_and_a_function),
+        TEST(a_variable_and_a_function_of_one_name_are_refused),
         TEST(a_verbose_linker_says_something),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -1,6 +1,6 @@
 /* Objects and archives of a host's compiler as inputs of a link. */
 #include "harness.h"
-#include "image_archive.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdio.h>

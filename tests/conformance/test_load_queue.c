@@ -110,7 +110,7 @@ static void see_bytes(CUdeviceptr memory) {
     }
 }
 
-static void a_million_operations_in_one_stream(void **state) {
+static void a_million_operations_run_in_one_stream(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream stream;
@@ -123,7 +123,7 @@ static void a_million_operations_in_one_stream(void **state) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-static void a_million_operations_in_a_thousand_streams(void **state) {
+static void a_million_operations_run_in_a_thousand_streams(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream *streams = calloc(STREAMS, sizeof *streams);
@@ -142,8 +142,8 @@ static void a_million_operations_in_a_thousand_streams(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_thousand_streams_work_together),
-        TEST(a_million_operations_in_one_stream),
-        TEST(a_million_operations_in_a_thousand_streams),
+        TEST(a_million_operations_run_in_one_stream),
+        TEST(a_million_operations_run_in_a_thousand_streams),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -104,7 +104,7 @@ static void pointers_say_that_it_is_managed(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
-static void it_ends_with_its_context(void **state) {
+static void managed_memory_ends_with_its_context(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUcontext other;
@@ -118,7 +118,7 @@ static void it_ends_with_its_context(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
-static void it_is_no_pinned_memory(void **state) {
+static void managed_memory_is_no_pinned_memory(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got;
@@ -138,9 +138,12 @@ static void it_is_no_pinned_memory(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(cpu_and_device_see_the_same_bytes), TEST(the_cpu_may_use_it_while_the_device_works),
-        TEST(bad_requests_are_refused),          TEST(pointers_say_that_it_is_managed),
-        TEST(it_ends_with_its_context),          TEST(it_is_no_pinned_memory),
+        TEST(cpu_and_device_see_the_same_bytes),
+        TEST(the_cpu_may_use_it_while_the_device_works),
+        TEST(bad_requests_are_refused),
+        TEST(pointers_say_that_it_is_managed),
+        TEST(managed_memory_ends_with_its_context),
+        TEST(managed_memory_is_no_pinned_memory),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -193,7 +193,7 @@ static void holes_are_no_shortage(void **state) {
         OK(cu.cuMemFree_v2(p[i]));
 }
 
-static void many_small_ones(void **state) {
+static void many_small_allocations_keep_their_bytes(void **state) {
     (void)state;
     enum { MANY = 20000 };
     CUdeviceptr *p = calloc(MANY, sizeof *p);
@@ -288,7 +288,7 @@ int main(int argc, char **argv) {
         TEST(whole_pages_are_charged),
         TEST(memory_runs_out_and_comes_back),
         TEST(holes_are_no_shortage),
-        TEST(many_small_ones),
+        TEST(many_small_allocations_keep_their_bytes),
         TEST(old_forms_are_refused),
         TEST(the_closest_hole_is_taken),
     };

@@ -48,7 +48,7 @@ static void addresses_are_aligned(void **state) {
     end_stream(stream);
 }
 
-static void bad_arguments(void **state) {
+static void bad_arguments_are_refused(void **state) {
     (void)state;
     CUdeviceptr p;
     CUstream stream = make_stream();
@@ -73,7 +73,7 @@ static void too_much_is_refused(void **state) {
     end_stream(stream);
 }
 
-static void pointer_is_known(void **state) {
+static void the_pointer_is_known_to_the_driver(void **state) {
     (void)state;
     CUdeviceptr p, base = 0;
     size_t size = 0;
@@ -92,7 +92,7 @@ static void pointer_is_known(void **state) {
     end_stream(stream);
 }
 
-static void free_without_stream(void **state) {
+static void memory_of_a_stream_may_be_freed_at_once(void **state) {
     (void)state;
     CUdeviceptr p;
     size_t size;
@@ -106,7 +106,7 @@ static void free_without_stream(void **state) {
 }
 
 /* The free is queued: work queued before it in its stream still has the memory. */
-static void free_waits_in_stream(void **state) {
+static void a_free_waits_its_turn_in_the_stream(void **state) {
     (void)state;
     const size_t size = 4096;
     CUdeviceptr p;
@@ -133,7 +133,7 @@ static void free_waits_in_stream(void **state) {
 
 /* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.
  */
-static void plain_memory(void **state) {
+static void plain_memory_may_be_freed_in_stream_order(void **state) {
     (void)state;
     size_t before, held, after, total;
     CUdeviceptr p;
@@ -159,7 +159,7 @@ static void plain_memory(void **state) {
     gate_free(&gate);
 }
 
-static void nothing(void **state) {
+static void no_bytes_are_no_memory(void **state) {
     (void)state;
     CUdeviceptr p = 5;
     CUstream stream = make_stream();
@@ -170,7 +170,7 @@ static void nothing(void **state) {
 }
 
 /* Memory belongs to the pool, not to the stream or to the context that was current. */
-static void outlives_stream_and_context(void **state) {
+static void memory_outlives_stream_and_context(void **state) {
     (void)state;
     unsigned char byte = 0;
     CUcontext other;
@@ -191,11 +191,16 @@ static void outlives_stream_and_context(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(memory_holds_bytes),   TEST(addresses_are_aligned),
-        TEST(bad_arguments),        TEST(too_much_is_refused),
-        TEST(pointer_is_known),     TEST(free_without_stream),
-        TEST(free_waits_in_stream), TEST(outlives_stream_and_context),
-        TEST(plain_memory),         TEST(nothing),
+        TEST(memory_holds_bytes),
+        TEST(addresses_are_aligned),
+        TEST(bad_arguments_are_refused),
+        TEST(too_much_is_refused),
+        TEST(the_pointer_is_known_to_the_driver),
+        TEST(memory_of_a_stream_may_be_freed_at_once),
+        TEST(a_free_waits_its_turn_in_the_stream),
+        TEST(memory_outlives_stream_and_context),
+        TEST(plain_memory_may_be_freed_in_stream_order),
+        TEST(no_bytes_are_no_memory),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -41,7 +41,7 @@ static void flags_are_told(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetFlags(NULL, NULL));
 }
 
-static void refusals(void **state) {
+static void wrong_requests_are_refused(void **state) {
     (void)state;
     void *p = &p;
     CUdeviceptr d = 7;
@@ -56,7 +56,7 @@ static void refusals(void **state) {
     assert_null(p);
 }
 
-static void freed_once_and_by_its_start(void **state) {
+static void memory_is_freed_once_and_by_its_start(void **state) {
     (void)state;
     char *p;
     OK(cu.cuMemAllocHost_v2((void **)&p, 8192));
@@ -85,7 +85,7 @@ static void freeing_waits_for_work(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void ends_with_its_context(void **state) {
+static void memory_ends_with_its_context(void **state) {
     (void)state;
     CUcontext made;
     void *p;
@@ -97,7 +97,7 @@ static void ends_with_its_context(void **state) {
 }
 
 /* Seen on H200: pinned memory is the same memory in a forked child. */
-static void shared_with_forked_children(void **state) {
+static void memory_is_shared_with_forked_children(void **state) {
     (void)state;
     volatile int *p;
     int status;
@@ -116,7 +116,7 @@ static void shared_with_forked_children(void **state) {
     OK(cu.cuMemFreeHost((void *)p));
 }
 
-static void many_at_once(void **state) {
+static void many_allocations_live_at_once(void **state) {
     (void)state;
     enum { MANY = 2000 };
     static unsigned *p[MANY];
@@ -134,12 +134,12 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(both_sides_use_one_address),
         TEST(flags_are_told),
-        TEST(refusals),
-        TEST(freed_once_and_by_its_start),
+        TEST(wrong_requests_are_refused),
+        TEST(memory_is_freed_once_and_by_its_start),
         TEST(freeing_waits_for_work),
-        TEST(ends_with_its_context),
-        TEST(shared_with_forked_children),
-        TEST(many_at_once),
+        TEST(memory_ends_with_its_context),
+        TEST(memory_is_shared_with_forked_children),
+        TEST(many_allocations_live_at_once),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -42,7 +42,7 @@ static void end(struct places *at) {
     free(at->out);
 }
 
-static void to_the_device_and_back(void **state) {
+static void bytes_cross_to_the_device_and_back(void **state) {
     (void)state;
     struct places at = make();
     OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
@@ -52,7 +52,7 @@ static void to_the_device_and_back(void **state) {
     end(&at);
 }
 
-static void through_pinned_memory(void **state) {
+static void bytes_cross_through_pinned_memory(void **state) {
     (void)state;
     struct places at = make();
     fill_pattern(at.pinned, SIZE, 9);
@@ -156,8 +156,8 @@ static void wrong_addresses_are_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(to_the_device_and_back),
-        TEST(through_pinned_memory),
+        TEST(bytes_cross_to_the_device_and_back),
+        TEST(bytes_cross_through_pinned_memory),
         TEST(the_generic_copy_finds_the_direction),
         TEST(only_the_named_bytes_move),
         TEST(peer_copies_name_contexts),

@@ -50,7 +50,7 @@ static void held_then_free(struct scene *scene, unsigned bits, unsigned flags, u
     OK(cu.cuStreamSynchronize(scene->stream));
 }
 
-static void waits_for_each_condition(void **state) {
+static void a_stream_waits_for_each_condition(void **state) {
     (void)state;
     struct scene scene = make();
     held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 5);
@@ -65,7 +65,7 @@ static void waits_for_each_condition(void **state) {
     end(&scene);
 }
 
-static void waits_for_nor(void **state) {
+static void a_stream_waits_for_nor(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR);
     struct scene scene = make();
@@ -264,8 +264,8 @@ static void pool_memory_is_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(waits_for_each_condition),
-        TEST(waits_for_nor),
+        TEST(a_stream_waits_for_each_condition),
+        TEST(a_stream_waits_for_nor),
         TEST(a_condition_that_holds_does_not_hold_up),
         TEST(writes_reach_host_and_device),
         TEST(one_stream_frees_another),

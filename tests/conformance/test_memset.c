@@ -44,7 +44,7 @@ static void check_row(struct scene *scene, size_t begin, size_t size, uint32_t v
     OK(cu.cuMemsetD8_v2(scene->bytes, 0xcc, SIZE));
 }
 
-static void rows_of_each_element(void **state) {
+static void rows_are_set_by_each_element(void **state) {
     (void)state;
     struct scene scene = make();
     const size_t begin = ((size_t)2 << 20) - 1000, count = 700000;
@@ -59,7 +59,7 @@ static void rows_of_each_element(void **state) {
     end(&scene);
 }
 
-static void asynchronous_rows_of_each_element(void **state) {
+static void rows_are_set_asynchronously_by_each_element(void **state) {
     (void)state;
     struct scene scene = make();
     const size_t begin = 512, count = 300001;
@@ -87,7 +87,7 @@ static void check_plane(struct scene *scene, uint32_t value, unsigned element) {
     OK(cu.cuMemsetD8_v2(scene->bytes, 0xcc, SIZE));
 }
 
-static void planes_of_each_element(void **state) {
+static void planes_are_set_by_each_element(void **state) {
     (void)state;
     struct scene scene = make();
     OK(cu.cuMemsetD2D8_v2(scene.bytes, PITCH, 0x12, 11, 9));
@@ -99,7 +99,7 @@ static void planes_of_each_element(void **state) {
     end(&scene);
 }
 
-static void asynchronous_planes_of_each_element(void **state) {
+static void planes_are_set_asynchronously_by_each_element(void **state) {
     (void)state;
     struct scene scene = make();
     OK(cu.cuMemsetD2D8Async(scene.bytes, PITCH, 0x12, 11, 9, scene.stream));
@@ -164,10 +164,10 @@ static void wrong_arguments_are_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(rows_of_each_element),
-        TEST(asynchronous_rows_of_each_element),
-        TEST(planes_of_each_element),
-        TEST(asynchronous_planes_of_each_element),
+        TEST(rows_are_set_by_each_element),
+        TEST(rows_are_set_asynchronously_by_each_element),
+        TEST(planes_are_set_by_each_element),
+        TEST(planes_are_set_asynchronously_by_each_element),
         TEST(sets_of_pinned_memory_are_done_at_return),
         TEST(a_held_set_waits_for_its_stream),
         TEST(wrong_arguments_are_refused),

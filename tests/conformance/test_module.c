@@ -1,7 +1,6 @@
 /* Modules: images in memory and in files, their functions, their variables as memory. */
 #include "harness.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdlib.h>
@@ -35,7 +34,7 @@ static void check_counter(CUmodule module) {
     assert_int_equal(value, 7);
 }
 
-static void text_and_machine_code(void **state) {
+static void text_and_machine_code_are_loaded(void **state) {
     (void)state;
     CUmodule text = load(TEXT), machine = load(image_kernels_cubin);
     check_counter(text);
@@ -47,7 +46,7 @@ static void text_and_machine_code(void **state) {
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
 }
 
-static void each_way_to_load(void **state) {
+static void each_way_to_load_gives_the_function(void **state) {
     (void)state;
     CUmodule module = NULL;
     CUfunction function;
@@ -287,7 +286,7 @@ static void unloaded_is_gone(void **state) {
 }
 
 /* What a context had loaded goes with it. */
-static void contexts_unload(void **state) {
+static void a_context_unloads_its_modules(void **state) {
     (void)state;
     NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
     CUcontext other;
@@ -434,8 +433,8 @@ static void unlinked_code_has_no_functions(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(text_and_machine_code),
-        TEST(each_way_to_load),
+        TEST(text_and_machine_code_are_loaded),
+        TEST(each_way_to_load_gives_the_function),
         TEST(logs_say_how_much_was_used),
         TEST(functions_are_found_and_listed),
         TEST(variables_are_memory),
@@ -445,7 +444,7 @@ int main(int argc, char **argv) {
         TEST(addresses_of_32_bits_are_refused),
         TEST(old_contexts_have_addresses_of_32_bits),
         TEST(unloaded_is_gone),
-        TEST(contexts_unload),
+        TEST(a_context_unloads_its_modules),
         TEST(references_have_names),
         TEST(managed_variables_are_seen_by_both),
         TEST(functions_load_when_wanted),

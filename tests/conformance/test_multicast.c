@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#define PAGE       ((size_t)2 << 20)
-#define SIZE       (2 * PAGE)
-#define NEEDS_TEAM NEEDS_SOFTGPU("multicast is not tried on hardware")
+#define PAGE            ((size_t)2 << 20)
+#define SIZE            (2 * PAGE)
+#define NEEDS_MULTICAST NEEDS_SOFTGPU("multicast is not tried on hardware")
 
 static CUmulticastObjectProp prop_of(unsigned devices, size_t size) {
     CUmulticastObjectProp prop;
@@ -58,31 +58,31 @@ static CUmemGenericAllocationHandle make(unsigned devices, size_t size) {
 }
 
 /* An object of both devices with memory of each bound to all of it, and the mappings. */
-struct team {
+struct bound {
     CUmemGenericAllocationHandle object, memory[2];
     CUdeviceptr all, own[2];
 };
 
-static struct team make_team(void) {
-    struct team team = {.object = make(2, SIZE)};
+static struct bound make_bound(void) {
+    struct bound bound = {.object = make(2, SIZE)};
     for (int d = 0; d < 2; d++)
-        OK(cu.cuMulticastAddDevice(team.object, d));
+        OK(cu.cuMulticastAddDevice(bound.object, d));
     for (int d = 0; d < 2; d++) {
-        team.memory[d] = memory_on(d, SIZE);
-        team.own[d] = map(team.memory[d], SIZE, 0);
-        OK(cu.cuMemsetD8_v2(team.own[d], 0, SIZE));
-        OK(cu.cuMulticastBindMem(team.object, 0, team.memory[d], 0, SIZE, 0));
+        bound.memory[d] = memory_on(d, SIZE);
+        bound.own[d] = map(bound.memory[d], SIZE, 0);
+        OK(cu.cuMemsetD8_v2(bound.own[d], 0, SIZE));
+        OK(cu.cuMulticastBindMem(bound.object, 0, bound.memory[d], 0, SIZE, 0));
     }
-    team.all = map(team.object, SIZE, 0);
-    return team;
+    bound.all = map(bound.object, SIZE, 0);
+    return bound;
 }
 
-static void end_team(struct team *team) {
-    unmap(team->all, SIZE);
-    OK(cu.cuMemRelease(team->object));
+static void end_bound(struct bound *bound) {
+    unmap(bound->all, SIZE);
+    OK(cu.cuMemRelease(bound->object));
     for (int d = 0; d < 2; d++) {
-        unmap(team->own[d], SIZE);
-        OK(cu.cuMemRelease(team->memory[d]));
+        unmap(bound->own[d], SIZE);
+        OK(cu.cuMemRelease(bound->memory[d]));
     }
 }
 
@@ -92,55 +92,55 @@ static unsigned word_at(CUdeviceptr p) {
     return word;
 }
 
-static void both_have(const struct team *team, size_t at, unsigned word) {
-    assert_int_equal(word_at(team->own[0] + at), word);
-    assert_int_equal(word_at(team->own[1] + at), word);
+static void both_have(const struct bound *bound, size_t at, unsigned word) {
+    assert_int_equal(word_at(bound->own[0] + at), word);
+    assert_int_equal(word_at(bound->own[1] + at), word);
 }
 
 static void a_store_reaches_every_memory(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
-    struct team team = make_team();
+    struct bound bound = make_bound();
     unsigned char bytes[300], copy[300];
-    OK(cu.cuMemsetD32_v2(team.all, 0x11111111, SIZE / 4));
-    both_have(&team, 0, 0x11111111);
-    both_have(&team, SIZE - 4, 0x11111111);
+    OK(cu.cuMemsetD32_v2(bound.all, 0x11111111, SIZE / 4));
+    both_have(&bound, 0, 0x11111111);
+    both_have(&bound, SIZE - 4, 0x11111111);
     fill_pattern(bytes, sizeof bytes, 5);
-    OK(cu.cuMemcpyHtoD_v2(team.all + PAGE - 100, bytes, sizeof bytes)); /* over a page's end */
+    OK(cu.cuMemcpyHtoD_v2(bound.all + PAGE - 100, bytes, sizeof bytes)); /* over a page's end */
     for (int d = 0; d < 2; d++) {
-        OK(cu.cuMemcpyDtoH_v2(copy, team.own[d] + PAGE - 100, sizeof copy));
+        OK(cu.cuMemcpyDtoH_v2(copy, bound.own[d] + PAGE - 100, sizeof copy));
         assert_true(has_pattern(copy, sizeof copy, 5));
     }
-    OK(cu.cuMemsetD32_v2(team.own[0] + 64, 0x22222222, 1));
-    OK(cu.cuMemcpyDtoD_v2(team.all + 4096, team.own[0] + 64, 4));
-    both_have(&team, 4096, 0x22222222);
-    OK(cu.cuStreamWriteValue32_v2(NULL, team.all + 8192, 77, 0));
+    OK(cu.cuMemsetD32_v2(bound.own[0] + 64, 0x22222222, 1));
+    OK(cu.cuMemcpyDtoD_v2(bound.all + 4096, bound.own[0] + 64, 4));
+    both_have(&bound, 4096, 0x22222222);
+    OK(cu.cuStreamWriteValue32_v2(NULL, bound.all + 8192, 77, 0));
     OK(cu.cuCtxSynchronize());
-    both_have(&team, 8192, 77);
+    both_have(&bound, 8192, 77);
     /* Memory of one is its own still. */
-    OK(cu.cuMemsetD32_v2(team.own[1] + 64, 0x33333333, 1));
-    assert_int_equal(word_at(team.own[0] + 64), 0x22222222);
-    end_team(&team);
+    OK(cu.cuMemsetD32_v2(bound.own[1] + 64, 0x33333333, 1));
+    assert_int_equal(word_at(bound.own[0] + 64), 0x22222222);
+    end_bound(&bound);
 }
 
 static void loads_are_refused(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
-    struct team team = make_team();
+    struct bound bound = make_bound();
     unsigned word = 5;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, team.all, 4));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoD_v2(team.own[0], team.all, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, bound.all, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoD_v2(bound.own[0], bound.all, 4));
     assert_int_equal(word, 5);
-    end_team(&team);
+    end_bound(&bound);
 }
 
-static void bound_by_address(void **state) {
+static void memory_is_bound_by_its_address(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, 2 * SIZE);
@@ -163,29 +163,29 @@ static void bound_by_address(void **state) {
     OK(cu.cuMemRelease(object));
 }
 
-static void unbound_as_it_was_bound(void **state) {
+static void a_binding_ends_as_it_began_only(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
-    struct team team = make_team();
+    struct bound bound = make_bound();
     CUmemGenericAllocationHandle other = memory_on(1, SIZE);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, 0, PAGE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, PAGE, SIZE));
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastUnbind(team.object, 99, 0, SIZE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(team.object, 0, other, 0, SIZE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, PAGE, SIZE));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastUnbind(bound.object, 99, 0, SIZE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(bound.object, 0, other, 0, SIZE, 0));
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuMulticastUnbind(team.object, 1, 0, SIZE));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, 0, SIZE));
-    OK(cu.cuMulticastBindMem(team.object, 0, other, 0, SIZE, 0));
-    OK(cu.cuMemsetD32_v2(team.all, 0x66666666, 4));
-    assert_int_equal(word_at(team.own[0]), 0x66666666);
-    assert_int_equal(word_at(team.own[1]), 0); /* no more of the team */
+    OK(cu.cuMulticastUnbind(bound.object, 1, 0, SIZE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(bound.object, 1, 0, SIZE));
+    OK(cu.cuMulticastBindMem(bound.object, 0, other, 0, SIZE, 0));
+    OK(cu.cuMemsetD32_v2(bound.all, 0x66666666, 4));
+    assert_int_equal(word_at(bound.own[0]), 0x66666666);
+    assert_int_equal(word_at(bound.own[1]), 0); /* no longer a member */
     CUdeviceptr p = map(other, SIZE, 0);
     assert_int_equal(word_at(p), 0x66666666);
     unmap(p, SIZE);
     OK(cu.cuMemRelease(other));
-    end_team(&team);
+    end_bound(&bound);
 }
 
 /* A store where a member has bound nothing kills the context, like any address that is not there.
@@ -204,7 +204,7 @@ static int nothing_bound(int argc, char **argv) {
 
 static void a_store_to_nothing_is_a_fault(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     assert_int_equal(run_child("nothing_bound", NULL), 0);
@@ -212,7 +212,7 @@ static void a_store_to_nothing_is_a_fault(void **state) {
 
 static void rights_are_given_to_members(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
@@ -233,7 +233,7 @@ static void rights_are_given_to_members(void **state) {
 
 static void arguments_are_checked(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = 5, memory = memory_on(0, SIZE);
@@ -277,9 +277,9 @@ static void *add_second(void *unused) {
 }
 
 /* Seen in the state, because what needs a device that is not there waits for it. */
-static void a_device_joins_the_team(void **state) {
+static void a_device_joins_the_object(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = make(2, SIZE);
@@ -294,8 +294,8 @@ static void a_device_joins_the_team(void **state) {
     OK(cu.cuMemRelease(object));
 }
 
-/* A team that lacks its second device, and a thread that does something about it. */
-static pthread_t start_team(void *(*function)(void *)) {
+/* An object that lacks its second device, and a thread that does something about it. */
+static pthread_t start_object(void *(*function)(void *)) {
     pthread_t thread;
     waited_for = make(2, SIZE);
     OK(cu.cuMulticastAddDevice(waited_for, 0));
@@ -304,13 +304,13 @@ static pthread_t start_team(void *(*function)(void *)) {
 }
 
 /* "Any calls ... will block until all devices have been added." */
-static void binding_waits_for_the_team(void **state) {
+static void binding_waits_for_all_devices(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
-    pthread_t thread = start_team(add_second);
+    pthread_t thread = start_object(add_second);
     OK(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(waited_for, 1));
     pthread_join(thread, NULL);
@@ -326,11 +326,11 @@ static void *release_it(void *unused) {
 /* Else the waiting call would never return. */
 static void binding_to_what_is_released_meanwhile_fails(void **state) {
     (void)state;
-    NEEDS_TEAM;
+    NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
-    pthread_t thread = start_team(release_it);
+    pthread_t thread = start_object(release_it);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
     pthread_join(thread, NULL);
     OK(cu.cuMemRelease(memory));
@@ -354,15 +354,15 @@ static void granularity_goes_with_the_attribute(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(a_device_joins_the_team),
+        TEST(a_device_joins_the_object),
         TEST(a_store_reaches_every_memory),
         TEST(loads_are_refused),
-        TEST(bound_by_address),
-        TEST(unbound_as_it_was_bound),
+        TEST(memory_is_bound_by_its_address),
+        TEST(a_binding_ends_as_it_began_only),
         TEST(a_store_to_nothing_is_a_fault),
         TEST(rights_are_given_to_members),
         TEST(arguments_are_checked),
-        TEST(binding_waits_for_the_team),
+        TEST(binding_waits_for_all_devices),
         TEST(binding_to_what_is_released_meanwhile_fails),
         TEST(granularity_goes_with_the_attribute),
     };

@@ -38,7 +38,7 @@ static void wait_for(const struct heard *heard, unsigned calls) {
     pthread_mutex_unlock(&lock);
 }
 
-static void registered_and_unregistered(void **state) {
+static void a_callback_is_registered_and_unregistered(void **state) {
     (void)state;
     struct heard heard;
     CUasyncCallbackHandle one = NULL, two = NULL;
@@ -55,7 +55,7 @@ static void registered_and_unregistered(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceRegisterAsyncNotification(dev, NULL, NULL, &one));
 }
 
-static void told_what_is_missing(void **state) {
+static void wrong_arguments_are_refused(void **state) {
     (void)state;
     NEEDS_SOFTGPU("tells of memory that it refuses");
     struct heard heard = {.driver = CUDA_ERROR_UNKNOWN};
@@ -87,7 +87,7 @@ static void told_what_is_missing(void **state) {
     assert_int_equal(heard.calls, 1);
 }
 
-static void shown_as_a_leak(void **state) {
+static void a_callback_is_shown_as_a_leak(void **state) {
     (void)state;
     NEEDS_SOFTGPU("reports leaks");
     CUasyncCallbackHandle handle;
@@ -99,7 +99,8 @@ static void shown_as_a_leak(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(registered_and_unregistered),
-                                       TEST(told_what_is_missing), TEST(shown_as_a_leak)};
+    const struct CMUnitTest tests[] = {TEST(a_callback_is_registered_and_unregistered),
+                                       TEST(wrong_arguments_are_refused),
+                                       TEST(a_callback_is_shown_as_a_leak)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -1,6 +1,6 @@
 /* Occupancy, as an H200 answers it for machine code. */
 #include "harness.h"
-#include "image_kernels.h"
+#include "images.h"
 
 static CUmodule module;
 
@@ -48,7 +48,7 @@ static void each_limit_limits(void **state) {
           cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0));
 }
 
-static void shared_memory_that_is_left(void **state) {
+static void shared_memory_that_is_left_is_computed(void **state) {
     (void)state;
     CUfunction f = function("static_shared");
     size_t size = 0;
@@ -66,7 +66,7 @@ static size_t by_block(int block) {
     return (size_t)block * 48;
 }
 
-static void the_best_block_size(void **state) {
+static void the_best_block_size_is_found(void **state) {
     (void)state;
     CUfunction f = function("static_shared"), heavy = function("heavy");
     int grid = 0, block = 0;
@@ -91,7 +91,7 @@ static CUlaunchConfig config_of(CUlaunchAttribute *attribute, unsigned width, un
     return (CUlaunchConfig){width * 8, 1, 1, threads, 1, 1, 0, NULL, attribute, 1};
 }
 
-static void clusters(void **state) {
+static void clusters_are_counted_and_sized(void **state) {
     (void)state;
     CUfunction f = function("empty"), pair = function("clustered");
     CUlaunchAttribute attribute;
@@ -125,8 +125,10 @@ static void kernels_stand_for_functions(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        OCCUPANCY(each_limit_limits),           OCCUPANCY(shared_memory_that_is_left),
-        OCCUPANCY(the_best_block_size),         OCCUPANCY(clusters),
+        OCCUPANCY(each_limit_limits),
+        OCCUPANCY(shared_memory_that_is_left_is_computed),
+        OCCUPANCY(the_best_block_size_is_found),
+        OCCUPANCY(clusters_are_counted_and_sized),
         OCCUPANCY(kernels_stand_for_functions),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -37,7 +37,7 @@ static void links_are_described(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceCanAccessPeer(NULL, 0, 1));
 }
 
-static void enabled_once_and_in_one_direction(void **state) {
+static void access_is_enabled_once_and_in_one_direction(void **state) {
     (void)state;
     needs_peers();
     CUcontext other;
@@ -54,7 +54,7 @@ static void enabled_once_and_in_one_direction(void **state) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-static void shown_in_the_state(void **state) {
+static void access_is_shown_in_the_state(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its state dump");
     needs_peers();
@@ -85,7 +85,7 @@ static void arguments_are_checked(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-static void same_device_needs_none(void **state) {
+static void a_device_needs_no_access_to_itself(void **state) {
     (void)state;
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -94,7 +94,7 @@ static void same_device_needs_none(void **state) {
 }
 
 /* A peer that ends takes the access with it, and does not come back by a new context's handle. */
-static void ends_with_either_context(void **state) {
+static void access_ends_with_either_context(void **state) {
     (void)state;
     needs_peers();
     CUcontext other, again;
@@ -292,11 +292,16 @@ static void addresses_are_found_by_who_may_use_them(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(links_are_described),         TEST(enabled_once_and_in_one_direction),
-        TEST(shown_in_the_state),          TEST(arguments_are_checked),
-        TEST(same_device_needs_none),      TEST(ends_with_either_context),
-        TEST(links_come_from_the_profile), TEST(sets_need_access),
-        TEST(mappings_need_access),        TEST(addresses_are_found_by_who_may_use_them),
+        TEST(links_are_described),
+        TEST(access_is_enabled_once_and_in_one_direction),
+        TEST(access_is_shown_in_the_state),
+        TEST(arguments_are_checked),
+        TEST(a_device_needs_no_access_to_itself),
+        TEST(access_ends_with_either_context),
+        TEST(links_come_from_the_profile),
+        TEST(sets_need_access),
+        TEST(mappings_need_access),
+        TEST(addresses_are_found_by_who_may_use_them),
     };
     const struct child children[] = {{"strangers", strangers}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

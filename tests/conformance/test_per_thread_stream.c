@@ -86,7 +86,7 @@ static void the_second_batches_do_not(void **state) {
     OK(cu.cuMemFree_v2(to));
 }
 
-static void it_is_ordered_with_the_legacy_stream(void **state) {
+static void a_per_thread_stream_is_ordered_with_the_legacy_stream(void **state) {
     (void)state;
     struct gate gate;
     gate_make(&gate);
@@ -132,8 +132,10 @@ static void work_outlives_its_thread(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(each_thread_has_its_own),   TEST(twins_take_null_for_it),
-        TEST(the_second_batches_do_not), TEST(it_is_ordered_with_the_legacy_stream),
+        TEST(each_thread_has_its_own),
+        TEST(twins_take_null_for_it),
+        TEST(the_second_batches_do_not),
+        TEST(a_per_thread_stream_is_ordered_with_the_legacy_stream),
         TEST(work_outlives_its_thread),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

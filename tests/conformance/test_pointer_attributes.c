@@ -17,7 +17,7 @@ static int number_of(CUpointer_attribute attribute, CUdeviceptr p) {
     return number;
 }
 
-static void device_memory(void **state) {
+static void device_memory_has_its_attributes(void **state) {
     (void)state;
     CUdeviceptr p;
     uint64_t zeroed = 5;
@@ -47,7 +47,7 @@ static void device_memory(void **state) {
     assert_int_equal(zeroed, 5);
 }
 
-static void host_memory(void **state) {
+static void host_memory_has_its_attributes(void **state) {
     (void)state;
     void *pinned;
     OK(cu.cuMemHostAlloc(&pinned, 10000, 0));
@@ -60,7 +60,7 @@ static void host_memory(void **state) {
     OK(cu.cuMemFreeHost(pinned));
 }
 
-static void mappings(void **state) {
+static void mappings_have_their_attributes(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
@@ -109,7 +109,7 @@ static void buffer_ids_are_never_used_twice(void **state) {
     OK(cu.cuMemFree_v2(b));
 }
 
-static void many_attributes_at_once(void **state) {
+static void many_attributes_are_asked_at_once(void **state) {
     (void)state;
     CUdeviceptr p;
     unsigned type = 9;
@@ -155,7 +155,7 @@ static void sync_memops_can_be_set(void **state) {
     OK(cu.cuMemFree_v2(p));
 }
 
-static void bad_arguments(void **state) {
+static void bad_arguments_are_refused(void **state) {
     (void)state;
     CUdeviceptr p;
     unsigned value = 5;
@@ -172,13 +172,10 @@ static void bad_arguments(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(device_memory),
-        TEST(host_memory),
-        TEST(mappings),
-        TEST(buffer_ids_are_never_used_twice),
-        TEST(many_attributes_at_once),
-        TEST(sync_memops_can_be_set),
-        TEST(bad_arguments),
+        TEST(device_memory_has_its_attributes),  TEST(host_memory_has_its_attributes),
+        TEST(mappings_have_their_attributes),    TEST(buffer_ids_are_never_used_twice),
+        TEST(many_attributes_are_asked_at_once), TEST(sync_memops_can_be_set),
+        TEST(bad_arguments_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -36,7 +36,7 @@ static int look(int argc, char **argv) {
     return 0;
 }
 
-static void nothing_reads_as_zero(void **state) {
+static void memory_that_nobody_wrote_does_not_read_as_zero(void **state) {
     (void)state;
     NEEDS_SOFTGPU("SOFTGPU_POISON");
     setenv("SOFTGPU_POISON", "1", 1);
@@ -46,7 +46,7 @@ static void nothing_reads_as_zero(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(nothing_reads_as_zero)};
+    const struct CMUnitTest tests[] = {TEST(memory_that_nobody_wrote_does_not_read_as_zero)};
     const struct child children[] = {{"look", look}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

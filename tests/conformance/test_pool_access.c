@@ -14,7 +14,7 @@ static CUresult set_access(CUmemoryPool pool, int device, CUmemAccess_flags flag
     return cu.cuMemPoolSetAccess(pool, &desc, 1);
 }
 
-static void own_device_has_it(void **state) {
+static void a_pools_own_device_has_access(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, dev), 3);
@@ -53,7 +53,7 @@ static void host_pool_is_opened_to_the_device(void **state) {
     pool_end(pool);
 }
 
-static void peer(void **state) {
+static void a_peer_has_access_while_it_is_given(void **state) {
     (void)state;
     NEEDS_PEERS();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
@@ -250,7 +250,7 @@ static void plain_memory_of_another_device_is_copied(void **state) {
     ends_free(&ends, pool);
 }
 
-static void whole_list_or_nothing(void **state) {
+static void access_changes_for_the_whole_list_or_none(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemAccessDesc desc[2] = {
@@ -268,12 +268,12 @@ static void whole_list_or_nothing(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(own_device_has_it),
+        TEST(a_pools_own_device_has_access),
         TEST(host_pool_is_opened_to_the_device),
-        TEST(peer),
+        TEST(a_peer_has_access_while_it_is_given),
         TEST(of_another_device_is_refused_without_access),
         TEST(plain_memory_of_another_device_is_copied),
-        TEST(whole_list_or_nothing),
+        TEST(access_changes_for_the_whole_list_or_none),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

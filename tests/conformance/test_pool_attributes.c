@@ -1,7 +1,7 @@
 /* Attributes of pools, and what they count. */
 #include "pools.h"
 
-static void reuse_flags(void **state) {
+static void reuse_flags_are_kept(void **state) {
     (void)state;
     static const CUmemPool_attribute flags[] = {
         CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES,
@@ -19,7 +19,7 @@ static void reuse_flags(void **state) {
     pool_end(pool);
 }
 
-static void threshold(void **state) {
+static void the_threshold_is_kept(void **state) {
     (void)state;
     CUmemPoolProps props = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -33,7 +33,7 @@ static void threshold(void **state) {
     pool_end(pool);
 }
 
-static void counts(void **state) {
+static void reserved_and_used_bytes_are_counted(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
@@ -75,7 +75,7 @@ static void high_marks_are_reset(void **state) {
     pool_end(pool);
 }
 
-static void what_cannot_be_set(void **state) {
+static void counts_cannot_be_set(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     uint64_t value = 0;
@@ -94,8 +94,11 @@ static void what_cannot_be_set(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(reuse_flags),          TEST(threshold),          TEST(counts),
-        TEST(high_marks_are_reset), TEST(what_cannot_be_set),
+        TEST(reuse_flags_are_kept),
+        TEST(the_threshold_is_kept),
+        TEST(reserved_and_used_bytes_are_counted),
+        TEST(high_marks_are_reset),
+        TEST(counts_cannot_be_set),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

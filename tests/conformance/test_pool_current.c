@@ -14,7 +14,7 @@ static CUmemoryPool pool_of(CUdeviceptr p) {
     return pool;
 }
 
-static void default_is_current(void **state) {
+static void the_default_pool_is_current_at_first(void **state) {
     (void)state;
     CUmemoryPool fallback = NULL, current = NULL;
     CUdeviceptr p;
@@ -29,7 +29,7 @@ static void default_is_current(void **state) {
     OK(cu.cuStreamSynchronize(NULL));
 }
 
-static void another_is_current(void **state) {
+static void another_pool_is_made_current(void **state) {
     (void)state;
     CUmemoryPool fallback, current = NULL;
     CUdeviceptr p;
@@ -48,7 +48,7 @@ static void another_is_current(void **state) {
     assert_ptr_equal(current, fallback);
 }
 
-static void default_cannot_be_destroyed(void **state) {
+static void the_default_pool_cannot_be_destroyed(void **state) {
     (void)state;
     CUmemoryPool fallback;
     OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
@@ -56,7 +56,7 @@ static void default_cannot_be_destroyed(void **state) {
     assert_int_equal(pool_flag(fallback, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
 }
 
-static void by_location(void **state) {
+static void pools_are_found_by_location(void **state) {
     (void)state;
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemGetDefaultMemPool))
         SKIP("the driver is older than 13.0");
@@ -79,7 +79,7 @@ static void by_location(void **state) {
 }
 
 /* The allocation lives on, and with its end the rest of the pool goes. */
-static void destroyed_with_live_memory(void **state) {
+static void a_destroyed_pools_live_memory_stays(void **state) {
     (void)state;
     unsigned char byte = 0;
     size_t before, after, total;
@@ -100,7 +100,7 @@ static void destroyed_with_live_memory(void **state) {
     assert_int_equal(before, after);
 }
 
-static void destroyed_with_pending_free(void **state) {
+static void a_pool_may_be_destroyed_with_a_pending_free(void **state) {
     (void)state;
     CUstream stream = stream_make();
     struct gate gate;
@@ -118,7 +118,7 @@ static void destroyed_with_pending_free(void **state) {
 }
 
 /* The stream goes while its free is pending. */
-static void stream_destroyed_with_pending_free(void **state) {
+static void a_stream_may_be_destroyed_with_a_pending_free(void **state) {
     (void)state;
     CUstream stream = stream_make();
     struct gate gate;
@@ -137,7 +137,7 @@ static void stream_destroyed_with_pending_free(void **state) {
     gate_free(&gate);
 }
 
-static void bad_properties(void **state) {
+static void bad_properties_are_refused(void **state) {
     (void)state;
     CUmemoryPool pool;
     CUmemPoolProps props = device_props();
@@ -152,14 +152,14 @@ static void bad_properties(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(default_is_current),
-        TEST(another_is_current),
-        TEST(default_cannot_be_destroyed),
-        TEST(by_location),
-        TEST(destroyed_with_live_memory),
-        TEST(destroyed_with_pending_free),
-        TEST(stream_destroyed_with_pending_free),
-        TEST(bad_properties),
+        TEST(the_default_pool_is_current_at_first),
+        TEST(another_pool_is_made_current),
+        TEST(the_default_pool_cannot_be_destroyed),
+        TEST(pools_are_found_by_location),
+        TEST(a_destroyed_pools_live_memory_stays),
+        TEST(a_pool_may_be_destroyed_with_a_pending_free),
+        TEST(a_stream_may_be_destroyed_with_a_pending_free),
+        TEST(bad_properties_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -30,24 +30,24 @@ static void check(CUmemLocationType location, CUmemAllocationHandleType handles)
     pool_end(pool);
 }
 
-static void host(void **state) {
+static void a_pool_of_host_memory_serves_both_sides(void **state) {
     (void)state;
     check(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE);
 }
 
-static void host_node(void **state) {
+static void a_pool_of_a_numa_node_serves_both_sides(void **state) {
     (void)state;
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
 }
 
-static void host_node_shareable(void **state) {
+static void a_shareable_pool_of_a_numa_node_serves_both_sides(void **state) {
     (void)state;
     NEEDS_POOL_DESCRIPTORS();
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 /* Copies that find out by themselves what an address is take the memory as the CPU does. */
-static void copied_without_access(void **state) {
+static void copies_reach_memory_that_the_device_may_not(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
@@ -70,7 +70,7 @@ static void copied_without_access(void **state) {
     stream_end(stream);
 }
 
-static void refused(void **state) {
+static void wrong_host_pools_are_refused(void **state) {
     (void)state;
     CUmemoryPool pool = NULL;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -108,7 +108,7 @@ static int copied_too_late(int argc, char **argv) {
     return 0;
 }
 
-static void freed_under_a_copy(void **state) {
+static void memory_freed_under_a_copy_is_a_fault(void **state) {
     (void)state;
     NEEDS_SOFTGPU("faults the device");
     assert_int_equal(run_child("late", NULL), 0);
@@ -116,12 +116,12 @@ static void freed_under_a_copy(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(host),
-        TEST(host_node),
-        TEST(host_node_shareable),
-        TEST(copied_without_access),
-        TEST(refused),
-        TEST(freed_under_a_copy),
+        TEST(a_pool_of_host_memory_serves_both_sides),
+        TEST(a_pool_of_a_numa_node_serves_both_sides),
+        TEST(a_shareable_pool_of_a_numa_node_serves_both_sides),
+        TEST(copies_reach_memory_that_the_device_may_not),
+        TEST(wrong_host_pools_are_refused),
+        TEST(memory_freed_under_a_copy_is_a_fault),
     };
     const struct child children[] = {{"late", copied_too_late}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

@@ -20,7 +20,7 @@ static size_t free_bytes(void) {
     return available;
 }
 
-static void trim(void **state) {
+static void trimming_gives_unused_memory_back(void **state) {
     (void)state;
     begin(0);
     size_t before = free_bytes();
@@ -46,7 +46,7 @@ static void trim(void **state) {
     end();
 }
 
-static void trim_leaves_pending(void **state) {
+static void trimming_leaves_pending_frees(void **state) {
     (void)state;
     begin(0);
     struct gate gate;
@@ -72,7 +72,7 @@ static void cache_some(void) {
     assert_int_equal(pool_reserved(pool), 32 * MIB);
 }
 
-static void threshold(void **state) {
+static void memory_over_the_threshold_goes_at_synchronization(void **state) {
     (void)state;
     begin(0);
     CUevent event;
@@ -101,7 +101,7 @@ static void threshold(void **state) {
 }
 
 /* H200: what one stream freed stays when another is synchronized. */
-static void threshold_and_another_stream(void **state) {
+static void synchronizing_another_stream_releases_nothing(void **state) {
     (void)state;
     begin(0);
     CUstream t = stream_make();
@@ -115,7 +115,7 @@ static void threshold_and_another_stream(void **state) {
     end();
 }
 
-static void limit(void **state) {
+static void a_pool_keeps_to_its_limit(void **state) {
     (void)state;
     begin(64 * MIB);
     CUdeviceptr q = 5;
@@ -189,11 +189,11 @@ static void one_dump_is_like_the_next(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(trim),
-        TEST(trim_leaves_pending),
-        TEST(threshold),
-        TEST(limit),
-        TEST(threshold_and_another_stream),
+        TEST(trimming_gives_unused_memory_back),
+        TEST(trimming_leaves_pending_frees),
+        TEST(memory_over_the_threshold_goes_at_synchronization),
+        TEST(a_pool_keeps_to_its_limit),
+        TEST(synchronizing_another_stream_releases_nothing),
         TEST(cached_memory_is_available),
         TEST(one_dump_is_like_the_next),
     };

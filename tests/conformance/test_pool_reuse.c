@@ -41,7 +41,7 @@ static CUdeviceptr freed_behind_gate(void) {
     return p;
 }
 
-static void same_stream_at_once(void **state) {
+static void the_same_stream_reuses_at_once(void **state) {
     (void)state;
     begin(0, 0, 0, 0);
     CUdeviceptr p = freed_behind_gate();
@@ -52,7 +52,7 @@ static void same_stream_at_once(void **state) {
     end();
 }
 
-static void other_stream_not_while_pending(void **state) {
+static void another_stream_reuses_nothing_that_is_pending(void **state) {
     (void)state;
     begin(1, 1, 0, 0);
     CUdeviceptr p = freed_behind_gate();
@@ -63,7 +63,7 @@ static void other_stream_not_while_pending(void **state) {
     end();
 }
 
-static void other_stream_once_complete(void **state) {
+static void another_stream_reuses_once_complete(void **state) {
     (void)state;
     begin(0, 1, 0, 0);
     CUevent event;
@@ -81,7 +81,7 @@ static void other_stream_once_complete(void **state) {
     end();
 }
 
-static void not_once_complete_when_forbidden(void **state) {
+static void completed_memory_is_not_reused_when_forbidden(void **state) {
     (void)state;
     begin(0, 0, 0, 0);
     CUdeviceptr p = freed_behind_gate();
@@ -473,7 +473,7 @@ static void event_before_the_free_does_not_count(void **state) {
 }
 
 /* With no more memory to be had, the allocating stream is made to wait. */
-static void inner_dependency(void **state) {
+static void the_allocating_stream_is_made_to_wait(void **state) {
     (void)state;
     unsigned char byte = 0;
     begin(0, 0, 1, SIZE);
@@ -493,7 +493,7 @@ static void inner_dependency(void **state) {
     end();
 }
 
-static void inner_dependency_when_forbidden(void **state) {
+static void the_allocating_stream_does_not_wait_when_forbidden(void **state) {
     (void)state;
     CUdeviceptr q;
     begin(1, 1, 0, SIZE);
@@ -503,7 +503,7 @@ static void inner_dependency_when_forbidden(void **state) {
 }
 
 /* The default stream orders blocking streams without any event. */
-static void default_stream_orders(void **state) {
+static void the_default_stream_orders_reuse(void **state) {
     (void)state;
     NEEDS_LEGACY_STREAM();
     begin(1, 0, 0, 0);
@@ -524,7 +524,7 @@ static void default_stream_orders(void **state) {
 }
 
 /* A free in a blocking stream comes after what the default stream holds. */
-static void free_waits_for_default_stream(void **state) {
+static void a_free_waits_for_the_default_stream(void **state) {
     (void)state;
     NEEDS_LEGACY_STREAM();
     begin(0, 1, 0, 0);
@@ -550,7 +550,7 @@ static void free_waits_for_default_stream(void **state) {
 
 /* cuMemFree does not wait. Whether another stream gets the bytes before the earlier work is done is
  * left to the driver: an H200's hands them out at once, softgpu does not. */
-static void plain_free_behind_a_gate(void **state) {
+static void a_plain_free_waits_for_a_held_stream(void **state) {
     (void)state;
     begin(0, 1, 0, 0);
     CUdeviceptr p = freed_behind_gate();
@@ -576,7 +576,7 @@ static void plain_free_behind_a_gate(void **state) {
 }
 
 /* What a stream freed in pieces serves it in one piece. */
-static void pieces_are_joined(void **state) {
+static void pieces_of_a_stream_are_joined(void **state) {
     (void)state;
     begin(0, 0, 0, 32 * MIB);
     CUdeviceptr piece[4];
@@ -593,10 +593,10 @@ static void pieces_are_joined(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(same_stream_at_once),
-        TEST(other_stream_not_while_pending),
-        TEST(other_stream_once_complete),
-        TEST(not_once_complete_when_forbidden),
+        TEST(the_same_stream_reuses_at_once),
+        TEST(another_stream_reuses_nothing_that_is_pending),
+        TEST(another_stream_reuses_once_complete),
+        TEST(completed_memory_is_not_reused_when_forbidden),
         TEST(follows_event),
         TEST(follows_event_when_forbidden),
         TEST(follows_event_over_a_stream),
@@ -613,12 +613,12 @@ int main(int argc, char **argv) {
         TEST(follows_to_pieces_that_are_joined),
         TEST(joins_pieces_of_several_streams),
         TEST(event_before_the_free_does_not_count),
-        TEST(inner_dependency),
-        TEST(inner_dependency_when_forbidden),
-        TEST(default_stream_orders),
-        TEST(free_waits_for_default_stream),
-        TEST(plain_free_behind_a_gate),
-        TEST(pieces_are_joined),
+        TEST(the_allocating_stream_is_made_to_wait),
+        TEST(the_allocating_stream_does_not_wait_when_forbidden),
+        TEST(the_default_stream_orders_reuse),
+        TEST(a_free_waits_for_the_default_stream),
+        TEST(a_plain_free_waits_for_a_held_stream),
+        TEST(pieces_of_a_stream_are_joined),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -188,7 +188,7 @@ static void to_a_child(CUmemLocationType location) {
     pool_end(pool);
 }
 
-static void device_pool(void **state) {
+static void a_device_pool_is_shared_with_a_child(void **state) {
     (void)state;
     NEEDS_POOL_DESCRIPTORS();
     to_a_child(CU_MEM_LOCATION_TYPE_DEVICE);
@@ -213,7 +213,7 @@ static int exporter(int argc, char **argv) {
     _exit(0);
 }
 
-static void exporter_dies(void **state) {
+static void memory_outlives_its_exporter(void **state) {
     (void)state;
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
@@ -241,7 +241,7 @@ static void exporter_dies(void **state) {
     OK(cu.cuMemPoolDestroy(pool));
 }
 
-static void what_cannot_be_exported(void **state) {
+static void what_cannot_be_exported_is_refused(void **state) {
     (void)state;
     NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool plain = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
@@ -266,7 +266,7 @@ static void what_cannot_be_exported(void **state) {
     pool_end(shared);
 }
 
-static void what_cannot_be_imported(void **state) {
+static void what_cannot_be_imported_is_refused(void **state) {
     (void)state;
     NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool pool;
@@ -319,10 +319,10 @@ static void a_pool_takes_what_is_left(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(device_pool),
-        TEST(exporter_dies),
-        TEST(what_cannot_be_exported),
-        TEST(what_cannot_be_imported),
+        TEST(a_device_pool_is_shared_with_a_child),
+        TEST(memory_outlives_its_exporter),
+        TEST(what_cannot_be_exported_is_refused),
+        TEST(what_cannot_be_imported_is_refused),
         TEST(a_pool_takes_what_is_left),
     };
     const struct child children[] = {

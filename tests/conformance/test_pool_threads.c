@@ -38,7 +38,7 @@ static void *work(void *number) {
     return (void *)(uintptr_t)(result != CUDA_SUCCESS || wrong > 0);
 }
 
-static void share_a_pool(void **state) {
+static void threads_share_a_pool(void **state) {
     (void)state;
     pthread_t threads[THREADS];
     pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
@@ -53,6 +53,6 @@ static void share_a_pool(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(share_a_pool)};
+    const struct CMUnitTest tests[] = {TEST(threads_share_a_pool)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

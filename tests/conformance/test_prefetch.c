@@ -50,7 +50,7 @@ static void the_last_place_is_told(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void it_takes_its_turn_in_the_stream(void **state) {
+static void a_prefetch_takes_its_turn_in_the_stream(void **state) {
     (void)state;
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
@@ -147,7 +147,7 @@ static void other_devices_take_part(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(the_last_place_is_told),       TEST(it_takes_its_turn_in_the_stream),
+        TEST(the_last_place_is_told),       TEST(a_prefetch_takes_its_turn_in_the_stream),
         TEST(batches_go_to_several_places), TEST(bad_prefetches_are_refused),
         TEST(other_devices_take_part),
     };

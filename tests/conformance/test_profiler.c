@@ -10,7 +10,7 @@ static bool shown(void) {
     return is;
 }
 
-static void belongs_to_the_context(void **state) {
+static void the_profiler_belongs_to_the_context(void **state) {
     (void)state;
     NEEDS_SOFTGPU("shows its state");
     CUcontext other;
@@ -27,7 +27,7 @@ static void belongs_to_the_context(void **state) {
     OK(cu.cuProfilerStop());
 }
 
-static void needs_a_context(void **state) {
+static void the_profiler_needs_a_context(void **state) {
     (void)state;
     OK(cu.cuCtxSetCurrent(NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuProfilerStart());
@@ -41,7 +41,8 @@ static void nothing_is_configured(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(belongs_to_the_context), TEST(needs_a_context),
+    const struct CMUnitTest tests[] = {TEST(the_profiler_belongs_to_the_context),
+                                       TEST(the_profiler_needs_a_context),
                                        TEST(nothing_is_configured)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

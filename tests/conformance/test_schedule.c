@@ -154,7 +154,7 @@ static void ordered_work_comes_out_right(void **state) {
     }
 }
 
-static void also_as_late_as_possible(void **state) {
+static void ordered_work_comes_out_right_as_late_as_possible(void **state) {
     (void)state;
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
@@ -162,7 +162,7 @@ static void also_as_late_as_possible(void **state) {
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-static void also_in_random_order(void **state) {
+static void ordered_work_comes_out_right_in_random_order(void **state) {
     (void)state;
     NEEDS_SOFTGPU("chooses a schedule");
     for (uint64_t seed = 10; seed < 18; seed++) {
@@ -277,8 +277,8 @@ static void a_seed_gives_the_same_order_again(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(ordered_work_comes_out_right),
-        TEST(also_as_late_as_possible),
-        TEST(also_in_random_order),
+        TEST(ordered_work_comes_out_right_as_late_as_possible),
+        TEST(ordered_work_comes_out_right_in_random_order),
         TEST(missing_waits_show_under_some_seed),
         TEST(a_missing_wait_shows_when_late),
         TEST(polling_makes_progress_when_late),

@@ -230,7 +230,7 @@ static void a_long_program_comes_out_right(void **state) {
     assert_true(run(steps_wanted(STEPS), 1, true));
 }
 
-static void also_as_late_as_possible(void **state) {
+static void a_long_program_comes_out_right_as_late_as_possible(void **state) {
     (void)state;
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
@@ -239,7 +239,7 @@ static void also_as_late_as_possible(void **state) {
     assert_true(right);
 }
 
-static void also_under_each_seed(void **state) {
+static void a_long_program_comes_out_right_under_each_seed(void **state) {
     (void)state;
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t wrong = 0;
@@ -316,8 +316,8 @@ static void missing_waits_of_a_long_program_show(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_long_program_comes_out_right),
-        TEST(also_as_late_as_possible),
-        TEST(also_under_each_seed),
+        TEST(a_long_program_comes_out_right_as_late_as_possible),
+        TEST(a_long_program_comes_out_right_under_each_seed),
         TEST(a_missing_wait_shows_under_some_seed),
         TEST(missing_waits_of_a_long_program_show),
     };

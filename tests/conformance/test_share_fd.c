@@ -137,7 +137,7 @@ static int exporter(int argc, char **argv) {
     return 0;
 }
 
-static void it_outlives_the_exporter(void **state) {
+static void shared_memory_outlives_its_exporter(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
@@ -167,7 +167,7 @@ static void it_outlives_the_exporter(void **state) {
     close(ends[1]);
 }
 
-static void what_is_no_export(void **state) {
+static void what_is_no_export_is_refused(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
@@ -212,8 +212,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(imported_here_it_is_the_same_memory),
         TEST(another_process_reads_and_writes),
-        TEST(it_outlives_the_exporter),
-        TEST(what_is_no_export),
+        TEST(shared_memory_outlives_its_exporter),
+        TEST(what_is_no_export_is_refused),
         TEST(an_export_cannot_be_cut),
     };
     const struct child children[] = {{"importer", importer}, {"exporter", exporter}};

@@ -1,6 +1,6 @@
 /* A fault of queued work poisons its context. Each fault has a process of its own. */
 #include "harness.h"
-#include "image_kernels.h"
+#include "images.h"
 
 #include <sched.h>
 #include <stdatomic.h>

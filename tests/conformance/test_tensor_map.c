@@ -20,7 +20,7 @@ static void expect_words(const CUtensorMap *map, const uint64_t words[10]) {
         assert_int_equal(map->opaque[i], i < 10 ? words[i] : 0);
 }
 
-static void encodes_tiles(void **state) {
+static void tiles_are_encoded(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const uint64_t words[] = {0x7f1234567000, 0x10000003c0, 0x200000000200,    0x10000,
@@ -31,7 +31,7 @@ static void encodes_tiles(void **state) {
     expect_words(&map, words);
 }
 
-static void refuses_bad_tiles(void **state) {
+static void bad_tiles_are_refused(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const cuuint32_t odd[] = {7, 4, 2, 1, 1}, wide[] = {8, 257, 2, 1, 1};
@@ -47,7 +47,7 @@ static void refuses_bad_tiles(void **state) {
     OK(cu.cuCtxSetCurrent(ctx));
 }
 
-static void encodes_columns(void **state) {
+static void columns_are_encoded(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const uint64_t words[] = {0x7f1234567000, 0x10000003b1, 0x200000000200,    0,
@@ -75,7 +75,7 @@ static CUresult wide(CUtensorMap *map, CUtensorMapSwizzle swizzle) {
         CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-static void encodes_wide_columns(void **state) {
+static void wide_columns_are_encoded(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const uint64_t words[] = {0x7f1234567000, 0x10000063b1, 0x200000000200,     0,
@@ -87,7 +87,7 @@ static void encodes_wide_columns(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, wide(&map, CU_TENSOR_MAP_SWIZZLE_64B));
 }
 
-static void replaces_the_address(void **state) {
+static void the_address_is_replaced_alone(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     CUtensorMap map;
@@ -101,8 +101,8 @@ static void replaces_the_address(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(encodes_tiles), TEST(refuses_bad_tiles),
-                                       TEST(encodes_columns), TEST(encodes_wide_columns),
-                                       TEST(replaces_the_address)};
+    const struct CMUnitTest tests[] = {TEST(tiles_are_encoded), TEST(bad_tiles_are_refused),
+                                       TEST(columns_are_encoded), TEST(wide_columns_are_encoded),
+                                       TEST(the_address_is_replaced_alone)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

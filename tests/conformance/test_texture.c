@@ -30,7 +30,7 @@ static CUDA_RESOURCE_DESC of_memory(CUdeviceptr address) {
     return resource;
 }
 
-static void reads_back(void **state) {
+static void descriptions_read_back(void **state) {
     (void)state;
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array), got_resource;
@@ -59,7 +59,7 @@ static void reads_back(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void checks_descriptions(void **state) {
+static void wrong_descriptions_are_refused(void **state) {
     (void)state;
     CUdeviceptr memory;
     OK(cu.cuMemAlloc_v2(&memory, 65536));
@@ -113,7 +113,7 @@ static void only_what_counts_is_told(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void many_objects(void **state) {
+static void many_textures_live_at_once(void **state) {
     (void)state;
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
@@ -128,8 +128,9 @@ static void many_objects(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(reads_back), TEST(checks_descriptions),
-                                       TEST(surfaces_are_no_textures), TEST(many_objects),
-                                       TEST(only_what_counts_is_told)};
+    const struct CMUnitTest tests[] = {
+        TEST(descriptions_read_back), TEST(wrong_descriptions_are_refused),
+        TEST(surfaces_are_no_textures), TEST(many_textures_live_at_once),
+        TEST(only_what_counts_is_told)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

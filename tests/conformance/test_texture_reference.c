@@ -18,7 +18,7 @@ static CUarray make_array(unsigned flags) {
     return array;
 }
 
-static void keeps_modes(void **state) {
+static void a_reference_keeps_its_modes(void **state) {
     (void)state;
     CUaddress_mode address;
     CUfilter_mode filter;
@@ -42,7 +42,7 @@ static void keeps_modes(void **state) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-static void keeps_numbers(void **state) {
+static void a_reference_keeps_its_numbers(void **state) {
     (void)state;
     float bias = 0, least = 0, most = 0, border[4] = {0.25f, 0.5f, 0.75f, 1}, got[4] = {0};
     int anisotropy = 0, channels = 0;
@@ -68,7 +68,7 @@ static void keeps_numbers(void **state) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-static void binds_memory(void **state) {
+static void a_reference_binds_memory(void **state) {
     (void)state;
     CUDA_ARRAY_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
@@ -157,7 +157,7 @@ static void contexts_of_today_bind_no_small_addresses(void **state) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-static void binds_arrays(void **state) {
+static void a_reference_binds_arrays(void **state) {
     (void)state;
     CUDA_ARRAY3D_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
@@ -207,7 +207,7 @@ static void modules_have_references(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void stale_references(void **state) {
+static void stale_references_are_refused(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware's driver crashes on them");
     unsigned flags;
@@ -219,14 +219,14 @@ static void stale_references(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(keeps_modes),
-        TEST(keeps_numbers),
-        TEST(binds_memory),
+        TEST(a_reference_keeps_its_modes),
+        TEST(a_reference_keeps_its_numbers),
+        TEST(a_reference_binds_memory),
         TEST(old_contexts_bind_small_addresses),
         TEST(contexts_of_today_bind_no_small_addresses),
-        TEST(binds_arrays),
+        TEST(a_reference_binds_arrays),
         TEST(modules_have_references),
-        TEST(stale_references),
+        TEST(stale_references_are_refused),
     };
     const struct child children[] = {{"small", bind_small_addresses}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

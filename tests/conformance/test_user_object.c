@@ -122,7 +122,7 @@ static void many_objects_are_each_destroyed_once(void **state) {
     assert_int_equal(calls_after(MANY), MANY);
 }
 
-static void bad_arguments(void **state) {
+static void bad_arguments_are_refused(void **state) {
     (void)state;
     CUuserObject object;
     CUgraph graph;
@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
         OBJECT_TEST(references_are_moved),
         OBJECT_TEST(embedded_graphs_hold_objects),
         OBJECT_TEST(many_objects_are_each_destroyed_once),
-        OBJECT_TEST(bad_arguments),
+        OBJECT_TEST(bad_arguments_are_refused),
         OBJECT_TEST(references_of_others_are_not_released),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

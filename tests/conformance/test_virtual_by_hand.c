@@ -142,7 +142,7 @@ static void a_refusal_changes_no_rights(void **state) {
         gpumem_reservation_set_access(range, 0, 2 * page, -1, GPUMEM_ACCESS_READ_WRITE);
     if (status != GPUMEM_OK) { /* a device whose memory the CPU reaches may give it */
         check_status(status, GPUMEM_ERROR_NOT_SUPPORTED, "access for the CPU", __LINE__);
-        SAYS("the CPU reaches host memory only");
+        SAYS("the CPU can access only host memory");
         assert_int_equal(access_of(first, -1), GPUMEM_ACCESS_NONE);
     }
     assert_int_equal(access_of(first, 0), GPUMEM_ACCESS_NONE);
@@ -204,7 +204,7 @@ static void an_address_leads_to_its_memory(void **state) {
     DONE(gpumem_mapping_destroy(mapping));
     DONE(gpumem_physical_destroy(found));
     REFUSED(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, &found));
-    SAYS("no physical memory is mapped by hand");
+    SAYS("no memory of cuMemCreate is mapped");
 }
 
 /* Whether a mapping that nobody may use tells its size is the driver's to say; a size can be named.
@@ -266,7 +266,7 @@ static void host_memory_is_for_both(void **state) {
 }
 
 /* With a descriptor: a driver may have it, or refuse it and then says what to do. */
-static void host_memory_with_a_descriptor(void **state) {
+static void host_memory_has_a_descriptor_or_says_what_to_do(void **state) {
     (void)state;
     NEEDS_VIRTUAL();
     gpumem_physical *memory;
@@ -337,7 +337,7 @@ int main(int argc, char **argv) {
         T(an_address_leads_to_its_memory),
         T(a_mapping_without_access_has_memory),
         T(host_memory_is_for_both),
-        T(host_memory_with_a_descriptor),
+        T(host_memory_has_a_descriptor_or_says_what_to_do),
         T(imported_memory_is_not_handed_on),
         T(fabric_handles_or_their_reason),
     };

@@ -107,7 +107,7 @@ static void the_last_description_wins(void **state) {
     unmap(&m);
 }
 
-static void several_mappings_at_once(void **state) {
+static void access_is_set_over_several_mappings_at_once(void **state) {
     (void)state;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle[4];
@@ -153,7 +153,7 @@ static void a_new_mapping_begins_without_access(void **state) {
     unmap(&m);
 }
 
-static void host_memory_for_both_sides(void **state) {
+static void host_memory_is_reached_from_both_sides(void **state) {
     (void)state;
     struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 2 * PAGE);
     CUmemAccessDesc both[2] = {access_of(DEVICE, dev, BOTH),
@@ -183,7 +183,7 @@ static void host_memory_for_both_sides(void **state) {
     unmap(&m);
 }
 
-static void get_refuses(void **state) {
+static void questions_with_wrong_arguments_are_refused(void **state) {
     (void)state;
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemLocation where = {.type = DEVICE, .id = dev}, wrong = {.type = DEVICE, .id = 99};
@@ -250,7 +250,7 @@ static void host_memory_has_an_address_range_where_a_device_reaches_it(void **st
     unmap(&m);
 }
 
-static void another_device(void **state) {
+static void another_device_reaches_what_it_may(void **state) {
     (void)state;
     NEEDS_DEVICES(2);
     int can = 0;
@@ -279,13 +279,13 @@ int main(int argc, char **argv) {
         TEST(rights_decide_what_copies_may),
         TEST(refused_calls_change_nothing),
         TEST(the_last_description_wins),
-        TEST(several_mappings_at_once),
+        TEST(access_is_set_over_several_mappings_at_once),
         TEST(a_new_mapping_begins_without_access),
-        TEST(host_memory_for_both_sides),
-        TEST(get_refuses),
+        TEST(host_memory_is_reached_from_both_sides),
+        TEST(questions_with_wrong_arguments_are_refused),
         TEST(what_nobody_may_reach_has_no_address_range),
         TEST(host_memory_has_an_address_range_where_a_device_reaches_it),
-        TEST(another_device),
+        TEST(another_device_reaches_what_it_may),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

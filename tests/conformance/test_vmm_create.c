@@ -31,7 +31,7 @@ static void creation_is_charged_and_release_gives_back(void **state) {
     assert_int_equal(free_bytes(), before);
 }
 
-static void bad_arguments(void **state) {
+static void bad_arguments_are_refused(void **state) {
     (void)state;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle = 77;
@@ -66,7 +66,7 @@ static void bad_arguments(void **state) {
     assert_int_equal(handle, 77);
 }
 
-static void host_locations(void **state) {
+static void host_memory_is_created_where_it_is_asked(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
@@ -122,7 +122,7 @@ static void stale_and_foreign_handles_are_refused(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 }
 
-static void granularity(void **state) {
+static void the_granularity_is_that_of_large_pages(void **state) {
     (void)state;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     for (int option = 0; option < 2; option++) {
@@ -142,11 +142,11 @@ static void granularity(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(creation_is_charged_and_release_gives_back),
-        TEST(bad_arguments),
-        TEST(host_locations),
+        TEST(bad_arguments_are_refused),
+        TEST(host_memory_is_created_where_it_is_asked),
         TEST(properties_are_told),
         TEST(stale_and_foreign_handles_are_refused),
-        TEST(granularity),
+        TEST(the_granularity_is_that_of_large_pages),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -59,7 +59,7 @@ static int hold_many(int argc, char **argv) {
     return 0;
 }
 
-static void sixty_thousand_mapped_handles(void **state) {
+static void sixty_thousand_handles_are_mapped_at_once(void **state) {
     (void)state;
     NEEDS_SOFTGPU("120 GiB of device memory");
     setenv("SOFTGPU_MEMORY", "140G", 1);
@@ -215,7 +215,7 @@ static void host_memory_is_unmapped_beside_running_work(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(sixty_thousand_mapped_handles),
+        TEST(sixty_thousand_handles_are_mapped_at_once),
         TEST(the_address_space_has_a_limit),
         TEST(descriptors_run_out_cleanly),
         TEST(threads_do_not_disturb_one_another),

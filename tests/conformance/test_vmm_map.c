@@ -72,7 +72,7 @@ static void bytes_outlive_unmapping(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void what_cannot_be_mapped(void **state) {
+static void what_cannot_be_mapped_is_refused(void **state) {
     (void)state;
     CUdeviceptr a = reserve(4 * PAGE), d;
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
@@ -142,7 +142,7 @@ static void a_released_handle_lives_while_it_is_mapped(void **state) {
     OK(cu.cuMemAddressFree(b, PAGE));
 }
 
-static void retaining_counts(void **state) {
+static void a_retained_handle_is_released_apart(void **state) {
     (void)state;
     CUdeviceptr a = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE), again;
@@ -158,7 +158,7 @@ static void retaining_counts(void **state) {
     OK(cu.cuMemAddressFree(a, PAGE));
 }
 
-static void across_two_reservations(void **state) {
+static void a_mapping_may_cross_two_reservations(void **state) {
     (void)state;
     CUdeviceptr a = reserve(8 * PAGE), b, c;
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
@@ -200,11 +200,11 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(one_handle_at_two_addresses),
         TEST(bytes_outlive_unmapping),
-        TEST(what_cannot_be_mapped),
+        TEST(what_cannot_be_mapped_is_refused),
         TEST(whole_mappings_in_any_number),
         TEST(a_released_handle_lives_while_it_is_mapped),
-        TEST(retaining_counts),
-        TEST(across_two_reservations),
+        TEST(a_retained_handle_is_released_apart),
+        TEST(a_mapping_may_cross_two_reservations),
         TEST(growing_keeps_address_and_content),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

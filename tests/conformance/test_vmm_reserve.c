@@ -6,7 +6,7 @@
 
 #define PAGE ((size_t)2 << 20)
 
-static void sizes_and_alignments(void **state) {
+static void wrong_sizes_and_alignments_are_refused(void **state) {
     (void)state;
     static const size_t bad[] = {0, 1, 4096, 65536, PAGE - 1, PAGE + 4096};
     static const size_t alignments[] = {
@@ -41,7 +41,7 @@ static void addresses_do_not_overlap(void **state) {
         OK(cu.cuMemAddressFree(p[i], (i % 7 + 1) * PAGE));
 }
 
-static void large_ones(void **state) {
+static void large_ranges_do_not_overlap(void **state) {
     (void)state;
     CUdeviceptr p, q;
     OK(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
@@ -51,7 +51,7 @@ static void large_ones(void **state) {
     OK(cu.cuMemAddressFree(q, (size_t)70 << 30));
 }
 
-static void hints(void **state) {
+static void a_hint_is_taken_where_the_range_is_free(void **state) {
     (void)state;
     CUdeviceptr a, b, c;
     OK(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
@@ -71,7 +71,7 @@ static void hints(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void freed_exactly(void **state) {
+static void a_range_is_freed_exactly_as_reserved(void **state) {
     (void)state;
     CUdeviceptr p, d;
     OK(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
@@ -120,9 +120,12 @@ static void device_addresses_are_not_the_cpus(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(sizes_and_alignments), TEST(addresses_do_not_overlap),
-        TEST(large_ones),           TEST(hints),
-        TEST(freed_exactly),        TEST(device_addresses_are_not_the_cpus),
+        TEST(wrong_sizes_and_alignments_are_refused),
+        TEST(addresses_do_not_overlap),
+        TEST(large_ranges_do_not_overlap),
+        TEST(a_hint_is_taken_where_the_range_is_free),
+        TEST(a_range_is_freed_exactly_as_reserved),
+        TEST(device_addresses_are_not_the_cpus),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

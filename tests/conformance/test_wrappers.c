@@ -161,7 +161,7 @@ static void over(gpumem_resource *upstream) {
     assert_int_equal(asked, 0);
 }
 
-static void every_pair_over_virtual_memory(void **state) {
+static void every_pair_works_over_virtual_memory(void **state) {
     (void)state;
     gpumem_resource *upstream = NULL;
     open_library();
@@ -170,7 +170,7 @@ static void every_pair_over_virtual_memory(void **state) {
     close_library();
 }
 
-static void every_pair_over_a_pool(void **state) {
+static void every_pair_works_over_a_pool(void **state) {
     (void)state;
     gpumem_resource *upstream = NULL;
     open_library();
@@ -180,7 +180,7 @@ static void every_pair_over_a_pool(void **state) {
     close_library();
 }
 
-static void every_pair_over_pinned_memory(void **state) {
+static void every_pair_works_over_pinned_memory(void **state) {
     (void)state;
     gpumem_resource *upstream = NULL;
     open_library();
@@ -253,8 +253,8 @@ static void memory_stays_under_queued_work(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(every_pair_over_virtual_memory), TEST(every_pair_over_a_pool),
-        TEST(every_pair_over_pinned_memory),  TEST(pinned_memory_takes_over),
+        TEST(every_pair_works_over_virtual_memory), TEST(every_pair_works_over_a_pool),
+        TEST(every_pair_works_over_pinned_memory),  TEST(pinned_memory_takes_over),
         TEST(memory_stays_under_queued_work),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

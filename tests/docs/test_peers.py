@@ -42,7 +42,7 @@ def problems_of(text, headers):
 
 def planted(headers):
     """Rows with one mistake each, and one with none."""
-    good = ["a row", "yes: `gpumem_open`", "`unit/test_limit:what_was_handed_out_is_counted`", "unknown", "no", "partly: x",
+    good = ["a row", "yes: `gpumem_open`", "`unit/test_limit:a_limit_counts_what_it_handed_out`", "unknown", "no", "partly: x",
             "not found (#1)"]
     wrong = [(1, "yes: `gpumem_no_such_call`"), (1, "yes"), (1, "no"), (1, "perhaps"), (2, "–"),
              (2, "`unit/test_no_such`"), (2, "`unit/test_limit:no_such`"), (3, ""), (4, "surely"), (0, "")]

@@ -48,19 +48,19 @@ static inline void sweep_all(const char *over, gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static inline void over_a_pool(void **state) {
+static inline void a_cache_over_a_pool_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_all("a pool", make_pool());
 }
 
-static inline void over_virtual_memory(void **state) {
+static inline void a_cache_over_virtual_memory_is_whole_or_nothing(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     sweep_all("virtual memory", resource);
 }
 
-static inline void over_pinned_memory(void **state) {
+static inline void a_cache_over_pinned_memory_is_whole_or_nothing(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
@@ -68,7 +68,7 @@ static inline void over_pinned_memory(void **state) {
     sweep_all("pinned memory", resource);
 }
 
-static inline void over_managed_memory(void **state) {
+static inline void a_cache_over_managed_memory_is_whole_or_nothing(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_managed_resource_create(device, NULL, &resource));

@@ -3,6 +3,7 @@
 #include "operations.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <gpumem/cuda_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #define CALL_LIMIT 5000
 
 static const softgpu_control *soft;
+static CUresult (*exchange_mode)(CUstreamCaptureMode *);
 
 static const struct mode {
     const char *name;
@@ -28,8 +30,22 @@ static const struct mode {
 };
 
 void sweep_with(const softgpu_control *control) {
+    Dl_info info;
     soft = control;
     operations_of(control);
+    void *engine = dladdr(control, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    assert_non_null(engine);
+    void *found = dlsym(engine, "cuThreadExchangeStreamCaptureMode");
+    memcpy(&exchange_mode, &found, sizeof found);
+    assert_non_null(exchange_mode);
+}
+
+/* A driver that refuses everything from here on refuses to put the thread's capture mode back, too,
+ * as in a poisoned context: nobody could. */
+static void put_mode_back(const struct mode *mode) {
+    CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (mode->mode == SOFTGPU_FAULT_FROM)
+        assert_int_equal(exchange_mode(&usual), CUDA_SUCCESS);
 }
 
 /* ---- What is compared ------------------------------------------------------------------------ */
@@ -231,6 +247,7 @@ static bool run_once(struct run *run) {
     int result = sweep->act(sweep->user);
     operations_sweep_ends();
     uint64_t fired = soft->fault_disarm();
+    put_mode_back(run->mode);
     bool excused = sweep->may_succeed || run->mode->may_succeed;
     if (fired > 0 && result == 0 && !excused) {
         complain(run, "it reports success");

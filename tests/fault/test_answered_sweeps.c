@@ -207,7 +207,7 @@ static int send_and_answer(void *user) {
     return (int)(status == GPUMEM_OK ? freed : status);
 }
 
-static void sweeps(void **state) {
+static void receiving_asking_and_answering_are_whole_or_nothing(void **state) {
     (void)state;
     sweep_act("receive an event", receive_event, end_event, NULL);
     sweep_act("receive memory and its growth", receive_and_update, NULL, NULL);
@@ -217,7 +217,8 @@ static void sweeps(void **state) {
 int main(int argc, char **argv) {
     if (argc == 3)
         return other_process(atoi(argv[2]));
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sweeps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(receiving_asking_and_answering_are_whole_or_nothing)};
     pid_t child = other_start("exchange", SOCK_SEQPACKET, &here.control);
     void *state = NULL;
     if (begin_sweeps(&state) != 0 || make_resource(&here) != GPUMEM_OK)

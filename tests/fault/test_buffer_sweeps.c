@@ -201,7 +201,7 @@ static void end_subject(struct subject *subject) {
     cu->cuCtxPopCurrent_v2(&before);
 }
 
-static void views(void **state) {
+static void views_are_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = make_subject();
     sweep("view, fill, free", view_and_free, NULL, &subject);
@@ -210,7 +210,7 @@ static void views(void **state) {
 }
 
 /* Where host memory is only its handle tells, which is retained for the question. */
-static void attributes_of_host_memory(void **state) {
+static void asking_where_host_memory_lies_leaves_no_handle(void **state) {
     (void)state;
     struct subject subject = {.location = GPUMEM_LOCATION_HOST_NUMA};
     gpumem_resource *resource;
@@ -223,21 +223,21 @@ static void attributes_of_host_memory(void **state) {
     (void)gpumem_resource_destroy(resource);
 }
 
-static void watched_shrinks(void **state) {
+static void watched_shrinks_are_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = make_subject();
     sweep("shrink what is watched", shrink_watched, grow_back, &subject);
     end_subject(&subject);
 }
 
-static void copies(void **state) {
+static void copies_in_every_form_are_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = make_subject();
     sweep("copies in every form", copy_in_every_form, NULL, &subject);
     end_subject(&subject);
 }
 
-static void foreign_memory(void **state) {
+static void taking_foreign_memory_over_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = make_subject();
     sweep("a buffer from a pointer", take_over, give_up, &subject);
@@ -245,7 +245,7 @@ static void foreign_memory(void **state) {
     end_subject(&subject);
 }
 
-static void tensors(void **state) {
+static void tensors_are_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = make_subject();
     sweep("to DLPack", make_tensor, delete_tensor, &subject);
@@ -273,12 +273,12 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attributes_of_host_memory),
-        cmocka_unit_test(views),
-        cmocka_unit_test(watched_shrinks),
-        cmocka_unit_test(copies),
-        cmocka_unit_test(foreign_memory),
-        cmocka_unit_test(tensors),
+        cmocka_unit_test(asking_where_host_memory_lies_leaves_no_handle),
+        cmocka_unit_test(views_are_whole_or_nothing),
+        cmocka_unit_test(watched_shrinks_are_whole_or_nothing),
+        cmocka_unit_test(copies_in_every_form_are_whole_or_nothing),
+        cmocka_unit_test(taking_foreign_memory_over_is_whole_or_nothing),
+        cmocka_unit_test(tensors_are_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -61,12 +61,12 @@ static void sweep_all(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void over_a_pool(void **state) {
+static void without_host_memory_a_cache_over_a_pool_stays_as_it_was(void **state) {
     (void)state;
     sweep_all(make_pool());
 }
 
-static void over_pinned_memory(void **state) {
+static void without_host_memory_a_cache_over_pinned_memory_stays_as_it_was(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
@@ -76,20 +76,21 @@ static void over_pinned_memory(void **state) {
 
 #else
 
-static void over_a_pool(void **state) {
+static void without_host_memory_a_cache_over_a_pool_stays_as_it_was(void **state) {
     (void)state;
     print_message("skip: the sanitizer has malloc\n");
     skip();
 }
 
-#define over_pinned_memory over_a_pool
+#define without_host_memory_a_cache_over_pinned_memory_stays_as_it_was                             \
+    without_host_memory_a_cache_over_a_pool_stays_as_it_was
 
 #endif
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(over_a_pool),
-        cmocka_unit_test(over_pinned_memory),
+        cmocka_unit_test(without_host_memory_a_cache_over_a_pool_stays_as_it_was),
+        cmocka_unit_test(without_host_memory_a_cache_over_pinned_memory_stays_as_it_was),
     };
     return cmocka_run_group_tests(tests, open_late_device, end_sweeps);
 }

@@ -12,8 +12,8 @@ static int begin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(over_a_pool),
-        cmocka_unit_test(over_virtual_memory),
+        cmocka_unit_test(a_cache_over_a_pool_is_whole_or_nothing),
+        cmocka_unit_test(a_cache_over_virtual_memory_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

@@ -9,7 +9,7 @@ static int take_checksum(void *user) {
     return result;
 }
 
-static void checksums(void **state) {
+static void a_checksum_is_written_on_success_only(void **state) {
     (void)state;
     struct subject subject = make_subject(2, NULL);
     assert_int_equal(load(&subject), 0);
@@ -26,6 +26,6 @@ static void checksums(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(checksums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_checksum_is_written_on_success_only)};
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -97,7 +97,7 @@ static void nothing(void *user) {
     (void)user;
 }
 
-static void mapping(void **state) {
+static void a_refused_mapping_leaves_nothing(void **state) {
     (void)state;
     struct region region = {.size = 0};
     sweep_run(&(struct sweep){.name = "reserve, create, map, access",
@@ -107,7 +107,7 @@ static void mapping(void **state) {
                               .user = &region});
 }
 
-static void mapping_and_giving_back(void **state) {
+static void mapping_and_giving_back_leave_nothing(void **state) {
     (void)state;
     struct region region = {.size = 0};
     sweep_run(&(struct sweep){.name = "reserve to free",
@@ -158,7 +158,7 @@ static void end_pool(void *user) {
         cu.cuMemPoolDestroy(p->pool);
 }
 
-static void pools(void **state) {
+static void refused_calls_on_pools_leave_nothing(void **state) {
     (void)state;
     struct pooled pooled = {.pool = NULL};
     sweep_run(&(struct sweep){
@@ -197,7 +197,7 @@ static void end_context(void *user) {
     cu.cuCtxSetCurrent(context);
 }
 
-static void contexts(void **state) {
+static void refused_calls_on_contexts_leave_nothing(void **state) {
     (void)state;
     struct places places = {.made = NULL};
     sweep_run(&(struct sweep){.name = "context",
@@ -216,10 +216,10 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mapping),
-        cmocka_unit_test(mapping_and_giving_back),
-        cmocka_unit_test(pools),
-        cmocka_unit_test(contexts),
+        cmocka_unit_test(a_refused_mapping_leaves_nothing),
+        cmocka_unit_test(mapping_and_giving_back_leave_nothing),
+        cmocka_unit_test(refused_calls_on_pools_leave_nothing),
+        cmocka_unit_test(refused_calls_on_contexts_leave_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

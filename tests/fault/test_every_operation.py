@@ -22,7 +22,11 @@ REPEATS = re.compile(r"test_(caching_sweeps_late_\w+|(caching|snapshot)_host_mem
 LATER = {
     "gpumem_caching_resource_create": "allocations and frees",
     "gpumem_tracking_resource_create": "allocations and frees",
-    "gpumem_pinned_warm_up": "a thread of the library; test_register_sweeps has each of its calls fail",
+}
+# What starts a thread of the library, whose driver calls may come before the function has returned or after: they
+# are counted as the function's own, or not.
+BESIDE = {
+    "gpumem_pinned_warm_up": "test_register_sweeps has each call of its thread fail",
 }
 
 results = []
@@ -63,10 +67,12 @@ def gather(lines, counts):
         of.failed += int(failed)
 
 
-def complaints(counts, later):
+def complaints(counts, later, beside=()):
     """What is wrong with each function, as lines; none when all is well."""
     lines = []
     for name, of in counts.items():
+        if name in beside and of.called:
+            continue
         if name in later and of.driver_calls:
             lines.append(f"{name} makes driver calls, and is listed as if others made them")
         elif of.failed == 0 and of.driver_calls > 0:
@@ -76,6 +82,7 @@ def complaints(counts, later):
         elif of.failed == 0 and of.called == 0:
             lines.append(f"{name} is called by no program of tests/fault")
     lines += [f"{name} is listed and is no function" for name in later if name not in counts]
+    lines += [f"{name} is listed and is no function" for name in beside if name not in counts]
     return lines
 
 
@@ -83,8 +90,10 @@ def test_that_gaps_are_seen():
     counts = {name: Counts() for name in ("swept", "free", "missed", "never", "listed", "silent")}
     counts["swept"].promised = counts["silent"].promised = True
     gather(["swept 1 5 1 1", "free 3 0 3 0", "missed 2 1 0 0", "never 0 0 0 0", "listed 1 4 1 1", "silent 1 0 0 0"], counts)
-    seen = complaints(counts, {"listed": "because", "gone": "because"})
-    report(sorted(line.split()[0] for line in seen) == ["gone", "listed", "missed", "never", "silent"],
+    counts["started"], counts["idle"] = Counts(), Counts()
+    gather(["started 1 3 0 0", "idle 0 0 0 0"], counts)
+    seen = complaints(counts, {"listed": "because", "gone": "because"}, {"started", "idle", "lost"})
+    report(sorted(line.split()[0] for line in seen) == ["gone", "idle", "listed", "lost", "missed", "never", "silent"],
            "a function without a sweep is seen", seen)
 
 
@@ -113,7 +122,7 @@ def main():
             gather(lines, counts)
             if wrong is not None:
                 report(False, name, wrong.splitlines())
-    lines = complaints(counts, LATER)
+    lines = complaints(counts, LATER, BESIDE)
     report(not lines, "each public function is swept, or makes no driver call", lines)
     swept = [of for of in counts.values() if of.failed]
     free = [name for name, of in counts.items() if not of.failed and of.called]

@@ -34,7 +34,7 @@ static void end_count(const char *what, int line) {
     } while (0)
 #define FREE_OK(call) FREE((call) == GPUMEM_OK)
 
-static void of_nothing(void **state) {
+static void questions_without_an_object_make_no_driver_call(void **state) {
     (void)state;
     FREE(gpumem_version() > 0);
     FREE(strlen(gpumem_version_string()) > 0);
@@ -49,7 +49,7 @@ static void of_nothing(void **state) {
     FREE_OK(gpumem_resource_fail(GPUMEM_OK, "what is answered is what was given"));
 }
 
-static void of_libraries_and_devices(void **state) {
+static void libraries_and_devices_answer_without_a_driver_call(void **state) {
     (void)state;
     gpumem_library_info info = {.size = sizeof info};
     int count = 0;
@@ -63,7 +63,7 @@ static void of_libraries_and_devices(void **state) {
     FREE(gpumem_device_library(device) == library);
 }
 
-static void of_buffers(void **state) {
+static void buffers_answer_without_a_driver_call(void **state) {
     (void)state;
     size_t offset, bytes;
     gpumem_buffer *view;
@@ -90,7 +90,7 @@ static void hear_nothing(void *user, const gpumem_leaving_event *event) {
     (void)event;
 }
 
-static void of_watches(void **state) {
+static void watches_make_no_driver_call(void **state) {
     (void)state;
     gpumem_watch *of_buffer, *of_resource;
     FREE_OK(gpumem_buffer_watch(buffer, hear_nothing, NULL, &of_buffer));
@@ -99,7 +99,7 @@ static void of_watches(void **state) {
     FREE_OK(gpumem_watch_end(of_resource));
 }
 
-static void of_exports(void **state) {
+static void exports_answer_without_a_driver_call(void **state) {
     (void)state;
     gpumem_export *exported;
     const void *description;
@@ -113,7 +113,7 @@ static void of_exports(void **state) {
     FREE_OK(gpumem_export_destroy(exported));
 }
 
-static void of_pools(void **state) {
+static void pools_answer_without_a_driver_call(void **state) {
     (void)state;
     gpumem_pool_info info = {.size = sizeof info};
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -129,7 +129,7 @@ static void of_pools(void **state) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-static void of_memory_by_hand(void **state) {
+static void memory_by_hand_answers_without_a_driver_call(void **state) {
     (void)state;
     gpumem_reservation *range;
     gpumem_physical *physical;
@@ -164,7 +164,7 @@ static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) 
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
-static void of_wrappers(void **state) {
+static void wrappers_are_made_without_a_driver_call(void **state) {
     (void)state;
     gpumem_resource *made[6], *both, *source = NULL;
     gpumem_buffer *of_both;
@@ -211,7 +211,7 @@ static void describe(void *user, gpumem_resource_properties *properties) {
     properties->device_accessible = 1;
 }
 
-static void of_resources(void **state) {
+static void resources_answer_without_a_driver_call(void **state) {
     (void)state;
     gpumem_resource *own, *cache;
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -246,7 +246,7 @@ static void *let_in(void *listener) {
     return NULL;
 }
 
-static void of_connections(void **state) {
+static void connections_make_no_driver_call(void **state) {
     (void)state;
     gpumem_listener *listener = NULL;
     pthread_t other;
@@ -264,7 +264,7 @@ static void of_connections(void **state) {
     FREE_OK(gpumem_listener_close(listener));
 }
 
-static void of_detached_exports(void **state) {
+static void detached_exports_make_no_driver_call(void **state) {
     (void)state;
     gpumem_export *exported = NULL;
     OK(gpumem_export_create(buffer, &exported));
@@ -291,12 +291,17 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_nothing),          cmocka_unit_test(of_libraries_and_devices),
-        cmocka_unit_test(of_buffers),          cmocka_unit_test(of_watches),
-        cmocka_unit_test(of_exports),          cmocka_unit_test(of_pools),
-        cmocka_unit_test(of_memory_by_hand),   cmocka_unit_test(of_wrappers),
-        cmocka_unit_test(of_resources),        cmocka_unit_test(of_connections),
-        cmocka_unit_test(of_detached_exports),
+        cmocka_unit_test(questions_without_an_object_make_no_driver_call),
+        cmocka_unit_test(libraries_and_devices_answer_without_a_driver_call),
+        cmocka_unit_test(buffers_answer_without_a_driver_call),
+        cmocka_unit_test(watches_make_no_driver_call),
+        cmocka_unit_test(exports_answer_without_a_driver_call),
+        cmocka_unit_test(pools_answer_without_a_driver_call),
+        cmocka_unit_test(memory_by_hand_answers_without_a_driver_call),
+        cmocka_unit_test(wrappers_are_made_without_a_driver_call),
+        cmocka_unit_test(resources_answer_without_a_driver_call),
+        cmocka_unit_test(connections_make_no_driver_call),
+        cmocka_unit_test(detached_exports_make_no_driver_call),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,8 +1,7 @@
 /* Whole or nothing for pinned memory in reserved huge pages, the ways back from them included. */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
-#include "memory/huge_pages.h"
+#include "memory/host/huge_pages.h"
 
 #include <sys/mman.h>
 
@@ -15,26 +14,6 @@ static void *take_from_reserve(size_t bytes) {
     return base == MAP_FAILED ? NULL : base;
 }
 
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_library_get_stats(library, &stats));
-    return stats.quarantined;
-}
-
-/* A refused cuCtxPopCurrent leaves the library's context current. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    OK(gpumem_device_trim(device, 1)); /* slabs, and events that are kept */
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
 static int pin(void *user) {
     (void)user;
     return (int)gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer);
@@ -45,40 +24,19 @@ static void unpin(void *user) {
     settle(user);
 }
 
-static void reserved_huge_pages(void **state) {
+static void slabs_of_huge_pages_are_whole_or_nothing(void **state) {
     (void)state;
     gm_huge_for_tests(take_from_reserve, "");
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB,
                                                     .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
                                      &resource));
-    sweep_run(&(struct sweep){.name = "pin reserved huge pages",
-                              .act = pin,
-                              .recover = settle,
-                              .undo = unpin,
-                              .may_succeed = true, /* by other pages */
-                              .lost = quarantined,
-                              .explain = last_message});
+    sweep_act("pin reserved huge pages", pin, unpin, NULL); /* or other pages */
     OK(gpumem_resource_destroy(resource));
     gm_huge_for_tests(NULL, "");
 }
 
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
-}
-
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reserved_huge_pages)};
-    return cmocka_run_group_tests(tests, begin, end);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(slabs_of_huge_pages_are_whole_or_nothing)};
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -31,7 +31,7 @@ static void close_all(void *user) {
         OK(gpumem_close(o->library));
 }
 
-static void opening(void **state) {
+static void opening_is_whole_or_nothing(void **state) {
     (void)state;
     struct opened opened = {.library = NULL};
     sweep_run(&(struct sweep){.name = "open",
@@ -185,47 +185,47 @@ static void freeing(const char *name, gpumem_resource *resource, size_t capacity
     OK(gpumem_resource_destroy(resource));
 }
 
-static void allocate_virtual(void **state) {
+static void allocating_virtual_memory_is_whole_or_nothing(void **state) {
     (void)state;
     allocating("allocate virtual", virtual_resource(), 64 * MIB);
 }
 
-static void allocate_pool(void **state) {
+static void allocating_from_a_pool_is_whole_or_nothing(void **state) {
     (void)state;
     allocating("allocate from a pool", pool_resource(), 0);
 }
 
-static void allocate_pinned(void **state) {
+static void allocating_pinned_memory_is_whole_or_nothing(void **state) {
     (void)state;
     allocating("allocate pinned", pinned_resource(), 0);
 }
 
-static void allocate_managed(void **state) {
+static void allocating_managed_memory_is_whole_or_nothing(void **state) {
     (void)state;
     allocating("allocate managed", managed_resource(), 0);
 }
 
-static void free_managed(void **state) {
+static void freeing_managed_memory_is_whole_or_nothing(void **state) {
     (void)state;
     freeing("free managed", managed_resource(), 0);
 }
 
-static void free_virtual(void **state) {
+static void freeing_virtual_memory_is_whole_or_nothing(void **state) {
     (void)state;
     freeing("free virtual", virtual_resource(), 64 * MIB);
 }
 
-static void free_pool(void **state) {
+static void freeing_into_a_pool_is_whole_or_nothing(void **state) {
     (void)state;
     freeing("free to a pool", pool_resource(), 0);
 }
 
-static void free_pinned(void **state) {
+static void freeing_pinned_memory_is_whole_or_nothing(void **state) {
     (void)state;
     freeing("free pinned", pinned_resource(), 0);
 }
 
-static void growing(void **state) {
+static void growing_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};
     assert_int_equal(allocate(&subject), 0);
@@ -251,7 +251,7 @@ static void growing(void **state) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-static void exporting(void **state) {
+static void exporting_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};
     assert_int_equal(allocate(&subject), 0);
@@ -271,7 +271,7 @@ static void exporting(void **state) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-static void loading(void **state) {
+static void loading_is_whole_or_nothing(void **state) {
     (void)state;
     char path[TEMPORARY_ROOM];
     static unsigned char block[64 * KIB];
@@ -295,12 +295,18 @@ static void loading(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening),          cmocka_unit_test(allocate_virtual),
-        cmocka_unit_test(allocate_pool),    cmocka_unit_test(allocate_pinned),
-        cmocka_unit_test(allocate_managed), cmocka_unit_test(free_managed),
-        cmocka_unit_test(free_virtual),     cmocka_unit_test(free_pool),
-        cmocka_unit_test(free_pinned),      cmocka_unit_test(growing),
-        cmocka_unit_test(exporting),        cmocka_unit_test(loading),
+        cmocka_unit_test(opening_is_whole_or_nothing),
+        cmocka_unit_test(allocating_virtual_memory_is_whole_or_nothing),
+        cmocka_unit_test(allocating_from_a_pool_is_whole_or_nothing),
+        cmocka_unit_test(allocating_pinned_memory_is_whole_or_nothing),
+        cmocka_unit_test(allocating_managed_memory_is_whole_or_nothing),
+        cmocka_unit_test(freeing_managed_memory_is_whole_or_nothing),
+        cmocka_unit_test(freeing_virtual_memory_is_whole_or_nothing),
+        cmocka_unit_test(freeing_into_a_pool_is_whole_or_nothing),
+        cmocka_unit_test(freeing_pinned_memory_is_whole_or_nothing),
+        cmocka_unit_test(growing_is_whole_or_nothing),
+        cmocka_unit_test(exporting_is_whole_or_nothing),
+        cmocka_unit_test(loading_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

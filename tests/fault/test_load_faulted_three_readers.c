@@ -1,7 +1,7 @@
 /* A load by three readers, with a fault behind each driver call. */
 #include "load_sweep.h"
 
-static void three_readers_and_given_staging(void **state) {
+static void a_faulted_load_by_three_readers_is_whole_or_nothing(void **state) {
     (void)state;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1), &pinned));
@@ -10,6 +10,7 @@ static void three_readers_and_given_staging(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(three_readers_and_given_staging)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_faulted_load_by_three_readers_is_whole_or_nothing)};
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,42 +1,12 @@
 /* Whole or nothing for managed memory in use, its pools, who may use a pool, and graph memory. */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
 static gpumem_resource *resource;
 static gpumem_buffer *buffer;
 static CUstream stream;
 
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_library_get_stats(library, &stats));
-    return stats.quarantined;
-}
-
-/* A refused cuCtxPopCurrent leaves the library's context current. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    OK(gpumem_device_trim(device, 1));
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
 static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo,
-                              .may_succeed = true, /* leaving the context, what is released */
-                              .lost = quarantined,
-                              .explain = last_message});
+    sweep_act(name, act, undo, NULL);
 }
 
 static int make(gpumem_managed_method method, gpumem_pool_choice pool) {
@@ -89,7 +59,7 @@ static void free_it(void *user) {
     settle(user);
 }
 
-static void ranges(void **state) {
+static void advice_prefetch_and_discard_leave_nothing(void **state) {
     (void)state;
     assert_int_equal(make(GPUMEM_MANAGED_ALLOCATED, GPUMEM_POOL_CURRENT), 0);
     sweep("advise, prefetch, discard and ask", use_a_range, free_it);
@@ -116,7 +86,7 @@ static int from_an_own_pool(void *user) {
     return make_and_take(GPUMEM_POOL_OWN);
 }
 
-static void pools(void **state) {
+static void managed_pools_are_whole_or_nothing(void **state) {
     (void)state;
     assert_int_equal(from_the_current_pool(NULL), 0); /* it is made when it is first asked for */
     end_all(NULL);
@@ -157,7 +127,7 @@ static int trim_pool(void *user) {
     return (int)gpumem_pool_trim(pool, 0);
 }
 
-static void peers(void **state) {
+static void who_may_use_a_pool_changes_for_all_or_none(void **state) {
     (void)state;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
@@ -178,33 +148,25 @@ static int use_graph_memory(void *user) {
     return result ? result : (int)gpumem_graph_memory_trim(device);
 }
 
-static void graph_memory(void **state) {
+static void questions_about_graph_memory_leave_nothing(void **state) {
     (void)state;
     sweep("ask, reset and trim", use_graph_memory, settle);
 }
 
 static int begin(void **state) {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    if (open_device(state) != 0 || gpumem_stream_create(device, NULL, &stream) != GPUMEM_OK)
+    if (begin_sweeps(state) != 0)
         return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
+    OK(gpumem_stream_create(device, NULL, &stream));
     return 0;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(pools),
-        cmocka_unit_test(peers),
-        cmocka_unit_test(graph_memory),
+        cmocka_unit_test(advice_prefetch_and_discard_leave_nothing),
+        cmocka_unit_test(managed_pools_are_whole_or_nothing),
+        cmocka_unit_test(who_may_use_a_pool_changes_for_all_or_none),
+        cmocka_unit_test(questions_about_graph_memory_leave_nothing),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

@@ -65,7 +65,7 @@ static int create_and_destroy_pool(void *user) {
     return result;
 }
 
-static void creating_resources(void **state) {
+static void creating_resources_is_whole_or_nothing(void **state) {
     (void)state;
     sweep("create a virtual resource", create_virtual, end_resource);
     sweep("create a device pool", create_pool, end_resource);
@@ -106,7 +106,7 @@ static void grow_if_needed(void *user) {
     OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
 }
 
-static void shrinking(void **state) {
+static void shrinking_is_whole_or_nothing(void **state) {
     (void)state;
     make_buffer(20 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 0x77, NULL));
@@ -130,7 +130,7 @@ static void free_buffer(void *user) {
     settle(user);
 }
 
-static void allocating_otherwise(void **state) {
+static void allocating_from_slabs_and_own_pools_is_whole_or_nothing(void **state) {
     (void)state;
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB,
@@ -148,7 +148,7 @@ static void allocating_otherwise(void **state) {
  * and is given back, or counted, afterwards. */
 static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fired) {
     make_buffer(6 * MIB);
-    gate = close_gate();
+    gate = gate_with_stream();
     OK(gpumem_buffer_fill(buffer, 0, 6 * MIB, 1, gate.stream));
     uint64_t unmaps = soft->call_count("cuMemUnmap");
     assert_int_equal(soft->fault_arm("*", n, CUDA_ERROR_UNKNOWN, mode), 0);
@@ -160,17 +160,17 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     pop_contexts(NULL);
     OK(gpumem_device_trim(device, 0)); /* does not wait */
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
-    open_gate(gate); /* no fault of the device: the fill found its memory */
+    gate_drain(&gate); /* no fault of the device: the fill found its memory */
     settle(NULL);
     stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.chunks, 0);
     assert_int_equal(stats.mappings, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
     end_resource(NULL);
 }
 
-static void freeing_behind_work(void **state) {
+static void freeing_behind_work_is_whole_or_nothing(void **state) {
     (void)state;
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER,
                                                SOFTGPU_FAULT_FROM};
@@ -227,7 +227,7 @@ static void take_access(void *user) {
     settle(user);
 }
 
-static void low_level_memory(void **state) {
+static void low_level_memory_is_whole_or_nothing(void **state) {
     (void)state;
     sweep("reserve", reserve, unreserve);
     sweep("create memory", create_memory, end_memory);
@@ -263,7 +263,7 @@ static void end_event(void *user) {
     OK(gpumem_event_destroy(device, event));
 }
 
-static void streams_and_events(void **state) {
+static void streams_and_events_are_whole_or_nothing(void **state) {
     (void)state;
     sweep("create a stream", create_stream, end_stream);
     sweep("create an event", create_event, end_event);
@@ -303,9 +303,12 @@ static void questions_leave_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creating_resources),      cmocka_unit_test(shrinking),
-        cmocka_unit_test(allocating_otherwise),    cmocka_unit_test(freeing_behind_work),
-        cmocka_unit_test(low_level_memory),        cmocka_unit_test(streams_and_events),
+        cmocka_unit_test(creating_resources_is_whole_or_nothing),
+        cmocka_unit_test(shrinking_is_whole_or_nothing),
+        cmocka_unit_test(allocating_from_slabs_and_own_pools_is_whole_or_nothing),
+        cmocka_unit_test(freeing_behind_work_is_whole_or_nothing),
+        cmocka_unit_test(low_level_memory_is_whole_or_nothing),
+        cmocka_unit_test(streams_and_events_are_whole_or_nothing),
         cmocka_unit_test(questions_leave_nothing),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, close_device);

@@ -61,7 +61,7 @@ static int copy_between_addresses(void *user) {
     return (int)status;
 }
 
-static void copies(void **state) {
+static void plain_copies_are_whole_or_nothing(void **state) {
     (void)state;
     sweep_act("copy from the host", copy_from_the_host, NULL, NULL);
     sweep_act("copy to the host", copy_to_the_host, NULL, NULL);
@@ -141,7 +141,7 @@ static int time_events(void *user) {
     return (int)status;
 }
 
-static void streams_and_events(void **state) {
+static void streams_and_events_are_whole_or_nothing(void **state) {
     (void)state;
     sweep_run(&(struct sweep){.name = "make and end a stream",
                               .act = make_and_end_stream,
@@ -226,7 +226,7 @@ static int count_what_is_held(void *user) {
     return (int)(status != GPUMEM_OK ? status : gpumem_library_get_stats(library, &stats));
 }
 
-static void questions(void **state) {
+static void questions_leave_nothing(void **state) {
     (void)state;
     gpumem_resource *pool, *own = memory;
     sweep_act("ask about the device", ask_about_the_device, NULL, NULL);
@@ -323,7 +323,7 @@ static int free_and_trim(void *user) {
     return result ? result : (int)gpumem_device_trim(device, 1);
 }
 
-static void buffers(void **state) {
+static void uses_and_ends_of_buffers_are_whole_or_nothing(void **state) {
     (void)state;
     sweep_act("use a buffer and free it", use_and_free, NULL, NULL);
     sweep_act("let go of what was freed", free_what_is_held, NULL, NULL);
@@ -377,7 +377,7 @@ static void end_the_rest(void *user) {
     settle(user);
 }
 
-static void memory_by_hand(void **state) {
+static void memory_by_hand_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_run(&(struct sweep){.name = "map, ask and end",
                               .act = map_ask_and_end,
@@ -428,9 +428,11 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies),         cmocka_unit_test(streams_and_events),
-        cmocka_unit_test(questions),      cmocka_unit_test(buffers),
-        cmocka_unit_test(memory_by_hand),
+        cmocka_unit_test(plain_copies_are_whole_or_nothing),
+        cmocka_unit_test(streams_and_events_are_whole_or_nothing),
+        cmocka_unit_test(questions_leave_nothing),
+        cmocka_unit_test(uses_and_ends_of_buffers_are_whole_or_nothing),
+        cmocka_unit_test(memory_by_hand_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -148,7 +148,7 @@ static void meet_the_drivers_pools(void) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void choosing(void **state) {
+static void choosing_a_pool_is_whole_or_nothing(void **state) {
     (void)state;
     for (host = 0; host < 2; host++) {
         meet_the_drivers_pools();
@@ -158,7 +158,7 @@ static void choosing(void **state) {
     }
 }
 
-static void allocating(void **state) {
+static void allocating_for_no_stream_is_whole_or_nothing(void **state) {
     (void)state;
     for (host = 0; host < 2; host++) {
         sweep_act("allocate for no stream", allocate_for_no_stream, free_it, NULL);
@@ -170,7 +170,7 @@ static void allocating(void **state) {
     }
 }
 
-static void sharing(void **state) {
+static void sharing_a_pool_is_whole_or_nothing(void **state) {
     (void)state;
     for (host = 0; host < 2; host++) {
         sweep_act("export a pool", export_pool, end_pool, NULL);
@@ -193,9 +193,9 @@ static void sharing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choosing),
-        cmocka_unit_test(allocating),
-        cmocka_unit_test(sharing),
+        cmocka_unit_test(choosing_a_pool_is_whole_or_nothing),
+        cmocka_unit_test(allocating_for_no_stream_is_whole_or_nothing),
+        cmocka_unit_test(sharing_a_pool_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

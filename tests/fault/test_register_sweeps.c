@@ -22,7 +22,7 @@ static int register_and_free(void *user) {
     return (int)status;
 }
 
-static void registering(void **state) {
+static void registering_is_whole_or_nothing(void **state) {
     (void)state;
     memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(memory, MAP_FAILED);
@@ -35,7 +35,7 @@ static int ask(void *user) {
     return (int)gpumem_pinned_get_info(user, &info);
 }
 
-static void what_is_known(void **state) {
+static void asking_what_was_settled_leaves_nothing(void **state) {
     (void)state;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -49,7 +49,7 @@ static atomic_int warned;
 
 static void hear(void *user, gpumem_log_level level, const char *text) {
     (void)user, (void)level;
-    if (strstr(text, "pinning ahead of need ended"))
+    if (strstr(text, "pinning ahead ended"))
         atomic_store(&warned, 1);
 }
 
@@ -73,7 +73,7 @@ static int warm_up(void *user) {
     return (int)(status == GPUMEM_OK ? ended : status);
 }
 
-static void warming_up(void **state) {
+static void warming_up_is_whole_or_nothing(void **state) {
     (void)state;
     gpumem_set_log(hear, NULL, GPUMEM_LOG_WARNING);
     sweep_act("pinned warm-up", warm_up, NULL, NULL);
@@ -82,9 +82,9 @@ static void warming_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registering),
-        cmocka_unit_test(what_is_known),
-        cmocka_unit_test(warming_up),
+        cmocka_unit_test(registering_is_whole_or_nothing),
+        cmocka_unit_test(asking_what_was_settled_leaves_nothing),
+        cmocka_unit_test(warming_up_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

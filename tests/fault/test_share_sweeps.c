@@ -2,8 +2,8 @@
  * Whole or nothing where memory and events are shared: whichever driver call fails, an export, an
  * import and their growth leave all as it was.
  */
+#include "library_sweeps.h"
 #include "other_process.h"
-#include "sweep.h"
 
 #define CHUNK (2 * MIB)
 
@@ -16,30 +16,6 @@ struct subject {
     unsigned char description[256];
     size_t description_bytes;
 };
-
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    if (gpumem_device_get_stats(device, &stats) != GPUMEM_OK)
-        fail_msg("no statistics");
-    return stats.quarantined;
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-/* As in test_library_sweeps: a poisoned context refuses no pop, and runs no queued work. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    (void)gpumem_device_trim(device, 1);
-}
 
 static int export_it(void *user) {
     struct subject *s = user;
@@ -312,21 +288,6 @@ static int other_process(int socket) {
     return heard || close_device(NULL) != 0;
 }
 
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
-}
-
 int main(int argc, char **argv) {
     if (argc == 3)
         return other_process(atoi(argv[2]));
@@ -335,5 +296,5 @@ int main(int argc, char **argv) {
         cmocka_unit_test(imports_with_a_capacity), cmocka_unit_test(memory_of_a_device_pool),
         cmocka_unit_test(memory_of_a_host_pool),   cmocka_unit_test(events),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -88,7 +88,7 @@ static int receive_the_pool(void *user) {
     return talk(receive_pool, send_pool);
 }
 
-static void a_buffer(void **state) {
+static void both_sides_are_told_when_sending_a_buffer_fails(void **state) {
     (void)state;
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
@@ -102,7 +102,7 @@ static void a_buffer(void **state) {
     OK(gpumem_resource_destroy(memory));
 }
 
-static void a_pool(void **state) {
+static void both_sides_are_told_when_sending_a_pool_fails(void **state) {
     (void)state;
     OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     sweep_act("send a pool", send_the_pool, NULL, NULL);
@@ -112,8 +112,8 @@ static void a_pool(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_buffer),
-        cmocka_unit_test(a_pool),
+        cmocka_unit_test(both_sides_are_told_when_sending_a_buffer_fails),
+        cmocka_unit_test(both_sides_are_told_when_sending_a_pool_fails),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -30,7 +30,7 @@ static const char *refuse(int n, bool *fired) {
     return status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ? NULL : gpumem_last_error()->message;
 }
 
-static void it_is_all_or_nothing(void **state) {
+static void without_host_memory_a_snapshot_is_all_or_nothing(void **state) {
     (void)state;
     struct held held = {0};
     hold_all(&held);
@@ -59,7 +59,7 @@ static void it_is_all_or_nothing(void **state) {
 }
 
 /* What there is no memory to note is held all the same, and counted as not listed. */
-static void what_is_not_noted_is_counted(void **state) {
+static void objects_that_could_not_be_noted_are_counted(void **state) {
     (void)state;
     gpumem_physical *physical = NULL;
     char *text = NULL;
@@ -82,20 +82,22 @@ static void what_is_not_noted_is_counted(void **state) {
 
 #else
 
-static void it_is_all_or_nothing(void **state) {
+static void without_host_memory_a_snapshot_is_all_or_nothing(void **state) {
     (void)state;
     print_message("skip: the sanitizer has its own malloc\n");
     skip();
 }
 
-#define what_is_not_noted_is_counted it_is_all_or_nothing
+#define objects_that_could_not_be_noted_are_counted without_host_memory_a_snapshot_is_all_or_nothing
 
 #endif
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_is_all_or_nothing, open_device, close_device),
-        cmocka_unit_test_setup_teardown(what_is_not_noted_is_counted, open_device, close_device),
+        cmocka_unit_test_setup_teardown(without_host_memory_a_snapshot_is_all_or_nothing,
+                                        open_device, close_device),
+        cmocka_unit_test_setup_teardown(objects_that_could_not_be_noted_are_counted, open_device,
+                                        close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

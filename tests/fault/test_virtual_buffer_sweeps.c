@@ -72,7 +72,7 @@ static int allocate_and_free(void *user) {
     return (int)status;
 }
 
-static void freeing_into_the_cache(void **state) {
+static void freeing_into_the_cache_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject s = make(GIB);
     sweep_act("allocate and free, cached", allocate_and_free, settle, &s);
@@ -92,7 +92,7 @@ static void give_to_all(void *user) {
     settle(user);
 }
 
-static void access_of_all(void **state) {
+static void changing_access_of_all_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
@@ -112,7 +112,7 @@ static void give_the_part(void *user) {
     settle(user);
 }
 
-static void access_of_a_part(void **state) {
+static void changing_access_of_a_part_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
@@ -133,7 +133,7 @@ static void recommit_again(void *user) {
     settle(user);
 }
 
-static void decommitting(void **state) {
+static void decommitting_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
@@ -152,7 +152,7 @@ static void decommit_again(void *user) {
     settle(user);
 }
 
-static void recommitting(void **state) {
+static void recommitting_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
@@ -177,7 +177,7 @@ static void move_back(void *user) {
     settle(user);
 }
 
-static void moving(void **state) {
+static void moving_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
@@ -187,9 +187,12 @@ static void moving(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freeing_into_the_cache), cmocka_unit_test(access_of_all),
-        cmocka_unit_test(access_of_a_part),       cmocka_unit_test(decommitting),
-        cmocka_unit_test(recommitting),           cmocka_unit_test(moving),
+        cmocka_unit_test(freeing_into_the_cache_is_whole_or_nothing),
+        cmocka_unit_test(changing_access_of_all_is_whole_or_nothing),
+        cmocka_unit_test(changing_access_of_a_part_is_whole_or_nothing),
+        cmocka_unit_test(decommitting_is_whole_or_nothing),
+        cmocka_unit_test(recommitting_is_whole_or_nothing),
+        cmocka_unit_test(moving_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -56,7 +56,7 @@ static void set_access_back(void *user) {
 }
 
 /* An unmap that was refused is tried again. */
-static void ranges(void **state) {
+static void ranges_are_whole_or_nothing(void **state) {
     (void)state;
     map_all(NULL);
     sweep("unmap a range", unmap_range, map_all, true);
@@ -100,7 +100,7 @@ static void nothing(void *user) {
 }
 
 /* Leaving the context has a second way, and a release that is refused is counted. */
-static void memory_by_address(void **state) {
+static void memory_by_address_is_whole_or_nothing(void **state) {
     (void)state;
     sweep("find memory", find, end_other, true);
     sweep("find memory of a known size", find_of_size, end_other, true); /* believed then */
@@ -143,7 +143,7 @@ static void end_received(void *user) {
     OK(gpumem_physical_destroy(received));
 }
 
-static void handles(void **state) {
+static void handles_that_cross_processes_are_whole_or_nothing(void **state) {
     (void)state;
     sweep("export a descriptor", export_fd, close_fd, false);
     assert_int_equal(export_fd(NULL), 0);
@@ -179,7 +179,7 @@ static void take_cpu_access(void *user) {
     OK(gpumem_mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_NONE));
 }
 
-static void host_memory(void **state) {
+static void memory_of_the_host_is_whole_or_nothing(void **state) {
     (void)state;
     for (place = GPUMEM_LOCATION_HOST; place <= GPUMEM_LOCATION_HOST_NUMA_CURRENT; place++)
         sweep(gpumem_location_name(place), create_on_host, end_other, false);
@@ -224,10 +224,10 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(memory_by_address),
-        cmocka_unit_test(handles),
-        cmocka_unit_test(host_memory),
+        cmocka_unit_test(ranges_are_whole_or_nothing),
+        cmocka_unit_test(memory_by_address_is_whole_or_nothing),
+        cmocka_unit_test(handles_that_cross_processes_are_whole_or_nothing),
+        cmocka_unit_test(memory_of_the_host_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -6,6 +6,7 @@
 /* Of Vulkan's registry. */
 #define VK_ERROR_OUT_OF_HOST_MEMORY    (-1)
 #define VK_ERROR_INITIALIZATION_FAILED (-3)
+#define VK_ERROR_DEVICE_LOST           (-4)
 
 struct subject {
     vkgdr_t g;
@@ -84,7 +85,7 @@ static void sweep_cuda(const char *name, int (*act)(void *), struct subject *sub
                               .user = subject});
 }
 
-static void calls_of_cuda(void **state) {
+static void a_failing_call_of_cuda_leaves_nothing(void **state) {
     (void)state;
     struct subject subject = {.g = NULL};
     sweep_cuda("vkgdr_open", open_and_close, &subject);
@@ -97,35 +98,42 @@ static void calls_of_cuda(void **state) {
 
 /* ---- Vulkan ---------------------------------------------------------------------------------- */
 
-/* Runs the act with the first call of Vulkan failing, then the second, until none is left to fail.
- */
-static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *subject) {
-    static const int results[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_INITIALIZATION_FAILED, -99};
-    for (size_t r = 0; r < COUNT(results); r++) {
-        unsigned call = 0;
-        bool failed = true;
-        while (failed) {
-            char *before = soft->state_dump();
-            size_t descriptors = open_descriptors();
-            struct vulkan_icd_live live = icd->live();
-            icd->reset();
-            icd->refuse(NULL, ++call, 1, results[r]);
-            failed = act(subject) != 0;
-            unsigned made = icd->calls(NULL);
-            if (failed == (made < call))
-                fail_msg("%s, call %u of Vulkan: it %s", name, call,
-                         failed ? "fails without a fault" : "reports success");
-            icd->reset();
-            SAME_STATE(before);
-            assert_int_equal(open_descriptors(), descriptors);
-            struct vulkan_icd_live after = icd->live();
-            assert_memory_equal(&after, &live, sizeof live);
-        }
-        assert_true(call > 1);
-    }
+/* One run with `count` calls of Vulkan refused from this one on. True if the act failed. */
+static bool run_vulkan(const char *name, int (*act)(void *), struct subject *subject, unsigned call,
+                       unsigned count, int result) {
+    char *before = soft->state_dump();
+    size_t descriptors = open_descriptors();
+    struct vulkan_icd_live live = icd->live();
+    icd->reset();
+    icd->refuse(NULL, call, count, result);
+    bool failed = act(subject) != 0;
+    if (failed == (icd->calls(NULL) < call))
+        fail_msg("%s, call %u of Vulkan: it %s", name, call,
+                 failed ? "fails without a fault" : "reports success");
+    assert_used_well();
+    icd->reset();
+    SAME_STATE(before);
+    assert_int_equal(open_descriptors(), descriptors);
+    struct vulkan_icd_live after = icd->live();
+    assert_memory_equal(&after, &live, sizeof live);
+    return failed;
 }
 
-static void calls_of_vulkan(void **state) {
+/* Runs the act with the first call of Vulkan failing, then the second, until none is left to fail;
+ * alone, and with all calls after it. */
+static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *subject) {
+    static const int results[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_INITIALIZATION_FAILED,
+                                  VK_ERROR_DEVICE_LOST, -99};
+    for (size_t r = 0; r < COUNT(results); r++)
+        for (unsigned count = 1; count; count = count == 1 ? UINT32_MAX : 0) {
+            unsigned call = 1;
+            while (run_vulkan(name, act, subject, call, count, results[r]))
+                call++;
+            assert_true(call > 1);
+        }
+}
+
+static void a_failing_call_of_vulkan_leaves_nothing(void **state) {
     (void)state;
     struct subject subject = {.g = NULL};
     sweep_vulkan("vkgdr_open", open_and_close, &subject);
@@ -144,8 +152,8 @@ static int begin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(calls_of_vulkan, start_with_context),
-        cmocka_unit_test_setup(calls_of_cuda, start_with_context),
+        cmocka_unit_test_setup(a_failing_call_of_vulkan_leaves_nothing, start_with_context),
+        cmocka_unit_test_setup(a_failing_call_of_cuda_leaves_nothing, start_with_context),
     };
     return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

@@ -96,7 +96,7 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
     OK(gpumem_stream_destroy(device, s.other));
 }
 
-static void virtual_memory(void **state) {
+static void warm_virtual_memory_loses_nothing_in_use(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
@@ -159,7 +159,7 @@ static void sweep_change(const char *name, int (*act)(void *), void (*undo)(void
     settle(NULL);
 }
 
-static void virtual_buffers_that_change(void **state) {
+static void changing_warm_virtual_buffers_loses_nothing_in_use(void **state) {
     (void)state;
     struct subject s = {.bytes = 4 * MIB};
     OK(gpumem_stream_create(device, NULL, &s.stream));
@@ -179,7 +179,7 @@ static void virtual_buffers_that_change(void **state) {
     OK(gpumem_stream_destroy(device, s.stream));
 }
 
-static void pinned_memory(void **state) {
+static void warm_pinned_memory_loses_nothing_in_use(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
@@ -187,7 +187,7 @@ static void pinned_memory(void **state) {
     sweep_warm("allocate beside warm slabs", resource, MIB + 4096);
 }
 
-static void a_caching_resource(void **state) {
+static void a_warm_cache_loses_nothing_in_use(void **state) {
     (void)state;
     gpumem_resource *memory, *cache;
     OK(gpumem_virtual_resource_create(device, NULL, &memory));
@@ -201,10 +201,10 @@ static void a_caching_resource(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(virtual_memory),
-        cmocka_unit_test(virtual_buffers_that_change),
-        cmocka_unit_test(pinned_memory),
-        cmocka_unit_test(a_caching_resource),
+        cmocka_unit_test(warm_virtual_memory_loses_nothing_in_use),
+        cmocka_unit_test(changing_warm_virtual_buffers_loses_nothing_in_use),
+        cmocka_unit_test(warm_pinned_memory_loses_nothing_in_use),
+        cmocka_unit_test(a_warm_cache_loses_nothing_in_use),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

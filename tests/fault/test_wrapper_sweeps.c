@@ -193,38 +193,38 @@ static void sweep_wrapper(wrap_fn wrap) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void through_a_limit(void **state) {
+static void allocating_through_a_limit_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_wrapper(limit);
 }
 
-static void through_a_log(void **state) {
+static void allocating_through_a_log_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_wrapper(logging);
 }
 
-static void through_a_trace(void **state) {
+static void allocating_through_a_trace_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_wrapper(trace);
     assert_true(written > 1000);
 }
 
-static void through_tracking(void **state) {
+static void allocating_through_tracking_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_wrapper(tracking);
 }
 
-static void through_alignment(void **state) {
+static void allocating_through_alignment_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_wrapper(alignment);
 }
 
-static void through_a_question(void **state) {
+static void allocating_through_a_failure_callback_is_whole_or_nothing(void **state) {
     (void)state;
     sweep_wrapper(failure);
 }
 
-static void through_a_second_resource(void **state) {
+static void allocating_through_a_second_choice_is_whole_or_nothing(void **state) {
     (void)state;
     struct subject subject = {.asked = 0};
     gpumem_resource *first = virtual_resource(), *second = virtual_resource();
@@ -235,8 +235,7 @@ static void through_a_second_resource(void **state) {
     OK(gpumem_resource_destroy(first));
 }
 
-/* ---- Making wrappers: no driver call, so nothing but memory and files can be missing ----------
- */
+/* ---- Making wrappers: no driver call, so nothing but memory and files can be missing --------- */
 
 static void making_one_asks_the_driver_nothing(void **state) {
     (void)state;
@@ -261,13 +260,13 @@ static int begin(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(making_one_asks_the_driver_nothing),
-        cmocka_unit_test(through_a_limit),
-        cmocka_unit_test(through_a_log),
-        cmocka_unit_test(through_a_trace),
-        cmocka_unit_test(through_tracking),
-        cmocka_unit_test(through_alignment),
-        cmocka_unit_test(through_a_question),
-        cmocka_unit_test(through_a_second_resource),
+        cmocka_unit_test(allocating_through_a_limit_is_whole_or_nothing),
+        cmocka_unit_test(allocating_through_a_log_is_whole_or_nothing),
+        cmocka_unit_test(allocating_through_a_trace_is_whole_or_nothing),
+        cmocka_unit_test(allocating_through_tracking_is_whole_or_nothing),
+        cmocka_unit_test(allocating_through_alignment_is_whole_or_nothing),
+        cmocka_unit_test(allocating_through_a_failure_callback_is_whole_or_nothing),
+        cmocka_unit_test(allocating_through_a_second_choice_is_whole_or_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

@@ -79,8 +79,7 @@ static void link_again(const struct sg_image *image, const struct sg_image_optio
     free(bytes);
 }
 
-/* ---- Objects and archives of a host -----------------------------------------------------------
- */
+/* ---- Objects and archives of a host ---------------------------------------------------------- */
 
 struct reading {
     const struct sg_image_options *options;

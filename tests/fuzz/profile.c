@@ -56,7 +56,7 @@ static void read_environment(const char *text) {
     require(config.workers >= 1 && config.workers <= 64);
     require(config.memory <= INT64_MAX && config.address_space <= INT64_MAX);
     require(config.schedule <= SG_SCHEDULE_RANDOM);
-    require(config.log_level >= -1 && config.log_level <= 3);
+    require(config.log_level >= SG_LOG_OFF && config.log_level <= SG_LOG_DEBUG);
     require(config.profile && config.profile[0]);
     char why[512];
     bool armed = sg_fault_parse(text, why, sizeof why);

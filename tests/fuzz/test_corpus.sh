@@ -17,10 +17,12 @@ worst=0
 for target in api copy objects image import profile program; do
     number=$((number + 1))
     log=$(mktemp)
+    seeds=$(mktemp -d)
+    tests/fuzz/seeds.sh "$target" "$seeds"
     name="$target: every input of the corpus"
     # Files by name, so that none is left out and none is made up.
     if [ -d "tests/fuzz/corpus/$target" ] &&
-        find "tests/fuzz/corpus/$target" -type f -name '*.bin' -print0 |
+        find "tests/fuzz/corpus/$target" "$seeds" -type f -name '*.bin' -print0 |
         xargs -0 -r "build-fuzz/tests/fuzz/fuzz_$target" -timeout=20 >"$log" 2>&1 &&
         grep -q '^Executed' "$log"; then
         echo "ok $number - $name"
@@ -29,6 +31,6 @@ for target in api copy objects image import profile program; do
         echo "not ok $number - $name"
         worst=1
     fi
-    rm -f "$log"
+    rm -rf "$log" "$seeds"
 done
 exit $worst

@@ -24,7 +24,7 @@ static inline void *opener_run(void *data) {
         sched_yield();
     if (!atomic_load(&opener->over)) {
         atomic_store(&opener->opened, 1);
-        open_gate(opener->gate);
+        gate_drain(&opener->gate);
     }
     return NULL;
 }
@@ -43,7 +43,7 @@ static inline int opener_end(struct opener *opener) {
     pthread_join(opener->thread, NULL);
     int waited = atomic_load(&opener->opened);
     if (!waited)
-        open_gate(opener->gate);
+        gate_drain(&opener->gate);
     return waited;
 }
 

@@ -15,15 +15,16 @@
  *   VULKAN_ICD_ALLOCATIONS  maxMemoryAllocationCount (4096)
  *   VULKAN_ICD_HEAP         bytes of the device's heap (1 GiB)
  *   VULKAN_ICD_BUDGET       bytes that may be allocated, and the heap's budget (the heap)
+ *   VULKAN_ICD_ATOM         nonCoherentAtomSize (64)
  *   VULKAN_ICD_WITHOUT      names of functions and extensions that it lacks, with commas
  *   VULKAN_ICD_FAULT        FUNCTION:FIRST:COUNT:RESULT, as `refuse` below; "*" for any function
  *
- * Non-coherent memory is that: what is mapped is a copy, flushing an atom (64 bytes) writes the
- * bytes of it that changed to the memory, invalidating reads it. Write-combining has no likeness
- * here.
+ * Non-coherent memory is that: what is mapped is a copy, flushing an atom writes the bytes of it
+ * that changed to the memory, invalidating reads it. Write-combining has no likeness here.
  *
  * The driver watches how it is used. What Vulkan forbids and what it wants of one thread alone
- * (external synchronization) is kept as a violation.
+ * (external synchronization) is kept as a violation. VULKAN_ICD_VIOLATION=abort: and ends the
+ * process with a word on stderr, for programs that do not look.
  */
 #ifndef TESTS_VULKAN_ICD_H
 #define TESTS_VULKAN_ICD_H
@@ -31,7 +32,7 @@
 #include <stddef.h>
 
 #define VULKAN_ICD_FILE "/tests/vulkan_icd/libvulkan_icd.so" /* below the build folder */
-#define VULKAN_ICD_ATOM 64
+#define VULKAN_ICD_ATOM 64                                   /* unless it is told otherwise */
 /* minPlacedMemoryMapAlignment */
 #define VULKAN_ICD_PLACE_MULTIPLE 65536
 

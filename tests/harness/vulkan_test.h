@@ -22,8 +22,9 @@ static inline void choose_vulkan(const char *path) {
 /* Makes the test driver the one that is opened, with nothing asked of it. */
 static inline void choose_icd(void) {
     static const char *const settings[] = {
-        "VULKAN_ICD_UUID",   "VULKAN_ICD_COHERENT", "VULKAN_ICD_PLACED",  "VULKAN_ICD_ALLOCATIONS",
-        "VULKAN_ICD_BUDGET", "VULKAN_ICD_HEAP",     "VULKAN_ICD_WITHOUT", "VULKAN_ICD_FAULT"};
+        "VULKAN_ICD_UUID",        "VULKAN_ICD_COHERENT", "VULKAN_ICD_PLACED",
+        "VULKAN_ICD_ALLOCATIONS", "VULKAN_ICD_BUDGET",   "VULKAN_ICD_HEAP",
+        "VULKAN_ICD_WITHOUT",     "VULKAN_ICD_FAULT",    "VULKAN_ICD_ATOM"};
     for (size_t i = 0; i < COUNT(settings); i++)
         unsetenv(settings[i]);
     choose_vulkan(GPUMEM_BINARY_DIR VULKAN_ICD_FILE);

@@ -45,7 +45,23 @@ LIBRARIES = {
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 PARTS = {"base", "driver", "vulkan", "softgpu", "memory", "cache", "wrap", "share", "load",
          "snapshot", "mapped", "vkgdr"}
+# The folders of src/memory, each of which may include those named for it besides its own.
+MEMORY = {
+    "host": set(),
+    "core": {"host"},
+    "object": {"core"},
+    "by_hand": {"core", "object"},
+    "foreign": {"core", "object"},
+    "virtual": {"core", "object"},
+    "copy": {"core", "object", "virtual"},
+    "pool": {"host", "core", "object", "virtual"},
+    "pinned": {"host", "core", "object", "pool"},
+    "managed": {"host", "core", "object", "virtual", "copy", "pool"},
+    "capability": {"core", "object", "pool"},
+}
 RULES = {
+    **{f"src/memory/{folder}": {"base", "driver", "vulkan", *(f"memory/{each}" for each in below)}
+       for folder, below in MEMORY.items()},
     "src/base": set(),
     "src/driver": {"base"},
     "src/softgpu": {"base", "driver"},
@@ -129,7 +145,8 @@ def judge_own(root, path, folder, name):
     if part in PARTS and "/" in name and (root / "src" / name).exists():
         if allowed is None:
             return "the inside of the library: public headers only"
-        if part in allowed or f"src/{name}".startswith(f"{folder}/"):
+        parts = {"/".join(name.split("/")[:depth]) for depth in range(1, name.count("/") + 1)}
+        if parts & allowed or f"src/{name}".startswith(f"{folder}/"):
             return None
         return f"{folder} may include {', '.join(sorted(allowed)) or 'nothing of src/'}"
     top = root / ("bench" if folder == "bench/inside" else folder)
@@ -181,6 +198,11 @@ PLANTED = [
     ("src/wrap/a.c", '#include "cache/x.h"'),
     ("src/memory/a.c", '#include "wrap/x.h"'),
     ("src/memory/a.c", '#include "../share/x.h"'),
+    ("src/memory/host/a.c", '#include "memory/core/x.h"'),
+    ("src/memory/core/a.c", '#include "memory/object/x.h"'),
+    ("src/memory/pool/a.c", '#include "memory/pinned/x.h"'),
+    ("src/memory/virtual/a.c", '#include "../copy/x.h"'),
+    ("src/memory/copy/a.c", '#include "share/x.h"'),
     ("src/memory/a.c", "#include <ini.h>"),
     ("src/vulkan/a.c", '#include "driver/x.h"'),
     ("src/vulkan/a.c", '#include "memory/x.h"'),
@@ -204,7 +226,7 @@ def check_planted():
     for name, line in PLANTED:
         with tempfile.TemporaryDirectory() as temporary:
             root = Path(temporary)
-            for part in PARTS:
+            for part in (*PARTS, *(f"memory/{folder}" for folder in MEMORY)):
                 (root / "src" / part).mkdir(parents=True)
                 (root / "src" / part / "x.h").write_text("#include <stddef.h>\n")
             (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rules about the repository's files: size, names, words, origin, paths, whitespace, scripts.
 
-Line length is clang-format's to judge."""
+Line length in code is clang-format's to judge; comments it leaves as they are."""
 import ast
 import re
 import shutil
@@ -15,6 +15,7 @@ from files import SOURCE, project_files, tap
 
 TYPICAL_LINES = 300
 MOST_LINES = 1200
+MOST_COLUMNS = 100
 # Tables, one row a line: long by nature.
 TABLES = {"include/gpumem/cuda_api.h", "include/gpumem/functions.def"}
 # The rules themselves have to name what they forbid.
@@ -92,6 +93,14 @@ def shells(root):
             yield path
 
 
+def check_columns(root):
+    comment = re.compile(r"\s*(/\*|\*|//)")
+    return [f"{path}:{number}: {len(line)} columns" for path, text in text_files(root)
+            if path.suffix in CODE and str(path) not in TABLES
+            for number, line in enumerate(text.splitlines(), 1)
+            if len(line) > MOST_COLUMNS and comment.match(line)]
+
+
 def check_scripts(root):
     found = []
     for path in shells(root):
@@ -116,13 +125,13 @@ def check_scripts(root):
 
 def check_foreign_files(root):
     """No library, header or archive of somebody else's, by what the file is."""
-    # Our own GPU code, compiled: make.sh beside it says how.
+    # Our own GPU code, compiled: make.sh and make.py beside it say how.
     ours = Path("tests/fixtures/images")
     found = []
     for path in project_files(root):
         with open(root / path, "rb") as file:
             start = file.read(8)
-        if path.suffix == ".cubin" and path.parent == ours:
+        if path.suffix in (".cubin", ".object", ".archive") and path.parent == ours:
             continue
         if start.startswith((b"\x7fELF", b"!<arch>", b"PK\x03\x04", b"\x1f\x8b")):
             found.append(f"{path}: a binary")
@@ -167,6 +176,7 @@ CHECKS = [
     ("no text of NVIDIA's", lambda root: lines_matching(root, FOREIGN)),
     ("no foreign binaries or headers", check_foreign_files),
     ("whitespace", check_layout),
+    ("comments fit into 100 columns", check_columns),
     ("scripts parse", check_scripts),
     ("threads are started in one place", check_threads),
     ("public calls are no cancellation points", check_cancellation),
@@ -184,9 +194,11 @@ PLANTED = [
     ("src/a.h", "/* Copyright 2024 NVIDIA */\n", "no text of NVIDIA's"),
     ("src/a.h", " * \\param dptr - the pointer\n", "no text of NVIDIA's"),
     ("lib/a.so", "\x7fELF", "no foreign binaries or headers"),
+    ("tests/a.object", "\x7fELF", "no foreign binaries or headers"),
     ("src/a.c", "int a; \n", "whitespace"),
     ("src/a.c", "\tint a;\n", "whitespace"),
     ("src/a.c", "int a;", "whitespace"),
+    ("src/a.h", f"/* {'a comment ' * 10}*/\n", "comments fit into 100 columns"),
     ("a.sh", "if true; then\n", "scripts parse"),
     ("a.py", "def\n", "scripts parse"),
     ("src/load/a.c", "int e = pthread_create(&t, 0, f, 0);\n", "threads are started in one place"),

@@ -11,106 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static const par_scenario *const chapters[] = {
-    par_init_scenarios,
-    par_device_scenarios,
-    par_context_scenarios,
-    par_memory_scenarios,
-    par_host_scenarios,
-    par_copy_scenarios,
-    par_set_scenarios,
-    par_copy_peer_scenarios,
-    par_old_scenarios,
-    par_vmm_scenarios,
-    par_vmm_access_scenarios,
-    par_vmm_share_scenarios,
-    par_pool_scenarios,
-    par_pool_alloc_scenarios,
-    par_pool_share_scenarios,
-    par_pointer_scenarios,
-    par_stream_scenarios,
-    par_event_scenarios,
-    par_memop_scenarios,
-    par_ipc_scenarios,
-    par_order_scenarios,
-    par_fault_scenarios,
-    par_layout_scenarios,
-    par_pool_growth_scenarios,
-    par_precedence_scenarios,
-    par_twin_scenarios,
-    par_share_more_scenarios,
-    par_state_scenarios,
-    par_array_scenarios,
-    par_mipmap_scenarios,
-    par_sparse_scenarios,
-    par_copy_array_scenarios,
-    par_copy_array_node_scenarios,
-    par_module_scenarios,
-    par_module_function_scenarios,
-    par_module_option_scenarios,
-    par_module_more_scenarios,
-    par_library_scenarios,
-    par_link_scenarios,
-    par_occupancy_scenarios,
-    par_launch_scenarios,
-    par_graph_build_scenarios,
-    par_graph_params_scenarios,
-    par_graph_object_scenarios,
-    par_graph_more_scenarios,
-    par_null_scenarios,
-    par_pool_default_scenarios,
-    par_pool_import_scenarios,
-    par_capture_scenarios,
-    par_capture_fork_scenarios,
-    par_capture_unsafe_scenarios,
-    par_capture_beside_scenarios,
-    par_tensor_map_scenarios,
-    par_texture_scenarios,
-    par_texture_reference_scenarios,
-    par_green_scenarios,
-    par_report_scenarios,
-    par_image_data_scenarios,
-    par_external_scenarios,
-    par_multicast_scenarios,
-    par_fabric_scenarios,
-    par_peer_scenarios,
-    par_graph_exec_scenarios,
-    par_graph_launch_scenarios,
-    par_graph_memory_scenarios,
-    par_graph_update_scenarios,
-    par_managed_scenarios,
-    par_range_scenarios,
-    par_prefetch_scenarios,
-    par_attach_scenarios,
-    par_image_header_scenarios,
-    par_first_scenarios,
-    par_near_pool_scenarios,
-    par_near_access_scenarios,
-    par_near_host_function_scenarios,
-    par_near_texture_scenarios,
-    par_near_virtual_scenarios,
-    par_graphics_scenarios,
-    par_link_more_scenarios,
-    par_graph_again_scenarios,
-    par_link_again_scenarios,
-    par_library_again_scenarios,
-    par_checkpoint_scenarios,
-};
+/* Made by the linker, around what PAR_SCENARIOS and PAR_HELPERS put into sections of these names.
+ */
+extern const par_scenario __start_par_scenarios[], __stop_par_scenarios[];
+extern const par_helper __start_par_helpers[], __stop_par_helpers[];
 
-size_t par_chapter_count(void) {
-    return sizeof(chapters) / sizeof(chapters[0]);
+size_t par_scenario_count(void) {
+    return (size_t)(__stop_par_scenarios - __start_par_scenarios);
 }
 
-const par_scenario *par_scenario_at(size_t chapter, size_t index) {
-    return chapters[chapter][index].name != NULL ? &chapters[chapter][index] : NULL;
+const par_scenario *par_scenario_at(size_t index) {
+    return &__start_par_scenarios[index];
 }
 
 const par_scenario *par_scenario_find(const char *name) {
-    for (size_t c = 0; c < par_chapter_count(); c++) {
-        for (size_t i = 0; par_scenario_at(c, i) != NULL; i++) {
-            if (strcmp(chapters[c][i].name, name) == 0) {
-                return &chapters[c][i];
-            }
+    for (size_t i = 0; i < par_scenario_count(); i++) {
+        if (strcmp(par_scenario_at(i)->name, name) == 0) {
+            return par_scenario_at(i);
         }
     }
     return NULL;
@@ -167,18 +84,13 @@ static int run_one(int argc, char **argv) {
 }
 
 static int run_helper(const char *name, const char *fd) {
-    const par_helper *const tables[] = {par_share_helpers,      par_pool_helpers, par_ipc_helpers,
-                                        par_share_more_helpers, par_peer_helpers, par_first_helpers,
-                                        par_checkpoint_helpers};
-    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
-        for (size_t i = 0; tables[t][i].name != NULL; i++) {
-            if (strcmp(tables[t][i].name, name) == 0) {
-                par.peer_fd = atoi(fd);
-                open_driver();
-                par_record_start(name);
-                tables[t][i].run();
-                _exit(0);
-            }
+    for (const par_helper *helper = __start_par_helpers; helper < __stop_par_helpers; helper++) {
+        if (strcmp(helper->name, name) == 0) {
+            par.peer_fd = atoi(fd);
+            open_driver();
+            par_record_start(name);
+            helper->run();
+            _exit(0);
         }
     }
     fprintf(stderr, "parity: no helper '%s'\n", name);
@@ -186,10 +98,8 @@ static int run_helper(const char *name, const char *fd) {
 }
 
 static int list(void) {
-    for (size_t c = 0; c < par_chapter_count(); c++) {
-        for (size_t i = 0; par_scenario_at(c, i) != NULL; i++) {
-            printf("%s\n", chapters[c][i].name);
-        }
+    for (size_t i = 0; i < par_scenario_count(); i++) {
+        printf("%s\n", par_scenario_at(i)->name);
     }
     return 0;
 }

@@ -30,90 +30,12 @@ typedef struct par_scenario {
     int shards; /* a sweep's processes; 0 for all others */
 } par_scenario;
 
-/* Ends with a NULL name. One array per chapter. */
-extern const par_scenario par_init_scenarios[];
-extern const par_scenario par_device_scenarios[];
-extern const par_scenario par_context_scenarios[];
-extern const par_scenario par_memory_scenarios[];
-extern const par_scenario par_host_scenarios[];
-extern const par_scenario par_copy_scenarios[];
-extern const par_scenario par_copy_peer_scenarios[];
-extern const par_scenario par_set_scenarios[];
-extern const par_scenario par_old_scenarios[];
-extern const par_scenario par_vmm_scenarios[];
-extern const par_scenario par_vmm_access_scenarios[];
-extern const par_scenario par_vmm_share_scenarios[];
-extern const par_scenario par_pool_scenarios[];
-extern const par_scenario par_pool_alloc_scenarios[];
-extern const par_scenario par_pool_share_scenarios[];
-extern const par_scenario par_pointer_scenarios[];
-extern const par_scenario par_stream_scenarios[];
-extern const par_scenario par_event_scenarios[];
-extern const par_scenario par_memop_scenarios[];
-extern const par_scenario par_ipc_scenarios[];
-extern const par_scenario par_order_scenarios[];
-extern const par_scenario par_fault_scenarios[];
-extern const par_scenario par_layout_scenarios[];
-extern const par_scenario par_pool_growth_scenarios[];
-extern const par_scenario par_precedence_scenarios[];
-extern const par_scenario par_twin_scenarios[];
-extern const par_scenario par_share_more_scenarios[];
-extern const par_scenario par_state_scenarios[];
-extern const par_scenario par_tensor_map_scenarios[];
-extern const par_scenario par_texture_scenarios[];
-extern const par_scenario par_texture_reference_scenarios[];
-extern const par_scenario par_green_scenarios[];
-extern const par_scenario par_report_scenarios[];
-extern const par_scenario par_managed_scenarios[];
-extern const par_scenario par_range_scenarios[];
-extern const par_scenario par_prefetch_scenarios[];
-extern const par_scenario par_attach_scenarios[];
-extern const par_scenario par_array_scenarios[];
-extern const par_scenario par_mipmap_scenarios[];
-extern const par_scenario par_sparse_scenarios[];
-extern const par_scenario par_copy_array_scenarios[];
-extern const par_scenario par_copy_array_node_scenarios[];
-extern const par_scenario par_module_scenarios[];
-extern const par_scenario par_module_function_scenarios[];
-extern const par_scenario par_module_option_scenarios[];
-extern const par_scenario par_module_more_scenarios[];
-extern const par_scenario par_library_scenarios[];
-extern const par_scenario par_link_scenarios[];
-extern const par_scenario par_link_more_scenarios[];
-extern const par_scenario par_occupancy_scenarios[];
-extern const par_scenario par_launch_scenarios[];
-extern const par_scenario par_pool_default_scenarios[];
-extern const par_scenario par_pool_import_scenarios[];
-extern const par_scenario par_graph_build_scenarios[];
-extern const par_scenario par_graph_params_scenarios[];
-extern const par_scenario par_graph_object_scenarios[];
-extern const par_scenario par_graph_more_scenarios[];
-extern const par_scenario par_null_scenarios[];
-extern const par_scenario par_capture_scenarios[];
-extern const par_scenario par_capture_fork_scenarios[];
-extern const par_scenario par_capture_unsafe_scenarios[];
-extern const par_scenario par_capture_beside_scenarios[];
-extern const par_scenario par_graph_exec_scenarios[];
-extern const par_scenario par_graph_launch_scenarios[];
-extern const par_scenario par_graph_memory_scenarios[];
-extern const par_scenario par_graph_update_scenarios[];
-extern const par_scenario par_external_scenarios[];
-extern const par_scenario par_multicast_scenarios[];
-extern const par_scenario par_fabric_scenarios[];
-extern const par_scenario par_peer_scenarios[];
-extern const par_scenario par_image_data_scenarios[];
-extern const par_scenario par_image_header_scenarios[];
-extern const par_scenario par_first_scenarios[];
-extern const par_scenario par_graphics_scenarios[];
-extern const par_scenario par_near_pool_scenarios[];
-extern const par_scenario par_near_access_scenarios[];
-extern const par_scenario par_near_host_function_scenarios[];
-extern const par_scenario par_near_texture_scenarios[];
-extern const par_scenario par_graph_again_scenarios[];
-extern const par_scenario par_link_again_scenarios[];
-extern const par_scenario par_library_again_scenarios[];
-extern const par_scenario par_checkpoint_scenarios[];
-extern const par_scenario par_near_virtual_scenarios[];
+/* The rows of a file: PAR_SCENARIOS = {{"chapter/behaviour", function, flags, shards}, ...}. The
+ * linker lays the rows of all files side by side, in the order of the files' names, so that no list
+ * of them is kept. The alignment is the row's own: between two arrays there is no gap. */
+#define PAR_SCENARIOS                                                                              \
+    static const par_scenario par_own_scenarios[]                                                  \
+        __attribute__((used, section("par_scenarios"), aligned(__alignof__(par_scenario))))
 
 /* What the running scenario may use. */
 typedef struct par_state {
@@ -267,23 +189,21 @@ typedef struct par_helper {
     const char *name;
     void (*run)(void);
 } par_helper;
-extern const par_helper par_share_helpers[];
-extern const par_helper par_ipc_helpers[];
-extern const par_helper par_pool_helpers[];
-extern const par_helper par_share_more_helpers[];
-extern const par_helper par_peer_helpers[];
-extern const par_helper par_first_helpers[];
-extern const par_helper par_checkpoint_helpers[];
+
+/* Likewise: PAR_HELPERS = {{"name", function}, ...}. */
+#define PAR_HELPERS                                                                                \
+    static const par_helper par_own_helpers[]                                                      \
+        __attribute__((used, section("par_helpers"), aligned(__alignof__(par_helper))))
 
 const par_scenario *par_scenario_find(const char *name);
-const par_scenario *par_scenario_at(size_t chapter, size_t index);
-size_t par_chapter_count(void);
+size_t par_scenario_count(void);
+const par_scenario *par_scenario_at(size_t index);
 
 typedef struct par_run_options {
     const char *self;
     const char *scenario; /* only those whose name starts with one of these (commas), or NULL */
     const char *output;   /* NULL: standard output */
-    unsigned seed;        /* 0: in the order of declaration */
+    unsigned seed;        /* 0: file by file, in the order of their rows */
     int jobs;
     int deadline_s; /* 0: none */
 } par_run_options;

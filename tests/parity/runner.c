@@ -50,7 +50,7 @@ typedef struct job {
     size_t used;
 } job;
 
-static task tasks[2048];
+static task *tasks;
 static size_t task_count;
 static job jobs[MAX_JOBS];
 static FILE *output;
@@ -108,18 +108,24 @@ static bool chosen(const char *name, const char *prefixes) {
     return prefixes == NULL;
 }
 
+static size_t shards_of(const par_scenario *s) {
+    return s->shards > 0 ? (size_t)s->shards : 1;
+}
+
 static void collect(const char *prefix) {
-    for (size_t c = 0; c < par_chapter_count(); c++) {
-        for (size_t i = 0; par_scenario_at(c, i) != NULL; i++) {
-            const par_scenario *s = par_scenario_at(c, i);
-            if (!chosen(s->name, prefix)) {
-                continue;
-            }
-            for (int shard = 0; shard < (s->shards > 0 ? s->shards : 1); shard++) {
-                if (task_count < sizeof(tasks) / sizeof(tasks[0])) {
-                    tasks[task_count++] = (task){s, shard, 0};
-                }
-            }
+    size_t most = 0;
+    for (size_t i = 0; i < par_scenario_count(); i++) {
+        most += shards_of(par_scenario_at(i));
+    }
+    tasks = calloc(most, sizeof(*tasks));
+    if (tasks == NULL) {
+        perror("parity");
+        exit(2);
+    }
+    for (size_t i = 0; i < par_scenario_count(); i++) {
+        const par_scenario *s = par_scenario_at(i);
+        for (size_t shard = 0; chosen(s->name, prefix) && shard < shards_of(s); shard++) {
+            tasks[task_count++] = (task){s, (int)shard, 0};
         }
     }
 }
@@ -386,6 +392,7 @@ int par_run(const par_run_options *options) {
     time_t give_up = options->deadline_s > 0 ? start + options->deadline_s : 0;
     run_tasks(options, false, give_up);
     run_tasks(options, true, give_up);
+    free(tasks);
     fprintf(stderr, "parity: %zu processes, %lld s\n", task_count, (long long)(now() - start));
     return output == stdout || fclose(output) == 0 ? 0 : 2;
 }

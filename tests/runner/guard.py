@@ -3,15 +3,17 @@
 
     guard.py COMMAND [ARGUMENT...]
 
-runs a command, with TMPDIR a new folder that is removed at the end; `enter()` guards the calling program. There are three processes then:
+runs a command, with TMPDIR a new folder that is removed at the end; `enter()` guards the calling program. There are four processes then:
 
     front    the one that whoever started us knows
     keeper   in a session of its own, so that what kills the front's group spares it
     worker   does the work; enter() returns in it
+    watcher  another program, for when all three are killed at once, as by a name that they share
 
 Front and keeper adopt what their descendants leave behind (PR_SET_CHILD_SUBREAPER). When a process
 dies the one above it ends all that is left below; when the front dies the keeper is told
-(PR_SET_PDEATHSIG) and does. So any one of them may be killed by SIGKILL, or a whole group.
+(PR_SET_PDEATHSIG) and does. So any one of them may be killed by SIGKILL, or a whole group. The watcher
+reads a pipe that only these three hold: at its end it kills whoever has this run's mark in the environment.
 """
 import ctypes
 import os
@@ -25,6 +27,8 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+# Each run within another adds its mark, behind a colon.
+MARKS = "GPUMEM_GUARDED_BY"
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -114,12 +118,63 @@ def be_keeper(front, at_end):
         os._exit(1)
 
 
-def enter(at_end=lambda: None):
+# The watcher. A zombie has no environment any more; a process that starts others meanwhile is met again.
+WATCH = """
+import os, shutil, signal, sys, time
+mark, folder = sys.argv[1].encode(), sys.argv[2]
+def marked():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read():
+                    yield int(pid)
+        except OSError:
+            pass
+os.read(0, 1)
+while found := list(marked()):
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    time.sleep(0.002)
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
+def start_watcher(folder):
+    """In a session of its own and nobody's child, so that what ends us spares it. Returns the end of the pipe
+    that keeps it waiting, which no program that is started inherits."""
+    mark = f":{os.getpid()}-{os.urandom(8).hex()}"
+    ours = dict(os.environ)
+    os.environ[MARKS] = ours.pop(MARKS, "") + mark
+    to_read, to_hold = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            os.setsid()
+            os.dup2(to_read, 0)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 1)
+            os.dup2(null, 2)
+            for number in PASSED_ON:
+                signal.signal(number, signal.SIG_IGN)
+            os.execve(sys.executable, ["gpumem-watcher", "-I", "-S", "-c", WATCH, mark, folder], ours)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(to_read)
+    return to_hold
+
+
+def enter(folder):
     """Goes on in the worker and returns only there. To be called before any thread is started.
-    `at_end` runs once everything below has ended, whatever ended it, in another process: what it
-    needs must be there already."""
+    `folder` is removed once everything below has ended, whatever ended it."""
+    def at_end():
+        shutil.rmtree(folder, ignore_errors=True)
+
     sys.stdout.flush()
     sys.stderr.flush()
+    start_watcher(folder)
     front = os.getpid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     keeper = os.fork()
@@ -130,7 +185,7 @@ def enter(at_end=lambda: None):
 
 def main():
     folder = tempfile.mkdtemp(prefix="gpumem-dev-")
-    enter(lambda: shutil.rmtree(folder, ignore_errors=True))
+    enter(folder)
     try:
         code = subprocess.run(sys.argv[1:], check=False, env=dict(os.environ, TMPDIR=folder)).returncode
     except OSError as error:

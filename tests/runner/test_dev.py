@@ -173,7 +173,8 @@ def the_demo_builds_what_it_names_next(folder):
     return problems
 
 
-def nothing_outlives(command, number):
+def nothing_outlives(command, number, group=False):
+    """Of a group, as a terminal's Ctrl-C is."""
     def check(folder):
         place = Place(folder, STAYS="cmake")
         process = place.start(*command)
@@ -184,7 +185,7 @@ def nothing_outlives(command, number):
                 return [f"{command} did not start: {place.called()}"]
             pids = processes.descendants(process.pid)
             pids += [int(line.split()[1]) for line in place.called()]
-            os.kill(process.pid, number)
+            (os.killpg if group else os.kill)(process.pid, number)
             process.communicate(timeout=processes.PATIENCE)
             if not processes.wait_until(lambda: not any(map(processes.is_running, pids))):
                 return ["something still runs"]
@@ -194,8 +195,41 @@ def nothing_outlives(command, number):
         finally:
             processes.end([*pids, process.pid])
             process.wait()
-    check.__name__ = f"nothing_outlives_{command[0]}_and_{number.name}"
+    check.__name__ = f"nothing_outlives_{command[0]}_and_{number.name}{' to its group' if group else ''}"
     return check
+
+
+def a_killed_parity_takes_its_scenarios_along(folder):
+    """The real recorder, of a build that cmake need not make: its scenarios are stopped, so that they do not end
+    by themselves."""
+    place = Place(folder, GPUMEM_PARITY_RUNS=str(folder))
+    process = place.start("parity")
+
+    def scenarios():
+        found = []
+        for pid in processes.descendants(process.pid):
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[:2] == [b"parity", b"one"]:
+                os.kill(pid, signal.SIGSTOP)
+                found.append(pid)
+        return found
+
+    pids = []
+    try:
+        if not processes.wait_until(scenarios):
+            return ["no scenario was seen to run"]
+        pids = processes.descendants(process.pid)
+        process.kill()
+        process.communicate(timeout=processes.PATIENCE)
+        if not processes.wait_until(lambda: not any(map(processes.is_running, pids))):
+            return [f"still running: {[pid for pid in pids if processes.is_running(pid)]}"]
+        return [] if processes.wait_until(lambda: not place.left()) else [f"left {place.left()}"]
+    finally:
+        processes.end([*pids, process.pid])
+        process.wait()
 
 
 def main():
@@ -205,6 +239,9 @@ def main():
     tests += [nothing_outlives(command, number)
               for command in (["test"], ["test", "--quick", "x"], ["parity"], ["bench"], ["demo"])
               for number in (signal.SIGKILL, signal.SIGTERM)]
+    tests += [nothing_outlives(command, signal.SIGINT, group=True)
+              for command in (["test", "--quick", "x"], ["parity"])]
+    tests += [a_killed_parity_takes_its_scenarios_along]
     print(f"1..{len(tests)}")
     bad = 0
     for count, test in enumerate(tests, 1):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import processes
@@ -51,7 +52,8 @@ def victims(front, kind):
     worker = [pid for pid in processes.children(keeper[0]) if b"run.py" in
               Path(f"/proc/{pid}/cmdline").read_bytes()]
     assert len(worker) == 1, f"the keeper has {len(worker)} workers"
-    return {"front": front.pid, "keeper": keeper[0], "worker": worker[0]}[kind]
+    return {"front": [front.pid], "keeper": keeper, "worker": worker,
+            "all three": [front.pid, *keeper, *worker]}[kind]
 
 
 def check(kind, number):
@@ -61,13 +63,21 @@ def check(kind, number):
         mine = processes.descendants(front.pid)
         try:
             if kind == "group":
+                begin = time.monotonic()
                 os.killpg(front.pid, number)
             else:
-                os.kill(victims(front, kind), number)
+                # Stopped before, so that none has time to do its work for the others.
+                chosen = victims(front, kind)
+                for pid in chosen if len(chosen) > 1 else []:
+                    os.kill(pid, signal.SIGSTOP)
+                for pid in chosen:
+                    os.kill(pid, number)
+            begin = time.monotonic()
             front.wait(processes.PATIENCE)
             everybody = set(pids) | set(mine)
             if not processes.wait_until(lambda: not any(map(processes.is_running, everybody))):
                 return f"still running: {[pid for pid in everybody if processes.is_running(pid)]}"
+            print(f"# {time.monotonic() - begin:.2f} s after {number.name} to {kind} nothing runs")
             if not processes.wait_until(lambda: not list((Path(folder) / "temporary").iterdir())):
                 return f"temporary files: {list((Path(folder) / 'temporary').iterdir())}"
             return None if front.returncode else "exit status 0"
@@ -79,7 +89,7 @@ def check(kind, number):
 def main():
     cases = [(kind, number) for kind in ("front", "keeper", "worker", "group")
              for number in (signal.SIGKILL, signal.SIGTERM)]
-    cases += [("front", signal.SIGINT), ("group", signal.SIGINT), ("front", signal.SIGHUP)]
+    cases += [("all three", signal.SIGKILL), ("front", signal.SIGINT), ("group", signal.SIGINT), ("front", signal.SIGHUP)]
     print(f"1..{len(cases)}")
     bad = 0
     for count, (kind, number) in enumerate(cases, 1):

@@ -180,7 +180,7 @@ static void frees_do_not_wait_for_later_work(void **state) {
     gpumem_resource *upstream, *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &upstream));
     resource = aligned(upstream, 4096, 0, 0);
-    struct gate early = close_gate(), late = close_gate();
+    struct gate early = gate_with_stream(), late = gate_with_stream();
     CUevent event;
     gpumem_buffer *buffer;
     OK(gpumem_event_create(device, NULL, &event));
@@ -196,13 +196,13 @@ static void frees_do_not_wait_for_later_work(void **state) {
     __atomic_store_n(early.flag, 1, __ATOMIC_SEQ_CST);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
-    open_gate(late);
+    gate_drain(&late);
     synchronize(early.stream);
     OK(gpumem_event_destroy(device, event));
     OK(gpumem_resource_destroy(resource));
     OK(gpumem_resource_destroy(upstream));
-    remove_gate(early);
-    remove_gate(late);
+    gate_remove(&early);
+    gate_remove(&late);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)

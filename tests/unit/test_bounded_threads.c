@@ -79,14 +79,14 @@ static gpumem_resource *virtual_memory(uint64_t cache_bytes) {
     return made;
 }
 
-static void pinned_slabs(void **state) {
+static void threads_share_the_slabs_of_pinned_memory(void **state) {
     (void)state;
     gpumem_resource *resource = pinned(4 * MIB);
     hammer(resource, 200 * KIB);
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_limit_over_virtual_memory(void **state) {
+static void threads_stay_within_a_limit_over_virtual_memory(void **state) {
     (void)state;
     gpumem_resource *memory = virtual_memory(0), *limited;
     OK(gpumem_limit_resource_create(memory, THREADS * MIB, &limited));
@@ -105,25 +105,25 @@ static void hammer_cache(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void a_cache_over_pinned_memory(void **state) {
+static void threads_share_a_cache_over_pinned_memory(void **state) {
     (void)state;
     hammer_cache(pinned(0));
 }
 
-static void a_cache_over_virtual_memory(void **state) {
+static void threads_share_a_cache_over_virtual_memory(void **state) {
     (void)state;
     hammer_cache(virtual_memory(0));
 }
 
 /* The device has 36 MiB. */
-static void a_small_device(void **state) {
+static void threads_share_a_small_device(void **state) {
     (void)state;
     gpumem_resource *memory = virtual_memory(GIB);
     hammer(memory, 3 * MIB);
     OK(gpumem_resource_destroy(memory));
 }
 
-static void a_small_device_with_a_cache(void **state) {
+static void threads_share_a_small_device_through_a_cache(void **state) {
     (void)state;
     gpumem_resource *memory = virtual_memory(GIB), *cache;
     /* Segments that are no larger than they must be: a stream's memory is its own while it is used.
@@ -135,7 +135,7 @@ static void a_small_device_with_a_cache(void **state) {
     OK(gpumem_resource_destroy(memory));
 }
 
-static void a_small_device_with_a_pool(void **state) {
+static void threads_share_a_small_device_through_a_pool(void **state) {
     (void)state;
     gpumem_resource *pool, *cache;
     OK(gpumem_device_pool_resource_create(
@@ -155,13 +155,13 @@ static int open_small_device(void **state) {
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_small_device, close_device)
     const struct CMUnitTest tests[] = {
-        CASE(pinned_slabs),
-        CASE(a_limit_over_virtual_memory),
-        CASE(a_cache_over_pinned_memory),
-        CASE(a_cache_over_virtual_memory),
-        CASE(a_small_device),
-        CASE(a_small_device_with_a_cache),
-        CASE(a_small_device_with_a_pool),
+        CASE(threads_share_the_slabs_of_pinned_memory),
+        CASE(threads_stay_within_a_limit_over_virtual_memory),
+        CASE(threads_share_a_cache_over_pinned_memory),
+        CASE(threads_share_a_cache_over_virtual_memory),
+        CASE(threads_share_a_small_device),
+        CASE(threads_share_a_small_device_through_a_cache),
+        CASE(threads_share_a_small_device_through_a_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void device_memory(void **state) {
+static void device_memory_says_where_it_is_and_who_reaches_it(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(
@@ -36,7 +36,7 @@ static void device_memory(void **state) {
     end(buffer, resource);
 }
 
-static void pinned_memory(void **state) {
+static void pinned_memory_says_where_it_is_and_who_reaches_it(void **state) {
     (void)state;
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED,
                                             GPUMEM_PINNED_POOL};
@@ -57,7 +57,7 @@ static void pinned_memory(void **state) {
     }
 }
 
-static void managed_memory(void **state) {
+static void managed_memory_says_that_both_reach_it(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_managed_resource_create(device, NULL, &resource));
@@ -70,7 +70,7 @@ static void managed_memory(void **state) {
     end(buffer, resource);
 }
 
-static void virtual_memory_of_either_place(void **state) {
+static void virtual_memory_says_in_which_place_it_is(void **state) {
     (void)state;
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
@@ -151,10 +151,10 @@ static void a_struct_of_another_size_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_memory),
-        cmocka_unit_test(pinned_memory),
-        cmocka_unit_test(managed_memory),
-        cmocka_unit_test(virtual_memory_of_either_place),
+        cmocka_unit_test(device_memory_says_where_it_is_and_who_reaches_it),
+        cmocka_unit_test(pinned_memory_says_where_it_is_and_who_reaches_it),
+        cmocka_unit_test(managed_memory_says_that_both_reach_it),
+        cmocka_unit_test(virtual_memory_says_in_which_place_it_is),
         cmocka_unit_test(imported_memory_is_what_it_is),
         cmocka_unit_test(a_struct_of_another_size_is_refused),
     };

@@ -54,17 +54,17 @@ static void the_stream_of_the_allocation_is_the_default(void **state) {
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     for (int named = 0; named < 2; named++) {
-        struct gate gate = close_gate();
+        struct gate gate = gate_with_stream();
         CUdeviceptr p = allocate(pool, MIB, named ? NULL : gate.stream);
         OK(gpumem_resource_deallocate(pool, p, MIB, named ? gate.stream : NULL));
         OK(gpumem_resource_trim(pool, 0));
         OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_RESERVED_CURRENT, &reserved));
         assert_true(reserved >= MIB); /* the stream has not got there */
-        open_gate(gate);
+        gate_drain(&gate);
         OK(gpumem_resource_trim(pool, 0));
         OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_RESERVED_CURRENT, &reserved));
         assert_int_equal(reserved, 0);
-        remove_gate(gate);
+        gate_remove(&gate);
     }
     OK(gpumem_resource_destroy(pool));
 }

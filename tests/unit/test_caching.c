@@ -70,7 +70,7 @@ static gpumem_stats stats_of(gpumem_resource *resource) {
 static void its_own_stream_gets_memory_back_at_once(void **state) {
     (void)state;
     gpumem_resource *cache = cache_of(pool, 0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     const size_t sizes[] = {1, 256, 5000, MIB, 3 * MIB, 100 * MIB};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         gpumem_buffer *buffer = allocate(cache, sizes[i], gate.stream);
@@ -82,9 +82,9 @@ static void its_own_stream_gets_memory_back_at_once(void **state) {
         assert_int_equal(gpumem_buffer_size(again), sizes[i]);
         OK(gpumem_buffer_free(again, gate.stream));
     }
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_destroy(cache));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 struct asking {
@@ -106,37 +106,37 @@ static void another_stream_gets_it_when_the_first_has_passed(void **state) {
     (void)state;
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
     struct asking asking = {.cache = cache, .stream = make_stream()};
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(cache, MIB, gate.stream);
     gpumem_buffer *second = allocate(cache, MIB, gate.stream);
     OK(gpumem_buffer_free(first, NULL));
     OK(gpumem_buffer_free(second, NULL));
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask_for_a_mib, &asking), 0);
-    open_gate(gate);
+    gate_drain(&gate);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(asking.status);
     assert_int_equal(info_of(cache).segment_bytes, 2 * MIB);
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_stream_destroy(device, asking.stream));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void without_a_limit_another_stream_gets_other_memory(void **state) {
     (void)state;
     gpumem_resource *cache = cache_of(pool, 0);
     CUstream stream = make_stream();
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(cache, MIB, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(first);
     OK(gpumem_buffer_free(first, NULL));
     gpumem_buffer *second = allocate(cache, MIB, stream);
     assert_false(gpumem_buffer_pointer(second) == address);
     OK(gpumem_buffer_free(second, NULL));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_stream_destroy(device, stream));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void named_streams_must_pass_first(void **state) {
@@ -144,7 +144,7 @@ static void named_streams_must_pass_first(void **state) {
     gpumem_resource *cache = cache_of(pool, 0);
     CUstream own = make_stream();
     for (int named_at_free = 0; named_at_free < 2; named_at_free++) {
-        struct gate gate = close_gate();
+        struct gate gate = gate_with_stream();
         gpumem_buffer *buffer = allocate(cache, 4096, own);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
         if (!named_at_free)
@@ -156,12 +156,12 @@ static void named_streams_must_pass_first(void **state) {
             others[i] = allocate(cache, 4096, own);
             assert_false(gpumem_buffer_pointer(others[i]) == address);
         }
-        open_gate(gate);
+        gate_drain(&gate);
         OK(gpumem_resource_trim(cache, SIZE_MAX));
         assert_int_equal(info_of(cache).pending_bytes, 0);
         for (size_t i = 0; i < COUNT(others); i++)
             OK(gpumem_buffer_free(others[i], NULL));
-        remove_gate(gate);
+        gate_remove(&gate);
     }
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_stream_destroy(device, own));
@@ -181,7 +181,7 @@ static void streams_without_an_order_are_refused(void **state) {
 static void a_forgotten_stream_is_another_one(void **state) {
     (void)state;
     gpumem_resource *cache = cache_of(pool, 0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -193,11 +193,11 @@ static void a_forgotten_stream_is_another_one(void **state) {
     OK(gpumem_buffer_free(next, NULL));
     OK(gpumem_resource_trim(cache, 0));
     assert_true(info_of(cache).segments > 0);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_trim(cache, 0));
     assert_int_equal(info_of(cache).segments, 0);
     OK(gpumem_resource_destroy(cache));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
@@ -205,7 +205,7 @@ static void a_forgotten_stream_is_another_one(void **state) {
 static void what_the_cpu_writes_waits_for_queued_copies(void **state) {
     (void)state;
     gpumem_resource *cache = cache_of(pinned, 0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUdeviceptr addresses[200];
     for (size_t i = 0; i < COUNT(addresses); i++) {
         gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
@@ -215,7 +215,7 @@ static void what_the_cpu_writes_waits_for_queued_copies(void **state) {
             assert_false(addresses[i] == addresses[j]);
         OK(gpumem_buffer_free(buffer, NULL));
     }
-    open_gate(gate);
+    gate_drain(&gate);
     size_t reused = 0;
     gpumem_buffer *buffers[200];
     for (size_t i = 0; i < COUNT(addresses); i++) {
@@ -227,7 +227,7 @@ static void what_the_cpu_writes_waits_for_queued_copies(void **state) {
     for (size_t i = 0; i < COUNT(addresses); i++)
         OK(gpumem_buffer_free(buffers[i], NULL));
     OK(gpumem_resource_destroy(cache));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void without_a_stream_it_is_ready_at_once(void **state) {
@@ -240,17 +240,17 @@ static void without_a_stream_it_is_ready_at_once(void **state) {
     buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
     assert_ptr_equal(gpumem_buffer_host_pointer(buffer), host);
     /* A copy names its stream all the same. */
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *target = allocate(pool, MIB, gate.stream);
     OK(gpumem_buffer_copy(target, 0, buffer, 0, MIB, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
     assert_ptr_not_equal(gpumem_buffer_host_pointer(buffer), host);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_buffer_free(target, NULL));
     OK(gpumem_resource_destroy(cache));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Sizes, limits, numbers ------------------------------------------------------------------ */

@@ -60,21 +60,21 @@ static void a_stream_that_stands_still_hides_no_other(void **state) {
     (void)state;
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     CUstream own = make_stream();
-    struct gate still = close_gate(), passing = close_gate();
+    struct gate still = gate_with_stream(), passing = gate_with_stream();
     for (int i = 0; i < 20; i++)
         OK(gpumem_buffer_free(allocate(cache, 4096, own), i < 19 ? still.stream : passing.stream));
     assert_int_equal(info_of(cache).pending_bytes, 20 * 4096);
-    open_gate(passing);
+    gate_drain(&passing);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     assert_int_equal(info_of(cache).pending_bytes, 19 * 4096);
-    open_gate(still);
+    gate_drain(&still);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     assert_int_equal(info_of(cache).pending_bytes, 0);
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(pool));
     OK(gpumem_stream_destroy(device, own));
-    remove_gate(still);
-    remove_gate(passing);
+    gate_remove(&still);
+    gate_remove(&passing);
 }
 
 #define THREADS 16

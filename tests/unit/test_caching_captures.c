@@ -114,7 +114,7 @@ static void what_the_cpu_writes_is_not_shared_within_a_capture(void **state) {
 static void work_beside_the_graph_is_waited_for(void **state) {
     (void)state;
     struct all all = make_all(make_pool());
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     begin(all.pool, gate.stream);
     gpumem_buffer *buffer = allocate(all.cache, 4096, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -127,9 +127,9 @@ static void work_beside_the_graph_is_waited_for(void **state) {
     assert_false(gpumem_buffer_pointer(buffer) == address);
     OK(gpumem_buffer_free(buffer, NULL));
     end(all.pool, all.first);
-    open_gate(gate);
+    gate_drain(&gate);
     end_all(&all);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
@@ -143,7 +143,7 @@ static void a_resource_with_a_pool_stays(void **state) {
     SAYS("capture pools");
     OK(gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
-    SAYS("destroyed before");
+    SAYS("destroyed earlier");
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(pool));
 }
@@ -160,7 +160,7 @@ static void a_resource_whose_memory_a_capture_uses_stays(void **state) {
     OK(gpumem_buffer_use(buffer, stream));
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(BUSY, gpumem_resource_destroy(cache));
-    SAYS("captures");
+    SAYS("capturing");
     CUgraph graph = NULL;
     assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);

@@ -440,20 +440,20 @@ static void run(gpumem_resource *upstream, int host) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void device_memory(void **state) {
+static void random_use_of_device_memory_keeps_every_byte(void **state) {
     (void)state;
     run(make_pool(), 0);
 }
 
-static void memory_that_the_cpu_writes(void **state) {
+static void random_use_of_memory_that_the_cpu_writes_keeps_every_byte(void **state) {
     (void)state;
     run(make_pinned(), 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_memory),
-        cmocka_unit_test(memory_that_the_cpu_writes),
+        cmocka_unit_test(random_use_of_device_memory_keeps_every_byte),
+        cmocka_unit_test(random_use_of_memory_that_the_cpu_writes_keeps_every_byte),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

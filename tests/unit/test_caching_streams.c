@@ -37,7 +37,7 @@ static void *use_and_free(void *data) {
 static void who_frees_on_its_own_default_stream_is_waited_for(void **state) {
     (void)state;
     gpumem_resource *pinned = make_pinned(), *cache = make_cache(pinned);
-    struct gate gate = close_gate(); /* for its flag */
+    struct gate gate = gate_with_stream(); /* for its flag */
     struct visit visit = {.buffer = allocate(cache, 4096, GPUMEM_STREAM_PER_THREAD),
                           .flag = gate.flag};
     pthread_barrier_init(&visit.freed, NULL, 2);
@@ -48,7 +48,7 @@ static void who_frees_on_its_own_default_stream_is_waited_for(void **state) {
     pthread_barrier_wait(&visit.freed);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     assert_int_equal(info_of(cache).pending_bytes, 4096);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     pthread_barrier_wait(&visit.passed);
     assert_int_equal(pthread_join(thread, &failed), 0);
@@ -59,7 +59,7 @@ static void who_frees_on_its_own_default_stream_is_waited_for(void **state) {
     OK(gpumem_resource_destroy(pinned));
     pthread_barrier_destroy(&visit.freed);
     pthread_barrier_destroy(&visit.passed);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Streams that end ------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static void who_frees_on_its_own_default_stream_is_waited_for(void **state) {
 static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     gpumem_resource *cache = make_cache(upstream);
     use_context();
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUdeviceptr flag = 0;
     assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&flag, gate.flag, 0), CUDA_SUCCESS);
     CUstream stream = make_stream();
@@ -84,7 +84,7 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     OK(gpumem_resource_trim(cache, 0));
     uint64_t asked = soft->fault_disarm();
     gpumem_caching_info info = info_of(cache);
-    open_gate(gate);
+    gate_drain(&gate);
     assert_int_equal(asked, 0);
     assert_true(info.segments > 0);
     OK(gpumem_device_trim(device, 1));
@@ -92,7 +92,7 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     OK(gpumem_stream_destroy(device, stream));
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(upstream));
-    remove_gate(gate);
+    gate_remove(&gate);
     leave_context();
 }
 

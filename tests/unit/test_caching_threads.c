@@ -183,7 +183,7 @@ static gpumem_resource *small_cache(gpumem_resource *upstream) {
     return cache;
 }
 
-static void device_memory(void **state) {
+static void threads_never_share_a_block_of_device_memory(void **state) {
     (void)state;
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
@@ -191,7 +191,7 @@ static void device_memory(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void memory_that_the_cpu_writes(void **state) {
+static void threads_never_share_a_block_that_the_cpu_writes(void **state) {
     (void)state;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
@@ -202,8 +202,8 @@ static void memory_that_the_cpu_writes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_memory),
-        cmocka_unit_test(memory_that_the_cpu_writes),
+        cmocka_unit_test(threads_never_share_a_block_of_device_memory),
+        cmocka_unit_test(threads_never_share_a_block_that_the_cpu_writes),
     };
     return cmocka_run_group_tests(tests, setup, close_device);
 }

@@ -3,8 +3,8 @@
 #include "library_test.h"
 #include "planted_files.h"
 
-#include "memory/calibration.h"
-#include "memory/slab.h"
+#include "memory/pinned/pinned_slab.h"
+#include "memory/pinned/touch_calibration.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -143,7 +143,7 @@ static void check_sums(struct thread *thread) {
     OK(gpumem_buffer_free(thread->buffer, NULL));
 }
 
-static void loading_and_checking(void **state) {
+static void a_cancelled_thread_loads_and_checks_to_the_end(void **state) {
     (void)state;
     run_in_thread(check_sums);
 }
@@ -161,7 +161,7 @@ static void receive_buffer(struct thread *thread) {
     OK(gpumem_import_receive(device, thread->socket, NULL, &thread->buffer));
 }
 
-static void both_ends_of_a_socket(void **state) {
+static void cancelled_threads_send_and_receive_to_the_end(void **state) {
     (void)state;
     int ends[2];
     struct thread sender = {.run = send_buffer}, receiver = {.run = receive_buffer};
@@ -185,7 +185,7 @@ static void receive_nothing(struct thread *thread) {
     FAILS(PEER, gpumem_import_receive(device, thread->socket, NULL, &thread->buffer));
 }
 
-static void a_receiver_whose_sender_goes(void **state) {
+static void a_cancelled_receiver_is_told_that_its_sender_went(void **state) {
     (void)state;
     int ends[2];
     struct thread receiver = {.run = receive_nothing};
@@ -277,19 +277,19 @@ static void use_low_level(struct thread *thread) {
     OK(gpumem_reservation_destroy(reservation));
 }
 
-static void buffers(void **state) {
+static void buffers_are_no_cancellation_points(void **state) {
     (void)state;
     run_in_thread(use_buffers);
 }
-static void streams_and_events(void **state) {
+static void streams_and_events_are_no_cancellation_points(void **state) {
     (void)state;
     run_in_thread(use_streams);
 }
-static void libraries_and_devices(void **state) {
+static void libraries_and_devices_are_no_cancellation_points(void **state) {
     (void)state;
     run_in_thread(use_devices);
 }
-static void low_level_objects(void **state) {
+static void low_level_objects_are_no_cancellation_points(void **state) {
     (void)state;
     run_in_thread(use_low_level);
 }
@@ -298,13 +298,13 @@ int main(void) {
     alarm(50); /* a lock that is left held would keep the next call waiting */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_load_ends_with_its_buffer),
-        cmocka_unit_test(loading_and_checking),
-        cmocka_unit_test(both_ends_of_a_socket),
-        cmocka_unit_test(a_receiver_whose_sender_goes),
-        cmocka_unit_test(buffers),
-        cmocka_unit_test(streams_and_events),
-        cmocka_unit_test(libraries_and_devices),
-        cmocka_unit_test(low_level_objects),
+        cmocka_unit_test(a_cancelled_thread_loads_and_checks_to_the_end),
+        cmocka_unit_test(cancelled_threads_send_and_receive_to_the_end),
+        cmocka_unit_test(a_cancelled_receiver_is_told_that_its_sender_went),
+        cmocka_unit_test(buffers_are_no_cancellation_points),
+        cmocka_unit_test(streams_and_events_are_no_cancellation_points),
+        cmocka_unit_test(libraries_and_devices_are_no_cancellation_points),
+        cmocka_unit_test(low_level_objects_are_no_cancellation_points),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -52,7 +52,7 @@ static void a_released_context_is_not_made_current(void **state) {
 static void imports_that_work_still_uses_keep_the_device_open(void **state) {
     assert_int_equal(open_device(state), 0);
     gpumem_buffer *imported = only_an_import();
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(imported, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 1);
     /* The driver does not tell when the work is done. */
@@ -62,8 +62,8 @@ static void imports_that_work_still_uses_keep_the_device_open(void **state) {
     SAYS("imported");
     assert_true(soft->fault_disarm() >= 1);
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
-    remove_gate(gate);
+    gate_drain(&gate);
+    gate_remove(&gate);
     assert_int_equal(close_device(state), 0);
     char *leaks = soft->leak_report();
     assert_string_equal(leaks, "");
@@ -85,7 +85,7 @@ static void *read_stats(void *unused) {
 static void a_waiting_close_keeps_no_other_call_waiting(void **state) {
     assert_int_equal(open_device(state), 0);
     gpumem_buffer *imported = only_an_import();
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(imported, gate.stream));
     uint64_t before = soft->call_count("cuEventSynchronize");
     pthread_t closing, reading;

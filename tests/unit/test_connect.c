@@ -112,7 +112,7 @@ static void an_abstract_name_is_no_file(void **state) {
     gpumem_listener *listener = listen_at(name), *second = NULL;
     meet(listener, name);
     FAILS(SYSTEM, gpumem_listen(name, NULL, &second));
-    SAYS("another process listens");
+    SAYS("another process is listening");
     assert_null(second);
     OK(gpumem_listener_close(listener));
     int connection = -1;
@@ -159,7 +159,7 @@ static void what_is_no_socket_is_never_removed(void **state) {
     int fd = open(path, O_CREAT | O_WRONLY, 0600);
     close(fd);
     FAILS(SYSTEM, gpumem_listen(path, NULL, &none));
-    SAYS("no socket");
+    SAYS("not a socket");
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(symlink(path, link), 0);
     FAILS(SYSTEM, gpumem_listen(link, NULL, &none));
@@ -407,7 +407,7 @@ static void wrong_arguments_are_told(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_listen("", NULL, &none));
     FAILS(INVALID_ARGUMENT, gpumem_listen("@", NULL, &none));
     FAILS(INVALID_ARGUMENT, gpumem_listen(longest, NULL, &none));
-    SAYS("at most 107");
+    SAYS("maximum for a socket is 107");
     FAILS(INVALID_ARGUMENT, gpumem_connect(longest, NULL, &connection, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_listen("/x", NULL, NULL));
     FAILS(INVALID_ARGUMENT,
@@ -422,7 +422,7 @@ static void wrong_arguments_are_told(void **state) {
     int fd = gpumem_listener_descriptor(listener);
     close(fd);
     FAILS(SYSTEM, gpumem_accept(listener, NULL, &connection, NULL));
-    SAYS("closed by somebody else");
+    SAYS("closed by other code");
     OK(gpumem_listener_close(listener));
     FAILS(INVALID_ARGUMENT, gpumem_listener_close(listener));
     assert_null(none);

@@ -73,7 +73,7 @@ static void small_ones(const struct direction *direction, enum gm_copy_kernel ke
             }
 }
 
-static void every_small_size_and_alignment(void **state) {
+static void each_kernel_copies_every_small_size_and_alignment(void **state) {
     (void)state;
     with_every_kernel(small_ones);
 }
@@ -144,7 +144,7 @@ static void large_ones(const struct direction *direction, enum gm_copy_kernel ke
     end_guarded(from, size);
 }
 
-static void large_sizes(void **state) {
+static void each_kernel_copies_large_sizes(void **state) {
     (void)state;
     with_every_kernel(large_ones);
 }
@@ -234,9 +234,9 @@ int main(void) {
     if (!gm_copy_kernel_can(GM_COPY_MOVDIR64B, GM_COPY_STORE))
         printf("# this CPU has no movdir64b: that kernel is not run\n");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_small_size_and_alignment),
+        cmocka_unit_test(each_kernel_copies_every_small_size_and_alignment),
         cmocka_unit_test(nothing_beyond_a_page_border_is_reached),
-        cmocka_unit_test(large_sizes),
+        cmocka_unit_test(each_kernel_copies_large_sizes),
         cmocka_unit_test(no_bytes_need_no_memory),
         cmocka_unit_test(the_kernels_are_those_of_the_cpu),
         cmocka_unit_test(kernels_have_names),

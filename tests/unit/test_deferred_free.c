@@ -56,19 +56,19 @@ static void check_held_back(CUdeviceptr address, struct gate gate) {
     assert_int_equal(stats.committed_bytes, 2 * MIB);
     work_off();
     assert_true(is_mapped(address));
-    open_gate(gate);
+    gate_drain(&gate);
     assert_true(is_mapped(address)); /* no hidden thread */
     work_off();
     assert_false(is_mapped(address));
     stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.committed_bytes, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void the_stream_of_allocation_holds_back(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -79,7 +79,7 @@ static void the_stream_of_the_free_holds_back(void **state) {
     (void)state;
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(idle);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, gate.stream));
@@ -90,7 +90,7 @@ static void the_stream_of_the_free_holds_back(void **state) {
 static void named_streams_hold_back(void **state) {
     (void)state;
     CUstream others[8];
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (size_t i = 0; i < COUNT(others); i++) {
@@ -107,7 +107,7 @@ static void named_streams_hold_back(void **state) {
 
 static void copies_name_their_stream(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
@@ -117,16 +117,16 @@ static void copies_name_their_stream(void **state) {
 
 static void later_allocations_work_off(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *held = allocate_on(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(held);
     OK(gpumem_buffer_free(held, NULL));
-    open_gate(gate);
+    gate_drain(&gate);
     gpumem_buffer *buffer = allocate_on(NULL);
     assert_false(is_mapped(address) && gpumem_buffer_pointer(buffer) != address);
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_buffer_free(buffer, NULL));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void destroying_the_resource_waits(void **state) {
@@ -170,7 +170,7 @@ static void stream_ordered_memory_follows_the_streams(void **state) {
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     OK(gpumem_stream_create(device, NULL, &stream));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
                               &buffer));
     OK(gpumem_buffer_use(buffer, gate.stream));
@@ -179,9 +179,9 @@ static void stream_ordered_memory_follows_the_streams(void **state) {
     int done = 1;
     OK(gpumem_stream_query(device, stream, &done));
     assert_false(done);
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(stream);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_stream_destroy(device, stream));
     OK(gpumem_resource_destroy(pool));
 }

@@ -92,10 +92,10 @@ static void growth_goes_on_where_an_import_ends(void **state) {
     assert_int_equal(head.first, 1);
     assert_int_equal(gm_description_chunk(sizes, 0), 4 * MIB);
     FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, NULL, &head, &sizes));
-    SAYS("of growth");
+    SAYS("describes growth");
     FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &fewer, &head, &sizes));
     FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &more, &head, &sizes));
-    SAYS("does not go on where the import ends");
+    SAYS("does not continue where the import ends");
     FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &other, &head, &sizes));
     SAYS("do not add up");
     FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, 8 * MIB - 1, &known, &head, &sizes));

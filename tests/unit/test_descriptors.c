@@ -184,8 +184,7 @@ static void nothing_is_left_when_it_fails(void **state) {
         in_child_without(closed, fail_each);
 }
 
-/* ---- Threads ----------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static atomic_int making;
 static atomic_long landed;
@@ -263,8 +262,7 @@ static void a_forked_child_makes_them_too(void **state) {
     in_child_without(7, fork_while_making);
 }
 
-/* ---- One that loses its race ------------------------------------------------------------------
- */
+/* ---- One that loses its race ----------------------------------------------------------------- */
 
 static int close_meanwhile = -1;
 

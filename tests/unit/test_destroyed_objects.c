@@ -7,10 +7,10 @@
 #define DESTROYED(call)                                                                            \
     do {                                                                                           \
         FAILS(INVALID_ARGUMENT, call);                                                             \
-        SAYS("was destroyed before");                                                              \
+        SAYS("was destroyed earlier");                                                             \
     } while (0)
 
-static void libraries_and_devices(void **state) {
+static void closed_libraries_and_devices_are_refused_by_name(void **state) {
     (void)state;
     gpumem_library *second;
     gpumem_device *other;
@@ -28,7 +28,7 @@ static void libraries_and_devices(void **state) {
     SAYS("gpumem_device_count: `library`");
 }
 
-static void resources_and_wrappers(void **state) {
+static void destroyed_resources_and_wrappers_are_refused_by_name(void **state) {
     (void)state;
     gpumem_resource *pool, *limited, *none;
     gpumem_buffer *buffer;
@@ -42,7 +42,7 @@ static void resources_and_wrappers(void **state) {
     DESTROYED(gpumem_resource_destroy(pool));
 }
 
-static void buffers_and_exports(void **state) {
+static void freed_buffers_and_exports_are_refused_by_name(void **state) {
     (void)state;
     gpumem_resource *resource;
     gpumem_buffer *buffer, *held;
@@ -73,27 +73,27 @@ static void buffers_and_exports(void **state) {
 }
 
 /* Its memory is still there, for the work that is queued, and the buffer is not. */
-static void a_buffer_that_is_held_back(void **state) {
+static void a_freed_buffer_is_refused_while_its_memory_is_held_back(void **state) {
     (void)state;
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 1);
     DESTROYED(gpumem_buffer_free(buffer, NULL));
     DESTROYED(gpumem_buffer_use(buffer, NULL));
     DESTROYED(gpumem_buffer_hold(buffer));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     DESTROYED(gpumem_buffer_hold(buffer));
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
 }
 
-static void low_level_objects(void **state) {
+static void destroyed_low_level_objects_are_refused_by_name(void **state) {
     (void)state;
     gpumem_reservation *range;
     gpumem_physical *memory;
@@ -122,18 +122,18 @@ static void low_level_objects(void **state) {
 }
 
 /* Memory that was never one of ours. */
-static void what_is_no_object(void **state) {
+static void memory_that_was_never_an_object_is_refused(void **state) {
     (void)state;
     static unsigned char bytes[4096] __attribute__((aligned(16)));
     memset(bytes, 0x5a, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
-    SAYS("`resource` is no object of this library");
+    SAYS("`resource` is not an object of this library");
     memset(bytes, 0, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
 }
 
 /* A child knows both apart. */
-static void in_a_forked_child(void **state) {
+static void a_forked_child_tells_freed_from_live(void **state) {
     (void)state;
     gpumem_resource *resource;
     gpumem_buffer *freed, *live;
@@ -158,9 +158,13 @@ static void in_a_forked_child(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(libraries_and_devices),      T(resources_and_wrappers), T(buffers_and_exports),
-        T(a_buffer_that_is_held_back), T(low_level_objects),      T(what_is_no_object),
-        T(in_a_forked_child),
+        T(closed_libraries_and_devices_are_refused_by_name),
+        T(destroyed_resources_and_wrappers_are_refused_by_name),
+        T(freed_buffers_and_exports_are_refused_by_name),
+        T(a_freed_buffer_is_refused_while_its_memory_is_held_back),
+        T(destroyed_low_level_objects_are_refused_by_name),
+        T(memory_that_was_never_an_object_is_refused),
+        T(a_forked_child_tells_freed_from_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ static void *delete_it(void *tensor) {
 
 static void the_deleter_releases_the_hold(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     DLManagedTensorVersioned *tensor;
     pthread_t thread;
     gpumem_buffer *buffer = allocate(memory, 4 * MIB);
@@ -185,10 +185,10 @@ static void the_deleter_releases_the_hold(void **state) {
     pthread_join(thread, NULL);
     assert_int_equal(device_stats().allocations, 0);
     assert_int_equal(device_stats().deferred_frees, 1); /* the stream that was named */
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(device_stats().deferred_frees, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Tensors as buffers ---------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ static void produce(struct producer *producer, CUdeviceptr data, DLDeviceType ty
 
 static void a_tensor_becomes_a_buffer(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     struct producer producer;
     gpumem_buffer *behind = allocate(memory, KIB), *buffer;
     for (int plain = 0; plain < 2; plain++) {
@@ -245,11 +245,11 @@ static void a_tensor_becomes_a_buffer(void **state) {
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(producer.deleted, !plain);
     }
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(producer.deleted, 1);
     OK(gpumem_buffer_free(behind, NULL));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void a_tensor_that_is_refused_stays_the_callers(void **state) {

@@ -170,7 +170,7 @@ static void run_all(void (*check)(size_t)) {
 }
 
 #define TEST_OF(what)                                                                              \
-    static void sizes_##what(void **state) {                                                       \
+    static void extreme_sizes_##what##_are_refused(void **state) {                                 \
         (void)state;                                                                               \
         run_all(what);                                                                             \
     }
@@ -209,9 +209,12 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_of_buffers),     cmocka_unit_test(sizes_of_copies),
-        cmocka_unit_test(sizes_of_allocations), cmocka_unit_test(sizes_of_memory_by_hand),
-        cmocka_unit_test(sizes_of_options),     cmocka_unit_test(sizes_of_tensors),
+        cmocka_unit_test(extreme_sizes_of_buffers_are_refused),
+        cmocka_unit_test(extreme_sizes_of_copies_are_refused),
+        cmocka_unit_test(extreme_sizes_of_allocations_are_refused),
+        cmocka_unit_test(extreme_sizes_of_memory_by_hand_are_refused),
+        cmocka_unit_test(extreme_sizes_of_options_are_refused),
+        cmocka_unit_test(extreme_sizes_of_tensors_are_refused),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

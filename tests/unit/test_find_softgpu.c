@@ -24,7 +24,7 @@ static int found(const char *place, char *path) {
     return gm_find_softgpu(path, PATH_MAX);
 }
 
-static void beside_the_program(void **state) {
+static void it_is_found_beside_the_program(void **state) {
     (void)state;
     char program[PATH_MAX], path[PATH_MAX], place[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -40,7 +40,7 @@ static void beside_the_program(void **state) {
     assert_int_equal(asked_count, 2);
 }
 
-static void where_it_was_configured_to_be(void **state) {
+static void it_is_found_where_it_was_configured_to_be(void **state) {
     (void)state;
     static const char last[] = GPUMEM_INSTALL_LIBDIR "/gpumem/softgpu/libsoftgpu.so.0";
     char path[PATH_MAX];
@@ -50,7 +50,7 @@ static void where_it_was_configured_to_be(void **state) {
 }
 
 /* The program's run path is the build's lib/, which its build gave it. */
-static void where_the_program_searches(void **state) {
+static void it_is_looked_for_where_the_program_searches(void **state) {
     (void)state;
     char path[PATH_MAX];
     assert_false(found(NULL, path));
@@ -63,7 +63,7 @@ static void where_the_program_searches(void **state) {
                         GPUMEM_INSTALL_LIBDIR "/gpumem/softgpu/libsoftgpu.so.0");
 }
 
-static void a_path_that_has_no_room(void **state) {
+static void a_path_without_room_is_not_found(void **state) {
     (void)state;
     char path[20];
     there = GPUMEM_INSTALL_LIBDIR "/gpumem/softgpu/libsoftgpu.so.0";
@@ -73,10 +73,10 @@ static void a_path_that_has_no_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beside_the_program),
-        cmocka_unit_test(where_it_was_configured_to_be),
-        cmocka_unit_test(where_the_program_searches),
-        cmocka_unit_test(a_path_that_has_no_room),
+        cmocka_unit_test(it_is_found_beside_the_program),
+        cmocka_unit_test(it_is_found_where_it_was_configured_to_be),
+        cmocka_unit_test(it_is_looked_for_where_the_program_searches),
+        cmocka_unit_test(a_path_without_room_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

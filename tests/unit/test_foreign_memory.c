@@ -209,7 +209,7 @@ static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstrea
 static void the_deleter_comes_after_the_last_use(void **state) {
     (void)state;
     struct deleted deleted = {0};
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUdeviceptr pointer = take(KIB);
     gpumem_buffer *view, *buffer = over(pointer, KIB,
                                         GPUMEM_FOREIGN_OPTIONS(.stream = GPUMEM_STREAM_NONE,
@@ -223,19 +223,19 @@ static void the_deleter_comes_after_the_last_use(void **state) {
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(deleted.calls, 0);
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(deleted.calls, 1);
     assert_int_equal(deleted.pointer, pointer);
     assert_int_equal(deleted.bytes, KIB);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* The stream that it gets comes after the others, although nothing has waited. */
 static void a_stream_ordered_deleter_is_called_at_once(void **state) {
     (void)state;
     struct deleted deleted = {0};
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUstream stream;
     CUdeviceptr pointer = 0, again = 0;
     int done = 1;
@@ -250,12 +250,12 @@ static void a_stream_ordered_deleter_is_called_at_once(void **state) {
     assert_ptr_equal(deleted.stream, stream);
     OK(gpumem_stream_query(device, stream, &done));
     assert_int_equal(done, 0); /* it waits for the gate */
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(stream);
     assert_int_equal(cu->cuMemAllocAsync(&again, KIB, stream), CUDA_SUCCESS);
     assert_int_equal(cu->cuMemFreeAsync(again, stream), CUDA_SUCCESS);
     OK(gpumem_stream_destroy(device, stream));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void nothing_is_taken_over_on_failure(void **state) {

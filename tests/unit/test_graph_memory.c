@@ -57,7 +57,7 @@ static void kept_counted_and_given_back(void **state) {
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_USED_HIGH), 0);
 }
 
-static void what_is_wrong_is_said(void **state) {
+static void wrong_arguments_are_refused_with_their_reason(void **state) {
     (void)state;
     uint64_t value;
     FAILS(INVALID_ARGUMENT,
@@ -67,7 +67,7 @@ static void what_is_wrong_is_said(void **state) {
           gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, NULL));
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
-    SAYS("only read");
+    SAYS("read-only");
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
     SAYS("set to 0");
@@ -108,7 +108,7 @@ static void refusals_are_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(kept_counted_and_given_back),
-        T(what_is_wrong_is_said),
+        T(wrong_arguments_are_refused_with_their_reason),
         T(a_capture_goes_on),
         T(refusals_are_told),
     };

@@ -26,7 +26,7 @@ static struct gm_host_memory now(void) {
     return memory;
 }
 
-static void nothing_is_said(void **state) {
+static void without_files_nothing_is_known(void **state) {
     (void)state;
     assert_int_equal(now().machine, UNKNOWN);
     assert_int_equal(now().available, UNKNOWN);
@@ -41,7 +41,7 @@ static void nothing_is_said(void **state) {
     assert_int_equal(now().machine, UNKNOWN);
 }
 
-static void the_machine(void **state) {
+static void the_machine_says_what_it_has_and_what_is_left(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal:       8 kB\nMemFree: 1 kB\nMemAvailable:    3 kB\n");
     struct gm_host_memory memory = now();
@@ -51,7 +51,7 @@ static void the_machine(void **state) {
 }
 
 /* The level with the least left binds, which is not the one with the smallest limit. */
-static void version_2_at_every_level(void **state) {
+static void groups_of_version_2_bind_at_every_level(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "0::/a/b/c\n");
     plant("/sys/fs/cgroup/a/b/c/memory.max", "max\n");
@@ -71,7 +71,7 @@ static void version_2_at_every_level(void **state) {
     assert_int_equal(now().groups_left, 100);
 }
 
-static void version_1_at_every_level(void **state) {
+static void groups_of_version_1_bind_at_every_level(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "9:name=systemd:/x\n5:cpu,cpuacct:/x\n4:hugetlb,memory:/job/part\n");
     plant("/sys/fs/cgroup/memory/job/part/memory.limit_in_bytes", "9223372036854771712\n");
@@ -106,7 +106,7 @@ static void droppable_cache_is_not_counted(void **state) {
     assert_int_equal(now().groups_left, 0);
 }
 
-static void both_versions_beside_each_other(void **state) {
+static void both_versions_are_read_beside_each_other(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "4:memory:/one\n0::/two\n");
     plant("/proc/self/mountinfo",
@@ -124,7 +124,7 @@ static void both_versions_beside_each_other(void **state) {
     assert_int_equal(now().groups_left, 1500);
 }
 
-static void mounted_elsewhere(void **state) {
+static void groups_are_found_where_they_are_mounted(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/proc/self/mountinfo", "41 31 0:38 / /my\\040groups rw - cgroup2 none rw\n");
@@ -133,7 +133,7 @@ static void mounted_elsewhere(void **state) {
 }
 
 /* The part of the hierarchy that a container sees, with the host's path for the process. */
-static void a_part_is_mounted(void **state) {
+static void a_mounted_part_of_the_hierarchy_is_found(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "4:memory:/docker/0123/inner\n");
     plant("/proc/self/mountinfo",
@@ -148,7 +148,7 @@ static void a_part_is_mounted(void **state) {
 }
 
 /* In a namespace the path is relative to its root, and may lead out of it. */
-static void a_namespace(void **state) {
+static void a_path_in_a_namespace_is_relative_to_its_root(void **state) {
     (void)state;
     plant("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
     plant("/proc/self/cgroup", "0::/\n");
@@ -169,7 +169,7 @@ static void a_namespace(void **state) {
 }
 
 /* Limits above what a container shows are told by version 1. */
-static void levels_that_are_hidden(void **state) {
+static void limits_of_hidden_levels_bind(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "4:memory:/\n");
     plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -178,7 +178,7 @@ static void levels_that_are_hidden(void **state) {
     assert_int_equal(now().groups_left, 900);
 }
 
-static void the_smaller_of_machine_and_groups(void **state) {
+static void the_smaller_of_machine_and_groups_is_left(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 2 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
@@ -212,17 +212,17 @@ static void no_descriptor_is_left(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        PLANTED(nothing_is_said),
-        PLANTED(the_machine),
-        PLANTED(version_2_at_every_level),
-        PLANTED(version_1_at_every_level),
+        PLANTED(without_files_nothing_is_known),
+        PLANTED(the_machine_says_what_it_has_and_what_is_left),
+        PLANTED(groups_of_version_2_bind_at_every_level),
+        PLANTED(groups_of_version_1_bind_at_every_level),
         PLANTED(droppable_cache_is_not_counted),
-        PLANTED(both_versions_beside_each_other),
-        PLANTED(mounted_elsewhere),
-        PLANTED(a_part_is_mounted),
-        PLANTED(a_namespace),
-        PLANTED(levels_that_are_hidden),
-        PLANTED(the_smaller_of_machine_and_groups),
+        PLANTED(both_versions_are_read_beside_each_other),
+        PLANTED(groups_are_found_where_they_are_mounted),
+        PLANTED(a_mounted_part_of_the_hierarchy_is_found),
+        PLANTED(a_path_in_a_namespace_is_relative_to_its_root),
+        PLANTED(limits_of_hidden_levels_bind),
+        PLANTED(the_smaller_of_machine_and_groups_is_left),
         PLANTED(no_descriptor_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "planted_files.h"
 
 #include "base/host_memory.h"
-#include "memory/huge_pages.h"
+#include "memory/host/huge_pages.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -94,7 +94,7 @@ static void reserved_pages_are_used_while_there_are_some(void **state) {
     assert_int_equal(info.slabs, 2);
     assert_int_equal(info.huge_bytes, 4 * MIB);
     assert_int_equal(info.pinned_bytes, 8 * MIB);
-    assert_non_null(strstr(info.reserved_reason, "mmap gave no 2 reserved huge pages"));
+    assert_non_null(strstr(info.reserved_reason, "mmap did not get 2 reserved huge pages"));
     assert_non_null(strstr(info.reserved_reason, "Cannot allocate memory"));
     assert_int_equal(info.transparent_huge_pages, 1);
     assert_string_equal(info.transparent_reason, "");
@@ -130,7 +130,7 @@ static void a_refused_registration_falls_back_too(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void odd_slabs_have_none(void **state) {
+static void slabs_of_no_number_of_huge_pages_have_none(void **state) {
     (void)state;
     gpumem_resource *resource;
     reserve = 100;
@@ -139,7 +139,7 @@ static void odd_slabs_have_none(void **state) {
                                                     .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
                                      &resource));
     gpumem_buffer *buffer = take(resource, MIB);
-    assert_non_null(strstr(info_of(resource).reserved_reason, "no number of huge pages"));
+    assert_non_null(strstr(info_of(resource).reserved_reason, "not a whole number of huge pages"));
     assert_int_equal(mapped, 0);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(resource));
@@ -171,11 +171,11 @@ static void it_is_told_when_transparent_ones_are_off(void **state) {
     gm_huge_for_tests(take_from_reserve, "/nowhere");
     info = info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
-    assert_non_null(strstr(info.transparent_reason, "does not say"));
+    assert_non_null(strstr(info.transparent_reason, "does not report"));
     OK(gpumem_resource_destroy(resource));
 }
 
-static void what_is_wrong_is_said(void **state) {
+static void wrong_options_are_refused_with_their_reason(void **state) {
     (void)state;
     gpumem_resource *none, *pool;
     gpumem_pinned_info info = {.size = sizeof info};
@@ -203,7 +203,7 @@ static void what_is_wrong_is_said(void **state) {
 }
 
 /* The system's own reserve, where there is one. */
-static void the_systems_own_pages(void **state) {
+static void the_systems_own_huge_pages_are_used(void **state) {
     (void)state;
     gm_huge_for_tests(NULL, "");
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
@@ -226,11 +226,11 @@ int main(void) {
         T(reserved_pages_are_used_while_there_are_some),
         T(pages_that_cannot_be_touched_are_given_back),
         T(a_refused_registration_falls_back_too),
-        T(odd_slabs_have_none),
+        T(slabs_of_no_number_of_huge_pages_have_none),
         T(a_full_control_group_does_not_matter),
         T(it_is_told_when_transparent_ones_are_off),
-        T(what_is_wrong_is_said),
-        T(the_systems_own_pages),
+        T(wrong_options_are_refused_with_their_reason),
+        T(the_systems_own_huge_pages_are_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

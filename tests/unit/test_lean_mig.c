@@ -7,7 +7,7 @@ static gpumem_capability_report ask(gpumem_capability capability) {
     return report;
 }
 
-static void no_uuid_is_told(void **state) {
+static void a_device_without_a_uuid_says_so(void **state) {
     (void)state;
     const unsigned char zeros[16] = {0};
     gpumem_device_info info = {.size = sizeof info};
@@ -19,7 +19,7 @@ static void no_uuid_is_told(void **state) {
     OK(gpumem_device_get_info(device, &info));
     assert_memory_equal(info.uuid, zeros, sizeof zeros);
     FAILS(NO_DEVICE, gpumem_device_open_uuid(library, zeros, &none));
-    SAYS("tells no UUID");
+    SAYS("reports no UUID");
     SAYS("by ordinal");
 }
 
@@ -59,7 +59,7 @@ static void buffers_are_shared_by_the_devices_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(no_uuid_is_told),
+        T(a_device_without_a_uuid_says_so),
         T(buffers_are_shared_by_the_devices_place),
     };
     setenv("SOFTGPU_PROFILE", "mig", 1);

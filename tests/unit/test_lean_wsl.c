@@ -7,7 +7,7 @@ static gpumem_capability_report ask(gpumem_capability capability) {
     return report;
 }
 
-static void what_is_missing_is_told(void **state) {
+static void each_missing_capability_has_its_reason(void **state) {
     (void)state;
     gpumem_capability_report fd = ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD),
                              pool = ask(GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
@@ -60,7 +60,7 @@ static void pools_say_what_refused_them(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(what_is_missing_is_told),
+        T(each_missing_capability_has_its_reason),
         T(virtual_memory_goes_on_unshared),
         T(pools_say_what_refused_them),
     };

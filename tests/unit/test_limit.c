@@ -34,7 +34,7 @@ static void generous_properties(void *user, gpumem_resource_properties *properti
     properties->can_resize = 1;
 }
 
-static void what_was_handed_out_is_counted(void **state) {
+static void a_limit_counts_what_it_handed_out(void **state) {
     (void)state;
     gpumem_resource *generous, *limited;
     gpumem_buffer *one, *two, *none;
@@ -62,7 +62,8 @@ static void what_was_handed_out_is_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_handed_out_is_counted, open_device, close_device),
+        cmocka_unit_test_setup_teardown(a_limit_counts_what_it_handed_out, open_device,
+                                        close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

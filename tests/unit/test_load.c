@@ -124,7 +124,7 @@ static void a_small_file_pins_little(void **state) {
 }
 
 /* The readers' first round needs no growth, and growth comes in few pieces. */
-static void few_pieces(void **state) {
+static void growth_comes_in_few_pieces(void **state) {
     (void)state;
     gpumem_load_report report = load_size(8 * MIB, 64 * KIB, 16);
     assert_true(report.mappings <= 6);
@@ -167,7 +167,7 @@ static void staging_memory_can_be_given(void **state) {
         same_state(before_);                                                                       \
     } while (0)
 
-static void missing_arguments(void **state) {
+static void missing_arguments_are_refused(void **state) {
     (void)state;
     uint64_t sum;
     gpumem_buffer *buffer;
@@ -224,7 +224,7 @@ static void the_report_is_checked_first(void **state) {
     assert_int_equal(report.chunks, 77);
 }
 
-static void what_is_no_file(void **state) {
+static void what_is_no_file_is_refused(void **state) {
     (void)state;
     REFUSED(SYSTEM, memory, "/absent", NULL);
     assert_int_equal(gpumem_last_error()->system_code, ENOENT);
@@ -238,7 +238,7 @@ static void what_is_no_file(void **state) {
 }
 
 /* Whatever the size of the file: a small one would fit into a buffer that cannot grow. */
-static void a_resource_that_cannot_grow(void **state) {
+static void a_resource_that_cannot_grow_is_refused(void **state) {
     (void)state;
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(
@@ -250,18 +250,18 @@ static void a_resource_that_cannot_grow(void **state) {
 }
 
 /* Refused before the CPU would fault on it, and whether or not it can be written by chance. */
-static void staging_that_the_cpu_cannot_reach(void **state) {
+static void staging_that_the_cpu_cannot_reach_is_refused(void **state) {
     (void)state;
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     write_file(10, 1);
     REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pool));
-    SAYS("(device_pool) gives memory that the CPU cannot reach");
+    SAYS("(device_pool) provides memory that the CPU cannot access");
     OK(gpumem_resource_destroy(pool));
 }
 
-static void too_little_staging(void **state) {
+static void too_little_staging_is_refused(void **state) {
     (void)state;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
@@ -271,7 +271,7 @@ static void too_little_staging(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-static void a_limit_half_way(void **state) {
+static void a_limit_half_way_undoes_the_load(void **state) {
     (void)state;
     gpumem_resource *limit;
     OK(gpumem_limit_resource_create(memory, 5 * MIB, &limit));
@@ -282,7 +282,7 @@ static void a_limit_half_way(void **state) {
 }
 
 /* A sparse file, larger than the device: nothing is read for nothing. */
-static void more_than_the_device_has(void **state) {
+static void more_than_the_device_has_is_refused_at_once(void **state) {
     (void)state;
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
@@ -297,7 +297,7 @@ static int stop_at_once(void *user, const gpumem_load_progress *progress) {
     return 1;
 }
 
-static void cancelling(void **state) {
+static void a_cancelled_load_is_undone(void **state) {
     (void)state;
     uint64_t total = 0;
     write_file(3 * MIB, 1);
@@ -313,7 +313,7 @@ static int grow_the_file(void *user, const gpumem_load_progress *progress) {
     return truncate(path, 4 * (off_t)MIB);
 }
 
-static void a_file_that_changes(void **state) {
+static void a_file_that_changes_is_refused(void **state) {
     (void)state;
     write_file(3 * MIB, 1);
     REFUSED(DATA, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file));
@@ -331,7 +331,7 @@ static void a_file_that_changes(void **state) {
  * that: staging memory comes back at once all the same. */
 static void other_work_does_not_hold_it_up(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUstream blocked;
     CUevent reached;
     gpumem_resource *pinned;
@@ -353,13 +353,13 @@ static void other_work_does_not_hold_it_up(void **state) {
     alarm(0);
     OK(gpumem_file_checksum(path, NULL, &of_file));
     assert_true(of_buffer == of_file);
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(blocked);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_event_destroy(device, reached));
     OK(gpumem_stream_destroy(device, blocked));
     OK(gpumem_resource_destroy(pinned));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 struct one_load {
@@ -378,7 +378,7 @@ static void *load_beside(void *argument) {
     return NULL;
 }
 
-static void several_at_once(void **state) {
+static void several_loads_run_at_once(void **state) {
     (void)state;
     struct one_load loads[3] = {{0}};
     gpumem_resource *pinned;
@@ -487,21 +487,21 @@ int main(void) {
         T(every_size_arrives),
         T(checksum_is_as_documented),
         T(a_small_file_pins_little),
-        T(few_pieces),
+        T(growth_comes_in_few_pieces),
         T(staging_memory_can_be_given),
-        T(missing_arguments),
+        T(missing_arguments_are_refused),
         T(options_are_checked),
         T(the_report_is_checked_first),
-        T(what_is_no_file),
-        T(a_resource_that_cannot_grow),
-        T(staging_that_the_cpu_cannot_reach),
-        T(too_little_staging),
-        T(a_limit_half_way),
-        T(more_than_the_device_has),
-        T(cancelling),
-        T(a_file_that_changes),
+        T(what_is_no_file_is_refused),
+        T(a_resource_that_cannot_grow_is_refused),
+        T(staging_that_the_cpu_cannot_reach_is_refused),
+        T(too_little_staging_is_refused),
+        T(a_limit_half_way_undoes_the_load),
+        T(more_than_the_device_has_is_refused_at_once),
+        T(a_cancelled_load_is_undone),
+        T(a_file_that_changes_is_refused),
         T(other_work_does_not_hold_it_up),
-        T(several_at_once),
+        T(several_loads_run_at_once),
         T(held_back_memory_is_waited_for),
         T(host_memory_is_not_the_devices),
         T(a_refused_wait_is_made_again),

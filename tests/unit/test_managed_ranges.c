@@ -101,21 +101,21 @@ static void prefetched_in_order_of_the_stream(void **state) {
 /* The stream is named for the buffer: its memory stays as long as the prefetch is held. */
 static void a_free_waits_for_the_prefetch(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     begin(ALLOCATED, MIB);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_resource_destroy(resource));
     OK(gpumem_stream_destroy(device, stream));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */
-static void discarded_pages_and_their_neighbours(void **state) {
+static void whole_discarded_pages_lose_their_content_and_no_others(void **state) {
     (void)state;
     begin(ALLOCATED, 4 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -162,7 +162,7 @@ static void views_and_foreign_memory_are_taken(void **state) {
     end();
 }
 
-static void what_is_wrong_is_said(void **state) {
+static void wrong_arguments_are_refused_with_their_reason(void **state) {
     (void)state;
     gpumem_resource *plain;
     gpumem_buffer *other;
@@ -200,9 +200,9 @@ static void what_is_wrong_is_said(void **state) {
     OK(gpumem_buffer_allocate(plain, MIB, NULL, &other));
     char *before = soft->state_dump();
     FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(other, 0, MIB, mostly, here, 0));
-    SAYS("no managed memory");
+    SAYS("not managed memory");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(other, 0, MIB, here, 0, stream));
-    SAYS("no managed memory");
+    SAYS("not managed memory");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(other, 0, MIB, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(other, 0, MIB, &range));
     SAME_STATE(before);
@@ -220,7 +220,7 @@ static void captures_are_left_whole(void **state) {
     assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
                      CUDA_SUCCESS);
     FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
-    SAYS("captured");
+    SAYS("capturing");
     FAILS(NOT_SUPPORTED, gpumem_buffer_discard(buffer, 0, MIB, stream));
     FAILS(NOT_SUPPORTED,
           gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
@@ -308,7 +308,7 @@ static void a_captured_stream_gets_no_pool_memory(void **state) {
     FAILS(NOT_SUPPORTED,
           gpumem_buffer_allocate(resource, MIB,
                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &none));
-    SAYS("captured");
+    SAYS("capturing");
     assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
     end();
@@ -372,9 +372,9 @@ int main(void) {
         T(advice_holds_for_its_range),
         T(prefetched_in_order_of_the_stream),
         T(a_free_waits_for_the_prefetch),
-        T(discarded_pages_and_their_neighbours),
+        T(whole_discarded_pages_lose_their_content_and_no_others),
         T(views_and_foreign_memory_are_taken),
-        T(what_is_wrong_is_said),
+        T(wrong_arguments_are_refused_with_their_reason),
         T(captures_are_left_whole),
         T(pool_memory_is_for_both_and_ordered),
         T(own_pools_have_their_place),

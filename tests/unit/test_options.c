@@ -10,31 +10,31 @@ struct grown {
 static void null_and_zero_mean_default(void **state) {
     (void)state;
     gpumem_buffer_options out, zero = {0};
-    OK(gm_options_read("options", NULL, &out, sizeof out));
+    OK(GM_OPTIONS_READ(gpumem_buffer_options, NULL, &out));
     assert_int_equal(out.size, sizeof out);
     assert_int_equal(out.capacity, 0);
-    OK(gm_options_read("options", &zero, &out, sizeof out));
+    OK(GM_OPTIONS_READ(gpumem_buffer_options, &zero, &out));
     assert_int_equal(out.size, sizeof out);
 }
 
 static void a_missing_size_is_noticed(void **state) {
     (void)state;
     gpumem_buffer_options out, given = {.capacity = 1};
-    FAILS(INVALID_ARGUMENT, gm_options_read("options", &given, &out, sizeof out));
+    FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given, &out));
     SAYS("size is 0");
     given.size = 8;
-    FAILS(INVALID_ARGUMENT, gm_options_read("options", &given, &out, sizeof out));
+    FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given, &out));
 }
 
 static void later_versions_are_read_as_far_as_they_are_known(void **state) {
     (void)state;
     gpumem_buffer_options out;
     struct grown given = {.known = {.size = sizeof given, .capacity = 5}};
-    OK(gm_options_read("options", &given, &out, sizeof out));
+    OK(GM_OPTIONS_READ(gpumem_buffer_options, &given.known, &out));
     assert_int_equal(out.capacity, 5);
     assert_int_equal(out.size, sizeof out);
     given.future = 1;
-    FAILS(INVALID_ARGUMENT, gm_options_read("options", &given, &out, sizeof out));
+    FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given.known, &out));
     SAYS("does not know");
 }
 
@@ -42,11 +42,62 @@ static void results_keep_the_callers_size(void **state) {
     (void)state;
     struct grown result = {.known = {.size = sizeof result}, .future = 9};
     gpumem_buffer_options filled = {.size = sizeof filled, .capacity = 5};
-    OK(gm_result_write("result", &result, &filled, sizeof filled));
+    OK(GM_RESULT_WRITE(gpumem_buffer_options, &result.known, &filled));
     assert_int_equal(result.known.size, sizeof result);
     assert_int_equal(result.known.capacity, 5);
     assert_int_equal(result.future, 9);
-    FAILS(INVALID_ARGUMENT, gm_result_write("result", NULL, &filled, sizeof filled));
+    FAILS(INVALID_ARGUMENT, GM_RESULT_WRITE(gpumem_buffer_options, NULL, &filled));
+}
+
+/* A struct that had 16 bytes when it was first released, and has 32 since. */
+struct sample {
+    size_t size, first, second, third;
+};
+
+static const struct gm_versioned sample = {"sample", 16, sizeof(struct sample)};
+
+/* What lies behind an older struct is somebody else's. */
+static void older_structs_are_read_as_far_as_they_go(void **state) {
+    (void)state;
+    struct sample given = {.first = 7, .second = 8, .third = 9}, out;
+    for (size_t size = 16; size <= sizeof given; size += 8) {
+        given.size = size;
+        OK(gm_options_read(&sample, &given, &out));
+        assert_int_equal(out.size, sizeof out);
+        assert_int_equal(out.first, 7);
+        assert_int_equal(out.second, size >= 24 ? 8 : 0);
+        assert_int_equal(out.third, size >= 32 ? 9 : 0);
+    }
+    for (given.size = 1; given.size < 16; given.size++) {
+        FAILS(INVALID_ARGUMENT, gm_options_read(&sample, &given, &out));
+        SAYS("sample: size is");
+        SAYS("less than 16");
+    }
+    given.size = 0;
+    FAILS(INVALID_ARGUMENT, gm_options_read(&sample, &given, &out));
+    given.first = 0; /* all zero, as far as every version goes */
+    OK(gm_options_read(&sample, &given, &out));
+    assert_int_equal(out.second + out.third, 0);
+}
+
+static void older_results_are_filled_as_far_as_they_go(void **state) {
+    (void)state;
+    const struct sample filled = {sizeof filled, 1, 2, 3};
+    struct sample result;
+    for (size_t size = 16; size <= sizeof result; size += 8) {
+        result = (struct sample){size, 90, 91, 92};
+        OK(gm_result_check(&sample, &result));
+        OK(gm_result_write(&sample, &result, &filled));
+        assert_int_equal(result.size, size);
+        assert_int_equal(result.first, 1);
+        assert_int_equal(result.second, size >= 24 ? 2 : 91);
+        assert_int_equal(result.third, size >= 32 ? 3 : 92);
+    }
+    result = (struct sample){15, 90, 91, 92};
+    FAILS(INVALID_ARGUMENT, gm_result_check(&sample, &result));
+    FAILS(INVALID_ARGUMENT, gm_result_write(&sample, &result, &filled));
+    SAYS("size is 15");
+    assert_int_equal(result.first, 90);
 }
 
 int main(void) {
@@ -55,6 +106,8 @@ int main(void) {
         cmocka_unit_test(a_missing_size_is_noticed),
         cmocka_unit_test(later_versions_are_read_as_far_as_they_are_known),
         cmocka_unit_test(results_keep_the_callers_size),
+        cmocka_unit_test(older_structs_are_read_as_far_as_they_go),
+        cmocka_unit_test(older_results_are_filled_as_far_as_they_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,12 +232,12 @@ static void a_resource_ends_while_another_thread_takes_its_memory_back(void **st
     alarm(PATIENCE);
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, 64, NULL, &buffer));
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     pthread_t thread;
     void *trimmed = NULL;
     assert_int_equal(pthread_create(&thread, NULL, work_off, NULL), 0);
@@ -246,7 +246,7 @@ static void a_resource_ends_while_another_thread_takes_its_memory_back(void **st
     OK(gpumem_resource_destroy(resource));
     pthread_join(thread, &trimmed);
     assert_null(trimmed);
-    remove_gate(gate);
+    gate_remove(&gate);
     alarm(0);
 }
 

@@ -121,7 +121,7 @@ static void what_is_not_mapped_by_hand_is_refused(void **state) {
                                      (CUdeviceptr)(uintptr_t)&local, 1};
     for (size_t i = 0; i < COUNT(addresses); i++) {
         FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, addresses[i], 0, &found));
-        SAYS("no physical memory is mapped by hand");
+        SAYS("no memory of cuMemCreate is mapped");
     }
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, 0, 0, &found));
     SAYS("address is 0");
@@ -143,7 +143,7 @@ static void the_size_can_be_named(void **state) {
     FAILS(NOT_SUPPORTED, gpumem_physical_from_address(device, base, 0, &found));
     SAYS("give access");
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, MIB, &found));
-    SAYS("no multiple of the granularity");
+    SAYS("not a multiple of the granularity");
     SAME_STATE(before);
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
     assert_int_equal(gpumem_physical_size(found), PAGE);
@@ -187,7 +187,7 @@ static void properties_are_the_drivers(void **state) {
 }
 
 /* Flags that softgpu claims to lack, in memory of other code's. */
-static void properties_of_foreign_memory(void **state) {
+static void properties_of_foreign_memory_are_read(void **state) {
     (void)state;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
@@ -267,7 +267,7 @@ int main(void) {
         T(what_is_not_mapped_by_hand_is_refused),
         T(the_size_can_be_named),
         T(properties_are_the_drivers),
-        T(properties_of_foreign_memory),
+        T(properties_of_foreign_memory_are_read),
         T(found_memory_is_exported),
         T(refused_release_is_counted_once),
     };

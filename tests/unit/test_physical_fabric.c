@@ -41,7 +41,7 @@ static unsigned char last_byte(void) {
 
 static gpumem_fabric_handle received;
 
-static void other_process(void **state) {
+static void another_process_maps_what_a_fabric_handle_names(void **state) {
     (void)state;
     gpumem_physical *memory;
     OK(gpumem_physical_import_fabric(device, &received, PAGE, &memory));
@@ -57,8 +57,8 @@ static void other_process(void **state) {
 }
 
 static int be_other(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(other_process, open_device, close_device)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
+        another_process_maps_what_a_fabric_handle_names, open_device, close_device)};
     if (read(STDIN_FILENO, &received, sizeof received) != (ssize_t)sizeof received)
         return 9;
     return cmocka_run_group_tests(tests, NULL, NULL);
@@ -124,7 +124,7 @@ static void kinds_of_handles_do_not_mix(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 0, &plain));
     SAYS("bytes is 0");
     FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 1, &plain));
-    SAYS("no multiple of the granularity");
+    SAYS("not a multiple of the granularity");
     OK(gpumem_physical_destroy(plain));
     OK(gpumem_physical_destroy(fabric));
 }

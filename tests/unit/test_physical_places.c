@@ -110,7 +110,7 @@ static void managed_memory_is_refused_by_name(void **state) {
 }
 
 /* A size of nothing is its own mistake, and said so. */
-static void nothing_is_no_size(void **state) {
+static void a_size_of_zero_is_refused_as_such(void **state) {
     (void)state;
     gpumem_reservation *range;
     gpumem_physical *memory;
@@ -158,7 +158,7 @@ int main(void) {
         T(host_memory_without_a_node_has_no_descriptors),
         T(the_cpu_reaches_no_device_memory),
         T(managed_memory_is_refused_by_name),
-        T(nothing_is_no_size),
+        T(a_size_of_zero_is_refused_as_such),
         T(wishes_are_not_dropped),
         T(fabric_memory_says_what_is_missing),
     };

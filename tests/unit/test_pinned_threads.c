@@ -1,8 +1,12 @@
 /* Pinned memory within a maximum, by threads that need a slab at the same moment: who finds the
- * maximum taken by slabs that others are just pinning waits for those. */
+ * maximum taken by slabs that others are just pinning, or unpinning, waits for those. */
 #include "library_test.h"
+#include "memory/core/objects.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #define THREADS 6
 #define ROUNDS  25
@@ -56,7 +60,7 @@ static void one_slab_is_enough_for_all(void **state) {
 }
 
 /* What does not fit at all is refused, however many pin meanwhile. */
-static void too_much_is_still_refused(void **state) {
+static void what_cannot_fit_is_refused_while_others_pin(void **state) {
     (void)state;
     gpumem_buffer *first, *second = NULL;
     OK(gpumem_pinned_resource_create(
@@ -68,10 +72,116 @@ static void too_much_is_still_refused(void **state) {
     OK(gpumem_resource_destroy(memory));
 }
 
+/* ---- While a slab is unpinned ---------------------------------------------------------------- */
+
+/* The driver's, through which the device's calls pass meanwhile. */
+static const gpumem_driver_api *driver;
+static atomic_size_t pinned_now, pinned_most;
+static atomic_int unpinning, may_unpin;
+
+static CUresult counted_alloc(void **pointer, size_t bytes, unsigned flags) {
+    CUresult result = driver->cuMemHostAlloc(pointer, bytes, flags);
+    if (result == CUDA_SUCCESS) {
+        size_t now = atomic_fetch_add(&pinned_now, bytes) + bytes;
+        if (now > atomic_load(&pinned_most))
+            atomic_store(&pinned_most, now);
+    }
+    return result;
+}
+
+/* A gate: the memory stays pinned until it opens. */
+static CUresult gated_free(void *pointer) {
+    atomic_store(&unpinning, 1);
+    while (!atomic_load(&may_unpin))
+        sched_yield();
+    CUresult result = driver->cuMemFreeHost(pointer);
+    if (result == CUDA_SUCCESS)
+        atomic_fetch_sub(&pinned_now, 2 * MIB);
+    return result;
+}
+
+struct party {
+    gpumem_buffer *buffer;
+    gpumem_status status;
+    atomic_int thread, done;
+};
+
+static void *free_it(void *user) {
+    struct party *p = user;
+    p->status = gpumem_buffer_free(p->buffer, NULL);
+    return NULL;
+}
+
+static void *allocate_it(void *user) {
+    struct party *p = user;
+    atomic_store(&p->thread, gettid());
+    p->status = gpumem_buffer_allocate(memory, MIB, NULL, &p->buffer);
+    atomic_store(&p->done, 1);
+    return NULL;
+}
+
+static int is_asleep(int thread) {
+    char path[64], state = '?';
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            state = '?';
+        fclose(file);
+    }
+    return state == 'S';
+}
+
+/* Until it has what it wants, or sleeps and goes on sleeping. */
+static void let_it_try(struct party *p) {
+    for (int asleep = 0; asleep < 1000 && !atomic_load(&p->done); sched_yield()) {
+        int thread = atomic_load(&p->thread);
+        asleep = thread && is_asleep(thread) ? asleep + 1 : 0;
+    }
+}
+
+static void what_is_being_unpinned_counts_until_it_is_gone(void **state) {
+    (void)state;
+    struct party giver = {NULL}, taker = {NULL};
+    pthread_t giving, taking;
+    gpumem_driver_api gated = *cu;
+    gpumem_stats stats = {.size = sizeof stats};
+    driver = cu;
+    gated.cuMemHostAlloc = counted_alloc;
+    gated.cuMemFreeHost = gated_free;
+    device->cu = &gated;
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED,
+                                                           .slab_bytes = 2 * MIB, .keep_nothing = 1,
+                                                           .maximum_bytes = 2 * MIB),
+                                     &memory));
+    OK(gpumem_buffer_allocate(memory, MIB, NULL, &giver.buffer));
+    assert_int_equal(pthread_create(&giving, NULL, free_it, &giver), 0);
+    while (!atomic_load(&unpinning))
+        sched_yield();
+    OK(gpumem_resource_get_stats(memory, &stats));
+    assert_int_equal(stats.pinned_bytes, 2 * MIB);
+    assert_int_equal(pthread_create(&taking, NULL, allocate_it, &taker), 0);
+    let_it_try(&taker);
+    atomic_store(&may_unpin, 1);
+    assert_int_equal(pthread_join(giving, NULL), 0);
+    assert_int_equal(pthread_join(taking, NULL), 0);
+    assert_int_equal(giver.status, GPUMEM_OK);
+    assert_int_equal(taker.status, GPUMEM_OK); /* it waited, and then there was room */
+    assert_int_equal(atomic_load(&pinned_most), 2 * MIB);
+    OK(gpumem_buffer_free(taker.buffer, NULL));
+    OK(gpumem_resource_destroy(memory));
+    assert_int_equal(atomic_load(&pinned_now), 0);
+    device->cu = driver;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_slab_is_enough_for_all, open_device, close_device),
-        cmocka_unit_test_setup_teardown(too_much_is_still_refused, open_device, close_device),
+        cmocka_unit_test_setup_teardown(what_cannot_fit_is_refused_while_others_pin, open_device,
+                                        close_device),
+        cmocka_unit_test_setup_teardown(what_is_being_unpinned_counts_until_it_is_gone, open_device,
+                                        close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

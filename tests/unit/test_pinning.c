@@ -5,7 +5,7 @@
 
 #include "base/host_memory.h"
 #include "load/pump.h"
-#include "memory/pinning.h"
+#include "memory/host/pinning.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -143,7 +143,7 @@ static void device_pools_say_the_same(void **state) {
     OK(gpumem_resource_destroy(own));
     OK(gpumem_virtual_resource_create(device, NULL, &virtual_one));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_info(virtual_one, &info));
-    SAYS("no pool of the driver");
+    SAYS("not a pool of the driver");
     CUmemoryPool handle;
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_handle(virtual_one, &handle));
     OK(gpumem_resource_destroy(virtual_one));
@@ -230,7 +230,7 @@ static void check_refusals(gpumem_resource *resource) {
     uint64_t value = 7;
     for (size_t i = 0; i < COUNT(read_only); i++) {
         FAILS(INVALID_ARGUMENT, gpumem_pool_set_attribute(resource, read_only[i], 0));
-        SAYS("only read");
+        SAYS("read-only");
     }
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_attribute(resource, GPUMEM_POOL_USED_HIGH, 1));
     SAYS("set to 0, not to 1");

@@ -86,7 +86,7 @@ static void peers_come_and_go_while_buffers_live(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void all_peers_at_once(void **state) {
+static void all_peers_are_set_in_one_call(void **state) {
     (void)state;
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     const int all[] = {0, 1, 1};
@@ -118,7 +118,7 @@ static void host_pools_have_peers_too(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void what_is_wrong_is_said(void **state) {
+static void wrong_arguments_are_refused_with_their_reason(void **state) {
     (void)state;
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN), *plain;
     const int wrong[] = {1, 9};
@@ -126,13 +126,13 @@ static void what_is_wrong_is_said(void **state) {
     size_t count;
     OK(gpumem_virtual_resource_create(device, NULL, &plain));
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(plain, 1, GPUMEM_ACCESS_READ_WRITE));
-    SAYS("no pool of the driver");
+    SAYS("not a pool of the driver");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 2, GPUMEM_ACCESS_READ_WRITE));
     SAYS("no peer device 2");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, -1, GPUMEM_ACCESS_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 1, (gpumem_access)7));
     FAILS(NOT_SUPPORTED, gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ));
-    SAYS("not reading alone");
+    SAYS("not read-only");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_NONE));
     SAYS("keeps access");
     OK(gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));
@@ -205,9 +205,9 @@ static void pools_of_others_give_back_when_asked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(peers_come_and_go_while_buffers_live),
-        T(all_peers_at_once),
+        T(all_peers_are_set_in_one_call),
         T(host_pools_have_peers_too),
-        T(what_is_wrong_is_said),
+        T(wrong_arguments_are_refused_with_their_reason),
         T(a_refused_change_leaves_what_was),
         T(pools_of_others_give_back_when_asked),
     };

@@ -332,7 +332,7 @@ static void objects_are_used_again_as_if_new(void **state) {
     OK(gpumem_buffer_get_layout(first, &layout, NULL, 0));
     OK(gpumem_buffer_free(first, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_free(first, NULL));
-    SAYS("was destroyed before");
+    SAYS("was destroyed earlier");
     gpumem_buffer *again = NULL;
     int lives = 0;
     while (again != first && lives++ < PAIRS) {
@@ -372,7 +372,7 @@ static void a_use_after_the_thread_of_the_free_is_told(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, free_it, buffer), 0);
     pthread_join(thread, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
-    SAYS("was destroyed before");
+    SAYS("was destroyed earlier");
     OK(gpumem_stream_destroy(device, stream));
     OK(gpumem_resource_destroy(pool));
 }
@@ -386,14 +386,14 @@ static void held_back_frees_are_worked_off(void **state) {
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     CUstream stream = make_stream();
     pairs(pool, 4096, stream);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *staging = allocate(pinned, 4096, gate.stream);
     OK(gpumem_buffer_free(staging, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_buffer_free(allocate(pool, 4096, stream), NULL));
     assert_int_equal(device_stats().deferred_frees, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_stream_destroy(device, stream));
     OK(gpumem_resource_destroy(pinned));
     OK(gpumem_resource_destroy(pool));

@@ -81,15 +81,15 @@ static int check_twice(gpumem_resource *pool, const struct offer *offer) {
     WANT(stats.imported_bytes == SIZE && stats.committed_bytes == 0 && stats.allocations == 2);
     WANT(gpumem_resource_destroy(pool) == GPUMEM_ERROR_BUSY);
     /* Work on the first holds its free back; that of the second waits for nothing of it. */
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     WANT(gpumem_buffer_fill(a, 0, SIZE, 0x77, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(a, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(b, NULL) == GPUMEM_OK);
     WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
     WANT(stats.imported_bytes == SIZE && stats.deferred_frees == 1);
-    open_gate(gate);
+    gate_drain(&gate);
     WANT(gpumem_device_trim(device, 1) == GPUMEM_OK);
-    remove_gate(gate);
+    gate_remove(&gate);
     WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
     WANT(stats.imported_bytes == 0 && stats.quarantined == 0);
     WANT(gpumem_pool_import_buffer(pool, &offer->first, &again) == GPUMEM_OK);
@@ -253,7 +253,7 @@ static void the_handle_is_exported_once_and_kept(void **state) {
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
-    SAYS("closed by somebody else");
+    SAYS("closed by other code");
     int mine = open("/dev/null", O_RDONLY);
     assert_int_equal(mine, first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
@@ -314,7 +314,7 @@ static void where_memory_is_is_asked_of_the_driver(void **state) {
         handle.numa_node = -1;
         OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
         FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
-        SAYS("and is not");
+        SAYS("but is not");
         assert_null(none);
         OK(gpumem_resource_destroy(mapped));
         OK(gpumem_buffer_free(buffer, NULL));
@@ -492,7 +492,7 @@ static void without_descriptors_nothing_is_made(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void what_cannot_be_shared(void **state) {
+static void what_cannot_be_shared_is_refused(void **state) {
     (void)state;
     gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -559,7 +559,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_killed_owner_takes_nothing_away),
         cmocka_unit_test(a_silent_or_strange_peer_is_an_error),
         cmocka_unit_test(without_descriptors_nothing_is_made),
-        cmocka_unit_test(what_cannot_be_shared),
+        cmocka_unit_test(what_cannot_be_shared_is_refused),
     };
     return cmocka_run_group_tests(tests, begin, close_device);
 }

@@ -47,23 +47,23 @@ static void memory_for_no_stream_is_there_at_once(void **state) {
     gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
     unsigned char *host = gpumem_buffer_host_pointer(buffer), back[2] = {0};
     memset(host, 0x21, MIB);
-    struct gate gate = close_gate();
-    open_gate(gate);
+    struct gate gate = gate_with_stream();
+    gate_drain(&gate);
     OK(gpumem_buffer_read(buffer, MIB - 2, back, 2, gate.stream));
     synchronize(gate.stream);
     assert_int_equal(back[1], 0x21);
     OK(gpumem_buffer_free(buffer, NULL));
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* No stream is asked for the default stream's sake: work on it holds nothing back. */
-static void the_default_stream_has_no_say(void **state) {
+static void work_on_the_default_stream_holds_nothing_back(void **state) {
     (void)state;
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
-        struct gate gate = close_gate();
+        struct gate gate = gate_with_stream();
         gpumem_buffer *busy = allocate(resource, MIB, gate.stream);
         OK(gpumem_buffer_fill(busy, 0, MIB, 1, gate.stream));
         uint64_t queries = soft->call_count("cuStreamQuery");
@@ -74,11 +74,11 @@ static void the_default_stream_has_no_say(void **state) {
         OK(gpumem_buffer_free(buffer, GPUMEM_STREAM_NONE)); /* names none either */
         assert_int_equal(device_stats().deferred_frees, 0);
         assert_int_equal(soft->call_count("cuStreamQuery"), queries); /* there is none to ask */
-        open_gate(gate);
+        gate_drain(&gate);
         OK(gpumem_buffer_free(busy, gate.stream));
         synchronize(gate.stream);
         OK(gpumem_resource_destroy(resource));
-        remove_gate(gate);
+        gate_remove(&gate);
     }
 }
 
@@ -88,7 +88,7 @@ static void a_stream_that_uses_it_holds_the_free_back(void **state) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
-        struct gate gate = close_gate();
+        struct gate gate = gate_with_stream();
         OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 1);
@@ -97,12 +97,12 @@ static void a_stream_that_uses_it_holds_the_free_back(void **state) {
         gpumem_buffer *other = allocate(resource, MIB, GPUMEM_STREAM_NONE);
         assert_int_equal(used(resource), 2 * MIB);
         OK(gpumem_buffer_free(other, NULL));
-        open_gate(gate);
+        gate_drain(&gate);
         OK(gpumem_device_trim(device, 1));
         assert_int_equal(device_stats().deferred_frees, 0);
         assert_int_equal(used(resource), 0);
         OK(gpumem_resource_destroy(resource));
-        remove_gate(gate);
+        gate_remove(&gate);
     }
 }
 
@@ -132,7 +132,7 @@ static void memory_that_queued_work_writes_is_waited_for(void **state) {
                                                     .method = GPUMEM_PINNED_POOL,
                                                     .maximum_bytes = 32 * MIB),
                                      &taker.resource));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(taker.resource, 32 * MIB, gate.stream);
     OK(gpumem_buffer_fill(first, 0, 32 * MIB, 0x11, gate.stream));
     OK(gpumem_buffer_free(first, gate.stream));
@@ -140,14 +140,14 @@ static void memory_that_queued_work_writes_is_waited_for(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, take_and_write, &taker), 0);
     while (soft->call_count("cuStreamSynchronize") == waits && !atomic_load(&taker.done))
         sched_yield();
-    open_gate(gate);
+    gate_drain(&gate);
     pthread_join(thread, NULL);
     assert_non_null(taker.buffer);
     synchronize(gate.stream);
     assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(taker.buffer), 0x22);
     OK(gpumem_buffer_free(taker.buffer, NULL));
     OK(gpumem_resource_destroy(taker.resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* The CPU writes at once what it gets, and a queued copy still reads what was there before. */
@@ -157,14 +157,14 @@ static void the_cpu_overwrites_nothing_that_is_queued(void **state) {
     OK(gpumem_pool_set_attribute(resource, GPUMEM_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0));
     gpumem_buffer *seen = allocate(pool, MIB, GPUMEM_STREAM_NONE);
     gpumem_buffer *read = allocate(resource, MIB, GPUMEM_STREAM_NONE), *next;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     unsigned char byte = 0;
     memset(gpumem_buffer_host_pointer(read), 0x11, MIB);
     OK(gpumem_buffer_copy(seen, 0, read, 0, MIB, gate.stream));
     OK(gpumem_buffer_free(read, gate.stream));
     next = allocate(resource, MIB, GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(next), 0x22, MIB);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_buffer_read(seen, MIB - 1, &byte, 1, gate.stream));
     synchronize(gate.stream);
     assert_int_equal(byte, 0x11);
@@ -172,26 +172,91 @@ static void the_cpu_overwrites_nothing_that_is_queued(void **state) {
     OK(gpumem_buffer_free(seen, NULL));
     OK(gpumem_resource_destroy(pool));
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
+}
+
+/* ---- Through wrappers ------------------------------------------------------------------------ */
+
+static gpumem_resource *slabs, *full;
+
+static void make_limit(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_limit_resource_create(pool, GIB, made));
+}
+
+/* As the driver aligns anyway, and by more than that. */
+static void make_alignment(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_alignment_resource_create(pool, NULL, made));
+}
+
+static void make_wide_alignment(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_alignment_resource_create(pool, GPUMEM_ALIGNMENT_OPTIONS(.alignment = MIB / 2),
+                                        made));
+}
+
+static void make_fallback(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_fallback_resource_create(pool, slabs, made));
+}
+
+static void make_second(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_fallback_resource_create(full, pool, made));
+}
+
+static void (*const wrappers[])(gpumem_resource *pool, gpumem_resource **made) = {
+    make_limit, make_alignment, make_wide_alignment, make_fallback, make_second,
+};
+
+static uint64_t deferred(gpumem_resource *resource) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(resource, &stats));
+    return stats.deferred_frees;
+}
+
+static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *pool) {
+    gpumem_buffer *buffer = allocate(wrapper, MIB, GPUMEM_STREAM_NONE);
+    size_t taken = gpumem_buffer_committed(buffer);
+    struct gate gate = gate_with_stream();
+    assert_true(taken >= MIB);
+    assert_int_equal(used(pool), taken);
+    /* Waited for by the free: the stream that uses it. */
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(deferred(wrapper), 1);
+    assert_int_equal(used(pool), taken);
+    gate_drain(&gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(deferred(wrapper), 0);
+    assert_int_equal(used(pool), 0);
+    gate_remove(&gate);
+    /* Nobody uses it: it is there again at once. The free may name a stream after all. */
+    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), GPUMEM_STREAM_NONE));
+    assert_int_equal(used(pool), 0);
+    gate = gate_with_stream();
+    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), gate.stream));
+    assert_int_equal(deferred(wrapper), 0);
+    OK(gpumem_resource_trim(pool, 0));
+    assert_true(reserved(pool) >= taken); /* the stream has not got there */
+    gate_drain(&gate);
+    OK(gpumem_resource_trim(pool, 0));
+    assert_int_equal(reserved(pool), 0);
+    gate_remove(&gate);
 }
 
 /* A wrapper hands it on, and waits as the pool does. */
 static void wrappers_take_no_stream(void **state) {
     (void)state;
-    gpumem_resource *resource = pool_of(0), *limited;
-    OK(gpumem_limit_resource_create(resource, GIB, &limited));
-    gpumem_buffer *buffer = allocate(limited, MIB, GPUMEM_STREAM_NONE);
-    struct gate gate = close_gate();
-    OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
-    OK(gpumem_buffer_free(buffer, NULL));
-    assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
-    OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().deferred_frees, 0);
-    assert_int_equal(used(resource), 0);
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    OK(gpumem_pinned_resource_create(device, NULL, &slabs));
+    OK(gpumem_limit_resource_create(slabs, 0, &full));
+    for (int host = 0; host < 2; host++) {
+        for (size_t i = 0; i < COUNT(wrappers); i++) {
+            gpumem_resource *pool = pool_of(host), *wrapper;
+            wrappers[i](pool, &wrapper);
+            take_and_free_through(wrapper, pool);
+            OK(gpumem_resource_destroy(wrapper));
+            OK(gpumem_resource_destroy(pool));
+        }
+    }
+    OK(gpumem_resource_destroy(full));
+    OK(gpumem_resource_destroy(slabs));
 }
 
 /* Freed on a stream that the free names, in its order. */
@@ -199,16 +264,16 @@ static void the_free_may_name_a_stream(void **state) {
     (void)state;
     gpumem_resource *resource = pool_of(0);
     gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_resource_trim(resource, 0));
     assert_true(reserved(resource) >= MIB); /* the stream has not got there */
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(reserved(resource), 0);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void no_stream_is_none_to_queue_work_on(void **state) {
@@ -217,7 +282,7 @@ static void no_stream_is_none_to_queue_work_on(void **state) {
     gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
     char byte = 0;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_use(buffer, GPUMEM_STREAM_NONE));
-    SAYS("no stream");
+    SAYS("no work can be queued");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_write(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_read(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 0, 1, 1, GPUMEM_STREAM_NONE));
@@ -233,17 +298,17 @@ static void every_resource_takes_no_stream(void **state) {
     OK(gpumem_virtual_resource_create(device, NULL, &resources[0]));
     OK(gpumem_pinned_resource_create(device, NULL, &resources[1]));
     OK(gpumem_managed_resource_create(device, NULL, &resources[2]));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     for (size_t i = 0; i < COUNT(resources); i++) {
         if (i == 2)
-            open_gate(gate);
+            gate_drain(&gate);
         gpumem_buffer *buffer = allocate(resources[i], MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
     }
     for (size_t i = 0; i < COUNT(resources); i++)
         OK(gpumem_resource_destroy(resources[i]));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Captures -------------------------------------------------------------------------------- */
@@ -291,7 +356,7 @@ static void a_captured_stream_is_taken(void **state) {
 
 /* Of host memory the driver makes no node; that is said, and nothing is lost. Memory for another
  * stream is had meanwhile, and the capture goes on. */
-static void host_memory_beside_a_capture(void **state) {
+static void host_memory_is_refused_in_a_capture_and_had_beside_it(void **state) {
     (void)state;
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
@@ -317,7 +382,7 @@ static void host_memory_beside_a_capture(void **state) {
     FAILS(NOT_SUPPORTED,
           gpumem_buffer_allocate(resource, 4096,
                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = captured), &none));
-    SAYS("captured");
+    SAYS("capturing");
     (void)cu->cuStreamEndCapture(captured, &graph);
     if (graph)
         assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
@@ -335,7 +400,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_for_no_stream_is_there_at_once),
         cmocka_unit_test(memory_that_queued_work_writes_is_waited_for),
-        cmocka_unit_test(the_default_stream_has_no_say),
+        cmocka_unit_test(work_on_the_default_stream_holds_nothing_back),
         cmocka_unit_test(a_stream_that_uses_it_holds_the_free_back),
         cmocka_unit_test(the_cpu_overwrites_nothing_that_is_queued),
         cmocka_unit_test(wrappers_take_no_stream),
@@ -343,7 +408,7 @@ int main(void) {
         cmocka_unit_test(no_stream_is_none_to_queue_work_on),
         cmocka_unit_test(every_resource_takes_no_stream),
         cmocka_unit_test(a_captured_stream_is_taken),
-        cmocka_unit_test(host_memory_beside_a_capture),
+        cmocka_unit_test(host_memory_is_refused_in_a_capture_and_had_beside_it),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

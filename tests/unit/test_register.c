@@ -129,7 +129,7 @@ static void a_resource_ends_while_it_is_warmed_up(void **state) {
     assert_int_equal(device_stats().pinned_bytes, 0);
 }
 
-static void what_is_not_warmed_up(void **state) {
+static void resources_without_slabs_are_not_warmed_up(void **state) {
     (void)state;
     gpumem_resource *pool, *pinned;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
@@ -153,7 +153,7 @@ int main(void) {
         cmocka_unit_test(slabs_are_pinned_in_the_background),
         cmocka_unit_test(the_maximum_ends_it),
         cmocka_unit_test(a_resource_ends_while_it_is_warmed_up),
-        cmocka_unit_test(what_is_not_warmed_up),
+        cmocka_unit_test(resources_without_slabs_are_not_warmed_up),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

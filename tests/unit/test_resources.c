@@ -121,7 +121,7 @@ static void ranges_are_checked(void **state) {
 
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
-static void a_limit_limits(void **state) {
+static void a_limit_refuses_what_goes_over_it(void **state) {
     (void)state;
     gpumem_resource *base, *limit;
     OK(gpumem_virtual_resource_create(device, NULL, &base));
@@ -246,13 +246,13 @@ static void ones_own_functions_are_called(void **state) {
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, 1, NULL, &none));
     SAYS("the well is dry");
 
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(own.live, 1); /* not stream-ordered: called when no stream uses it */
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(own.live, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
     assert_int_equal(own.destroyed, 1);
     ops.allocate = NULL;
@@ -268,7 +268,7 @@ int main(void) {
         T(pools_of_others_are_not_changed),
         T(pool_memory_can_be_aligned),
         T(ranges_are_checked),
-        T(a_limit_limits),
+        T(a_limit_refuses_what_goes_over_it),
         T(a_log_tells_everything),
         T(ones_own_functions_are_called),
     };

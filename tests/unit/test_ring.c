@@ -1,6 +1,6 @@
 /* Rings of chunks: their order, how they hold producers back, time-outs, release behind several
  * streams and events, and what is refused. */
-#include "library_test.h"
+#include "ring_test.h"
 
 #include <sys/wait.h>
 #include <time.h>
@@ -8,25 +8,8 @@
 
 #define CHUNK ((size_t)4096)
 
-static gpumem_resource *mapped;
-static gpumem_ring *ring;
-
 static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &mapped));
-    OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = CHUNK, .chunk_count = 3),
-                          &ring));
-    return 0;
-}
-
-static int teardown(void **state) {
-    OK(gpumem_ring_destroy(ring));
-    OK(gpumem_resource_destroy(mapped));
-    assert_int_equal(device_stats().committed_bytes, 0);
-    return close_device(state);
+    return begin_ring(state, CHUNK, 3);
 }
 
 static gpumem_ring_chunk acquire(void) {

@@ -1,6 +1,6 @@
 /* Rings under threads: many producers fill out of order, consumers release behind streams, and
  * everybody is woken when it closes. */
-#include "library_test.h"
+#include "ring_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,24 +10,8 @@
 #define PRODUCERS 4
 #define CONSUMERS 2
 
-static gpumem_resource *mapped;
-static gpumem_ring *ring;
-
 static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    OK(gpumem_mapped_resource_create(
-        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
-        &mapped));
-    OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = CHUNK, .chunk_count = 5),
-                          &ring));
-    return 0;
-}
-
-static int teardown(void **state) {
-    OK(gpumem_ring_destroy(ring));
-    OK(gpumem_resource_destroy(mapped));
-    return close_device(state);
+    return begin_ring(state, CHUNK, 5);
 }
 
 static pthread_t start(void *(*run)(void *), void *argument) {

@@ -75,7 +75,7 @@ static void what_is_freed_in_the_answer_is_used(void **state) {
     assert_int_equal(a.failure.bytes, 40 * MIB);
     assert_int_equal(a.failure.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
     assert_ptr_equal(a.failure.resource, resource);
-    assert_non_null(strstr(a.message, "over the limit"));
+    assert_non_null(strstr(a.message, "exceed the limit"));
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_buffer_free(a.spare[0], NULL));
     OK(gpumem_resource_destroy(resource));
@@ -96,21 +96,21 @@ static void what_is_held_back_is_waited_for(void **state) {
     OK(gpumem_stream_destroy(device, a.free_on));
 }
 
-static void giving_up_holds(void **state) {
+static void after_giving_up_the_refusal_stands(void **state) {
     (void)state;
     struct answers a = {.last = GPUMEM_FAILURE_GIVE_UP};
     gpumem_resource *resource = asking(&a, 0);
     gpumem_buffer *none = NULL;
     char *before = soft->state_dump();
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 2 * SMALL, NULL, &none));
-    SAYS("over the limit");
+    SAYS("exceed the limit");
     assert_int_equal(a.asked, 1);
     assert_null(none);
     SAME_STATE(before);
     OK(gpumem_resource_destroy(resource));
 }
 
-static void it_is_never_endless(void **state) {
+static void asking_again_ends_where_nothing_is_freed(void **state) {
     (void)state;
     struct answers a = {.last = GPUMEM_FAILURE_RETRY};
     gpumem_resource *resource = asking(&a, 5);
@@ -263,7 +263,7 @@ static void memory_is_held_back_for_streams(void **state) {
     gpumem_resource *ordered, *both;
     OK(gpumem_device_pool_resource_create(device, NULL, &ordered));
     OK(gpumem_fallback_resource_create(limited, ordered, &both));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *first, *second;
     gpumem_buffer_options options = {.size = sizeof options, .stream = gate.stream};
     OK(gpumem_buffer_allocate(both, 60 * MIB, &options, &first));
@@ -273,12 +273,12 @@ static void memory_is_held_back_for_streams(void **state) {
     assert_int_equal(device_stats().deferred_frees, 1); /* the first; the pool knows the stream */
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_resource_destroy(both));
     OK(gpumem_resource_destroy(ordered));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -287,8 +287,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(what_is_freed_in_the_answer_is_used),
         T(what_is_held_back_is_waited_for),
-        T(giving_up_holds),
-        T(it_is_never_endless),
+        T(after_giving_up_the_refusal_stands),
+        T(asking_again_ends_where_nothing_is_freed),
         T(a_growth_asks_too),
         T(other_failures_ask_nobody),
         T(the_second_gives_what_the_first_has_not),

@@ -1,26 +1,5 @@
 /* Export and import between processes. The other process is this program again, by exec. */
-#include "other_process.h"
-
-static gpumem_resource *resource;
-
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    return gpumem_virtual_resource_create(
-               device,
-               GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * MIB, .exact_growth = 1),
-               &resource) == GPUMEM_OK
-               ? 0
-               : -1;
-}
-
-static int teardown(void **state) {
-    if (gpumem_resource_destroy(resource) != GPUMEM_OK) {
-        print_error("%s\n", gpumem_last_error()->message);
-        return -1;
-    }
-    return close_device(state);
-}
+#include "share_test.h"
 
 /* ---- The other process ----------------------------------------------------------------------- */
 
@@ -179,7 +158,7 @@ static void a_dead_importer_is_noticed(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     FAILS(PEER, gpumem_export_send(exported, sockets[0],
                                    GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20)));
-    SAYS("did not do its part within 20 ms");
+    SAYS("did not respond within 20 ms");
     close(sockets[0]);
     close(sockets[1]);
     FAILS(INVALID_ARGUMENT, gpumem_export_send(exported, -1, NULL));

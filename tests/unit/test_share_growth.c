@@ -1,31 +1,10 @@
 /* Growth that importers follow when they ask for it: at the address that they have, and only what
  * is new. */
-#include "other_process.h"
+#include "share_test.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-
-static gpumem_resource *resource;
-
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    return gpumem_virtual_resource_create(
-               device,
-               GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * MIB, .exact_growth = 1),
-               &resource) == GPUMEM_OK
-               ? 0
-               : -1;
-}
-
-static int teardown(void **state) {
-    if (gpumem_resource_destroy(resource) != GPUMEM_OK) {
-        print_error("%s\n", gpumem_last_error()->message);
-        return -1;
-    }
-    return close_device(state);
-}
 
 #define CHUNK        (2 * MIB)
 #define CAPACITY     GPUMEM_SHARE_OPTIONS(.capacity = 1024 * MIB)

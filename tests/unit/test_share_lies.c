@@ -245,7 +245,7 @@ static void descriptions_that_contradict_are_refused(void **state) {
     LIE(DATA, "do not add up", head_of(&lie)->bytes = 3 * CHUNK + 1);
     LIE(DATA, "do not add up", head_of(&lie)->committed = 2 * CHUNK);
     LIE(DATA, "do not add up", head_of(&lie)->committed += CHUNK);
-    LIE(NO_DEVICE, "another", head_of(&lie)->device[0] ^= 1);
+    LIE(NO_DEVICE, "which is not device", head_of(&lie)->device[0] ^= 1);
     /* It overlaps what there is, leaves a gap, begins anew, has fewer than there were. */
     LIE(DATA, "where the import ends", head_of(&lie)->first = 0);
     LIE(DATA, "where the import ends", head_of(&lie)->first = 2);
@@ -285,9 +285,9 @@ static void descriptors_that_are_not_the_growth_are_refused(void **state) {
     OK(gpumem_export_get_descriptor(hosts, 0, &hosts_fd));
     LIE(DATA, "the same memory", lie.fds[1] = lie.fds[0]);
     LIE(DATA, "the same memory", lie.fds[0] = first); /* what the import has already */
-    LIE(DATA, "no memory", lie.fds[0] = ends[0]);
-    LIE(DATA, "another place", lie.fds[1] = hosts_fd);
-    LIE(DATA, "another place", lie.fds[0] = hosts_fd; lie.fds[1] = strange);
+    LIE(DATA, "is not memory", lie.fds[0] = ends[0]);
+    LIE(DATA, "a different location", lie.fds[1] = hosts_fd);
+    LIE(DATA, "a different location", lie.fds[0] = hosts_fd; lie.fds[1] = strange);
     LIE(DATA, "fewer descriptors", lie.count = 1);
     LIE(DATA, "fewer descriptors", lie.count = 0);
     LIE(DATA, "more descriptors", lie.fds[2] = strange; lie.count = 3);
@@ -353,11 +353,11 @@ static void requests_that_cannot_be_are_refused(void **state) {
     memcpy(good.buffer, head.buffer, sizeof good.buffer);
     ASK(DATA, "another buffer", 1, request.buffer[0] ^= 1);
     ASK(DATA, "given memory back", 1, request.epoch++);
-    ASK(DATA, "never exported so", 1, request.chunk_count = 4);
-    ASK(DATA, "never exported so", 1, request.chunk_count = UINT32_MAX);
-    ASK(DATA, "never exported so", 1, request.chunk_count = 0);
-    ASK(DATA, "never exported so", 1, request.committed = 2 * CHUNK);
-    ASK(DATA, "never exported so", 1, request.bytes = 3 * CHUNK);
+    ASK(DATA, "never exported", 1, request.chunk_count = 4);
+    ASK(DATA, "never exported", 1, request.chunk_count = UINT32_MAX);
+    ASK(DATA, "never exported", 1, request.chunk_count = 0);
+    ASK(DATA, "never exported", 1, request.committed = 2 * CHUNK);
+    ASK(DATA, "never exported", 1, request.bytes = 3 * CHUNK);
     ASK(PEER, "version 9", 0, request.version = 9);
     ASK(PEER, "another protocol", 0, request.magic[1] = 0);
     /* What has it all is told so; what stays silent costs the timeout and nothing else. */
@@ -391,7 +391,7 @@ static void growth_from_another_process_is_refused(void **state) {
         _exit(lie.refused && !lie.early ? 0 : 1);
     }
     FAILS(DATA, gpumem_import_update(import, sockets[1], NULL));
-    SAYS("another process");
+    SAYS("the growth comes from process");
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     SAME_STATE(before);

@@ -44,7 +44,7 @@ static void refuse_huge(gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void pools_refuse_them(void **state) {
+static void pools_refuse_impossible_sizes(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(device, NULL, &resource));
@@ -57,7 +57,7 @@ static void pools_refuse_them(void **state) {
     refuse_huge(resource);
 }
 
-static void pinned_memory_refuses_them(void **state) {
+static void pinned_memory_refuses_impossible_sizes(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, NULL, &resource));
@@ -68,7 +68,7 @@ static void pinned_memory_refuses_them(void **state) {
     refuse_huge(resource);
 }
 
-static void virtual_memory_refuses_them(void **state) {
+static void virtual_memory_refuses_impossible_sizes(void **state) {
     (void)state;
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
@@ -84,7 +84,7 @@ static void virtual_memory_refuses_them(void **state) {
     refuse_huge(resource);
 }
 
-static void a_limit_refuses_them(void **state) {
+static void a_limit_refuses_impossible_sizes(void **state) {
     (void)state;
     gpumem_resource *pool, *limit;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
@@ -113,7 +113,7 @@ static void the_largest_chunk_and_growth_are_no_limits(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void low_level_objects_refuse_them(void **state) {
+static void low_level_objects_refuse_impossible_sizes(void **state) {
     (void)state;
     gpumem_reservation *reservation;
     gpumem_physical *physical;
@@ -161,12 +161,12 @@ static void a_size_member_that_was_not_set_is_noticed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(pools_refuse_them),
-        T(pinned_memory_refuses_them),
-        T(virtual_memory_refuses_them),
-        T(a_limit_refuses_them),
+        T(pools_refuse_impossible_sizes),
+        T(pinned_memory_refuses_impossible_sizes),
+        T(virtual_memory_refuses_impossible_sizes),
+        T(a_limit_refuses_impossible_sizes),
         T(the_largest_chunk_and_growth_are_no_limits),
-        T(low_level_objects_refuse_them),
+        T(low_level_objects_refuse_impossible_sizes),
         T(a_whole_slab_can_be_aligned),
         T(a_size_member_that_was_not_set_is_noticed),
     };

@@ -170,7 +170,7 @@ static void a_cache_tells_who_has_each_block(void **state) {
 static void memory_that_queued_work_uses_is_pending(void **state) {
     (void)state;
     gpumem_resource *pinned, *cache;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer, *deferred;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     OK(gpumem_caching_resource_create(pinned, NULL, &cache));
@@ -189,10 +189,10 @@ static void memory_that_queued_work_uses_is_pending(void **state) {
                               address_text(address));
     assert_true(json_is(json_find(listed, "state"), "deferred"));
     NUMBER(listed, "stream", (uintptr_t)gate.stream);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(pinned));
-    remove_gate(gate);
+    gate_remove(&gate);
     assert_int_equal(json_count(json_find(take(), "deferred")), 0);
 }
 
@@ -393,7 +393,7 @@ static void *make_and_end(void *data) {
     return NULL;
 }
 
-static void it_is_valid_while_threads_run(void **state) {
+static void a_snapshot_is_valid_while_threads_run(void **state) {
     (void)state;
     enum { THREADS = 3 };
     pthread_t threads[THREADS + 1];
@@ -437,7 +437,7 @@ int main(void) {
         TEST(names_cannot_break_the_text),
         TEST(a_reader_gets_all_or_ends_it),
         TEST(wrong_arguments_are_refused),
-        TEST(it_is_valid_while_threads_run),
+        TEST(a_snapshot_is_valid_while_threads_run),
         TEST(what_the_driver_keeps_is_marked), /* last: it stays */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

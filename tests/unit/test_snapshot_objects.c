@@ -54,7 +54,7 @@ static void chunks_are_listed_with_holes_between(void **state) {
 static void a_moved_buffer_has_two_places_for_a_while(void **state) {
     (void)state;
     gpumem_resource *resource = make_virtual(0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer;
     CUdeviceptr before, after;
     OK(gpumem_buffer_allocate(resource, 4 * MIB,
@@ -73,20 +73,20 @@ static void a_moved_buffer_has_two_places_for_a_while(void **state) {
     NUMBER(old, "chunks.0.handle", json_unsigned(json_find(listed, "chunks.0.handle")));
     assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 4);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     now = take();
     assert_int_equal(json_count(json_find(virtual_of(now), "buffers")), 1);
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 2);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void freed_ranges_are_listed_as_kept(void **state) {
     (void)state;
     gpumem_resource *resource = make_virtual(32 * MIB);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *idle = allocate(resource, 2 * MIB), *busy, *shrunk = allocate(resource, 6 * MIB);
     OK(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream),
                               &busy));
@@ -110,7 +110,7 @@ static void freed_ranges_are_listed_as_kept(void **state) {
     /* They are mapped as they were. */
     const char *mapped = json_find(now, "virtual_memory.mappings");
     assert_non_null(with(mapped, "address", address_text(addresses[0])));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_buffer_free(shrunk, NULL));
     OK(gpumem_resource_trim(resource, 0));
     now = take();
@@ -118,7 +118,7 @@ static void freed_ranges_are_listed_as_kept(void **state) {
     assert_int_equal(json_count(json_find(virtual_of(now), "freed.chunks")), 0);
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void a_handle_that_is_held_twice_is_one_line(void **state) {
@@ -527,7 +527,7 @@ static void *change(void *data) {
     return NULL;
 }
 
-static void it_is_valid_while_all_changes(void **state) {
+static void a_snapshot_is_valid_while_all_changes(void **state) {
     (void)state;
     gpumem_resource *resource = make_virtual(32 * MIB), *tracking, *trace;
     struct worker workers[THREADS] = {0};
@@ -575,7 +575,7 @@ int main(void) {
         TEST(call_sites_are_told_where_tracked),
         TEST(traces_count_their_lines),
         TEST(a_moved_buffer_stays_tracked),
-        TEST(it_is_valid_while_all_changes),
+        TEST(a_snapshot_is_valid_while_all_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

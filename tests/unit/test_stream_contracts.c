@@ -28,7 +28,7 @@ static gpumem_buffer *allocate_on(CUstream stream) {
 
 /* The legacy stream does not go on before the gate is opened: it waits for the gate's stream. */
 static struct gate close_legacy_gate(void) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUevent event;
     OK(gpumem_event_create(device, NULL, &event));
     OK(gpumem_event_record(device, event, gate.stream));
@@ -38,9 +38,9 @@ static struct gate close_legacy_gate(void) {
 }
 
 static void open_legacy_gate(struct gate gate) {
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(NULL);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* Frees in the two ways, and tells whether the memory was held back. */
@@ -121,7 +121,7 @@ static void growing_neither_waits_for_its_stream_nor_remembers_it(void **state) 
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *buffer = allocate_on(idle);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     alarm(20);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, gate.stream));
     /* Usable at once, on a stream that nobody named. */
@@ -129,8 +129,8 @@ static void growing_neither_waits_for_its_stream_nor_remembers_it(void **state) 
     synchronize(idle);
     alarm(0);
     assert_false(is_held_back(buffer, NULL));
-    open_gate(gate);
-    remove_gate(gate);
+    gate_drain(&gate);
+    gate_remove(&gate);
     OK(gpumem_stream_destroy(device, idle));
 }
 
@@ -159,17 +159,17 @@ static void a_write_alone_is_not_synchronous(void **state) {
     OK(gpumem_buffer_allocate(pinned, 64, NULL, &staging));
     unsigned char *host = gpumem_buffer_host_pointer(staging);
     gpumem_buffer *buffer = allocate_on(NULL);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     host[0] = 1;
     OK(gpumem_buffer_write(buffer, 0, host, 64, gate.stream));
     host[0] = 2;
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_buffer_read(buffer, 0, &back, 1, NULL));
     synchronize(NULL);
     assert_int_equal(back, 2);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_buffer_free(staging, NULL));
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(pinned));
 }
 

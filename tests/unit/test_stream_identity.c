@@ -1,7 +1,7 @@
 /* A handle is not a stream: each thread has its own per-thread default stream, and the values of
  * destroyed ones are used again. */
 #include "library_test.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -60,7 +60,7 @@ static void *free_it(void *buffer) {
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 1));
     FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("only the thread that named its per-thread default stream can tell");
+    SAYS("only the thread that named its per-thread default stream can check it");
     return NULL;
 }
 
@@ -72,7 +72,7 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 
 /* This thread's per-thread stream waits for a gate. */
 static struct gate hold_per_thread_stream(void) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUdeviceptr address = 0;
     push();
     assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0), CUDA_SUCCESS);
@@ -92,12 +92,12 @@ static void another_threads_free_waits_for_the_naming_thread(void **state) {
     free_elsewhere(buffer); /* its own per-thread stream is idle */
     assert_true(is_mapped(address));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(CU_STREAM_PER_THREAD); /* no fault: the fill found its memory */
     OK(gpumem_device_trim(device, 0));
     assert_false(is_mapped(address));
     assert_int_equal(device_stats().deferred_frees, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* In stream order: not in that of the thread that frees. */
@@ -112,12 +112,12 @@ static void pool_memory_goes_back_on_the_stream_of_its_thread(void **state) {
     assert_int_equal(device_stats().deferred_frees, 1);
     OK(gpumem_device_trim(device, 0)); /* marks it */
     assert_int_equal(soft->call_count("cuMemFreeAsync"), frees);
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(CU_STREAM_PER_THREAD);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(soft->call_count("cuMemFreeAsync"), frees + 1);
     assert_int_equal(device_stats().deferred_frees, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void the_naming_thread_frees_as_ever(void **state) {
@@ -200,7 +200,7 @@ static void a_new_stream_of_the_same_value_is_another_one(void **state) {
 /* Its work still runs, on memory that must stay. */
 static void a_destroyed_stream_is_not_taken_for_done(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
@@ -220,7 +220,7 @@ static void a_destroyed_stream_is_not_taken_for_done(void **state) {
 /* After the free the owner may destroy it. */
 static void a_stream_is_not_asked_after_the_free(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     gpumem_buffer *pooled = allocate_on(pool, NULL);
     OK(gpumem_buffer_use(pooled, gate.stream));

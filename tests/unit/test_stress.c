@@ -356,7 +356,7 @@ static gpumem_resource *cache_over(gpumem_resource *upstream) {
     return made;
 }
 
-static void the_caching_resource(void **state) {
+static void a_cache_keeps_every_byte_under_random_use(void **state) {
     (void)state;
     gpumem_resource *upstream[] = {device_pool(), pinned(GPUMEM_PINNED_REGISTERED)};
     for (size_t i = 0; i < COUNT(upstream); i++) {
@@ -402,7 +402,7 @@ static void add_wrappers(struct world *world, gpumem_resource *pool, gpumem_reso
     world->all[world->count++] = little; /* alone it would be full */
 }
 
-static void a_mixed_set_of_resources(void **state) {
+static void mixed_resources_keep_every_byte_under_random_use(void **state) {
     (void)state;
     struct world world = {.count = 0};
     gpumem_resource *pool = device_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
@@ -425,8 +425,10 @@ static void a_mixed_set_of_resources(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_caching_resource, open_device, close_device),
-        cmocka_unit_test_setup_teardown(a_mixed_set_of_resources, open_device, close_device),
+        cmocka_unit_test_setup_teardown(a_cache_keeps_every_byte_under_random_use, open_device,
+                                        close_device),
+        cmocka_unit_test_setup_teardown(mixed_resources_keep_every_byte_under_random_use,
+                                        open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static bool is_full(const sigset_t *set) {
     return true;
 }
 
-static void it_takes_no_signals_and_is_not_cancelled(void **state) {
+static void a_started_thread_takes_no_signals_and_is_not_cancelled(void **state) {
     (void)state;
     struct seen seen;
     pthread_t thread;
@@ -50,7 +50,7 @@ static void it_takes_no_signals_and_is_not_cancelled(void **state) {
     sem_destroy(&seen.done);
 }
 
-static void nobody_need_join_it(void **state) {
+static void a_started_thread_needs_no_join(void **state) {
     (void)state;
     struct seen seen;
     sem_init(&seen.done, 0, 0);
@@ -88,8 +88,8 @@ static void a_stack_that_is_too_small_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_takes_no_signals_and_is_not_cancelled),
-        cmocka_unit_test(nobody_need_join_it),
+        cmocka_unit_test(a_started_thread_takes_no_signals_and_is_not_cancelled),
+        cmocka_unit_test(a_started_thread_needs_no_join),
         cmocka_unit_test(the_caller_keeps_its_mask),
         cmocka_unit_test(a_stack_that_is_too_small_is_refused),
     };

@@ -74,7 +74,7 @@ static void read_row(unsigned row, char fields[14][256]) {
     }
 }
 
-static void what_happens_is_written(void **state) {
+static void each_operation_is_written(void **state) {
     (void)state;
     char f[14][256], text[64];
     gpumem_buffer *buffer = make(3 * MIB, 64 * MIB);
@@ -144,7 +144,7 @@ static void notes_are_escaped(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(traced, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(upstream, "x"));
     FAILS(INVALID_ARGUMENT, gpumem_trace_flush(upstream));
-    SAYS("writes no trace");
+    SAYS("does not trace");
 }
 
 static void what_cannot_be_written_fails_no_allocation(void **state) {
@@ -296,7 +296,7 @@ static void threads_are_written_in_an_order_that_can_be_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(what_happens_is_written),
+        T(each_operation_is_written),
         T(failures_are_written_with_their_reason),
         T(notes_are_escaped),
         T(what_cannot_be_written_fails_no_allocation),

@@ -56,7 +56,7 @@ static int note(void *user, const gpumem_tracked *entry) {
     return seen->count == seen->stop_at;
 }
 
-static void what_is_alive_is_told_with_its_maker(void **state) {
+static void live_buffers_are_listed_with_their_makers(void **state) {
     (void)state;
     struct seen seen = {.count = 0};
     gpumem_buffer *a = make_here(tracked, 3 * MIB), *b = make_there(tracked, MIB),
@@ -151,7 +151,7 @@ static void reports_are_sorted_by_bytes(void **state) {
         list[i] = make_here(tracked, 2 * MIB);
     used = 0;
     OK(gpumem_tracking_report(tracked, GPUMEM_REPORT_TEXT, take, NULL));
-    begins("7340032 bytes in 4 allocations alive, from 2 places\n\n6291456 bytes in 3 ");
+    begins("7340032 bytes in 4 live allocations, from 2 places\n\n6291456 bytes in 3 ");
     assert_non_null(strstr(text, "\n1048576 bytes in 1 allocation, 2097152 committed"));
     assert_non_null(strstr(text, "test_tracking")); /* the program's file, or a function's name */
     used = 0;
@@ -217,8 +217,10 @@ static void reports_go_on_beside_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(what_is_alive_is_told_with_its_maker), T(the_maker_is_the_programs_call),
-        T(stacks_begin_at_the_programs_call),    T(reports_are_sorted_by_bytes),
+        T(live_buffers_are_listed_with_their_makers),
+        T(the_maker_is_the_programs_call),
+        T(stacks_begin_at_the_programs_call),
+        T(reports_are_sorted_by_bytes),
         T(reports_go_on_beside_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

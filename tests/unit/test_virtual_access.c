@@ -106,7 +106,7 @@ static void peers_are_a_set(void **state) {
     end(buffer, resource);
 }
 
-static void a_range_is_whole_chunks(void **state) {
+static void access_to_a_range_changes_whole_chunks(void **state) {
     (void)state;
     NEED_PEER();
     gpumem_resource *resource =
@@ -187,7 +187,7 @@ static void *take(void *data) {
 static void taking_waits_for_freed_and_cached_memory(void **state) {
     (void)state;
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *shared = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *live = allocate(resource, 4 * MIB, 0, gate.stream);
     gpumem_buffer *cached = allocate(resource, 8 * MIB, 0, gate.stream);
@@ -208,13 +208,13 @@ static void taking_waits_for_freed_and_cached_memory(void **state) {
         OK(gpumem_buffer_free(other, NULL));
     }
     assert_false(atomic_load(&taker.done));
-    open_gate(gate);
+    gate_drain(&gate);
     pthread_join(thread, NULL);
     assert_true(atomic_load(&taker.done));
     assert_int_equal(rights(live, 0, 0), 1);
     assert_int_equal(device_stats().quarantined, 0);
     end(live, resource);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* Of a buffer that is in use, of one that is kept, of one that is held back. */
@@ -223,7 +223,7 @@ static void each_of_them_is_waited_for(void **state) {
     for (int which = 0; which < 3; which++) {
         gpumem_resource *resource =
             make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = which == 1 ? GIB : 0));
-        struct gate gate = close_gate();
+        struct gate gate = gate_with_stream();
         struct opener opener;
         gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, gate.stream);
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, gate.stream));
@@ -235,7 +235,7 @@ static void each_of_them_is_waited_for(void **state) {
         if (!which)
             OK(gpumem_buffer_free(buffer, NULL));
         OK(gpumem_resource_destroy(resource));
-        remove_gate(gate);
+        gate_remove(&gate);
     }
 }
 
@@ -275,7 +275,7 @@ static void a_capture_is_busy(void **state) {
     assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
                      CUDA_SUCCESS);
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
-    SAYS("captures");
+    SAYS("capturing");
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
@@ -403,7 +403,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(all_present_and_future_buffers_change),
         T(peers_are_a_set),
-        T(a_range_is_whole_chunks),
+        T(access_to_a_range_changes_whole_chunks),
         T(taking_waits_for_the_buffers_streams),
         T(taking_waits_for_freed_and_cached_memory),
         T(each_of_them_is_waited_for),

@@ -1,7 +1,7 @@
 /* What a virtual resource keeps of freed memory: who gets it and when, its bound, and what is never
  * kept. */
 #include "library_test.h"
-#include "memory/virtual_resource.h"
+#include "memory/virtual/virtual_resource.h"
 #include "opener.h"
 
 #include <gpumem/share.h>
@@ -128,7 +128,7 @@ static void its_stream_gets_it_at_once_and_others_when_the_work_is_done(void **s
     (void)state;
     gpumem_resource *resource = make_caching(GIB);
     CUstream other = make_stream();
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(first, 0, 4 * MIB, 0x11, gate.stream));
     CUdeviceptr address = free_it(first);
@@ -138,7 +138,7 @@ static void its_stream_gets_it_at_once_and_others_when_the_work_is_done(void **s
     assert_true(gpumem_buffer_pointer(same) == address);
     OK(gpumem_buffer_fill(same, 0, 4 * MIB, 0x22, gate.stream));
     OK(gpumem_resource_trim(resource, 0));
-    open_gate(gate);
+    gate_drain(&gate);
     unsigned char byte = 0;
     OK(gpumem_buffer_read(same, 4 * MIB - 1, &byte, 1, gate.stream));
     synchronize(gate.stream);
@@ -149,14 +149,14 @@ static void its_stream_gets_it_at_once_and_others_when_the_work_is_done(void **s
     assert_true(gpumem_buffer_pointer(now) == address); /* the work is done: anybody's */
     free_it(now);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_stream_destroy(device, other));
 }
 
 static void what_is_busy_and_over_the_bound_waits(void **state) {
     (void)state;
     gpumem_resource *resource = make_caching(4 * MIB);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffers[3];
     for (size_t i = 0; i < COUNT(buffers); i++)
         buffers[i] = allocate(resource, 4 * MIB, gate.stream);
@@ -167,11 +167,11 @@ static void what_is_busy_and_over_the_bound_waits(void **state) {
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.cached_bytes, 4 * MIB);
     assert_int_equal(stats.deferred_frees, 2);
-    open_gate(gate); /* no fault: all were mapped until here */
+    gate_drain(&gate); /* no fault: all were mapped until here */
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void memory_of_a_capture_is_not_handed_out(void **state) {
@@ -202,7 +202,7 @@ static void memory_of_a_capture_is_not_handed_out(void **state) {
 static void a_capture_gets_no_busy_range(void **state) {
     (void)state;
     gpumem_resource *resource = make_caching(GIB);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUcontext before;
     CUgraph graph;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
@@ -217,9 +217,9 @@ static void a_capture_gets_no_busy_range(void **state) {
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
     free_it(buffer);
     cu->cuCtxPopCurrent_v2(&before);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void what_was_exported_is_not_kept(void **state) {
@@ -263,7 +263,7 @@ static void what_others_took_handles_of_is_not_kept(void **state) {
 static void an_export_waits_for_the_former_users_work(void **state) {
     (void)state;
     gpumem_resource *resource = make_caching(GIB);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
     CUdeviceptr address = free_it(buffer);
@@ -277,7 +277,7 @@ static void an_export_waits_for_the_former_users_work(void **state) {
     OK(gpumem_export_destroy(exported));
     free_it(buffer);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void a_shrink_leaves_its_chunks_to_the_next_growth(void **state) {
@@ -304,16 +304,16 @@ static void what_is_kept_is_given_up_when_memory_is_short(void **state) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     const size_t most = (size_t)(free_bytes / 4 * 3) / (2 * MIB) * (2 * MIB);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, most, gate.stream);
-    open_gate(gate);
+    gate_drain(&gate);
     free_it(buffer);
     assert_int_equal(device_stats().cached_bytes, most);
     free_it(allocate(plain, most, NULL));
     assert_int_equal(device_stats().cached_bytes, 0);
     OK(gpumem_resource_destroy(plain));
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* The CPU writes without asking a stream. */
@@ -324,20 +324,20 @@ static void memory_of_the_cpu_is_handed_out_when_its_work_is_done(void **state) 
     gpumem_resource_properties properties = {.size = sizeof properties};
     OK(gpumem_resource_get_properties(resource, &properties));
     assert_false(properties.stream_ordered);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
     CUdeviceptr address = free_it(buffer);
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != address);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     free_it(buffer);
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != 0);
     free_it(buffer);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void wrappers_pass_it_through(void **state) {
@@ -347,14 +347,14 @@ static void wrappers_pass_it_through(void **state) {
     CUdeviceptr address = free_it(allocate(limit, 8 * MIB, NULL));
     assert_true(free_it(allocate(limit, 8 * MIB, NULL)) == address);
     assert_int_equal(device_stats().cached_bytes, 8 * MIB);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(limit, 4 * MIB, gate.stream);
     OK(gpumem_buffer_use(buffer, GPUMEM_STREAM_LEGACY));
     free_it(buffer);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(limit));
     OK(gpumem_resource_destroy(resource));
 }

@@ -139,7 +139,7 @@ static void access_is_that_of_before(void **state) {
     end(buffer, resource);
 }
 
-static void it_waits_for_the_streams(void **state) {
+static void decommitting_waits_for_the_streams(void **state) {
     (void)state;
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
@@ -196,7 +196,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(whole_chunks_go_and_come),           T(holes_are_not_used_nor_exported),
         T(buffers_with_holes_grow_and_shrink), T(access_is_that_of_before),
-        T(it_waits_for_the_streams),           T(a_buffer_with_a_hole_is_not_kept),
+        T(decommitting_waits_for_the_streams), T(a_buffer_with_a_hole_is_not_kept),
         T(impossible_ranges_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,7 +192,7 @@ static void *unmap_all(void *argument) {
     return NULL;
 }
 
-static void threads_share_a_reservation(void **state) {
+static void threads_map_and_unmap_in_one_reservation(void **state) {
     (void)state;
     pthread_t threads[THREADS], unmapper;
     size_t numbers[THREADS];
@@ -218,7 +218,7 @@ static void threads_share_a_reservation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(random_steps_agree_with_a_model),
-        T(threads_share_a_reservation),
+        T(threads_map_and_unmap_in_one_reservation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void memory_and_content_stay(void **state) {
 static void the_old_address_is_valid_until_its_last_use(void **state) {
     (void)state;
     gpumem_resource *resource = make(NULL);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x77, gate.stream));
@@ -76,7 +76,7 @@ static void the_old_address_is_valid_until_its_last_use(void **state) {
     assert_int_equal(device_stats().deferred_frees, 1);
     assert_int_equal(device_stats().committed_bytes, 4 * MIB); /* once */
     OK(gpumem_buffer_fill(buffer, 0, MIB, 0x78, gate.stream));
-    open_gate(gate); /* no fault */
+    gate_drain(&gate); /* no fault */
     unsigned char bytes[2];
     OK(gpumem_buffer_read(buffer, 0, &bytes[0], 1, gate.stream));
     OK(gpumem_buffer_read(buffer, 4 * MIB - 1, &bytes[1], 1, gate.stream));
@@ -86,25 +86,25 @@ static void the_old_address_is_valid_until_its_last_use(void **state) {
     OK(gpumem_device_trim(device, 0));
     assert_false(is_mapped(before));
     end(buffer, resource);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* The freed buffer's memory outlives its other address, or the other way round. */
 static void a_free_right_after_is_fine(void **state) {
     (void)state;
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     CUdeviceptr now = 0;
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, gate.stream));
     OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes + device_stats().reserved_bytes, 0);
     OK(gpumem_resource_destroy(resource));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void holes_and_access_move_too(void **state) {

@@ -48,7 +48,7 @@ static void none_that_maps(void **state) {
     gpumem_vulkan_info info = query();
     assert_int_equal(info.available, 0);
     assert_string_equal(info.device_name, "test driver, device 0");
-    assert_non_null(strstr(info.reason, "no memory type in the device that the CPU can map"));
+    assert_non_null(strstr(info.reason, "no device memory type that the CPU can map"));
     assert_int_equal(info.heap_bytes, 0);
 }
 

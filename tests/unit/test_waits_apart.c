@@ -77,100 +77,100 @@ static void free_behind(gpumem_resource *resource, size_t bytes, struct gate gat
 
 static void destroying_waits_for_its_own_frees_only(void **state) {
     (void)state;
-    struct gate stuck = close_gate(), other = close_gate();
+    struct gate stuck = gate_with_stream(), other = gate_with_stream();
     struct call a = {.resource = make_virtual()}, b = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
     free_behind(b.resource, 2 * MIB, other);
     begin_waiting(&a, run_destroy);
-    open_gate(other);
+    gate_drain(&other);
     begin(&b, run_destroy);
     int apart = ends(&b);
-    open_gate(stuck);
+    gate_drain(&stuck);
     assert_true(ends(&a));
     if (!apart)
         pthread_join(b.thread, NULL);
     assert_true(apart);
     assert_int_equal(a.status, GPUMEM_OK);
     assert_int_equal(b.status, GPUMEM_OK);
-    remove_gate(stuck);
-    remove_gate(other);
+    gate_remove(&stuck);
+    gate_remove(&other);
 }
 
 /* Other threads go on working off what is done. */
 static void a_waiting_thread_keeps_nothing_from_being_worked_off(void **state) {
     (void)state;
-    struct gate stuck = close_gate(), other = close_gate();
+    struct gate stuck = gate_with_stream(), other = gate_with_stream();
     gpumem_resource *second = make_virtual();
     struct call a = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
     free_behind(second, 2 * MIB, other);
     begin_waiting(&a, run_destroy);
-    open_gate(other);
+    gate_drain(&other);
     OK(gpumem_device_trim(device, 0));
     uint64_t left = device_stats().deferred_frees;
-    open_gate(stuck);
+    gate_drain(&stuck);
     pthread_join(a.thread, NULL);
     assert_int_equal(left, 1);
     assert_int_equal(a.status, GPUMEM_OK);
     OK(gpumem_resource_destroy(second));
-    remove_gate(stuck);
-    remove_gate(other);
+    gate_remove(&stuck);
+    gate_remove(&other);
 }
 
 /* Two threads that wait for the same free both see it. */
 static void a_free_can_be_waited_for_twice(void **state) {
     (void)state;
-    struct gate stuck = close_gate();
+    struct gate stuck = gate_with_stream();
     struct call all = {0}, a = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
     begin_waiting(&all, run_wait_for_all);
     begin(&a, run_destroy);
-    open_gate(stuck);
+    gate_drain(&stuck);
     assert_true(ends(&all));
     assert_true(ends(&a));
     assert_int_equal(all.status, GPUMEM_OK);
     assert_int_equal(a.status, GPUMEM_OK);
-    remove_gate(stuck);
+    gate_remove(&stuck);
 }
 
 static void statistics_do_not_wait(void **state) {
     (void)state;
-    struct gate stuck = close_gate();
+    struct gate stuck = gate_with_stream();
     struct call a = {.resource = make_virtual()}, stats = {0};
     free_behind(a.resource, 2 * MIB, stuck);
     begin_waiting(&a, run_destroy);
     begin(&stats, run_stats);
     int apart = ends(&stats);
-    open_gate(stuck);
+    gate_drain(&stuck);
     pthread_join(a.thread, NULL);
     assert_true(apart);
-    remove_gate(stuck);
+    gate_remove(&stuck);
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 static void a_limit_does_not_wait_for_others(void **state) {
     (void)state;
-    struct gate stuck = close_gate();
+    struct gate stuck = gate_with_stream();
     gpumem_resource *upstream = make_virtual();
     struct call limited = {.bytes = 4 * MIB};
     OK(gpumem_limit_resource_create(upstream, 2 * MIB, &limited.resource));
     free_behind(upstream, 2 * MIB, stuck);
     begin(&limited, run_allocate);
     int apart = ends(&limited);
-    open_gate(stuck);
+    gate_drain(&stuck);
     if (!apart)
         pthread_join(limited.thread, NULL);
     assert_true(apart);
     assert_int_equal(limited.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
     OK(gpumem_resource_destroy(limited.resource));
     OK(gpumem_resource_destroy(upstream));
-    remove_gate(stuck);
+    gate_remove(&stuck);
 }
 
 static void maximum_of_pinned_memory_does_not_wait_for_others(void **state) {
     (void)state;
-    struct gate stuck = close_gate();
+    struct gate stuck = gate_with_stream();
     gpumem_resource *other;
     struct call pinned = {.bytes = 4 * MIB};
     OK(gpumem_pinned_resource_create(
@@ -182,19 +182,19 @@ static void maximum_of_pinned_memory_does_not_wait_for_others(void **state) {
     free_behind(other, MIB, stuck);
     begin(&pinned, run_allocate);
     int apart = ends(&pinned);
-    open_gate(stuck);
+    gate_drain(&stuck);
     if (!apart)
         pthread_join(pinned.thread, NULL);
     assert_true(apart);
     assert_int_equal(pinned.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
     OK(gpumem_resource_destroy(pinned.resource));
     OK(gpumem_resource_destroy(other));
-    remove_gate(stuck);
+    gate_remove(&stuck);
 }
 
 static void maximum_of_a_pool_does_not_wait_for_others(void **state) {
     (void)state;
-    struct gate stuck = close_gate();
+    struct gate stuck = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call pool = {.bytes = 64 * MIB};
     OK(gpumem_device_pool_resource_create(
@@ -203,20 +203,20 @@ static void maximum_of_a_pool_does_not_wait_for_others(void **state) {
     free_behind(other, 2 * MIB, stuck);
     begin(&pool, run_allocate);
     int apart = ends(&pool);
-    open_gate(stuck);
+    gate_drain(&stuck);
     if (!apart)
         pthread_join(pool.thread, NULL);
     assert_true(apart);
     assert_int_equal(pool.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
     OK(gpumem_resource_destroy(pool.resource));
     OK(gpumem_resource_destroy(other));
-    remove_gate(stuck);
+    gate_remove(&stuck);
 }
 
 /* What counts against the limit is waited for, through a wrapper over it too. */
 static void a_limit_waits_for_what_counts_against_it(void **state) {
     (void)state;
-    struct gate stuck = close_gate(), own = close_gate();
+    struct gate stuck = gate_with_stream(), own = gate_with_stream();
     gpumem_resource *upstream = make_virtual(), *limit;
     struct call limited = {.bytes = 2 * MIB};
     OK(gpumem_limit_resource_create(upstream, 2 * MIB, &limit));
@@ -226,9 +226,9 @@ static void a_limit_waits_for_what_counts_against_it(void **state) {
     free_behind(upstream, 2 * MIB, stuck);
     free_behind(limit, 2 * MIB, own);
     begin_waiting(&limited, run_allocate);
-    open_gate(own);
+    gate_drain(&own);
     int apart = ends(&limited);
-    open_gate(stuck);
+    gate_drain(&stuck);
     if (!apart)
         pthread_join(limited.thread, NULL);
     assert_true(apart);
@@ -237,8 +237,8 @@ static void a_limit_waits_for_what_counts_against_it(void **state) {
     OK(gpumem_resource_destroy(limited.resource));
     OK(gpumem_resource_destroy(limit));
     OK(gpumem_resource_destroy(upstream));
-    remove_gate(stuck);
-    remove_gate(own);
+    gate_remove(&stuck);
+    gate_remove(&own);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static size_t free_now(void) {
 /* Until enough is free, and no longer: the stuck stream has freed first. */
 static void running_out_waits_until_enough_is_free(void **state) {
     (void)state;
-    struct gate stuck = close_gate(), enough = close_gate();
+    struct gate stuck = gate_with_stream(), enough = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call big = {.resource = make_virtual()};
     free_behind(other, 2 * MIB, stuck);
@@ -262,9 +262,9 @@ static void running_out_waits_until_enough_is_free(void **state) {
     begin(&big, run_allocate);
     while (soft->call_count("cuEventQuery") < queries + 4) /* it asks again: it waits */
         sched_yield();
-    open_gate(enough);
+    gate_drain(&enough);
     int apart = ends(&big);
-    open_gate(stuck);
+    gate_drain(&stuck);
     if (!apart)
         pthread_join(big.thread, NULL);
     assert_true(apart);
@@ -272,27 +272,27 @@ static void running_out_waits_until_enough_is_free(void **state) {
     OK(gpumem_buffer_free(big.buffer, NULL));
     OK(gpumem_resource_destroy(big.resource));
     OK(gpumem_resource_destroy(other));
-    remove_gate(stuck);
-    remove_gate(enough);
+    gate_remove(&stuck);
+    gate_remove(&enough);
 }
 
 /* All that is held back would not do. */
 static void what_can_never_fit_is_refused_at_once(void **state) {
     (void)state;
-    struct gate stuck = close_gate();
+    struct gate stuck = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call big = {.resource = make_virtual(), .bytes = (size_t)1 << 40};
     free_behind(other, 2 * MIB, stuck);
     begin(&big, run_allocate);
     int apart = ends(&big);
-    open_gate(stuck);
+    gate_drain(&stuck);
     if (!apart)
         pthread_join(big.thread, NULL);
     assert_true(apart);
     assert_int_equal(big.status, GPUMEM_ERROR_OUT_OF_MEMORY);
     OK(gpumem_resource_destroy(big.resource));
     OK(gpumem_resource_destroy(other));
-    remove_gate(stuck);
+    gate_remove(&stuck);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)

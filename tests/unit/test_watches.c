@@ -122,18 +122,18 @@ static void a_shrink_tells_what_it_unmaps(void **state) {
 static void what_waits_is_told_when_its_streams_have_passed(void **state) {
     (void)state;
     heard_count = 0;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(memory, 2 * MIB, gate.stream);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(heard_count, 0);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(heard_count, 1);
     assert_true(heard[0].mapped);
     OK(gpumem_watch_end(watch));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 static void stream_ordered_memory_names_its_stream(void **state) {

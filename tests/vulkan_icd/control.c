@@ -46,6 +46,11 @@ void violation(const char *format, ...) {
         vsnprintf(first_violation, sizeof first_violation, format, args);
     pthread_mutex_unlock(&noting);
     va_end(args);
+    const char *then = getenv("VULKAN_ICD_VIOLATION");
+    if (then && strcmp(then, "abort") == 0) {
+        fprintf(stderr, "vulkan_icd: %s\n", first_violation);
+        abort();
+    }
 }
 
 static void count_locked(const char *function) {

@@ -18,7 +18,7 @@ struct settings {
     uint32_t devices;
     bool coherent, non_coherent, placed, reserve;
     uint32_t allocations;
-    uint64_t heap, budget;
+    uint64_t heap, budget, atom;
     char without[256];
 };
 void settings_read(struct settings *settings);

@@ -100,7 +100,7 @@ void VKAPI_CALL icd_vkGetPhysicalDeviceProperties(VkPhysicalDevice device,
     snprintf(properties->deviceName, sizeof properties->deviceName, "test driver, device %u",
              ours->number);
     properties->limits.maxMemoryAllocationCount = ours->instance->settings.allocations;
-    properties->limits.nonCoherentAtomSize = VULKAN_ICD_ATOM;
+    properties->limits.nonCoherentAtomSize = ours->instance->settings.atom;
     properties->limits.minMemoryMapAlignment = 4096;
 }
 

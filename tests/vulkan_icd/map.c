@@ -160,10 +160,11 @@ VkResult VKAPI_CALL icd_vkUnmapMemory2KHR(VkDevice device, const VkMemoryUnmapIn
 static uint64_t check_range(const char *function, const struct memory *memory,
                             const VkMappedMemoryRange *range) {
     uint64_t end = range->size == VK_WHOLE_SIZE ? memory->size : range->offset + range->size;
+    uint64_t atom = memory->device->settings->atom;
     if (!memory->map)
         violation("%s: not mapped", function);
-    else if (range->offset % VULKAN_ICD_ATOM != 0 || range->offset > memory->size ||
-             end > memory->size || (end % VULKAN_ICD_ATOM != 0 && end != memory->size))
+    else if (range->offset % atom != 0 || range->offset > memory->size || end > memory->size ||
+             (end % atom != 0 && end != memory->size))
         violation("%s: the range is not one of whole atoms within the memory", function);
     else
         return end;

@@ -61,6 +61,7 @@ void settings_read(struct settings *settings) {
     settings->allocations = (uint32_t)number("VULKAN_ICD_ALLOCATIONS", 4096);
     settings->heap = number("VULKAN_ICD_HEAP", UINT64_C(1) << 30);
     settings->budget = number("VULKAN_ICD_BUDGET", settings->heap);
+    settings->atom = number("VULKAN_ICD_ATOM", VULKAN_ICD_ATOM);
     snprintf(settings->without, sizeof settings->without, "%s", without ? without : "");
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The first error, for --json; what follows from it is only said. */
+/* The first error, for --json; later ones are only printed. */
 static struct {
     char *text;
     bool of_library; /* the rest holds */
@@ -103,7 +103,7 @@ static size_t count_matches(const struct option *options, const char *word, size
     return count;
 }
 
-/* getopt does not say what was wrong, only of which kind it may have been. */
+/* getopt does not report what was wrong, only which kind of error it may have been. */
 static void refuse_option(const char *command, char **argv, const struct option *options,
                           bool value_missing) {
     const char *word = argv[optind - 1];
@@ -116,8 +116,8 @@ static void refuse_option(const char *command, char **argv, const struct option 
         cli_error(CLI_USAGE, "%s: option '%.*s' takes no value", command, (int)strcspn(word, "="),
                   word);
     else if (count_matches(options, word + 2, strcspn(word + 2, "=")) > 1)
-        cli_error(CLI_USAGE, "%s: option '%s' could be several; try 'gpumem help %s'", command,
-                  word, command);
+        cli_error(CLI_USAGE, "%s: option '%s' is ambiguous; try 'gpumem help %s'", command, word,
+                  command);
     else
         cli_error(CLI_USAGE, "%s: unknown option '%s'; try 'gpumem help %s'", command, word,
                   command);

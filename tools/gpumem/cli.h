@@ -1,4 +1,4 @@
-/* What the subcommands share: the table of commands, exit statuses, and option parsing's manners.
+/* Common parts of the subcommands: the table of commands, exit statuses, option parsing.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -19,7 +19,7 @@ enum cli_exit {
     CLI_NO_MEMORY = 6,     /* the device (or the host) has too little memory */
     CLI_MISMATCH = 7,      /* bytes on the device differ from the file */
     CLI_PEER = 8,          /* the second process failed */
-    CLI_JUDGED = 9,        /* run --fail-on: the command succeeded, and the job has not */
+    CLI_JUDGED = 9,        /* run --fail-on: the command succeeded, but the job failed */
     CLI_INTERRUPTED = 130, /* SIGINT or SIGTERM: undone and ended */
 };
 
@@ -83,17 +83,17 @@ void cli_json_wanted(void);
 void cli_print_failure(int status);
 
 /*
- * The next option, as getopt_long has it, or -1 after the last. Other than getopt_long, it speaks
- * in the program's name: after '?' only the exit status is left to do. Values of `options` are
- * above 255, so that no letter is taken for one. `stop` ends at the first word that is no option.
+ * The next option, as getopt_long has it, or -1 after the last. Unlike getopt_long, it reports
+ * errors itself: after '?' only the exit status is left to set. Values of `options` are above 255,
+ * so that no letter is taken for one. `stop` ends at the first word that is not an option.
  */
 struct option;
 int cli_option(const char *command, int argc, char **argv, const struct option *options, bool stop);
 
-/* "64M" and so on to bytes (K, M, G, T are powers of 1024). False when it is no size. */
+/* "64M" and so on to bytes (K, M, G, T are powers of 1024). False if it is not a size. */
 bool cli_parse_size(const char *text, uint64_t *bytes);
 
-/* A device number, 0 to 9999. False when it is none. */
+/* A device number, 0 to 9999. False if it is not one. */
 bool cli_parse_ordinal(const char *text, int *ordinal);
 
 /* Seconds of the monotonic clock. */
@@ -102,7 +102,7 @@ double cli_now(void);
 /* "1.50 GiB/s"; "-" for no time. `text` holds at least 40 bytes; returned. */
 char *cli_format_rate(uint64_t bytes, double seconds, char *text);
 
-/* "1 chunk" or "2 chunks": the word for so many. */
+/* "1 chunk" or "2 chunks": the form for the count. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
 
 /* "1.50 GiB". `text` holds at least 32 bytes; returned. */

@@ -1,5 +1,5 @@
-/* gpumem attach: one of the processes that gpumem share starts. It imports the owner's buffer, and
- * does what it is told. */
+/* gpumem attach: one of the processes that gpumem share starts. It imports the owner's buffer and
+ * carries out the owner's requests. */
 #include "cli.h"
 #include "share.h"
 
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 struct attach_arguments {
-    const char *driver, *path;
-    int device, number;
-    uint64_t capacity; /* what it may grow to: addresses alone */
+    struct share_place place;
+    int number;
+    uint64_t capacity; /* the size it may grow to; only address space */
 };
 
 /* Whether it could be done. */
@@ -27,7 +27,7 @@ static bool obey(gpumem_buffer *buffer, int connection, unsigned number,
     return share_check(buffer, command) == CLI_OK;
 }
 
-/* Until it is told to quit, or the owner is gone. */
+/* Runs until asked to quit, or until the owner is gone. */
 static int follow(gpumem_buffer *buffer, int connection, unsigned number) {
     struct share_command command;
     while (share_receive(connection, &command, sizeof command)) {
@@ -43,10 +43,12 @@ static int follow(gpumem_buffer *buffer, int connection, unsigned number) {
     return cli_error(CLI_PEER, "attach: the owner is gone");
 }
 
-static int import_and_follow(const struct attach_arguments *arguments, gpumem_device *device) {
+static int import_and_follow(const void *user, gpumem_library *library, gpumem_device *device) {
+    const struct attach_arguments *arguments = user;
+    (void)library;
     int connection = -1;
     gpumem_buffer *buffer = NULL;
-    gpumem_status status = gpumem_connect(arguments->path, NULL, &connection, NULL);
+    gpumem_status status = gpumem_connect(arguments->place.path, NULL, &connection, NULL);
     if (status != GPUMEM_OK)
         return cli_fail(status);
     status = gpumem_import_receive(
@@ -62,56 +64,39 @@ static int import_and_follow(const struct attach_arguments *arguments, gpumem_de
     return result;
 }
 
+enum { NUMBER = SHARE_OWN_OPTIONS, CAPACITY };
+
+static bool take_option(int option, const char *value, void *user) {
+    struct attach_arguments *arguments = user;
+    return option == NUMBER ? cli_parse_ordinal(value, &arguments->number)
+                            : cli_parse_size(value, &arguments->capacity);
+}
+
 static int parse(int argc, char **argv, struct attach_arguments *arguments) {
-    enum { DRIVER = 256, DEVICE, NUMBER, CAPACITY, AT };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, DRIVER},
-        {"device", required_argument, NULL, DEVICE},
+        {"driver", required_argument, NULL, SHARE_DRIVER},
+        {"device", required_argument, NULL, SHARE_DEVICE},
+        {"at", required_argument, NULL, SHARE_AT},
         {"number", required_argument, NULL, NUMBER},
         {"capacity", required_argument, NULL, CAPACITY},
-        {"at", required_argument, NULL, AT},
         {0},
     };
-    int option;
-    while ((option = cli_option("attach", argc, argv, options, false)) != -1) {
-        bool valid = true;
-        if (option == DRIVER)
-            arguments->driver = optarg;
-        else if (option == DEVICE)
-            valid = cli_parse_ordinal(optarg, &arguments->device);
-        else if (option == NUMBER)
-            valid = cli_parse_ordinal(optarg, &arguments->number);
-        else if (option == CAPACITY)
-            valid = cli_parse_size(optarg, &arguments->capacity);
-        else if (option == AT)
-            arguments->path = optarg;
-        else
-            return CLI_USAGE;
-        if (!valid)
-            return cli_error(CLI_USAGE, "attach: '%s' is not valid", optarg);
-    }
-    if (!arguments->path || !arguments->capacity || arguments->number < 1 ||
+    int result =
+        share_parse("attach", argc, argv, options, &arguments->place, take_option, arguments);
+    if (result != CLI_OK)
+        return result;
+    if (!arguments->place.path || !arguments->capacity || arguments->number < 1 ||
         arguments->number > SHARE_MOST_PROCESSES || optind < argc)
         return cli_error(CLI_USAGE, "attach is started by gpumem share");
     return CLI_OK;
 }
 
 int cmd_attach(int argc, char **argv) {
-    struct attach_arguments arguments = {.driver = NULL};
+    struct attach_arguments arguments = {.number = 0};
     int result = parse(argc, argv, &arguments);
     if (result != CLI_OK)
         return result;
     /* Without the owner there is nothing to attach to. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    gpumem_library *library = NULL;
-    gpumem_device *device = NULL;
-    gpumem_status status = gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = arguments.driver), &library);
-    if (status != GPUMEM_OK)
-        return cli_fail(status);
-    status = gpumem_device_open(library, arguments.device, &device);
-    result = status == GPUMEM_OK ? import_and_follow(&arguments, device) : cli_fail(status);
-    if (device)
-        gpumem_device_close(device);
-    gpumem_close(library);
-    return result;
+    return share_on_device(&arguments.place, import_and_follow, &arguments);
 }

@@ -1,4 +1,4 @@
-/* gpumem doctor: what of this machine decides how well gpumem works, each with what to do. */
+/* gpumem doctor: checks what on this machine affects gpumem, and says what to do. */
 #include "cli.h"
 #include "descriptor.h"
 #include "json.h"
@@ -19,11 +19,14 @@
 #include <unistd.h>
 
 const char cmd_doctor_usage[] =
-    "usage: gpumem doctor [OPTION...]\n\n"
+    "usage: gpumem doctor [OPTION...]\n"
+    "\n"
     "Checks the driver, the device files, Vulkan, softgpu, and the limits of this machine that\n"
-    "gpumem and softgpu run into, says what to change, and ends with a verdict.\n\n"
+    "affect gpumem and softgpu, says what to change, and ends with a verdict.\n"
+    "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
-    "  --json            an array of objects: verdict, topic, text\n\n"
+    "  --json            an array of objects: verdict, topic, text\n"
+    "\n"
     "Exit status: 0 when a driver with a device was found and no check failed, 3 when there is no\n"
     "usable driver, else 1.\n";
 
@@ -136,13 +139,13 @@ static void check_vulkan_of(gpumem_library *library, int ordinal) {
         add(NOTE, "Vulkan", "device %d: no driver that maps its memory for the CPU: %s", ordinal,
             info.reason);
     else
-        add(GOOD, "Vulkan", "device %d: %s maps its memory for the CPU, of %s, budget %s%s",
+        add(GOOD, "Vulkan", "device %d: %s maps its memory for the CPU, heap %s, budget %s%s",
             ordinal, info.library, cli_format_size(info.heap_bytes, heap),
             info.has_budget ? cli_format_size(info.budget_bytes, budget) : budget,
             info.placed ? "" : "; not at chosen addresses, so such memory does not grow in place");
 }
 
-/* What maps device memory for the CPU. A machine can do without. */
+/* The driver that maps device memory for the CPU, which is optional. */
 static void check_vulkan(const char *choice) {
     gpumem_library *library = NULL;
     int count = 0;
@@ -154,7 +157,7 @@ static void check_vulkan(const char *choice) {
     gpumem_close(library);
 }
 
-/* Whatever was chosen: it is what there is to use on a machine without a GPU. */
+/* Checked whatever was chosen: it is the driver for a machine without a GPU. */
 static void check_softgpu(void) {
     gpumem_driver *driver = NULL;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {
@@ -229,10 +232,10 @@ static void conclude(bool usable, bool soft) {
         add(GOOD, "verdict", "gpumem works here, on %s (%s)", soft ? "softgpu" : "the GPU",
             counted);
     else if (usable)
-        add(BAD, "verdict", "gpumem works here, but not with all it can do (%s)", counted);
+        add(BAD, "verdict", "gpumem works here, but not all of its features do (%s)", counted);
     else if (softgpu_available)
         add(BAD, "verdict",
-            "no usable GPU (%s); on softgpu gpumem works: set GPUMEM_DRIVER=softgpu", counted);
+            "no usable GPU (%s); gpumem works on softgpu: set GPUMEM_DRIVER=softgpu", counted);
     else
         add(BAD, "verdict", "gpumem cannot work here (%s)", counted);
 }

@@ -1,4 +1,5 @@
-/* gpumem driver: the table of the driver API, as the opened driver answers it. */
+/* gpumem driver: the table of the driver API, and the state of each function in the opened
+ * driver. */
 #include "cli.h"
 #include "json.h"
 #include "terminal.h"
@@ -12,20 +13,24 @@
 #include <string.h>
 
 const char cmd_driver_usage[] =
-    "usage: gpumem driver [OPTION...] [NAME...]\n\n"
-    "Lists every function of the CUDA driver API, in every exported ABI version, with what the\n"
-    "opened driver makes of it:\n"
-    "  real     it does what it says. On softgpu the test is named that fails when the function\n"
-    "           answers success and does nothing.\n"
-    "  refused  it always answers an error\n"
+    "usage: gpumem driver [OPTION...] [NAME...]\n"
+    "\n"
+    "Lists every function of the CUDA driver API, in every exported ABI version, with its state "
+    "in\n"
+    "the opened driver:\n"
+    "  real     it works. On softgpu a test is named that fails when the function reports success\n"
+    "           and does nothing.\n"
+    "  refused  it always returns an error\n"
     "  missing  the driver does not export it\n"
-    "NVIDIA's driver is not tested here: what it exports is listed as real, without a test.\n\n"
+    "NVIDIA's driver is not tested: what it exports is listed as real, without a test.\n"
+    "\n"
     "  NAME              only these: as in cuda.h (all versions), as exported, or a pattern\n"
     "                    such as 'cuMemPool*'\n"
     "  --status real|refused|missing\n"
     "                    only these\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
-    "  --json            an array of objects: name, api_name, version, status, test\n\n"
+    "  --json            an array of objects: name, api_name, version, status, test\n"
+    "\n"
     "Exit status: 0 printed, 2 wrong usage, 3 no driver, 1 anything else.\n";
 
 struct row {
@@ -99,14 +104,14 @@ static bool is_asked_for(gpumem_driver_fn fn, char *const *names) {
     return any;
 }
 
-/* A name that is none would else be a short list. */
+/* Otherwise an unknown name would only give a shorter list. */
 static int check_names(char *const *names) {
     for (; *names; names++) {
         unsigned i = 0;
         while (i < GPUMEM_FN_COUNT && !matches((gpumem_driver_fn)i, *names))
             i++;
         if (i == GPUMEM_FN_COUNT)
-            return cli_error(CLI_USAGE, "driver: no function is called '%s'", *names);
+            return cli_error(CLI_USAGE, "driver: there is no function '%s'", *names);
     }
     return CLI_OK;
 }

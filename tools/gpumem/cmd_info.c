@@ -1,4 +1,4 @@
-/* gpumem info: driver, devices, and what each can do or why not. */
+/* gpumem info: driver, devices, their capabilities, and why some are missing. */
 #include "cli.h"
 #include "json.h"
 #include "terminal.h"
@@ -9,14 +9,17 @@
 #include <string.h>
 
 const char cmd_info_usage[] =
-    "usage: gpumem info [OPTION...]\n\n"
-    "The opened driver, its devices, the Vulkan driver of each, which maps its memory for the "
-    "CPU,\n"
-    "and for each capability of gpumem yes, or no with the reason.\n"
-    "Some capabilities are tried out, because attributes promise what a machine then refuses.\n\n"
+    "usage: gpumem info [OPTION...]\n"
+    "\n"
+    "Prints the opened driver, its devices, the Vulkan driver that maps the memory of each for "
+    "the\n"
+    "CPU, and for each capability of gpumem yes, or no with the reason.\n"
+    "Some capabilities are probed, because attributes promise what a machine then refuses.\n"
+    "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        only this one\n"
-    "  --json            one object on standard output\n\n"
+    "  --json            one object on standard output\n"
+    "\n"
     "Exit status: 0 printed, 2 wrong usage, 3 no driver or device, 1 anything else.\n";
 
 struct arguments {
@@ -227,7 +230,7 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
             break;
         case DEVICE:
             if (!cli_parse_ordinal(optarg, &arguments->device))
-                return cli_error(CLI_USAGE, "info: '%s' is no device number", optarg);
+                return cli_error(CLI_USAGE, "info: '%s' is not a device number", optarg);
             break;
         case JSON:
             arguments->json = true;

@@ -1,4 +1,4 @@
-/* gpumem load: stream a file into device memory and prove that it arrived. */
+/* gpumem load: streams a file into device memory and verifies it there. */
 #include "cli.h"
 #include "load.h"
 #include "progress.h"
@@ -14,23 +14,27 @@
 #include <unistd.h>
 
 const char cmd_load_usage[] =
-    "usage: gpumem load [OPTION...] FILE\n\n"
+    "usage: gpumem load [OPTION...] FILE\n"
+    "\n"
     "Streams FILE into one growing buffer of device memory: reader threads fill pinned chunks, "
     "the\n"
-    "copies overlap the reads, and the buffer's address never moves. Then it is checked that the\n"
-    "bytes on the device are the file's, and a second process imports the buffer by file\n"
-    "descriptor, without a copy, and checks them too.\n\n"
+    "copies overlap the reads, and the buffer's address never changes. Then it checks that the "
+    "bytes\n"
+    "on the device are those of the file, and a second process imports the buffer by file\n"
+    "descriptor, without a copy, and checks them too.\n"
+    "\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        default 0\n"
-    "  --threads N       readers, 1 to 16; default one a processor\n"
+    "  --threads N       readers, 1 to 16; default one per processor\n"
     "  --chunk SIZE      of one read and one copy; default 8M\n"
     "  --no-share        without the second process\n"
     "  --receiver FILE   run this program as the second process, with gpumem's arguments\n"
     "  --quiet           no progress\n"
-    "  --json            one object with all figures on standard output\n\n"
-    "Exit status: 0 arrived and checked, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
+    "  --json            one object with all figures on standard output\n"
+    "\n"
+    "Exit status: 0 loaded and checked, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
     "be read, 5 it changed meanwhile, 6 too little memory, 7 bytes differ, 8 the second process\n"
-    "failed, 130 interrupted, 1 anything else. Nothing is left behind in any case.\n";
+    "failed, 130 interrupted, 1 anything else. In every case all memory is released.\n";
 
 static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t second_process; /* its process group; a pid_t fits */
@@ -49,7 +53,7 @@ bool load_interrupted(void) {
 
 void load_pass_signals_to(pid_t group) {
     second_process = group;
-    /* One that came before this was noted has told nobody. */
+    /* A signal that came before this was set has been passed on to nobody. */
     if (group && interrupted)
         kill(-group, SIGTERM);
 }
@@ -64,7 +68,7 @@ static void catch_unless_ignored(int number) {
 void load_catch_signals(void) {
     catch_unless_ignored(SIGINT);
     catch_unless_ignored(SIGTERM);
-    /* Who starts this may ignore it, and the second process's verdict would be lost with it. */
+    /* The parent may have it ignored, and the second process's exit status would then be lost. */
     signal(SIGCHLD, SIG_DFL);
 }
 
@@ -77,7 +81,7 @@ static struct progress view_of(const struct load_arguments *arguments, const cha
     return progress_begin(verb, arguments->quiet || arguments->json);
 }
 
-/* What failed in the file's part of the work has exit statuses of its own. */
+/* Failures that concern the file have their own exit statuses. */
 static int fail_load(gpumem_status status) {
     int result = cli_fail(status);
     const char *call = gpumem_last_error()->call;
@@ -236,7 +240,7 @@ static int parse(int argc, char **argv, struct load_arguments *arguments) {
             break;
         case DEVICE:
             if (!cli_parse_ordinal(optarg, &arguments->device))
-                return cli_error(CLI_USAGE, "load: '%s' is no device number", optarg);
+                return cli_error(CLI_USAGE, "load: '%s' is not a device number", optarg);
             break;
         case THREADS:
             if (!cli_parse_ordinal(optarg, &number) || number < 1 || number > 16)

@@ -1,4 +1,4 @@
-/* gpumem map: draws a snapshot as a page of HTML that needs nothing else. */
+/* gpumem map: draws a snapshot as a self-contained HTML page. */
 #include "cli.h"
 #include "map.h"
 
@@ -11,28 +11,29 @@
 
 #define SCHEMA       "gpumem.snapshot"
 #define VERSION      1
-#define HISTORY_MOST ((size_t)256 << 20) /* browsers take no string of 512 MiB */
+#define HISTORY_MOST ((size_t)256 << 20) /* browsers do not accept a string of 512 MiB */
 
 const char cmd_map_usage[] =
     "usage: gpumem map [OPTION...] SNAPSHOT\n"
     "       gpumem map [OPTION...] --demo\n"
     "\n"
-    "Draws a snapshot as one page of HTML: address space, physical memory, resources, buffers. "
-    "The\n"
+    "Draws a snapshot as one HTML page: address space, physical memory, resources, buffers. The\n"
     "page needs no network. A program takes a snapshot with gpumem_snapshot (gpumem/snapshot.h);\n"
     "SNAPSHOT is the file that it wrote, or - for standard input.\n"
     "\n"
-    "  --output FILE    where the page goes; else to standard output\n"
-    "  --log FILE       the history that the page shows too: CSV with a line of names, as\n"
-    "                   gpumem_trace_resource_create writes it, or with the columns\n"
+    "  --output FILE    where to write the page; default standard output\n"
+    "  --log FILE       a history to show on the page: CSV with a line of names, as written by\n"
+    "                   gpumem_trace_resource_create, or with the columns\n"
     "                   time,event,resource,address,bytes (docs/snapshot.md)\n"
-    "  --demo           holds memory of every kind for a moment and draws that\n"
+    "  --demo           briefly allocates every kind of memory and draws that\n"
     "  --snapshot FILE  with --demo: writes the snapshot too\n"
     "  --driver CHOICE  with --demo: nvidia, softgpu, or a path\n"
-    "  --device N       with --demo: the device (0)\n\n"
+    "  --device N       with --demo: the device (0)\n"
+    "\n"
     "Exit status: 0 drawn, 2 wrong usage, 3 no driver or device, 4 the snapshot or the log cannot "
     "be\n"
-    "read or is none, or the page's file cannot be made, 6 too little memory, 1 anything else.\n";
+    "read or is invalid, or the page's file cannot be created, 6 too little memory, 1 anything "
+    "else.\n";
 
 struct arguments {
     const char *driver, *output, *log, *snapshot, *save;
@@ -54,8 +55,8 @@ static void put_json(FILE *out, const char *text) {
     }
 }
 
-/* Any bytes as a string of JSON. What is no ASCII is written as it is: a reader of the page makes
- * U+FFFD of what is no UTF-8. */
+/* Any bytes as a JSON string. Other than ASCII is written unchanged: readers of the page turn
+ * invalid UTF-8 into U+FFFD. */
 static void put_string(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++) {
@@ -82,7 +83,7 @@ static void put_part(FILE *out, const char *name, const struct map_text *snapsho
         fputs("null", out);
 }
 
-/* Lines of the page such as @STYLE@ stand for its parts. */
+/* Lines of the page such as @STYLE@ are replaced by its parts. */
 static void put_page(FILE *out, const struct map_text *snapshot, const struct map_text *history) {
     for (const char *at = map_page_html; *at;) {
         size_t length = strcspn(at, "\n");
@@ -123,10 +124,10 @@ static int write_page(const char *path, const struct map_text *snapshot,
 static int check_snapshot(const char *path, const struct map_text *snapshot) {
     struct map_facts facts = map_check(snapshot->text);
     if (!facts.valid)
-        return cli_error(CLI_FILE, "%s:%zu: this is no JSON", path, facts.line);
+        return cli_error(CLI_FILE, "%s:%zu: not JSON", path, facts.line);
     if (strcmp(facts.schema, SCHEMA) != 0)
-        return cli_error(CLI_FILE, "%s: no snapshot: its member \"schema\" is not \"" SCHEMA "\"",
-                         path);
+        return cli_error(CLI_FILE,
+                         "%s: not a snapshot: its member \"schema\" is not \"" SCHEMA "\"", path);
     if (facts.version != VERSION)
         return cli_error(CLI_FILE, "%s: a snapshot of version %ld; this command draws version %d",
                          path, facts.version, VERSION);
@@ -148,9 +149,9 @@ static int read_log(const char *path, struct map_text *history) {
     if (!strstr(head, ",event,") || !strstr(head, ",bytes,") ||
         (!strstr(head, ",time,") && !strstr(head, ",time_ns,")) ||
         (!strstr(head, ",address,") && !strstr(head, ",pointer,")))
-        return cli_error(CLI_FILE,
-                         "%s: no log: its first line does not name time, event, address and bytes",
-                         path);
+        return cli_error(
+            CLI_FILE, "%s: not a log: its first line does not name time, event, address and bytes",
+            path);
     return CLI_OK;
 }
 
@@ -180,13 +181,13 @@ static int check_arguments(const struct arguments *a, int left, char **rest) {
     if (a->demo && left)
         return cli_error(CLI_USAGE, "map: --demo draws its own snapshot, not '%s'", rest[0]);
     if (!a->demo && !left)
-        return cli_error(CLI_USAGE, "map: no snapshot is named; 'gpumem map --demo' shows one");
+        return cli_error(CLI_USAGE, "map: give a SNAPSHOT; 'gpumem map --demo' makes one");
     if (left > 1)
         return cli_error(CLI_USAGE, "map: unexpected argument '%s'", rest[1]);
     if (!a->demo && (a->save || a->driver || a->device >= 0))
         return cli_error(CLI_USAGE, "map: --snapshot, --driver and --device go with --demo");
     if (!a->output && isatty(STDOUT_FILENO))
-        return cli_error(CLI_USAGE, "map: a page is not for a terminal; give --output FILE");
+        return cli_error(CLI_USAGE, "map: will not write a page to a terminal; give --output FILE");
     return CLI_OK;
 }
 
@@ -216,7 +217,7 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
         else if (option != DEVICE)
             return CLI_USAGE;
         else if (!cli_parse_ordinal(optarg, &arguments->device))
-            return cli_error(CLI_USAGE, "map: '%s' is no device number", optarg);
+            return cli_error(CLI_USAGE, "map: '%s' is not a device number", optarg);
     }
     arguments->snapshot = optind < argc ? argv[optind] : NULL;
     return check_arguments(arguments, argc - optind, argv + optind);

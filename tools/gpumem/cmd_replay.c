@@ -1,4 +1,4 @@
-/* gpumem replay: a program's allocations, run again on the resources that it could have used. */
+/* gpumem replay: repeats a program's allocations on the resources that it could have used. */
 #include "cli.h"
 #include "json.h"
 #include "replay.h"
@@ -13,26 +13,33 @@
 #define REPEAT_MOST    99
 
 const char cmd_replay_usage[] =
-    "usage: gpumem replay [OPTION...] LOG\n\n"
-    "Runs the log of a trace resource again: each allocation, resize and free, in the order of\n"
-    "the log, by one thread, with a stream for each of its streams. Nothing is copied, and what\n"
-    "failed when the log was written is left out.\n\n"
+    "usage: gpumem replay [OPTION...] LOG\n"
+    "\n"
+    "Repeats the log of a trace resource: each allocation, resize and free, in the order of the\n"
+    "log, in one thread, with a stream for each stream of the log. Nothing is copied, and\n"
+    "operations that failed when the log was written are left out.\n"
+    "\n"
     "  --resource LIST   of these, separated by commas; default caching,pool,driver\n"
     "                      caching          the caching resource over a device pool\n"
     "                      caching-virtual  the same over virtual memory\n"
     "                      pool             a device pool through the library\n"
     "                      driver           the same by cuMemAllocFromPoolAsync, no library\n"
-    "                      virtual          virtual memory: buffers that grow where they are\n"
+    "                      virtual          virtual memory: buffers that grow in place\n"
     "                      pinned           host memory\n"
-    "  --repeat N        runs for the time, 1 to 99, of which the median counts; default 3\n"
+    "  --repeat N        timed runs, 1 to 99, of which the median counts; default 3\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        default 0\n"
-    "  --json            one object on standard output\n\n"
-    "For each resource: the time of all calls; the most memory that was taken from the driver;\n"
-    "how much of that, at the least, was in no buffer (1 - peak in use / peak committed); and how\n"
-    "often a resize took a new place. The memory is looked at in a run of its own.\n\n"
+    "  --json            one object on standard output\n"
+    "\n"
+    "For each resource it prints the time of all calls; the most memory taken from the driver; "
+    "the\n"
+    "smallest share of it that was in no buffer (1 - peak in use / peak committed); and how often "
+    "a\n"
+    "resize had to move. Memory is measured in a separate run.\n"
+    "\n"
     "Exit status: 0 run on all of them, 2 wrong usage, 3 no driver or device, 4 the log cannot be\n"
-    "read or a line is wrong (the message says which), 6 a resource ran out of memory, 1 anything\n"
+    "read or a line is invalid (the message says which), 6 a resource ran out of memory, 1 "
+    "anything\n"
     "else.\n";
 
 struct arguments {
@@ -194,7 +201,8 @@ static int parse_resources(struct arguments *arguments, const char *list) {
     while (true) {
         size_t length = strcspn(list, ",");
         if (!add_resource(arguments, list, length))
-            return cli_error(CLI_USAGE, "replay: '%.*s' is no resource; try 'gpumem help replay'",
+            return cli_error(CLI_USAGE,
+                             "replay: '%.*s' is not a resource; try 'gpumem help replay'",
                              (int)(length < 40 ? length : 40), list);
         if (!list[length])
             return CLI_OK;
@@ -220,7 +228,7 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
             break;
         case DEVICE:
             if (!cli_parse_ordinal(optarg, &arguments->device))
-                return cli_error(CLI_USAGE, "replay: '%s' is no device number", optarg);
+                return cli_error(CLI_USAGE, "replay: '%s' is not a device number", optarg);
             break;
         case RESOURCE:
             if (parse_resources(arguments, optarg) != CLI_OK)

@@ -16,16 +16,20 @@
 #include <unistd.h>
 
 const char cmd_run_usage[] =
-    "usage: gpumem run --softgpu [OPTION...] [--] COMMAND [ARGUMENT...]\n\n"
-    "Runs COMMAND, and what it starts, on softgpu: the CUDA driver that needs no GPU. Works for\n"
-    "programs that use the driver API, linked with libcuda or opening libcuda.so.1; not for those\n"
-    "that launch kernels or use libcudart.\n\n"
-    "  --softgpu          on softgpu: always to be given, since a program runs there only when\n"
-    "                     asked to; --driver softgpu is the same\n"
+    "usage: gpumem run --softgpu [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+    "\n"
+    "Runs COMMAND, and the processes that it starts, on softgpu, the CUDA driver that needs no "
+    "GPU.\n"
+    "Works for programs that use the driver API, linked with libcuda or opening libcuda.so.1, but\n"
+    "not for those that launch kernels or use libcudart.\n"
+    "\n"
+    "  --softgpu          on softgpu: always required, since a program runs there only on\n"
+    "                     request; --driver softgpu is the same\n"
     "  --driver CHOICE    softgpu, and nothing else\n"
-    "  --devices N        how many devices there are: 0 to 8 (1)\n"
+    "  --devices N        number of devices: 0 to 8 (1)\n"
     "  --memory SIZE      bytes of each, with suffix K, M, G or T (as the machine allows)\n"
-    "  --uuid LIST        UUIDs of the first devices, between commas (the profile's, or made up)\n"
+    "  --uuid LIST        UUIDs of the first devices, comma-separated (the profile's, or "
+    "generated)\n"
     "  --profile h200|tiny|FILE\n"
     "                     which device: by name (h200), or the path of an .ini file\n"
     "  --schedule eager|late|random\n"
@@ -37,16 +41,18 @@ const char cmd_run_usage[] =
     "  --trace FILE       writes every call to FILE, - for standard error\n"
     "  --leaks            reports what was not freed, when its context ends and at exit\n"
     "  --fail-on leaks|fault|leaks,fault\n"
-    "                     exit status 9 where something was not freed, or the fault of --fault\n"
+    "                     exit status 9 if something was not freed, or the fault of --fault\n"
     "                     was never reached\n"
     "  --poison           fills fresh and freed memory with a pattern\n"
     "  --abort-on-error   a refused call aborts the program\n"
     "  --log off|error|warning|info|debug\n"
-    "                     how much softgpu says on standard error (warning)\n\n"
+    "                     how much softgpu prints on standard error (warning)\n"
+    "\n"
     "Each option is an environment variable of softgpu, SOFTGPU_DEVICES and so on. All are\n"
-    "checked before COMMAND is started.\n\n"
+    "checked before COMMAND is started.\n"
+    "\n"
     "Exit status: that of COMMAND; 127 when it is not found, 126 when it cannot be run, 2 for a\n"
-    "wrong command line or variable, 3 when softgpu is not installed beside gpumem, 9 by\n"
+    "wrong command line or variable, 3 when softgpu is not installed with gpumem, 9 because of\n"
     "--fail-on.\n";
 
 enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, TEXT, FLAG };
@@ -108,7 +114,7 @@ static int set_path(const char *variable, const char *path) {
     if (path[0] == '/')
         return set(variable, path);
     if (!getcwd(folder, sizeof folder))
-        return cli_error(CLI_FAILED, "cannot tell the current folder: %s", strerror(errno));
+        return cli_error(CLI_FAILED, "cannot determine the current directory: %s", strerror(errno));
     snprintf(whole, sizeof whole, "%s/%s", folder, path);
     return set(variable, whole);
 }
@@ -136,17 +142,17 @@ static int apply(size_t index, const char *value) {
         return set(setting->variable, "1");
     case NUMBER:
         if (!number_fits(value, setting->most))
-            return cli_error(CLI_USAGE, "--%s %s: wanted a number from 0 to %llu", option, value,
+            return cli_error(CLI_USAGE, "--%s %s: expected a number from 0 to %llu", option, value,
                              (unsigned long long)setting->most);
         break;
     case SIZE:
         if (!cli_parse_size(value, &bytes) || bytes == 0)
-            return cli_error(CLI_USAGE, "--%s %s: wanted bytes, with suffix K, M, G or T", option,
+            return cli_error(CLI_USAGE, "--%s %s: expected bytes, with suffix K, M, G or T", option,
                              value);
         break;
     case CHOICE:
         if (!chosen(value, setting->choices))
-            return cli_error(CLI_USAGE, "--%s %s: wanted one of:%s", option, value,
+            return cli_error(CLI_USAGE, "--%s %s: expected one of:%s", option, value,
                              setting->choices);
         break;
     case PATH_OR_NAME:
@@ -162,7 +168,7 @@ static int apply(size_t index, const char *value) {
     return path ? set_path(setting->variable, value) : set(setting->variable, value);
 }
 
-/* Applies the options; *command is the index of the first word that is none. */
+/* Applies the options; *command is the index of the first word that is not one. */
 static int parse(int argc, char **argv, int *command) {
     bool softgpu = false;
     int option;
@@ -173,8 +179,8 @@ static int parse(int argc, char **argv, int *command) {
             return CLI_USAGE;
         if (option == OPTION_DRIVER && strcmp(optarg, "softgpu") != 0)
             return cli_error(CLI_USAGE,
-                             "--driver %s: run knows only softgpu; without gpumem run, "
-                             "a program has the machine's driver",
+                             "--driver %s: run supports only softgpu; without gpumem run, "
+                             "a program uses the machine's driver",
                              optarg);
         if (option == OPTION_SOFTGPU || option == OPTION_DRIVER)
             softgpu = true;
@@ -184,9 +190,9 @@ static int parse(int argc, char **argv, int *command) {
             return status;
     }
     if (!softgpu)
-        return cli_error(CLI_USAGE, "say --softgpu: a program runs on softgpu only when asked to");
+        return cli_error(CLI_USAGE, "give --softgpu: a program runs on softgpu only on request");
     if (optind == argc)
-        return cli_error(CLI_USAGE, "which command? try 'gpumem help run'");
+        return cli_error(CLI_USAGE, "give a COMMAND; try 'gpumem help run'");
     *command = optind;
     return CLI_OK;
 }
@@ -209,7 +215,7 @@ static bool cut_name(char *path) {
     return slash != NULL;
 }
 
-/* Beside libgpumem, as gpumem itself looks for it; else by the place of this program. */
+/* Next to libgpumem, where gpumem itself searches; else relative to this program. */
 static int find_softgpu(char found[PATH_MAX]) {
     char folder[PATH_MAX];
     Dl_info info;
@@ -220,7 +226,7 @@ static int find_softgpu(char found[PATH_MAX]) {
     if (realpath("/proc/self/exe", folder) && cut_name(folder) &&
         has_softgpu(folder, "../lib/gpumem/softgpu", found))
         return CLI_OK;
-    return cli_error(CLI_NO_DEVICE, "softgpu's libcuda.so.1 is not in gpumem/softgpu beside "
+    return cli_error(CLI_NO_DEVICE, "softgpu's libcuda.so.1 is not in gpumem/softgpu next to "
                                     "libgpumem.so: is gpumem installed completely?");
 }
 
@@ -239,8 +245,8 @@ static int put_on_library_path(const char *folder) {
     return status;
 }
 
-/* softgpu reads its variables itself; so it is asked, before anything is started, whether it will
- * understand them. Those that were set already count too. */
+/* softgpu reads its variables itself, so before anything is started it is asked to check them,
+ * including those that were already set. */
 static int check_settings(const char *folder) {
     char path[2 * PATH_MAX], text[8192];
     snprintf(path, sizeof path, "%s/libsoftgpu.so.0", folder);
@@ -259,8 +265,8 @@ static int check_settings(const char *folder) {
     return CLI_USAGE;
 }
 
-/* Drawn here and printed before anything else: what softgpu prints later, a test runner may
- * capture. One seed holds for all processes of the job. */
+/* Chosen here and printed before anything else, because a test runner may capture what softgpu
+ * prints later. All processes of the job use this seed. */
 static int settle_seed(void) {
     const char *schedule = getenv("SOFTGPU_SCHEDULE"), *given = getenv("SOFTGPU_SEED");
     if (!schedule || strcmp(schedule, "random") != 0)
@@ -270,7 +276,7 @@ static int settle_seed(void) {
     if (!given || !given[0]) {
         /* 32 bits tell runs apart and are short enough to be typed again. */
         if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
-            return cli_error(CLI_FAILED, "cannot draw a seed: %s", strerror(errno));
+            return cli_error(CLI_FAILED, "cannot get a random seed: %s", strerror(errno));
         snprintf(text, sizeof text, "%u", (unsigned)drawn);
         int status = set("SOFTGPU_SEED", text);
         if (status != CLI_OK)

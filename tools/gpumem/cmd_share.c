@@ -18,23 +18,26 @@
 const char cmd_share_usage[] =
     "usage: gpumem share [OPTION...]\n"
     "\n"
-    "Shows memory that processes share while it grows. This process, the owner, makes a buffer\n"
-    "and listens; others attach to it by path and import it. The owner grows the buffer, and each\n"
-    "of them asks for what is new: its address stays. One is killed; the owner and the rest go\n"
-    "on. The owner detaches its export and shrinks, which takes nothing from the others. When all\n"
-    "have let go, the device has its memory back. Every step is checked by bytes that all of them\n"
-    "write.\n"
+    "Demonstrates memory that processes share while it grows. This process, the owner, allocates "
+    "a\n"
+    "buffer and listens; others connect by path and import it. The owner grows the buffer, and "
+    "each\n"
+    "importer requests the growth, which leaves its address unchanged. One is killed; the owner "
+    "and\n"
+    "the rest go on. The owner detaches its export and shrinks, which takes nothing from the\n"
+    "others. When all have let go, the device has its memory back. Every step is checked with "
+    "bytes\n"
+    "that all of them write.\n"
     "\n"
     "  --driver CHOICE  nvidia, softgpu, or a path\n"
     "  --device N       device number (0)\n"
-    "  --size SIZE      bytes of the buffer at first, such as 64M, which is the default; it grows\n"
-    "                   to twice as much\n"
-    "  --processes N    that attach, 2 to 32 (3)\n"
-    "  --at PATH        where they meet: a socket file, or @NAME (@gpumem-share- and this pid)\n"
+    "  --size SIZE      initial bytes of the buffer, default 64M; it grows to twice as much\n"
+    "  --processes N    that import, 2 to 32 (3)\n"
+    "  --at PATH        where they connect: a socket file, or @NAME (@gpumem-share- and this pid)\n"
     "  --json           print one JSON object\n"
     "\n"
-    "Exit status: 0 shown, 2 wrong usage, 3 no driver or device, 6 too little memory, 7 bytes are\n"
-    "not what they should be, 8 another process failed, 130 interrupted, 1 anything else.\n";
+    "Exit status: 0 every step succeeded, 2 wrong usage, 3 no driver or device, 6 too little\n"
+    "memory, 7 bytes are wrong, 8 another process failed, 130 interrupted, 1 anything else.\n";
 
 enum step { BEFORE, SHARED, GROWN, KILLED, SHRUNK, AFTER, STEPS };
 static const char *const step_names[STEPS] = {"before", "shared", "grown",
@@ -84,7 +87,7 @@ static int ask(struct show *show, unsigned i, const struct share_command *comman
 static int hear(struct show *show, unsigned i) {
     struct share_reply reply;
     if (!share_receive(show->processes[i].connection, &reply, sizeof reply))
-        return cli_error(CLI_PEER, "share: process %d is gone, or silent", show->pids[i]);
+        return cli_error(CLI_PEER, "share: process %d is gone or does not answer", show->pids[i]);
     if (!reply.good)
         return cli_error(CLI_PEER, "share: process %d failed", show->pids[i]);
     if (show->addresses[i] && reply.address != show->addresses[i])
@@ -93,7 +96,7 @@ static int hear(struct show *show, unsigned i) {
     return CLI_OK;
 }
 
-/* All who run do it, one after the other. */
+/* All running processes do it, one after another. */
 static int tell_all(struct show *show, const struct share_command *command) {
     int result = CLI_OK;
     for (unsigned i = 0; i < show->arguments->processes && result == CLI_OK; i++) {
@@ -106,7 +109,7 @@ static int tell_all(struct show *show, const struct share_command *command) {
     return result;
 }
 
-/* Everybody writes its part, and then everybody reads those of all others. */
+/* Each process writes its part, and then reads the parts of all others. */
 static int exchange(struct show *show, size_t offset) {
     struct share_command command = {
         .word = SHARE_WRITE, .round = ++show->round, .offset = offset, .writers = 1};
@@ -130,7 +133,7 @@ static int take_in(struct show *show, int connection, int pid) {
         return cli_error(CLI_PEER, "share: process %d was not started here", pid);
     }
     show->processes[i].connection = connection;
-    /* One that hangs does not keep the others waiting for ever. */
+    /* A process that hangs does not keep the others waiting for ever. */
     const struct timeval most = {.tv_sec = SHARE_MOST_SECONDS};
     (void)setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     gpumem_status status = gpumem_export_send(show->exported, connection, NULL);
@@ -179,7 +182,7 @@ static int grow(struct show *show) {
     return result == CLI_OK ? note(show, GROWN) : result;
 }
 
-/* In the middle of things: without a word. */
+/* In the middle of an operation, without warning. */
 static int kill_one(struct show *show) {
     show->victim = show->arguments->processes / 2;
     int status = share_kill(&show->processes[show->victim]);
@@ -192,7 +195,7 @@ static int kill_one(struct show *show) {
     return result == CLI_OK ? note(show, KILLED) : result;
 }
 
-/* The others keep all, and share the first half with the owner. */
+/* The others keep all of it, and share the first half with the owner. */
 static int detach_and_shrink(struct show *show) {
     size_t bytes = (size_t)show->arguments->bytes;
     struct share_command last = {.word = SHARE_CHECK, .round = show->round, .offset = bytes};
@@ -218,7 +221,8 @@ static int end_others(struct show *show) {
         int status = 0;
         if (!share_send(show->processes[i].connection, &quit, sizeof quit) ||
             waitpid(show->processes[i].pid, &status, 0) != show->processes[i].pid || status)
-            result = cli_error(CLI_PEER, "share: process %d did not end well", show->pids[i]);
+            result =
+                cli_error(CLI_PEER, "share: process %d did not exit successfully", show->pids[i]);
         else
             show->processes[i].pid = 0;
         share_kill(&show->processes[i]);
@@ -283,19 +287,19 @@ static void print_text(const struct show *show) {
     unsigned count = show->arguments->processes;
     cli_format_size(show->arguments->bytes, once);
     cli_format_size(2 * show->arguments->bytes, twice);
-    cli_line(stdout, "shared    %s with %u processes (%s), who met at %s", once, count,
+    cli_line(stdout, "shared    %s with %u processes (%s), connected at %s", once, count,
              list_pids(show, text, sizeof text), show->path);
-    cli_line(stdout, "grown     to %s; each asked for what was new, and kept its address", twice);
+    cli_line(stdout, "grown     to %s; each imported the growth, at an unchanged address", twice);
     cli_line(stdout, "killed    process %d; the owner and the %u others go on",
              show->pids[show->victim], count - 1);
     cli_line(stdout, "shrunk    to %s after a detach; the others still have %s", once, twice);
     for (int step = BEFORE; step < STEPS; step++) {
         char free_text[32], own[32];
-        cli_line(stdout, "memory    %-7s %10s free on the device, %10s of it the owner's",
+        cli_line(stdout, "memory    %-7s %10s free on the device, %10s held by the owner",
                  step_names[step], cli_format_size(show->free_bytes[step], free_text),
                  cli_format_size(show->stats[step].committed_bytes, own));
     }
-    cli_line(stdout, "done      all was given back");
+    cli_line(stdout, "done      all memory was given back");
 }
 
 static int print_json(const struct show *show) {
@@ -327,16 +331,16 @@ static int print_json(const struct show *show) {
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int run(const struct share_arguments *arguments, gpumem_library *library,
-               gpumem_device *device) {
+static int run(const void *user, gpumem_library *library, gpumem_device *device) {
+    const struct share_arguments *arguments = user;
     struct show show = {.arguments = arguments, .device = device};
     gpumem_library_info info = {.size = sizeof info};
     gpumem_status status = gpumem_library_get_info(library, &info);
     if (status != GPUMEM_OK)
         return cli_fail(status);
     snprintf(show.driver, sizeof show.driver, "%s", info.driver_path);
-    if (arguments->path)
-        snprintf(show.path, sizeof show.path, "%s", arguments->path);
+    if (arguments->place.path)
+        snprintf(show.path, sizeof show.path, "%s", arguments->place.path);
     else
         snprintf(show.path, sizeof show.path, "@gpumem-share-%d", (int)getpid());
     for (unsigned i = 0; i < SHARE_MOST_PROCESSES; i++)
@@ -350,6 +354,8 @@ static int run(const struct share_arguments *arguments, gpumem_library *library,
     return CLI_OK;
 }
 
+enum { SIZE = SHARE_OWN_OPTIONS, PROCESSES, JSON };
+
 static bool parse_processes(const char *text, unsigned *count) {
     int number;
     if (!cli_parse_ordinal(text, &number) || number < 2 || number > SHARE_MOST_PROCESSES)
@@ -358,45 +364,37 @@ static bool parse_processes(const char *text, unsigned *count) {
     return true;
 }
 
+static bool take_option(int option, const char *value, void *user) {
+    struct share_arguments *arguments = user;
+    if (option == SIZE)
+        return cli_parse_size(value, &arguments->bytes);
+    if (option == PROCESSES)
+        return parse_processes(value, &arguments->processes);
+    arguments->json = true;
+    return true;
+}
+
 static int parse(int argc, char **argv, struct share_arguments *arguments) {
-    enum { DRIVER = 256, DEVICE, SIZE, PROCESSES, AT, JSON };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, DRIVER},
-        {"device", required_argument, NULL, DEVICE},
+        {"driver", required_argument, NULL, SHARE_DRIVER},
+        {"device", required_argument, NULL, SHARE_DEVICE},
+        {"at", required_argument, NULL, SHARE_AT},
         {"size", required_argument, NULL, SIZE},
         {"processes", required_argument, NULL, PROCESSES},
-        {"at", required_argument, NULL, AT},
         {"json", no_argument, NULL, JSON},
         {0},
     };
-    int option;
-    while ((option = cli_option("share", argc, argv, options, false)) != -1) {
-        bool valid = true;
-        if (option == DRIVER)
-            arguments->driver = optarg;
-        else if (option == DEVICE)
-            valid = cli_parse_ordinal(optarg, &arguments->device);
-        else if (option == SIZE)
-            valid = cli_parse_size(optarg, &arguments->bytes);
-        else if (option == PROCESSES)
-            valid = parse_processes(optarg, &arguments->processes);
-        else if (option == AT)
-            arguments->path = optarg;
-        else if (option == JSON)
-            arguments->json = true;
-        else
-            return CLI_USAGE;
-        if (!valid)
-            return cli_error(CLI_USAGE, "share: '%s' is not valid; try 'gpumem help share'",
-                             optarg);
-    }
+    int result =
+        share_parse("share", argc, argv, options, &arguments->place, take_option, arguments);
+    if (result != CLI_OK)
+        return result;
     if (optind < argc)
-        return cli_error(CLI_USAGE, "share: '%s' is not expected; try 'gpumem help share'",
+        return cli_error(CLI_USAGE, "share: unexpected argument '%s'; try 'gpumem help share'",
                          argv[optind]);
     if (arguments->bytes < (SHARE_MOST_PROCESSES + 1) * SHARE_PART || arguments->bytes > (uint64_t)1
                                                                                              << 38)
         return cli_error(CLI_USAGE, "share: the size is 132K at least, and 256G at most");
-    if (arguments->path && strlen(arguments->path) > 107)
+    if (arguments->place.path && strlen(arguments->place.path) > 107)
         return cli_error(CLI_USAGE, "share: the path of a socket has at most 107 bytes");
     return CLI_OK;
 }
@@ -406,15 +404,5 @@ int cmd_share(int argc, char **argv) {
     int result = parse(argc, argv, &arguments);
     if (result != CLI_OK)
         return result;
-    gpumem_library *library = NULL;
-    gpumem_device *device = NULL;
-    gpumem_status status = gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = arguments.driver), &library);
-    if (status != GPUMEM_OK)
-        return cli_fail(status);
-    status = gpumem_device_open(library, arguments.device, &device);
-    result = status == GPUMEM_OK ? run(&arguments, library, device) : cli_fail(status);
-    if (device)
-        gpumem_device_close(device);
-    gpumem_close(library);
-    return result;
+    return share_on_device(&arguments.place, run, &arguments);
 }

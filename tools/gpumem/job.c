@@ -63,7 +63,7 @@ int job_become(char *const *command) {
     return cli_error(error == ENOENT ? 127 : 126, "cannot run %s: %s", command[0], strerror(error));
 }
 
-/* What comes from the keyboard reaches the command itself, which is in the same process group. */
+/* Signals from the keyboard reach the command directly, because it is in the same process group. */
 static void set_signals(void) {
     static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
     struct sigaction ignore = {.sa_handler = SIG_IGN}, pass = {.sa_handler = pass_on}, inherited;
@@ -84,7 +84,7 @@ static pid_t start(char *const *command) {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        /* Whoever kills this process means the command. */
+        /* Killing this process is meant for the command. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(CLI_FAILED);
@@ -97,7 +97,7 @@ static pid_t start(char *const *command) {
     return pid;
 }
 
-/* Its number stays its own until it is reaped, so no signal goes to another process. */
+/* Its PID is not reused until it is reaped, so no signal goes to another process. */
 static int wait_for(pid_t pid) {
     siginfo_t info;
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
@@ -133,7 +133,7 @@ static int judge(const struct notes *notes) {
     return result;
 }
 
-/* As if the command had been started without this program between. */
+/* As if the command had been started without this program in between. */
 static int end_like(int status) {
     if (!WIFSIGNALED(status))
         return WEXITSTATUS(status);

@@ -34,7 +34,8 @@ int json_print(struct json *json) {
     return failed ? cli_error(CLI_FAILED, "out of memory for the JSON") : CLI_OK;
 }
 
-/* Quotes, and what a terminal would take for a command: RFC 8259 asks it of C0 only. */
+/* Quotes, and characters that a terminal would take for a command; RFC 8259 requires it only for
+ * C0. */
 static void put_character(FILE *out, const char *text, size_t length, unsigned value) {
     if (value == '"' || value == '\\')
         fprintf(out, "\\%c", (int)value);

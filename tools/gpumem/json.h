@@ -1,5 +1,5 @@
-/* Writes JSON: commas, quoting and indentation, nothing else. It is gathered and printed whole, so
- * that a failure in the middle leaves no half of it. */
+/* Writes JSON with commas, quoting and indentation. It is collected and printed whole, so that a
+ * failure in the middle does not leave half of it. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -17,7 +17,7 @@ struct json {
 };
 
 void json_begin(struct json *json);
-/* To standard output. Returns CLI_OK, or an exit status, having said why. */
+/* Prints to standard output. Returns CLI_OK, or an exit status after reporting why. */
 int json_print(struct json *json);
 /* Whether json_print was called. */
 bool json_was_printed(void);
@@ -27,9 +27,9 @@ void json_discard(struct json *json);
 /* `key` is NULL inside arrays and at the top. */
 void json_open(struct json *json, const char *key, char bracket); /* '{' or '[' */
 void json_close(struct json *json, char bracket);                 /* '}' or ']' */
-/* NULL writes null. What is no UTF-8 becomes U+FFFD. */
+/* NULL writes null. Invalid UTF-8 becomes U+FFFD. */
 void json_string(struct json *json, const char *key, const char *value);
-/* Of a text that json_string cannot give whole: its bytes in hexadecimal; else null. */
+/* The bytes in hexadecimal of a text that json_string cannot represent; else null. */
 void json_bytes(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_unsigned(struct json *json, const char *key, uint64_t value);

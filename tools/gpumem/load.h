@@ -1,4 +1,4 @@
-/* gpumem load, its parts: what is asked, what came of it, the second process. */
+/* The parts of gpumem load: arguments, outcome, the second process. */
 #ifndef CLI_LOAD_H
 #define CLI_LOAD_H
 
@@ -46,8 +46,8 @@ int load_print_json(const struct load_arguments *arguments, const struct load_ou
 
 /*
  * Exports the buffer, starts the second process, hands it over and waits until it has checked it
- * against outcome->device_checksum. Returns an exit status, having said what went wrong; nothing is
- * left: no process, no descriptor, no export.
+ * against outcome->device_checksum. Returns an exit status, after reporting what went wrong; no
+ * process, descriptor or export remains.
  */
 int load_share(const struct load_arguments *arguments, gpumem_buffer *buffer,
                struct load_outcome *outcome);

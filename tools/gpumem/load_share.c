@@ -41,8 +41,8 @@ static int spawn_receiver(const struct load_arguments *arguments,
         posix_spawn_file_actions_destroy(&actions);
         return error;
     }
-    /* A group of its own, so that a signal passed on reaches what it starts in its turn; and
-     * SIGTERM as it was, because that is how it is told to end. */
+    /* A group of its own, so that a forwarded signal also reaches the processes that it starts;
+     * SIGTERM has its default action, because that is how it is asked to end. */
     sigset_t passed_on, blocked;
     sigemptyset(&blocked);
     sigemptyset(&passed_on);
@@ -68,7 +68,7 @@ static int reap(pid_t pid) {
     siginfo_t info;
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
         ;
-    /* Its number belongs to it until it is reaped: no signal can go to another process. */
+    /* Its PID is not reused until it is reaped: no signal can go to another process. */
     load_pass_signals_to(0);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -84,7 +84,7 @@ static int judge(int wait_status) {
                          WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
     int status = WEXITSTATUS(wait_status);
     if (status == CLI_MISMATCH)
-        return cli_error(CLI_MISMATCH, "the second process found other bytes");
+        return cli_error(CLI_MISMATCH, "the second process found different bytes");
     if (status != CLI_OK)
         return cli_error(CLI_PEER, "the second process failed with exit status %d", status);
     return CLI_OK;

@@ -1,4 +1,4 @@
-/* gpumem map --demo: memory of every kind, held while a snapshot is taken. */
+/* gpumem map --demo: every kind of memory, held while a snapshot is taken. */
 #include "cli.h"
 #include "map.h"
 
@@ -66,7 +66,7 @@ static void give_back(struct demo *d, size_t slot) {
 
 /* ---- What is made ---------------------------------------------------------------------------- */
 
-/* What a platform does not have is left out. */
+/* Kinds that a platform does not have are left out. */
 static gpumem_status had(gpumem_status status, gpumem_resource **resource) {
     if (status != GPUMEM_ERROR_NOT_SUPPORTED && status != GPUMEM_ERROR_NOT_PERMITTED)
         return status;
@@ -117,7 +117,7 @@ static size_t some_bytes(struct demo *d, enum kind kind) {
     return step < 96 ? 64 * KIB * (1 + (size_t)roll(d, 12)) : MIB + 128 * KIB * (size_t)roll(d, 12);
 }
 
-/* Comes and goes, so that holes are left; in the second half more goes than comes. */
+/* Allocations and frees that leave holes; in the second half more is freed than allocated. */
 static gpumem_status churn(struct demo *d, size_t begin, size_t end) {
     static const enum kind kinds[] = {CACHE,  CACHE,        CACHE,        CACHE,
                                       PINNED, PINNED_CACHE, PINNED_CACHE, POOL};
@@ -171,7 +171,7 @@ static gpumem_status grow_and_share(struct demo *d) {
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : status;
 }
 
-/* What a buffer can be beside whole and live. */
+/* States of a buffer other than whole and live. */
 static gpumem_status take_apart(struct demo *d) {
     gpumem_status status = GPUMEM_OK;
     if (d->buffers[0])

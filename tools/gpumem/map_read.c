@@ -1,4 +1,4 @@
-/* Reads a snapshot, and looks whether it is one. */
+/* Reads a snapshot, and checks whether it is one. */
 #include "cli.h"
 #include "descriptor.h"
 #include "map.h"
@@ -28,7 +28,9 @@ static int read_stream(FILE *file, const char *path, struct map_text *text) {
     text->text[text->size] = 0;
     if (!ferror(file) && text->size && !memchr(text->text, 0, text->size))
         return CLI_OK;
-    const char *why = ferror(file) ? strerror(errno) : text->size ? "it is no text" : "it is empty";
+    const char *why = ferror(file) ? strerror(errno)
+                      : text->size ? "it is not text"
+                                   : "it is empty";
     int status = cli_error(CLI_FILE, "%s: %s", path, why);
     free(text->text);
     *text = (struct map_text){0};
@@ -60,7 +62,7 @@ int map_write(const char *path, const char *text, size_t size) {
     }
     if (written)
         return CLI_OK;
-    if (regular) /* a device or a pipe stays what it is */
+    if (regular) /* a device or a pipe is not removed */
         (void)remove(path);
     return cli_error(CLI_FAILED, "%s: %s", path, strerror(error));
 }

@@ -1,4 +1,4 @@
-/* How far something is: a bar on a terminal, written over in place; elsewhere a line a second. */
+/* Shows progress: on a terminal a bar, overwritten in place; elsewhere a line per second. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -16,9 +16,9 @@ struct progress {
 
 /* `quiet` shows nothing. */
 struct progress progress_begin(const char *verb, bool quiet);
-/* So many bytes of so many, in so many seconds. */
+/* `done` of `total` bytes, after `seconds`. */
 void progress_show(struct progress *progress, uint64_t done, uint64_t total, double seconds);
-/* What is said next begins its own line. */
+/* The next output begins a new line. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpumem replay: what a log holds, and what came of running it on a resource. */
+/* gpumem replay: the contents of a log, and the result of running it on a resource. */
 #ifndef CLI_REPLAY_H
 #define CLI_REPLAY_H
 
@@ -18,7 +18,7 @@ struct replay_event {
 /* Buffers, streams and threads are numbered from 0. Stream 0 is the default one. */
 struct replay_log {
     const char *path;
-    struct replay_event *events; /* those that succeeded, in their order */
+    struct replay_event *events; /* those that succeeded, in order */
     size_t count;
     size_t buffers, streams, threads;
     uint64_t failed, notes, allocations, resizes;
@@ -27,7 +27,7 @@ struct replay_log {
     double seconds; /* from its begin to the last line */
 };
 
-/* Reads and checks all of it. CLI_OK, or the message is printed: which line, and what is wrong. The
+/* Reads and checks all of it. CLI_OK, or a message with the line and the error is printed. The
  * caller clears the log. */
 int replay_read(const char *path, struct replay_log *log);
 void replay_clear(struct replay_log *log);
@@ -46,8 +46,8 @@ struct replay_result {
 /* The resources by name, ended by NULL. */
 extern const char *const replay_resources[];
 
-/* Runs the log `repeat` times for the time, and once more to look at the memory, each time on a
- * resource made for it. Failures are in the result. `name` is one of replay_resources. */
+/* Runs the log `repeat` times for the time, and once more to measure memory, each time on a new
+ * resource. Failures are in the result. `name` is one of replay_resources. */
 void replay_run(const struct replay_log *log, gpumem_device *device, const char *name, int repeat,
                 struct replay_result *result);
 

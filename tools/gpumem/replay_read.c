@@ -1,4 +1,4 @@
-/* Reads the log of a trace resource: CSV as RFC 4180 has it, checked line by line. */
+/* Reads the log of a trace resource: CSV according to RFC 4180, checked line by line. */
 #include "cli.h"
 #include "descriptor.h"
 #include "replay.h"
@@ -135,8 +135,8 @@ static int take_record(struct reader *r) {
         bool quoted = r->at < r->end && *r->at == '"';
         if (!(quoted ? take_quoted(r, &r->fields[i]) : take_plain(r, &r->fields[i]))) {
             if (r->at >= r->end)
-                return refuse(r, "the line is not whole; was the log cut off?");
-            return refuse(r, "column '%s': a quote where none may be", names[i]);
+                return refuse(r, "incomplete line; was the log truncated?");
+            return refuse(r, "column '%s': misplaced quote", names[i]);
         }
         bool last = *r->at == '\n';
         if (last != (i == COLUMNS - 1))
@@ -170,7 +170,7 @@ static int take_numbers(const struct reader *r, uint64_t values[COLUMNS]) {
     for (unsigned i = 0; i < STATUS; i++) {
         unsigned base = i == STREAM || i == POINTER ? 16 : 10;
         if (i != EVENT && !parse_number(field(r, i), base, &values[i]))
-            return refuse(r, "column '%s': '%.40s' is no %snumber", names[i], field(r, i),
+            return refuse(r, "column '%s': '%.40s' is not a %snumber", names[i], field(r, i),
                           base == 16 ? "hexadecimal " : "");
     }
     return CLI_OK;
@@ -195,7 +195,8 @@ static uint32_t index_of(struct list *list, uint64_t value) {
     return (uint32_t)list->count++;
 }
 
-/* Handles are compared by value; those that stand for no stream of their own are the default's. */
+/* Handles are compared by value; those that do not denote a separate stream are the default
+ * stream's. */
 static uint32_t stream_index(struct reader *r, uint64_t handle) {
     if (handle <= LEGACY_STREAM || handle == (uint64_t)(uintptr_t)GPUMEM_STREAM_NONE)
         handle = 0;
@@ -205,10 +206,10 @@ static uint32_t stream_index(struct reader *r, uint64_t handle) {
 static int check_allocate(struct reader *r, const uint64_t v[COLUMNS]) {
     if (!v[BUFFER] || v[BUFFER] > r->lines || r->seen[v[BUFFER]])
         return refuse(r, "buffer %llu: %s", (unsigned long long)v[BUFFER],
-                      v[BUFFER] && v[BUFFER] <= r->lines ? "it was there before"
-                                                         : "no number that a log gives");
+                      v[BUFFER] && v[BUFFER] <= r->lines ? "it was used before"
+                                                         : "not a number of this log");
     if (!v[BYTES] || (v[ALIGNMENT] & (v[ALIGNMENT] - 1)) || (v[CAPACITY] && v[CAPACITY] < v[BYTES]))
-        return refuse(r, "no such allocation: %llu bytes, alignment %llu, capacity %llu",
+        return refuse(r, "invalid allocation: %llu bytes, alignment %llu, capacity %llu",
                       (unsigned long long)v[BYTES], (unsigned long long)v[ALIGNMENT],
                       (unsigned long long)v[CAPACITY]);
     r->seen[v[BUFFER]] = 1;
@@ -218,21 +219,21 @@ static int check_allocate(struct reader *r, const uint64_t v[COLUMNS]) {
     return CLI_OK;
 }
 
-/* Buffers come, change and go in an order that can be. */
+/* Checks that buffers are allocated, resized and freed in a possible order. */
 static int check_event(struct reader *r, enum replay_kind kind, const uint64_t v[COLUMNS]) {
     if (kind == REPLAY_ALLOCATE) {
         int result = check_allocate(r, v);
         if (result != CLI_OK)
             return result;
     } else if (!v[BUFFER] || v[BUFFER] > r->lines || !r->sizes[v[BUFFER]]) {
-        return refuse(r, "buffer %llu is not there", (unsigned long long)v[BUFFER]);
+        return refuse(r, "there is no buffer %llu", (unsigned long long)v[BUFFER]);
     } else if (kind == REPLAY_RESIZE && !v[BYTES]) {
         return refuse(r, "a resize to 0 bytes");
     }
     uint64_t *size = &r->sizes[v[BUFFER]];
     uint64_t now = kind == REPLAY_FREE ? 0 : v[BYTES];
     if (now > *size && now - *size > UINT64_MAX - r->in_use)
-        return refuse(r, "%llu bytes more than can be", (unsigned long long)now);
+        return refuse(r, "%llu bytes overflow the total", (unsigned long long)now);
     r->in_use += now - *size;
     *size = now;
     r->log->resizes += kind == REPLAY_RESIZE;
@@ -267,10 +268,10 @@ static int take_event(struct reader *r) {
     if (result != CLI_OK)
         return result;
     if (v[SEQUENCE] != r->sequence + 1)
-        return refuse(r, "number %llu follows %llu: lines are missing, or not in their order",
+        return refuse(r, "number %llu follows %llu: lines are missing or out of order",
                       (unsigned long long)v[SEQUENCE], (unsigned long long)r->sequence);
     if (v[TIME] < r->time)
-        return refuse(r, "the time goes back");
+        return refuse(r, "the time decreases");
     r->sequence = v[SEQUENCE];
     r->time = v[TIME];
     unsigned kind = 0;
@@ -278,9 +279,9 @@ static int take_event(struct reader *r) {
         kind++;
     const char *status = field(r, STATUS);
     if (!*status || status[strspn(status, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")])
-        return refuse(r, "column 'status': '%.40s' is none", status);
+        return refuse(r, "column 'status': '%.40s' is not a status", status);
     if (kind == 4)
-        return refuse(r, "column 'event': '%.40s' is none", field(r, EVENT));
+        return refuse(r, "column 'event': '%.40s' is not an event", field(r, EVENT));
     if (index_of(&r->threads, v[THREAD]) == UINT32_MAX)
         return no_memory();
     if (kind == 3) {
@@ -298,7 +299,7 @@ static int take_header(struct reader *r) {
     size_t length = strlen(first_line), bytes = (size_t)(r->end - r->text);
     r->begun = r->line = 1;
     if (bytes < length || memcmp(r->text, first_line, length) != 0)
-        return refuse(r, "no log of a trace resource in version 1: it does not begin with "
+        return refuse(r, "not a log of a trace resource in version 1: it does not begin with "
                          "'#gpumem-log,1'");
     r->at += length;
     r->line = 2;
@@ -312,7 +313,7 @@ static int take_header(struct reader *r) {
 static int take_all(struct reader *r) {
     struct replay_log *log = r->log;
     if (memchr(r->text, 0, (size_t)(r->end - r->text)))
-        return cli_error(CLI_FILE, "%s: no text: there is a byte 0 in it", log->path);
+        return cli_error(CLI_FILE, "%s: not text: it contains a zero byte", log->path);
     for (const char *at = r->text; at < r->end; at++)
         r->lines += *at == '\n';
     if (r->lines > UINT32_MAX / 2)

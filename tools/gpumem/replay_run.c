@@ -1,4 +1,4 @@
-/* Runs a log: in its order, by one thread, with a stream for each of its streams. */
+/* Runs a log: in its order, in one thread, with a stream for each of its streams. */
 #include "cli.h"
 #include "replay.h"
 #include "replay_target.h"
@@ -27,7 +27,7 @@ static void note_failure(struct run *run, gpumem_status status, uint32_t line) {
     snprintf(run->result->message, sizeof run->result->message, "%s", gpumem_last_error()->message);
 }
 
-/* What cannot grow where it is gets a new place. Its bytes are not copied. */
+/* A buffer that cannot grow in place is moved. Its bytes are not copied. */
 static gpumem_status move(struct run *run, const struct replay_event *event, CUstream stream) {
     struct replay_slot *slot = &run->slots[event->buffer], fresh = {0};
     const struct replay_target_ops *ops = run->target.ops;
@@ -84,7 +84,7 @@ static void synchronize(struct run *run) {
     }
 }
 
-/* What the log did not free, or a failure left. */
+/* Frees what the log did not free, or a failure left. */
 static void free_rest(struct run *run) {
     for (size_t i = 0; i < run->log->buffers; i++) {
         struct replay_slot *slot = &run->slots[i];

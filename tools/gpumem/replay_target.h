@@ -1,4 +1,4 @@
-/* Where a log is run: a resource of the library, or the driver's pool without the library. */
+/* The target of a replay: a resource of the library, or the driver's pool without the library. */
 #ifndef CLI_REPLAY_TARGET_H
 #define CLI_REPLAY_TARGET_H
 
@@ -17,7 +17,7 @@ struct replay_target {
     const struct replay_target_ops *ops;
     gpumem_device *device;
     gpumem_resource *upstream, *resource; /* upstream: what `resource` is made over, or NULL */
-    bool resizes;                         /* buffers can grow where they are */
+    bool resizes;                         /* buffers can grow in place */
     const gpumem_driver_api *cu;
     CUmemoryPool pool;
 };

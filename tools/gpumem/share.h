@@ -1,4 +1,4 @@
-/* gpumem share, its parts: what is asked, the processes that attach, what they are told. */
+/* The parts of gpumem share: arguments, the attached processes, and the requests to them. */
 #ifndef CLI_SHARE_H
 #define CLI_SHARE_H
 
@@ -7,15 +7,35 @@
 #include <sys/types.h>
 
 #define SHARE_MOST_PROCESSES 32
-#define SHARE_MOST_SECONDS   60 /* that one of them may take for a step */
-/* What each process writes, one behind the other: the owner's is the first. */
+#define SHARE_MOST_SECONDS   60 /* for one step of one of them */
+/* What each process writes, one after another: the owner's is the first. */
 #define SHARE_PART ((size_t)4096)
 
-struct share_arguments {
+/* What gpumem share and the processes that attach are both asked. */
+struct share_place {
     const char *driver;
     int device;
-    const char *path; /* NULL: an abstract name of its own */
-    uint64_t bytes;   /* at first; it grows to twice as much */
+    const char *path; /* of the socket; NULL, of the owner alone: an abstract name of its own */
+};
+
+/* In a command's table of options; its own follow. */
+enum share_option { SHARE_DRIVER = 256, SHARE_DEVICE, SHARE_AT, SHARE_OWN_OPTIONS };
+
+/* Takes an option of the command's own, from SHARE_OWN_OPTIONS on: whether its value is valid. */
+typedef bool (*share_option_fn)(int option, const char *value, void *arguments);
+
+/* Reads the options of a command: CLI_OK, or an exit status, having said why. */
+struct option;
+int share_parse(const char *command, int argc, char **argv, const struct option *options,
+                struct share_place *place, share_option_fn own, void *arguments);
+
+/* Runs it with the driver and the device of that place open: its exit status. */
+typedef int (*share_run_fn)(const void *arguments, gpumem_library *library, gpumem_device *device);
+int share_on_device(const struct share_place *place, share_run_fn run, const void *arguments);
+
+struct share_arguments {
+    struct share_place place;
+    uint64_t bytes; /* at first; it grows to twice as much */
     unsigned processes;
     bool json;
 };
@@ -26,13 +46,13 @@ struct share_process {
 };
 
 enum share_word {
-    SHARE_UPDATE = 'u', /* ask for what is new */
+    SHARE_UPDATE = 'u', /* request the growth */
     SHARE_WRITE = 'w',  /* write your part in every MiB-sized place that is named */
-    SHARE_CHECK = 'c',  /* look at the parts of those that are named */
+    SHARE_CHECK = 'c',  /* check the parts of the named processes */
     SHARE_QUIT = 'q',
 };
 
-/* What the owner says to an attached process, and what that answers. */
+/* The owner's request to an attached process, and its answer. */
 struct share_command {
     uint32_t word;
     uint32_t round;   /* of the marks that are written or looked for */
@@ -57,11 +77,11 @@ bool share_receive(int connection, void *data, size_t bytes);
 int share_check(gpumem_buffer *buffer, const struct share_command *command);
 int share_write(gpumem_buffer *buffer, unsigned number, const struct share_command *command);
 
-/* Starts them with what they need to attach at `path`. Those that were started are noted also when
- * it fails; returns an exit status. */
+/* Starts them with what they need to attach at `path`. Records those that were started even on
+ * failure; returns an exit status. */
 int share_start(const struct share_arguments *arguments, const char *driver, const char *path,
                 struct share_process *processes);
-/* Kills it, if it runs, and waits: its wait status. Closes the connection. */
+/* Kills it, if it is running, and waits: returns its wait status. Closes the connection. */
 int share_kill(struct share_process *process);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the processes of gpumem share write and look for, and how they talk. */
+/* What the processes of gpumem share write and check, and how they communicate. */
 #include "cli.h"
 #include "share.h"
 

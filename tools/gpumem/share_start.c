@@ -33,7 +33,7 @@ int share_start(const struct share_arguments *arguments, const char *driver, con
     if (length < 0)
         return cli_error(CLI_FAILED, "share: cannot find this program: %s", strerror(errno));
     self[length] = 0;
-    snprintf(device, sizeof device, "%d", arguments->device);
+    snprintf(device, sizeof device, "%d", arguments->place.device);
     snprintf(capacity, sizeof capacity, "%llu", 2 * (unsigned long long)arguments->bytes);
     for (unsigned i = 0; i < arguments->processes; i++) {
         snprintf(number, sizeof number, "%u", i + 1);

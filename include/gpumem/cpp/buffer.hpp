@@ -1,5 +1,5 @@
 /*
- * Buffers. Contracts: gpumem/buffer.h and gpumem/copy.h, of the call that a member is named after.
+ * Buffers. Contracts: gpumem/buffer.h and gpumem/copy.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_BUFFER_HPP
 #define GPUMEM_CPP_BUFFER_HPP
@@ -26,12 +26,12 @@ class buffer_ref : public borrowed<gpumem_buffer> {
   public:
     buffer_ref(gpumem_buffer *handle) noexcept : borrowed(handle) {
     }
-    buffer_ref(buffer &&) = delete; /* it would be freed at once */
+    buffer_ref(buffer &&) = delete; /* would be freed at once */
 
     CUdeviceptr pointer() const noexcept {
         return gpumem_buffer_pointer(get());
     }
-    /* NULL where the CPU has no access. */
+    /* NULL if the CPU has no access. */
     void *host_pointer() const noexcept {
         return gpumem_buffer_host_pointer(get());
     }
@@ -50,12 +50,12 @@ class buffer_ref : public borrowed<gpumem_buffer> {
     device_ref device() const noexcept {
         return gpumem_buffer_device(get());
     }
-    /* Of NULL: imported or foreign. */
+    /* Refers to NULL for an imported or foreign buffer. */
     resource_ref resource() const noexcept {
         return gpumem_buffer_resource(get());
     }
 
-    /* Of a view the buffer that has the memory; else of NULL. */
+    /* The buffer that a view is part of; refers to NULL if this is not a view. */
     buffer_ref viewed() const noexcept {
         return gpumem_buffer_viewed(get());
     }
@@ -69,11 +69,11 @@ class buffer_ref : public borrowed<gpumem_buffer> {
     result<void> try_shrink(std::size_t bytes, CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_shrink(get(), bytes, stream));
     }
-    /* Lasts as long as what it returns. */
+    /* The hold lasts as long as the returned object. */
     result<gpumem::hold> try_hold() const noexcept;
 
-    /* Copies are queued, not done, on return: the host's memory must stay until `stream` has passed
-     * them. Temporaries do not. */
+    /* On return, copies are queued but not done: host memory must exist until `stream` has passed
+     * them, so temporaries will not do. */
     result<void> try_write(std::size_t offset, std::span<const std::byte> from,
                            CUstream stream = nullptr) const noexcept {
         return detail::checked(
@@ -92,7 +92,7 @@ class buffer_ref : public borrowed<gpumem_buffer> {
                           CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_fill(get(), offset, bytes, value, stream));
     }
-    /* The same, and done on return. */
+    /* The same, but done on return. */
     result<void> try_write_sync(std::size_t offset, std::span<const std::byte> from,
                                 CUstream stream = nullptr) const noexcept {
         return detail::checked(
@@ -112,8 +112,8 @@ class buffer_ref : public borrowed<gpumem_buffer> {
                                CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_fill_sync(get(), offset, bytes, value, stream));
     }
-    /* Copies of rows; on the host's side the first byte of the first one, and `rows` says how far
-     * the others reach. */
+    /* Copies of rows. The host side is the first byte of the first row; `rows` gives the extent of
+     * the others. */
     result<void> try_write_2d(std::size_t offset, const void *from, const gpumem_rows &rows,
                               CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_write_2d(get(), offset, from, &rows, stream));
@@ -128,14 +128,14 @@ class buffer_ref : public borrowed<gpumem_buffer> {
         return detail::checked(
             gpumem_buffer_copy_2d(get(), offset, from.get(), from_offset, &rows, stream));
     }
-    /* Repeats 1, 2 or 4 bytes. */
+    /* Repeats a pattern of 1, 2 or 4 bytes. */
     result<void> try_fill_pattern(std::size_t offset, std::size_t bytes,
                                   std::span<const std::byte> pattern,
                                   CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_fill_pattern(get(), offset, bytes, pattern.data(),
                                                           pattern.size(), stream));
     }
-    /* Of virtual buffers, whose memory is in chunks; `ordinal` is a device's. */
+    /* For virtual buffers, whose memory is in chunks; `ordinal` is that of a device. */
     result<void> try_set_access(std::size_t offset, std::size_t bytes, int ordinal,
                                 gpumem_access access = GPUMEM_ACCESS_READ_WRITE,
                                 CUstream stream = nullptr) const noexcept {
@@ -152,14 +152,14 @@ class buffer_ref : public borrowed<gpumem_buffer> {
         return detail::fetched<gpumem_access>(
             [&](auto *access) { return gpumem_buffer_get_access(get(), offset, ordinal, access); });
     }
-    /* The bytes that the driver took back. */
+    /* Returns the bytes that the driver took back. */
     result<std::size_t> try_decommit(std::size_t offset, std::size_t bytes,
                                      CUstream stream = nullptr) const noexcept {
         return detail::fetched<std::size_t>([&](auto *released) {
             return gpumem_buffer_decommit(get(), offset, bytes, stream, released);
         });
     }
-    /* The new address, which pointer() is too from now on. */
+    /* Returns the new address, also that of pointer() from now on. */
     result<CUdeviceptr> try_move_to_capacity(std::size_t capacity,
                                              CUstream stream = nullptr) const noexcept {
         return detail::fetched<CUdeviceptr>([&](auto *address) {
@@ -175,13 +175,13 @@ class buffer_ref : public borrowed<gpumem_buffer> {
         return detail::fetched<gpumem_buffer_attributes>(
             [this](auto *of) { return gpumem_buffer_get_attributes(get(), of); });
     }
-    /* Fills the first of `segments`, as many as fit; segment_count says how many there are. */
+    /* Fills in as many `segments` as fit; segment_count is their total number. */
     result<gpumem_layout> try_layout(std::span<gpumem_segment> segments = {}) const noexcept {
         return detail::fetched<gpumem_layout>([&](auto *of) {
             return gpumem_buffer_get_layout(get(), of, segments.data(), segments.size());
         });
     }
-    /* A part of it as a buffer of its own, which holds this one. */
+    /* A part of this buffer as a buffer of its own, which holds this one. */
     result<buffer> try_view(std::size_t offset, std::size_t bytes) const noexcept;
 #if GPUMEM_CPP_EXCEPTIONS
     void use(CUstream stream) const {
@@ -276,8 +276,8 @@ class buffer_ref : public borrowed<gpumem_buffer> {
 #endif
 };
 
-/* Owns a buffer. Going, it is freed behind the streams that it was told of (stream of allocation,
- * use, copies); free names one more. */
+/* Owns a buffer. The destructor frees it, ordered after the streams that it knows of (that of the
+ * allocation, use, copies); free names one more. */
 class buffer : public owner<buffer, buffer_ref> {
   public:
     static gpumem_status give_back(gpumem_buffer *handle) noexcept {
@@ -296,8 +296,8 @@ class buffer : public owner<buffer, buffer_ref> {
 #endif
 };
 
-/* One hold of a buffer, released when it goes. The buffer may be freed before: its memory then goes
- * back here. */
+/* One hold of a buffer, released by the destructor. The buffer may be freed earlier: its memory
+ * then goes back at the release. */
 class hold : public owner<hold, borrowed<gpumem_buffer>> {
   public:
     static gpumem_status give_back(gpumem_buffer *handle) noexcept {
@@ -324,7 +324,7 @@ inline result<buffer> resource_ref::try_allocate(std::size_t bytes,
         [&](auto *made) { return gpumem_buffer_allocate(get(), bytes, &in_c, made); });
 }
 
-/* gpumem_copy, gpumem_fill and such: between any addresses, of which the library knows nothing. */
+/* gpumem_copy, gpumem_fill and similar: any addresses, which the library does not know. */
 inline result<void> try_copy(device_ref device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                              CUstream stream = nullptr) noexcept {
     return detail::checked(gpumem_copy(device.get(), to, from, bytes, stream));
@@ -347,7 +347,7 @@ inline result<void> try_copy_2d(device_ref device, CUdeviceptr to, CUdeviceptr f
     return detail::checked(gpumem_copy_2d(device.get(), to, from, &rows, stream));
 }
 
-/* Many copies at once: between buffers, or between any addresses. Says how they were queued. */
+/* Many copies at once, between buffers or between any addresses. Reports how they were queued. */
 inline result<gpumem_batch_report> try_copy_batch(std::span<const gpumem_buffer_copy_item> items,
                                                   CUstream stream = nullptr) noexcept {
     return detail::fetched<gpumem_batch_report>([&](auto *report) {

@@ -9,8 +9,8 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* While it lasts, allocations on its stream come from its pool: made before the capture begins,
- * gone after it ended. */
+/* While it lives, allocations on its stream come from its pool. Create it before the capture
+ * begins, and end it after the capture has ended. */
 class capture_scope {
   public:
     capture_scope(capture_scope &&other) noexcept
@@ -22,7 +22,7 @@ class capture_scope {
             detail::told(gpumem_capture_pool_end(pool_, stream_));
     }
 
-    /* Ends now and says so if that is refused: it then goes on. Once ended, does nothing. */
+    /* Ends it now, and reports a refusal, after which it goes on. Does nothing once ended. */
     result<void> try_end() noexcept {
         if (pool_ == nullptr)
             return {};
@@ -47,9 +47,9 @@ class capture_scope {
 };
 
 /*
- * Owns the memory of captured graphs. When it goes, the memory becomes free for others once the
- * stream of the last launch has passed: launched() says which that is. Without it the graphs count
- * as done. Two pointers large, for that stream.
+ * Owns the memory of captured graphs. After destruction the memory becomes available to others once
+ * the stream of the last launch, set by launched(), has passed. If none was set, the graphs count
+ * as done. It is two pointers large, because of that stream.
  */
 class capture_pool {
   public:
@@ -71,18 +71,18 @@ class capture_pool {
         reset();
     }
 
-    /* `caching` is a caching resource, and outlives the pool. */
+    /* `caching` is a caching resource, which must outlive the pool. */
     static result<capture_pool> try_create(resource_ref caching) noexcept {
         return detail::created<capture_pool>(
             [&](auto *made) { return gpumem_capture_pool_create(caching.get(), made); });
     }
-    /* Takes a pointer of the C interface into its care. */
+    /* Takes ownership of a pointer of the C interface. */
     [[nodiscard]] static capture_pool adopt(handle_type handle) noexcept {
         capture_pool made;
         made.handle_ = handle;
         return made;
     }
-    /* Gives the pointer out of its care. */
+    /* Releases ownership of the pointer. */
     [[nodiscard]] handle_type release() noexcept {
         return std::exchange(handle_, nullptr);
     }
@@ -93,24 +93,25 @@ class capture_pool {
         return handle_ != nullptr;
     }
 
-    /* Allocations on `stream` come from the pool as long as what it returns lasts, which must be
-     * gone before the pool. */
+    /* Allocations on `stream` come from the pool while the returned object lives, which must be
+     * destroyed before the pool. */
     result<capture_scope> try_begin(CUstream stream) const noexcept {
         const gpumem_status status = gpumem_capture_pool_begin(handle_, stream);
         if (status != GPUMEM_OK)
             return unexpected(error::last(status));
         return capture_scope(handle_, stream);
     }
-    /* Says that a graph was launched on `stream`, which the end waits for. No driver call. */
+    /* Records that a graph was launched on `stream`, after which the memory may be reused. No
+     * driver call. */
     void launched(CUstream stream) noexcept {
         last_ = stream;
     }
-    /* Destroys the pool, behind the stream of the last launch; never blocks for that. */
+    /* Destroys the pool, ordered after the stream of the last launch; never blocks for that. */
     void reset() noexcept {
         if (handle_type former = release())
             detail::told(gpumem_capture_pool_destroy(former, last_));
     }
-    /* The same, and says so if it is refused: it then still owns the pool. */
+    /* The same, but reports a refusal, after which it still owns the pool. */
     result<void> try_close() noexcept {
         const gpumem_status status = gpumem_capture_pool_destroy(handle_, last_);
         if (status == GPUMEM_OK)

@@ -1,6 +1,5 @@
 /*
- * Connections for sharing by path. Contracts: gpumem/connect.h, of the call that a function is
- * named after.
+ * Connections for sharing by path. Contracts: gpumem/connect.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_CONNECT_HPP
 #define GPUMEM_CPP_CONNECT_HPP
@@ -12,8 +11,8 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Owns a connected socket, and knows who is at its other end. It stands where `int socket` is asked
- * for. */
+/* Owns a connected socket, and knows the process at its other end. Converts to the `int socket`
+ * that calls take. */
 class connection {
   public:
     connection() noexcept = default;
@@ -43,18 +42,18 @@ class connection {
     operator int() const &noexcept {
         return socket_;
     }
-    operator int() && = delete; /* it would be closed */
+    operator int() && = delete; /* would be closed */
     explicit operator bool() const noexcept {
         return socket_ >= 0;
     }
-    /* Of another pid namespace 0. */
+    /* 0 for a process in another PID namespace. */
     int pid() const noexcept {
         return peer_.pid;
     }
     unsigned user() const noexcept {
         return peer_.user;
     }
-    /* Gives the descriptor out of its care; the caller closes it. */
+    /* Releases ownership of the descriptor; the caller closes it. */
     [[nodiscard]] int release() noexcept {
         return std::exchange(socket_, -1);
     }
@@ -91,7 +90,7 @@ class listener : public owner<listener, borrowed<gpumem_listener>> {
         return detail::created<listener>(
             [&](auto *made) { return gpumem_listen(path, &in_c, made); });
     }
-    /* To be polled; it stays the listener's. */
+    /* For polling; it belongs to the listener. */
     int descriptor() const noexcept {
         return gpumem_listener_descriptor(get());
     }

@@ -1,6 +1,5 @@
 /*
- * The library and its devices. Contracts: gpumem/library.h, of the call that a member is named
- * after.
+ * The library and its devices. Contracts: gpumem/library.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_DEVICE_HPP
 #define GPUMEM_CPP_DEVICE_HPP
@@ -25,7 +24,7 @@ class library_ref : public borrowed<gpumem_library> {
   public:
     library_ref(gpumem_library *handle) noexcept : borrowed(handle) {
     }
-    library_ref(library &&) = delete; /* it would be closed at once */
+    library_ref(library &&) = delete; /* would be closed at once */
 
     /* The opened driver, for gpumem/driver.h; borrowed. */
     const gpumem_driver *driver() const noexcept {
@@ -38,7 +37,7 @@ class library_ref : public borrowed<gpumem_library> {
     result<int> try_device_count() const noexcept {
         return detail::fetched<int>([this](int *n) { return gpumem_device_count(get(), n); });
     }
-    /* What a device is, without opening it. */
+    /* Describes a device without opening it. */
     result<gpumem_device_info> try_query(int ordinal) const noexcept {
         return detail::fetched<gpumem_device_info>(
             [&](auto *info) { return gpumem_device_query(get(), ordinal, info); });
@@ -86,7 +85,7 @@ class device_ref : public borrowed<gpumem_device> {
   public:
     device_ref(gpumem_device *handle) noexcept : borrowed(handle) {
     }
-    device_ref(device &&) = delete; /* it would be closed at once */
+    device_ref(device &&) = delete; /* would be closed at once */
 
     int ordinal() const noexcept {
         return gpumem_device_ordinal(get());
@@ -126,7 +125,7 @@ class device_ref : public borrowed<gpumem_device> {
         return detail::fetched<gpumem_stats>(
             [this](auto *stats) { return gpumem_device_get_stats(get(), stats); });
     }
-    /* `wait`: also, by events, for frees that queued work holds back. */
+    /* With `wait`, also waits, by events, for frees that queued work holds back. */
     result<void> try_trim(bool wait = false) const noexcept {
         return detail::checked(gpumem_device_trim(get(), wait));
     }

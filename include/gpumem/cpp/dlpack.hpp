@@ -1,5 +1,5 @@
 /*
- * Tensors by DLPack. Contracts: gpumem/dlpack.h, of the call that a function is named after.
+ * Tensors by DLPack. Contracts: gpumem/dlpack.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_DLPACK_HPP
 #define GPUMEM_CPP_DLPACK_HPP
@@ -10,7 +10,8 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* A plain pointer, since it is for another library: the one who gets it calls its deleter once. */
+/* Returns a plain pointer, because it is for another library: the consumer calls its deleter
+ * once. */
 inline result<DLManagedTensorVersioned *>
 try_to_dlpack(buffer_ref buffer, const dlpack_options &options = {}) noexcept {
     const gpumem_dlpack_options in_c = detail::in_c(options);
@@ -25,7 +26,7 @@ try_to_dlpack_unversioned(buffer_ref buffer, const dlpack_options &options = {})
         [&](auto *made) { return gpumem_buffer_to_dlpack_unversioned(buffer.get(), &in_c, made); });
 }
 
-/* On success the tensor is the buffer's; on failure it stays the caller's. */
+/* On success the buffer owns the tensor; on failure the caller still does. */
 inline result<buffer> try_buffer_from_dlpack(device_ref device, DLManagedTensorVersioned *tensor,
                                              CUstream stream = nullptr) noexcept {
     return detail::created<buffer>(

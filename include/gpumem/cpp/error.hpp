@@ -1,14 +1,13 @@
 /*
- * How the C++ interface reports failures: gpumem::error is thrown, or comes in a gpumem::result.
+ * How the C++ interface reports failures: by throwing gpumem::error, or in a gpumem::result.
  *
  * Each call that can fail has two forms. `grow` throws gpumem::error; `try_grow` throws nothing and
- * returns a result. Without exceptions (-fno-exceptions) there are only the `try_` forms: the
- * others are not declared.
+ * returns a result. Without exceptions (-fno-exceptions) only the `try_` forms are declared.
  *
  * A result is std::expected<T, gpumem::error> where the standard library has it (C++23), else a
- * class of this header with the part of its interface that both have. What depends on this choice
- * or on exceptions lies in an inline namespace of its own, so that objects of differently compiled
- * files do not meet by accident: the linker says so.
+ * class of this header with part of the same interface. Everything that depends on this choice or
+ * on exceptions is in a separate inline namespace, so that mixing objects of differently compiled
+ * files is a link error.
  */
 #ifndef GPUMEM_CPP_ERROR_HPP
 #define GPUMEM_CPP_ERROR_HPP
@@ -56,13 +55,13 @@ namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
 /*
- * A failure, with everything that gpumem_last_error told about it. A value of its own: it stays
- * valid after further failures, and can go to other threads. Copying shares the text and cannot
- * fail. Made when memory is so short that there is none for the text, it has the status's text.
+ * A failure, with everything that gpumem_last_error reported about it. It is a value: it stays
+ * valid after further failures, and can be passed to other threads. Copying shares the text and
+ * cannot fail. If there is no memory for the text, it has the status's text instead.
  */
 class error : public std::exception {
   public:
-    /* The failure that `status` of a gpumem call stands for, of the calling thread, just now. */
+    /* The failure for which a gpumem call in this thread has just returned `status`. */
     [[gnu::cold, gnu::noinline]] static error last(gpumem_status status) noexcept {
         error made(status);
         const gpumem_error *told = gpumem_last_error();
@@ -74,7 +73,7 @@ class error : public std::exception {
         return made;
     }
 
-    /* A failure with no more to it than the status. */
+    /* A failure with only a status. */
     explicit error(gpumem_status status) noexcept : status_(status) {
     }
     error(const error &other) noexcept
@@ -105,11 +104,12 @@ class error : public std::exception {
     int system_code() const noexcept {
         return system_code_;
     }
-    /* The driver or system call that refused, or "". Lives as long as this object or a copy. */
+    /* The driver or system call that failed, or "". Lives as long as this object or a copy. */
     const char *call() const noexcept {
         return text_ ? text_->call() : "";
     }
-    /* What was asked, what refused it, what to do about it when known. Never NULL; lives likewise.
+    /* What was requested, what refused it, what to do about it if known. Never NULL; lives
+     * likewise.
      */
     const char *message() const noexcept {
         return text_ ? text_->message() : gpumem_status_string(status_);
@@ -119,7 +119,7 @@ class error : public std::exception {
     }
 
   private:
-    /* Both strings in one block, message first, with a count of who shares it. */
+    /* Both strings in one block, message first, with a reference count. */
     class text {
       public:
         static text *make(const char *call, const char *message) noexcept {
@@ -174,7 +174,7 @@ using unexpected = std::unexpected<error>;
 
 #else
 
-/* What a function returns instead of a value: `return gpumem::unexpected(failure);`. */
+/* What a function returns in place of a value: `return gpumem::unexpected(failure);`. */
 class unexpected {
   public:
     explicit unexpected(gpumem::error failure) noexcept : failure_(std::move(failure)) {
@@ -188,10 +188,10 @@ class unexpected {
 };
 
 /*
- * A value or a failure: the part of std::expected<T, gpumem::error> that is used most. `*` and `->`
- * need a value, error() a failure: look first. value() of a failure throws it (here gpumem::error
- * itself, where std::expected throws std::bad_expected_access; or_throw is the same for both), and
- * aborts without exceptions.
+ * A value or a failure: the most used part of std::expected<T, gpumem::error>. `*` and `->` require
+ * a value, error() a failure: check first. value() of a failure throws it (here gpumem::error
+ * itself, where std::expected throws std::bad_expected_access; or_throw behaves the same for both),
+ * and aborts without exceptions.
  */
 template <class T> class [[nodiscard]] result {
   public:
@@ -293,7 +293,7 @@ template <> class [[nodiscard]] result<void> {
 
 #if GPUMEM_CPP_EXCEPTIONS
 
-/* The value, or gpumem::error thrown, whichever class result is. */
+/* Returns the value or throws gpumem::error, whichever class result is. */
 template <class T> T or_throw(result<T> &&either) {
     if (!either) [[unlikely]]
         throw either.error();
@@ -311,7 +311,7 @@ inline result<void> checked(gpumem_status status) noexcept {
     return {};
 }
 
-/* What `call` stores through its pointer. A struct with a size gets it first. */
+/* Returns what `call` stores through its pointer. A struct with a size gets it first. */
 template <class T, class Call> result<T> fetched(Call &&call) noexcept {
     T value{};
     if constexpr (requires { value.size; })

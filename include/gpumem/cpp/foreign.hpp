@@ -1,6 +1,6 @@
 /*
- * Buffers over memory that the library did not take. Contracts: gpumem/foreign.h, of the call that
- * a function is named after.
+ * Buffers over memory that the library did not allocate. Contracts: gpumem/foreign.h, under the C
+ * call of the same name.
  */
 #ifndef GPUMEM_CPP_FOREIGN_HPP
 #define GPUMEM_CPP_FOREIGN_HPP
@@ -25,9 +25,9 @@ concept gives_memory_back = !std::is_same_v<std::remove_cvref_t<F>, deleter_ref>
 } // namespace detail
 
 /*
- * A callable that gives memory back: its address, its bytes and a stream. It is borrowed, and must
- * outlive the call to it, which may come after the buffer has gone: temporaries do not compile.
- * What it throws goes no further, and it counts as called.
+ * A callable that gives memory back: it takes the address, the bytes and a stream. It is borrowed,
+ * and must live until it is called, which may be after the buffer is gone: temporaries do not
+ * compile. Its exceptions are swallowed, and it counts as called.
  */
 class deleter_ref {
   public:

@@ -1,4 +1,4 @@
-/* Memory that graphs allocate. Contracts: gpumem/graph_memory.h. */
+/* Memory allocated by graphs. Contracts: gpumem/graph_memory.h. */
 #ifndef GPUMEM_CPP_GRAPH_MEMORY_HPP
 #define GPUMEM_CPP_GRAPH_MEMORY_HPP
 

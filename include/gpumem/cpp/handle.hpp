@@ -1,18 +1,19 @@
 /*
  * Handles: a pointer of the C interface, borrowed or owned.
  *
- * `x_ref` is a borrowed pointer with the calls as members: it is copied freely, cannot be assigned
- * to (like a C++ reference), and must not outlive the object. `x` owns: it can be moved, and gives
- * the object back when it goes. An `x` can stand wherever an `x_ref` is asked for. Both are as
- * large as the pointer, and calls on them are the C calls.
+ * `x_ref` is a borrowed pointer with the calls as members: it can be copied freely, cannot be
+ * assigned to (like a C++ reference), and must not outlive the object. `x` owns the object: it can
+ * be moved, and its destructor gives the object back. An `x` can be used wherever an `x_ref` is
+ * expected. Both have the size of the pointer, and calls on them are the C calls.
  *
- * A handle is a pointer also for threads: calls on it are as thread-safe as the C calls, while
- * moving, resetting and destroying the handle itself is for one thread at a time.
+ * For threads, too, a handle is a pointer: calls on it are as thread-safe as the C calls, while
+ * only one thread at a time may move, reset or destroy the handle itself.
  *
- * Objects must go in the order that the C interface asks for: buffers before their resource, that
- * before its device, that before the library. Members and local variables that are declared in the
- * order library, device, resource, buffer do. What is refused in a destructor is told to
- * gpumem::set_refusal, and the object stays; close() tells it to the caller instead.
+ * Objects must be destroyed in the order that the C interface requires: buffers before their
+ * resource, the resource before its device, the device before the library. Members and local
+ * variables declared in the order library, device, resource, buffer are. If a destructor is
+ * refused, gpumem::set_refusal's callback is called, and the object remains; close() reports it to
+ * the caller instead.
  */
 #ifndef GPUMEM_CPP_HANDLE_HPP
 #define GPUMEM_CPP_HANDLE_HPP
@@ -25,7 +26,7 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Receives what a destructor or reset could not give back, and why. From any thread. */
+/* Called, from any thread, with what a destructor or reset could not give back, and why. */
 using refusal_fn = void (*)(const gpumem_error &why) noexcept;
 
 namespace detail {
@@ -38,19 +39,20 @@ inline void print_refusal(const gpumem_error &why) noexcept {
 inline std::atomic<refusal_fn> refusal{print_refusal};
 
 inline void told(gpumem_status status) noexcept {
-    /* A forked child owns nothing of what it inherited: there is nothing to give back. */
+    /* A forked child owns none of what it inherited: there is nothing to give back. */
     if (status != GPUMEM_OK && status != GPUMEM_ERROR_FORKED) [[unlikely]]
         refusal.load(std::memory_order_acquire)(*gpumem_last_error());
 }
 
 } // namespace detail
 
-/* Sets who is told; NULL: the default, a line on standard error. Returns who was. Thread-safe. */
+/* Sets the callback; NULL: the default, a line on standard error. Returns the former one.
+ * Thread-safe. */
 inline refusal_fn set_refusal(refusal_fn fn) noexcept {
     return detail::refusal.exchange(fn ? fn : detail::print_refusal, std::memory_order_acq_rel);
 }
 
-/* A borrowed pointer. It may be NULL; calls on that do what they do in C. */
+/* A borrowed pointer. It may be NULL; calls on it then do what they do in C. */
 template <class C> class borrowed {
   public:
     using handle_type = C *;
@@ -75,7 +77,7 @@ template <class C> class borrowed {
     C *handle_;
 };
 
-/* The owner over a borrowed handle. `Self` says how to give back: a static give_back. */
+/* The owner over a borrowed handle. `Self` has a static give_back. */
 template <class Self, class Ref> class owner : public Ref {
   public:
     using handle_type = typename Ref::handle_type;
@@ -96,22 +98,22 @@ template <class Self, class Ref> class owner : public Ref {
         reset();
     }
 
-    /* Takes a pointer of the C interface into its care; NULL gives a handle that owns nothing. */
+    /* Takes ownership of a pointer of the C interface; from NULL, a handle that owns nothing. */
     [[nodiscard]] static Self adopt(handle_type handle) noexcept {
         Self made;
         made.handle_ = handle;
         return made;
     }
-    /* Gives the pointer out of its care; the caller gives it back, by the C call. */
+    /* Releases ownership of the pointer; the caller gives it back, by the C call. */
     [[nodiscard]] handle_type release() noexcept {
         return std::exchange(this->handle_, nullptr);
     }
-    /* Gives the object back, and owns `handle` from now on. */
+    /* Gives the object back, and takes ownership of `handle`. */
     void reset(handle_type handle = nullptr) noexcept {
         if (handle_type former = std::exchange(this->handle_, handle))
             detail::told(Self::give_back(former));
     }
-    /* Gives the object back and says so if that is refused: it then still owns it. */
+    /* Gives the object back, and reports a refusal, after which it still owns the object. */
     result<void> try_close() noexcept {
         const gpumem_status status = Self::give_back(this->handle_);
         if (status == GPUMEM_OK)
@@ -127,8 +129,8 @@ template <class Self, class Ref> class owner : public Ref {
 
 namespace detail {
 
-/* Calls what an object keeps: what it throws goes no further, for there is no call that it could
- * come out of. */
+/* Calls a callable that an object keeps. Swallows its exceptions, because there is no call from
+ * which they could be thrown. */
 template <class Call> void kept_call(Call &&call) noexcept {
 #if GPUMEM_CPP_EXCEPTIONS
     try {
@@ -140,7 +142,7 @@ template <class Call> void kept_call(Call &&call) noexcept {
 #endif
 }
 
-/* What `create` stores through its pointer, owned. */
+/* Owns what `create` stores through its pointer. */
 template <class Owner, class Create> result<Owner> created(Create &&create) noexcept {
     typename Owner::handle_type handle = nullptr;
     const gpumem_status status = create(&handle);

@@ -1,5 +1,5 @@
 /*
- * Word before memory goes. Contracts: gpumem/layout.h; where the memory of a buffer lies is its
+ * Notification before memory goes away. Contracts: gpumem/layout.h. The layout of a buffer is its
  * member layout.
  */
 #ifndef GPUMEM_CPP_LAYOUT_HPP
@@ -25,9 +25,9 @@ concept hears_of_leaving = !std::is_same_v<std::remove_cvref_t<F>, leaving_ref> 
 } // namespace detail
 
 /*
- * A callable that is told of memory before it goes, from any thread, and from two at once. It is
- * borrowed, and must outlive the watch: temporaries do not compile. What it throws goes no further,
- * and the memory goes all the same.
+ * A callable that is called before memory goes away, from any thread, and from two at once. It is
+ * borrowed, and must outlive the watch: temporaries do not compile. Its exceptions are swallowed,
+ * and the memory goes away all the same.
  */
 class leaving_ref {
   public:
@@ -52,8 +52,8 @@ class leaving_ref {
     gpumem_leaving_fn fn_;
 };
 
-/* Owns a watch of a buffer or of a resource (gpumem_buffer_watch, gpumem_resource_watch), which it
- * may outlive. It ends when this goes: the callable is not running then, and is not called again.
+/* Owns a watch of a buffer or a resource (gpumem_buffer_watch, gpumem_resource_watch), which it may
+ * outlive. Destroying it ends the watch: the callable is then not running, and is not called again.
  */
 class watch : public owner<watch, borrowed<gpumem_watch>> {
   public:

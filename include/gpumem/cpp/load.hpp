@@ -1,6 +1,5 @@
 /*
- * Files into buffers, and checksums. Contracts: gpumem/load.h, of the call that a function is named
- * after.
+ * Files into buffers, and checksums. Contracts: gpumem/load.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_LOAD_HPP
 #define GPUMEM_CPP_LOAD_HPP
@@ -25,10 +24,10 @@ concept tells_progress = !std::is_same_v<std::remove_cvref_t<F>, progress_ref> &
 } // namespace detail
 
 /*
- * A callable (of a function, its address) that is told of progress and answers whether to go on;
- * false makes the work end with CANCELLED. It is borrowed, and must live as long as the call that
- * it is given to. What it throws stops the work, and comes out of that call, of its `try_` form
- * too.
+ * A callable (or the address of a function) that receives progress and returns whether to go on;
+ * false ends the operation with CANCELLED. It is borrowed, and must outlive the call that it is
+ * passed to. An exception from it stops the operation and is rethrown by that call, even by its
+ * `try_` form.
  */
 class progress_ref {
   public:
@@ -60,7 +59,7 @@ struct load_options {
     progress_ref progress = {};
 };
 
-/* What a load gives. */
+/* The result of a load. */
 struct loaded {
     gpumem::buffer buffer;
     gpumem_load_report report;
@@ -68,7 +67,7 @@ struct loaded {
 
 namespace detail {
 
-/* The options for one call, and what the callable threw in it. */
+/* The options for one call, and the exception of its callable. */
 class load_call {
   public:
     explicit load_call(const load_options &from) noexcept : progress_(from.progress) {
@@ -85,7 +84,7 @@ class load_call {
     const gpumem_load_options *get() const noexcept {
         return &options_;
     }
-    /* To be called after the C call: no exception passes through C. */
+    /* Call this after the C call: exceptions must not pass through C. */
     void rethrow() const {
 #if GPUMEM_CPP_EXCEPTIONS
         if (thrown_)

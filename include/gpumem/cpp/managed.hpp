@@ -1,5 +1,5 @@
 /*
- * Managed memory in use. Contracts: gpumem/managed.h, of the call that a function is named after.
+ * Working with managed memory. Contracts: gpumem/managed.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_MANAGED_HPP
 #define GPUMEM_CPP_MANAGED_HPP
@@ -10,7 +10,7 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Where pages are wanted: a device by its ordinal, the host, or a node of it. */
+/* A place for pages: a device by its ordinal, the host, or one of its nodes. */
 struct managed_place {
     gpumem_location location = GPUMEM_LOCATION_DEVICE;
     int id = 0;
@@ -22,7 +22,7 @@ inline result<void> try_advise(buffer_ref buffer, std::size_t offset, std::size_
         gpumem_buffer_advise(buffer.get(), offset, bytes, advice, place.location, place.id));
 }
 
-/* Queued, not done, on return. */
+/* Queued but not done on return. */
 inline result<void> try_prefetch(buffer_ref buffer, std::size_t offset, std::size_t bytes,
                                  managed_place place, CUstream stream = nullptr) noexcept {
     return detail::checked(

@@ -1,6 +1,6 @@
 /*
  * Device memory that the CPU writes, and CPU mappings of virtual buffers. Contracts:
- * gpumem/mapped.h, of the call that a function is named after.
+ * gpumem/mapped.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_MAPPED_HPP
 #define GPUMEM_CPP_MAPPED_HPP
@@ -18,10 +18,17 @@ inline result<resource> try_mapped_resource(device_ref device,
         [&](auto *made) { return gpumem_mapped_resource_create(device.get(), &in_c, made); });
 }
 
-/* Of the resource itself, not of a wrapper around it. */
+/* For the resource itself, not a wrapper around it. */
 inline result<gpumem_mapped_info> try_mapped_info(resource_ref mapped) noexcept {
     return detail::fetched<gpumem_mapped_info>(
         [&](auto *info) { return gpumem_mapped_get_info(mapped.get(), info); });
+}
+
+/* Of mapped memory or a wrapper around it; takes a second or two. */
+inline result<void> try_mapped_calibrate(resource_ref mapped,
+                                         const mapped_calibrate_options &options = {}) noexcept {
+    const gpumem_mapped_calibrate_options in_c = detail::in_c(options);
+    return detail::checked(gpumem_mapped_calibrate(mapped.get(), &in_c));
 }
 
 inline result<void> try_mapped_write(buffer_ref buffer, std::size_t offset,
@@ -44,7 +51,7 @@ inline result<void> try_mapped_invalidate(buffer_ref buffer, std::size_t offset,
     return detail::checked(gpumem_mapped_invalidate(buffer.get(), offset, bytes));
 }
 
-/* The payload first, then `value` to the word at `flag_offset`. */
+/* Writes the payload first, then `value` to the word at `flag_offset`. */
 inline result<void> try_mapped_publish(buffer_ref buffer, std::size_t offset,
                                        std::span<const std::byte> payload, std::size_t flag_offset,
                                        std::uint32_t value) noexcept {
@@ -52,7 +59,7 @@ inline result<void> try_mapped_publish(buffer_ref buffer, std::size_t offset,
                                                  payload.size(), flag_offset, value));
 }
 
-/* Owns a CPU mapping of a virtual buffer, which it holds. */
+/* Owns a CPU mapping of a virtual buffer, and holds the buffer. */
 class host_view : public owner<host_view, borrowed<gpumem_host_view>> {
   public:
     static result<host_view> try_create(buffer_ref buffer,
@@ -67,6 +74,12 @@ class host_view : public owner<host_view, borrowed<gpumem_host_view>> {
     result<gpumem_mapped_info> try_info() const noexcept {
         return detail::fetched<gpumem_mapped_info>(
             [&](auto *info) { return gpumem_host_view_get_info(get(), info); });
+    }
+    result<void> try_write(std::size_t offset, std::span<const std::byte> from) const noexcept {
+        return detail::checked(gpumem_host_view_write(get(), offset, from.data(), from.size()));
+    }
+    result<void> try_read(std::size_t offset, std::span<std::byte> to) const noexcept {
+        return detail::checked(gpumem_host_view_read(get(), offset, to.data(), to.size()));
     }
     result<void> try_flush(std::size_t offset, std::size_t bytes) const noexcept {
         return detail::checked(gpumem_host_view_flush(get(), offset, bytes));
@@ -83,6 +96,12 @@ class host_view : public owner<host_view, borrowed<gpumem_host_view>> {
     }
     gpumem_mapped_info info() const {
         return or_throw(try_info());
+    }
+    void write(std::size_t offset, std::span<const std::byte> from) const {
+        detail::require(gpumem_host_view_write(get(), offset, from.data(), from.size()));
+    }
+    void read(std::size_t offset, std::span<std::byte> to) const {
+        detail::require(gpumem_host_view_read(get(), offset, to.data(), to.size()));
     }
     void flush(std::size_t offset, std::size_t bytes) const {
         detail::require(gpumem_host_view_flush(get(), offset, bytes));
@@ -101,6 +120,11 @@ inline resource mapped_resource(device_ref device, const mapped_options &options
 
 inline gpumem_mapped_info mapped_info(resource_ref mapped) {
     return or_throw(try_mapped_info(mapped));
+}
+
+inline void mapped_calibrate(resource_ref mapped, const mapped_calibrate_options &options = {}) {
+    const gpumem_mapped_calibrate_options in_c = detail::in_c(options);
+    detail::require(gpumem_mapped_calibrate(mapped.get(), &in_c));
 }
 
 inline void mapped_write(buffer_ref buffer, std::size_t offset, std::span<const std::byte> from) {

@@ -1,6 +1,6 @@
 /*
  * The options of the C interface for C++20's designated initialisers: same names, same order, same
- * defaults, without `size`. What each member means is said at the struct of the C interface.
+ * defaults, without `size`. The structs of the C interface document the members.
  *
  *     memory.allocate(bytes, {.stream = stream, .capacity = most});
  */
@@ -107,6 +107,13 @@ struct mapped_options {
     std::uint64_t maximum_bytes = 0;
 };
 
+/* gpumem_mapped_calibrate_options */
+struct mapped_calibrate_options {
+    std::size_t maximum_bytes = 0;
+    std::uint64_t run_nanoseconds = 0;
+    bool keep_nothing = false;
+};
+
 /* gpumem_host_view_options */
 struct host_view_options {
     gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
@@ -211,7 +218,8 @@ struct dlpack_options {
 
 namespace detail {
 
-/* The struct of the C interface. Each member is named on both sides: the tests compare the lists.
+/* Converts to the struct of the C interface. Each member is named on both sides: the tests compare
+ * the lists.
  */
 inline gpumem_open_options in_c(const open_options &from) noexcept {
     gpumem_open_options to{};
@@ -307,6 +315,15 @@ inline gpumem_mapped_options in_c(const mapped_options &from) noexcept {
     to.cache_bytes = from.cache_bytes;
     to.slab_bytes = from.slab_bytes;
     to.maximum_bytes = from.maximum_bytes;
+    return to;
+}
+
+inline gpumem_mapped_calibrate_options in_c(const mapped_calibrate_options &from) noexcept {
+    gpumem_mapped_calibrate_options to{};
+    to.size = sizeof to;
+    to.maximum_bytes = from.maximum_bytes;
+    to.run_nanoseconds = from.run_nanoseconds;
+    to.keep_nothing = from.keep_nothing;
     return to;
 }
 
@@ -432,7 +449,7 @@ inline gpumem_dlpack_options in_c(const dlpack_options &from) noexcept {
     to.code = from.code;
     to.bits = from.bits;
     to.lanes = from.lanes;
-    /* Strides of another number than the shape's would be read past their end: -1 is refused. */
+    /* If the numbers of strides and shape differ, C would read past the end: -1 is refused. */
     const bool fits = from.shape.size() <= INT_MAX &&
                       (from.strides.empty() || from.strides.size() == from.shape.size());
     to.ndim = fits ? static_cast<int>(from.shape.size()) : -1;

@@ -1,6 +1,6 @@
 /*
- * The driver's pools, and sharing them with other processes. Contracts: gpumem/pool.h, of the call
- * that a function is named after. Each takes the resource itself, not a wrapper around it.
+ * The driver's pools, and sharing them with other processes. Contracts: gpumem/pool.h, under the C
+ * call of the same name. Each takes the resource itself, not a wrapper around it.
  */
 #ifndef GPUMEM_CPP_POOL_HPP
 #define GPUMEM_CPP_POOL_HPP
@@ -11,7 +11,7 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* A pool's name, equal in all processes that share it. */
+/* A pool's UUID, the same in all processes that share it. */
 using pool_uuid = std::span<const unsigned char, 16>;
 
 inline result<gpumem_pool_info> try_pool_info(resource_ref pool) noexcept {
@@ -40,7 +40,7 @@ inline result<void> try_pool_trim(resource_ref pool, std::uint64_t keep_bytes = 
     return detail::checked(gpumem_pool_trim(pool.get(), keep_bytes));
 }
 
-/* `ordinal` is the other device's. */
+/* `ordinal` is that of the other device. */
 inline result<void> try_pool_set_access(resource_ref pool, int ordinal,
                                         gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
     return detail::checked(gpumem_pool_set_access(pool.get(), ordinal, access));
@@ -51,25 +51,25 @@ inline result<gpumem_access> try_pool_get_access(resource_ref pool, int ordinal)
         [&](auto *access) { return gpumem_pool_get_access(pool.get(), ordinal, access); });
 }
 
-/* All other devices at once, by their ordinals. */
+/* Sets all other devices at once, by their ordinals. */
 inline result<void> try_pool_set_peers(resource_ref pool, std::span<const int> peers) noexcept {
     return detail::checked(gpumem_pool_set_peers(pool.get(), peers.data(), peers.size()));
 }
 
-/* How many there are; the first of them are in `peers`. */
+/* Returns their number; the first of them are in `peers`. */
 inline result<std::size_t> try_pool_get_peers(resource_ref pool, std::span<int> peers) noexcept {
     return detail::fetched<std::size_t>([&](auto *count) {
         return gpumem_pool_get_peers(pool.get(), peers.data(), peers.size(), count);
     });
 }
 
-/* The descriptor in it stays the resource's: not to be closed. */
+/* Its descriptor belongs to the resource: do not close it. */
 inline result<gpumem_pool_share_handle> try_pool_share_handle(resource_ref pool) noexcept {
     return detail::fetched<gpumem_pool_share_handle>(
         [&](auto *handle) { return gpumem_pool_get_share_handle(pool.get(), handle); });
 }
 
-/* A mapped pool. The descriptor in `handle` stays the caller's. */
+/* A mapped pool. The descriptor in `handle` remains the caller's. */
 inline result<resource>
 try_pool_from_share_handle(device_ref device, const gpumem_pool_share_handle &handle) noexcept {
     return detail::created<resource>(
@@ -90,7 +90,8 @@ inline result<resource> try_pool_receive(device_ref device, int socket,
         [&](auto *made) { return gpumem_pool_receive(device.get(), socket, &in_c, made); });
 }
 
-/* The mapped pool under that name: `pool`, or one that was there before. Both keep their owners. */
+/* Returns the mapped pool under that UUID: `pool`, or one registered earlier. Ownership does not
+ * change. */
 inline result<resource_ref> try_pool_register(resource_ref pool, pool_uuid uuid) noexcept {
     gpumem_resource *registered = nullptr;
     const gpumem_status status = gpumem_pool_register(pool.get(), uuid.data(), &registered);
@@ -99,7 +100,7 @@ inline result<resource_ref> try_pool_register(resource_ref pool, pool_uuid uuid)
     return resource_ref(registered);
 }
 
-/* Borrowed: who destroys the pool sees to it that nobody has just found it. */
+/* Borrowed: the owner that destroys the pool must make sure that nobody has just found it. */
 inline result<resource_ref> try_pool_from_registry(library_ref library, pool_uuid uuid) noexcept {
     gpumem_resource *found = nullptr;
     const gpumem_status status = gpumem_pool_from_registry(library.get(), uuid.data(), &found);
@@ -108,7 +109,7 @@ inline result<resource_ref> try_pool_from_registry(library_ref library, pool_uui
     return resource_ref(found);
 }
 
-/* `buffer` must stay until every importer has freed its own: see hold. */
+/* `buffer` must exist until every importer has freed its own: see hold. */
 inline result<gpumem_pool_share_buffer> try_pool_export_buffer(buffer_ref buffer) noexcept {
     return detail::fetched<gpumem_pool_share_buffer>(
         [&](auto *shared) { return gpumem_pool_export_buffer(buffer.get(), shared); });

@@ -1,6 +1,6 @@
 /*
- * Resources, and the pools of captures. Contracts: gpumem/resource.h and gpumem/caching.h, of the
- * call that a function is named after.
+ * Resources, and the pools of captures. Contracts: gpumem/resource.h and gpumem/caching.h, under
+ * the C call of the same name.
  */
 #ifndef GPUMEM_CPP_RESOURCE_HPP
 #define GPUMEM_CPP_RESOURCE_HPP
@@ -20,7 +20,7 @@ class resource_ref : public borrowed<gpumem_resource> {
   public:
     resource_ref(gpumem_resource *handle) noexcept : borrowed(handle) {
     }
-    resource_ref(resource &&) = delete; /* it would be destroyed at once */
+    resource_ref(resource &&) = delete; /* would be destroyed at once */
 
     device_ref device() const noexcept {
         return gpumem_resource_device(get());
@@ -35,12 +35,12 @@ class resource_ref : public borrowed<gpumem_resource> {
         return detail::fetched<CUdeviceptr>(
             [&](auto *pointer) { return gpumem_resource_allocate(get(), bytes, &in_c, pointer); });
     }
-    /* Of what allocate_pointer gave, with the same `bytes`. */
+    /* Frees a result of allocate_pointer, with the same `bytes`. */
     result<void> try_deallocate(CUdeviceptr pointer, std::size_t bytes,
                                 CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_resource_deallocate(get(), pointer, bytes, stream));
     }
-    /* `kind` in it lives as long as the resource. */
+    /* Its `kind` lives as long as the resource. */
     result<gpumem_resource_properties> try_properties() const noexcept {
         return detail::fetched<gpumem_resource_properties>(
             [this](auto *of) { return gpumem_resource_get_properties(get(), of); });
@@ -52,21 +52,21 @@ class resource_ref : public borrowed<gpumem_resource> {
     result<void> try_trim(std::size_t keep_bytes = 0) const noexcept {
         return detail::checked(gpumem_resource_trim(get(), keep_bytes));
     }
-    /* Of a pinned resource: slabs are pinned in the background. */
+    /* For a pinned resource: pins slabs in the background. */
     result<void> try_warm_up(std::size_t bytes) const noexcept {
         return detail::checked(gpumem_pinned_warm_up(get(), bytes));
     }
-    /* Of a pinned resource; INVALID_ARGUMENT for others. */
+    /* For a pinned resource; INVALID_ARGUMENT for others. */
     result<gpumem_pinned_info> try_pinned_info() const noexcept {
         return detail::fetched<gpumem_pinned_info>(
             [this](auto *info) { return gpumem_pinned_get_info(get(), info); });
     }
-    /* Of a caching resource; INVALID_ARGUMENT for others. */
+    /* For a caching resource; INVALID_ARGUMENT for others. */
     result<gpumem_caching_info> try_caching_info() const noexcept {
         return detail::fetched<gpumem_caching_info>(
             [this](auto *info) { return gpumem_caching_get_info(get(), info); });
     }
-    /* Of a caching resource: before `stream` is destroyed. */
+    /* For a caching resource: call it before `stream` is destroyed. */
     result<void> try_forget_stream(CUstream stream) const noexcept {
         return detail::checked(gpumem_caching_forget_stream(get(), stream));
     }
@@ -111,7 +111,7 @@ class resource : public owner<resource, resource_ref> {
     }
 };
 
-/* ---- Making them ----------------------------------------------------------------------------- */
+/* ---- Creation -------------------------------------------------------------------------------- */
 
 inline result<resource> try_device_pool_resource(device_ref device,
                                                  const device_pool_options &options = {}) noexcept {
@@ -141,15 +141,16 @@ inline result<resource> try_virtual_resource(device_ref device,
         [&](auto *made) { return gpumem_virtual_resource_create(device.get(), &in_c, made); });
 }
 
-/* Of a virtual resource: what a device may do with its buffers, those that are there and those to
- * come. `ordinal` is the device's. */
+/* For a virtual resource: sets what a device may do with its present and future buffers. `ordinal`
+ * is that of the device. */
 inline result<void>
 try_virtual_resource_set_access(resource_ref resource, int ordinal,
                                 gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
     return detail::checked(gpumem_virtual_resource_set_access(resource.get(), ordinal, access));
 }
 
-/* The same for all other devices at once: `peers` are the ordinals of those that get `access`. */
+/* The same for all other devices at once: `peers` are the ordinals of the devices that get
+ * `access`. */
 inline result<void>
 try_virtual_resource_set_peers(resource_ref resource, std::span<const int> peers,
                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
@@ -157,7 +158,7 @@ try_virtual_resource_set_peers(resource_ref resource, std::span<const int> peers
         gpumem_virtual_resource_set_peers(resource.get(), peers.data(), peers.size(), access));
 }
 
-/* The upstream of this and the next two must outlive the result. */
+/* The upstream of this function and of the next two must outlive the result. */
 inline result<resource> try_limit_resource(resource_ref upstream,
                                            std::uint64_t maximum_bytes) noexcept {
     return detail::created<resource>([&](auto *made) {
@@ -179,7 +180,7 @@ inline result<resource> try_caching_resource(resource_ref upstream,
         [&](auto *made) { return gpumem_caching_resource_create(upstream.get(), &in_c, made); });
 }
 
-/* Of functions of your own, which must not throw; `ops.size` is set here. */
+/* From functions of your own, which must not throw; sets `ops.size`. */
 inline result<resource> try_own_resource(device_ref device, gpumem_resource_ops ops,
                                          void *user) noexcept {
     ops.size = sizeof ops;
@@ -237,6 +238,6 @@ inline resource own_resource(device_ref device, const gpumem_resource_ops &ops, 
 } // namespace GPUMEM_CPP_MODE
 } // namespace gpumem
 
-#include <gpumem/cpp/buffer.hpp> /* allocate gives one */
+#include <gpumem/cpp/buffer.hpp> /* allocate returns one */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Rings of chunks that the CPU fills and the device reads. Contracts: gpumem/ring.h, of the call
- * that a member is named after.
+ * Rings of chunks that the CPU fills and the device reads. Contracts: gpumem/ring.h, under the C
+ * call of the same name.
  */
 #ifndef GPUMEM_CPP_RING_HPP
 #define GPUMEM_CPP_RING_HPP
@@ -12,10 +12,10 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Owns a ring. It goes before the resource that its memory is of. */
+/* Owns a ring. Destroy it before the resource of its memory. */
 class ring : public owner<ring, borrowed<gpumem_ring>> {
   public:
-    /* For time-outs: as long as it takes. */
+    /* For timeouts: no limit. */
     static constexpr int no_limit = -1;
 
     static result<ring> try_create(resource_ref resource, const ring_options &options) noexcept {

@@ -1,6 +1,5 @@
 /*
- * Sharing with other processes. Contracts: gpumem/share.h, of the call that a function is named
- * after.
+ * Sharing with other processes. Contracts: gpumem/share.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_SHARE_HPP
 #define GPUMEM_CPP_SHARE_HPP
@@ -12,24 +11,24 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Owns the export of a buffer as it was when that was made or updated, or of an event. */
+/* Owns the export of an event, or of a buffer as it was when the export was created or updated. */
 class exported : public owner<exported, borrowed<gpumem_export>> {
   public:
     static result<exported> try_create(buffer_ref buffer) noexcept {
         return detail::created<exported>(
             [&](auto *made) { return gpumem_export_create(buffer.get(), made); });
     }
-    /* Made with `.interprocess`. */
+    /* The event must have been made with `.interprocess`. */
     static result<exported> try_create_event(event_ref event) noexcept {
         return detail::created<exported>([&](auto *made) {
             return gpumem_export_create_event(event.device().get(), event.get(), made);
         });
     }
-    /* Takes in what the buffer has grown. */
+    /* Adds the buffer's growth. */
     result<void> try_update() const noexcept {
         return detail::checked(gpumem_export_update(get()));
     }
-    /* The buffer may shrink again; importers are refused what is new. */
+    /* The buffer can shrink again; importers' updates are refused. */
     result<void> try_detach() const noexcept {
         return detail::checked(gpumem_export_detach(get()));
     }
@@ -39,7 +38,7 @@ class exported : public owner<exported, borrowed<gpumem_export>> {
     std::size_t descriptor_count() const noexcept {
         return gpumem_export_descriptor_count(get());
     }
-    /* Valid until the export goes. */
+    /* Valid until the export is updated or destroyed. */
     result<std::span<const std::byte>> try_description() const noexcept {
         const void *start = nullptr;
         std::size_t bytes = 0;
@@ -48,7 +47,7 @@ class exported : public owner<exported, borrowed<gpumem_export>> {
             return unexpected(error::last(status));
         return std::span(static_cast<const std::byte *>(start), bytes);
     }
-    /* It stays the export's: not to be closed. */
+    /* It belongs to the export: do not close it. */
     result<int> try_descriptor(std::size_t index) const noexcept {
         return detail::fetched<int>(
             [&](int *fd) { return gpumem_export_get_descriptor(get(), index, fd); });
@@ -58,7 +57,7 @@ class exported : public owner<exported, borrowed<gpumem_export>> {
         const gpumem_share_options in_c = detail::in_c(options);
         return detail::checked(gpumem_export_send(get(), socket, &in_c));
     }
-    /* Waits for an importer to ask what is new, and answers. */
+    /* Waits for an importer's request for growth, and answers it. */
     result<void> try_answer(int socket, const share_options &options = {}) const noexcept {
         const gpumem_share_options in_c = detail::in_c(options);
         return detail::checked(gpumem_export_answer(get(), socket, &in_c));
@@ -102,7 +101,7 @@ inline result<buffer> try_receive_buffer(device_ref device, int socket,
         [&](auto *made) { return gpumem_import_receive(device.get(), socket, &in_c, made); });
 }
 
-/* gpumem_import_create; the descriptors stay the caller's. */
+/* gpumem_import_create; the descriptors remain the caller's. */
 inline result<buffer> try_import_buffer(device_ref device, std::span<const std::byte> description,
                                         std::span<const int> descriptors,
                                         const share_options &options = {}) noexcept {
@@ -113,14 +112,14 @@ inline result<buffer> try_import_buffer(device_ref device, std::span<const std::
     });
 }
 
-/* gpumem_import_update: what the exporter's buffer has grown; the address stays. */
+/* gpumem_import_update: adds the growth of the exporter's buffer, at an unchanged address. */
 inline result<void> try_update_import(buffer_ref imported, int socket,
                                       const share_options &options = {}) noexcept {
     const gpumem_share_options in_c = detail::in_c(options);
     return detail::checked(gpumem_import_update(imported.get(), socket, &in_c));
 }
 
-/* gpumem_import_extend; the descriptors, of what is new, stay the caller's. */
+/* gpumem_import_extend; the descriptors, of the growth only, remain the caller's. */
 inline result<void> try_extend_import(buffer_ref imported, std::span<const std::byte> description,
                                       std::span<const int> descriptors,
                                       const share_options &options = {}) noexcept {

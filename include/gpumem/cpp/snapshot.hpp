@@ -1,6 +1,6 @@
 /*
- * What is held, as JSON. Contracts: gpumem/snapshot.h, of the call that a function is named after;
- * an overload that takes a library tells of all devices that it has open.
+ * A JSON snapshot of what is held. Contracts: gpumem/snapshot.h, under the C call of the same name;
+ * an overload that takes a library covers all devices that it has open.
  */
 #ifndef GPUMEM_CPP_SNAPSHOT_HPP
 #define GPUMEM_CPP_SNAPSHOT_HPP
@@ -38,7 +38,7 @@ struct text_end {
 
 } // namespace detail
 
-/* Owns a snapshot's text: UTF-8, with a 0 behind it. */
+/* Owns a snapshot's text: UTF-8, 0-terminated. */
 class snapshot_text {
   public:
     explicit snapshot_text(char *text) noexcept : text_(text) {
@@ -81,8 +81,8 @@ inline result<snapshot_text> try_snapshot(library_ref library,
         [&](char **text) { return gpumem_library_snapshot(library.get(), &in_c, text); });
 }
 
-/* Calls `write` with the text, as std::string_view, piece by piece; it answers 0 or an errno, or
- * nothing. What it throws ends the writing, and comes out of this form too. */
+/* Calls `write` with the text, as std::string_view, piece by piece; it returns 0 or an errno, or
+ * nothing. An exception from it ends the writing, and is rethrown, even by this form. */
 template <detail::takes_text F>
 result<void> try_write_snapshot(device_ref device, F &&write,
                                 const snapshot_options &options = {}) {

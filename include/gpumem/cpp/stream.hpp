@@ -1,9 +1,9 @@
 /*
- * Streams and events. Contracts: gpumem/copy.h, of the call that a member is named after.
+ * Streams and events. Contracts: gpumem/copy.h, under the C call of the same name.
  *
- * Wherever a call takes a CUstream, a stream can stand; any other library's streams can be used by
- * their handle, and with stream_ref. A stream or event needs its device for each call: handles are
- * two pointers large.
+ * A stream can be passed wherever a call takes a CUstream; streams of other libraries can be used
+ * by their handle, or with stream_ref. A stream or event needs its device for each call, so handles
+ * are two pointers large.
  */
 #ifndef GPUMEM_CPP_STREAM_HPP
 #define GPUMEM_CPP_STREAM_HPP
@@ -17,7 +17,7 @@ inline namespace GPUMEM_CPP_MODE {
 class stream;
 class event;
 
-/* A borrowed handle of CUDA's, and the device whose context it is of. */
+/* A borrowed CUDA handle, and the device to whose context it belongs. */
 template <class C> class on_device {
   public:
     using handle_type = C;
@@ -34,7 +34,7 @@ template <class C> class on_device {
     operator C() const &noexcept {
         return handle_;
     }
-    operator C() && = delete; /* an owner would be gone */
+    operator C() && = delete; /* the owner would be gone */
 
   protected:
     on_device(device_ref device, C handle) noexcept : device_(device.get()), handle_(handle) {
@@ -54,7 +54,7 @@ class event_ref : public on_device<CUevent> {
     result<void> try_record(CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_event_record(device_, handle_, stream));
     }
-    /* Whether the stream has passed the mark; also when there is none yet. */
+    /* True if the stream has passed the mark, or there is none yet. */
     result<bool> try_done() const noexcept {
         int done = 0;
         const gpumem_status status = gpumem_event_query(device_, handle_, &done);
@@ -65,7 +65,7 @@ class event_ref : public on_device<CUevent> {
     result<void> try_synchronize() const noexcept {
         return detail::checked(gpumem_event_synchronize(device_, handle_));
     }
-    /* Milliseconds from `start` to this. */
+    /* Milliseconds from `start` to this event. */
     result<float> try_milliseconds_since(const event_ref &start) const noexcept {
         return detail::fetched<float>(
             [&](float *time) { return gpumem_event_elapsed(device_, start.get(), handle_, time); });
@@ -145,14 +145,14 @@ template <class Self, class Ref> class owner_on_device : public Ref {
         reset();
     }
 
-    /* Takes a handle into its care. */
+    /* Takes ownership of a handle. */
     [[nodiscard]] static Self adopt(device_ref device, handle_type handle) noexcept {
         Self made;
         made.device_ = device.get();
         made.handle_ = handle;
         return made;
     }
-    /* Gives the handle out of its care. */
+    /* Releases ownership of the handle. */
     [[nodiscard]] handle_type release() noexcept {
         return std::exchange(this->handle_, nullptr);
     }
@@ -163,7 +163,7 @@ template <class Self, class Ref> class owner_on_device : public Ref {
         if (handle_type former = release())
             detail::told(Self::give_back(this->device_, former));
     }
-    /* Destroys now and says so if that is refused: it then still owns it. */
+    /* Destroys the object now, and reports a refusal, after which it still owns it. */
     result<void> try_close() noexcept {
         if (this->handle_ == nullptr)
             return {};
@@ -179,7 +179,7 @@ template <class Self, class Ref> class owner_on_device : public Ref {
 #endif
 };
 
-/* Owns a stream. Buffers that use it are to be freed before it goes. */
+/* Owns a stream. Free the buffers that use it before it is destroyed. */
 class stream : public owner_on_device<stream, stream_ref> {
   public:
     static result<stream> try_create(device_ref device,

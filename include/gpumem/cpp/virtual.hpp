@@ -1,5 +1,5 @@
 /*
- * Virtual memory by hand. Contracts: gpumem/virtual.h, of the call that a member is named after.
+ * Virtual memory by hand. Contracts: gpumem/virtual.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_VIRTUAL_HPP
 #define GPUMEM_CPP_VIRTUAL_HPP
@@ -10,7 +10,7 @@
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Owns a reservation of addresses. It goes after what is mapped in it. */
+/* Owns a reservation of addresses. Destroy it after what is mapped in it. */
 class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
   public:
     static result<reservation> try_create(device_ref device, std::size_t bytes,
@@ -30,7 +30,7 @@ class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
     result<void> try_unmap(std::size_t offset, std::size_t bytes) const noexcept {
         return detail::checked(gpumem_reservation_unmap(get(), offset, bytes));
     }
-    /* Of all mappings of the range, or of none. `ordinal` is a device's; -1 for the CPU. */
+    /* For all mappings of the range, or none. `ordinal` is that of a device; -1 is the CPU. */
     result<void> try_set_access(std::size_t offset, std::size_t bytes, int ordinal,
                                 gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const noexcept {
         return detail::checked(
@@ -54,7 +54,7 @@ class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
 #endif
 };
 
-/* Bytes of which sizes and offsets of such memory must be multiples. */
+/* The granularity, in bytes, of sizes and offsets of such memory. */
 inline result<std::size_t>
 try_physical_granularity(device_ref device, const physical_options &options = {},
                          gpumem_granularity_kind kind = GPUMEM_GRANULARITY_RECOMMENDED) noexcept {
@@ -63,7 +63,7 @@ try_physical_granularity(device_ref device, const physical_options &options = {}
         [&](auto *bytes) { return gpumem_physical_granularity(device.get(), &in_c, kind, bytes); });
 }
 
-/* Owns memory without an address. It goes after its mappings. */
+/* Owns memory without an address. Destroy it after its mappings. */
 class physical : public owner<physical, borrowed<gpumem_physical>> {
   public:
     static result<physical> try_create(device_ref device, std::size_t bytes,
@@ -72,7 +72,7 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
         return detail::created<physical>(
             [&](auto *made) { return gpumem_physical_create(device.get(), bytes, &in_c, made); });
     }
-    /* `fd` stays the caller's. */
+    /* `fd` remains the caller's. */
     static result<physical> try_import_fd(device_ref device, int fd, std::size_t bytes) noexcept {
         return detail::created<physical>(
             [&](auto *made) { return gpumem_physical_import_fd(device.get(), fd, bytes, made); });
@@ -83,7 +83,7 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
             return gpumem_physical_import_fabric(device.get(), &handle, bytes, made);
         });
     }
-    /* The memory behind an address, whoever mapped it there; `bytes` may be 0. */
+    /* The memory mapped at an address, whoever mapped it; `bytes` may be 0. */
     static result<physical> try_from_address(device_ref device, CUdeviceptr address,
                                              std::size_t bytes = 0) noexcept {
         return detail::created<physical>([&](auto *made) {
@@ -154,7 +154,7 @@ class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
     gpumem_mapping_state state() const noexcept {
         return gpumem_mapping_get_state(get());
     }
-    /* `ordinal` is a device's; -1 for the CPU. */
+    /* `ordinal` is that of a device; -1 is the CPU. */
     result<void> try_set_access(int ordinal,
                                 gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const noexcept {
         return detail::checked(gpumem_mapping_set_access(get(), ordinal, access));

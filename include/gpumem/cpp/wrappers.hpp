@@ -1,6 +1,6 @@
 /*
- * Resources over resources. Contracts: gpumem/wrappers.h, of the call that a function is named
- * after. What is wrapped must outlive the wrapper.
+ * Resources that wrap other resources. Contracts: gpumem/wrappers.h, under the C call of the same
+ * name. The wrapped resource must outlive the wrapper.
  */
 #ifndef GPUMEM_CPP_WRAPPERS_HPP
 #define GPUMEM_CPP_WRAPPERS_HPP
@@ -20,14 +20,14 @@ class failure_ref;
 
 namespace detail {
 
-/* Takes text; answers 0 or an errno, or nothing. */
+/* Takes text; returns 0 or an errno, or nothing. */
 template <class F>
 concept takes_text = !std::is_same_v<std::remove_cvref_t<F>, write_ref> &&
                      std::is_object_v<std::remove_reference_t<F>> &&
                      (std::is_invocable_r_v<int, F &, std::string_view> ||
                       std::is_void_v<std::invoke_result_t<F &, std::string_view>>);
 
-/* Is shown allocations; answers whether to go on, or nothing. */
+/* Receives allocations; returns whether to go on, or nothing. */
 template <class F>
 concept visits_tracked = std::is_object_v<std::remove_reference_t<F>> &&
     (std::is_invocable_r_v<bool, F &, const gpumem_tracked &> ||
@@ -39,7 +39,7 @@ concept answers_failures =
     std::is_object_v<std::remove_reference_t<F>> &&
     std::is_invocable_r_v<gpumem_failure_answer, F &, const gpumem_failure &>;
 
-/* What a callable answers, `silence` where that is nothing. */
+/* The result of a callable, or `silence` if it returns nothing. */
 template <class Answer, class F, class Told>
 Answer answer(F &callable, Answer silence, const Told &told) {
     if constexpr (std::is_void_v<std::invoke_result_t<F &, const Told &>>) {
@@ -50,7 +50,7 @@ Answer answer(F &callable, Answer silence, const Told &told) {
     }
 }
 
-/* A callable for the time of one C call, and what it threw: no exception passes through C. */
+/* A callable for the duration of one C call, and its exception, which must not pass through C. */
 template <class F> class lent {
   public:
     explicit lent(F &callable) noexcept : callable_(callable) {
@@ -66,7 +66,7 @@ template <class F> class lent {
         return static_cast<lent *>(user)->guarded(
             [&](F &callable) { return answer(callable, true, *tracked) ? 0 : 1; }, 1);
     }
-    /* To be called after the C call. */
+    /* Call this after the C call. */
     void rethrow() const {
 #if GPUMEM_CPP_EXCEPTIONS
         if (thrown_)
@@ -93,8 +93,8 @@ template <class F> class lent {
 #endif
 };
 
-/* What a callable answers that a resource keeps; `otherwise` where it throws, for there is no call
- * that the exception could come out of. */
+/* The result of a callable that a resource keeps, or `otherwise` if it throws, because there is no
+ * call from which the exception could be thrown. */
 template <class Answer, class Call>
 Answer kept_answer(Call &&call, [[maybe_unused]] Answer otherwise) noexcept {
 #if GPUMEM_CPP_EXCEPTIONS
@@ -111,9 +111,9 @@ Answer kept_answer(Call &&call, [[maybe_unused]] Answer otherwise) noexcept {
 } // namespace detail
 
 /*
- * A callable that takes a trace's text, as std::string_view, and answers 0 or an errno, or nothing.
+ * A callable that takes a trace's text, as std::string_view, and returns 0 or an errno, or nothing.
  * It is borrowed, and must outlive the resource, which also writes when it is destroyed:
- * temporaries do not compile. What it throws counts as EIO, which trace_flush tells.
+ * temporaries do not compile. An exception counts as EIO, which trace_flush reports.
  */
 class write_ref {
   public:
@@ -145,9 +145,9 @@ class write_ref {
 };
 
 /*
- * A callable that is told of allocations that failed, and answers what to do. It is borrowed, and
- * must outlive the resource: temporaries do not compile. Where it throws the allocation fails as
- * for GIVE_UP, and the exception goes no further.
+ * A callable that is called when an allocation fails, and returns what to do. It is borrowed, and
+ * must outlive the resource: temporaries do not compile. If it throws, the allocation fails as for
+ * GIVE_UP, and the exception is swallowed.
  */
 class failure_ref {
   public:
@@ -227,7 +227,7 @@ inline result<void> try_trace_flush(resource_ref trace) noexcept {
     return detail::checked(gpumem_trace_flush(trace.get()));
 }
 
-/* ---- Who made what is alive ------------------------------------------------------------------ */
+/* ---- Call sites of live allocations ---------------------------------------------------------- */
 
 inline result<resource> try_tracking_resource(resource_ref upstream,
                                               const tracking_options &options = {}) noexcept {
@@ -236,8 +236,8 @@ inline result<resource> try_tracking_resource(resource_ref upstream,
         [&](auto *made) { return gpumem_tracking_resource_create(upstream.get(), &in_c, made); });
 }
 
-/* Calls `visitor` with each gpumem_tracked; it answers whether to go on, or nothing. What it throws
- * ends the visit, and comes out of this form too. */
+/* Calls `visitor` with each gpumem_tracked; it returns whether to go on, or nothing. An exception
+ * from it ends the visit, and is rethrown, even by this form. */
 template <detail::visits_tracked F>
 result<void> try_tracking_visit(resource_ref tracking, F &&visitor) {
     detail::lent<std::remove_reference_t<F>> call(visitor);
@@ -246,8 +246,8 @@ result<void> try_tracking_visit(resource_ref tracking, F &&visitor) {
     return detail::checked(status);
 }
 
-/* Calls `write` with the text, as std::string_view, piece by piece; it answers 0 or an errno, or
- * nothing. What it throws ends the report, and comes out of this form too. */
+/* Calls `write` with the text, as std::string_view, piece by piece; it returns 0 or an errno, or
+ * nothing. An exception from it ends the report, and is rethrown, even by this form. */
 template <detail::takes_text F>
 result<void> try_tracking_report(resource_ref tracking, gpumem_report_format format, F &&write) {
     detail::lent<std::remove_reference_t<F>> call(write);

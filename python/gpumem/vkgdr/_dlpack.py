@@ -34,9 +34,17 @@ class _Versioned(ctypes.Structure):
 _held = {}
 
 
+# Both callbacks are called as long as a consumer lives, which may be longer than this module: what
+# they use is bound to them, and they never end.
+def _for_ever(callback):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
+    return callback
+
+
+@_for_ever
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _delete(address):
-    _held.pop(address, None)
+def _delete(address, held=_held):
+    held.pop(address, None)
 
 
 # A capsule that is being destroyed is no object to count references of: its address is passed.
@@ -50,12 +58,13 @@ _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, cty
 _NAMES = (b"dltensor", b"dltensor_versioned")
 
 
+@_for_ever
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _destroy(capsule):
+def _destroy(capsule, names=_NAMES, is_valid=_is_valid, pointer=_pointer, held=_held):
     """A consumer renames what it takes; what nobody took ends with the capsule."""
-    for name in _NAMES:
-        if _is_valid(capsule, name):
-            _delete(_pointer(capsule, name))
+    for name in names:
+        if is_valid(capsule, name):
+            held.pop(pointer(capsule, name), None)
 
 
 def capsule(memory, address, device, size, versioned):

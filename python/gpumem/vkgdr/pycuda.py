@@ -1,4 +1,6 @@
 """Device memory that the CPU reads and writes, for pycuda."""
+import os
+
 import pycuda.driver
 
 from . import RawMemory, Vkgdr, VkgdrError
@@ -15,8 +17,10 @@ class Memory(pycuda.driver.PointerHolderBase, RawMemory):
     """
 
     _context = None
+    _process = None
     # Kept here: at the interpreter's end the module may be empty.
     _free_raw = RawMemory.free
+    _this_process = staticmethod(os.getpid)
 
     def __init__(self, owner: Vkgdr, size: int, flags: int = 0):
         pycuda.driver.PointerHolderBase.__init__(self)
@@ -24,7 +28,7 @@ class Memory(pycuda.driver.PointerHolderBase, RawMemory):
         if context is None:
             raise VkgdrError("no current CUDA context")
         RawMemory.__init__(self, owner, size, flags)
-        self._context = context
+        self._context, self._process = context, self._this_process()
 
     def get_pointer(self):
         """For pycuda: the device pointer."""
@@ -35,6 +39,9 @@ class Memory(pycuda.driver.PointerHolderBase, RawMemory):
         then."""
         context, self._context = self._context, None
         if context is None:
+            return
+        if self._process != self._this_process():  # a forked child has no context
+            self._free_raw()
             return
         context.push()
         try:

@@ -54,8 +54,9 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median of some samples, after one that makes everything warm. */
-static bool measure(const struct run *run, double *median) {
+/* The lower quartile of some samples, after one that makes everything warm: what disturbs only
+ * adds. */
+static bool measure(const struct run *run, double *quartile) {
     double samples[SAMPLES_MOST], once;
     if (!sample(run, 1, &once))
         return false;
@@ -69,21 +70,22 @@ static bool measure(const struct run *run, double *median) {
         count++;
     }
     qsort(samples, count, sizeof samples[0], ascending);
-    *median = samples[count / 2];
+    *quartile = samples[count / 4];
     return true;
 }
 
+/* Directions whose kernels are measured; what is not, has negative times. */
 static void measure_kernels(const struct gm_copy_subject *subject, size_t bytes,
-                            struct gm_copy_timing *timings) {
+                            unsigned directions, struct gm_copy_timing *timings) {
     struct run run = {.subject = subject, .bytes = bytes, .host = subject->pageable};
     for (unsigned i = 0; i < GM_COPY_KERNEL_COUNT; i++) {
         run.kernel = (enum gm_copy_kernel)i;
         timings[i] = (struct gm_copy_timing){.store = -1, .load = -1};
         run.direction = GM_COPY_STORE;
-        if (gm_copy_kernel_can(run.kernel, GM_COPY_STORE))
+        if ((directions & GM_COPY_STORE) && gm_copy_kernel_can(run.kernel, GM_COPY_STORE))
             (void)measure(&run, &timings[i].store);
         run.direction = GM_COPY_LOAD;
-        if (gm_copy_kernel_can(run.kernel, GM_COPY_LOAD))
+        if ((directions & GM_COPY_LOAD) && gm_copy_kernel_can(run.kernel, GM_COPY_LOAD))
             (void)measure(&run, &timings[i].load);
     }
 }
@@ -99,6 +101,23 @@ static bool measure_driver(const struct gm_copy_subject *subject, size_t bytes, 
         return false;
     run.driver = subject->driver_load;
     return !run.driver || measure(&run, &timing->load);
+}
+
+/* Loads of 64 MiB over the bus take a second where the driver takes a millisecond: a direction in
+ * which the driver is so much faster, whatever the host memory, is not measured at larger sizes. */
+#define HOPELESS 8
+
+static bool is_hopeless(const struct gm_copy_timings *timings, unsigned size, unsigned direction) {
+    double best = -1;
+    for (unsigned i = 0; i < GM_COPY_KERNEL_COUNT; i++) {
+        double time = gm_copy_time_of(&timings->kernels[size][i], direction);
+        if (time >= 0 && (best < 0 || time < best))
+            best = time;
+    }
+    double pinned = gm_copy_time_of(&timings->driver_pinned[size], direction);
+    double pageable = gm_copy_time_of(&timings->driver_pageable[size], direction);
+    double slowest = pinned > pageable ? pinned : pageable;
+    return best >= 0 && pageable >= 0 && best > HOPELESS * slowest;
 }
 
 static bool sizes_are_good(const struct gm_copy_subject *subject, const size_t *sizes,
@@ -118,11 +137,15 @@ enum gm_copy_outcome gm_copy_calibrate(const struct gm_copy_subject *subject, co
     if (!sizes_are_good(subject, sizes, count))
         return GM_COPY_BAD_SIZES;
     memset(&measured, 0, sizeof measured);
+    unsigned directions = GM_COPY_STORE | GM_COPY_LOAD;
     for (unsigned i = 0; i < count; i++) {
-        measure_kernels(subject, sizes[i], measured.kernels[i]);
+        measure_kernels(subject, sizes[i], directions, measured.kernels[i]);
         if (!measure_driver(subject, sizes[i], subject->pinned, &measured.driver_pinned[i]) ||
             !measure_driver(subject, sizes[i], subject->pageable, &measured.driver_pageable[i]))
             return GM_COPY_DRIVER_FAILED;
+        for (unsigned direction = GM_COPY_STORE; direction <= GM_COPY_LOAD; direction++)
+            if (is_hopeless(&measured, i, direction))
+                directions &= ~direction;
     }
     *plan = gm_copy_plan_of(&measured, sizes, count);
     if (timings)

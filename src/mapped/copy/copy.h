@@ -80,7 +80,8 @@ struct gm_copy_plan {
 };
 
 /* What is good in general where nothing has been measured: plain for what fits into a line, the
- * widest stores and loads that the CPU has for the rest, the driver for large reads. */
+ * widest stores and loads that the CPU has for the rest, the driver for large reads, and for large
+ * writes from pinned memory. */
 struct gm_copy_plan gm_copy_plan_default(void);
 
 /* The class that a size belongs to. */
@@ -102,10 +103,14 @@ struct gm_copy_subject {
     uint64_t nanoseconds; /* for one kernel at one size, at most; at least three runs are made */
 };
 
-/* One median, in nanoseconds from the first store or load until the fence has passed. */
+/* One way at one size, in nanoseconds from the first store or load until the fence has passed. */
 struct gm_copy_timing {
-    double store, load; /* negative where the kernel does not have the direction */
+    double store, load; /* negative: not measured; the kernel does not have the direction */
 };
+
+static inline double gm_copy_time_of(const struct gm_copy_timing *timing, unsigned direction) {
+    return direction == GM_COPY_STORE ? timing->store : timing->load;
+}
 
 /* Everything that was measured, for reports. */
 struct gm_copy_timings {
@@ -121,16 +126,17 @@ enum gm_copy_outcome {
 
 /*
  * Measures each kernel that this CPU has, and the driver's copies, at each of `count` sizes (at
- * most GM_COPY_CLASS_LIMIT, ascending), which become the plan's classes. *plan, and *timings unless
- * NULL, are set only when all has been measured. Blocks for as long as that takes: sizes times
- * kernels times `nanoseconds`, three runs of the slowest at least.
+ * most GM_COPY_CLASS_LIMIT, ascending), which become the plan's classes. A direction in which the
+ * driver is eight times as fast as every kernel is measured by the driver alone from there on.
+ * *plan, and *timings unless NULL, are set only when all has been measured. Blocks for as long as
+ * that takes: sizes times kernels times `nanoseconds`, three runs of the slowest at least.
  */
 enum gm_copy_outcome gm_copy_calibrate(const struct gm_copy_subject *subject, const size_t *sizes,
                                        unsigned count, struct gm_copy_plan *plan,
                                        struct gm_copy_timings *timings);
 
-/* The plan that these timings of `count` sizes ask for; a driver's timing that is negative was not
- * measured. */
+/* The plan that these timings of `count` sizes ask for. Negative ones were not measured: the driver
+ * is not cut over to for those of its own, and is where those of the kernels are. */
 struct gm_copy_plan gm_copy_plan_of(const struct gm_copy_timings *timings, const size_t *sizes,
                                     unsigned count);
 

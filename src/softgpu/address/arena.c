@@ -40,7 +40,8 @@ static unsigned char *map_view(const struct gm_kept_file *file, uint64_t offset,
         return NULL;
     }
     if (munlock(view, size) != 0)
-        sg_log(1, "%zu bytes for device memory stay locked: %s", size, strerror(errno));
+        sg_log(SG_LOG_WARNING, "%zu bytes for device memory stay locked: %s", size,
+               strerror(errno));
     return view;
 }
 
@@ -48,7 +49,7 @@ static bool make_file(struct sg_arena *arena, uint64_t size) {
     if (gm_kept_file_is_open(&arena->file))
         return sg_memfile_grow(&arena->file, size);
     if (arena->file.fd >= 0)
-        sg_log(1,
+        sg_log(SG_LOG_WARNING,
                "somebody has closed descriptor %d, which was that of %s memory: what is added "
                "is of a new one",
                arena->file.fd, arena->name);
@@ -84,7 +85,7 @@ static bool open_to(struct sg_arena_region *region, uint64_t end) {
     if (open > region->pages)
         open = region->pages;
     if (mprotect(region->view, open * SG_PAGE, PROT_READ | PROT_WRITE) != 0) {
-        sg_log(0, "cannot make %llu bytes of device memory accessible",
+        sg_log(SG_LOG_ERROR, "cannot make %llu bytes of device memory accessible",
                (unsigned long long)open * SG_PAGE);
         return false;
     }

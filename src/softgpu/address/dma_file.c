@@ -129,8 +129,9 @@ static bool find_file(const struct sg_dma_piece *pieces, size_t count, struct dm
         if (!shares_pages(file, pieces, count))
             continue;
         if (*found || !begins_alike(file, pieces, count)) {
-            sg_log(1, "pages of the range are in a DMA buffer that begins elsewhere and is still "
-                      "open or mapped: without /dev/udmabuf a page can be in one");
+            sg_log(SG_LOG_WARNING,
+                   "pages of the range are in a DMA buffer that begins elsewhere and is still "
+                   "open or mapped: without /dev/udmabuf a page can be in one");
             return false;
         }
         *found = file;
@@ -279,7 +280,7 @@ static bool extend(struct dma_file *file, const struct sg_dma_piece *pieces, siz
     struct sg_dma_piece *all = malloc(count * sizeof *all);
     size_t size = total(pieces, count);
     if (!all || !sg_memfile_grow(&file->file, size) || !move_rest(file, pieces, count)) {
-        sg_log(0, "making a DMA buffer of %zu bytes: %s", size, strerror(errno));
+        sg_log(SG_LOG_ERROR, "making a DMA buffer of %zu bytes: %s", size, strerror(errno));
         free(all);
         return false;
     }
@@ -305,7 +306,7 @@ static CUresult give(const struct gm_kept_file *file, int *fd) {
     if (made < 0)
         made = gm_kept_file_duplicate(file);
     if (made < 0) {
-        sg_log(0, "making a descriptor of a DMA buffer: %s", strerror(errno));
+        sg_log(SG_LOG_ERROR, "making a descriptor of a DMA buffer: %s", strerror(errno));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *fd = made;
@@ -322,8 +323,9 @@ static bool can_move(const struct sg_dma_piece *pieces, size_t count) {
         const struct sg_phys *phys = pieces[i].phys;
         if (phys->kind == SG_PHYS_ARENA && !phys->named)
             continue;
-        sg_log(1, "the range has memory that other processes may have mapped: without /dev/udmabuf "
-                  "it is a DMA buffer only as a whole handle that can be exported");
+        sg_log(SG_LOG_WARNING,
+               "the range has memory that other processes may have mapped: without /dev/udmabuf "
+               "it is a DMA buffer only as a whole handle that can be exported");
         return false;
     }
     return true;

@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 static void log_failure(const char *what, uint64_t size) {
-    sg_log(0, "%s of %llu bytes failed: %s", what, (unsigned long long)size, strerror(errno));
+    sg_log(SG_LOG_ERROR, "%s of %llu bytes failed: %s", what, (unsigned long long)size,
+           strerror(errno));
 }
 
 bool sg_memfile_new(const char *name, uint64_t size, struct gm_kept_file *file) {
@@ -41,7 +42,7 @@ bool sg_memfile_grow(const struct gm_kept_file *file, uint64_t size) {
     if ((uint64_t)status.st_size >= size)
         return true;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
-        sg_log(0,
+        sg_log(SG_LOG_ERROR,
                "device memory needs a file of %llu bytes, the file size limit (ulimit -f) is %llu",
                (unsigned long long)size, (unsigned long long)limit.rlim_cur);
         return false;

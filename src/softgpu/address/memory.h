@@ -27,14 +27,18 @@ struct sg_context;
 /* ---- Physical memory ------------------------------------------------------------------------- */
 
 enum sg_phys_kind {
-    SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
-    SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
-    SG_PHYS_PART,  /* a part of a file: a pool's, another process's, an external memory's */
-    SG_PHYS_TEAM,  /* a multicast object: no bytes of its own */
+    SG_PHYS_ARENA,  /* a run of pages of a memory file: the device's, or the host side's */
+    SG_PHYS_FD,     /* a sealed memory file of its own: exportable, or imported */
+    SG_PHYS_PART,   /* a part of a file: a pool's, another process's, an external memory's */
+    SG_PHYS_OBJECT, /* no bytes of its own, but operations: address/object.h */
 };
+
+struct sg_phys_ops;
 
 struct sg_phys {
     enum sg_phys_kind kind;
+    const struct sg_phys_ops *ops; /* of an object; else NULL */
+    unsigned object;               /* its number: object.c's */
     unsigned refs; /* handles, mappings, segments; freed (after running work) at 0 */
     int device;    /* ordinal; -1 for host memory */
     size_t size;   /* multiple of SG_PAGE */
@@ -42,7 +46,7 @@ struct sg_phys {
      * mappings at the addresses that the application uses. */
     unsigned char *host;
     /* The memory file that holds the bytes: the arena's, its own, the pool's. Of legacy IPC and
-     * external memory it is closed once they are mapped; none for a multicast object. */
+     * external memory it is closed once they are mapped; none for an object. */
     struct gm_kept_file file;
     uint64_t file_offset; /* of byte 0 */
     bool imported;        /* made by another process, which is charged for it */
@@ -53,6 +57,8 @@ struct sg_phys {
     struct sg_phys_place *place; /* phys.c's */
 };
 
+/* The properties of memory of `device` (-1: of the host) that is not shared. */
+CUmemAllocationProp sg_plain_prop(int device);
 /* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
  * and exportability; it has been validated by the caller. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
@@ -68,34 +74,24 @@ void sg_phys_unref(struct sg_phys *phys);
 
 /* ---- Ranges: what the application knows an address as ---------------------------------------- */
 
-enum sg_range_kind {
-    SG_RANGE_DEVICE,     /* cuMemAlloc and kin */
-    SG_RANGE_MAPPING,    /* cuMemMap: one handle's mapping */
-    SG_RANGE_POOL,       /* an allocation from a pool, device or host */
-    SG_RANGE_HOST,       /* cuMemHostAlloc */
-    SG_RANGE_REGISTERED, /* cuMemHostRegister */
-    SG_RANGE_IPC,        /* cuIpcOpenMemHandle */
-    SG_RANGE_EXTERNAL,   /* cuExternalMemoryGetMappedBuffer */
-    SG_RANGE_MANAGED,    /* cuMemAllocManaged, and managed variables */
-    SG_RANGE_GRAPH,      /* what a launch of a graph left allocated */
-};
+struct sg_range_ops;
 
 struct sg_range {
     CUdeviceptr start;
     size_t size;
-    enum sg_range_kind kind;
-    int device;                 /* where the bytes are: ordinal, or -1 for host memory */
-    struct sg_context *context; /* that it dies with; NULL for VMM and pools */
-    unsigned flags;             /* host allocation or registration flags */
-    uint64_t buffer_id;         /* unique in the process, never reused */
-    bool sync_memops;           /* set by cuPointerSetAttribute */
+    const struct sg_range_ops *ops; /* of its kind: address/range.h */
+    int device;                     /* where the bytes are: ordinal, or -1 for host memory */
+    struct sg_context *context;     /* that it dies with; NULL for VMM and pools */
+    unsigned flags;                 /* host allocation or registration flags */
+    uint64_t buffer_id;             /* unique in the process, never reused */
+    bool sync_memops;               /* set by cuPointerSetAttribute */
     bool
         sync_memops_set; /* until then the attribute reads 1 for device memory, and means nothing */
     bool variable;       /* of a loaded image, which frees it: the application cannot */
     uint32_t site;       /* who made it: core/site.h */
     struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
-    unsigned cpu_rights; /* SG_RANGE_MAPPING of host memory: what cuMemSetAccess gave the CPU */
+    unsigned cpu_rights; /* a mapping of host memory: what cuMemSetAccess gave the CPU */
     uint64_t cpu_mark; /* the epoch since when new work does not use the CPU mapping; 0 for none */
     void *owner;       /* the pool block, the suballocator page, ... of its chapter */
     struct sg_tree_node node; /* range.c's */
@@ -110,39 +106,6 @@ struct sg_range *sg_range_next(struct sg_range *range);
  * set here. */
 bool sg_range_insert(struct sg_range *range);
 void sg_range_remove(struct sg_range *range);
-
-/* What [address, address + size) is, for the arguments of copies and sets. */
-enum sg_where {
-    SG_WHERE_INVALID,  /* a device address that is not (wholly) allocated, or leaves its allocation
-                        */
-    SG_WHERE_PAGEABLE, /* plain host memory, unknown to the driver */
-    SG_WHERE_HOST,     /* pinned, registered or host-located */
-    SG_WHERE_DEVICE,
-};
-/* For SG_WHERE_DEVICE, *device (may be NULL) is set to the ordinal of the first byte. Adjacent VMM
- * mappings count as one range; other allocations are bounds. */
-enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
-/* Is all of it one allocation from a pool of host memory, whoever may access it? */
-bool sg_memory_in_host_pool(CUdeviceptr address, size_t size);
-/* May the device of the current context, or the one that has the bytes, do this there? Bounds only
- * VMM mappings, by cuMemSetAccess, and what was registered to be read only; for the arguments of
- * copies and sets too. */
-bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights);
-/* Did cuMemSetAccess let this device do that, where it is VMM's? True of all other memory. */
-bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights);
-/* May `device` use the memory, where it is a pool's? True of all other memory and of managed pools;
- * of host pools nothing is said here (sg_memory_where). On H200 memory of another device's pool
- * without access is no argument for copies either, plain memory of another device is. */
-bool sg_memory_pool_open(int device, CUdeviceptr address);
-/* Does the device of `context` see the range at all: has it rights to a mapping or a pool, is it
- * the owner of plain memory or a peer with access? On H200 questions about other addresses find
- * nothing. */
-bool sg_range_seen(const struct sg_context *context, const struct sg_range *range);
-/* Can work of `context` use the memory at its address, as sets and memory operations do? Copies
- * between devices need not. On H200 memory of another device needs peer access or a pool's, VMM
- * mappings the device's rights, and buffers of external memory their own context. */
-bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
-                         unsigned rights);
 
 /* ---- Execution's view, without the lock ------------------------------------------------------ */
 

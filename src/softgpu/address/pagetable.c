@@ -50,25 +50,25 @@ void sg_table_map(CUdeviceptr address, size_t size, const unsigned char *host, s
     changed();
 }
 
-#define TEAM_MARK  ((uint64_t)1 << 20) /* above the rights, below the distance */
-#define TEAM_SHIFT 48
+#define OBJECT_MARK  ((uint64_t)1 << 20) /* above the rights, below the distance */
+#define OBJECT_SHIFT 48
 
-void sg_table_map_team(CUdeviceptr address, size_t size, unsigned team) {
-    uint64_t entry = (uint64_t)team << TEAM_SHIFT | TEAM_MARK;
+void sg_table_map_object(CUdeviceptr address, size_t size, unsigned object) {
+    uint64_t entry = (uint64_t)object << OBJECT_SHIFT | OBJECT_MARK;
     for (size_t page = 0; page < size / SG_PAGE; page++)
         store(address + page * SG_PAGE, entry | page << SG_PAGE_SHIFT);
     changed();
 }
 
-bool sg_table_team(CUdeviceptr address, unsigned *team, size_t *page, sg_rights *rights) {
+bool sg_table_object(CUdeviceptr address, unsigned *object, size_t *page, sg_rights *rights) {
     struct sg_window *window = sg_window_find(address);
     size_t index = (address >> SG_PAGE_SHIFT) & (SG_WINDOW_PAGES - 1);
     uint64_t entry =
         window ? atomic_load_explicit(&window->entries[index], memory_order_acquire) : 0;
-    if (!(entry & TEAM_MARK) || (entry & MAPPED))
+    if (!(entry & OBJECT_MARK) || (entry & MAPPED))
         return false;
-    *team = (unsigned)(entry >> TEAM_SHIFT);
-    *page = (size_t)(entry << (64 - TEAM_SHIFT) >> (64 - TEAM_SHIFT + SG_PAGE_SHIFT));
+    *object = (unsigned)(entry >> OBJECT_SHIFT);
+    *page = (size_t)(entry << (64 - OBJECT_SHIFT) >> (64 - OBJECT_SHIFT + SG_PAGE_SHIFT));
     *rights = (sg_rights)((entry & RIGHTS_MASK) >> RIGHTS_SHIFT);
     return true;
 }

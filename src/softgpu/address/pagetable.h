@@ -28,11 +28,11 @@ void sg_table_map(CUdeviceptr address, size_t size, const unsigned char *host, s
 void sg_table_unmap(CUdeviceptr address, size_t size);
 /* Replaces the rights of the devices in `mask` (an sg_rights with both bits set for each). */
 void sg_table_rights(CUdeviceptr address, size_t size, sg_rights mask, sg_rights rights);
-/* Multicast: entries that name a team (below 2^16) and the page in its object instead of bytes; not
- * mapped, so that sg_translate knows nothing of them. */
-void sg_table_map_team(CUdeviceptr address, size_t size, unsigned team);
+/* Entries that name an object (address/object.h; below 2^16) and the page in it instead of bytes;
+ * not mapped, so that sg_translate knows nothing of them. */
+void sg_table_map_object(CUdeviceptr address, size_t size, unsigned object);
 /* Lock-free: false when the page is none of these. */
-bool sg_table_team(CUdeviceptr address, unsigned *team, size_t *page, sg_rights *rights);
+bool sg_table_object(CUdeviceptr address, unsigned *object, size_t *page, sg_rights *rights);
 /* Rights of one page; *mapped may be NULL. */
 sg_rights sg_table_get(CUdeviceptr address, bool *mapped);
 /* A number that is another one after each change of the table: what was found before may not hold

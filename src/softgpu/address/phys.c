@@ -5,13 +5,13 @@
 #include "softgpu/address/dma_file.h"
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/memfile.h"
+#include "softgpu/address/object.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/notification.h"
 #include "softgpu/device/profile.h"
-#include "softgpu/multicast/multicast.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static bool charge(int device, size_t size) {
         uint64_t now = left(device, size);
         if (size > now) {
             size_t over = size - (size_t)now;
-            sg_log(2, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
+            sg_log(SG_LOG_INFO, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
                    device < 0 ? "host" : "device", device, size,
                    (unsigned long long)used[slot_of(device)], (unsigned long long)limit_of(device));
             if (device >= 0)
@@ -140,7 +140,7 @@ static bool make_file(struct sg_phys_place *place) {
         return false;
     if (write_trailer(file.fd, &place->phys) && place_in_file(place, &file))
         return true;
-    sg_log(0, "cannot make shareable memory: %s", strerror(errno));
+    sg_log(SG_LOG_ERROR, "cannot make shareable memory: %s", strerror(errno));
     gm_kept_file_close(&file);
     return false;
 }
@@ -155,6 +155,13 @@ static struct sg_phys_place *new_place(const CUmemAllocationProp *prop, int devi
     place->phys.prop = *prop;
     place->phys.place = place;
     return place;
+}
+
+CUmemAllocationProp sg_plain_prop(int device) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    prop.location.type = device < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device < 0 ? 0 : device;
+    return prop;
 }
 
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
@@ -254,8 +261,8 @@ static void reclaim(struct sg_retired *retired) {
 void sg_phys_unref(struct sg_phys *phys) {
     if (--phys->refs > 0)
         return;
-    if (phys->kind == SG_PHYS_TEAM) {
-        sg_multicast_end(phys);
+    if (phys->ops) {
+        phys->ops->end(phys);
         return;
     }
     if (!phys->imported)
@@ -307,7 +314,8 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         device = find_device(trailer);
         if (device < 0) {
-            sg_log(1, "imported memory belongs to a device that this process does not see");
+            sg_log(SG_LOG_WARNING,
+                   "imported memory belongs to a device that this process does not see");
             return CUDA_ERROR_INVALID_DEVICE;
         }
         prop.location.id = device;
@@ -325,6 +333,10 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     return CUDA_SUCCESS;
 }
 
+bool sg_phys_has_own_file(const struct sg_phys *phys) {
+    return phys->kind == SG_PHYS_FD;
+}
+
 bool sg_phys_exported(int fd) {
     struct stat status;
     struct sg_share_trailer trailer;
@@ -336,7 +348,7 @@ CUresult sg_phys_import(int fd, struct sg_phys **phys) {
     struct sg_share_trailer trailer;
     const char *wrong = read_trailer(fd, &status, &trailer);
     if (wrong) {
-        sg_log(1, "descriptor %d cannot be imported: %s", fd, wrong);
+        sg_log(SG_LOG_WARNING, "descriptor %d cannot be imported: %s", fd, wrong);
         return CUDA_ERROR_UNKNOWN;
     }
     struct sg_phys *known = find_file(&status);

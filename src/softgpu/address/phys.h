@@ -23,7 +23,9 @@ struct sg_share_trailer {
  * the reason logged; INVALID_DEVICE for memory of a device that this process does not have.
  */
 CUresult sg_phys_import(int fd, struct sg_phys **phys);
-/* Whether it is such a file. */
+/* Does the memory lie in such a file, so that others can import it? */
+bool sg_phys_has_own_file(const struct sg_phys *phys);
+/* Whether a descriptor is of such a file. */
 bool sg_phys_exported(int fd);
 
 /* Fills with the pattern of fresh or freed memory when SOFTGPU_POISON asks for it. */

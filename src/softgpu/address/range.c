@@ -1,4 +1,6 @@
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
+
+#include "softgpu/address/pagetable.h"
 #include "softgpu/core/site.h"
 
 static struct sg_tree ranges;
@@ -37,4 +39,28 @@ bool sg_range_insert(struct sg_range *range) {
 
 void sg_range_remove(struct sg_range *range) {
     sg_tree_remove(&ranges, &range->node);
+}
+
+struct sg_range *sg_range_at(CUdeviceptr address, const struct sg_range_ops *ops) {
+    struct sg_range *range = sg_range_find(address);
+    return range && range->start == address && range->ops == ops ? range : NULL;
+}
+
+void sg_range_describe(const struct sg_range *range, int device, struct sg_range_facts *facts) {
+    const struct sg_phys *phys = range->phys;
+    *facts = (struct sg_range_facts){
+        .start = range->start,
+        .size = range->size,
+        .has_address_range = true,
+        .base = range->start,
+        .mapping_base = range->start - range->phys_offset,
+        .mapping_size = phys ? phys->size : range->size,
+        .handle_types = phys ? (uint64_t)phys->prop.requestedHandleTypes : 0,
+        .rights = sg_table_get(range->start, NULL) >> (2 * device) & (SG_READ | SG_WRITE),
+        .host_flags = -1,
+        .host_pointer = range->device < 0,
+        .sync_memops = range->device >= 0,
+    };
+    if (range->ops->describe)
+        range->ops->describe(range, facts);
 }

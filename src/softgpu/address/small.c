@@ -1,4 +1,4 @@
-#include "softgpu/memory/allocation.h"
+#include "softgpu/address/small.h"
 
 #include <limits.h>
 #include <stdlib.h>

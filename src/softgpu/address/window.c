@@ -8,17 +8,13 @@
 
 static struct sg_window *_Atomic directory[SG_WINDOW_LIMIT];
 static struct sg_extents addresses; /* page number = address / SG_PAGE */
-static uint64_t used;
+static uint64_t used;               /* bytes taken */
 
 struct sg_window *sg_window_find(CUdeviceptr address) {
     uint64_t index = address >> SG_WINDOW_SHIFT;
     if (index >= SG_WINDOW_LIMIT)
         return NULL;
     return atomic_load_explicit(&directory[index], memory_order_acquire);
-}
-
-uint64_t sg_addresses_used(void) {
-    return used;
 }
 
 /* Page tables for windows that follow one another; zero pages, so untouched parts cost nothing. */
@@ -96,10 +92,11 @@ static bool take_free(uint64_t pages, uint64_t align, uint64_t *page) {
 static bool too_many(size_t size) {
     uint64_t limit = sg_config()->address_space; /* 0: none but the size of an address */
     if (size > (uint64_t)1 << SG_ADDRESS_BITS)
-        sg_log(1, "%zu bytes of device addresses are more than there are: an address has %d bits",
+        sg_log(SG_LOG_WARNING,
+               "%zu bytes of device addresses are more than there are: an address has %d bits",
                size, SG_ADDRESS_BITS);
     else if (limit && size > limit - used)
-        sg_log(1,
+        sg_log(SG_LOG_WARNING,
                "%zu bytes of device addresses do not fit: %llu of %llu are in use "
                "(SOFTGPU_ADDRESS_SPACE)",
                size, (unsigned long long)used, (unsigned long long)limit);
@@ -120,7 +117,7 @@ CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdevice
     uint64_t page;
     if (!take_free(size / SG_PAGE, align / SG_PAGE, &page) &&
         !(add_windows(size, align) && take_free(size / SG_PAGE, align / SG_PAGE, &page))) {
-        sg_log(1,
+        sg_log(SG_LOG_WARNING,
                "%zu bytes of device addresses: the system gives no range of that size "
                "(is ulimit -v set?)",
                size);

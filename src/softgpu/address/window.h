@@ -29,7 +29,5 @@ struct sg_window *sg_window_find(CUdeviceptr address);
  */
 CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *address);
 void sg_addresses_give(CUdeviceptr address, size_t size);
-/* Bytes of addresses taken. */
-uint64_t sg_addresses_used(void);
 
 #endif

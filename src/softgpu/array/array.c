@@ -165,7 +165,7 @@ void sg_arrays_context_end(struct sg_context *context) {
 static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray *handle) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
-    if (result == CUDA_SUCCESS && sg_old_is(context))
+    if (result == CUDA_SUCCESS && sg_context_has_32_bit_addresses(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
     return result == CUDA_SUCCESS ? sg_array_create(context, descriptor, handle) : result;
 }
@@ -225,7 +225,7 @@ CUresult sg_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUa
     CUresult result = sg_array_find(hArray, &array);
     if (result != CUDA_SUCCESS)
         return result;
-    if (sg_old_is(array->context))
+    if (sg_context_has_32_bit_addresses(array->context))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!pArrayDescriptor)
         return CUDA_ERROR_INVALID_VALUE;

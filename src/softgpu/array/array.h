@@ -53,7 +53,6 @@ struct sg_array *sg_array_get(CUarray handle);
 struct sg_mipmap *sg_mipmap_get(CUmipmappedArray handle);
 /* The same with the reason: INVALID_HANDLE or CONTEXT_IS_DESTROYED. */
 CUresult sg_array_find(CUarray handle, struct sg_array **array);
-CUresult sg_mipmap_find(CUmipmappedArray handle, struct sg_mipmap **mipmap);
 
 /* Bytes of one element of a format with that many channels, or 0 when the pair is not valid. */
 unsigned sg_array_element(CUarray_format format, unsigned channels);
@@ -73,7 +72,6 @@ CUresult sg_array_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned leve
 CUresult sg_mipmap_over(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                         unsigned levels, CUdeviceptr address, size_t size,
                         struct sg_mipmap **mipmap);
-void sg_mipmap_free(struct sg_mipmap *mipmap);
 
 /* Ends the arrays and mipmapped arrays of a context. */
 void sg_arrays_context_end(struct sg_context *context);

@@ -8,7 +8,7 @@
 
 CUresult sg_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
     struct sg_context *context;
-    CUresult result = sg_old_context(&context);
+    CUresult result = sg_context_current_32(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pAllocateArray)
@@ -22,7 +22,7 @@ CUresult sg_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAll
 
 CUresult sg_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
     struct sg_context *context;
-    CUresult result = sg_old_context(&context);
+    CUresult result = sg_context_current_32(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pAllocateArray)
@@ -41,7 +41,8 @@ static CUresult find(CUarray handle, struct sg_array **array) {
     CUresult result = sg_array_find(handle, array);
     if (result != CUDA_SUCCESS)
         return result;
-    return sg_old_is((*array)->context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return sg_context_has_32_bit_addresses((*array)->context) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult sg_cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarray hArray) {

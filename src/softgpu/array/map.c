@@ -2,6 +2,7 @@
  * cuMemMapArrayAsync: memory of a tile pool under tiles of sparse arrays, under mip tails, and
  * under deferred arrays. The list is checked as a whole; the edits are one operation of the stream.
  */
+#include "base/growing_array.h"
 #include "softgpu/array/internal.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/memory/vmm.h"
@@ -42,14 +43,8 @@ static CUresult add_edit(struct edits *edits, struct sg_tiles *tiles, size_t pie
                          struct source *source) {
     if (source->phys && source->phys->size - source->offset < SG_TILE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (edits->count == edits->room) {
-        size_t room = edits->room ? edits->room * 2 : 16;
-        struct edit *list = realloc(edits->list, room * sizeof *list);
-        if (!list)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        edits->list = list;
-        edits->room = room;
-    }
+    if (!GM_RESERVE(edits->list, edits->room, edits->count + 1))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     struct edit *edit = &edits->list[edits->count++];
     *edit = (struct edit){.tiles = tiles, .piece = piece, .phys = source->phys};
     sg_tiles_ref(tiles);

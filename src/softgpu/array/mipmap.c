@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-CUresult sg_mipmap_find(CUmipmappedArray handle, struct sg_mipmap **mipmap) {
+/* With the reason: INVALID_HANDLE or CONTEXT_IS_DESTROYED. */
+static CUresult find(CUmipmappedArray handle, struct sg_mipmap **mipmap) {
     *mipmap = sg_handle_get(SG_KIND_MIPMAP, SG_HANDLE_VALUE(handle));
     if (!*mipmap)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -17,7 +18,12 @@ CUresult sg_mipmap_find(CUmipmappedArray handle, struct sg_mipmap **mipmap) {
 
 struct sg_mipmap *sg_mipmap_get(CUmipmappedArray handle) {
     struct sg_mipmap *mipmap;
-    return sg_mipmap_find(handle, &mipmap) == CUDA_SUCCESS ? mipmap : NULL;
+    return find(handle, &mipmap) == CUDA_SUCCESS ? mipmap : NULL;
+}
+
+static void free_mipmap(struct sg_mipmap *mipmap) {
+    sg_mipmap_empty(mipmap);
+    free(mipmap);
 }
 
 /* With its levels, which have no memory yet; NULL when out of memory. */
@@ -40,7 +46,7 @@ static struct sg_mipmap *shaped(struct sg_context *context,
     }
     if (mipmap->level_count == levels)
         return mipmap;
-    sg_mipmap_free(mipmap);
+    free_mipmap(mipmap);
     return NULL;
 }
 
@@ -89,7 +95,7 @@ CUresult sg_mipmap_over(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTO
     else
         result = publish(made);
     if (result != CUDA_SUCCESS) {
-        sg_mipmap_free(made);
+        free_mipmap(made);
         return result;
     }
     place(made, address);
@@ -109,11 +115,6 @@ void sg_mipmap_empty(struct sg_mipmap *mipmap) {
     *mipmap = (struct sg_mipmap){0};
 }
 
-void sg_mipmap_free(struct sg_mipmap *mipmap) {
-    sg_mipmap_empty(mipmap);
-    free(mipmap);
-}
-
 /* ---- Rows of functions.def ------------------------------------------------------------------- */
 
 CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
@@ -121,7 +122,7 @@ CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                    unsigned int numMipmapLevels) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
-    if (result == CUDA_SUCCESS && sg_old_is(context))
+    if (result == CUDA_SUCCESS && sg_context_has_32_bit_addresses(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
     if (result != CUDA_SUCCESS)
         return result;
@@ -144,13 +145,13 @@ CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
     if (result == CUDA_SUCCESS)
         *pHandle = SG_HANDLE_POINTER(CUmipmappedArray, mipmap->handle);
     else
-        sg_mipmap_free(mipmap);
+        free_mipmap(mipmap);
     return result;
 }
 
 CUresult sg_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     struct sg_mipmap *mipmap;
-    CUresult result = sg_mipmap_find(hMipmappedArray, &mipmap);
+    CUresult result = find(hMipmappedArray, &mipmap);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_context *context = mipmap->context;
@@ -158,16 +159,16 @@ CUresult sg_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     result = sg_context_wait(context);
     sg_context_unref(context);
     if (result == CUDA_SUCCESS)
-        result = sg_mipmap_find(hMipmappedArray, &mipmap);
+        result = find(hMipmappedArray, &mipmap);
     if (result == CUDA_SUCCESS)
-        sg_mipmap_free(mipmap);
+        free_mipmap(mipmap);
     return result;
 }
 
 CUresult sg_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
                                      unsigned int level) {
     struct sg_mipmap *mipmap;
-    CUresult result = sg_mipmap_find(hMipmappedArray, &mipmap);
+    CUresult result = find(hMipmappedArray, &mipmap);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pLevelArray || level >= mipmap->level_count)

@@ -21,6 +21,8 @@
  */
 #include "softgpu/binary/container.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,15 +33,7 @@ void sg_container_put(struct sg_container_writer *to, const void *bytes, size_t 
     if (to->failed || size == 0)
         return;
     to->failed = __builtin_add_overflow(to->size, size, &needed);
-    if (!to->failed && needed > to->room) {
-        size_t room = 2 * needed;
-        unsigned char *grown = realloc(to->bytes, room);
-        to->failed = grown == NULL;
-        if (grown) {
-            to->bytes = grown;
-            to->room = room;
-        }
-    }
+    to->failed = to->failed || !GM_RESERVE(to->bytes, to->room, needed);
     if (to->failed)
         return;
     memcpy(to->bytes + to->size, bytes, size);

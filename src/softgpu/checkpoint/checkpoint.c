@@ -119,7 +119,7 @@ static CUresult close_gate(struct sg_control *control) {
     atomic_store(&control->locker, (uint32_t)getpid());
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
         return CUDA_SUCCESS;
-    sg_log(1, "cannot lock a process: membarrier: %s", strerror(errno));
+    sg_log(SG_LOG_WARNING, "cannot lock a process: membarrier: %s", strerror(errno));
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -39,12 +39,13 @@ CUresult sg_gate_init(void) {
     char state;
     private_control.pid = (uint32_t)getpid();
     if (!sg_process_status(private_control.pid, &state, &private_control.started)) {
-        sg_log(2, "no /proc: other processes cannot lock this one");
+        sg_log(SG_LOG_INFO, "no /proc: other processes cannot lock this one");
         return CUDA_SUCCESS;
     }
     struct sg_control *file = make_file();
     if (!file) {
-        sg_log(1, "no file for other processes to lock this one by: %s", strerror(errno));
+        sg_log(SG_LOG_WARNING, "no file for other processes to lock this one by: %s",
+               strerror(errno));
         return CUDA_SUCCESS;
     }
     memcpy(file, &private_control, sizeof *file);

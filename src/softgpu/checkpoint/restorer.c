@@ -31,6 +31,6 @@ void sg_restorer_start(struct sg_control *control) {
     atomic_store(&control->restorer, SG_RESTORER_STARTS);
     if (gm_thread_start(NULL, STACK, restore, control) != 0) {
         atomic_store(&control->restorer, 0);
-        sg_log(1, "no restore thread: who restores this process does it itself");
+        sg_log(SG_LOG_WARNING, "no restore thread: who restores this process does it itself");
     }
 }

@@ -27,7 +27,9 @@ static int by_id(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-size_t sg_contexts_alive(struct sg_context **contexts, size_t most) {
+/* All context objects that are alive, in order of id; at most `most` go to `contexts` (which may be
+ * NULL). Returns how many there are. */
+static size_t list_alive(struct sg_context **contexts, size_t most) {
     struct list list = {.contexts = contexts, .most = contexts ? most : 0};
     sg_handle_each(SG_KIND_CONTEXT, add, &list);
     if (contexts)
@@ -38,13 +40,13 @@ size_t sg_contexts_alive(struct sg_context **contexts, size_t most) {
 /* Calls `visit` with each live context and its number, from 1 in order of making. */
 static void each(struct sg_text *text,
                  void (*visit)(struct sg_text *, size_t, struct sg_context *)) {
-    size_t count = sg_contexts_alive(NULL, 0);
+    size_t count = list_alive(NULL, 0);
     struct sg_context **contexts = malloc((count ? count : 1) * sizeof *contexts);
     if (!contexts) {
         sg_text_line(text, "contexts: out of memory");
         return;
     }
-    sg_contexts_alive(contexts, count);
+    list_alive(contexts, count);
     for (size_t i = 0; i < count; i++)
         visit(text, i + 1, contexts[i]);
     free(contexts);
@@ -53,7 +55,7 @@ static void each(struct sg_text *text,
 static unsigned count_peers(const struct sg_context *context) {
     unsigned count = 0;
     struct sg_context *all[64];
-    size_t alive = sg_contexts_alive(all, 64);
+    size_t alive = list_alive(all, 64);
     for (size_t i = 0; i < alive && i < 64; i++)
         count += all[i]->device != context->device && sg_context_may_access(context, all[i]);
     return count;
@@ -72,6 +74,8 @@ static void dump(struct sg_text *text, size_t number, struct sg_context *context
         text, "context %zu device %d %s uses %u flags 0x%x sticky %d peers %u on-stack %u%s",
         number, context->device, kind(context), context->uses, context->flags, (int)context->sticky,
         count_peers(context), on_stack, context == sg_context_peek_part() ? " current" : "");
+    if (context->cache_config != CU_FUNC_CACHE_PREFER_NONE)
+        sg_text_line(text, "context %zu cache %d", number, (int)context->cache_config);
     for (int i = 0; i < CU_LIMIT_MAX; i++)
         if (context->limits[i] != sg_device(context->device)->context.limits[i])
             sg_text_line(text, "context %zu limit %d %zu", number, i, context->limits[i]);

@@ -31,8 +31,4 @@ struct sg_context *sg_stack_pop(void);
 /* Forgets what this context may access, and who may access it. */
 void sg_peers_context_end(struct sg_context *context);
 
-/* All context objects that are alive, in order of id; at most `most` go to `list` (which may be
- * NULL). Returns how many there are. */
-size_t sg_contexts_alive(struct sg_context **list, size_t most);
-
 #endif

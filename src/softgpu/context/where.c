@@ -1,9 +1,7 @@
-#include "softgpu/address/memory.h"
+#include "softgpu/context/where.h"
 
-#include "softgpu/address/pagetable.h"
+#include "softgpu/address/range.h"
 #include "softgpu/address/window.h"
-#include "softgpu/context/context.h"
-#include "softgpu/pool/pool.h"
 
 /* Does [address, address + size) stay inside what begins with `range`? VMM mappings that touch
  * count as one; every other allocation is a bound. */
@@ -13,8 +11,8 @@ static bool stays_inside(struct sg_range *range, CUdeviceptr address, size_t siz
         return false;
     while (end > range->start + range->size) {
         struct sg_range *next = sg_range_next(range);
-        bool joined = next && next->start == range->start + range->size &&
-                      range->kind == SG_RANGE_MAPPING && next->kind == SG_RANGE_MAPPING;
+        bool joined = next && next->start == range->start + range->size && range->ops->joins &&
+                      next->ops == range->ops;
         if (!joined)
             return false;
         range = next;
@@ -26,96 +24,65 @@ static bool stays_inside(struct sg_range *range, CUdeviceptr address, size_t siz
  * such a call is refused at once. */
 static bool hidden(const struct sg_range *range) {
     const struct sg_context *current = sg_context_peek();
-    return range->kind == SG_RANGE_POOL && current && !sg_pool_accessible(range, current->device);
+    return range->ops->accessible && current && !range->ops->accessible(range, current->device);
 }
 
-bool sg_memory_in_host_pool(CUdeviceptr address, size_t size) {
+struct sg_place sg_place_at(CUdeviceptr address, size_t size) {
+    struct sg_place place = {.address = address, .size = size, .device = -1};
     struct sg_range *range = sg_range_find(address);
-    return range && range->kind == SG_RANGE_POOL && range->device < 0 &&
-           stays_inside(range, address, size);
+    place.range = range;
+    if (!range) {
+        place.where = sg_window_find(address) ? SG_WHERE_INVALID : SG_WHERE_PAGEABLE;
+        return place;
+    }
+    place.whole = stays_inside(range, address, size);
+    if (!place.whole) {
+        place.where = SG_WHERE_INVALID;
+    } else if (range->device < 0) {
+        place.where = hidden(range) ? SG_WHERE_INVALID : SG_WHERE_HOST;
+    } else {
+        place.where = SG_WHERE_DEVICE;
+        place.device = range->device;
+    }
+    return place;
 }
 
-enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
-    struct sg_range *range = sg_range_find(address);
-    if (!range)
-        return sg_window_find(address) ? SG_WHERE_INVALID : SG_WHERE_PAGEABLE;
-    if (!stays_inside(range, address, size))
-        return SG_WHERE_INVALID;
-    if (range->device < 0)
-        return hidden(range) ? SG_WHERE_INVALID : SG_WHERE_HOST;
-    if (device)
-        *device = range->device;
-    return SG_WHERE_DEVICE;
+bool sg_place_in_host_pool(const struct sg_place *place) {
+    const struct sg_range *range = place->range;
+    return range && range->ops->accessible && range->device < 0 && place->whole;
 }
 
-static bool page_allows(CUdeviceptr address, int device, int owner, unsigned rights) {
-    sg_rights all = sg_table_get(address, NULL);
-    sg_rights need = sg_rights_of(device, rights), owners = sg_rights_of(owner, rights);
-    return (all & need) == need || (all & owners) == owners;
+bool sg_place_allows(const struct sg_place *place, unsigned rights) {
+    const struct sg_range *range = place->range;
+    return !range || !range->ops->allows ||
+           range->ops->allows(range, place->address, place->size, rights);
 }
 
-bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights) {
-    const struct sg_range *range = sg_range_find(address);
-    if (range && range->kind == SG_RANGE_REGISTERED)
-        return !(rights & SG_WRITE) || !(range->flags & CU_MEMHOSTREGISTER_READ_ONLY);
-    if (!range || range->kind != SG_RANGE_MAPPING)
-        return true;
-    /* What a load through a multicast mapping answers is undefined. */
-    if (range->phys->kind == SG_PHYS_TEAM && (rights & SG_READ))
-        return false;
-    const struct sg_context *context = sg_context_peek();
-    int device = context ? context->device : range->device < 0 ? 0 : range->device;
-    int owner = range->device < 0 ? device : range->device;
-    for (CUdeviceptr at = address & ~(CUdeviceptr)(SG_PAGE - 1); at < address + size; at += SG_PAGE)
-        if (!page_allows(at, device, owner, rights))
-            return false;
-    return true;
+bool sg_place_mapped(const struct sg_place *place, int device, unsigned rights) {
+    const struct sg_range *range = place->range;
+    return !range || !range->ops->mapped ||
+           range->ops->mapped(device, place->address, place->size, rights);
 }
 
-bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights) {
-    const struct sg_range *range = sg_range_find(address);
-    if (!range || range->kind != SG_RANGE_MAPPING)
-        return true;
-    for (CUdeviceptr at = address & ~(CUdeviceptr)(SG_PAGE - 1); at < address + size; at += SG_PAGE)
-        if (!page_allows(at, device, device, rights))
-            return false;
-    return true;
+bool sg_place_pool_open(const struct sg_place *place, int device) {
+    const struct sg_range *range = place->range;
+    return !range || !range->ops->accessible || range->device < 0 ||
+           range->ops->accessible(range, device);
 }
 
-bool sg_memory_pool_open(int device, CUdeviceptr address) {
-    const struct sg_range *range = sg_range_find(address);
-    return !range || range->kind != SG_RANGE_POOL || range->device < 0 || sg_pool_pages(range) ||
-           sg_pool_accessible(range, device);
+bool sg_place_reachable(const struct sg_place *place, const struct sg_context *context,
+                        unsigned rights) {
+    const struct sg_range *range = place->range;
+    if (range && range->ops->reachable)
+        return range->ops->reachable(context, range, place->address, place->size, rights);
+    return !range || sg_range_seen(context, range);
 }
 
 bool sg_range_seen(const struct sg_context *context, const struct sg_range *range) {
-    switch (range->kind) {
-    case SG_RANGE_MAPPING:
-        return (sg_table_get(range->start, NULL) >> (2 * context->device) & 3u) != 0;
-    case SG_RANGE_DEVICE:
-    case SG_RANGE_IPC:
-        return range->device == context->device ||
-               (range->context && sg_context_may_access(context, range->context));
-    case SG_RANGE_POOL:
-        return sg_pool_pages(range) || sg_pool_accessible(range, context->device);
-    default:
-        return true;
-    }
+    return !range->ops->seen || range->ops->seen(context, range);
 }
 
-bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
-                         unsigned rights) {
-    const struct sg_range *range = sg_range_find(address);
-    if (!range)
-        return true;
-    switch (range->kind) {
-    case SG_RANGE_MAPPING:
-        return sg_memory_mapped(context->device, address, size, rights);
-    case SG_RANGE_EXTERNAL:
-        return range->context == (context->owner ? context->owner : context);
-    case SG_RANGE_POOL:
-        return sg_memory_pool_open(context->device, address);
-    default:
-        return sg_range_seen(context, range);
-    }
+bool sg_range_seen_by_peers(const struct sg_context *context, const struct sg_range *range) {
+    return range->device == context->device ||
+           (range->context && sg_context_may_access(context, range->context));
 }

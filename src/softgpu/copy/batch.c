@@ -153,7 +153,7 @@ static CUresult find_unit(const CUDA_MEMCPY3D_BATCH_OP *entry, size_t *unit) {
 }
 
 static CUresult place_pointer(const CUmemcpy3DOperand *operand, const struct sg_box *box,
-                              size_t unit, struct sg_place *place) {
+                              size_t unit, struct sg_side *side) {
     static const size_t origin[3] = {0, 0, 0};
     size_t row;
     if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
@@ -161,20 +161,20 @@ static CUresult place_pointer(const CUmemcpy3DOperand *operand, const struct sg_
     if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
         __builtin_mul_overflow(operand->op.ptr.rowLength, unit, &row))
         return CUDA_ERROR_INVALID_VALUE;
-    place->address = operand->op.ptr.ptr;
-    place->role = SG_ROLE_ANY;
-    return sg_place_in_rows(place, box, origin, row, operand->op.ptr.layerHeight);
+    side->at.address = operand->op.ptr.ptr;
+    side->role = SG_ROLE_ANY;
+    return sg_side_in_rows(side, box, origin, row, operand->op.ptr.layerHeight);
 }
 
 static CUresult place_array(const CUmemcpy3DOperand *operand, const struct sg_box *box, size_t unit,
-                            struct sg_place *place) {
+                            struct sg_side *side) {
     if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
         return CUDA_SUCCESS;
     size_t offset[3] = {operand->op.array.offset.x, operand->op.array.offset.y,
                         operand->op.array.offset.z};
     if (__builtin_mul_overflow(offset[0], unit, &offset[0]))
         return CUDA_ERROR_INVALID_VALUE;
-    return sg_place_in_array(place, box, offset, operand->op.array.array);
+    return sg_side_in_array(side, box, offset, operand->op.array.array);
 }
 
 /* *late is set when what is wrong is found where H200 does not say any more which entry it is of.

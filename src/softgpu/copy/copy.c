@@ -1,9 +1,9 @@
 /* Moving bytes between two boxes, and when a call returns. */
 #include "softgpu/copy/copy.h"
 
+#include "softgpu/address/object.h"
 #include "softgpu/array/tiles.h"
 #include "softgpu/device/device.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
@@ -50,8 +50,8 @@ static size_t bytes_of(const struct sg_box *box) {
 
 struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr from,
                             enum sg_role from_role, size_t size) {
-    return (struct sg_box){.to = {.address = to, .role = to_role},
-                           .from = {.address = from, .role = from_role},
+    return (struct sg_box){.to = {.at.address = to, .role = to_role},
+                           .from = {.at.address = from, .role = from_role},
                            .width = size,
                            .height = 1,
                            .depth = 1};
@@ -60,54 +60,56 @@ struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr fr
 /* ---- Checks at the call --------------------------------------------------------------------- */
 
 /* Bytes from the first to behind the last; false when that is no number. */
-static bool extent(const struct sg_place *place, const struct sg_box *box, size_t *bytes) {
+static bool extent(const struct sg_side *side, const struct sg_box *box, size_t *bytes) {
     size_t rows, layers;
-    return !__builtin_mul_overflow(box->height - 1, place->pitch, &rows) &&
-           !__builtin_mul_overflow(box->depth - 1, place->layer, &layers) &&
+    return !__builtin_mul_overflow(box->height - 1, side->pitch, &rows) &&
+           !__builtin_mul_overflow(box->depth - 1, side->layer, &layers) &&
            !__builtin_add_overflow(rows, layers, &rows) &&
            !__builtin_add_overflow(rows, box->width, bytes) &&
-           !__builtin_add_overflow(place->address, *bytes, &rows);
+           !__builtin_add_overflow(side->at.address, *bytes, &rows);
 }
 
-static CUresult check_place(struct sg_place *place, const struct sg_box *box, unsigned rights) {
+static CUresult check_side(struct sg_side *side, const struct sg_box *box, unsigned rights) {
+    struct sg_place *at = &side->at;
     size_t bytes;
-    if (place->role == SG_ROLE_ARRAY)
+    if (side->role == SG_ROLE_ARRAY)
         return CUDA_SUCCESS;
-    if (!place->address || !extent(place, box, &bytes))
+    if (!at->address || !extent(side, box, &bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    place->device = -1;
-    place->where = sg_memory_where(place->address, bytes, &place->device);
-    if (sg_memory_in_host_pool(place->address, bytes)) {
+    *at = sg_place_at(at->address, bytes);
+    if (sg_place_in_host_pool(at)) {
         /* As recorded: no typed copy takes it, whatever access was given; the other copies take it
          * without any, as the CPU sees it. */
-        if (place->role == SG_ROLE_DEVICE)
+        if (side->role == SG_ROLE_DEVICE)
             return CUDA_ERROR_INVALID_VALUE;
-        if (place->where == SG_WHERE_INVALID && place->role == SG_ROLE_ANY) {
-            place->where = SG_WHERE_HOST;
-            place->device = SG_COPY_BY_CPU;
+        if (at->where == SG_WHERE_INVALID && side->role == SG_ROLE_ANY) {
+            at->where = SG_WHERE_HOST;
+            at->device = SG_COPY_BY_CPU;
         }
     }
-    if (place->where == SG_WHERE_INVALID || !sg_memory_allows(place->address, bytes, rights))
+    if (at->where == SG_WHERE_INVALID || !sg_place_allows(at, rights))
         return CUDA_ERROR_INVALID_VALUE;
-    bool unknown = place->where == SG_WHERE_PAGEABLE && place->role == SG_ROLE_DEVICE;
+    bool unknown = at->where == SG_WHERE_PAGEABLE && side->role == SG_ROLE_DEVICE;
     return unknown ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult sg_box_check(struct sg_box *box) {
-    CUresult result = check_place(&box->to, box, SG_WRITE);
-    return result == CUDA_SUCCESS ? check_place(&box->from, box, SG_READ) : result;
+    CUresult result = check_side(&box->to, box, SG_WRITE);
+    return result == CUDA_SUCCESS ? check_side(&box->from, box, SG_READ) : result;
 }
 
-static void look_at(struct sg_place *place, const struct sg_box *box) {
+/* What is not there is taken for memory of a device: the copy faults when it runs. */
+static void look_at(struct sg_side *side, const struct sg_box *box) {
+    struct sg_place *at = &side->at;
     size_t bytes;
-    if (place->role == SG_ROLE_ARRAY)
+    if (side->role == SG_ROLE_ARRAY)
         return;
-    place->device = -1;
-    place->where = extent(place, box, &bytes)
-                       ? sg_memory_where(place->address, bytes, &place->device)
-                       : SG_WHERE_INVALID;
-    if (place->where == SG_WHERE_INVALID)
-        place->where = SG_WHERE_DEVICE;
+    if (extent(side, box, &bytes))
+        *at = sg_place_at(at->address, bytes);
+    else
+        *at = (struct sg_place){.address = at->address, .where = SG_WHERE_INVALID, .device = -1};
+    if (at->where == SG_WHERE_INVALID)
+        at->where = SG_WHERE_DEVICE;
 }
 
 void sg_box_look(struct sg_box *box) {
@@ -115,8 +117,8 @@ void sg_box_look(struct sg_box *box) {
     look_at(&box->from, box);
 }
 
-static bool on_host(const struct sg_place *place) {
-    return place->where != SG_WHERE_DEVICE;
+static bool on_host(const struct sg_side *side) {
+    return side->at.where != SG_WHERE_DEVICE;
 }
 
 /* ---- Moving --------------------------------------------------------------------------------- */
@@ -136,7 +138,7 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
 unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t want,
                               size_t *span) {
     unsigned char *bytes = sg_copy_bytes(device, owner, address, want, SG_WRITE, span);
-    return bytes ? bytes : sg_multicast_bytes(device, address, want, span);
+    return bytes ? bytes : sg_object_bytes(device, address, want, span);
 }
 
 static bool may_lack(const struct sg_tile_view *view) {
@@ -161,7 +163,7 @@ static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdev
     else if (into)
         memset(into, 0, *size);
     if (into && !move->to_view)
-        sg_multicast_spread(to, into, *size);
+        sg_object_spread(to, into, *size);
     return true;
 }
 
@@ -216,8 +218,8 @@ struct sg_op *sg_copy_op(const struct sg_box *box) {
     if (!op)
         return NULL;
     struct move *move = move_of(op);
-    *move = (struct move){.to = box->to.address,
-                          .from = box->from.address,
+    *move = (struct move){.to = box->to.at.address,
+                          .from = box->from.at.address,
                           .to_pitch = box->to.pitch,
                           .to_layer = box->to.layer,
                           .from_pitch = box->from.pitch,
@@ -225,8 +227,8 @@ struct sg_op *sg_copy_op(const struct sg_box *box) {
                           .width = box->width,
                           .height = box->height,
                           .depth = box->depth,
-                          .to_device = box->to.device,
-                          .from_device = box->from.device,
+                          .to_device = box->to.at.device,
+                          .from_device = box->from.at.device,
                           .through_host = on_host(&box->to) || on_host(&box->from),
                           .to_view = box->to.view,
                           .from_view = box->from.view};
@@ -264,14 +266,14 @@ static bool take_snapshot(struct sg_op *op) {
 
 /* ---- Capture --------------------------------------------------------------------------------- */
 
-static void describe(const struct sg_place *place, CUmemorytype *type, const void **host,
+static void describe(const struct sg_side *side, CUmemorytype *type, const void **host,
                      CUdeviceptr *device) {
-    if (place->role == SG_ROLE_HOST) {
+    if (side->role == SG_ROLE_HOST) {
         *type = CU_MEMORYTYPE_HOST;
-        *host = (const void *)(uintptr_t)place->address;
+        *host = (const void *)(uintptr_t)side->at.address;
     } else {
-        *type = place->role == SG_ROLE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
-        *device = place->address;
+        *type = side->role == SG_ROLE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+        *device = side->at.address;
     }
 }
 
@@ -301,20 +303,18 @@ CUresult sg_copy_refuse_capture(CUstream handle) {
 /* ---- When a call returns -------------------------------------------------------------------- */
 
 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory stay until done. */
-static bool always_waits(const struct sg_place *place) {
-    const struct sg_range *range =
-        place->role == SG_ROLE_ARRAY ? NULL : sg_range_find(place->address);
-    return range && range->sync_memops;
+static bool always_waits(const struct sg_side *side) {
+    return side->at.range && side->at.range->sync_memops;
 }
 
 /* "API synchronization behavior": what of a copy is asynchronous to the host. */
-static bool must_wait(const struct sg_box *box, enum sg_manner manner) {
-    const struct sg_place *to = &box->to, *from = &box->from;
-    if (manner == SG_MANNER_SYNC)
+static bool must_wait(const struct sg_box *box, enum sg_sync_mode mode) {
+    const struct sg_side *to = &box->to, *from = &box->from;
+    if (mode == SG_SYNC)
         return on_host(to) || on_host(from) || always_waits(to) || always_waits(from);
     bool host_to_host = on_host(to) && on_host(from);
-    bool large = from->where == SG_WHERE_PAGEABLE && bytes_of(box) > SNAPSHOT_LIMIT;
-    return host_to_host || to->where == SG_WHERE_PAGEABLE || large;
+    bool large = from->at.where == SG_WHERE_PAGEABLE && bytes_of(box) > SNAPSHOT_LIMIT;
+    return host_to_host || to->at.where == SG_WHERE_PAGEABLE || large;
 }
 
 CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op) {
@@ -344,9 +344,9 @@ static CUresult run_to_end(struct sg_stream *stream, struct sg_op *op) {
 
 /* Memory of a pool is copied by the devices that the pool is open to; between named contexts each
  * end is its own context's. */
-static bool pool_open(const struct sg_context *context, const struct sg_place *place) {
-    int device = place->named ? place->named->device : context->device;
-    return place->role == SG_ROLE_ARRAY || sg_memory_pool_open(device, place->address);
+static bool pool_open(const struct sg_context *context, const struct sg_side *side) {
+    int device = side->named ? side->named->device : context->device;
+    return sg_place_pool_open(&side->at, device);
 }
 
 bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *box) {
@@ -360,13 +360,11 @@ const struct sg_context *sg_copy_node_context(CUcontext handle) {
 
 /* Between memory of the host and a mapping of VMM only devices copy that the mapping is open to. */
 static bool mapping_open(int device, const struct sg_box *box) {
-    const struct sg_place *to = &box->to, *from = &box->from;
-    size_t bytes;
+    const struct sg_side *to = &box->to, *from = &box->from;
     if (to->role == SG_ROLE_ARRAY || from->role == SG_ROLE_ARRAY || on_host(to) == on_host(from))
         return true;
-    const struct sg_place *place = on_host(to) ? from : to;
-    return !extent(place, box, &bytes) ||
-           sg_memory_mapped(device, place->address, bytes, place == to ? SG_WRITE : SG_READ);
+    return on_host(to) ? sg_place_mapped(&from->at, device, SG_READ)
+                       : sg_place_mapped(&to->at, device, SG_WRITE);
 }
 
 /* What can be said of a copy before it is queued in a stream of `context`. Pools are looked at from
@@ -379,7 +377,7 @@ static CUresult check_for(const struct sg_context *context, struct sg_box *box) 
     return result == CUDA_SUCCESS && !open ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
-CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
+CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
@@ -388,17 +386,17 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
     /* The node looks at the addresses: memory of the graph is not there yet. */
     if (stream->capture)
-        return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
+        return mode == SG_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     result = check_for(stream->context, &box);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    bool little = manner == SG_MANNER_SYNC || bytes_of(&box) <= SHORT_COPY;
-    if (must_wait(&box, manner) || (little && sg_stream_free(stream)))
+    bool little = mode == SG_SYNC || bytes_of(&box) <= SHORT_COPY;
+    if (must_wait(&box, mode) || (little && sg_stream_may_run_now(stream)))
         return run_to_end(stream, op);
-    if (box.from.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
+    if (box.from.at.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
         sg_copy_discard(op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -408,11 +406,9 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
 }
 
 /* Mappings and pools of host memory may be open to devices alone. */
-static bool cpu_may_read(const struct sg_place *place) {
-    if (place->where != SG_WHERE_HOST)
-        return place->where == SG_WHERE_PAGEABLE;
-    const struct sg_range *range = sg_range_find(place->address);
-    return range->kind == SG_RANGE_HOST || range->kind == SG_RANGE_REGISTERED;
+static bool cpu_may_read(const struct sg_side *side) {
+    const struct sg_place *at = &side->at;
+    return at->where == SG_WHERE_PAGEABLE || (at->where == SG_WHERE_HOST && at->range->ops->pinned);
 }
 
 CUresult sg_copy_prepare(const struct sg_context *context, struct sg_box *box, bool now, bool *wait,

@@ -2,7 +2,9 @@
 #ifndef SG_COPY_COPY_H
 #define SG_COPY_COPY_H
 
+#include "softgpu/address/range.h"
 #include "softgpu/array/array.h"
+#include "softgpu/context/where.h"
 #include "softgpu/stream/stream.h"
 
 /* What kind of address a parameter is declared to be. */
@@ -13,25 +15,23 @@ enum sg_role {
     SG_ROLE_ARRAY   /* an array: checked when the place was found */
 };
 
-/* For sg_place.device: memory of a host pool that no device may touch, copied by the CPU. */
+/* For the device of a side: memory of a host pool that no device may touch, copied by the CPU. */
 #define SG_COPY_BY_CPU (-2)
 
-/* One end of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
-struct sg_place {
-    CUdeviceptr address;
+/* One side of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
+struct sg_side {
+    /* Of arrays in pieces the address is a linear offset in them (array/tiles.h). The check finds
+     * out the rest of it. */
+    struct sg_place at;
     size_t pitch, layer;
     enum sg_role role;
-    /* In copies between contexts the one that was named for this end; else NULL. */
+    /* In copies between contexts the one that was named for this side; else NULL. */
     const struct sg_context *named;
-    /* Arrays in pieces: `address` is then a linear offset in them (array/tiles.h). */
-    const struct sg_tile_view *view;
-    /* Found by the check. */
-    enum sg_where where;
-    int device;
+    const struct sg_tile_view *view; /* of arrays in pieces */
 };
 
 struct sg_box {
-    struct sg_place to, from;
+    struct sg_side to, from;
     size_t width, height, depth; /* bytes, rows, layers */
     const CUDA_MEMCPY3D *copy;   /* what was asked for, for capture; NULL for one row */
 };
@@ -39,19 +39,19 @@ struct sg_box {
 /* A box of one row. */
 struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr from,
                             enum sg_role from_role, size_t size);
-/* Whether both ends can hold the box, as far as the addresses tell; finds `where`. */
+/* Whether both sides can hold the box, as far as the addresses tell; looks them up. */
 CUresult sg_box_check(struct sg_box *box);
 
 /* How long a call stays, and when it reads pageable memory. */
-enum sg_manner {
-    SG_MANNER_SYNC, /* cuMemcpy: returns when the host may go on */
-    SG_MANNER_ASYNC /* cuMemcpyAsync */
+enum sg_sync_mode {
+    SG_SYNC, /* cuMemcpy: returns when the host may go on */
+    SG_ASYNC /* cuMemcpyAsync */
 };
 /*
  * Checks and queues the copy of a box. An empty one succeeds, and only the stream is looked at.
  * `handle` is NULL for synchronous copies. May block, helping, with the lock released.
  */
-CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
+CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode);
 /* SUCCESS unless the stream captures, which copies between contexts do not stand: then the capture
  * ends. For a stream that is none, its error. */
 CUresult sg_copy_refuse_capture(CUstream handle);
@@ -65,23 +65,24 @@ void sg_copy_discard(struct sg_op *op);
 /* Queues a prepared copy, or frees it. */
 CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);
 
-/* The end of a copy as the descriptors of boxes give it: (x, y, z) in rows of `pitch` bytes and
+/* The side of a copy as the descriptors of boxes give it: (x, y, z) in rows of `pitch` bytes and
  * layers of `rows` rows; 0 for rows or layers without a gap. Adds the offset to the address that
- * `place` holds; INVALID_VALUE when the box does not fit its rows and layers. */
-CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
-                          size_t pitch, size_t rows);
-/* The end of a copy in an array: (x, y, z) in bytes, rows and slices. INVALID_VALUE when there is
+ * `side` holds; INVALID_VALUE when the box does not fit its rows and layers. */
+CUresult sg_side_in_rows(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
+                         size_t pitch, size_t rows);
+/* The side of a copy in an array: (x, y, z) in bytes, rows and slices. INVALID_VALUE when there is
  * no such array, the box leaves it, or begins or ends inside an element. */
-CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
-                           CUarray array);
+CUresult sg_side_in_array(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
+                          CUarray array);
 
 /* ---- Work of graphs -------------------------------------------------------------------------- */
 
 /* Whether a copy or set may become a node: what the functions that queue it check, apart from the
- * stream. An empty one may not. Addresses of graph allocations are taken without memory behind
- * them. */
-CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy);
-CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
+ * stream. An empty one may not. Where a graph is yet to allocate the memory, `promised` says so,
+ * and the address cannot be looked at. */
+typedef bool sg_promised(CUdeviceptr address);
+CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy, sg_promised *promised);
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set, sg_promised *promised);
 /* The same without a look at what lies at the address. */
 CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
 /* The operation of a node, for work of `context`. Where memory is not (any more, or not yet), the
@@ -93,15 +94,15 @@ CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v
 const struct sg_context *sg_copy_node_context(CUcontext handle);
 /* May work of `context` copy what of the box is a pool's? */
 bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *box);
-/* A box, checked or only looked at: where its ends are. */
+/* A box that is not checked, only looked at: where its sides are. */
 void sg_box_look(struct sg_box *box);
 struct sg_op *sg_copy_op(const struct sg_box *box);
 
 /* The host bytes behind `address` for an operation of `device`, where the memory is on `owner`. */
 unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,
                              unsigned rights, size_t *span);
-/* The same for a store, which sg_multicast_spread must follow: the address may be a multicast
- * mapping's. */
+/* The same for a store, which sg_object_spread must follow: an object may be mapped at the address.
+ */
 unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t want,
                               size_t *span);
 

@@ -3,13 +3,11 @@
 #include "softgpu/core/calls.h"
 
 CUresult sg_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-    return sg_copy(sg_box_linear(dst, SG_ROLE_ANY, src, SG_ROLE_ANY, ByteCount), NULL,
-                   SG_MANNER_SYNC);
+    return sg_copy(sg_box_linear(dst, SG_ROLE_ANY, src, SG_ROLE_ANY, ByteCount), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-    return sg_copy(sg_box_linear(dst, SG_ROLE_ANY, src, SG_ROLE_ANY, ByteCount), hStream,
-                   SG_MANNER_ASYNC);
+    return sg_copy(sg_box_linear(dst, SG_ROLE_ANY, src, SG_ROLE_ANY, ByteCount), hStream, SG_ASYNC);
 }
 
 static struct sg_box host_to_device(CUdeviceptr dst, const void *src, size_t size) {
@@ -25,30 +23,30 @@ static struct sg_box device_to_device(CUdeviceptr dst, CUdeviceptr src, size_t s
 }
 
 CUresult sg_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-    return sg_copy(host_to_device(dstDevice, srcHost, ByteCount), NULL, SG_MANNER_SYNC);
+    return sg_copy(host_to_device(dstDevice, srcHost, ByteCount), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
                                  CUstream hStream) {
-    return sg_copy(host_to_device(dstDevice, srcHost, ByteCount), hStream, SG_MANNER_ASYNC);
+    return sg_copy(host_to_device(dstDevice, srcHost, ByteCount), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-    return sg_copy(device_to_host(dstHost, srcDevice, ByteCount), NULL, SG_MANNER_SYNC);
+    return sg_copy(device_to_host(dstHost, srcDevice, ByteCount), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
                                  CUstream hStream) {
-    return sg_copy(device_to_host(dstHost, srcDevice, ByteCount), hStream, SG_MANNER_ASYNC);
+    return sg_copy(device_to_host(dstHost, srcDevice, ByteCount), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-    return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), NULL, SG_MANNER_SYNC);
+    return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                  CUstream hStream) {
-    return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), hStream, SG_MANNER_ASYNC);
+    return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), hStream, SG_ASYNC);
 }
 
 /* The addresses say where the memory is; the contexts only have to be some, and to reach what is a
@@ -69,7 +67,7 @@ CUresult sg_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevicept
                          CUcontext srcContext, size_t ByteCount) {
     struct sg_box box = device_to_device(dstDevice, srcDevice, ByteCount);
     CUresult result = between_contexts(&box, dstContext, srcContext);
-    return result == CUDA_SUCCESS ? sg_copy(box, NULL, SG_MANNER_SYNC) : result;
+    return result == CUDA_SUCCESS ? sg_copy(box, NULL, SG_SYNC) : result;
 }
 
 CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
@@ -78,5 +76,5 @@ CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdev
     CUresult result = between_contexts(&box, dstContext, srcContext);
     if (result == CUDA_SUCCESS)
         result = sg_copy_refuse_capture(hStream);
-    return result == CUDA_SUCCESS ? sg_copy(box, hStream, SG_MANNER_ASYNC) : result;
+    return result == CUDA_SUCCESS ? sg_copy(box, hStream, SG_ASYNC) : result;
 }

@@ -5,9 +5,9 @@
 /* Nothing is looked at where there is nothing to move. */
 static CUresult translate(CUdeviceptr_v1 address, uint64_t bytes, CUdeviceptr *wide) {
     struct sg_context *context;
-    CUresult result = sg_old_context(&context);
+    CUresult result = sg_context_current_32(&context);
     *wide = 0;
-    return result == CUDA_SUCCESS && bytes > 0 ? sg_old_translate(address, wide) : result;
+    return result == CUDA_SUCCESS && bytes > 0 ? sg_address_32_find(address, wide) : result;
 }
 
 static CUresult translate_both(CUdeviceptr_v1 to, CUdeviceptr_v1 from, uint64_t bytes,

@@ -1,7 +1,6 @@
 /* cuMemcpy2D, cuMemcpy3D and their kin: boxes of memory and of arrays. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/graph.h"
 
 /* Levels of detail of memory and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not
  * either. */
@@ -16,27 +15,27 @@ struct end {
     size_t pitch, height; /* height: rows of a layer; 0 in two dimensions */
 };
 
-static CUresult base_of(const struct end *end, struct sg_place *place) {
+static CUresult base_of(const struct end *end, struct sg_side *side) {
     switch (end->type) {
     case CU_MEMORYTYPE_HOST:
-        place->address = (uintptr_t)end->host;
-        place->role = SG_ROLE_HOST;
+        side->at.address = (uintptr_t)end->host;
+        side->role = SG_ROLE_HOST;
         return CUDA_SUCCESS;
     case CU_MEMORYTYPE_DEVICE:
-        place->address = end->device;
-        place->role = SG_ROLE_DEVICE;
+        side->at.address = end->device;
+        side->role = SG_ROLE_DEVICE;
         return CUDA_SUCCESS;
     case CU_MEMORYTYPE_UNIFIED:
-        place->address = end->device;
-        place->role = SG_ROLE_ANY;
+        side->at.address = end->device;
+        side->role = SG_ROLE_ANY;
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
-                          size_t pitch, size_t rows) {
+CUresult sg_side_in_rows(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
+                         size_t pitch, size_t rows) {
     size_t x = offset[0], y = offset[1], z = offset[2];
     if (!pitch && __builtin_add_overflow(x, box->width, &pitch))
         return CUDA_ERROR_INVALID_VALUE;
@@ -44,28 +43,28 @@ CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, cons
         return CUDA_ERROR_INVALID_VALUE;
     if (pitch < box->width || x > pitch - box->width)
         return CUDA_ERROR_INVALID_VALUE;
-    if (rows < box->height || y > rows - box->height || !place->address)
+    if (rows < box->height || y > rows - box->height || !side->at.address)
         return CUDA_ERROR_INVALID_VALUE;
     size_t distance, part;
-    bool overflow = __builtin_mul_overflow(pitch, rows, &place->layer) ||
-                    __builtin_mul_overflow(z, place->layer, &distance) ||
+    bool overflow = __builtin_mul_overflow(pitch, rows, &side->layer) ||
+                    __builtin_mul_overflow(z, side->layer, &distance) ||
                     __builtin_mul_overflow(y, pitch, &part) ||
                     __builtin_add_overflow(distance, part, &distance) ||
                     __builtin_add_overflow(distance, x, &distance) ||
-                    __builtin_add_overflow(place->address, distance, &place->address);
-    place->pitch = pitch;
+                    __builtin_add_overflow(side->at.address, distance, &side->at.address);
+    side->pitch = pitch;
     return overflow ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
+static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_side *side) {
     const size_t offset[3] = {end->x, end->y, end->z};
     if (end->type == CU_MEMORYTYPE_ARRAY && end->level)
         return CUDA_ERROR_INVALID_VALUE;
     if (end->type == CU_MEMORYTYPE_ARRAY)
-        return sg_place_in_array(place, box, offset, end->array);
-    CUresult result = base_of(end, place);
+        return sg_side_in_array(side, box, offset, end->array);
+    CUresult result = base_of(end, side);
     if (result == CUDA_SUCCESS)
-        result = sg_place_in_rows(place, box, offset, end->pitch, end->height);
+        result = sg_side_in_rows(side, box, offset, end->pitch, end->height);
     return result;
 }
 
@@ -74,7 +73,7 @@ static bool empty(const struct sg_box *box) {
 }
 
 static CUresult copy_ends(const struct end *to, const struct end *from, struct sg_box box,
-                          CUstream stream, enum sg_manner manner) {
+                          CUstream stream, enum sg_sync_mode mode) {
     if (!empty(&box)) {
         CUresult result = place_of(to, &box, &box.to);
         if (result == CUDA_SUCCESS)
@@ -82,7 +81,7 @@ static CUresult copy_ends(const struct end *to, const struct end *from, struct s
         if (result != CUDA_SUCCESS)
             return result;
     }
-    return sg_copy(box, stream, manner);
+    return sg_copy(box, stream, mode);
 }
 
 static CUresult no_descriptor(void) {
@@ -115,14 +114,14 @@ static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *fr
         (struct sg_box){.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_manner manner) {
+static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_sync_mode mode) {
     struct end to, from;
     struct sg_box box;
     if (!copy)
         return no_descriptor();
     ends_of_3d(copy, &to, &from, &box);
     box.copy = copy;
-    return copy_ends(&to, &from, box, stream, manner);
+    return copy_ends(&to, &from, box, stream, mode);
 }
 
 static CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D *copy) {
@@ -145,11 +144,11 @@ static CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D *copy) {
                            .Depth = 1};
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_manner manner) {
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_sync_mode mode) {
     if (!copy)
         return no_descriptor();
     CUDA_MEMCPY3D solid = as_3d(copy);
-    return copy_3d(&solid, stream, manner);
+    return copy_3d(&solid, stream, mode);
 }
 
 /* ---- Nodes of graphs ------------------------------------------------------------------------ */
@@ -165,20 +164,18 @@ static CUresult box_of_3d(const CUDA_MEMCPY3D *copy, struct sg_box *box) {
     return result == CUDA_SUCCESS ? place_of(&from, box, &box->from) : result;
 }
 
-/* An end in memory that a graph is yet to allocate cannot be looked at. */
-static bool promised(const struct sg_place *place) {
-    return place->role != SG_ROLE_HOST && sg_graph_memory_is(place->address);
+static bool is_promised(const struct sg_side *side, sg_promised *promised) {
+    return side->role != SG_ROLE_HOST && promised(side->at.address);
 }
 
-CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy) {
+CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy, sg_promised *promised) {
     struct sg_box box;
     CUresult result = box_of_3d(copy, &box);
     if (result != CUDA_SUCCESS)
         return result;
     if (empty(&box))
         return CUDA_ERROR_INVALID_VALUE;
-    bool later = promised(&box.to) || promised(&box.from);
-    if (later)
+    if (is_promised(&box.to, promised) || is_promised(&box.from, promised))
         return CUDA_SUCCESS;
     result = sg_box_check(&box);
     const struct sg_context *found = sg_copy_node_context(context);
@@ -204,34 +201,34 @@ CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, 
 /* ---- Rows of functions.def ------------------------------------------------------------------ */
 
 CUresult sg_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
-    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_2d(pCopy, NULL, SG_SYNC);
 }
 
 /* Alignment is no matter here, so that this is the same. */
 CUresult sg_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
-    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_2d(pCopy, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
-    return copy_2d(pCopy, hStream, SG_MANNER_ASYNC);
+    return copy_2d(pCopy, hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
-    return copy_3d(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_3d(pCopy, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
-    return copy_3d(pCopy, hStream, SG_MANNER_ASYNC);
+    return copy_3d(pCopy, hStream, SG_ASYNC);
 }
 
-static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum sg_manner manner) {
+static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum sg_sync_mode mode) {
     if (!peer)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *into, *out_of;
     CUresult result = sg_context_from_handle(peer->dstContext, &into);
     if (result == CUDA_SUCCESS)
         result = sg_context_from_handle(peer->srcContext, &out_of);
-    if (result == CUDA_SUCCESS && manner == SG_MANNER_ASYNC)
+    if (result == CUDA_SUCCESS && mode == SG_ASYNC)
         result = sg_copy_refuse_capture(stream);
     if (result != CUDA_SUCCESS)
         return result;
@@ -264,13 +261,13 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum 
     box.copy = &copy;
     box.to.named = into;
     box.from.named = out_of;
-    return copy_ends(&to, &from, box, stream, manner);
+    return copy_ends(&to, &from, box, stream, mode);
 }
 
 CUresult sg_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
-    return copy_peer(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_peer(pCopy, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
-    return copy_peer(pCopy, hStream, SG_MANNER_ASYNC);
+    return copy_peer(pCopy, hStream, SG_ASYNC);
 }

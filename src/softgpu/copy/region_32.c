@@ -11,13 +11,13 @@
 static CUresult widen(CUmemorytype type, CUdeviceptr_v1 address, CUdeviceptr *wide) {
     bool named = type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED;
     *wide = 0;
-    return named ? sg_old_translate(address, wide) : CUDA_SUCCESS;
+    return named ? sg_address_32_find(address, wide) : CUDA_SUCCESS;
 }
 
 /* *empty is set where there is nothing to move, and then nothing is looked at. */
 static CUresult widen_2d(const CUDA_MEMCPY2D_v1 *old, CUDA_MEMCPY2D *copy, bool *empty) {
     struct sg_context *context;
-    CUresult result = sg_old_context(&context);
+    CUresult result = sg_context_current_32(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!old)
@@ -46,7 +46,7 @@ static CUresult widen_2d(const CUDA_MEMCPY2D_v1 *old, CUDA_MEMCPY2D *copy, bool 
 
 static CUresult widen_3d(const CUDA_MEMCPY3D_v1 *old, CUDA_MEMCPY3D *copy, bool *empty) {
     struct sg_context *context;
-    CUresult result = sg_old_context(&context);
+    CUresult result = sg_context_current_32(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!old)
@@ -119,13 +119,13 @@ CUresult sg_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream) {
 
 static CUresult check_context(void) {
     struct sg_context *context;
-    return sg_old_context(&context);
+    return sg_context_current_32(&context);
 }
 
 static CUresult widen_row(CUdeviceptr_v1 address, unsigned bytes, CUdeviceptr *wide) {
     CUresult result = check_context();
     *wide = 0;
-    return result == CUDA_SUCCESS && bytes ? sg_old_translate(address, wide) : result;
+    return result == CUDA_SUCCESS && bytes ? sg_address_32_find(address, wide) : result;
 }
 
 CUresult sg_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost,

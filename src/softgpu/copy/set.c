@@ -1,15 +1,13 @@
 /* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
+#include "softgpu/address/object.h"
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/graph.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/capture.h"
 
 #include <string.h>
 
-#define BLOCK                                                                                      \
-    ((size_t)32 << 10) /* bytes that are filled once and copied on: they stay in cache             \
-                        */
+/* Bytes that are filled once and copied on: they stay in cache. */
+#define BLOCK ((size_t)32 << 10)
 
 /* Up to this size a set is done sooner than handed to another thread. */
 #define SHORT_SET ((size_t)64 << 10)
@@ -63,7 +61,7 @@ static CUresult set_row(int device, const struct set *set, CUdeviceptr to, uint3
         if (!bytes)
             return CUDA_ERROR_ILLEGAL_ADDRESS;
         fill(bytes, span, pattern);
-        sg_multicast_spread(to, bytes, span);
+        sg_object_spread(to, bytes, span);
         to += span;
         left -= span;
     }
@@ -95,23 +93,20 @@ static CUresult check_shape(const struct set *set) {
     return CUDA_SUCCESS;
 }
 
-static CUresult check(struct set *set, enum sg_where *where) {
+static CUresult check(struct set *set, struct sg_place *place) {
     CUresult result = check_shape(set);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t bytes = (set->height - 1) * set->pitch + set->width;
-    set->device = -1;
-    *where = sg_memory_where(set->to, bytes, &set->device);
-    bool known = *where == SG_WHERE_DEVICE || *where == SG_WHERE_HOST;
-    return known && sg_memory_allows(set->to, bytes, SG_WRITE) ? CUDA_SUCCESS
-                                                               : CUDA_ERROR_INVALID_VALUE;
+    *place = sg_place_at(set->to, (set->height - 1) * set->pitch + set->width);
+    set->device = place->device;
+    bool known = place->where == SG_WHERE_DEVICE || place->where == SG_WHERE_HOST;
+    return known && sg_place_allows(place, SG_WRITE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the
  * target is pinned host memory". */
-static bool must_wait(const struct set *set, enum sg_where where, enum sg_manner manner) {
-    const struct sg_range *range = sg_range_find(set->to);
-    return manner == SG_MANNER_SYNC && (where == SG_WHERE_HOST || (range && range->sync_memops));
+static bool must_wait(const struct sg_place *place, enum sg_sync_mode mode) {
+    return mode == SG_SYNC && (place->where == SG_WHERE_HOST || place->range->sync_memops);
 }
 
 /* Takes the widths of the set in bytes. Rows that follow each other without a gap are one row. */
@@ -141,13 +136,13 @@ static CUresult capture(struct sg_stream *stream, const struct set *set) {
 }
 
 /* On H200 a set of mapped host memory is refused where it goes on in another mapping. */
-static bool crosses_host_mappings(CUdeviceptr to, size_t bytes) {
-    const struct sg_range *range = sg_range_find(to);
-    return range && range->kind == SG_RANGE_MAPPING && range->device < 0 &&
-           to + bytes > range->start + range->size;
+static bool crosses_host_mappings(const struct sg_place *place) {
+    const struct sg_range *range = place->range;
+    return range->ops->joins && range->device < 0 &&
+           place->address + place->size > range->start + range->size;
 }
 
-static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
+static CUresult submit(struct set set, CUstream handle, enum sg_sync_mode mode) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
@@ -157,20 +152,18 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     if (set.width == 0 || set.height == 0)
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
     if (stream->capture)
-        return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
-    enum sg_where where;
-    result = check(&set, &where);
+        return mode == SG_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
+    struct sg_place place;
+    result = check(&set, &place);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t bytes = (set.height - 1) * set.pitch + set.width;
-    if (!sg_memory_reachable(stream->context, set.to, bytes, SG_WRITE) ||
-        crosses_host_mappings(set.to, bytes))
+    if (!sg_place_reachable(&place, stream->context, SG_WRITE) || crosses_host_mappings(&place))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    bool little = manner == SG_MANNER_SYNC || set.width * set.height <= SHORT_SET;
-    if (must_wait(&set, where, manner) || (little && sg_stream_free(stream)))
+    bool little = mode == SG_SYNC || set.width * set.height <= SHORT_SET;
+    if (must_wait(&place, mode) || (little && sg_stream_may_run_now(stream)))
         return sg_stream_run(stream, op);
     result = sg_stream_submit(stream, op);
     sg_schedule_chance();
@@ -196,16 +189,16 @@ static bool is_empty(const struct set *set) {
     return set->width == 0 || set->height == 0;
 }
 
-CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node, sg_promised *promised) {
     struct set set;
-    enum sg_where where;
+    struct sg_place place;
     CUresult result = from_node(node, &set);
-    if (result != CUDA_SUCCESS || sg_graph_memory_is(set.to))
+    if (result != CUDA_SUCCESS || promised(set.to))
         return result;
+    result = is_empty(&set) ? CUDA_ERROR_INVALID_VALUE : check(&set, &place);
     const struct sg_context *context = sg_copy_node_context(node->ctx);
-    if (is_empty(&set) || (context && !sg_memory_pool_open(context->device, set.to)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return check(&set, &where);
+    bool closed = result == CUDA_SUCCESS && context && !sg_place_pool_open(&place, context->device);
+    return closed ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
@@ -244,55 +237,55 @@ static struct set rows(CUdeviceptr to, size_t pitch, uint32_t value, unsigned el
 }
 
 CUresult sg_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-    return submit(row(dstDevice, uc, 1, N), NULL, SG_MANNER_SYNC);
+    return submit(row(dstDevice, uc, 1, N), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-    return submit(row(dstDevice, us, 2, N), NULL, SG_MANNER_SYNC);
+    return submit(row(dstDevice, us, 2, N), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-    return submit(row(dstDevice, ui, 4, N), NULL, SG_MANNER_SYNC);
+    return submit(row(dstDevice, ui, 4, N), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-    return submit(row(dstDevice, uc, 1, N), hStream, SG_MANNER_ASYNC);
+    return submit(row(dstDevice, uc, 1, N), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
-    return submit(row(dstDevice, us, 2, N), hStream, SG_MANNER_ASYNC);
+    return submit(row(dstDevice, us, 2, N), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
-    return submit(row(dstDevice, ui, 4, N), hStream, SG_MANNER_ASYNC);
+    return submit(row(dstDevice, ui, 4, N), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
                             size_t Height) {
-    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), NULL, SG_MANNER_SYNC);
+    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
                              size_t Width, size_t Height) {
-    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), NULL, SG_MANNER_SYNC);
+    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
                              size_t Height) {
-    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), NULL, SG_MANNER_SYNC);
+    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
                               size_t Width, size_t Height, CUstream hStream) {
-    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), hStream, SG_MANNER_ASYNC);
+    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
                                size_t Width, size_t Height, CUstream hStream) {
-    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), hStream, SG_MANNER_ASYNC);
+    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
                                size_t Width, size_t Height, CUstream hStream) {
-    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), hStream, SG_MANNER_ASYNC);
+    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), hStream, SG_ASYNC);
 }

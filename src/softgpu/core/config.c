@@ -193,8 +193,9 @@ static void look_for_others(struct sg_complaints *complaints) {
 
 static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const levels[] = {"off", "error", "warning", "info", "debug"};
-    *into = (struct sg_config){.devices = 1, .profile = "h200", .workers = 2, .log_level = 1};
-    read_choice(complaints, "SOFTGPU_LOG", levels, 5, -1, &into->log_level);
+    *into = (struct sg_config){
+        .devices = 1, .profile = "h200", .workers = 2, .log_level = SG_LOG_WARNING};
+    read_choice(complaints, "SOFTGPU_LOG", levels, 5, SG_LOG_OFF, &into->log_level);
     read_int(complaints, "SOFTGPU_DEVICES", 0, SG_MAX_DEVICES, &into->devices);
     read_uuids(complaints, into);
     read_size(complaints, "SOFTGPU_MEMORY", &into->memory);

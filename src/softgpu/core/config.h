@@ -36,8 +36,7 @@ struct sg_config {
     bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, between commas */
     bool fail_on_fault;
     bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */
-    int log_level;       /* SOFTGPU_LOG: off, error, warning (default), info, debug:
-                            -1 to 3 */
+    int log_level;       /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
 };
 
 /* Thread-safe. Constant after the first call, but for what sg_config_schedule changes. */
@@ -62,12 +61,14 @@ const struct sg_complaints *sg_config_complaints(void);
 /* "64M" and the like; false when it is no size or more than 2^63 - 1. */
 bool sg_config_size(const char *text, uint64_t *bytes);
 
-/* "softgpu: <level>: <text>" on standard error when the level is wanted. Levels: 0 error,
- * 1 warning, 2 info, 3 debug. */
-void sg_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+enum sg_log_level { SG_LOG_OFF = -1, SG_LOG_ERROR, SG_LOG_WARNING, SG_LOG_INFO, SG_LOG_DEBUG };
+
+/* "softgpu: <level>: <text>" on standard error when the level is wanted. */
+void sg_log(enum sg_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for what must not be missed: where standard error is another file at the end of the
  * process, as after a test runner's capture, sg_log_repeat says it again. Thread-safe. */
-void sg_log_lasting(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sg_log_lasting(enum sg_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void sg_log_repeat(void);
 
 #endif

@@ -1,8 +1,7 @@
 #include "softgpu/core/handle.h"
 
+#include "base/growing_array.h"
 #include "softgpu/core/site.h"
-
-#include <stdlib.h>
 
 #define SLOT_BITS        24
 #define GENERATION_BITS  20
@@ -23,25 +22,13 @@ struct slot {
 
 struct table {
     struct slot *slots;
-    uint32_t used;     /* slots ever handed out */
-    uint32_t capacity; /* slots allocated */
+    uint32_t used;   /* slots ever handed out */
+    size_t capacity; /* slots allocated */
     uint32_t free_head, free_tail;
     uint64_t live;
 };
 
 static struct table tables[SG_KIND_COUNT];
-
-static bool grow(struct table *table) {
-    uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
-    if (capacity > SLOT_LIMIT)
-        return false;
-    struct slot *slots = realloc(table->slots, capacity * sizeof *slots);
-    if (!slots)
-        return false;
-    table->slots = slots;
-    table->capacity = capacity;
-    return true;
-}
 
 /* Freed slots queue up and are taken oldest first, so that a generation lasts as long as it can. */
 static uint32_t take_slot(struct table *table) {
@@ -52,7 +39,8 @@ static uint32_t take_slot(struct table *table) {
             table->free_tail = 0;
         return slot;
     }
-    if (table->used == table->capacity && !grow(table))
+    if (table->used == SLOT_LIMIT ||
+        !GM_RESERVE(table->slots, table->capacity, (size_t)table->used + 1))
         return SLOT_LIMIT;
     table->slots[table->used] = (struct slot){.generation = 1};
     return table->used++;

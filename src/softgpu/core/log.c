@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 /* One write a line, so that lines of threads and of child processes do not mix. */
-static void write_line(int level, const char *text) {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
+static void write_line(enum sg_log_level level, const char *text) {
+    static const char *const names[] = {[SG_LOG_ERROR] = "error",
+                                        [SG_LOG_WARNING] = "warning",
+                                        [SG_LOG_INFO] = "info",
+                                        [SG_LOG_DEBUG] = "debug"};
     char line[2048];
     int used = snprintf(line, sizeof line, "softgpu: %s: ", names[level]);
     size_t length = (size_t)used;
@@ -21,11 +24,11 @@ static void write_line(int level, const char *text) {
     (void)written; /* nobody is left to tell */
 }
 
-static bool is_wanted(int level) {
-    return level >= 0 && level <= 3 && level <= sg_config()->log_level;
+static bool is_wanted(enum sg_log_level level) {
+    return level >= SG_LOG_ERROR && level <= SG_LOG_DEBUG && (int)level <= sg_config()->log_level;
 }
 
-void sg_log(int level, const char *format, ...) {
+void sg_log(enum sg_log_level level, const char *format, ...) {
     if (!is_wanted(level))
         return;
     char text[1024];
@@ -42,7 +45,7 @@ void sg_log(int level, const char *format, ...) {
 
 struct said {
     struct said *next;
-    int level;
+    enum sg_log_level level;
     struct stat where;
     char text[];
 };
@@ -51,7 +54,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct said *first, **last = &first;
 static unsigned said_count;
 
-static void remember(int level, const char *text) {
+static void remember(enum sg_log_level level, const char *text) {
     size_t size = strlen(text) + 1;
     struct said *said = malloc(sizeof *said + size);
     if (!said)
@@ -71,7 +74,7 @@ static void remember(int level, const char *text) {
         free(said);
 }
 
-void sg_log_lasting(int level, const char *format, ...) {
+void sg_log_lasting(enum sg_log_level level, const char *format, ...) {
     if (!is_wanted(level))
         return;
     char text[1024];

@@ -31,8 +31,7 @@ static struct site *blocks[SITE_LIMIT / BLOCK];
 static uint32_t site_count = 1;
 static uint32_t buckets[BUCKETS];
 
-/* ---- Which library an address is of -----------------------------------------------------------
- */
+/* ---- Which library an address is of ---------------------------------------------------------- */
 
 struct search {
     uintptr_t address, base, start, end;
@@ -74,8 +73,7 @@ static const char *name_of(struct search *search) {
     return slash ? slash + 1 : search->name;
 }
 
-/* ---- Keeping -----------------------------------------------------------------------------------
- */
+/* ---- Keeping --------------------------------------------------------------------------------- */
 
 void sg_sites_begin(void) {
     void *unused[2];
@@ -144,8 +142,7 @@ uint32_t sg_site_here(void) {
     return keep(&site);
 }
 
-/* ---- Telling -----------------------------------------------------------------------------------
- */
+/* ---- Telling --------------------------------------------------------------------------------- */
 
 void sg_site_text(uint32_t number, char *text, size_t size) {
     text[0] = '\0';

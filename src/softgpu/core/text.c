@@ -1,5 +1,6 @@
 #include "softgpu/core/text.h"
 
+#include "base/growing_array.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FIRST_CAPACITY 256
 
 struct sg_text {
     char *bytes;
@@ -46,17 +49,12 @@ void sg_text_address(struct sg_text *text, uint64_t address, uint32_t site,
 }
 
 static bool reserve(struct sg_text *text, size_t more) {
-    if (text->length + more <= text->capacity)
-        return true;
-    size_t capacity = 2 * text->capacity + more + 256;
-    char *bytes = realloc(text->bytes, capacity);
-    if (!bytes) {
-        text->failed = true;
-        return false;
-    }
-    text->bytes = bytes;
-    text->capacity = capacity;
-    return true;
+    size_t wanted;
+    bool reserved =
+        !__builtin_add_overflow(text->length, more, &wanted) &&
+        GM_RESERVE(text->bytes, text->capacity, wanted > FIRST_CAPACITY ? wanted : FIRST_CAPACITY);
+    text->failed |= !reserved;
+    return reserved;
 }
 
 static bool is_wanted(const struct sg_text *text) {
@@ -136,10 +134,11 @@ void sg_leaks_say(char *text, const char *when) {
     unsigned lines = 0;
     for (const char *at = text; *at; at++)
         lines += *at == '\n';
-    sg_log_lasting(1, "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
+    sg_log_lasting(SG_LOG_WARNING,
+                   "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
                    lines == 1 ? "" : "s", when);
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        sg_log_lasting(1, "  %s", line);
+        sg_log_lasting(SG_LOG_WARNING, "  %s", line);
     free(text);
 }

@@ -9,7 +9,7 @@ static atomic_bool wrong, leaked;
 
 void sg_verdict_wrong(const char *text) {
     atomic_store(&wrong, true);
-    sg_log_lasting(0, "%s", text);
+    sg_log_lasting(SG_LOG_ERROR, "%s", text);
 }
 
 bool sg_verdict_is_wrong(void) {

@@ -16,7 +16,7 @@ static const char *lookup(const char *variable) {
 }
 
 static void ignore(const char *variable, const char *value, const char *accepted) {
-    sg_log(1, "%s='%.64s' is ignored: it takes %s", variable, value, accepted);
+    sg_log(SG_LOG_WARNING, "%s='%.64s' is ignored: it takes %s", variable, value, accepted);
 }
 
 static unsigned given(CUcoredumpSettings setting) {

@@ -62,7 +62,7 @@ void sg_coredump_fault(const struct sg_faulted *faulted, CUresult error) {
         return;
     struct fault *fault = calloc(1, sizeof *fault);
     if (!fault) {
-        sg_log(1, "no memory for the report of a fault");
+        sg_log(SG_LOG_WARNING, "no memory for the report of a fault");
         return;
     }
     memcpy(fault->file, faulted->settings->file, sizeof fault->file);
@@ -107,7 +107,7 @@ static bool expand(const char *pattern, char *name, size_t room) {
 static void write_file(const struct fault *fault) {
     char name[2 * SG_COREDUMP_NAME];
     if (!expand(fault->file, name, sizeof name)) {
-        sg_log(1, "the report of a fault has too long a file name");
+        sg_log(SG_LOG_WARNING, "the report of a fault has too long a file name");
         return;
     }
     int fd = gm_fd_open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_NONBLOCK, 0666);
@@ -115,7 +115,7 @@ static void write_file(const struct fault *fault) {
         (size_t)fault->length < sizeof fault->text ? (size_t)fault->length : sizeof fault->text - 1;
     ssize_t written = fd < 0 ? -1 : write(fd, fault->text, length);
     if (written < 0 || (size_t)written != length)
-        sg_log(1, "the report of a fault cannot be written to %s: %s", name,
+        sg_log(SG_LOG_WARNING, "the report of a fault cannot be written to %s: %s", name,
                written < 0 ? strerror(errno) : "no room");
     if (fd >= 0)
         close(fd);

@@ -2,11 +2,12 @@
  * cuMemBatchDecompressAsync. An H200 has no engine for it and refuses; what is here follows the
  * documentation, for profiles of devices that have one.
  */
+#include "softgpu/address/range.h"
+#include "softgpu/context/where.h"
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/decompress/decompress.h"
 #include "softgpu/device/device.h"
-#include "softgpu/pool/pool.h"
 #include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
@@ -28,37 +29,23 @@ static CUdeviceptr address_of(const void *pointer) {
     return (CUdeviceptr)(uintptr_t)pointer;
 }
 
-bool sg_decompress_capable(const struct sg_range *range) {
-    switch (range->kind) {
-    case SG_RANGE_DEVICE:
-        return true;
-    case SG_RANGE_MAPPING:
-        return range->device >= 0 &&
-               (range->phys->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_HW_DECOMPRESS) != 0;
-    case SG_RANGE_POOL:
-        return range->device >= 0 &&
-               (sg_pool_props(range)->usage & CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0;
-    default:
-        return false;
-    }
-}
-
 /* ---- At the call ----------------------------------------------------------------------------- */
 
 static bool check_memory(const void *pointer, size_t size, unsigned rights, int *device) {
-    CUdeviceptr address = address_of(pointer);
-    const struct sg_range *range = sg_range_find(address);
-    return range && sg_decompress_capable(range) &&
-           sg_memory_where(address, size, device) == SG_WHERE_DEVICE &&
-           sg_memory_allows(address, size, rights);
+    struct sg_place place = sg_place_at(address_of(pointer), size);
+    struct sg_range_facts facts;
+    if (place.where != SG_WHERE_DEVICE || !sg_place_allows(&place, rights))
+        return false;
+    sg_range_describe(place.range, place.device, &facts);
+    *device = place.device;
+    return facts.decompress;
 }
 
 /* Without a size the output may go on to the end of its allocation. */
 static size_t room_of(const CUmemDecompressParams *params) {
-    const struct sg_range *range = sg_range_find(address_of(params->dst));
-    if (params->dstNumBytes || !range)
-        return params->dstNumBytes;
-    return range->size - (size_t)(address_of(params->dst) - range->start);
+    CUdeviceptr to = address_of(params->dst);
+    const struct sg_range *range = params->dstNumBytes ? NULL : sg_range_find(to);
+    return range ? range->size - (size_t)(to - range->start) : params->dstNumBytes;
 }
 
 static bool check_params(const CUmemDecompressParams *params, const struct sg_device *device,

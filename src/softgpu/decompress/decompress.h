@@ -5,18 +5,8 @@
 #include <gpumem/cuda_api.h>
 #include <stdbool.h>
 
-struct sg_range;
-
-/* What is implemented, for the claims: bits of CUmemDecompressAlgorithm. Snappy is not: its library
- * is C++. */
-#define SG_DECOMPRESS_ALGORITHMS                                                                   \
-    (CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE | CU_MEM_DECOMPRESS_ALGORITHM_LZ4)
-
 /* Decompresses a raw DEFLATE stream or LZ4 block. False when it is none, or longer than `room`. */
 bool sg_decompress(CUmemDecompressAlgorithm algorithm, const void *from, size_t size, void *to,
                    size_t room, size_t *written);
-
-/* May the engine read and write there? */
-bool sg_decompress_capable(const struct sg_range *range);
 
 #endif

@@ -3,9 +3,13 @@
  * attribute by which a program decides to call something must be true of softgpu. Attributes that
  * only describe the device (sizes, clocks, limits of kernels) stay the profile's.
  */
-#include "softgpu/decompress/decompress.h"
 #include "softgpu/device/profile.h"
-#include "softgpu/memory/dma_buf.h"
+#include "softgpu/device/udmabuf.h"
+
+/* The algorithms that decompress/ implements, bits of CUmemDecompressAlgorithm. Snappy is not among
+ * them: its library is C++. */
+#define DECOMPRESS_ALGORITHMS                                                                      \
+    (CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE | CU_MEM_DECOMPRESS_ALGORITHM_LZ4)
 
 #define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
 
@@ -28,7 +32,7 @@ static const struct claim {
     {ATTRIBUTE(DMA_BUF_SUPPORTED), false, 0, "/dev/udmabuf cannot be used"},
     {ATTRIBUTE(HOST_ALLOC_DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
     {ATTRIBUTE(HOST_NUMA_MULTINODE_IPC_SUPPORTED), false, 0, "there is no fabric"},
-    {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, SG_DECOMPRESS_ALGORITHMS,
+    {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, DECOMPRESS_ALGORITHMS,
      "Snappy is not implemented"},
     {ATTRIBUTE(D3D12_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
@@ -40,7 +44,7 @@ static bool is_true_here(CUdevice_attribute attribute, const int *attributes) {
     bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;
     switch (attribute) {
     case ATTRIBUTE(DMA_BUF_SUPPORTED):
-        return mapped || sg_dma_buf_usable();
+        return mapped || sg_udmabuf_usable();
     case ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED):
     case ATTRIBUTE(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED):
         return mapped;

@@ -57,7 +57,7 @@ bool sg_device_reaches(int device, int owner) {
     return device == owner || devices[device].links[owner].peer_access;
 }
 
-/* What only several devices have together: a team of one is none. */
+/* What only several devices have together: one device alone has no multicast objects. */
 static void claim_machine(int count) {
     for (int i = 0; i < count; i++) {
         devices[i].multicast = devices[i].multicast && count > 1;
@@ -113,7 +113,7 @@ CUresult sg_devices_init(void) {
     /* What somebody asked for is given, as far as it goes. */
     uint64_t limit = config->memory ? total : sg_machine_allows(total, visible);
     if (limit < total)
-        sg_log(1, "of the %llu bytes of a device, the control group has room for %llu",
+        sg_log(SG_LOG_WARNING, "of the %llu bytes of a device, the control group has room for %llu",
                (unsigned long long)total, (unsigned long long)limit);
     for (int i = 0; i < visible; i++) {
         devices[i] = make_device(&profile, order[i], &uuids[order[i]], total, limit);

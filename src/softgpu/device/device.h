@@ -42,7 +42,7 @@ struct sg_device {
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
     struct sg_links links[SG_MAX_DEVICES]; /* to the device of that ordinal */
-    bool multicast, fabric;                /* the machine's devices can be teams, share by fabric */
+    bool multicast, fabric;                /* with other devices: objects; sharing by fabric */
     bool no_uuid, no_pool_descriptors; /* the driver has none to give, whatever attributes say */
     struct sg_kernels kernels;
     struct sg_context_defaults context;

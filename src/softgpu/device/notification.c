@@ -78,7 +78,7 @@ static bool start(void) {
         return true;
     started = gm_thread_start(NULL, 0, work, NULL) == 0;
     if (!started)
-        sg_log(1, "no thread for notifications");
+        sg_log(SG_LOG_WARNING, "no thread for notifications");
     return started;
 }
 

@@ -43,7 +43,7 @@ static void say_settings(const struct sg_config *config) {
     for (unsigned i = 0; i < complaints->count; i++)
         sg_verdict_wrong(complaints->text[i]);
     if (complaints->seed_drawn)
-        sg_log_lasting(1, "random schedule; SOFTGPU_SEED=%llu repeats it",
+        sg_log_lasting(SG_LOG_WARNING, "random schedule; SOFTGPU_SEED=%llu repeats it",
                        (unsigned long long)config->seed);
 }
 
@@ -116,7 +116,7 @@ static void zero_outputs(struct sg_arguments arguments, unsigned outputs) {
 /* Under the lock. True when *result, for the kind of the current context, is the answer. */
 static bool kind_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
     const struct sg_context *context = sg_rules[fn].flags & SG_WIDE_ONLY ? sg_context_peek() : NULL;
-    if (!context || !context->alive || !sg_old_is(context))
+    if (!context || !context->alive || !sg_context_has_32_bit_addresses(context))
         return false;
     zero_outputs(arguments, sg_rules[fn].outputs);
     *result = CUDA_ERROR_INVALID_CONTEXT;
@@ -149,7 +149,7 @@ static bool refused_by_context(gpumem_driver_fn fn, CUresult *result) {
 static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
     CUresult result;
     if (!atomic_exchange_explicit(&refusal_said[fn], true, memory_order_relaxed))
-        sg_log(1, "%s is not implemented", sg_rows[fn].symbol);
+        sg_log(SG_LOG_WARNING, "%s is not implemented", sg_rows[fn].symbol);
     if (refused_by_context(fn, &result))
         return result;
     if (sg_rules[fn].null.when == SG_NULL_LAST && null_answers(fn, arguments, &result))
@@ -247,8 +247,8 @@ static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUre
         sg_trace_call(call, result);
     if ((watched & SG_WATCH_ABORT) && is_refusal(result)) {
         const char *name = sg_result_name(result);
-        sg_log(0, "%s answered %s; SOFTGPU_ABORT ends the process", sg_rows[call->fn].symbol,
-               name ? name : "an unknown result");
+        sg_log(SG_LOG_ERROR, "%s answered %s; SOFTGPU_ABORT ends the process",
+               sg_rows[call->fn].symbol, name ? name : "an unknown result");
         abort();
     }
     return result;

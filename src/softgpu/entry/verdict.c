@@ -15,7 +15,7 @@ static bool fault_missed(void) {
     char text[512];
     if (!sg_fault_missed(text, sizeof text))
         return false;
-    sg_log(1, "%s", text);
+    sg_log(SG_LOG_WARNING, "%s", text);
     return true;
 }
 
@@ -53,5 +53,6 @@ void sg_verdict_begin(void) {
 void sg_verdict_watch(void) {
     sg_verdict_begin();
     if (on_exit(at_exit, NULL) != 0)
-        sg_log(1, "no exit handler can be registered: the end of the process tells nothing");
+        sg_log(SG_LOG_WARNING,
+               "no exit handler can be registered: the end of the process tells nothing");
 }

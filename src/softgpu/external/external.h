@@ -20,9 +20,6 @@ CUresult sg_semaphore_wait_make(struct sg_context *context,
 /* Frees one that is not submitted after all. */
 void sg_semaphore_discard(struct sg_op *op);
 
-/* Frees a buffer that cuExternalMemoryGetMappedBuffer made: cuMemFree's, and the context's end. */
-void sg_external_buffer_free(struct sg_range *range);
-
 extern const struct sg_chapter sg_external_chapter;
 
 #endif

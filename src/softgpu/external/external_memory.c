@@ -1,4 +1,5 @@
 /* External memory: imported, and mapped as buffers and arrays. */
+#include "base/growing_array.h"
 #include "softgpu/array/array.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/text.h"
@@ -18,7 +19,7 @@ struct external {
     struct sg_segment arrays;
     bool has_arrays;
     CUmipmappedArray *mipmaps; /* those that were made here and lived when last looked at */
-    size_t mipmap_count;
+    size_t mipmap_count, mipmap_room;
     struct external *next; /* destroyed, while arrays live */
 };
 
@@ -141,6 +142,44 @@ CUresult sg_cuDestroyExternalMemory(CUexternalMemory extMem) {
 
 /* ---- Buffers -------------------------------------------------------------------------------- */
 
+static void end_buffer(struct sg_range *range) {
+    struct buffer *buffer = range->owner;
+    sg_range_remove(range);
+    sg_segment_unmap(&buffer->segment);
+    sg_context_unref(range->context);
+    free(buffer);
+}
+
+static CUresult free_buffer(struct sg_range *range) {
+    CUresult result = sg_allocation_wait(&range);
+    if (result == CUDA_SUCCESS)
+        end_buffer(range);
+    return result;
+}
+
+static bool reachable(const struct sg_context *context, const struct sg_range *range,
+                      CUdeviceptr address, size_t size, unsigned rights) {
+    (void)address, (void)size, (void)rights;
+    return range->context == (context->owner ? context->owner : context);
+}
+
+/* Of the mapping the pages that it touches, as recorded on H200. */
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    size_t end = range->phys_offset + range->size + SG_PAGE - 1;
+    facts->mapping_size = end / SG_PAGE * SG_PAGE - range->phys_offset / SG_PAGE * SG_PAGE;
+    facts->handle_types = 0;
+    facts->sync_memops = false;
+}
+
+static const struct sg_range_ops buffer_ops = {
+    .name = "buffer of external memory",
+    .free = free_buffer,
+    .end = end_buffer,
+    .reachable = reachable,
+    .describe = describe,
+    .foreign = true,
+};
+
 static CUresult make_buffer(const struct external *external, size_t offset, size_t size,
                             CUdeviceptr *address) {
     struct buffer *buffer = calloc(1, sizeof *buffer);
@@ -154,7 +193,7 @@ static CUresult make_buffer(const struct external *external, size_t offset, size
     size_t inner = external->bytes.offset + offset;
     buffer->range = (struct sg_range){.start = buffer->segment.address + inner,
                                       .size = size,
-                                      .kind = SG_RANGE_EXTERNAL,
+                                      .ops = &buffer_ops,
                                       .device = external->bytes.phys->device,
                                       .context = external->context,
                                       .phys = external->bytes.phys,
@@ -164,14 +203,6 @@ static CUresult make_buffer(const struct external *external, size_t offset, size
     sg_context_ref(external->context);
     *address = buffer->range.start;
     return CUDA_SUCCESS;
-}
-
-void sg_external_buffer_free(struct sg_range *range) {
-    struct buffer *buffer = range->owner;
-    sg_range_remove(range);
-    sg_segment_unmap(&buffer->segment);
-    sg_context_unref(range->context);
-    free(buffer);
 }
 
 static bool inside(const struct external *external, unsigned long long offset,
@@ -198,12 +229,7 @@ CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemor
 static bool remember_room(struct external *external) {
     sweep();
     (void)has_live_arrays(external);
-    CUmipmappedArray *grown =
-        reallocarray(external->mipmaps, external->mipmap_count + 1, sizeof *external->mipmaps);
-    if (!grown)
-        return false;
-    external->mipmaps = grown;
-    return true;
+    return GM_RESERVE(external->mipmaps, external->mipmap_room, external->mipmap_count + 1);
 }
 
 static CUresult map_for_arrays(struct external *external) {

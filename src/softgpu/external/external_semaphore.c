@@ -83,12 +83,14 @@ CUresult sg_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
     int fd = semHandleDesc->handle.fd;
     softgpu_semaphore *shared = sg_semaphore_fd_map(fd);
     if (!shared) {
-        sg_log(1, "descriptor %d is no semaphore of softgpu's format (gpumem/softgpu.h)", fd);
+        sg_log(SG_LOG_WARNING,
+               "descriptor %d is no semaphore of softgpu's format (gpumem/softgpu.h)", fd);
         return SG_EXTERNAL_WRONG_FD;
     }
     bool timeline = semHandleDesc->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD;
     if (timeline != (shared->kind == SOFTGPU_SEMAPHORE_TIMELINE)) {
-        sg_log(1, "descriptor %d is a %s semaphore", fd, timeline ? "binary" : "timeline");
+        sg_log(SG_LOG_WARNING, "descriptor %d is a %s semaphore", fd,
+               timeline ? "binary" : "timeline");
         sg_semaphore_fd_unmap(shared);
         return SG_EXTERNAL_WRONG_FD;
     }

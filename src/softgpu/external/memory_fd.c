@@ -49,6 +49,6 @@ CUresult sg_external_open(int fd, int device, struct sg_external_bytes *bytes) {
     uint64_t size = sealed_size(fd);
     if (size != 0)
         return open_file(fd, device, size, bytes);
-    sg_log(1, "descriptor %d is no memory file sealed against shrinking", fd);
+    sg_log(SG_LOG_WARNING, "descriptor %d is no memory file sealed against shrinking", fd);
     return SG_EXTERNAL_WRONG_FD;
 }

@@ -1,6 +1,7 @@
 /* cuStreamBeginCapture and its kin. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static CUresult read_dependencies(struct sg_dependencies *set, uint64_t graph,
         if (!node || node->graph->handle != graph)
             return CUDA_ERROR_INVALID_VALUE;
         CUresult result =
-            data ? sg_edge_data_check(&data[i], node->params.type, CU_GRAPH_NODE_TYPE_KERNEL)
+            data ? sg_edge_data_check(&data[i], sg_type_of(&node->params), &sg_node_kernel)
                  : CUDA_SUCCESS;
         if (result != CUDA_SUCCESS)
             return result;

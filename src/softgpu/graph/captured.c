@@ -2,7 +2,7 @@
 #include "softgpu/graph/captured.h"
 
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/graph.h"
+#include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
 
@@ -26,12 +26,12 @@ static bool node_exists(CUgraphNode node) {
 
 static bool node_is_kernel(CUgraphNode handle) {
     const struct sg_node *node = sg_node_get(handle);
-    return node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL;
+    return node && sg_type_of(&node->params)->has_kernel_ports;
 }
 
-static void set_attribute(CUgraphNode node, CUlaunchAttributeID id,
+static bool set_attribute(CUgraphNode node, CUlaunchAttributeID id,
                           const CUlaunchAttributeValue *value) {
-    (void)sg_cuGraphKernelNodeSetAttribute(node, id, value);
+    return sg_cuGraphKernelNodeSetAttribute(node, id, value) != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The nodes that a new one depends on; what the application removed meanwhile is no dependency. */
@@ -63,11 +63,12 @@ static void free_ends(struct ends *ends) {
         free(ends->data);
 }
 
-static CUresult add(CUgraph graph, const struct sg_dependencies *dependencies,
+static CUresult add(CUgraph graph, const struct sg_dependencies *dependencies, CUcontext context,
                     CUgraphNodeParams *params, CUgraphNode *handle) {
     struct ends ends;
     struct sg_node *node;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    sg_params_name_context(params, context);
     if (find_ends(&ends, dependencies))
         result = sg_graph_add_captured(sg_graph_get(graph), ends.nodes, ends.data, ends.count,
                                        params, &node);

@@ -1,6 +1,7 @@
 /* Copies of graphs: cuGraphClone, embedding, and finding a node again in a copy. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
 #include <stdlib.h>
@@ -18,8 +19,10 @@ static struct sg_node *copy_of(const struct copying *copying, const struct sg_no
     return copying->copies[node->mark - copying->first];
 }
 
+static struct sg_graph *clone_graph(const struct sg_graph *graph);
+
 static struct sg_graph *clone_into(const struct sg_graph *graph, struct sg_node *owner) {
-    struct sg_graph *clone = sg_graph_clone(graph);
+    struct sg_graph *clone = clone_graph(graph);
     if (clone)
         clone->owner = owner;
     return clone;
@@ -43,8 +46,8 @@ static bool clone_bodies(struct sg_node *copy, const struct sg_node *node) {
 
 /* What a copied node owns besides its parameters. */
 static bool clone_parts(struct sg_node *copy, const struct sg_node *node) {
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        sg_graph_memory_retain(node->params.alloc.dptr);
+    if (sg_type_of(&node->params)->allocates)
+        sg_graph_memory_retain(sg_params_memory(&node->params));
     if (node->child) {
         copy->child = clone_into(node->child, copy);
         if (!copy->child)
@@ -99,7 +102,8 @@ static bool clone_edges(const struct sg_graph *graph, const struct copying *copy
     return true;
 }
 
-struct sg_graph *sg_graph_clone(const struct sg_graph *graph) {
+/* A deep copy with its own handles, or NULL; embedded graphs are copied with it. */
+static struct sg_graph *clone_graph(const struct sg_graph *graph) {
     struct copying copying = {.first = sg_graph_walks(graph->count)};
     struct sg_graph *clone = sg_graph_new();
     copying.copies = calloc(graph->count ? graph->count : 1, sizeof *copying.copies);
@@ -124,7 +128,7 @@ CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
     CUresult result = sg_graph_may_copy(graph);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_graph *clone = sg_graph_clone(graph);
+    struct sg_graph *clone = clone_graph(graph);
     if (!clone)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *phGraphClone = SG_HANDLE_POINTER(CUgraph, clone->handle);

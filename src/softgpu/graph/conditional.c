@@ -1,4 +1,5 @@
 /* Conditional handles and the bodies of conditional nodes. */
+#include "base/growing_array.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/nodes.h"
 
@@ -22,15 +23,8 @@ void sg_conditions_free(struct sg_graph *graph) {
 }
 
 static bool keep(struct sg_graph *graph, struct sg_condition *condition) {
-    if (graph->condition_count == graph->condition_room) {
-        size_t room = graph->condition_room ? 2 * graph->condition_room : 4;
-        struct sg_condition **grown =
-            reallocarray(graph->conditions, room, sizeof(struct sg_condition *));
-        if (!grown)
-            return false;
-        graph->conditions = grown;
-        graph->condition_room = room;
-    }
+    if (!GM_RESERVE(graph->conditions, graph->condition_room, graph->condition_count + 1))
+        return false;
     graph->conditions[graph->condition_count++] = condition;
     return true;
 }

@@ -5,6 +5,9 @@
  */
 #include "softgpu/graph/exec.h"
 
+#include "base/growing_array.h"
+#include "softgpu/graph/node_type.h"
+
 #include <stdlib.h>
 
 #define PAUSE 1000000u /* ns between two runs of a body */
@@ -13,7 +16,7 @@
 struct loop {
     struct item {
         struct sg_op *op;
-        CUgraphNodeType type;
+        const struct sg_node_type *type;
     } * items;
     size_t count, room;
     size_t again; /* where the second and later runs begin: behind this an inner loop never ends */
@@ -26,10 +29,8 @@ static struct loop *loop_of(struct sg_op *op) {
 }
 
 static void free_loop(struct loop *loop) {
-    for (size_t i = 0; i < loop->count; i++) {
-        const CUgraphNodeParams params = {.type = loop->items[i].type};
-        sg_work_discard(&params, loop->items[i].op);
-    }
+    for (size_t i = 0; i < loop->count; i++)
+        sg_work_discard(loop->items[i].type, loop->items[i].op);
     free(loop->items);
     free(loop);
 }
@@ -41,18 +42,12 @@ static CUresult add_part(struct loop *loop, struct sg_context *context,
 
 static CUresult add_work(struct loop *loop, struct sg_context *context,
                          const struct sg_exec_node *node) {
-    if (loop->count == loop->room) {
-        size_t room = loop->room ? loop->room * 2 : 8;
-        struct item *items = reallocarray(loop->items, room, sizeof *items);
-        if (!items)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        loop->items = items;
-        loop->room = room;
-    }
+    if (!GM_RESERVE(loop->items, loop->room, loop->count + 1))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_op *op;
-    CUresult result = sg_work_make(context, &node->params, &op);
+    CUresult result = sg_work_make(context, node, &op);
     if (result == CUDA_SUCCESS)
-        loop->items[loop->count++] = (struct item){op, node->params.type};
+        loop->items[loop->count++] = (struct item){op, sg_type_of(&node->params)};
     return result;
 }
 
@@ -66,22 +61,15 @@ static CUresult add_inner_loop(struct loop *loop, struct sg_context *context,
 
 static CUresult add_node(struct loop *loop, struct sg_context *context,
                          const struct sg_exec_node *node) {
-    const struct sg_exec_part *inner = NULL;
+    const struct sg_node_type *type = sg_type_of(&node->params);
+    struct sg_exec_part *inner = NULL;
     if (!node->enabled)
         return CUDA_SUCCESS;
-    switch (node->params.type) {
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-        return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return add_part(loop, context, node->parts[0]);
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        if (sg_condition_loops(node))
-            return add_inner_loop(loop, context, node);
-        inner = sg_condition_chooses(node);
+    if (type->joins && type->joins(node, &inner))
         return inner ? add_part(loop, context, inner) : CUDA_SUCCESS;
-    default:
-        return add_work(loop, context, node);
-    }
+    if (node->part_count > 0) /* it does not join: its condition holds */
+        return add_inner_loop(loop, context, node);
+    return add_work(loop, context, node);
 }
 
 /* Nodes whose dependencies are in come next, until all are in. */

@@ -6,6 +6,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/handles.h"
+#include "softgpu/graph/node_type.h"
 
 static const CUgraphEdgeData plain;
 
@@ -17,7 +18,7 @@ static CUresult may_add(const struct sg_graph *graph, struct sg_node *from, stru
                         const CUgraphEdgeData *data) {
     if (!from || !to || from->graph != graph || to->graph != graph || from == to)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_edge_data_check(data, from->params.type, to->params.type);
+    CUresult result = sg_edge_data_check(data, sg_type_of(&from->params), sg_type_of(&to->params));
     if (result == CUDA_SUCCESS && sg_edge_exists(from, to))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS &&

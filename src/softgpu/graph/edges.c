@@ -1,23 +1,15 @@
 #include "softgpu/graph/edges.h"
 
-#include <stdlib.h>
+#include "base/growing_array.h"
+#include "softgpu/graph/node_type.h"
+
 #include <string.h>
 
 bool sg_edges_reserve(struct sg_edges *edges, size_t more) {
     size_t wanted;
     if (__builtin_add_overflow(edges->count, more, &wanted))
         return false;
-    if (wanted <= edges->room)
-        return true;
-    size_t room = edges->room < 2 ? 2 : edges->room * 2;
-    if (room < wanted)
-        room = wanted;
-    struct sg_edge *list = reallocarray(edges->list, room, sizeof *list);
-    if (!list)
-        return false;
-    edges->list = list;
-    edges->room = room;
-    return true;
+    return GM_RESERVE(edges->list, edges->room, wanted);
 }
 
 static void append(struct sg_edges *edges, struct sg_node *node, const CUgraphEdgeData *data) {
@@ -105,18 +97,18 @@ void sg_edges_sever(struct sg_node *node) {
 
 /* As recorded on H200: a dependency that is programmatic is between kernels and from one of the two
  * ports; the port of launch order may also stand for a whole dependency on a kernel. */
-CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to) {
+CUresult sg_edge_data_check(const CUgraphEdgeData *data, const struct sg_node_type *from,
+                            const struct sg_node_type *to) {
     static const unsigned char zeros[sizeof data->reserved];
     if (data->to_port || memcmp(data->reserved, zeros, sizeof zeros) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     bool valid = false;
-    bool from_kernel = from == CU_GRAPH_NODE_TYPE_KERNEL;
     if (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_DEFAULT)
         valid = data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT;
     else if (data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
-        valid = from_kernel && to == CU_GRAPH_NODE_TYPE_KERNEL &&
+        valid = from->has_kernel_ports && to->has_kernel_ports &&
                 data->from_port <= CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
     else if (data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT)
-        valid = from_kernel && data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+        valid = from->has_kernel_ports && data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -21,6 +21,8 @@ void sg_root_add(struct sg_node *node);
 void sg_root_remove(struct sg_node *node);
 
 /* What an edge's data may be between nodes of these types. */
-CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to);
+struct sg_node_type;
+CUresult sg_edge_data_check(const CUgraphEdgeData *data, const struct sg_node_type *from,
+                            const struct sg_node_type *to);
 
 #endif

@@ -1,6 +1,8 @@
 /* Executable graphs as objects: made, found, ended. */
 #include "softgpu/graph/exec.h"
 
+#include "softgpu/graph/node_type.h"
+
 #include <stdlib.h>
 
 struct sg_exec *sg_execs;
@@ -16,8 +18,7 @@ struct sg_exec *sg_exec_get(CUgraphExec handle) {
 static void count_node(struct sg_exec_node *node, void *user) {
     struct sg_exec *exec = user;
     exec->node_count++;
-    exec->memory_nodes += node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-                          node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    exec->memory_nodes += sg_type_of(&node->params)->memory != 0;
 }
 
 static void index_node(struct sg_exec_node *node, void *user) {

@@ -66,7 +66,8 @@ struct sg_plan {
     size_t *waits;
     size_t wait_count, wait_room;
     struct sg_lane *lanes;
-    unsigned lane_count, lane_room;
+    unsigned lane_count;
+    size_t lane_room;
 };
 
 struct sg_exec {
@@ -106,8 +107,7 @@ void sg_exec_unref(struct sg_exec *exec);
 /* The copy of a graph's node, or NULL when it was not there. */
 struct sg_exec_node *sg_exec_node_find(const struct sg_exec *exec, CUgraphNode node);
 
-/* ---- Ages of launches (exec_objects.c) --------------------------------------------------------
- */
+/* ---- Ages of launches (exec_objects.c) ------------------------------------------------------- */
 
 /* Whoever has a reference keeps the user objects that updates give up from then on. */
 struct sg_launch_age *sg_launch_age_new(void); /* with one reference; NULL when out of memory */
@@ -138,23 +138,19 @@ CUresult sg_exec_check(struct sg_graph *graph, cuuint64_t flags, struct sg_exec_
 /* Makes the plan of an exec anew. On failure the old one stays. */
 CUresult sg_plan_make(struct sg_exec *exec);
 void sg_plan_free(struct sg_plan *plan);
-/* The part that a conditional node runs with its value, or NULL; not for loops. */
-struct sg_exec_part *sg_condition_chooses(const struct sg_exec_node *node);
-bool sg_condition_loops(const struct sg_exec_node *node);
 
 /* ---- Work (work.c, conditional_run.c) -------------------------------------------------------- */
 
 /*
  * Makes the operation of a node that does one thing on the device: copy, set, host function, batch
- * of memory operations (several, linked through `next`), semaphore signal or wait. The parameters
- * of host functions, sets and copies are taken over into it. Types that are not operations (child,
- * conditional, memory, event, empty) are exec's own matter, and kernels answer NOT_SUPPORTED.
+ * of memory operations (several, linked through `next`), semaphore signal or wait, a loop. What it
+ * needs of the parameters is taken over into it. NOT_SUPPORTED for types without operations.
  */
-CUresult sg_work_make(struct sg_context *context, const CUgraphNodeParams *params,
+CUresult sg_work_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
-/* Frees operations that sg_work_make made and that will not be queued. Of the parameters only the
- * type is looked at. */
-void sg_work_discard(const CUgraphNodeParams *params, struct sg_op *op);
+/* Frees operations that sg_work_make made for a node of this type and that will not be queued. */
+struct sg_node_type;
+void sg_work_discard(const struct sg_node_type *type, struct sg_op *op);
 /* The operation of a WHILE node whose condition holds: runs its body again and again. */
 CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
@@ -166,25 +162,27 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream);
 /* Memory for its allocation nodes; ordered after what was launched before. */
 CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
 
-/* ---- Graph memory for launches (memory.c) ---------------------------------------------------- */
+/* ---- Graph memory for launches (graph_memory_launch.c) --------------------------------------- */
 
-struct sg_memory_uses;
+struct sg_graph_memory_uses;
 /*
  * What a launch will do to memory, in order of the steps: allocations need memory and must not be
  * left over from an earlier launch (unless `automatic`), frees need an allocation. Changes what the
- * host knows; sg_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone. *uses
- * is NULL where there is nothing to do.
+ * host knows; sg_graph_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone.
+ * *uses is NULL where there is nothing to do.
  */
-CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_uses **uses);
+CUresult sg_graph_memory_begin(struct sg_exec *exec, bool automatic,
+                               struct sg_graph_memory_uses **uses);
 /* After a successful begin, with nothing that fails behind it. */
-void sg_memory_commit(const struct sg_memory_uses *uses);
+void sg_graph_memory_commit(const struct sg_graph_memory_uses *uses);
 /* Gives the operation of an allocation or free node its effect. */
-void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op);
+void sg_graph_memory_step_allocate(CUdeviceptr address, struct sg_op *op);
+void sg_graph_memory_step_free(CUdeviceptr address, struct sg_op *op);
 /* A launch is over, or was not made: memory that nothing uses goes back to the device's pool for
  * graphs. */
-void sg_memory_end(struct sg_memory_uses *uses);
+void sg_graph_memory_end(struct sg_graph_memory_uses *uses);
 /* Memory for the exec's allocations is set aside, without a launch. */
-CUresult sg_memory_upload(struct sg_exec *exec);
+CUresult sg_graph_memory_upload(struct sg_exec *exec);
 
 /* Parts of the chapter's dump and leak report. */
 struct sg_text;

@@ -1,7 +1,7 @@
 /* Whether a graph may become executable. */
 #include "softgpu/graph/exec.h"
 
-#include "softgpu/copy/copy.h"
+#include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
 
@@ -62,38 +62,19 @@ struct device_launch {
     bool works;        /* a kernel, copy or set was there */
 };
 
-static bool reachable(CUmemorytype type, CUdeviceptr device, const void *host) {
-    CUdeviceptr address = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
-    enum sg_where where = sg_memory_where(address, 1, NULL);
-    return type != CU_MEMORYTYPE_ARRAY && (where == SG_WHERE_DEVICE || where == SG_WHERE_HOST);
-}
-
-static bool copy_fits(const CUDA_MEMCPY3D *copy) {
-    return reachable(copy->dstMemoryType, copy->dstDevice, copy->dstHost) &&
-           reachable(copy->srcMemoryType, copy->srcDevice, copy->srcHost);
-}
-
-static CUcontext context_of(const struct sg_node *node) {
-    return node->params.type == CU_GRAPH_NODE_TYPE_MEMSET   ? node->params.memset.ctx
-           : node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY ? node->params.memcpy.copyCtx
-                                                            : node->params.kernel.ctx;
-}
-
 static CUresult check_device_node(const struct sg_node *node, struct device_launch *seen,
                                   struct sg_exec_error *error) {
-    CUgraphNodeType type = node->params.type;
-    bool works = type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-                 type == CU_GRAPH_NODE_TYPE_MEMSET;
-    if (!works ||
-        (type == CU_GRAPH_NODE_TYPE_MEMCPY && !copy_fits(&node->params.memcpy.copyParams)))
+    const struct sg_node_type *type = sg_type_of(&node->params);
+    CUcontext context = sg_params_context(&node->params);
+    if (!type->launches_on_device || (type->device_reaches && !type->device_reaches(&node->params)))
         return fail(error, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
                     CUDA_ERROR_INVALID_VALUE);
-    if (seen->works && context_of(node) && seen->context && context_of(node) != seen->context)
+    if (seen->works && context && seen->context && context != seen->context)
         return fail(error, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, node,
                     CUDA_ERROR_INVALID_VALUE);
     seen->works = true;
-    if (context_of(node))
-        seen->context = context_of(node);
+    if (context)
+        seen->context = context;
     return CUDA_SUCCESS;
 }
 
@@ -116,13 +97,9 @@ static CUresult check_conditions(const struct sg_graph *graph, struct sg_exec_er
     return CUDA_SUCCESS;
 }
 
-/* Memory may have gone since the node was made. */
 static CUresult check_operands(const struct sg_node *node) {
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY)
-        return sg_copy_check_3d(node->params.memcpy.copyCtx, &node->params.memcpy.copyParams);
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
-        return sg_set_check(&node->params.memset);
-    return CUDA_SUCCESS;
+    const struct sg_node_type *type = sg_type_of(&node->params);
+    return type->check_operands ? type->check_operands(&node->params) : CUDA_SUCCESS;
 }
 
 static CUresult check_inside(const struct sg_graph *graph, struct sg_exec_error *error) {

@@ -2,14 +2,38 @@
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/graph_memory.h"
+#include "softgpu/graph/node_type.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct nodes {
+    unsigned disabled;
+    uint64_t digest;
+};
+
+/* Of the types whose parameters hold no memory of their own. */
+static void add_node(struct sg_exec_node *node, void *user) {
+    struct nodes *nodes = user;
+    const CUgraphNodeParams *params = &node->params;
+    const struct sg_node_type *type = sg_type_of(params);
+    uint64_t seed = nodes->digest * 31 + (uint64_t)params->type;
+    nodes->disabled += !node->enabled;
+    nodes->digest = type->flat ? XXH3_64bits_withSeed(params->reserved1, type->size, seed) : seed;
+}
 
 static void exec_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
     for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
+        struct nodes nodes = {0};
+        sg_exec_part_each(exec->root, add_node, &nodes);
         sg_text_handle(text, exec->handle, NULL);
-        sg_text_line(text, "executable graph %u: nodes %zu steps %zu lanes %u flags 0x%llx%s",
+        sg_text_line(text,
+                     "executable graph %u: nodes %zu steps %zu lanes %u flags 0x%llx, %u disabled, "
+                     "digest %llx%s",
                      ++number, exec->node_count, exec->plan.count, exec->plan.lane_count,
-                     (unsigned long long)exec->flags, end);
+                     (unsigned long long)exec->flags, nodes.disabled,
+                     (unsigned long long)nodes.digest, end);
     }
 }
 
@@ -17,7 +41,7 @@ static void exec_lines(struct sg_text *text, const char *end) {
 static void left_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range))
-        if (range->kind == SG_RANGE_GRAPH) {
+        if (range->ops == &sg_graph_range_ops) {
             sg_text_address(text, range->start, range->site, NULL);
             sg_text_line(text, "graph allocation %u: %zu bytes on device %d%s", ++number,
                          range->size, range->device, end);

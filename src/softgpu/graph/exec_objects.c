@@ -7,6 +7,8 @@
  */
 #include "softgpu/graph/update.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
 
 struct sg_launch_age {
@@ -46,14 +48,11 @@ bool sg_exec_take_objects(struct sg_exec_changes *changes, struct sg_exec_part *
                           const struct sg_graph *graph) {
     if (!changes->age)
         changes->age = sg_launch_age_new();
-    struct sg_objects_change *parts =
-        reallocarray(changes->parts, changes->part_count + 1, sizeof *parts);
-    if (parts)
-        changes->parts = parts;
-    if (!changes->age || !parts)
+    if (!changes->age || !GM_RESERVE(changes->parts, changes->part_room, changes->part_count + 1))
         return false;
-    parts[changes->part_count] = (struct sg_objects_change){.part = part};
-    if (!sg_held_objects_copy(&parts[changes->part_count].objects, graph->objects))
+    struct sg_objects_change *change = &changes->parts[changes->part_count];
+    *change = (struct sg_objects_change){.part = part};
+    if (!sg_held_objects_copy(&change->objects, graph->objects))
         return false;
     changes->part_count++;
     return true;

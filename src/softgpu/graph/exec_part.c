@@ -1,45 +1,15 @@
 /* Copies of graphs inside of an exec. */
 #include "softgpu/graph/exec.h"
 
+#include "softgpu/graph/node_type.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- One node ------------------------------------------------------------------------------- */
 
-static CUcontext context_handle(const CUgraphNodeParams *params) {
-    switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return params->memcpy.copyCtx;
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        return params->memset.ctx;
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-        return params->memOp.ctx;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return params->conditional.ctx;
-    default:
-        return NULL;
-    }
-}
-
-static CUevent event_handle(const CUgraphNodeParams *params) {
-    if (params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
-        return params->eventWait.event;
-    return params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? params->eventRecord.event : NULL;
-}
-
-static bool is_event(const CUgraphNodeParams *params) {
-    return params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
-           params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-}
-
-static CUdeviceptr memory_address(const CUgraphNodeParams *params) {
-    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        return params->alloc.dptr;
-    return params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? params->free.dptr : 0;
-}
-
 void sg_exec_node_release(struct sg_exec_node *node) {
-    CUdeviceptr address = memory_address(&node->params);
+    CUdeviceptr address = sg_params_memory(&node->params);
     if (address)
         sg_graph_memory_release(address);
     if (node->context)
@@ -53,12 +23,13 @@ CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *pa
     struct sg_exec_node made = *node;
     made.context = NULL;
     made.event = NULL;
-    CUcontext handle = context_handle(params);
+    const struct sg_node_type *type = sg_type_of(params);
+    CUcontext handle = type->runs_in_context ? sg_params_context(params) : NULL;
     CUresult result = handle ? sg_context_from_handle(handle, &made.context) : CUDA_SUCCESS;
     if (!handle)
         made.context = node->context;
-    if (is_event(params)) {
-        made.event = sg_event_get(event_handle(params));
+    if (type->event) {
+        made.event = sg_event_get(sg_params_event(params));
         if (!made.event)
             result = CUDA_ERROR_INVALID_VALUE;
     }
@@ -70,8 +41,8 @@ CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *pa
         sg_context_ref(made.context);
     if (made.event)
         sg_event_ref(made.event);
-    if (memory_address(params))
-        sg_graph_memory_retain(memory_address(params));
+    if (sg_params_memory(params))
+        sg_graph_memory_retain(sg_params_memory(params));
     sg_exec_node_release(node);
     *node = made;
     return CUDA_SUCCESS;
@@ -109,8 +80,7 @@ static CUresult copy_edges(struct sg_exec_node *to, const struct sg_node *from, 
 }
 
 static CUresult copy_parts(struct sg_exec_node *to, const struct sg_node *from) {
-    bool conditional = from->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    unsigned count = conditional ? from->params.conditional.size : from->child ? 1 : 0;
+    unsigned count = from->bodies ? from->params.conditional.size : from->child ? 1 : 0;
     if (count == 0)
         return CUDA_SUCCESS;
     to->parts = calloc(count, sizeof *to->parts);
@@ -119,7 +89,7 @@ static CUresult copy_parts(struct sg_exec_node *to, const struct sg_node *from) 
     to->part_count = count;
     CUresult result = CUDA_SUCCESS;
     for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
-        result = sg_exec_part_new(conditional ? from->bodies[i] : from->child, &to->parts[i]);
+        result = sg_exec_part_new(from->bodies ? from->bodies[i] : from->child, &to->parts[i]);
     return result;
 }
 

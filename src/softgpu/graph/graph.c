@@ -3,15 +3,12 @@
 
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
 #include <stdlib.h>
 
 static uint64_t last_id, last_walk;
-
-uint64_t sg_graph_walk(void) {
-    return ++last_walk;
-}
 
 uint64_t sg_graph_walks(size_t count) {
     uint64_t first = last_walk + 1;
@@ -111,8 +108,7 @@ static void free_later(struct sg_graph **list, struct sg_graph *graph) {
 }
 
 static bool is_memory(const struct sg_node *node) {
-    return node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-           node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    return sg_type_of(&node->params)->memory != 0;
 }
 
 /* What belongs to the node alone: not its edges, nor its place in the graph. */
@@ -121,8 +117,8 @@ static void end_node(struct sg_node *node, struct sg_graph **graphs) {
     for (unsigned i = 0; node->bodies && i < node->params.conditional.size; i++)
         free_later(graphs, node->bodies[i]);
     sg_allocation_node_gone(node);
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && node->params.alloc.dptr)
-        sg_graph_memory_release(node->params.alloc.dptr);
+    if (sg_type_of(&node->params)->allocates && sg_params_memory(&node->params))
+        sg_graph_memory_release(sg_params_memory(&node->params));
     if (node->condition)
         node->condition->node = NULL;
     sg_handle_drop(SG_KIND_NODE, node->handle);
@@ -159,7 +155,8 @@ void sg_graph_free(struct sg_graph *graph) {
     end_graphs(graph);
 }
 
-void sg_node_free(struct sg_node *node) {
+/* Takes a node out of its graph, with its edges, and frees it. */
+static void free_node(struct sg_node *node) {
     struct sg_graph *graphs = NULL;
     int64_t memory = is_memory(node);
     if (node->child)
@@ -178,15 +175,15 @@ void sg_node_free(struct sg_node *node) {
 /* Nodes of this graph, none twice. */
 static CUresult check_dependencies(const struct sg_graph *graph,
                                    struct sg_node *const *dependencies, const CUgraphEdgeData *data,
-                                   size_t count, CUgraphNodeType type) {
-    uint64_t walk = sg_graph_walk();
+                                   size_t count, const struct sg_node_type *type) {
+    uint64_t walk = sg_graph_walks(1);
     for (size_t i = 0; i < count; i++) {
         struct sg_node *node = dependencies[i];
         if (!node || node->graph != graph || node->mark == walk)
             return CUDA_ERROR_INVALID_VALUE;
         node->mark = walk;
         CUresult result =
-            data ? sg_edge_data_check(&data[i], node->params.type, type) : CUDA_SUCCESS;
+            data ? sg_edge_data_check(&data[i], sg_type_of(&node->params), type) : CUDA_SUCCESS;
         if (result != CUDA_SUCCESS)
             return result;
     }
@@ -202,49 +199,27 @@ static bool reserve_edges(struct sg_node *node, struct sg_node *const *dependenc
     return true;
 }
 
-/* What only a node of its type owns. */
-static CUresult furnish(struct sg_graph *graph, struct sg_node *node, CUgraphNodeParams *params) {
-    CUresult result = CUDA_SUCCESS;
-    switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return sg_node_embed(node, &params->graph);
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return sg_node_make_bodies(graph, node, params);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        result = sg_graph_memory_reserve(params);
-        if (result != CUDA_SUCCESS)
-            return result;
-        node->params.alloc.dptr = params->alloc.dptr;
-        return sg_allocation_begin(node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        sg_allocation_free_by(node, graph);
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_SUCCESS;
-    }
-}
-
 static CUresult add(struct sg_graph *graph, struct sg_node *const *dependencies,
                     const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
                     CUresult (*check)(const CUgraphNodeParams *), struct sg_node **node) {
-    CUresult result = check_dependencies(graph, dependencies, data, count, params->type);
+    const struct sg_node_type *type = sg_type_of(params);
+    CUresult result = check_dependencies(graph, dependencies, data, count, type);
     if (result == CUDA_SUCCESS)
         result = sg_params_resolve(graph, params);
     if (result == CUDA_SUCCESS)
         result = check(params);
-    if (result == CUDA_SUCCESS)
-        result = sg_graph_may_hold(graph, params);
+    if (result == CUDA_SUCCESS && type->may_be_in)
+        result = type->may_be_in(graph, params);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_node *made = sg_node_new(params, &result);
     if (!made)
         return result;
-    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        made->params.alloc.dptr = 0; /* what came in is no address of this node's to give back */
-    result = reserve_edges(made, dependencies, count) ? furnish(graph, made, params)
-                                                      : CUDA_ERROR_OUT_OF_MEMORY;
+    result = reserve_edges(made, dependencies, count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS && type->furnish)
+        result = type->furnish(graph, made, params);
     if (result != CUDA_SUCCESS) {
-        sg_node_free(made);
+        free_node(made);
         return result;
     }
     sg_node_link(graph, made);
@@ -302,6 +277,6 @@ CUresult sg_cuGraphDestroyNode(CUgraphNode hNode) {
         return CUDA_ERROR_ILLEGAL_STATE;
     if (node->graph->memory_nodes || sg_node_is_updatable(node))
         return CUDA_ERROR_NOT_SUPPORTED;
-    sg_node_free(node);
+    free_node(node);
     return CUDA_SUCCESS;
 }

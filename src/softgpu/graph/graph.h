@@ -80,8 +80,6 @@ struct sg_node *sg_node_get(CUgraphNode handle);
 struct sg_graph *sg_graph_new(void);
 /* With its nodes, children, references to user objects. */
 void sg_graph_free(struct sg_graph *graph);
-/* A deep copy with its own handles, or NULL; embedded graphs are copied with it. */
-struct sg_graph *sg_graph_clone(const struct sg_graph *graph);
 
 /*
  * Adds a node after `count` dependencies (nodes of the same graph, distinct; `data` may be NULL for
@@ -97,10 +95,11 @@ CUresult sg_graph_add_captured(struct sg_graph *graph, struct sg_node *const *de
                                const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
                                struct sg_node **node);
 
-/* Takes a node out of its graph, with its edges, and frees it. */
-void sg_node_free(struct sg_node *node);
-/* A number that no node is marked with yet; the first of `count` such numbers. */
-uint64_t sg_graph_walk(void);
+/* A number that stands for nodes, edges and parameters, of embedded graphs too. False when out of
+ * memory. */
+bool sg_graph_digest(const struct sg_graph *graph, uint64_t *digest);
+
+/* The first of `count` numbers that no node is marked with yet. */
 uint64_t sg_graph_walks(size_t count);
 /* The graph that nobody embeds: itself, or the owner's owner's ... */
 struct sg_graph *sg_graph_outermost(struct sg_graph *graph);
@@ -125,7 +124,7 @@ CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params);
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
 
-/* ---- Graph memory (memory.c, with the execs) ------------------------------------------------- */
+/* ---- Graph memory (graph_memory.c) ----------------------------------------------------------- */
 
 /* For an allocation node: checks params->alloc, reserves the address that all launches will use and
  * sets params->alloc.dptr. */
@@ -137,10 +136,6 @@ void sg_graph_memory_release(CUdeviceptr address);
 /* Does it lie in a graph allocation, whether there is memory now or not? Is it the first byte? */
 bool sg_graph_memory_is(CUdeviceptr address);
 bool sg_graph_memory_starts(CUdeviceptr address);
-/* cuMemFreeAsync and cuMemFree of a range of kind SG_RANGE_GRAPH: what a launch left. The second
- * waits for the work of the current context. */
-CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *stream);
-CUresult sg_graph_memory_free(struct sg_range *range);
 /* Gives back what is idle in the device's pool for graphs. Returns the bytes. */
 uint64_t sg_graph_memory_reclaim(int device);
 

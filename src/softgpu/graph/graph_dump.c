@@ -28,10 +28,15 @@ static void graph_line(uint64_t handle, void *object, void *user) {
     (void)handle;
     const struct sg_graph *graph = object;
     struct lines *lines = user;
+    uint64_t digest = 0; /* what is embedded is in that of the graph around it */
+    if (!graph->owner)
+        (void)sg_graph_digest(graph, &digest);
     sg_text_line(
-        lines->text, "graph %u: nodes %zu edges %zu memory-nodes %llu objects %u conditions %zu%s",
+        lines->text,
+        "graph %u: nodes %zu edges %zu memory-nodes %llu objects %u conditions %zu digest %llx%s",
         ++lines->number, graph->count, count_edges(graph), (unsigned long long)graph->memory_nodes,
-        count_objects(graph), graph->condition_count, graph->owner ? " embedded" : "");
+        count_objects(graph), graph->condition_count, (unsigned long long)digest,
+        graph->owner ? " embedded" : "");
 }
 
 static void object_line(uint64_t handle, void *object, void *user) {

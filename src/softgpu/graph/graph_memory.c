@@ -128,7 +128,7 @@ CUresult sg_graph_memory_reserve(CUgraphNodeParams *params) {
 void sg_graph_block_show(struct sg_graph_block *block) {
     block->range = (struct sg_range){.start = block->node.key,
                                      .size = block->bytes,
-                                     .kind = SG_RANGE_GRAPH,
+                                     .ops = &sg_graph_range_ops,
                                      .device = block->device,
                                      .phys = block->run->chunk->phys,
                                      .phys_offset = block->run->first * SG_PAGE,
@@ -153,7 +153,7 @@ static void finish_free(struct sg_op *op) {
     sg_graph_block_unref(block);
 }
 
-CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *stream) {
+static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
     struct sg_graph_block *block = range->owner;
     uint64_t id = range->buffer_id;
     struct sg_op *op = sg_op_new(NULL);
@@ -172,7 +172,8 @@ CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *st
     return result;
 }
 
-CUresult sg_graph_memory_free(struct sg_range *range) {
+/* Waits for the work of the current context. */
+static CUresult free_now(struct sg_range *range) {
     struct sg_graph_block *block = range->owner;
     CUdeviceptr start = range->start;
     uint64_t id = range->buffer_id;
@@ -189,3 +190,8 @@ CUresult sg_graph_memory_free(struct sg_range *range) {
     sg_graph_block_unref(block);
     return CUDA_SUCCESS;
 }
+
+const struct sg_range_ops sg_graph_range_ops = {
+    .free = free_now,
+    .free_async = free_async,
+};

@@ -1,8 +1,8 @@
-/* Graph memory, between memory.c, memory_pool.c and memory_launch.c. */
+/* Graph memory, between graph_memory.c, graph_memory_pool.c and graph_memory_launch.c. */
 #ifndef SG_GRAPH_GRAPH_MEMORY_H
 #define SG_GRAPH_GRAPH_MEMORY_H
 
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 #include "softgpu/graph/exec.h"
 
 #define SG_GRAPH_STEP ((size_t)32 << 20) /* pools grow by multiples of this, as on H200 */
@@ -44,12 +44,14 @@ struct sg_graph_block {
     uint64_t mapped;          /* whose memory is mapped; 0 for none */
 };
 
+/* Of the range of what a launch left. */
+extern const struct sg_range_ops sg_graph_range_ops;
+
 struct sg_graph_block *sg_graph_block_at(CUdeviceptr address);
 void sg_graph_block_unref(struct sg_graph_block *block);
 
 /* Memory for a block that has none, from the device's pool. */
 CUresult sg_graph_block_fill(struct sg_graph_block *block);
-unsigned char *sg_graph_run_bytes(const struct sg_graph_run *run);
 /* One use less; the last one gives its memory back to the pool. */
 void sg_graph_block_unuse(struct sg_graph_block *block);
 /* Maps its memory at its address, as allocation `generation`; ends that allocation. */

@@ -1,27 +1,23 @@
 /* What a launch does to graph memory: judged when it is made, done in its order. */
 #include "softgpu/graph/graph_memory.h"
+#include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
 
 static uint64_t launches, generations;
 
 static struct sg_graph_block *block_of(const struct sg_step *step) {
-    const CUgraphNodeParams *params = step->node ? &step->node->params : NULL;
-    if (!params)
-        return NULL;
-    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        return sg_graph_block_at(params->alloc.dptr);
-    return params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? sg_graph_block_at(params->free.dptr)
-                                                       : NULL;
+    CUdeviceptr address = step->node ? sg_params_memory(&step->node->params) : 0;
+    return address ? sg_graph_block_at(address) : NULL;
 }
 
 static bool allocates(const struct sg_step *step) {
-    return step->node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    return sg_type_of(&step->node->params)->allocates;
 }
 
 /* The blocks that a launch uses, one for each step: what the exec's nodes are may have been updated
  * before the launch is over. */
-struct sg_memory_uses {
+struct sg_graph_memory_uses {
     size_t count;
     struct sg_graph_block *blocks[]; /* referenced */
 };
@@ -68,7 +64,7 @@ static CUresult begin_step(const struct sg_step *step, struct sg_graph_block *bl
 }
 
 static CUresult begin_steps(struct sg_exec *exec, struct sg_graph_run **freed, bool automatic,
-                            struct sg_memory_uses *uses) {
+                            struct sg_graph_memory_uses *uses) {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < exec->plan.count && result == CUDA_SUCCESS; i++) {
         const struct sg_step *step = &exec->plan.steps[i];
@@ -84,13 +80,14 @@ static CUresult begin_steps(struct sg_exec *exec, struct sg_graph_run **freed, b
     return result;
 }
 
-CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_uses **out) {
+CUresult sg_graph_memory_begin(struct sg_exec *exec, bool automatic,
+                               struct sg_graph_memory_uses **out) {
     launches++;
     *out = NULL;
     if (exec->memory_nodes == 0)
         return CUDA_SUCCESS;
     struct sg_graph_run **freed = calloc(exec->plan.lane_count + 1, sizeof *freed);
-    struct sg_memory_uses *uses =
+    struct sg_graph_memory_uses *uses =
         calloc(1, sizeof *uses + exec->memory_nodes * sizeof *uses->blocks);
     CUresult result =
         freed && uses ? begin_steps(exec, freed, automatic, uses) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -98,11 +95,11 @@ CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_
     if (result == CUDA_SUCCESS)
         *out = uses;
     else
-        sg_memory_end(uses);
+        sg_graph_memory_end(uses);
     return result;
 }
 
-void sg_memory_end(struct sg_memory_uses *uses) {
+void sg_graph_memory_end(struct sg_graph_memory_uses *uses) {
     for (size_t i = 0; uses && i < uses->count; i++) {
         sg_graph_block_unuse(uses->blocks[i]);
         sg_graph_block_unref(uses->blocks[i]);
@@ -122,7 +119,7 @@ static void commit_block(struct sg_graph_block *block) {
     }
 }
 
-void sg_memory_commit(const struct sg_memory_uses *uses) {
+void sg_graph_memory_commit(const struct sg_graph_memory_uses *uses) {
     for (size_t i = 0; uses && i < uses->count; i++)
         commit_block(uses->blocks[i]);
 }
@@ -144,20 +141,26 @@ static void finish_free(struct sg_op *op) {
     sg_graph_block_unref(block);
 }
 
-void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op) {
-    bool allocate = params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-    struct sg_graph_block *block =
-        sg_graph_block_at(allocate ? params->alloc.dptr : params->free.dptr);
-    if (allocate)
-        block->generation = ++generations;
+static void take_effect(struct sg_op *op, struct sg_graph_block *block,
+                        void (*finish)(struct sg_op *)) {
     block->refs++;
-    op->finish = allocate ? finish_allocate : finish_free;
+    op->finish = finish;
     op->data.words[0] = (uintptr_t)block;
     op->data.words[1] = block->generation;
 }
 
+void sg_graph_memory_step_allocate(CUdeviceptr address, struct sg_op *op) {
+    struct sg_graph_block *block = sg_graph_block_at(address);
+    block->generation = ++generations;
+    take_effect(op, block, finish_allocate);
+}
+
+void sg_graph_memory_step_free(CUdeviceptr address, struct sg_op *op) {
+    take_effect(op, sg_graph_block_at(address), finish_free);
+}
+
 /* Takes what a launch would take, and leaves it to the pool. */
-CUresult sg_memory_upload(struct sg_exec *exec) {
+CUresult sg_graph_memory_upload(struct sg_exec *exec) {
     CUresult result = CUDA_SUCCESS;
     size_t filled = 0;
     while (filled < exec->plan.count && exec->memory_nodes > 0 && result == CUDA_SUCCESS) {

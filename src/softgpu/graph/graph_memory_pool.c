@@ -137,7 +137,7 @@ CUresult sg_graph_block_fill(struct sg_graph_block *block) {
     return result;
 }
 
-unsigned char *sg_graph_run_bytes(const struct sg_graph_run *run) {
+static unsigned char *run_bytes(const struct sg_graph_run *run) {
     return run->chunk->phys->host + run->first * SG_PAGE;
 }
 
@@ -160,7 +160,7 @@ void sg_graph_block_unuse(struct sg_graph_block *block) {
 }
 
 void sg_graph_block_map(struct sg_graph_block *block, uint64_t generation) {
-    unsigned char *bytes = sg_graph_run_bytes(block->run);
+    unsigned char *bytes = run_bytes(block->run);
     sg_poison(bytes, block->size, SG_POISON_FRESH);
     sg_table_map(block->node.key, block->size, bytes, sg_rights_of_mask(block->devices));
     block->mapped = generation;
@@ -171,7 +171,7 @@ void sg_graph_block_unmap(struct sg_graph_block *block, uint64_t generation) {
     if (block->mapped == 0 || block->mapped != generation)
         return;
     sg_table_unmap(block->node.key, block->size);
-    sg_poison(sg_graph_run_bytes(block->run), block->size, SG_POISON_FREED);
+    sg_poison(run_bytes(block->run), block->size, SG_POISON_FREED);
     block->mapped = 0;
 }
 

@@ -7,6 +7,8 @@
  */
 #include "softgpu/graph/exec.h"
 
+#include "base/growing_array.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
@@ -32,14 +34,8 @@ struct numbers {
 };
 
 static bool push(struct numbers *numbers, size_t number) {
-    if (numbers->count == numbers->room) {
-        size_t room = numbers->room ? numbers->room * 2 : 64;
-        size_t *list = reallocarray(numbers->list, room, sizeof *list);
-        if (!list)
-            return false;
-        numbers->list = list;
-        numbers->room = room;
-    }
+    if (!GM_RESERVE(numbers->list, numbers->room, numbers->count + 1))
+        return false;
     numbers->list[numbers->count++] = number;
     return true;
 }
@@ -70,14 +66,8 @@ static void layout_free(struct layout *layout) {
 
 /* A vertex without dependencies yet; NONE when out of memory. */
 static size_t add_vertex(struct layout *layout, struct sg_exec_node *node) {
-    if (layout->count == layout->room) {
-        size_t room = layout->room ? layout->room * 2 : 64;
-        struct vertex *list = reallocarray(layout->vertices, room, sizeof *list);
-        if (!list)
-            return NONE;
-        layout->vertices = list;
-        layout->room = room;
-    }
+    if (!GM_RESERVE(layout->vertices, layout->room, layout->count + 1))
+        return NONE;
     layout->vertices[layout->count] =
         (struct vertex){.node = node, .first = layout->deps.count, .step = NONE, .seen = NONE};
     return layout->count++;
@@ -154,28 +144,6 @@ static bool order_make(struct order *order, const struct sg_exec_part *part) {
     return known == part->count;
 }
 
-/* ---- Conditions ----------------------------------------------------------------------------- */
-
-/* Only kernels can change a condition, and there is nothing here that runs them: what a condition
- * begins a launch with is its value throughout. */
-struct sg_exec_part *sg_condition_chooses(const struct sg_exec_node *node) {
-    switch (node->params.conditional.type) {
-    case CU_GRAPH_COND_TYPE_IF:
-        if (node->value)
-            return node->parts[0];
-        return node->part_count > 1 ? node->parts[1] : NULL;
-    case CU_GRAPH_COND_TYPE_SWITCH:
-        return node->value < node->part_count ? node->parts[node->value] : NULL;
-    default:
-        return NULL;
-    }
-}
-
-bool sg_condition_loops(const struct sg_exec_node *node) {
-    return node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
-           node->params.conditional.type == CU_GRAPH_COND_TYPE_WHILE && node->value != 0;
-}
-
 /* ---- Laying out ----------------------------------------------------------------------------- */
 
 static size_t lay_part(struct layout *layout, const struct sg_exec_part *part, size_t entry);
@@ -191,17 +159,13 @@ static bool depend(struct layout *layout, const struct sg_exec_node *node,
 /* The vertex that stands for the node's end. */
 static size_t lay_node(struct layout *layout, struct sg_exec_node *node, const struct order *order,
                        size_t entry) {
-    CUgraphNodeType type = node->params.type;
-    bool conditional = type == CU_GRAPH_NODE_TYPE_CONDITIONAL && !sg_condition_loops(node);
-    bool joins =
-        conditional || type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_EMPTY;
+    const struct sg_node_type *type = sg_type_of(&node->params);
+    struct sg_exec_part *inner = NULL;
+    bool joins = type->joins && type->joins(node, &inner);
     size_t vertex = add_vertex(layout, joins ? NULL : node);
     if (vertex == NONE || !depend(layout, node, order, entry))
         return NONE;
-    const struct sg_exec_part *inner = type == CU_GRAPH_NODE_TYPE_GRAPH ? node->parts[0]
-                                       : conditional                    ? sg_condition_chooses(node)
-                                                                        : NULL;
-    return inner ? lay_part(layout, inner, vertex) : vertex;
+    return joins && inner ? lay_part(layout, inner, vertex) : vertex;
 }
 
 /* The join behind all that nothing in the part depends on. */
@@ -265,18 +229,7 @@ static bool is_left_out(const struct vertex *vertex) {
 /* ---- Lanes ---------------------------------------------------------------------------------- */
 
 static bool may_block(const struct sg_exec_node *node) {
-    if (!node)
-        return false;
-    switch (node->params.type) {
-    case CU_GRAPH_NODE_TYPE_HOST:
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return true;
-    default:
-        return false;
-    }
+    return node && sg_type_of(&node->params)->may_block;
 }
 
 /* What belongs to no context runs in any lane. */
@@ -286,14 +239,8 @@ static bool fits(const struct sg_lane *lane, const struct sg_exec_node *node) {
 
 static bool add_lane(struct sg_exec *exec, struct sg_plan *plan, const struct sg_exec_node *node,
                      unsigned *lane) {
-    if (plan->lane_count == plan->lane_room) {
-        unsigned room = plan->lane_room ? plan->lane_room * 2 : 8;
-        struct sg_lane *lanes = reallocarray(plan->lanes, room, sizeof *lanes);
-        if (!lanes)
-            return false;
-        plan->lanes = lanes;
-        plan->lane_room = room;
-    }
+    if (!GM_RESERVE(plan->lanes, plan->lane_room, (size_t)plan->lane_count + 1))
+        return false;
     struct sg_context *context = node && node->context ? node->context : exec->context;
     struct sg_stream *stream = sg_stream_new(context, CU_STREAM_NON_BLOCKING, SG_PRIORITY_LEAST);
     if (!stream)

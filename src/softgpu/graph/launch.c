@@ -4,6 +4,7 @@
  */
 #include "softgpu/graph/exec.h"
 
+#include "softgpu/graph/node_type.h"
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
@@ -19,7 +20,7 @@ struct launch {
     struct sg_exec *exec;
     struct sg_stream *stream;
     struct sg_op *gate, *end;
-    struct sg_memory_uses *memory;
+    struct sg_graph_memory_uses *memory;
     struct made *steps;
     uint64_t *numbers; /* of the last operation in each lane so far */
     bool host;         /* a host function is among them */
@@ -42,25 +43,14 @@ static CUresult make_marker(struct sg_op **op, unsigned waits) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What a node does; NULL when it only joins. */
+/* What a node does; NULL when that is the effect of an empty operation, which queueing gives it. */
 static CUresult make_work(const struct sg_plan *plan, const struct sg_step *step,
                           struct sg_op **op) {
     const struct sg_exec_node *node = step->node;
     *op = NULL;
-    if (!node || !node->enabled)
+    if (!node || !node->enabled || sg_type_of(&node->params)->begin)
         return CUDA_SUCCESS;
-    switch (node->params.type) {
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        return CUDA_SUCCESS; /* a marker; queueing gives it its effect */
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return sg_condition_loops(node) ? sg_loop_make(context_of(plan, step), node, op)
-                                        : CUDA_SUCCESS;
-    default:
-        return sg_work_make(context_of(plan, step), &node->params, op);
-    }
+    return sg_work_make(context_of(plan, step), node, op);
 }
 
 static bool add_waits(struct launch *launch, const struct sg_step *step, struct sg_op *op) {
@@ -79,8 +69,9 @@ static bool add_waits(struct launch *launch, const struct sg_step *step, struct 
     return true;
 }
 
-static bool is_wait(const struct sg_step *step) {
-    return step->node && step->node->params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+static bool reserve_waits(const struct sg_step *step, struct sg_op *op) {
+    unsigned waits = step->node ? sg_type_of(&step->node->params)->waits : 0;
+    return waits == 0 || sg_op_reserve_waits(op, waits);
 }
 
 static CUresult make_step(struct launch *launch, size_t number) {
@@ -97,8 +88,7 @@ static CUresult make_step(struct launch *launch, size_t number) {
         launch->host |= op->host_function;
     }
     made->number = launch->numbers[step->lane];
-    bool room = add_waits(launch, step, made->first) &&
-                (!is_wait(step) || sg_op_reserve_waits(made->first, 1));
+    bool room = add_waits(launch, step, made->first) && reserve_waits(step, made->first);
     return room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -110,10 +100,8 @@ static void discard(struct launch *launch, size_t count) {
             continue;
         if (!op->run && !op->ready && !op->finish && !op->next)
             sg_op_free(op);
-        else if (step->node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-            sg_loop_discard(op);
         else
-            sg_work_discard(&step->node->params, op);
+            sg_work_discard(sg_type_of(&step->node->params), op);
     }
     if (launch->gate)
         sg_op_free(launch->gate);
@@ -166,7 +154,7 @@ static CUresult make(struct launch *launch) {
 
 static void finish_end(struct sg_op *op) {
     struct sg_exec *exec = (struct sg_exec *)(uintptr_t)op->data.words[0];
-    sg_memory_end((struct sg_memory_uses *)(uintptr_t)op->data.words[1]);
+    sg_graph_memory_end((struct sg_graph_memory_uses *)(uintptr_t)op->data.words[1]);
     sg_launch_age_unref((struct sg_launch_age *)(uintptr_t)op->data.words[2]);
     sg_exec_unref(exec);
 }
@@ -175,21 +163,17 @@ static void queue_step(const struct launch *launch, size_t number) {
     const struct sg_step *step = &launch->exec->plan.steps[number];
     struct sg_stream *lane = launch->exec->plan.lanes[step->lane].stream;
     const struct sg_exec_node *node = step->node;
-    CUgraphNodeType type = node ? node->params.type : CU_GRAPH_NODE_TYPE_EMPTY;
+    const struct sg_node_type *type = node ? sg_type_of(&node->params) : NULL;
     struct sg_op *op = launch->steps[number].first;
-    if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-        sg_event_record_begin(node->event, op);
-    else if (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
-        sg_event_wait_begin(node->event, op);
-    else if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        sg_memory_step(&node->params, op);
+    if (type && type->begin)
+        type->begin(node, op);
     while (op) {
         struct sg_op *next = op->next;
         sg_stream_enqueue(lane, op);
         op = next;
     }
-    if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-        sg_event_record_queued(node->event, lane, launch->steps[number].number);
+    if (type && type->queued)
+        type->queued(node, lane, launch->steps[number].number);
 }
 
 /* Ends in `exec->last`. */
@@ -220,10 +204,10 @@ static void queue(struct launch *launch) {
 /* ---- Checks --------------------------------------------------------------------------------- */
 
 static CUresult check_node(const struct sg_exec_node *node) {
-    if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL && node->enabled) {
-        sg_log(1, "a graph with kernels is not launched: there is nothing here that runs them");
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
+    const struct sg_node_type *type = sg_type_of(&node->params);
+    CUresult result = type->may_launch && node->enabled ? type->may_launch() : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
     if (node->context && !node->context->alive)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return CUDA_SUCCESS;
@@ -242,15 +226,15 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
     bool automatic = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     CUresult result = check(exec);
     if (result == CUDA_SUCCESS)
-        result = sg_memory_begin(exec, automatic, &launch.memory);
+        result = sg_graph_memory_begin(exec, automatic, &launch.memory);
     if (result != CUDA_SUCCESS)
         return result;
     result = make(&launch);
     if (result == CUDA_SUCCESS) {
-        sg_memory_commit(launch.memory);
+        sg_graph_memory_commit(launch.memory);
         queue(&launch);
     } else {
-        sg_memory_end(launch.memory);
+        sg_graph_memory_end(launch.memory);
     }
     free(launch.steps);
     free(launch.numbers);
@@ -264,7 +248,7 @@ CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream) {
     if (result != CUDA_SUCCESS)
         return result;
     sg_op_wait_for(op, exec->last);
-    result = sg_memory_upload(exec);
+    result = sg_graph_memory_upload(exec);
     if (result != CUDA_SUCCESS) {
         sg_op_free(op);
         return result;

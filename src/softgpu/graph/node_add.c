@@ -1,6 +1,7 @@
 /* cuGraphAddNode and the functions for one type, which are turned into it. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/handles.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
 #include <stdlib.h>
@@ -199,12 +200,8 @@ CUresult sg_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
     const struct place place = {hGraph, dependencies, dependencyData, numDependencies};
     CUgraphNodeParams params = *nodeParams;
     CUresult result = add(phGraphNode, &place, &params);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        nodeParams->alloc.dptr = params.alloc.dptr;
-    else if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        nodeParams->conditional.phGraph_out = params.conditional.phGraph_out;
+    if (result == CUDA_SUCCESS && sg_type_of(&params)->hand_out)
+        sg_type_of(&params)->hand_out(nodeParams, &params);
     return result;
 }
 

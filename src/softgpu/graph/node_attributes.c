@@ -1,6 +1,7 @@
 /* Attributes of kernel nodes. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/module/function.h"
@@ -32,7 +33,7 @@ bool sg_node_attributes_copy(struct sg_node *to, const struct sg_node *from) {
 }
 
 static bool is_kernel(const struct sg_node *node) {
-    return node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL;
+    return node && sg_type_of(&node->params)->has_attributes;
 }
 
 bool sg_node_is_updatable(const struct sg_node *node) {

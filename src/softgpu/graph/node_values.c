@@ -1,5 +1,6 @@
 /* Reading and changing the parameters of nodes. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
 /* What comes out points to the node's own copies, which live until the node's parameters are set
@@ -9,7 +10,8 @@ static struct sg_node *typed(CUgraphNode handle, CUgraphNodeType type) {
     return node && node->params.type == type ? node : NULL;
 }
 
-CUresult sg_node_set(struct sg_node *node, CUgraphNodeParams *params) {
+/* Replaces a node's parameters by checked copies of the given ones, of the same type. */
+static CUresult set_params(struct sg_node *node, CUgraphNodeParams *params) {
     CUresult result = sg_params_resolve(node->graph, params);
     if (result == CUDA_SUCCESS)
         result = sg_params_check(params);
@@ -26,7 +28,7 @@ CUresult sg_node_set(struct sg_node *node, CUgraphNodeParams *params) {
 /* Sets when the node is of the type. */
 static CUresult set(CUgraphNode handle, CUgraphNodeParams *params) {
     struct sg_node *node = typed(handle, params->type);
-    return node ? sg_node_set(node, params) : CUDA_ERROR_INVALID_VALUE;
+    return node ? set_params(node, params) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
@@ -34,18 +36,13 @@ CUresult sg_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParam
     if (!node || !nodeParams || !sg_params_unused_zero(nodeParams) ||
         nodeParams->type != node->params.type)
         return CUDA_ERROR_INVALID_VALUE;
-    switch (nodeParams->type) {
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    const struct sg_node_type *type = sg_type_of(nodeParams);
+    if (type->fixed)
         return CUDA_ERROR_NOT_SUPPORTED;
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return sg_node_embed_again(node, &nodeParams->graph);
-    default:
-        break;
-    }
+    if (type->set)
+        return type->set(node, nodeParams);
     CUgraphNodeParams params = *nodeParams;
-    return sg_node_set(node, &params);
+    return set_params(node, &params);
 }
 
 /* ---- Kernels -------------------------------------------------------------------------------- */
@@ -103,7 +100,7 @@ CUresult sg_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *n
     CUgraphNodeParams params = {
         .type = CU_GRAPH_NODE_TYPE_MEMCPY,
         .memcpy = {.copyCtx = node->params.memcpy.copyCtx, .copyParams = *nodeParams}};
-    return sg_node_set(node, &params);
+    return set_params(node, &params);
 }
 
 CUresult sg_cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) {
@@ -127,7 +124,7 @@ CUresult sg_cuGraphMemsetNodeSetParams(CUgraphNode hNode,
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
     sg_memset_widen(&params.memset, nodeParams, node->params.memset.ctx);
-    return sg_node_set(node, &params);
+    return set_params(node, &params);
 }
 
 /* ---- Host functions and events -------------------------------------------------------------- */

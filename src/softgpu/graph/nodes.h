@@ -11,10 +11,6 @@ void sg_node_link(struct sg_graph *graph, struct sg_node *node);
 /* Adds to memory_nodes of the graph and of those that embed it. */
 void sg_graph_count_memory(struct sg_graph *graph, int64_t nodes);
 
-/* Whether a node of these parameters may be in the graph: restrictions on graphs with memory nodes
- * and on the bodies of conditional nodes (restrict.c). */
-CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *params);
-
 /* Whether a graph may be copied: not with nodes that exist only once (restrict.c). */
 CUresult sg_graph_may_copy(const struct sg_graph *graph);
 /* Whether it may become the child of a node in another graph, as a copy or moved there. */
@@ -48,11 +44,9 @@ void sg_kernel_widen_v1(CUDA_KERNEL_NODE_PARAMS_v3 *to, const CUDA_KERNEL_NODE_P
 void sg_kernel_narrow_v1(CUDA_KERNEL_NODE_PARAMS_v1 *to, const CUDA_KERNEL_NODE_PARAMS_v3 *from);
 void sg_kernel_widen(CUDA_KERNEL_NODE_PARAMS_v3 *to, const CUDA_KERNEL_NODE_PARAMS *from);
 void sg_kernel_narrow(CUDA_KERNEL_NODE_PARAMS *to, const CUDA_KERNEL_NODE_PARAMS_v3 *from);
-/* "All unused bytes [...] must be set to zero." */
-bool sg_params_unused_zero(const CUgraphNodeParams *params);
 
-/* Replaces a node's parameters by checked copies of the given ones, of the same type. */
-CUresult sg_node_set(struct sg_node *node, CUgraphNodeParams *params);
+/* node_params.c: whether the bytes that the type does not use are zero. */
+bool sg_params_unused_zero(const CUgraphNodeParams *params);
 
 /* node_kernel_params.c */
 CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params);

@@ -4,12 +4,12 @@
  * What the bodies of conditional nodes may hold is looked at when the graph is instantiated: an
  * H200 takes nodes of every type before.
  */
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
-static bool has_conditional(const struct sg_graph *graph) {
+static bool has_unique(const struct sg_graph *graph) {
     for (const struct sg_node *node = graph->first; node; node = node->next)
-        if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
-            (node->child && has_conditional(node->child)))
+        if (sg_type_of(&node->params)->unique || (node->child && has_unique(node->child)))
             return true;
     return false;
 }
@@ -22,7 +22,7 @@ static bool has_updatable(const struct sg_graph *graph) {
 }
 
 CUresult sg_graph_may_copy(const struct sg_graph *graph) {
-    bool may = !graph->memory_nodes && !has_conditional(graph) && !has_updatable(graph);
+    bool may = !graph->memory_nodes && !has_unique(graph) && !has_updatable(graph);
     return may ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -32,26 +32,7 @@ CUresult sg_graph_may_embed(struct sg_graph *graph, const CUDA_CHILD_GRAPH_NODE_
     bool moved = params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
     if (!child || child == sg_graph_outermost(graph))
         return CUDA_ERROR_INVALID_VALUE;
-    if (child->owner || has_conditional(child) || (!moved && child->memory_nodes))
+    if (child->owner || has_unique(child) || (!moved && child->memory_nodes))
         return CUDA_ERROR_NOT_SUPPORTED;
     return CUDA_SUCCESS;
-}
-
-static bool in_child_node(const struct sg_graph *graph) {
-    return graph->owner && graph->owner->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
-}
-
-CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *params) {
-    switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return sg_graph_may_embed(graph, &params->graph);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        return in_child_node(graph) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        if (in_child_node(graph))
-            return CUDA_ERROR_NOT_SUPPORTED;
-        return sg_allocation_may_free(graph, params->free.dptr);
-    default:
-        return CUDA_SUCCESS;
-    }
 }

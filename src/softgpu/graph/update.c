@@ -2,6 +2,7 @@
 #include "softgpu/graph/update.h"
 
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static bool same_attribute(const struct sg_exec_node *now, const struct sg_node 
 /* What of a kernel node's attributes is settled by the instantiation. */
 static bool attributes_allow(const struct sg_exec *exec, const struct sg_exec_node *now,
                              const struct sg_node *wanted) {
-    if (now->params.type != CU_GRAPH_NODE_TYPE_KERNEL)
+    if (!sg_type_of(&now->params)->has_attributes)
         return true;
     bool priorities = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     return same_attribute(now, wanted, CU_LAUNCH_ATTRIBUTE_COOPERATIVE) &&

@@ -22,7 +22,7 @@ struct sg_exec_changes {
     struct sg_exec_change *list; /* one for each node of the exec at most */
     size_t count;
     struct sg_objects_change *parts; /* what parts will hold; once made, what is given up */
-    size_t part_count;
+    size_t part_count, part_room;
     struct sg_launch_age *age; /* of the launches after it */
 };
 /* False when out of memory; to be ended all the same. */

@@ -1,5 +1,6 @@
 /* Changing one node of an exec, and switching nodes off. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 #include "softgpu/graph/update.h"
 
@@ -143,24 +144,13 @@ sg_cuGraphExecExternalSemaphoresWaitNodeSetParams(CUgraphExec hGraphExec, CUgrap
 
 /* ---- Child graphs --------------------------------------------------------------------------- */
 
-static CUresult set_child(struct sg_exec *exec, struct sg_exec_node *node, struct sg_graph *graph) {
-    struct sg_exec_changes changes;
-    CUgraphExecUpdateResultInfo info;
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (sg_exec_changes_begin(&changes, exec))
-        result = sg_exec_compare(&changes, node->parts[0], graph, &info);
-    if (result == CUDA_SUCCESS)
-        result = sg_exec_changes_make(&changes);
-    sg_exec_changes_end(&changes);
-    return result;
-}
-
 CUresult sg_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                CUgraph childGraph) {
+    const CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
+                                      .graph = {.graph = childGraph}};
     struct sg_exec *exec;
-    struct sg_exec_node *node = typed(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_GRAPH, &exec);
-    struct sg_graph *graph = sg_graph_get(childGraph);
-    return node && graph ? set_child(exec, node, graph) : CUDA_ERROR_INVALID_VALUE;
+    struct sg_exec_node *node = typed(hGraphExec, hNode, params.type, &exec);
+    return node ? sg_node_child.set_exec(exec, node, &params) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- Any type ------------------------------------------------------------------------------- */
@@ -173,18 +163,11 @@ CUresult sg_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
     struct sg_exec_node *node = typed(hGraphExec, hNode, nodeParams->type, &exec);
     if (!node)
         return CUDA_ERROR_INVALID_VALUE;
-    switch (nodeParams->type) {
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-        return CUDA_SUCCESS; /* has no parameters */
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return sg_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    const struct sg_node_type *type = sg_type_of(nodeParams);
+    if (type->fixed)
         return CUDA_ERROR_NOT_SUPPORTED;
-    default:
-        return set(hGraphExec, hNode, nodeParams);
-    }
+    return type->set_exec ? type->set_exec(exec, node, nodeParams)
+                          : set(hGraphExec, hNode, nodeParams);
 }
 
 /* ---- On and off ----------------------------------------------------------------------------- */
@@ -193,7 +176,7 @@ CUresult sg_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 static struct sg_exec_node *switchable(CUgraphExec handle, CUgraphNode node_handle) {
     const struct sg_exec *exec = sg_exec_get(handle);
     struct sg_exec_node *node = exec ? sg_exec_node_find(exec, node_handle) : NULL;
-    return node && node->params.type <= CU_GRAPH_NODE_TYPE_MEMSET ? node : NULL;
+    return node && sg_type_of(&node->params)->can_be_disabled ? node : NULL;
 }
 
 CUresult sg_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,

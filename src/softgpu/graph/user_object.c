@@ -107,7 +107,7 @@ static void end_when_unused(struct sg_user_object *object) {
     if (start_thread())
         pthread_cond_signal(&ended);
     else
-        sg_log(0, "no thread for the destructors of user objects");
+        sg_log(SG_LOG_ERROR, "no thread for the destructors of user objects");
 }
 
 /* ---- References of graphs ------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* Images, and what all readers of them need. */
 #include "softgpu/image/reader.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +22,8 @@ void *sg_image_grow(void *array, size_t *count, size_t size) {
     /* Powers of two are full. */
     bool full = (*count & (*count - 1)) == 0;
     if (full) {
-        size_t room = *count ? 2 * *count : 1, bytes;
-        if (__builtin_mul_overflow(room, size, &bytes))
-            return NULL;
-        array = realloc(array, bytes);
-        if (!array)
+        size_t room = *count;
+        if (!gm_array_reserve(&array, &room, *count ? 2 * *count : 1, size))
             return NULL;
     }
     memset((char *)array + *count * size, 0, size);

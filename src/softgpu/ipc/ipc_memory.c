@@ -3,8 +3,7 @@
  * one of its memory files, which the importer opens through /proc. Nothing is passed or kept alive
  * by the handle, as with the real ones: it can be sent over any channel that carries 64 bytes.
  */
-#include "softgpu/ipc/ipc_memory.h"
-
+#include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
@@ -64,14 +63,14 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     /* Any address of the allocation names it, but not memory that is itself another process's. */
     const struct sg_range *range = sg_range_find(dptr);
     struct place place = {.magic = MAGIC};
-    if (!range || range->kind != SG_RANGE_DEVICE ||
-        !sg_process_fd_name(&range->phys->file, &place.file))
+    struct sg_allocation *allocation = range ? sg_device_allocation_of(range) : NULL;
+    if (!allocation || !sg_process_fd_name(&range->phys->file, &place.file))
         return CUDA_ERROR_INVALID_VALUE;
     if (range->phys->moved) {
-        sg_log(1, "the memory was exported as a DMA buffer, and is not where others look for it");
+        sg_log(SG_LOG_WARNING,
+               "the memory was exported as a DMA buffer, and is not where others look for it");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    struct sg_allocation *allocation = range->owner;
     result = announce(allocation);
     if (result != CUDA_SUCCESS)
         return result;
@@ -129,6 +128,28 @@ static CUresult map_file(struct opened *opened, int device) {
     return result;
 }
 
+/* Closes it, whatever its count of opens. */
+static void end(struct sg_range *range) {
+    struct opened *opened = range->owner;
+    sg_range_remove(range);
+    sg_segment_unmap(&opened->segment);
+    sg_context_unref(range->context);
+    free(opened);
+}
+
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    (void)range;
+    facts->rdma = true;
+}
+
+static const struct sg_range_ops opened_ops = {
+    .name = "opened allocation of another process",
+    .end = end,
+    .seen = sg_range_seen_by_peers,
+    .describe = describe,
+    .foreign = true,
+};
+
 static CUresult open_new(struct sg_context *context, const struct place *place, int device,
                          struct opened **out) {
     struct opened *opened = calloc(1, sizeof *opened);
@@ -148,7 +169,7 @@ static CUresult open_new(struct sg_context *context, const struct place *place, 
     }
     opened->range = (struct sg_range){.start = opened->segment.address + place->inner,
                                       .size = (size_t)place->size,
-                                      .kind = SG_RANGE_IPC,
+                                      .ops = &opened_ops,
                                       .device = device,
                                       .context = context,
                                       .phys = opened->segment.phys,
@@ -163,7 +184,7 @@ static CUresult open_new(struct sg_context *context, const struct place *place, 
 /* The same handle opened again in the same context is the same address. */
 static struct opened *find_opened(const struct sg_context *context, const struct place *place) {
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
-        if (range->kind != SG_RANGE_IPC || range->context != context)
+        if (range->ops != &opened_ops || range->context != context)
             continue;
         struct opened *opened = range->owner;
         if (memcmp(&opened->place, place, sizeof *place) == 0)
@@ -210,20 +231,12 @@ CUresult sg_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
     return open_handle(pdptr, handle, Flags, false);
 }
 
-void sg_ipc_memory_end(struct sg_range *range) {
-    struct opened *opened = range->owner;
-    sg_range_remove(range);
-    sg_segment_unmap(&opened->segment);
-    sg_context_unref(range->context);
-    free(opened);
-}
-
 CUresult sg_cuIpcCloseMemHandle(CUdeviceptr dptr) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_range *range = sg_range_at(dptr, SG_RANGE_IPC);
+    struct sg_range *range = sg_range_at(dptr, &opened_ops);
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     struct opened *opened = range->owner;
@@ -234,6 +247,6 @@ CUresult sg_cuIpcCloseMemHandle(CUdeviceptr dptr) {
     /* It may have been opened again meanwhile. */
     opened = range->owner;
     if (--opened->opens == 0)
-        sg_ipc_memory_end(range);
+        end(range);
     return CUDA_SUCCESS;
 }

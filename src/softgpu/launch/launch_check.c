@@ -126,16 +126,19 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
 }
 
 /* The attributes go to the node; those that nodes do not have are about streams. */
-static void keep_attributes(CUgraphNode node, const struct sg_launch *launch) {
+static bool keep_attributes(CUgraphNode node, const struct sg_launch *launch) {
     CUlaunchAttributeValue cooperative = {.cooperative = 1};
-    for (unsigned i = 0; i < launch->attribute_count; i++)
-        sg_capture_graphs->set_attribute(node, launch->attributes[i].id,
-                                         &launch->attributes[i].value);
-    if (launch->cooperative)
-        sg_capture_graphs->set_attribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
+    bool kept = true;
+    for (unsigned i = 0; i < launch->attribute_count && kept; i++)
+        kept = sg_capture_graphs->set_attribute(node, launch->attributes[i].id,
+                                                &launch->attributes[i].value);
+    if (launch->cooperative && kept)
+        kept =
+            sg_capture_graphs->set_attribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
+    return kept;
 }
 
-static bool serializes_loosely(const struct sg_launch *launch) {
+static bool serializes_programmatically(const struct sg_launch *launch) {
     for (unsigned i = 0; i < launch->attribute_count; i++)
         if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             return launch->attributes[i].value.programmaticStreamSerializationAllowed != 0;
@@ -156,15 +159,25 @@ static CUevent event_of(const CUlaunchAttribute *attribute, CUgraphEdgeData *dat
     return value->programmaticEvent.event;
 }
 
-static CUresult record_events(struct sg_stream *stream, CUgraphNode node,
-                              const struct sg_launch *launch) {
+static bool record_events(struct sg_stream *stream, CUgraphNode node,
+                          const struct sg_launch *launch) {
     for (unsigned i = 0; i < launch->attribute_count; i++) {
         CUgraphEdgeData data;
         struct sg_event *event = sg_event_get(event_of(&launch->attributes[i], &data));
         if (event && !sg_capture_record_node(event, stream, node, &data))
-            return CUDA_ERROR_OUT_OF_MEMORY;
+            return false;
     }
-    return CUDA_SUCCESS;
+    return true;
+}
+
+/* All that the launch means for the capture. Without memory for a part of it the capture ends,
+ * because a graph with half a launch would be another program. */
+static CUresult complete(struct sg_stream *stream, CUgraphNode node,
+                         const struct sg_launch *launch) {
+    if (keep_attributes(node, launch) && record_events(stream, node, launch))
+        return CUDA_SUCCESS;
+    sg_capture_invalidate(stream->capture);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult capture(struct sg_stream *stream, const struct sg_function *function,
@@ -186,12 +199,11 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
         sg_dependencies_clear(&before);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (serializes_loosely(launch))
-        sg_capture_serialize_loosely(stream);
+    if (serializes_programmatically(launch))
+        sg_capture_serialize_programmatically(stream);
     CUresult result = sg_capture_node_at(stream, &params, &node);
     if (result == CUDA_SUCCESS) {
-        keep_attributes(node, launch);
-        result = record_events(stream, node, launch);
+        result = complete(stream, node, launch);
     } else {
         sg_dependencies_clear(&stream->dependencies);
         stream->dependencies = before;
@@ -204,7 +216,8 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
 static CUresult refuse(struct sg_function *function) {
     const struct sg_image *image = function->module->program->image;
     if (!function->refusal_said)
-        sg_log(1, "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
+        sg_log(SG_LOG_WARNING,
+               "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
                function->image->name,
                image->source == SG_IMAGE_PTX ? "PTX" : "machine code without PTX");
     function->refusal_said = true;

@@ -154,13 +154,13 @@ CUresult sg_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     struct search search = {
         .subject = subject_of(function), .callback = dynamic, .fixed = dynamicSMemSize};
     int device = search.subject.device;
-    struct sg_program *program = function->module->program;
+    struct sg_loaded *program = function->module->program;
     unsigned limit = sg_occupancy_allowed_threads(function->image, device);
     if (blockSizeLimit > 0 && (unsigned)blockSizeLimit < limit)
         limit = (unsigned)blockSizeLimit;
-    sg_program_ref(program);
+    sg_loaded_ref(program);
     find_best(&search, limit);
-    sg_program_unref(program);
+    sg_loaded_unref(program);
     *blockSize = (int)search.block;
     *minGridSize = (int)search.blocks *
                    sg_device(device)->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];

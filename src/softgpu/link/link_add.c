@@ -1,4 +1,5 @@
 /* cuLinkAdd*: inputs are read as they are added. */
+#include "base/growing_array.h"
 #include "softgpu/binary/archive.h"
 #include "softgpu/binary/read.h"
 #include "softgpu/core/calls.h"
@@ -11,11 +12,9 @@
 #include <string.h>
 
 static bool keep(struct sg_link *link, struct sg_image *image) {
-    struct sg_image **images = realloc(link->images, (link->count + 1) * sizeof *images);
-    if (!images)
+    if (!GM_RESERVE(link->images, link->room, link->count + 1))
         return false;
-    link->images = images;
-    images[link->count++] = image;
+    link->images[link->count++] = image;
     return true;
 }
 

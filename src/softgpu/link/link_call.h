@@ -12,7 +12,7 @@ struct sg_link {
     struct sg_image_log log;
     uint64_t started;
     struct sg_image **images;
-    size_t count;
+    size_t count, room;
     CUresult refusal; /* the first input that cannot be joined with the others spoils all */
     bool completed, verbose;
     unsigned char *output;

@@ -53,7 +53,7 @@ static CUresult advise(CUdeviceptr address, size_t size, const struct advice *ad
     struct sg_pages *pages = sg_managed_pages(address, size);
     if (!pages)
         return CUDA_ERROR_INVALID_VALUE;
-    if (sg_range_find(address)->kind == SG_RANGE_POOL)
+    if (pages->opened_to)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!sg_pages_promise(pages))
         return CUDA_ERROR_OUT_OF_MEMORY;

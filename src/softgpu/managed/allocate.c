@@ -1,12 +1,11 @@
 /* Managed memory and its end. */
-#include "softgpu/address/phys.h"
+#include "softgpu/address/backing.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/numa.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/pool/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,51 +19,11 @@ struct shared_pages {
 /* What range->owner is. */
 struct managed {
     struct sg_range range;
-    struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
-    struct sg_segment segment; /* large ones */
+    struct sg_backing backing;
     struct shared_pages *told;
     unsigned attached;        /* CU_MEM_ATTACH_*: range.flags until something else was asked for */
     struct sg_stream *stream; /* that has it alone; NULL */
 };
-
-static CUresult take_slot(struct managed *made) {
-    struct sg_range *range = &made->range;
-    CUresult result = sg_small_take(SG_SMALL_MANAGED, range->size, &made->chunk, &range->start);
-    if (result != CUDA_SUCCESS)
-        return result;
-    const struct sg_segment *segment = sg_small_segment(made->chunk);
-    range->phys = segment->phys;
-    range->phys_offset = (size_t)(range->start - segment->address);
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FRESH);
-    return CUDA_SUCCESS;
-}
-
-static CUresult take_pages(struct managed *made) {
-    struct sg_range *range = &made->range;
-    CUmemAllocationProp prop = sg_plain_prop(-1);
-    size_t size = (range->size + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
-    if (size < range->size)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sg_phys *phys;
-    CUresult result = sg_phys_create(&prop, size, &phys);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &made->segment);
-    sg_phys_unref(phys);
-    range->start = made->segment.address;
-    range->phys = made->segment.phys;
-    return result;
-}
-
-static void give_bytes(struct managed *made) {
-    struct sg_range *range = &made->range;
-    if (!made->chunk) {
-        sg_segment_unmap(&made->segment);
-        return;
-    }
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
-    sg_small_give(made->chunk, range->start, range->size);
-}
 
 static struct managed *managed_of(const struct sg_range *range) {
     return range->owner;
@@ -79,7 +38,7 @@ static struct shared_pages *pages_of_neighbour(const struct sg_segment *segment)
 
 /* With the promise of the edit that its end is. */
 static bool begin_pages(struct managed *made) {
-    const struct sg_segment *segment = made->chunk ? sg_small_segment(made->chunk) : &made->segment;
+    const struct sg_segment *segment = sg_backing_segment(&made->backing);
     made->told = pages_of_neighbour(segment);
     if (made->told) {
         bool promised = sg_pages_promise(&made->told->pages);
@@ -114,83 +73,16 @@ static void end_pages(struct managed *made) {
     free(made->told);
 }
 
-CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
-                             struct sg_range **range) {
-    struct managed *made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    made->attached = flags;
-    made->range = (struct sg_range){.size = size,
-                                    .kind = SG_RANGE_MANAGED,
-                                    .device = context ? context->device : 0,
-                                    .context = context,
-                                    .flags = flags,
-                                    .owner = made};
-    CUresult result = size <= SG_SMALL_LIMIT ? take_slot(made) : take_pages(made);
-    if (result == CUDA_SUCCESS && !begin_pages(made)) {
-        give_bytes(made);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result != CUDA_SUCCESS) {
-        free(made);
-        return result;
-    }
-    sg_range_insert(&made->range);
-    if (context)
-        sg_context_ref(context);
-    *range = &made->range;
-    return CUDA_SUCCESS;
-}
-
-void sg_managed_free(struct sg_range *range) {
+static void end(struct sg_range *range) {
     struct managed *made = managed_of(range);
     sg_range_remove(range);
     end_pages(made);
     if (made->stream)
         sg_stream_unref(made->stream);
-    give_bytes(made);
+    sg_backing_give(&made->backing, range);
     if (range->context)
         sg_context_unref(range->context);
     free(made);
-}
-
-struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size) {
-    struct sg_range *range = sg_range_find(address);
-    if (!range || size == 0 || size > range->size - (size_t)(address - range->start))
-        return NULL;
-    if (range->kind == SG_RANGE_MANAGED)
-        return &managed_of(range)->told->pages;
-    return range->kind == SG_RANGE_POOL ? sg_pool_pages(range) : NULL;
-}
-
-void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream) {
-    struct managed *made = managed_of(range);
-    struct sg_stream *before = made->stream;
-    made->attached = flags;
-    made->stream = stream;
-    if (stream)
-        sg_stream_ref(stream);
-    if (before)
-        sg_stream_unref(before);
-}
-
-/* Flags come before the context, on H200. */
-CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
-    struct sg_context *context;
-    if (dptr)
-        *dptr = 0;
-    if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!sg_device(context->device)->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY])
-        return CUDA_ERROR_NOT_SUPPORTED;
-    struct sg_range *range;
-    result = sg_managed_allocate(context, bytesize, flags, &range);
-    if (result == CUDA_SUCCESS)
-        *dptr = range->start;
-    return result;
 }
 
 /* ---- In the state dump ----------------------------------------------------------------------- */
@@ -221,11 +113,109 @@ static void dump_run(const struct sg_page_facts *facts, void *user) {
     dump_facts(user, facts);
 }
 
-void sg_managed_dump(struct sg_text *text, const struct sg_range *range) {
+static void dump(struct sg_text *text, const struct sg_range *range) {
     const struct managed *made = managed_of(range);
     if (made->stream && !made->stream->destroyed)
         sg_text_line(text, "  attached to one stream");
     else if (!made->stream && made->attached != range->flags)
         sg_text_line(text, "  attached with flags %u", made->attached);
     sg_pages_look(&made->told->pages, range->start, range->size, dump_run, text);
+}
+
+/* ---- The range ------------------------------------------------------------------------------- */
+
+static CUresult free_now(struct sg_range *range) {
+    CUresult result = sg_allocation_wait(&range);
+    if (result == CUDA_SUCCESS)
+        end(range);
+    return result;
+}
+
+static struct sg_pages *pages_of(const struct sg_range *range) {
+    return &managed_of(range)->told->pages;
+}
+
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    (void)range;
+    facts->managed = facts->host_pointer = true;
+    facts->host_flags = CU_MEMHOSTALLOC_DEVICEMAP;
+}
+
+const struct sg_range_ops sg_managed_ops = {
+    .name = "managed allocation",
+    .dump = dump,
+    .free = free_now,
+    .end = end,
+    .describe = describe,
+    .pages = pages_of,
+    .memops = SG_MEMOPS_REFUSED, /* as recorded on H200 */
+};
+
+/* ---- Allocating ------------------------------------------------------------------------------ */
+
+CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
+                             struct sg_range **range) {
+    struct managed *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->attached = flags;
+    made->range = (struct sg_range){.size = size,
+                                    .ops = &sg_managed_ops,
+                                    .device = context ? context->device : 0,
+                                    .context = context,
+                                    .flags = flags,
+                                    .owner = made};
+    CUresult result = size <= SG_SMALL_LIMIT
+                          ? sg_backing_take_slot(&made->backing, &made->range, SG_SMALL_MANAGED)
+                          : sg_backing_take_pages(&made->backing, &made->range, -1);
+    if (result == CUDA_SUCCESS && !begin_pages(made)) {
+        sg_backing_give(&made->backing, &made->range);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        return result;
+    }
+    sg_range_insert(&made->range);
+    if (context)
+        sg_context_ref(context);
+    *range = &made->range;
+    return CUDA_SUCCESS;
+}
+
+struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size) {
+    struct sg_range *range = sg_range_find(address);
+    if (!range || size == 0 || size > range->size - (size_t)(address - range->start))
+        return NULL;
+    return range->ops->pages ? range->ops->pages(range) : NULL;
+}
+
+void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream) {
+    struct managed *made = managed_of(range);
+    struct sg_stream *before = made->stream;
+    made->attached = flags;
+    made->stream = stream;
+    if (stream)
+        sg_stream_ref(stream);
+    if (before)
+        sg_stream_unref(before);
+}
+
+/* Flags come before the context, on H200. */
+CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+    struct sg_context *context;
+    if (dptr)
+        *dptr = 0;
+    if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_device(context->device)->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct sg_range *range;
+    result = sg_managed_allocate(context, bytesize, flags, &range);
+    if (result == CUDA_SUCCESS)
+        *dptr = range->start;
+    return result;
 }

@@ -35,7 +35,7 @@ static CUresult submit(const struct sg_range *range, unsigned flags, struct sg_s
 /* Whole allocations only. */
 static const struct sg_range *find(CUdeviceptr address, size_t length) {
     const struct sg_range *range = sg_range_find(address);
-    bool whole = range && range->kind == SG_RANGE_MANAGED && range->start == address &&
+    bool whole = range && range->ops == &sg_managed_ops && range->start == address &&
                  (length == 0 || length == range->size);
     return whole ? range : NULL;
 }

@@ -6,20 +6,19 @@
 #ifndef SG_MANAGED_MANAGED_H
 #define SG_MANAGED_MANAGED_H
 
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 #include "softgpu/context/context.h"
 #include "softgpu/managed/pages.h"
 #include "softgpu/stream/stream.h"
 
 /*
- * `size` bytes that belong to `context` (referenced; NULL for none), a range of kind
- * SG_RANGE_MANAGED whose `device` is the context's, or 0. `flags`: CU_MEM_ATTACH_GLOBAL or
+ * `size` bytes that belong to `context` (referenced; NULL for none), a range whose `device` is the
+ * context's, or 0. `flags`: CU_MEM_ATTACH_GLOBAL or
  * CU_MEM_ATTACH_HOST, checked by the caller. Whole or nothing.
  */
 CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
                              struct sg_range **range);
-/* Ends it, without a wait for the work that may use it. */
-void sg_managed_free(struct sg_range *range);
+extern const struct sg_range_ops sg_managed_ops;
 
 /* The pages that [address, address + size) is part of, when all of it is managed memory of one
  * allocation; else NULL. */
@@ -28,9 +27,5 @@ struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size);
 /* Its work is `stream`'s (referenced) alone, or with NULL as `flags` say. Ends with the stream:
  * then it is as the allocation was made. */
 void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream);
-
-/* What was told of it, for the state dump. */
-struct sg_text;
-void sg_managed_dump(struct sg_text *text, const struct sg_range *range);
 
 #endif

@@ -51,7 +51,7 @@ static void discard(const struct sg_move *move) {
     if (sg_config()->poison)
         memset(bytes, SG_POISON_FREED, size);
     else if (madvise(bytes, size, MADV_REMOVE) != 0)
-        sg_log(1, "discarding %zu bytes: %s", size, strerror(errno));
+        sg_log(SG_LOG_WARNING, "discarding %zu bytes: %s", size, strerror(errno));
 }
 
 /* In the order of the stream, with the lock: another thread may have freed the range meanwhile. A

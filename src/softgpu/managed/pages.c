@@ -1,5 +1,7 @@
 #include "softgpu/managed/pages.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +22,8 @@ void sg_pages_end(struct sg_pages *pages) {
 
 /* An edit cuts at most two runs. */
 bool sg_pages_promise(struct sg_pages *pages) {
-    size_t room = pages->run_count + 2 * (pages->promised + 1);
-    if (room > pages->run_room) {
-        struct sg_page_run *runs = realloc(pages->runs, 2 * room * sizeof *runs);
-        if (!runs)
-            return false;
-        pages->runs = runs;
-        pages->run_room = 2 * room;
-    }
+    if (!GM_RESERVE(pages->runs, pages->run_room, pages->run_count + 2 * (pages->promised + 1)))
+        return false;
     pages->promised++;
     return true;
 }

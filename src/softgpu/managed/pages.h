@@ -30,6 +30,8 @@ struct sg_pages {
     struct sg_page_run *runs;
     size_t run_count, run_room;
     size_t promised;
+    /* Of a pool, which takes no advice: whom it was opened to, as in `accessed_by`. Else NULL. */
+    const uint32_t *opened_to;
 };
 
 /* No facts. False when out of memory. */

@@ -2,7 +2,6 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/managed/managed.h"
-#include "softgpu/pool/pool.h"
 
 #include <string.h>
 
@@ -106,9 +105,8 @@ static CUresult query(void **data, const size_t *sizes, const CUmem_range_attrib
         return CUDA_ERROR_INVALID_VALUE;
     struct common common = {0};
     sg_pages_look(pages, address, size, add, &common);
-    const struct sg_range *range = sg_range_find(address);
-    if (range->kind == SG_RANGE_POOL) /* on H200 a pool's access counts as advice */
-        common.facts.accessed_by |= sg_pool_told(range);
+    if (pages->opened_to) /* on H200 a pool's access counts as advice */
+        common.facts.accessed_by |= *pages->opened_to;
     for (size_t i = 0; i < count; i++)
         answer(attributes[i], &common.facts, data[i], sizes[i]);
     return CUDA_SUCCESS;

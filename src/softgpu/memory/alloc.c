@@ -2,14 +2,10 @@
  * cuMemAlloc and its kin. As recorded on H200: outputs are zeroed by a call that is refused,
  * freeing needs no current context, and every output of the queries is optional.
  */
-#include "softgpu/address/pagetable.h"
+#include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/external/external.h"
-#include "softgpu/graph/graph.h"
-#include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/pool/pool.h"
 
 /* TEXTURE_PITCH_ALIGNMENT of H200 is 32, but cuMemAllocPitch there rounds rows to 512. */
 #define PITCH ((size_t)512)
@@ -53,41 +49,23 @@ CUresult sg_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     if (dptr == 0)
         return CUDA_SUCCESS;
-    struct sg_range *range = sg_range_at(dptr, SG_RANGE_POOL);
-    if (range)
-        return sg_pool_free(range);
-    range = sg_range_at(dptr, SG_RANGE_GRAPH);
-    if (range)
-        return sg_graph_memory_free(range);
-    range = sg_range_at(dptr, SG_RANGE_DEVICE);
-    if (!range)
-        range = sg_range_at(dptr, SG_RANGE_MANAGED);
-    if (!range)
-        range = sg_range_at(dptr, SG_RANGE_EXTERNAL);
-    if (!range || range->variable)
+    struct sg_range *range = sg_range_find(dptr);
+    if (!range || range->start != dptr || range->variable || !range->ops->free)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_allocation_wait(&range);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (range->kind == SG_RANGE_MANAGED)
-        sg_managed_free(range);
-    else if (range->kind == SG_RANGE_EXTERNAL)
-        sg_external_buffer_free(range);
-    else
-        sg_allocation_free(range);
-    return CUDA_SUCCESS;
+    return range->ops->free(range);
 }
 
-/* What cuMemGetAddressRange knows. On H200 it finds neither memory of a host pool nor what the
- * current device does not see; what the CPU was given does not count. */
-static bool has_address_range(const struct sg_context *context, const struct sg_range *range) {
-    bool host_pool = range->kind == SG_RANGE_POOL && range->device < 0;
-    return !host_pool && sg_range_seen(context, range);
-}
-
-/* As recorded: a mapping of host memory has a size, and 0 for its base. */
-static CUdeviceptr base_of(const struct sg_range *range) {
-    return range->kind == SG_RANGE_MAPPING && range->device < 0 ? 0 : range->start;
+/* On H200 cuMemGetAddressRange finds neither memory of a host pool nor what the current device does
+ * not see; what the CPU was given does not count. */
+static bool find_address_range(const struct sg_context *context, CUdeviceptr address,
+                               CUdeviceptr *base, size_t *size) {
+    const struct sg_range *range = sg_range_find(address);
+    struct sg_range_facts facts = {.has_address_range = false};
+    if (range && sg_range_seen(context, range))
+        sg_range_describe(range, context->device, &facts);
+    *base = facts.has_address_range ? facts.base : 0;
+    *size = facts.has_address_range ? range->size : 0;
+    return facts.has_address_range;
 }
 
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
@@ -96,14 +74,15 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
         return CUDA_SUCCESS;
     CUresult result =
         atomic_load(&sg_initialized) ? sg_context_current(&context) : CUDA_ERROR_NOT_INITIALIZED;
-    const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
-    if (range && !has_address_range(context, range))
-        range = NULL;
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    if (result == CUDA_SUCCESS && !find_address_range(context, dptr, &base, &size))
+        result = CUDA_ERROR_NOT_FOUND;
     if (pbase)
-        *pbase = range ? base_of(range) : 0;
+        *pbase = base;
     if (psize)
-        *psize = range ? range->size : 0;
-    return result == CUDA_SUCCESS && !range ? CUDA_ERROR_NOT_FOUND : result;
+        *psize = size;
+    return result;
 }
 
 CUresult sg_cuMemGetInfo_v2(size_t *free, size_t *total) {

@@ -1,45 +1,82 @@
 #include "softgpu/memory/allocation.h"
 
-#include "softgpu/address/phys.h"
+#include "softgpu/context/where.h"
 #include "softgpu/stream/stream.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-CUmemAllocationProp sg_plain_prop(int device) {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
-    prop.location.type = device < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device < 0 ? 0 : device;
-    return prop;
+/* Of a range that has been taken out of the address map. */
+static void end(struct sg_range *range) {
+    struct sg_allocation *made = range->owner;
+    if (made->exported)
+        sg_live_end(&made->live);
+    sg_backing_give(&made->backing, range);
+    sg_context_unref(range->context);
+    free(made);
 }
 
-static CUresult take_slot(struct sg_allocation *made, int place) {
-    struct sg_range *range = &made->range;
-    CUresult result = sg_small_take(place, range->size, &made->chunk, &range->start);
-    if (result != CUDA_SUCCESS)
-        return result;
-    const struct sg_segment *segment = sg_small_segment(made->chunk);
-    range->phys = segment->phys;
-    range->phys_offset = (size_t)(range->start - segment->address);
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FRESH);
-    return CUDA_SUCCESS;
+void sg_allocation_free(struct sg_range *range) {
+    sg_range_remove(range);
+    end(range);
 }
 
-static CUresult take_pages(struct sg_allocation *made, int device) {
-    struct sg_range *range = &made->range;
-    CUmemAllocationProp prop = sg_plain_prop(device);
-    size_t size = (range->size + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
-    if (size < range->size)
+/* Memory that is freed in stream order is known no more at once, and its bytes go when the stream
+ * gets there. */
+static void finish_free(struct sg_op *op) {
+    end((struct sg_range *)(uintptr_t)op->data.words[0]);
+}
+
+static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
+    struct sg_op *op = sg_op_new(NULL);
+    if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sg_phys *phys;
-    CUresult result = sg_phys_create(&prop, size, &phys);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &made->segment);
-    sg_phys_unref(phys);
-    range->start = made->segment.address;
-    range->phys = made->segment.phys;
+    op->data.words[0] = (uintptr_t)range;
+    op->finish = finish_free;
+    uint64_t id = range->buffer_id;
+    sg_range_remove(range);
+    CUresult result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS) {
+        sg_range_insert(range);
+        range->buffer_id = id;
+    }
     return result;
+}
+
+static CUresult free_now(struct sg_range *range) {
+    CUresult result = sg_allocation_wait(&range);
+    if (result == CUDA_SUCCESS)
+        sg_allocation_free(range);
+    return result;
+}
+
+static void describe_device(const struct sg_range *range, struct sg_range_facts *facts) {
+    (void)range;
+    facts->rdma = facts->legacy_ipc = facts->decompress = true;
+}
+
+static const struct sg_range_ops device_ops = {
+    .name = "allocation",
+    .free = free_now,
+    .free_async = free_async,
+    .end = sg_allocation_free,
+    .seen = sg_range_seen_by_peers,
+    .describe = describe_device,
+};
+
+static void describe_host(const struct sg_range *range, struct sg_range_facts *facts) {
+    facts->host_flags = (int)(range->flags & SG_HOST_FLAGS);
+}
+
+const struct sg_range_ops sg_host_allocation_ops = {
+    .name = "host allocation",
+    .end = sg_allocation_free,
+    .describe = describe_host,
+    .pinned = true,
+};
+
+struct sg_allocation *sg_device_allocation_of(const struct sg_range *range) {
+    return range->ops == &device_ops ? range->owner : NULL;
 }
 
 #define OWN_PAGES INT_MIN
@@ -51,7 +88,9 @@ static CUresult allocate(struct sg_range about, int place, struct sg_range **ran
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->range = about;
     made->range.owner = made;
-    CUresult result = place == OWN_PAGES ? take_pages(made, about.device) : take_slot(made, place);
+    CUresult result = place == OWN_PAGES
+                          ? sg_backing_take_pages(&made->backing, &made->range, about.device)
+                          : sg_backing_take_slot(&made->backing, &made->range, place);
     if (result != CUDA_SUCCESS) {
         free(made);
         return result;
@@ -65,7 +104,7 @@ static CUresult allocate(struct sg_range about, int place, struct sg_range **ran
 CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsigned flags,
                      struct sg_range **range) {
     const struct sg_range about = {.size = size,
-                                   .kind = device < 0 ? SG_RANGE_HOST : SG_RANGE_DEVICE,
+                                   .ops = device < 0 ? &sg_host_allocation_ops : &device_ops,
                                    .device = device,
                                    .context = context,
                                    .flags = flags};
@@ -75,32 +114,10 @@ CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsign
 CUresult sg_allocate_variable(struct sg_context *context, size_t size, uint64_t alignment,
                               struct sg_range **range) {
     int device = context->device;
-    const struct sg_range about = {.size = size,
-                                   .kind = SG_RANGE_DEVICE,
-                                   .device = device,
-                                   .context = context,
-                                   .variable = true};
+    const struct sg_range about = {
+        .size = size, .ops = &device_ops, .device = device, .context = context, .variable = true};
     bool small = size <= SG_SMALL_LIMIT && alignment <= SG_SMALL_VARIABLE_STEP;
     return allocate(about, small ? SG_SMALL_VARIABLES(device) : OWN_PAGES, range);
-}
-
-void sg_allocation_free(struct sg_range *range) {
-    sg_range_remove(range);
-    sg_allocation_end(range);
-}
-
-void sg_allocation_end(struct sg_range *range) {
-    struct sg_allocation *made = range->owner;
-    if (made->exported)
-        sg_live_end(&made->live);
-    if (made->chunk) {
-        sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
-        sg_small_give(made->chunk, range->start, range->size);
-    } else {
-        sg_segment_unmap(&made->segment);
-    }
-    sg_context_unref(range->context);
-    free(made);
 }
 
 CUresult sg_allocation_wait(struct sg_range **range) {
@@ -114,9 +131,4 @@ CUresult sg_allocation_wait(struct sg_range **range) {
         return result;
     *range = sg_range_find(start);
     return *range && (*range)->buffer_id == id ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-struct sg_range *sg_range_at(CUdeviceptr address, enum sg_range_kind kind) {
-    struct sg_range *range = sg_range_find(address);
-    return range && range->start == address && range->kind == kind ? range : NULL;
 }

@@ -2,17 +2,22 @@
 #ifndef SG_MEMORY_ALLOCATION_H
 #define SG_MEMORY_ALLOCATION_H
 
-#include "softgpu/address/small.h"
+#include "softgpu/address/backing.h"
+#include "softgpu/address/range.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/process/live.h"
 
-/* What range->owner is for the kinds DEVICE and HOST. */
+/* What the application asks for with flags, and is told again. */
+#define SG_HOST_FLAGS                                                                              \
+    ((unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |                             \
+                CU_MEMHOSTALLOC_WRITECOMBINED))
+
+/* What range->owner is. */
 struct sg_allocation {
     struct sg_range range;
-    struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
-    struct sg_segment segment; /* large ones */
-    bool exported;             /* ipc/: a handle names it, by this */
+    struct sg_backing backing;
+    bool exported; /* ipc/: a handle names it, by this */
     struct sg_live live;
 };
 
@@ -25,24 +30,17 @@ CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsign
 CUresult sg_allocate_variable(struct sg_context *context, size_t size, uint64_t alignment,
                               struct sg_range **range);
 void sg_allocation_free(struct sg_range *range);
-/* The same for a range that has been taken out of the address map. */
-void sg_allocation_end(struct sg_range *range);
+/* Pinned host memory. */
+extern const struct sg_range_ops sg_host_allocation_ops;
+/* The allocation of device memory that a range is; NULL for any other range. */
+struct sg_allocation *sg_device_allocation_of(const struct sg_range *range);
 
 /* Waits for the work of the range's context, as cuMemFree and its kin do, and looks the range up
  * again. INVALID_VALUE when another thread freed it meanwhile; else the context's own error. */
 CUresult sg_allocation_wait(struct sg_range **range);
 
-/* Ends what cuMemHostRegister began. */
-void sg_registration_end(struct sg_range *range);
-
 /* Frees what belongs to a context. Memory of VMM and of pools belongs to none and stays. */
 void sg_memory_context_end(struct sg_context *context);
-
-/* The memory that plain allocations are made of. */
-CUmemAllocationProp sg_plain_prop(int device);
-
-/* The range at exactly `address` of that kind, or NULL. */
-struct sg_range *sg_range_at(CUdeviceptr address, enum sg_range_kind kind);
 
 extern const struct sg_chapter sg_memory_chapter;
 

@@ -3,86 +3,30 @@
  * through /dev/udmabuf, where there is one and the process may open it; on a device that says that
  * the CPU can map DMA buffers, a memory file takes its place where there is none (dma_file.h).
  */
-#include "softgpu/memory/dma_buf.h"
-
-#include "base/descriptor.h"
 #include "softgpu/address/dma_file.h"
-#include "softgpu/address/memfile.h"
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
+#include "softgpu/device/udmabuf.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/udmabuf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
-
-static int make(struct udmabuf_create_list *list, size_t count) {
-    int maker = gm_fd_open("/dev/udmabuf", O_RDWR, 0);
-    if (maker < 0)
-        return -1;
-    list->flags = UDMABUF_FLAGS_CLOEXEC;
-    list->count = (uint32_t)count;
-    int fd = gm_fd_keep(ioctl(maker, UDMABUF_CREATE_LIST, list));
-    int error = errno;
-    close(maker);
-    errno = error;
-    return fd;
-}
-
-static struct udmabuf_create_list *new_list(size_t count) {
-    return calloc(1,
-                  sizeof(struct udmabuf_create_list) + count * sizeof(struct udmabuf_create_item));
-}
-
-/* The kernel wants a file that cannot shrink under the buffer. Files of memory only grow. */
-static bool seal(int file) {
-    int seals = fcntl(file, F_GET_SEALS);
-    return seals >= 0 &&
-           ((seals & F_SEAL_SHRINK) != 0 || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-}
-
-static bool try_one_page(void) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    struct udmabuf_create_list *list = new_list(1);
-    struct gm_kept_file file = GM_NO_KEPT_FILE;
-    int fd = -1;
-    if (list && sg_memfile_new("softgpu probe", page, &file) && seal(file.fd)) {
-        list->list[0] = (struct udmabuf_create_item){.memfd = (uint32_t)file.fd, .size = page};
-        fd = make(list, 1);
-    }
-    free(list);
-    gm_kept_file_close(&file);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
-}
-
-bool sg_dma_buf_usable(void) {
-    static int usable = -1;
-    if (usable < 0)
-        usable = try_one_page();
-    return usable == 1;
-}
 
 /* Where the bytes end that the range shares its pages with: small allocations lie in the same ones,
  * and are exported with them. */
 static CUdeviceptr end_of(const struct sg_range *range) {
-    bool alone = range->kind == SG_RANGE_MAPPING;
-    return range->start + (alone ? range->size : range->phys->size - range->phys_offset);
+    return range->start + range->phys->size - range->phys_offset;
 }
 
 /* As documented: what this process allocated or mapped. The files of legacy IPC and of external
  * memory are closed as soon as they are mapped; a multicast object has no bytes of its own. */
 static bool exportable(const struct sg_range *range) {
-    return range && range->device >= 0 && range->kind != SG_RANGE_IPC &&
-           range->kind != SG_RANGE_EXTERNAL && range->phys && range->phys->device >= 0 &&
-           range->phys->kind != SG_PHYS_TEAM;
+    return range && range->device >= 0 && !range->ops->foreign && range->phys &&
+           range->phys->device >= 0 && !range->phys->ops;
 }
 
 /* As documented: what is exported together is on one device and has the same properties. */
@@ -203,7 +147,7 @@ static bool all_open(CUdeviceptr address, CUdeviceptr end) {
 
 static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (!seal((int)list->list[i].memfd))
+        if (!sg_udmabuf_seal((int)list->list[i].memfd))
             return false;
     return true;
 }
@@ -216,19 +160,19 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
     bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;
     if ((over_pcie && !mapped) || !attributes[CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED])
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (!sg_dma_buf_usable())
+    if (!sg_udmabuf_usable())
         return export_file(address, address + size, count, fd);
-    struct udmabuf_create_list *list = new_list(count);
+    struct udmabuf_create_list *list = sg_udmabuf_list(count);
     if (!list)
         return CUDA_ERROR_OUT_OF_MEMORY;
     collect(address, address + size, list);
     bool sealed = all_open(address, address + size) && seal_all(list, count);
-    int made = sealed ? make(list, count) : -1;
+    int made = sealed ? sg_udmabuf_make(list, count) : -1;
     free(list);
     if (made < 0) {
         const char *hint =
             errno == EINVAL ? " (/sys/module/udmabuf/parameters has the kernel's limits)" : "";
-        sg_log(0, "making a DMA buffer of %zu bytes: %s%s", size, strerror(errno), hint);
+        sg_log(SG_LOG_ERROR, "making a DMA buffer of %zu bytes: %s%s", size, strerror(errno), hint);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     hold(address, address + size);

@@ -3,9 +3,6 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/memory/allocation.h"
 
-#define ALLOC_FLAGS                                                                                \
-    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
-
 static CUdeviceptr address_of(const void *p) {
     return (CUdeviceptr)(uintptr_t)p;
 }
@@ -17,13 +14,13 @@ CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS) != 0)
+    if (!pp || (Flags & ~SG_HOST_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytesize == 0)
         return CUDA_SUCCESS;
     struct sg_range *range;
     /* With unified addresses everything is mapped for the device, and says so. */
-    unsigned mapped = sg_old_is(context) ? 0 : CU_MEMHOSTALLOC_DEVICEMAP;
+    unsigned mapped = sg_context_has_32_bit_addresses(context) ? 0 : CU_MEMHOSTALLOC_DEVICEMAP;
     result = sg_allocate(context, -1, bytesize, Flags | mapped, &range);
     if (result == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)range->start;
@@ -37,7 +34,7 @@ CUresult sg_cuMemAllocHost_v2(void **pp, size_t bytesize) {
 CUresult sg_cuMemFreeHost(void *p) {
     if (!p)
         return CUDA_SUCCESS;
-    struct sg_range *range = sg_range_at(address_of(p), SG_RANGE_HOST);
+    struct sg_range *range = sg_range_at(address_of(p), &sg_host_allocation_ops);
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_allocation_wait(&range);
@@ -46,10 +43,9 @@ CUresult sg_cuMemFreeHost(void *p) {
     return result;
 }
 
-static struct sg_range *pinned_at(const void *p) {
-    struct sg_range *range = sg_range_find(address_of(p));
-    bool pinned = range && (range->kind == SG_RANGE_HOST || range->kind == SG_RANGE_REGISTERED);
-    return pinned ? range : NULL;
+static bool is_pinned(const void *p) {
+    const struct sg_range *range = sg_range_find(address_of(p));
+    return range && range->ops->pinned;
 }
 
 CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
@@ -59,7 +55,7 @@ CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!pdptr || Flags != 0 || !pinned_at(p))
+    if (!pdptr || Flags != 0 || !is_pinned(p))
         return CUDA_ERROR_INVALID_VALUE;
     *pdptr = address_of(p);
     return CUDA_SUCCESS;
@@ -73,14 +69,11 @@ CUresult sg_cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     if (result != CUDA_SUCCESS)
         return result;
     const struct sg_range *range = sg_range_find(address_of(p));
-    if (range && range->kind == SG_RANGE_MANAGED) {
-        *pFlags = CU_MEMHOSTALLOC_DEVICEMAP;
-        return CUDA_SUCCESS;
-    }
-    range = pinned_at(p);
-    if (!range)
+    struct sg_range_facts facts = {.host_flags = -1};
+    if (range)
+        sg_range_describe(range, context->device, &facts);
+    if (facts.host_flags < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    /* PORTABLE, DEVICEMAP and WRITECOMBINED; that a registration is read-only is not told. */
-    *pFlags = range->flags & (unsigned)ALLOC_FLAGS;
+    *pFlags = (unsigned)facts.host_flags;
     return CUDA_SUCCESS;
 }

@@ -54,10 +54,39 @@ static bool pin(CUdeviceptr address, size_t size, bool read_only) {
     if (errno == EINVAL && madvise(start, whole, MADV_POPULATE_READ) != 0 && errno == EINVAL &&
         !can_populate() && is_mapped(start, whole, page))
         return true;
-    sg_log(1, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size, (void *)start,
-           strerror(errno));
+    sg_log(SG_LOG_WARNING, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size,
+           (void *)start, strerror(errno));
     return false;
 }
+
+static bool allows(const struct sg_range *range, CUdeviceptr address, size_t size,
+                   unsigned rights) {
+    (void)address, (void)size;
+    return !(rights & SG_WRITE) || !(range->flags & CU_MEMHOSTREGISTER_READ_ONLY);
+}
+
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    uint64_t mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+    facts->mapping_base = range->start & ~mask;
+    facts->mapping_size = ((range->start + range->size + mask) & ~mask) - facts->mapping_base;
+    facts->rights = range->flags & CU_MEMHOSTREGISTER_READ_ONLY ? SG_READ : SG_READ | SG_WRITE;
+    /* That it is read-only is not told. */
+    facts->host_flags = (int)(range->flags & SG_HOST_FLAGS);
+}
+
+static void end(struct sg_range *range) {
+    sg_range_remove(range);
+    sg_context_unref(range->context);
+    free(range);
+}
+
+static const struct sg_range_ops registration_ops = {
+    .name = "host registration",
+    .end = end,
+    .allows = allows,
+    .describe = describe,
+    .pinned = true,
+};
 
 /* The first range that shares a byte with [address, address + size), or NULL. */
 static struct sg_range *overlap(CUdeviceptr address, size_t size) {
@@ -74,8 +103,8 @@ static CUresult check_range(CUdeviceptr address, size_t size, unsigned flags) {
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_range *other = overlap(address, size);
     if (other)
-        return other->kind == SG_RANGE_REGISTERED ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-                                                  : CUDA_ERROR_INVALID_VALUE;
+        return other->ops == &registration_ops ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                               : CUDA_ERROR_INVALID_VALUE;
     if (size > (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE))
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
@@ -96,7 +125,7 @@ CUresult sg_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     *range = (struct sg_range){.start = address,
                                .size = bytesize,
-                               .kind = SG_RANGE_REGISTERED,
+                               .ops = &registration_ops,
                                .device = -1,
                                .context = context,
                                .flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP};
@@ -109,23 +138,17 @@ CUresult sg_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
     return sg_cuMemHostRegister_v2(p, bytesize, Flags);
 }
 
-void sg_registration_end(struct sg_range *range) {
-    sg_range_remove(range);
-    sg_context_unref(range->context);
-    free(range);
-}
-
 CUresult sg_cuMemHostUnregister(void *p) {
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)p;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_range_find(address))
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    struct sg_range *range = sg_range_at(address, SG_RANGE_REGISTERED);
+    struct sg_range *range = sg_range_at(address, &registration_ops);
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_allocation_wait(&range);
     if (result == CUDA_SUCCESS)
-        sg_registration_end(range);
+        end(range);
     return result;
 }

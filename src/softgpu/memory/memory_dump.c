@@ -4,7 +4,6 @@
 #include "softgpu/core/handle.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/memory/vmm.h"
 
@@ -63,30 +62,10 @@ static void dump_mappings(struct sg_text *text, const struct sg_reservation *res
     }
 }
 
-/* NULL for the kinds that others report. */
-static const char *kind_text(const struct sg_range *range) {
-    switch (range->kind) {
-    case SG_RANGE_DEVICE:
-        return "allocation";
-    case SG_RANGE_HOST:
-        return "host allocation";
-    case SG_RANGE_REGISTERED:
-        return "host registration";
-    case SG_RANGE_IPC:
-        return "opened allocation of another process";
-    case SG_RANGE_EXTERNAL:
-        return "buffer of external memory";
-    case SG_RANGE_MANAGED:
-        return "managed allocation";
-    default:
-        return NULL;
-    }
-}
-
 static void allocation_lines(struct sg_text *text, bool with_state) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
-        const char *kind = range->variable ? NULL : kind_text(range);
+        const char *kind = range->variable ? NULL : range->ops->name;
         char where[24];
         if (!kind)
             continue;
@@ -94,8 +73,8 @@ static void allocation_lines(struct sg_text *text, bool with_state) {
         sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
                      location_text(range->device, where), range->flags,
                      range->sync_memops ? ", SYNC_MEMOPS" : "");
-        if (range->kind == SG_RANGE_MANAGED && with_state)
-            sg_managed_dump(text, range);
+        if (range->ops->dump && with_state)
+            range->ops->dump(text, range);
     }
 }
 

@@ -1,14 +1,11 @@
 /* What is known of a pointer. */
-#include "softgpu/address/pagetable.h"
+#include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/decompress/decompress.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/memory/vmm.h"
-#include "softgpu/pool/pool.h"
 
 #include <string.h>
-#include <unistd.h>
 
 /* An answer is at most this large: CUDA_POINTER_ATTRIBUTE_P2P_TOKENS. */
 union answer {
@@ -37,86 +34,19 @@ static size_t answer_size(CUpointer_attribute attribute) {
     }
 }
 
-static bool is_managed(const struct sg_range *range) {
-    return range->kind == SG_RANGE_MANAGED ||
-           (range->kind == SG_RANGE_POOL && sg_pool_pages(range) != NULL);
-}
-
-static uint64_t page_mask(void) {
-    return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-}
-
-/* The run of pages under a range. */
-static uint64_t mapping_base(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_REGISTERED)
-        return range->start & ~page_mask();
-    return range->start - range->phys_offset;
-}
-
-/* Of an external buffer the pages that it touches, as recorded on H200. */
-static uint64_t mapping_size(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_EXTERNAL) {
-        size_t end = range->phys_offset + range->size + SG_PAGE - 1;
-        return end / SG_PAGE * SG_PAGE - range->phys_offset / SG_PAGE * SG_PAGE;
-    }
-    if (range->phys)
-        return range->phys->size;
-    uint64_t end = (range->start + range->size + page_mask()) & ~page_mask();
-    return end - mapping_base(range);
-}
-
-/* Of a mapping, RANGE_START_ADDR and RANGE_SIZE tell the reservation. */
-static uint64_t range_start(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_MAPPING)
-        return sg_reservation_at(range->start)->node.key;
-    /* An allocation from a host pool reads 0 there. */
-    return range->kind == SG_RANGE_POOL && range->device < 0 ? 0 : range->start;
-}
-
-static uint64_t range_size(const struct sg_range *range) {
-    return range->kind == SG_RANGE_MAPPING ? sg_reservation_at(range->start)->size : range->size;
-}
-
-static uint64_t handle_types(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_POOL) {
-        const CUmemPoolProps *props = sg_pool_props(range);
-        return props ? (uint64_t)props->handleTypes : 0;
-    }
-    bool exportable = range->phys && range->kind != SG_RANGE_EXTERNAL;
-    return exportable ? (uint64_t)range->phys->prop.requestedHandleTypes : 0;
-}
-
 /* Of the current context's device, or of the device that has the bytes. */
-static unsigned rights_of(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_POOL)
-        return SG_READ | SG_WRITE; /* as recorded, before any cuMemPoolSetAccess and after */
-    if (range->kind == SG_RANGE_REGISTERED)
-        return range->flags & CU_MEMHOSTREGISTER_READ_ONLY ? SG_READ : SG_READ | SG_WRITE;
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
     const struct sg_context *current = sg_context_peek();
     int device = current ? current->device : range->device < 0 ? 0 : range->device;
-    return sg_table_get(range->start, NULL) >> (2 * device) & 3u;
+    sg_range_describe(range, device, facts);
 }
 
-static bool rdma_capable(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_MAPPING)
-        return range->device >= 0 && range->phys->prop.allocFlags.gpuDirectRDMACapable;
-    return range->kind == SG_RANGE_DEVICE || range->kind == SG_RANGE_IPC;
-}
-
-static CUresult device_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
+static CUresult device_pointer(const struct sg_range *range, const struct sg_range_facts *facts,
+                               CUdeviceptr ptr, uint64_t *word) {
     const struct sg_context *current = sg_context_peek();
     if (!current)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (!rights_of(range) || !sg_range_seen(current, range))
-        return CUDA_ERROR_INVALID_VALUE;
-    *word = ptr;
-    return CUDA_SUCCESS;
-}
-
-/* Mappings of host memory have none, whatever the CPU may do there. */
-static CUresult host_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
-    bool host = range->device < 0 || is_managed(range);
-    if (!host || range->kind == SG_RANGE_MAPPING)
+    if (!facts->rights || !sg_range_seen(current, range))
         return CUDA_ERROR_INVALID_VALUE;
     *word = ptr;
     return CUDA_SUCCESS;
@@ -131,6 +61,8 @@ static int ordinal_of(const struct sg_range *range) {
 /* *answer comes zeroed. */
 static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct sg_range *range,
                     union answer *answer) {
+    struct sg_range_facts facts;
+    describe(range, &facts);
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         answer->word = range->context ? range->context->handle : 0;
@@ -139,58 +71,59 @@ static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct
         answer->number = range->device < 0 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        return device_pointer(range, ptr, &answer->word);
+        return device_pointer(range, &facts, ptr, &answer->word);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        return host_pointer(range, ptr, &answer->word);
+        if (!facts.host_pointer)
+            return CUDA_ERROR_INVALID_VALUE;
+        answer->word = ptr;
+        break;
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for a kernel interface: zero on H200 too */
         return range->device < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        answer->number = range->sync_memops_set
-                             ? range->sync_memops
-                             : range->device >= 0 && range->kind != SG_RANGE_EXTERNAL;
+        answer->number = range->sync_memops_set ? range->sync_memops : facts.sync_memops;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         answer->word = range->buffer_id;
         break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        answer->number = is_managed(range);
+        answer->number = facts.managed;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         answer->number = (uint32_t)ordinal_of(range);
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        answer->number = range->kind == SG_RANGE_DEVICE;
+        answer->number = facts.legacy_ipc;
         break;
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        answer->number = sg_decompress_capable(range);
+        answer->number = facts.decompress;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        answer->word = range_start(range);
+        answer->word = facts.start;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        answer->word = range_size(range);
+        answer->word = facts.size;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPED:
         answer->number = 1;
         break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        answer->word = handle_types(range);
+        answer->word = facts.handle_types;
         break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        answer->number = rdma_capable(range);
+        answer->number = facts.rdma;
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: /* READ 1, READWRITE 3: as SG_READ and SG_WRITE */
-        answer->number = rights_of(range);
+        answer->number = facts.rights;
         break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        answer->word = range->kind == SG_RANGE_POOL ? sg_pool_handle(range) : 0;
+        answer->word = facts.pool;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        answer->word = mapping_size(range);
+        answer->word = facts.mapping_size;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        answer->word = mapping_base(range);
+        answer->word = facts.mapping_base;
         break;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -262,7 +195,7 @@ CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
         return CUDA_ERROR_INVALID_VALUE; /* as recorded; no context at all is no fault */
     if (!value || !range || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
-    if (range->kind == SG_RANGE_MAPPING)
+    if (range->ops == &sg_mapping_ops)
         return CUDA_ERROR_NOT_SUPPORTED;
     range->sync_memops = *(const unsigned *)value != 0;
     range->sync_memops_set = true;

@@ -15,7 +15,7 @@ static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType
     bool known =
         type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
     unsigned asked = (unsigned)memory->phys->prop.requestedHandleTypes;
-    return known && (asked & (unsigned)type) && memory->phys->kind == SG_PHYS_FD &&
+    return known && (asked & (unsigned)type) && sg_phys_has_own_file(memory->phys) &&
            !memory->imported;
 }
 
@@ -30,7 +30,8 @@ CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
         return sg_fabric_export(&memory->phys->file, SG_FABRIC_MEMORY, shareableHandle);
     int fd = gm_kept_file_duplicate(&memory->phys->file);
     if (fd < 0) {
-        sg_log(0, "cuMemExportToShareableHandle: no file descriptor: %s", strerror(errno));
+        sg_log(SG_LOG_ERROR, "cuMemExportToShareableHandle: no file descriptor: %s",
+               strerror(errno));
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     *(int *)shareableHandle = fd;

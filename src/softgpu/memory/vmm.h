@@ -3,6 +3,7 @@
 #define SG_MEMORY_VMM_H
 
 #include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 
 struct sg_reservation {
     struct sg_tree_node node; /* key: address */
@@ -20,6 +21,9 @@ struct sg_memory {
     bool imported; /* also when it came from this process: the phys is shared with the exporter */
     struct sg_phys *phys;
 };
+
+/* Of what cuMemMap makes: a range for each mapping of a handle. */
+extern const struct sg_range_ops sg_mapping_ops;
 
 /* NULL when there is no such handle. One that is released but mapped still counts, as on H200. */
 struct sg_memory *sg_memory_from_handle(CUmemGenericAllocationHandle handle);

@@ -1,9 +1,10 @@
 /* Who may access a mapping. */
+#include "softgpu/address/object.h"
 #include "softgpu/address/pagetable.h"
+#include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/vmm.h"
-#include "softgpu/multicast/multicast.h"
 
 /* What a call asks for, put together from its descriptions; a later one wins. */
 struct wish {
@@ -30,8 +31,8 @@ static bool rights_of_flags(CUmemAccess_flags flags, unsigned *rights) {
 
 /* May `device` (there is one) reach this memory at all? */
 static bool reaches(int device, const struct sg_range *range) {
-    if (range->phys->kind == SG_PHYS_TEAM)
-        return sg_multicast_has_device(range->phys, device);
+    if (range->phys->ops)
+        return range->phys->ops->reaches(range->phys, device);
     return range->device < 0 || sg_device_reaches(device, range->device);
 }
 
@@ -69,7 +70,7 @@ static bool covers_mappings(CUdeviceptr ptr, size_t size) {
     if (!first || first->start != ptr || !last || last->start + last->size != end)
         return false;
     for (struct sg_range *range = first; range; range = sg_mapping_next(range, end))
-        if (range->kind != SG_RANGE_MAPPING)
+        if (range->ops != &sg_mapping_ops)
             return false;
     return true;
 }
@@ -171,9 +172,74 @@ CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
     *flags = 0;
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
-    if (range->kind != SG_RANGE_MAPPING)
+    if (range->ops != &sg_mapping_ops)
         return CUDA_SUCCESS;
     *flags = host ? flags_of_rights(range->cpu_rights)
                   : flags_of_rights(sg_table_get(ptr, NULL) >> (2 * location->id) & NOW_MASK);
     return CUDA_SUCCESS;
 }
+
+/* ---- The range of a mapping ----------------------------------------------------------------- */
+
+static bool page_allows(CUdeviceptr address, int device, int owner, unsigned rights) {
+    sg_rights all = sg_table_get(address, NULL);
+    sg_rights need = sg_rights_of(device, rights), owners = sg_rights_of(owner, rights);
+    return (all & need) == need || (all & owners) == owners;
+}
+
+static bool pages_allow(CUdeviceptr address, size_t size, int device, int owner, unsigned rights) {
+    for (CUdeviceptr at = address & ~(CUdeviceptr)(SG_PAGE - 1); at < address + size; at += SG_PAGE)
+        if (!page_allows(at, device, owner, rights))
+            return false;
+    return true;
+}
+
+static bool mapped(int device, CUdeviceptr address, size_t size, unsigned rights) {
+    return pages_allow(address, size, device, device, rights);
+}
+
+static bool allows(const struct sg_range *range, CUdeviceptr address, size_t size,
+                   unsigned rights) {
+    /* What a load through a multicast mapping answers is undefined. */
+    if (range->phys->ops && (rights & SG_READ))
+        return false;
+    const struct sg_context *context = sg_context_peek();
+    int device = context ? context->device : range->device < 0 ? 0 : range->device;
+    int owner = range->device < 0 ? device : range->device;
+    return pages_allow(address, size, device, owner, rights);
+}
+
+static bool seen(const struct sg_context *context, const struct sg_range *range) {
+    return (sg_table_get(range->start, NULL) >> (2 * context->device) & NOW_MASK) != 0;
+}
+
+static bool reachable(const struct sg_context *context, const struct sg_range *range,
+                      CUdeviceptr address, size_t size, unsigned rights) {
+    (void)range;
+    return mapped(context->device, address, size, rights);
+}
+
+/* As recorded: a mapping of host memory has a size, and 0 for its base; and no host pointer,
+ * whatever the CPU may do there. */
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    const struct sg_reservation *reservation = sg_reservation_at(range->start);
+    const CUmemAllocationProp *prop = &range->phys->prop;
+    facts->start = reservation->node.key;
+    facts->size = reservation->size;
+    if (range->device < 0)
+        facts->base = 0;
+    facts->host_pointer = false;
+    facts->rdma = range->device >= 0 && prop->allocFlags.gpuDirectRDMACapable;
+    facts->decompress =
+        range->device >= 0 && (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_HW_DECOMPRESS) != 0;
+}
+
+const struct sg_range_ops sg_mapping_ops = {
+    .seen = seen,
+    .allows = allows,
+    .mapped = mapped,
+    .reachable = reachable,
+    .describe = describe,
+    .joins = true,
+    .bindable = true,
+};

@@ -100,7 +100,7 @@ CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 CUresult sg_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     struct sg_range *range = sg_range_find((CUdeviceptr)(uintptr_t)addr);
-    if (!handle || !range || range->kind != SG_RANGE_MAPPING)
+    if (!handle || !range || range->ops != &sg_mapping_ops)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_memory *memory = range->owner;
     memory->refs++;
@@ -122,7 +122,7 @@ CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloca
 CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                    CUmemGenericAllocationHandle handle) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
-    if (!prop || !memory || memory->phys->kind == SG_PHYS_TEAM)
+    if (!prop || !memory || memory->phys->ops)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = memory->phys->prop;
     prop->allocFlags.usage = 0; /* not told on H200 */

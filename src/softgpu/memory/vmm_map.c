@@ -1,10 +1,10 @@
 /* Mappings: handles at addresses. */
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/memfile.h"
+#include "softgpu/address/object.h"
 #include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/memory/vmm.h"
-#include "softgpu/multicast/multicast.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -79,10 +79,6 @@ static CUresult check_map(CUdeviceptr ptr, size_t size, size_t offset,
     return CUDA_SUCCESS;
 }
 
-static bool is_team(const struct sg_memory *memory) {
-    return memory->phys->kind == SG_PHYS_TEAM;
-}
-
 CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags) {
     struct sg_memory *memory;
@@ -95,19 +91,19 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                                                    : check_map(ptr, size, offset, memory);
         if (result != CUDA_SUCCESS)
             return result;
-    } while (is_team(memory) && !sg_multicast_complete(memory->phys, &told));
+    } while (memory->phys->ops && !memory->phys->ops->ready(memory->phys, &told));
     struct sg_range *range = malloc(sizeof *range);
     if (!range)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *range = (struct sg_range){.start = ptr,
                                .size = size,
-                               .kind = SG_RANGE_MAPPING,
+                               .ops = &sg_mapping_ops,
                                .device = memory->phys->device,
                                .phys = memory->phys,
                                .owner = memory};
     sg_range_insert(range);
-    if (is_team(memory))
-        sg_multicast_map(memory->phys, ptr, size);
+    if (memory->phys->ops)
+        sg_object_map(memory->phys, ptr, size);
     else
         sg_table_map(ptr, size, memory->phys->host, 0);
     memory->mappings++;
@@ -124,8 +120,7 @@ static bool may_unmap(CUdeviceptr ptr, size_t size) {
         return !sg_mapping_first(ptr, size); /* any address will do where there is nothing */
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, end))
-        if (range->kind != SG_RANGE_MAPPING || range->start < ptr ||
-            range->start + range->size > end)
+        if (range->ops != &sg_mapping_ops || range->start < ptr || range->start + range->size > end)
             return false;
     return true;
 }

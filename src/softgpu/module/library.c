@@ -45,7 +45,7 @@ static void end_contents(struct sg_library *library) {
     for (size_t i = 0; library->kernels && i < image->function_count; i++)
         if (library->kernels[i].handle)
             sg_handle_drop(SG_KIND_KERNEL, library->kernels[i].handle);
-    sg_program_unref(library->program);
+    sg_loaded_unref(library->program);
 }
 
 static void library_free(struct sg_library *library) {
@@ -79,12 +79,12 @@ static bool make_contents(struct sg_library *library) {
 
 /* Of a program, whose reference it takes also on failure; or of an image that cannot be read, which
  * an H200 notices when something of it is asked for. */
-static CUresult library_new(struct sg_program *program, CUresult refusal,
+static CUresult library_new(struct sg_loaded *program, CUresult refusal,
                             struct sg_library **library) {
     struct sg_library *made = calloc(1, sizeof *made);
     if (!made) {
         if (program)
-            sg_program_unref(program);
+            sg_loaded_unref(program);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     made->program = program;
@@ -120,9 +120,9 @@ static int some_device(void) {
 }
 
 static CUresult load(CUlibrary *library, const void *code, size_t size, const struct sg_jit *jit) {
-    struct sg_program *program = NULL;
+    struct sg_loaded *program = NULL;
     struct sg_library *made;
-    CUresult refusal = sg_program_read(code, size, some_device(), jit, true, &program);
+    CUresult refusal = sg_loaded_read(code, size, some_device(), jit, true, &program);
     if (refusal == CUDA_ERROR_OUT_OF_MEMORY)
         return refusal;
     CUresult result = library_new(program, refusal, &made);

@@ -74,9 +74,9 @@ static CUresult read_image(const void *bytes, size_t size, struct sg_image_optio
     return result;
 }
 
-CUresult sg_program_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
-                         bool wrapped, struct sg_program **program) {
-    struct sg_program *made = calloc(1, sizeof *made);
+CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
+                        bool wrapped, struct sg_loaded **program) {
+    struct sg_loaded *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t started = sg_now();
@@ -95,11 +95,11 @@ CUresult sg_program_read(const void *bytes, size_t size, int device, const struc
     return CUDA_SUCCESS;
 }
 
-void sg_program_ref(struct sg_program *program) {
+void sg_loaded_ref(struct sg_loaded *program) {
     program->refs++;
 }
 
-void sg_program_unref(struct sg_program *program) {
+void sg_loaded_unref(struct sg_loaded *program) {
     if (--program->refs > 0)
         return;
     sg_image_free(program->image);

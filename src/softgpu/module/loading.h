@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* An image that is read, with those who use it counted. */
-struct sg_program {
+struct sg_loaded {
     unsigned refs;
     struct sg_image *image;
 };
@@ -49,10 +49,10 @@ struct sg_image_options sg_loading_options(int device, const char *name);
 
 /* A program with one reference, from `size` bytes; SIZE_MAX when the length is not known.
  * `wrapped`: what nvcc's host programs have around their fatbin is taken, too. */
-CUresult sg_program_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
-                         bool wrapped, struct sg_program **program);
-void sg_program_ref(struct sg_program *program);
-void sg_program_unref(struct sg_program *program);
+CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
+                        bool wrapped, struct sg_loaded **program);
+void sg_loaded_ref(struct sg_loaded *program);
+void sg_loaded_unref(struct sg_loaded *program);
 
 /* A whole file with a zero behind it; free it. FILE_NOT_FOUND; OUT_OF_MEMORY, for folders too. */
 CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size);

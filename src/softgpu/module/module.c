@@ -44,14 +44,14 @@ static void release(struct sg_module *module) {
     }
     if (module->handle)
         sg_handle_drop(SG_KIND_MODULE, module->handle);
-    sg_program_unref(module->program);
+    sg_loaded_unref(module->program);
     sg_context_unref(module->context);
     free(module->functions);
     free(module->variables);
     free(module);
 }
 
-CUresult sg_module_new(struct sg_context *context, struct sg_program *program,
+CUresult sg_module_new(struct sg_context *context, struct sg_loaded *program,
                        struct sg_library *library, struct sg_module **module) {
     const struct sg_image *image = program->image;
     struct sg_module *made = calloc(1, sizeof *made);
@@ -59,7 +59,7 @@ CUresult sg_module_new(struct sg_context *context, struct sg_program *program,
         return CUDA_ERROR_OUT_OF_MEMORY;
     *made = (struct sg_module){.context = context, .program = program, .library = library};
     sg_context_ref(context);
-    sg_program_ref(program);
+    sg_loaded_ref(program);
     made->functions = calloc(image->function_count + 1, sizeof *made->functions);
     made->variables = calloc(image->variable_count + 1, sizeof *made->variables);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -21,7 +21,7 @@ struct sg_module_variable {
 struct sg_module {
     uint64_t handle;
     struct sg_context *context; /* referenced */
-    struct sg_program *program;
+    struct sg_loaded *program;
     struct sg_library *library;           /* whose module of this context it is, or NULL */
     struct sg_function *functions;        /* as many as the image has; handles when asked for */
     struct sg_module_variable *variables; /* likewise */
@@ -45,14 +45,14 @@ struct sg_kernel {
 
 struct sg_library {
     uint64_t handle;
-    struct sg_program *program; /* NULL when the image cannot be read */
-    CUresult refusal;           /* what it answers then */
-    struct sg_kernel *kernels;  /* as many as the image has functions */
-    struct sg_range **managed;  /* as many as the image has variables: managed ones, once made */
+    struct sg_loaded *program; /* NULL when the image cannot be read */
+    CUresult refusal;          /* what it answers then */
+    struct sg_kernel *kernels; /* as many as the image has functions */
+    struct sg_range **managed; /* as many as the image has variables: managed ones, once made */
 };
 
 /* Loads a program (referenced) into a context. Whole or nothing. */
-CUresult sg_module_new(struct sg_context *context, struct sg_program *program,
+CUresult sg_module_new(struct sg_context *context, struct sg_loaded *program,
                        struct sg_library *library, struct sg_module **module);
 /* Its functions' handles, its variables and its own. */
 void sg_module_free(struct sg_module *module);
@@ -81,8 +81,6 @@ void sg_variables_free(struct sg_module *module);
 /* The managed variables of a library that has none yet, without a context: an address of another
  * variable in them reads 0. Whole or nothing. */
 CUresult sg_variables_make_managed(struct sg_library *library);
-/* Where it lies; 0 for an external one. */
-CUdeviceptr sg_variable_address(const struct sg_module_variable *variable);
 /* A managed variable of a library. */
 void sg_variable_range_free(struct sg_range *range);
 

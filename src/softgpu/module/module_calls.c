@@ -16,13 +16,13 @@ static CUresult load(CUmodule *module, const void *bytes, size_t size, const str
         return result;
     if (!module || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_program *program;
-    result = sg_program_read(bytes, size, context->device, jit, false, &program);
+    struct sg_loaded *program;
+    result = sg_loaded_read(bytes, size, context->device, jit, false, &program);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_module *made;
     result = sg_module_new(context, program, NULL, &made);
-    sg_program_unref(program);
+    sg_loaded_unref(program);
     if (result == CUDA_SUCCESS)
         *module = SG_HANDLE_POINTER(CUmodule, made->handle);
     return result;
@@ -161,7 +161,7 @@ CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
 
 static CUresult narrow_address(CUdeviceptr wide, CUdeviceptr_v1 *address) {
     const struct sg_range *range = sg_range_find(wide);
-    CUresult result = range ? sg_old_address(range, address) : CUDA_ERROR_NOT_FOUND;
+    CUresult result = range ? sg_address_32_of(range, address) : CUDA_ERROR_NOT_FOUND;
     if (result == CUDA_SUCCESS)
         *address += (CUdeviceptr_v1)(wide - range->start);
     return result;
@@ -182,7 +182,7 @@ CUresult sg_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodul
     CUresult result = sg_module_from_handle(hmod, &module);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sg_old_is(module->context))
+    if (!sg_context_has_32_bit_addresses(module->context))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;

@@ -17,17 +17,15 @@
 #include <string.h>
 
 void sg_variable_range_free(struct sg_range *range) {
-    if (range->kind == SG_RANGE_MANAGED)
-        sg_managed_free(range);
-    else
-        sg_allocation_free(range);
+    range->ops->end(range);
 }
 
 static bool in_bank(const struct sg_image_variable *variable) {
     return variable->constant && !variable->managed && !variable->external;
 }
 
-CUdeviceptr sg_variable_address(const struct sg_module_variable *variable) {
+/* Where it lies; 0 for an external one. */
+static CUdeviceptr place_of(const struct sg_module_variable *variable) {
     return variable->range ? variable->range->start + variable->offset : 0;
 }
 
@@ -126,7 +124,7 @@ static uint64_t address_of(const struct sg_module *module, const struct sg_reloc
     const struct sg_image *image = module->program->image;
     const struct sg_image_variable *found =
         of->target ? &image->variables[of->target - 1] : sg_image_find_variable(image, of->symbol);
-    return found ? sg_variable_address(&module->variables[found - image->variables]) : 0;
+    return found ? place_of(&module->variables[found - image->variables]) : 0;
 }
 
 static void relocate(const struct sg_module *module, const struct sg_module_variable *variable) {
@@ -135,18 +133,18 @@ static void relocate(const struct sg_module *module, const struct sg_module_vari
         const struct sg_relocation *one = &image->relocations[i];
         uint64_t target = address_of(module, one);
         if (!target)
-            sg_log(1, "%s holds the address of %s, which has none here: it reads 0", image->name,
-                   one->symbol);
+            sg_log(SG_LOG_WARNING, "%s holds the address of %s, which has none here: it reads 0",
+                   image->name, one->symbol);
         uint64_t word = target ? target + (uint64_t)one->addend : 0;
         if (one->offset + one->size <= image->size)
-            put(module, sg_variable_address(variable) + one->offset, &word, one->size);
+            put(module, place_of(variable) + one->offset, &word, one->size);
     }
 }
 
 /* Offsets beyond a variable's end were refused by the reader of the image. */
 static void fill(const struct sg_module *module, const struct sg_module_variable *variable) {
     const struct sg_image_variable *image = variable->image;
-    CUdeviceptr address = sg_variable_address(variable);
+    CUdeviceptr address = place_of(variable);
     size_t size = (size_t)image->size, given = (size_t)image->initial_size;
     if (given > size)
         given = size;
@@ -237,7 +235,7 @@ CUresult sg_module_variable(struct sg_module *module, const char *name, CUdevice
         return CUDA_ERROR_NOT_FOUND;
     if (found->external)
         return CUDA_ERROR_INVALID_VALUE;
-    *address = sg_variable_address(&module->variables[found - image->variables]);
+    *address = place_of(&module->variables[found - image->variables]);
     *size = found->size ? (size_t)found->size : 1;
     return CUDA_SUCCESS;
 }

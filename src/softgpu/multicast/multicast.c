@@ -1,7 +1,14 @@
-#include "softgpu/multicast/multicast.h"
-
+/*
+ * Multicast objects: a store through their mapping reaches the memory that each member, a device,
+ * has bound there.
+ *
+ * An object is physical memory without bytes (address/object.h), so that handles, mappings and
+ * access rights are those of all other memory. It knows for each page the bytes of each member.
+ * Only stores go through it: what a load would answer is undefined, so copies from it are refused,
+ * and everything else that reads it faults.
+ */
 #include "softgpu/address/epoch.h"
-#include "softgpu/address/pagetable.h"
+#include "softgpu/address/object.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
@@ -25,10 +32,9 @@ struct binding {
 
 typedef _Atomic(unsigned char *) page_bytes;
 
-struct team {
+struct object {
     struct sg_retired retired;
     struct sg_phys phys;
-    unsigned number; /* place in `teams` */
     unsigned wanted, count;
     int devices[SG_MAX_DEVICES];
     size_t pages;
@@ -36,104 +42,84 @@ struct team {
     struct binding *bindings;
 };
 
-/* Read without the lock; a team ends when no running work can have it. */
-static _Atomic(struct team *) teams[SG_TEAM_LIMIT];
-static atomic_uint live;
 static pthread_cond_t joined = PTHREAD_COND_INITIALIZER;
 
-static struct team *team_of_phys(const struct sg_phys *phys) {
-    return (struct team *)(void *)((char *)(uintptr_t)phys - offsetof(struct team, phys));
+static const struct sg_phys_ops multicast_ops;
+
+static struct object *object_of_phys(const struct sg_phys *phys) {
+    return (struct object *)(void *)((char *)(uintptr_t)phys - offsetof(struct object, phys));
 }
 
-/* The team of a handle, or NULL when it is another memory's. */
-static struct team *team_of(CUmemGenericAllocationHandle handle) {
+/* The object of a handle, or NULL when it is another memory's. */
+static struct object *object_of(CUmemGenericAllocationHandle handle) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
-    return memory && memory->phys->kind == SG_PHYS_TEAM ? team_of_phys(memory->phys) : NULL;
+    return memory && memory->phys->ops == &multicast_ops ? object_of_phys(memory->phys) : NULL;
 }
 
-static int member(const struct team *team, int device) {
-    for (unsigned i = 0; i < team->count; i++)
-        if (team->devices[i] == device)
+static int member(const struct object *object, int device) {
+    for (unsigned i = 0; i < object->count; i++)
+        if (object->devices[i] == device)
             return (int)i;
     return -1;
 }
 
-bool sg_multicast_has_device(const struct sg_phys *phys, int device) {
-    return member(team_of_phys(phys), device) >= 0;
+static bool has_device(const struct sg_phys *phys, int device) {
+    return member(object_of_phys(phys), device) >= 0;
 }
 
 /* ---- Stores, without the lock --------------------------------------------------------------- */
 
-static struct team *team_at(CUdeviceptr address, size_t *page, sg_rights *rights) {
-    unsigned number;
-    if (atomic_load_explicit(&live, memory_order_relaxed) == 0 ||
-        !sg_table_team(address, &number, page, rights))
-        return NULL;
-    return atomic_load_explicit(&teams[number], memory_order_acquire);
+static unsigned char *bytes_of(const struct object *object, unsigned index, size_t page) {
+    return atomic_load_explicit(&object->bytes[index][page], memory_order_acquire);
 }
 
-static unsigned char *bytes_of(const struct team *team, unsigned index, size_t page) {
-    return atomic_load_explicit(&team->bytes[index][page], memory_order_acquire);
-}
-
-unsigned char *sg_multicast_bytes(int device, CUdeviceptr address, size_t want, size_t *span) {
-    size_t page, inner = address & (SG_PAGE - 1);
-    sg_rights rights, need = sg_rights_of(device, SG_WRITE);
-    const struct team *team = team_at(address, &page, &rights);
-    if (!team || (rights & need) != need)
-        return NULL;
-    for (unsigned i = 0; i < team->count; i++)
-        if (!bytes_of(team, i, page))
+/* The first member's; NULL when any has bound nothing there. */
+static unsigned char *first_bytes(const struct sg_phys *phys, size_t page) {
+    const struct object *object = object_of_phys(phys);
+    for (unsigned i = 0; i < object->count; i++)
+        if (!bytes_of(object, i, page))
             return NULL;
-    *span = want < SG_PAGE - inner ? want : SG_PAGE - inner;
-    return bytes_of(team, 0, page) + inner;
+    return bytes_of(object, 0, page);
 }
 
-void sg_multicast_spread(CUdeviceptr address, const unsigned char *bytes, size_t size) {
-    size_t page;
-    sg_rights rights;
-    const struct team *team = team_at(address, &page, &rights);
-    for (unsigned i = 1; team && i < team->count; i++) {
-        unsigned char *to = bytes_of(team, i, page);
+static void spread(const struct sg_phys *phys, size_t page, size_t inner,
+                   const unsigned char *bytes, size_t size) {
+    const struct object *object = object_of_phys(phys);
+    for (unsigned i = 1; i < object->count; i++) {
+        unsigned char *to = bytes_of(object, i, page);
         if (to)
-            memcpy(to + (address & (SG_PAGE - 1)), bytes, size);
+            memcpy(to + inner, bytes, size);
     }
 }
 
 /* ---- Life of an object ---------------------------------------------------------------------- */
 
-static unsigned free_number(void) {
-    unsigned number = 0;
-    while (number < SG_TEAM_LIMIT && atomic_load(&teams[number]))
-        number++;
-    return number;
+static void free_object(struct object *object) {
+    for (unsigned i = 0; i < object->wanted; i++)
+        free(object->bytes[i]);
+    free(object);
 }
 
-static void free_team(struct team *team) {
-    for (unsigned i = 0; i < team->wanted; i++)
-        free(team->bytes[i]);
-    free(team);
-}
-
-static struct team *new_team(const CUmulticastObjectProp *prop) {
-    struct team *team = calloc(1, sizeof *team);
-    if (!team)
+static struct object *new_object(const CUmulticastObjectProp *prop) {
+    struct object *object = calloc(1, sizeof *object);
+    if (!object)
         return NULL;
-    team->wanted = prop->numDevices;
-    team->pages = prop->size / SG_PAGE;
-    for (unsigned i = 0; i < team->wanted; i++) {
-        team->bytes[i] = calloc(team->pages, sizeof *team->bytes[i]);
-        if (!team->bytes[i]) {
-            free_team(team);
+    object->wanted = prop->numDevices;
+    object->pages = prop->size / SG_PAGE;
+    for (unsigned i = 0; i < object->wanted; i++) {
+        object->bytes[i] = calloc(object->pages, sizeof *object->bytes[i]);
+        if (!object->bytes[i]) {
+            free_object(object);
             return NULL;
         }
     }
-    team->phys = (struct sg_phys){.kind = SG_PHYS_TEAM,
-                                  .refs = 1,
-                                  .size = prop->size,
-                                  .file = GM_NO_KEPT_FILE,
-                                  .imported = true};
-    return team;
+    object->phys = (struct sg_phys){.kind = SG_PHYS_OBJECT,
+                                    .ops = &multicast_ops,
+                                    .refs = 1,
+                                    .size = prop->size,
+                                    .file = GM_NO_KEPT_FILE,
+                                    .imported = true};
+    return object;
 }
 
 static CUresult check_prop(const CUmulticastObjectProp *prop) {
@@ -154,21 +140,21 @@ CUresult sg_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
         return result;
     if (!mcHandle || !sg_page_aligned(0, prop->size))
         return CUDA_ERROR_INVALID_VALUE;
-    unsigned number = prop->size <= LARGEST ? free_number() : SG_TEAM_LIMIT;
-    struct team *team = number < SG_TEAM_LIMIT ? new_team(prop) : NULL;
-    if (!team)
+    struct object *object = prop->size <= LARGEST ? new_object(prop) : NULL;
+    if (!object)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    team->number = number;
-    atomic_store_explicit(&teams[number], team, memory_order_release);
-    atomic_fetch_add(&live, 1);
-    return sg_memory_new(&team->phys, mcHandle);
+    if (!sg_object_begin(&object->phys)) {
+        free_object(object);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return sg_memory_new(&object->phys, mcHandle);
 }
 
-static void unbind(struct team *team, struct binding **link) {
+static void unbind(struct object *object, struct binding **link) {
     struct binding *binding = *link;
-    int index = member(team, binding->device);
+    int index = member(object, binding->device);
     for (size_t i = 0; i < binding->size / SG_PAGE; i++)
-        atomic_store_explicit(&team->bytes[index][binding->offset / SG_PAGE + i], NULL,
+        atomic_store_explicit(&object->bytes[index][binding->offset / SG_PAGE + i], NULL,
                               memory_order_release);
     *link = binding->next;
     sg_phys_unref(binding->memory);
@@ -176,57 +162,60 @@ static void unbind(struct team *team, struct binding **link) {
 }
 
 static void retire(struct sg_retired *retired) {
-    struct team *team = (struct team *)retired;
-    atomic_store_explicit(&teams[team->number], NULL, memory_order_release);
-    atomic_fetch_sub(&live, 1);
-    free_team(team);
+    struct object *object = (struct object *)retired;
+    sg_object_end(&object->phys);
+    free_object(object);
 }
 
-void sg_multicast_end(struct sg_phys *phys) {
-    struct team *team = team_of_phys(phys);
-    while (team->bindings)
-        unbind(team, &team->bindings);
-    sg_retire(&team->retired, retire);
+static void end(struct sg_phys *phys) {
+    struct object *object = object_of_phys(phys);
+    while (object->bindings)
+        unbind(object, &object->bindings);
+    sg_retire(&object->retired, retire);
 }
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
 CUresult sg_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
-    struct team *team = team_of(mcHandle);
-    if (!team)
+    struct object *object = object_of(mcHandle);
+    if (!object)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    if (team->count == team->wanted || member(team, dev) >= 0)
+    if (object->count == object->wanted || member(object, dev) >= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    team->devices[team->count++] = dev;
-    if (team->count == 1)
-        team->phys.device = dev;
+    object->devices[object->count++] = dev;
+    if (object->count == 1)
+        object->phys.device = dev;
     pthread_cond_broadcast(&joined);
     return CUDA_SUCCESS;
 }
 
 /* "Any calls ... will block until all devices have been added." */
-bool sg_multicast_complete(const struct sg_phys *phys, bool *told) {
-    const struct team *team = team_of_phys(phys);
-    if (team->count == team->wanted)
+static bool is_complete(const struct sg_phys *phys, bool *told) {
+    const struct object *object = object_of_phys(phys);
+    if (object->count == object->wanted)
         return true;
     if (!*told)
-        sg_log(1, "waiting until %u more devices are added to a multicast object",
-               team->wanted - team->count);
+        sg_log(SG_LOG_WARNING, "waiting until %u more devices are added to a multicast object",
+               object->wanted - object->count);
     *told = true;
     sg_wait(&joined, 10000000);
     return false;
 }
 
+static const struct sg_phys_ops multicast_ops = {
+    .end = end,
+    .ready = is_complete,
+    .reaches = has_device,
+    .bytes = first_bytes,
+    .spread = spread,
+};
+
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-void sg_multicast_map(const struct sg_phys *phys, CUdeviceptr address, size_t size) {
-    sg_table_map_team(address, size, team_of_phys(phys)->number);
-}
-
-static bool overlaps(const struct team *team, int device, size_t offset, size_t size) {
-    for (const struct binding *at = team->bindings; at; at = at->next)
+static bool overlaps(const struct object *object, int device, size_t offset, size_t size) {
+    for (const struct binding *at = object->bindings; at; at = at->next)
         if (at->device == device && offset < at->offset + at->size && at->offset < offset + size)
             return true;
     return false;
@@ -236,26 +225,26 @@ static bool inside(size_t offset, size_t size, size_t whole) {
     return sg_page_aligned(offset, size) && offset <= whole && size <= whole - offset;
 }
 
-static CUresult bind(struct team *team, size_t offset, struct sg_phys *memory, size_t inner,
+static CUresult bind(struct object *object, size_t offset, struct sg_phys *memory, size_t inner,
                      size_t size) {
-    int index = member(team, memory->device);
+    int index = member(object, memory->device);
     if (index < 0)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!inside(offset, size, team->phys.size) || !inside(inner, size, memory->size) ||
-        overlaps(team, memory->device, offset, size))
+    if (!inside(offset, size, object->phys.size) || !inside(inner, size, memory->size) ||
+        overlaps(object, memory->device, offset, size))
         return CUDA_ERROR_INVALID_VALUE;
     struct binding *binding = malloc(sizeof *binding);
     if (!binding)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *binding = (struct binding){.next = team->bindings,
+    *binding = (struct binding){.next = object->bindings,
                                 .device = memory->device,
                                 .offset = offset,
                                 .size = size,
                                 .memory = memory};
-    team->bindings = binding;
+    object->bindings = binding;
     sg_phys_ref(memory);
     for (size_t i = 0; i < size / SG_PAGE; i++)
-        atomic_store_explicit(&team->bytes[index][offset / SG_PAGE + i],
+        atomic_store_explicit(&object->bytes[index][offset / SG_PAGE + i],
                               memory->host + inner + i * SG_PAGE, memory_order_release);
     return CUDA_SUCCESS;
 }
@@ -263,52 +252,51 @@ static CUresult bind(struct team *team, size_t offset, struct sg_phys *memory, s
 CUresult sg_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
                                CUmemGenericAllocationHandle memHandle, size_t memOffset,
                                size_t size, unsigned long long flags) {
-    struct team *team;
+    struct object *object;
     struct sg_memory *memory;
     bool told = false;
     do {
         if (atomic_load(&sg_exiting))
             return CUDA_ERROR_DEINITIALIZED;
-        team = team_of(mcHandle);
+        object = object_of(mcHandle);
         memory = sg_memory_from_handle(memHandle);
-        bool plain = memory && memory->phys->kind != SG_PHYS_TEAM && memory->phys->device >= 0;
-        if (!team || !plain || flags != 0)
+        bool plain = memory && !memory->phys->ops && memory->phys->device >= 0;
+        if (!object || !plain || flags != 0)
             return CUDA_ERROR_INVALID_VALUE;
-    } while (!sg_multicast_complete(&team->phys, &told));
-    return bind(team, mcOffset, memory->phys, memOffset, size);
+    } while (!is_complete(&object->phys, &told));
+    return bind(object, mcOffset, memory->phys, memOffset, size);
 }
 
 CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
                                 CUdeviceptr memptr, size_t size, unsigned long long flags) {
-    struct team *team;
+    struct object *object;
     const struct sg_range *range;
     bool told = false;
     do {
         if (atomic_load(&sg_exiting))
             return CUDA_ERROR_DEINITIALIZED;
-        team = team_of(mcHandle);
+        object = object_of(mcHandle);
         range = sg_range_find(memptr);
         /* "must have been allocated via cuMemCreate or cudaMallocAsync" */
-        bool known = range && range->device >= 0 && range->phys->kind != SG_PHYS_TEAM &&
-                     (range->kind == SG_RANGE_MAPPING || range->kind == SG_RANGE_POOL);
-        if (!team || !known || flags != 0 || size > range->start + range->size - memptr)
+        bool known = range && range->device >= 0 && !range->phys->ops && range->ops->bindable;
+        if (!object || !known || flags != 0 || size > range->start + range->size - memptr)
             return CUDA_ERROR_INVALID_VALUE;
-    } while (!sg_multicast_complete(&team->phys, &told));
-    return bind(team, mcOffset, range->phys, range->phys_offset + (size_t)(memptr - range->start),
+    } while (!is_complete(&object->phys, &told));
+    return bind(object, mcOffset, range->phys, range->phys_offset + (size_t)(memptr - range->start),
                 size);
 }
 
 /* Offset and size "must match the corresponding values specified during the bind call". */
 CUresult sg_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset,
                               size_t size) {
-    struct team *team = team_of(mcHandle);
-    if (!team)
+    struct object *object = object_of(mcHandle);
+    if (!object)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_device(dev) || member(team, dev) < 0)
+    if (!sg_device(dev) || member(object, dev) < 0)
         return CUDA_ERROR_INVALID_DEVICE;
-    for (struct binding **link = &team->bindings; *link; link = &(*link)->next)
+    for (struct binding **link = &object->bindings; *link; link = &(*link)->next)
         if ((*link)->device == dev && (*link)->offset == mcOffset && (*link)->size == size) {
-            unbind(team, link);
+            unbind(object, link);
             return CUDA_SUCCESS;
         }
     return CUDA_ERROR_INVALID_VALUE;
@@ -333,12 +321,12 @@ CUresult sg_cuMulticastGetGranularity(size_t *granularity, const CUmulticastObje
 static void dump(uint64_t handle, void *object, void *text) {
     (void)handle;
     const struct sg_memory *memory = object;
-    if (memory->phys->kind != SG_PHYS_TEAM)
+    if (memory->phys->ops != &multicast_ops)
         return;
-    const struct team *team = team_of_phys(memory->phys);
+    const struct object *multicast = object_of_phys(memory->phys);
     sg_text_line(text, "multicast object of handle %u: %zu bytes, %u of %u devices", memory->number,
-                 team->phys.size, team->count, team->wanted);
-    for (const struct binding *at = team->bindings; at; at = at->next)
+                 multicast->phys.size, multicast->count, multicast->wanted);
+    for (const struct binding *at = multicast->bindings; at; at = at->next)
         sg_text_line(text, "bound to handle %u at %zu: %zu bytes of device %d", memory->number,
                      at->offset, at->size, at->device);
 }

@@ -1,11 +1,7 @@
-/* Allocating and freeing in stream order. */
-#include "softgpu/graph/graph.h"
+/* Allocating in stream order. */
 #include "softgpu/pool/internal.h"
 
-#include "softgpu/address/phys.h"
-#include "softgpu/context/address_32.h"
 #include "softgpu/core/config.h"
-#include "softgpu/memory/allocation.h"
 #include "softgpu/stream/capture.h"
 
 /* ---- Choosing a block ------------------------------------------------------------------------ */
@@ -92,7 +88,7 @@ static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
     block->range = (struct sg_range){
         .start = segment->map.address + offset,
         .size = bytes,
-        .kind = SG_RANGE_POOL,
+        .ops = &sg_pool_range_ops,
         .device = pool->device,
         .phys = segment->map.phys,
         .phys_offset = offset,
@@ -100,7 +96,7 @@ static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
     };
     if (!sg_range_insert(&block->range)) {
         /* The addresses of a segment are its pool's own, so nothing else can lie there. */
-        sg_log(0, "pool memory at 0x%llx overlaps something",
+        sg_log(SG_LOG_ERROR, "pool memory at 0x%llx overlaps something",
                (unsigned long long)block->range.start);
         return false;
     }
@@ -153,8 +149,7 @@ static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t 
     return result;
 }
 
-/* In another stream than those that capture the call is unsafe; in those it is not. */
-static CUresult capture_allows(const struct sg_stream *stream) {
+CUresult sg_pool_capture_allows(const struct sg_stream *stream) {
     return stream->capture ? sg_capture_valid(stream) : sg_capture_unsafe();
 }
 
@@ -165,7 +160,7 @@ static CUresult begin(CUdeviceptr *address, CUstream handle, struct sg_stream **
         *address = 0;
     CUresult result = sg_stream_from_handle(handle, stream);
     if (result == CUDA_SUCCESS)
-        result = capture_allows(*stream);
+        result = sg_pool_capture_allows(*stream);
     return result == CUDA_SUCCESS && !address ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
@@ -182,12 +177,6 @@ static CUresult capture_alloc(const struct sg_pool *pool, struct sg_stream *stre
     if (result == CUDA_SUCCESS)
         *address = params.alloc.dptr;
     return result;
-}
-
-static CUresult capture_free(struct sg_stream *stream, CUdeviceptr address) {
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
-    params.free.dptr = address;
-    return sg_capture_node(stream, &params);
 }
 
 static CUresult allocate_or_null(struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
@@ -214,119 +203,4 @@ CUresult sg_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
     if (result == CUDA_SUCCESS && (!pool || pool->imported))
         return CUDA_ERROR_INVALID_VALUE;
     return result == CUDA_SUCCESS ? allocate_or_null(pool, stream, bytesize, dptr) : result;
-}
-
-/* ---- Freeing --------------------------------------------------------------------------------- */
-
-static unsigned char *host_bytes(const struct sg_block *block) {
-    return block->segment->map.phys->host + block->offset;
-}
-
-static CUresult run_poison(struct sg_op *op) {
-    sg_poison((unsigned char *)(uintptr_t)op->data.words[0], op->data.words[1], SG_POISON_FREED);
-    return CUDA_SUCCESS;
-}
-
-/* The block stays pending until this has run, so that its bytes stay where they are. */
-static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *stream) {
-    struct sg_op *op = sg_op_new(run_poison);
-    if (!op)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    op->data.words[0] = (uintptr_t)host_bytes(block);
-    op->data.words[1] = block->size;
-    return sg_stream_submit(stream, op);
-}
-
-static void count_out(struct sg_pool *pool, struct sg_block *block) {
-    sg_range_remove(&block->range);
-    pool->live--;
-    pool->used -= block->range.size;
-}
-
-/* Puts a live block aside until the stream has completed `number`; without a stream it is free at
- * once. A free that is complete stays its stream's own until another stream takes it by a rule, or
- * the host has synchronized. */
-static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint64_t number) {
-    struct sg_pool *pool = block->segment->pool;
-    struct sg_token after = block->after;
-    /* What was imported is of no use to anyone else. */
-    bool pend = stream && (!pool->imported || stream->completed < number);
-    if (pend && !sg_block_pend(block, stream, number))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    count_out(pool, block);
-    block->after = (struct sg_token){0};
-    if (!pend)
-        sg_block_idle(block);
-    sg_token_release(&after);
-    if (pool->destroyed)
-        sg_pool_collect(pool);
-    return CUDA_SUCCESS;
-}
-
-static CUresult free_in_order(struct sg_block *block, struct sg_stream *stream) {
-    CUresult result = CUDA_SUCCESS;
-    if (sg_config()->poison && !block->segment->pool->imported)
-        result = poison_in_order(block, stream);
-    struct sg_token point;
-    if (result == CUDA_SUCCESS)
-        result = sg_free_point(stream, &point);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
-    sg_token_release(&point);
-    return result;
-}
-
-/* cuMemAlloc's memory is known no more at once, and its bytes go when the stream gets there. */
-static void finish_plain(struct sg_op *op) {
-    sg_allocation_end((struct sg_range *)(uintptr_t)op->data.words[0]);
-}
-
-static CUresult free_plain(struct sg_range *range, struct sg_stream *stream) {
-    struct sg_op *op = sg_op_new(NULL);
-    if (!op)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    op->data.words[0] = (uintptr_t)range;
-    op->finish = finish_plain;
-    uint64_t id = range->buffer_id;
-    sg_range_remove(range);
-    CUresult result = sg_stream_submit(stream, op);
-    if (result != CUDA_SUCCESS) {
-        sg_range_insert(range);
-        range->buffer_id = id;
-    }
-    return result;
-}
-
-CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-    struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS)
-        result = capture_allows(stream);
-    if (result != CUDA_SUCCESS || dptr == 0)
-        return result;
-    if (stream->capture)
-        return capture_free(stream, dptr);
-    struct sg_range *range = sg_range_find(dptr);
-    if (!range || range->start != dptr || range->variable)
-        return CUDA_ERROR_INVALID_VALUE;
-    /* Recorded: a context of the first API gets memory of a pool, and does not find it again. */
-    if (range->kind == SG_RANGE_POOL)
-        return sg_old_is(stream->context) ? CUDA_ERROR_INVALID_VALUE
-                                          : free_in_order(range->owner, stream);
-    if (range->kind == SG_RANGE_DEVICE)
-        return free_plain(range, stream);
-    if (range->kind == SG_RANGE_GRAPH)
-        return sg_graph_memory_free_async(range, stream);
-    bool unsupported = range->kind == SG_RANGE_MANAGED || range->kind == SG_RANGE_EXTERNAL;
-    return unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult sg_pool_free(struct sg_range *range) {
-    struct sg_block *block = range->owner;
-    struct sg_token after = block->after;
-    bool pending = !sg_token_complete(after);
-    if (!pending && !block->segment->pool->imported)
-        sg_poison(host_bytes(block), block->size, SG_POISON_FREED);
-    return put_aside(block, pending ? after.stream : NULL, after.number);
 }

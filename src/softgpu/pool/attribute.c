@@ -178,31 +178,3 @@ CUresult sg_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle,
     *flags = access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
-
-/* ---- What pointers tell of their pool -------------------------------------------------------- */
-
-static const struct sg_pool *pool_of(const struct sg_range *range) {
-    const struct sg_block *block = range->owner;
-    return block->segment->pool;
-}
-
-uint64_t sg_pool_handle(const struct sg_range *range) {
-    return pool_of(range)->handle;
-}
-
-const CUmemPoolProps *sg_pool_props(const struct sg_range *range) {
-    return &pool_of(range)->props;
-}
-
-struct sg_pages *sg_pool_pages(const struct sg_range *range) {
-    const struct sg_block *block = range->owner;
-    return block->segment->pool->managed ? &block->segment->pages : NULL;
-}
-
-uint32_t sg_pool_told(const struct sg_range *range) {
-    return pool_of(range)->told;
-}
-
-bool sg_pool_accessible(const struct sg_range *range, int device) {
-    return (pool_of(range)->devices >> device) & 1;
-}

@@ -6,6 +6,7 @@
 #ifndef SG_POOL_INTERNAL_H
 #define SG_POOL_INTERNAL_H
 
+#include "softgpu/address/range.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/managed/pages.h"
@@ -17,7 +18,7 @@
 enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE };
 
 /* A free block in the index by address (places.c). */
-struct sg_place {
+struct sg_block_place {
     struct sg_block *child[2], *up;
     size_t largest; /* of the sizes of the block and of those below it */
     uint32_t priority;
@@ -40,7 +41,7 @@ struct sg_block {
     struct sg_cache *cache;
     uint64_t number;
     struct sg_block *queue_previous, *queue_next; /* pending blocks of a cache, by time of free */
-    struct sg_place place;                        /* pending or idle */
+    struct sg_block_place place;                  /* pending or idle */
 };
 
 /* What one stream freed to one pool and has not been seen to complete. */
@@ -134,6 +135,15 @@ struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *str
  * UNKNOWN when the address map does not take it; the block is idle then. */
 CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes);
 
+/* Whether a stream may allocate and free now. In another stream than those that capture the call is
+ * unsafe; in those it is not. */
+CUresult sg_pool_capture_allows(const struct sg_stream *stream);
+
+/* ---- free.c ---------------------------------------------------------------------------------- */
+
+/* Of the ranges that blocks are while live. */
+extern const struct sg_range_ops sg_pool_range_ops;
+
 /* ---- order.c --------------------------------------------------------------------------------- */
 
 /* Sets `usable` of all caches for an allocation in `stream`: its own is usable wholly; with
@@ -175,8 +185,7 @@ CUresult sg_pool_file_create(struct sg_pool *pool);
 CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                              uint64_t *offset);
 
-/* ---- What the chapter gives to those below: core/chapter.h --------------------------------------
- */
+/* ---- What the chapter gives to those below: core/chapter.h ----------------------------------- */
 
 /*
  * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back segments that
@@ -192,5 +201,9 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes);
  * when no pool has anything to give back.
  */
 void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream);
+
+/* Which pools are current where the default is not. */
+struct sg_text;
+void sg_pools_dump_current(struct sg_text *text);
 
 #endif

@@ -68,7 +68,7 @@ void sg_places_add(struct sg_places *places, struct sg_block *block) {
             up->place.largest = block->size;
         link = &up->place.child[address > sg_block_address(up)];
     }
-    block->place = (struct sg_place){
+    block->place = (struct sg_block_place){
         .up = up,
         .largest = block->size,
         .priority = next_priority(),

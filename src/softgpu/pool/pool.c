@@ -1,4 +1,5 @@
 /* Pools: making, ending, and which is the default and the current one of a place. */
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/numa.h"
 #include "softgpu/pool/internal.h"
@@ -321,4 +322,15 @@ CUresult sg_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
     if (result == CUDA_SUCCESS && pool && pool->props.allocType != type)
         result = CUDA_ERROR_INVALID_VALUE;
     return result == CUDA_SUCCESS ? set_current(location, pool) : result;
+}
+
+void sg_pools_dump_current(struct sg_text *text) {
+    for (int i = 0; i < PLACES; i++) {
+        if (pinned_places[i].current)
+            sg_text_line(text, "place %d: pool %llu is current", i,
+                         (unsigned long long)pinned_places[i].current->id);
+        if (managed_places[i].current)
+            sg_text_line(text, "place %d: managed pool %llu is current", i,
+                         (unsigned long long)managed_places[i].current->id);
+    }
 }

@@ -57,6 +57,7 @@ static void dump_all(struct sg_text *text) {
     for (struct sg_pool *pool = sg_pools; pool; pool = pool->next)
         if (!is_pristine(pool))
             dump_pool(text, ++number, pool);
+    sg_pools_dump_current(text);
 }
 
 static void leaks(struct sg_text *text) {

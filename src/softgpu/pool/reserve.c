@@ -1,6 +1,5 @@
 /* What pools hold of the machine: growing, shrinking, giving back. */
 #include "softgpu/core/chapter.h"
-#include "softgpu/graph/graph.h"
 #include "softgpu/pool/internal.h"
 
 #include <stdlib.h>
@@ -42,6 +41,7 @@ static bool begin_pages(struct sg_pool_segment *segment, const CUmemLocation *pl
         sg_pages_end(pages);
         return false;
     }
+    pages->opened_to = &segment->pool->told;
     sg_pages_edit(pages, start, segment->map.size, prefer, place);
     return true;
 }
@@ -58,13 +58,13 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_
         free(block);
         return result;
     }
+    segment->pool = pool;
     if (pool->managed && !begin_pages(segment, &pool->props.location)) {
         sg_segment_unmap(&segment->map);
         free(segment);
         free(block);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    segment->pool = pool;
     segment->file_offset = file_offset;
     segment->blocks = block;
     block->segment = segment;

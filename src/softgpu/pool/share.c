@@ -64,7 +64,7 @@ CUresult sg_pool_file_create(struct sg_pool *pool) {
     /* It must never shrink: an importer's access beyond the end would be a SIGBUS. */
     if (pwrite(file.fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
         fcntl(file.fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
-        sg_log(0, "cannot make the file of a shareable pool: %s", strerror(errno));
+        sg_log(SG_LOG_ERROR, "cannot make the file of a shareable pool: %s", strerror(errno));
         gm_kept_file_close(&file);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -145,7 +145,7 @@ static CUresult find_device(struct file_head *head) {
             return CUDA_SUCCESS;
         }
     }
-    sg_log(1, "imported pool belongs to a device that this process does not see");
+    sg_log(SG_LOG_WARNING, "imported pool belongs to a device that this process does not see");
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -168,7 +168,7 @@ static CUresult import_from(int fd, CUmemoryPool *pool_out) {
     struct file_head head;
     const char *wrong = read_head(fd, &head);
     if (wrong) {
-        sg_log(1, "descriptor %d cannot be imported as a pool: %s", fd, wrong);
+        sg_log(SG_LOG_WARNING, "descriptor %d cannot be imported as a pool: %s", fd, wrong);
         return CUDA_ERROR_UNKNOWN; /* H200's answer */
     }
     CUresult result = find_device(&head);
@@ -213,7 +213,7 @@ static uint64_t checksum(const struct pointer_data *data) {
 
 CUresult sg_cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr) {
     struct sg_range *range = sg_range_find(ptr);
-    if (!out || !range || range->kind != SG_RANGE_POOL || range->start != ptr)
+    if (!out || !range || range->ops != &sg_pool_range_ops || range->start != ptr)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_block *block = range->owner;
     const struct sg_pool *pool = block->segment->pool;

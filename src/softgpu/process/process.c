@@ -40,7 +40,8 @@ bool sg_process_fd_name(const struct gm_kept_file *file, struct sg_process_fd *n
     *name = (struct sg_process_fd){
         .pid = (uint32_t)getpid(), .fd = (uint32_t)file->fd, .inode = file->inode};
     if (!gm_kept_file_is_open(file)) {
-        sg_log(1, "memory cannot be named to other processes: somebody has closed descriptor %d",
+        sg_log(SG_LOG_WARNING,
+               "memory cannot be named to other processes: somebody has closed descriptor %d",
                file->fd);
         return false;
     }
@@ -93,7 +94,8 @@ int sg_process_fd_open_other(const struct sg_process_fd *name, uint32_t fd, int 
     snprintf(path, sizeof path, "/proc/%u/fd/%u", name->pid, fd);
     int opened = gm_fd_open(path, flags | O_NONBLOCK | O_NOCTTY, 0);
     if (opened < 0) {
-        sg_log(1, "cannot open a descriptor of process %u: %s", name->pid, strerror(errno));
+        sg_log(SG_LOG_WARNING, "cannot open a descriptor of process %u: %s", name->pid,
+               strerror(errno));
         return -1;
     }
     if (is_alive(name))

@@ -106,6 +106,25 @@ bool sg_build_instruction(struct sg_build *b, const struct sg_ptx_statement *sta
 /* Modifiers, types and operands by the table of rules (match.c): NULL, or why none fits. */
 const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
                            struct sg_instruction *instruction, struct sg_operand *operands);
+#define SG_MOST_WORD 56 /* bytes of the longest modifier that is looked at, and more */
+
+/* The modifiers of an instruction, its types by themselves (modifiers.c). */
+struct sg_build_words {
+    struct {
+        char text[SG_MOST_WORD]; /* shared_cluster for .shared::cluster */
+        bool used;
+    } each[SG_PTX_MODIFIERS];
+    size_t count;
+    unsigned char types[4];
+    unsigned type_count;
+    bool too_many;
+};
+void sg_build_split(const struct sg_ptx_statement *statement, struct sg_build_words *words);
+/* Whether a rule uses them up; *policy: the last operand is a cache policy. */
+bool sg_build_modifiers_fit(struct sg_build_words *words, const char *rule,
+                            struct sg_instruction *to, bool *policy);
+bool sg_build_types_fit(const struct sg_build_words *words, const char *rule,
+                        struct sg_instruction *to);
 /* What the table cannot say: how many registers matrices have, and the like; NULL or why not. */
 const char *sg_build_check(const struct sg_program *program,
                            const struct sg_instruction *instruction,

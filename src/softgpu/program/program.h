@@ -186,7 +186,7 @@ struct sg_register {
 };
 
 /* Where a variable's bytes are. */
-enum sg_place {
+enum sg_variable_place {
     SG_PLACE_IMAGE,          /* .global, .const: `image` is the index in the image's variables */
     SG_PLACE_SHARED,         /* at `offset` in the block's static shared memory */
     SG_PLACE_DYNAMIC_SHARED, /* extern .shared: at `offset`, behind all that is static */
@@ -197,7 +197,7 @@ enum sg_place {
 
 struct sg_program_variable {
     const char *name;
-    unsigned char place; /* enum sg_place */
+    unsigned char place; /* enum sg_variable_place */
     unsigned char space; /* enum sg_state_space; that of SG_PLACE_TEXTURE is SG_IN_NONE */
     unsigned char type;  /* enum sg_type of an element */
     bool of_call;        /* of the frame: a parameter or result of calls, and lies over others */

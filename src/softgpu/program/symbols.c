@@ -296,7 +296,7 @@ bool sg_build_register(struct sg_build *b, const struct sg_ptx_name *name, unsig
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* By falling alignment, from a variable on: gives offsets, and says how far they went. */
-static uint64_t lay_out(struct sg_program *program, enum sg_place place, size_t first,
+static uint64_t lay_out(struct sg_program *program, enum sg_variable_place place, size_t first,
                         uint64_t *alignment) {
     uint64_t end = 0;
     for (unsigned log = 31; log-- > 0;) {

@@ -137,7 +137,7 @@ static void open_log_file(void) {
         log_standard = STDERR_FILENO;
     else if (!gm_kept_file_set(gm_fd_open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0666),
                                &log_file))
-        sg_log(1, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
+        sg_log(SG_LOG_WARNING, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
 }
 
 /* -1 where there is none, or somebody has closed it. */

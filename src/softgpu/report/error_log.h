@@ -24,9 +24,8 @@
 #include <stdbool.h>
 
 #define SG_LOG_ENTRIES 100
-#define SG_LOG_ROOM                                                                                \
-    256 /* bytes of one line, its newline among them: 25600 in all, as documented                  \
-         */
+/* Bytes of one line, its newline among them: 25600 in all, as documented. */
+#define SG_LOG_ROOM 256
 
 /* Without the big lock. `inside`: the implementation answered. */
 void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,

@@ -4,6 +4,14 @@
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
+#include <string.h>
+
+void sg_stream_attributes_begin(struct sg_stream_attributes *attributes) {
+    memset(attributes, 0, sizeof *attributes);        /* it is compared as bytes */
+    attributes->policy = (CUsynchronizationPolicy)-1; /* what H200 answers when never set */
+    attributes->domain_map.remote = 1;
+}
+
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
     struct sg_stream *stream;
     CUresult result = sg_stream_find_valid(hStream, &stream);

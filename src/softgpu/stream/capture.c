@@ -1,6 +1,8 @@
 /* Captures as objects: which streams and events are part of one, and the nodes that it adds. */
 #include "softgpu/stream/capture.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,21 +35,8 @@ static void unref(struct sg_capture *capture) {
 /* ---- Dependency sets ------------------------------------------------------------------------ */
 
 static bool reserve(struct sg_dependencies *set, size_t count) {
-    if (count <= set->room)
-        return true;
-    size_t room = set->room < 2 ? 4 : set->room * 2;
-    if (room < count)
-        room = count;
-    CUgraphNode *nodes = reallocarray(set->nodes, room, sizeof *nodes);
-    if (!nodes)
-        return false;
-    set->nodes = nodes;
-    CUgraphEdgeData *data = reallocarray(set->data, room, sizeof *data);
-    if (!data)
-        return false;
-    set->data = data;
-    set->room = room;
-    return true;
+    size_t room = set->room; /* of both lists: it has grown when they have */
+    return GM_RESERVE(set->nodes, room, count) && GM_RESERVE(set->data, set->room, count);
 }
 
 bool sg_edge_data_plain(const CUgraphEdgeData *data) {
@@ -207,15 +196,6 @@ void sg_capture_stream_gone(struct sg_stream *stream) {
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 
-static void name_context(const struct sg_stream *stream, CUgraphNodeParams *params) {
-    CUcontext *context = params->type == CU_GRAPH_NODE_TYPE_MEMCPY         ? &params->memcpy.copyCtx
-                         : params->type == CU_GRAPH_NODE_TYPE_MEMSET       ? &params->memset.ctx
-                         : params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ? &params->memOp.ctx
-                                                                           : NULL;
-    if (context && !*context)
-        *context = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
-}
-
 /* The node takes the place of what it depends on. Room is there before the node is. */
 static void advance(struct sg_stream *stream, CUgraphNode node) {
     struct sg_dependencies *set = &stream->dependencies, *tips = &stream->capture->tips;
@@ -239,8 +219,8 @@ CUresult sg_capture_node_at(struct sg_stream *stream, CUgraphNodeParams *params,
     }
     if (!reserve(&stream->dependencies, 1) || !reserve(&capture->tips, capture->tips.count + 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    name_context(stream, params);
-    result = sg_capture_graphs->add(graph, &stream->dependencies, params, node);
+    CUcontext context = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
+    result = sg_capture_graphs->add(graph, &stream->dependencies, context, params, node);
     if (result == CUDA_SUCCESS)
         advance(stream, *node);
     return result;
@@ -251,13 +231,14 @@ CUresult sg_capture_node(struct sg_stream *stream, CUgraphNodeParams *params) {
     return sg_capture_node_at(stream, params, &node);
 }
 
-void sg_capture_serialize_loosely(struct sg_stream *stream) {
-    static const CUgraphEdgeData loose = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
-                                          .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+void sg_capture_serialize_programmatically(struct sg_stream *stream) {
+    static const CUgraphEdgeData programmatic = {.from_port =
+                                                     CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                                 .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
     struct sg_dependencies *set = &stream->dependencies;
     for (size_t i = 0; i < set->count; i++) {
         if (sg_capture_graphs->node_is_kernel(set->nodes[i]) && sg_edge_data_plain(&set->data[i]))
-            set->data[i] = loose;
+            set->data[i] = programmatic;
     }
 }
 

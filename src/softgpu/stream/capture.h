@@ -23,8 +23,9 @@
 
 /* What captures do to graphs and their nodes, which they know by their handles. */
 struct sg_capture_graphs {
-    /* Adds a node after those of the dependencies that are still there. */
-    CUresult (*add)(CUgraph graph, const struct sg_dependencies *dependencies,
+    /* Adds a node after those of the dependencies that are still there. It runs in `context` if its
+     * type runs in one and the parameters name none. */
+    CUresult (*add)(CUgraph graph, const struct sg_dependencies *dependencies, CUcontext context,
                     CUgraphNodeParams *params, CUgraphNode *node);
     bool (*exists)(CUgraph graph);
     /* The capture into it is over, and took it along unless it was embedded meanwhile. */
@@ -32,8 +33,8 @@ struct sg_capture_graphs {
     bool (*node_exists)(CUgraphNode node);
     bool (*node_is_kernel)(CUgraphNode node);
     /* An attribute of the launch that a kernel node stands for; those that nodes do not have are
-     * left out. */
-    void (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id,
+     * left out. False when out of memory. */
+    bool (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id,
                           const CUlaunchAttributeValue *value);
 };
 /* Set before the first call of the driver; graph/ has them. */
@@ -89,7 +90,7 @@ void sg_capture_invalidate(struct sg_capture *capture);
 /* A kernel's launch that is captured. The first: kernels that it depends on need not have ended
  * (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION). The second: who waits for the event
  * depends on that node, by this edge. False when out of memory. */
-void sg_capture_serialize_loosely(struct sg_stream *stream);
+void sg_capture_serialize_programmatically(struct sg_stream *stream);
 bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream, CUgraphNode node,
                             const CUgraphEdgeData *data);
 /* Whether all that was captured is before the origin's dependencies. */

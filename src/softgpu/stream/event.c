@@ -56,18 +56,6 @@ static CUresult not_an_event(CUevent handle) {
     return ours || value == 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult sg_event_token(CUevent handle, struct sg_token *token) {
-    struct sg_event *event = sg_event_get(handle);
-    if (!event)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *token = event->token;
-    if (sg_token_complete(*token))
-        *token = (struct sg_token){0};
-    else
-        sg_stream_ref(token->stream);
-    return CUDA_SUCCESS;
-}
-
 static void end_event(uint64_t handle, void *object, void *context) {
     struct sg_event *event = object;
     if (event->context != context)
@@ -385,7 +373,7 @@ static CUresult query(struct sg_event *event) {
     struct sg_stream *stream = event->token.stream;
     if (stream) {
         sg_stream_ref(stream);
-        sg_stream_asked(stream);
+        sg_stream_queried(stream);
         sg_stream_settle(stream);
         sg_stream_unref(stream);
     }

@@ -4,9 +4,11 @@
  * The awaited memory is looked at, with sleeps between, by whoever waits or by a worker. Fences
  * need nothing here: every operation ends under the lock, which orders it before all that follows.
  */
+#include "softgpu/address/object.h"
+#include "softgpu/address/range.h"
 #include "softgpu/context/address_32.h"
+#include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
@@ -105,42 +107,33 @@ static CUresult run_write(struct sg_op *op) {
     void *bytes = host_bytes(op, SG_WRITE);
     size_t span;
     if (!bytes)
-        bytes =
-            sg_multicast_bytes(op->stream->context->device, access->address, access->width, &span);
+        bytes = sg_object_bytes(op->stream->context->device, access->address, access->width, &span);
     if (!bytes)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (access->width == 4)
         __atomic_store_n((uint32_t *)bytes, (uint32_t)access->value, __ATOMIC_RELEASE);
     else
         __atomic_store_n((uint64_t *)bytes, access->value, __ATOMIC_RELEASE);
-    sg_multicast_spread(access->address, bytes, access->width);
+    sg_object_spread(access->address, bytes, access->width);
     return CUDA_SUCCESS;
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-static CUresult check(const struct sg_context *context, const struct access *access) {
+/* `now`: the operation is queued, and not added to a graph. Without a context the place of the work
+ * is not known yet. */
+static CUresult check(const struct sg_context *context, const struct access *access, bool now) {
     if (access->address % access->width != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    enum sg_where where = sg_memory_where(access->address, access->width, NULL);
-    const struct sg_range *range = sg_range_find(access->address);
-    if (range && range->kind == SG_RANGE_MANAGED)
-        return CUDA_ERROR_INVALID_VALUE; /* as recorded on H200 */
-    bool known = where == SG_WHERE_HOST || where == SG_WHERE_DEVICE;
+    struct sg_place place = sg_place_at(access->address, access->width);
+    if (place.where != SG_WHERE_HOST && place.where != SG_WHERE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    enum sg_memops taken = place.range->ops->memops;
+    if (taken == SG_MEMOPS_REFUSED || (now && taken == SG_MEMOPS_IN_GRAPHS))
+        return CUDA_ERROR_INVALID_VALUE;
     unsigned rights = access->write ? SG_WRITE : SG_READ;
-    if (!known ||
-        (context && !sg_memory_reachable(context, access->address, access->width, rights)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-/* The same for an operation that is queued now. As recorded on H200, memory of pools is refused
- * then, the device's own too, and taken into graphs. */
-static CUresult check_now(const struct sg_context *context, const struct access *access) {
-    const struct sg_range *range = sg_range_find(access->address);
-    if (range && range->kind == SG_RANGE_POOL)
-        return CUDA_ERROR_INVALID_VALUE;
-    return check(context, access);
+    bool reachable = !context || sg_place_reachable(&place, context, rights);
+    return reachable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The FLUSH flag and operation: the device attribute CAN_FLUSH_REMOTE_WRITES is 0. */
@@ -202,13 +195,14 @@ static CUresult submit_one(CUstream handle, struct access access, CUresult flags
     struct sg_stream *stream;
     CUresult result = sg_stream_find_valid(handle, &stream);
     CUdeviceptr wide;
-    if (result == CUDA_SUCCESS && sg_old_is(stream->context) && access.address <= UINT32_MAX &&
-        sg_old_translate((CUdeviceptr_v1)access.address, &wide) == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && sg_context_has_32_bit_addresses(stream->context) &&
+        access.address <= UINT32_MAX &&
+        sg_address_32_find((CUdeviceptr_v1)access.address, &wide) == CUDA_SUCCESS)
         access.address = wide;
     if (result == CUDA_SUCCESS)
         result = flags;
     if (result == CUDA_SUCCESS)
-        result = (stream->capture ? check : check_now)(stream->context, &access);
+        result = check(stream->context, &access, !stream->capture);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
@@ -284,7 +278,6 @@ static CUresult read_entry(const CUstreamBatchMemOpParams *params, struct access
     }
 }
 
-/* Without a context the place of the work is not known yet. */
 static CUresult add_entry(const struct sg_context *context, struct batch *batch,
                           const CUstreamBatchMemOpParams *params) {
     if (params->operation == CU_STREAM_MEM_OP_BARRIER) {
@@ -294,7 +287,7 @@ static CUresult add_entry(const struct sg_context *context, struct batch *batch,
     struct access access;
     CUresult result = read_entry(params, &access);
     if (result == CUDA_SUCCESS)
-        result = check_now(context, &access);
+        result = check(context, &access, true);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = make(&access);

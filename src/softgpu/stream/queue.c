@@ -213,7 +213,7 @@ void sg_context_settle(const struct sg_context *context) {
         complete_marker(stream);
 }
 
-void sg_stream_asked(struct sg_stream *stream) {
+void sg_stream_queried(struct sg_stream *stream) {
     if (sg_schedule_kind() != SG_SCHEDULE_EAGER)
         return;
     struct sg_walk walk;
@@ -304,7 +304,7 @@ void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op) {
         stop_working(stream);
 }
 
-bool sg_stream_free(struct sg_stream *stream) {
+bool sg_stream_may_run_now(struct sg_stream *stream) {
     const struct sg_stream *legacy = stream->context->legacy;
     if (sg_schedule_kind() != SG_SCHEDULE_EAGER || stream->head)
         return false;

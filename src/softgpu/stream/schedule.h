@@ -51,7 +51,7 @@ void sg_context_settle(const struct sg_context *context);
 /* After settling, for queries: whoever asks again and again does not wait. So the second question
  * has little work done here and now, with the lock released meanwhile, and a worker woken for the
  * rest. */
-void sg_stream_asked(struct sg_stream *stream);
+void sg_stream_queried(struct sg_stream *stream);
 
 /* Waits until operation `number` is complete, or exit has begun. */
 void sg_stream_wait_number(struct sg_stream *stream, uint64_t number);

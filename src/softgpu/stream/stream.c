@@ -20,8 +20,7 @@ struct sg_stream *sg_stream_new(struct sg_context *context, unsigned flags, int 
     stream->context = context;
     stream->flags = flags;
     stream->priority = priority;
-    stream->attributes.policy = (CUsynchronizationPolicy)-1; /* what H200 answers when never set */
-    stream->attributes.domain_map.remote = 1;
+    sg_stream_attributes_begin(&stream->attributes);
     sg_context_ref(context);
     return stream;
 }

@@ -117,6 +117,9 @@ struct sg_stream {
     } attributes;
 };
 
+/* Those of a stream for which none has been set. */
+void sg_stream_attributes_begin(struct sg_stream_attributes *attributes);
+
 /*
  * A stream argument: 0 (legacy, or per-thread in a twin call), CU_STREAM_LEGACY,
  * CU_STREAM_PER_THREAD or a handle. INVALID_CONTEXT without a current context where one is needed,
@@ -169,7 +172,7 @@ CUresult sg_token_wait(struct sg_token token);
 CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op);
 /* Whether the eager schedule would start work in this stream at once: then little work is done by
  * sg_stream_run sooner than handed over, also where the caller need not wait. */
-bool sg_stream_free(struct sg_stream *stream);
+bool sg_stream_may_run_now(struct sg_stream *stream);
 /* All work of a context, or of the device's contexts. */
 CUresult sg_context_wait(struct sg_context *context);
 
@@ -199,13 +202,6 @@ void sg_schedule_chance(void);
 /* The operations of a batch of memory operations, one after another through `next`; NULL when there
  * is nothing to do. Checks them as cuStreamBatchMemOp does. */
 CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sg_op **first);
-
-/* ---- Events, for other chapters ------------------------------------------------------------- */
-
-struct sg_event;
-/* The token that the event's last record left (stream NULL when never recorded or complete);
- * release it. INVALID_HANDLE for no event. Work recorded by another process has no token here. */
-CUresult sg_event_token(CUevent event, struct sg_token *token);
 
 extern const struct sg_chapter sg_stream_chapter;
 

@@ -74,7 +74,7 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
     if (sg_stream_idle(stream))
         return CUDA_SUCCESS;
     sg_stream_ref(stream);
-    sg_stream_asked(stream);
+    sg_stream_queried(stream);
     result = stream->context->sticky;
     if (result == CUDA_SUCCESS && !sg_stream_idle(stream))
         result = CUDA_ERROR_NOT_READY;

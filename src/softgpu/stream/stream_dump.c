@@ -1,8 +1,11 @@
 /* Streams and events in the state dump and the leak report. */
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/text.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/event.h"
 #include "softgpu/stream/schedule.h"
+
+#include <string.h>
 
 struct lines {
     struct sg_text *text;
@@ -13,6 +16,19 @@ static uint64_t pending(const struct sg_stream *stream) {
     return stream->submitted - stream->completed;
 }
 
+/* What a stream was told that others are not. */
+static void attribute_line(const struct lines *lines, const struct sg_stream *stream) {
+    struct sg_stream_attributes fresh;
+    sg_stream_attributes_begin(&fresh);
+    const struct sg_stream_attributes *own = &stream->attributes;
+    if (memcmp(own, &fresh, sizeof fresh) != 0)
+        sg_text_line(
+            lines->text,
+            "stream %u: policy %d, domain %d of %u and %u, window of %zu bytes, hit ratio %g",
+            lines->number, (int)own->policy, (int)own->domain, own->domain_map.default_,
+            own->domain_map.remote, own->window.num_bytes, (double)own->window.hitRatio);
+}
+
 static void stream_line(uint64_t handle, void *object, void *user) {
     const struct sg_stream *stream = object;
     struct lines *lines = user;
@@ -20,6 +36,7 @@ static void stream_line(uint64_t handle, void *object, void *user) {
     sg_text_line(lines->text, "stream %u: device %d flags %u priority %d pending %llu%s",
                  ++lines->number, stream->context->device, stream->flags, stream->priority,
                  (unsigned long long)pending(stream), stream->capture ? " capturing" : "");
+    attribute_line(lines, stream);
 }
 
 static void event_line(uint64_t handle, void *object, void *user) {
@@ -45,6 +62,8 @@ static void dump(struct sg_text *text) {
     struct lines events = {text, 0}, streams = {text, 0};
     sg_handle_each(SG_KIND_EVENT, event_line, &events);
     queued_line(text);
+    if (*sg_capture_thread_mode() != CU_STREAM_CAPTURE_MODE_GLOBAL)
+        sg_text_line(text, "this thread's capture mode: %d", (int)*sg_capture_thread_mode());
     sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
 }
 

@@ -1,7 +1,10 @@
 /* Waiting, and helping meanwhile. */
 #include "softgpu/stream/schedule.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 unsigned sg_waiters;
@@ -89,21 +92,25 @@ struct tokens {
     struct sg_token few[16];
 };
 
+static bool make_room(struct tokens *tokens) {
+    struct sg_token *list = NULL;
+    size_t room = 0;
+    if (tokens->list != tokens->few)
+        return GM_RESERVE(tokens->list, tokens->room, tokens->count + 1);
+    if (!GM_RESERVE(list, room, 2 * tokens->room))
+        return false;
+    memcpy(list, tokens->few, sizeof tokens->few);
+    tokens->list = list;
+    tokens->room = room;
+    return true;
+}
+
 static bool add_tokens(struct tokens *tokens, struct sg_stream *list) {
     for (struct sg_stream *s = list; s; s = s->next) {
         if (s->completed == s->submitted)
             continue;
-        if (tokens->count == tokens->room) {
-            size_t room = tokens->room * 2;
-            bool few = tokens->list == tokens->few;
-            struct sg_token *grown = realloc(few ? NULL : tokens->list, room * sizeof *grown);
-            if (!grown)
-                return false;
-            for (size_t i = 0; few && i < tokens->count; i++)
-                grown[i] = tokens->few[i];
-            tokens->list = grown;
-            tokens->room = room;
-        }
+        if (tokens->count == tokens->room && !make_room(tokens))
+            return false;
         tokens->list[tokens->count++] = sg_stream_token(s);
     }
     return true;

@@ -41,7 +41,7 @@ static void start_worker(void) {
         starting++;
     } else if (!start_failed) {
         start_failed = true;
-        sg_log(0, "no thread for queued work: it runs only when something waits for it");
+        sg_log(SG_LOG_ERROR, "no thread for queued work: it runs only when something waits for it");
     }
 }
 

@@ -11,9 +11,11 @@
  *     word 4   dimensions 0 and 1, less one
  *     word 5   dimensions 2 and 3, less one
  *     word 6   dimension 4, less one; bit 32 element strides less one, three bits each; bit 56 box
- * 0 or channels, less one word 7   tiled: box 1 to 4, less one, eight bits each im2col: corners;
- * bit 32 pixels less one word 8   bytes that one copy moves word 9   the rows after which the
- * swizzle pattern repeats
+ *              0 or channels, less one
+ *     word 7   tiled: box 1 to 4, less one, eight bits each
+ *              im2col: corners; bit 32 pixels less one
+ *     word 8   bytes that one copy moves
+ *     word 9   the rows after which the swizzle pattern repeats
  */
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"

@@ -1,4 +1,5 @@
 /* cuTexObject* and cuSurfObject*: objects, and reading back what they were made of. */
+#include "base/growing_array.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/text.h"
@@ -15,21 +16,12 @@ struct sg_samplers {
     size_t used, room, live;
 };
 
-static bool make_room(struct sg_samplers *samplers) {
-    size_t room = samplers->room ? samplers->room * 2 : 16;
-    struct sg_sampler **list = realloc(samplers->list, room * sizeof *list);
-    if (!list)
-        return false;
-    samplers->list = list;
-    samplers->room = room;
-    return true;
-}
-
 /* A number that has been used is taken again only when there are no others, so that stale ones are
  * found out. */
 static size_t free_number(struct sg_samplers *samplers) {
     if (samplers->used < NUMBERS)
-        return samplers->used < samplers->room || make_room(samplers) ? ++samplers->used : 0;
+        return GM_RESERVE(samplers->list, samplers->room, samplers->used + 1) ? ++samplers->used
+                                                                              : 0;
     for (size_t i = 0; i < samplers->used; i++)
         if (!samplers->list[i])
             return i + 1;
@@ -94,7 +86,7 @@ static CUresult look_up(const void *output, unsigned long long number, bool surf
     return CUDA_SUCCESS;
 }
 
-void sg_samplers_context_end(struct sg_context *context) {
+static void context_end(struct sg_context *context) {
     struct sg_samplers *samplers = context->samplers;
     if (!samplers)
         return;
@@ -251,6 +243,6 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_texture_chapter = {
     .dump = dump,
     .leaks = leaks,
-    .context_end = {[SG_END_SAMPLERS] = sg_samplers_context_end,
-                    [SG_END_REFERENCES] = sg_references_context_end},
+    .context_end =
+        {[SG_END_SAMPLERS] = context_end, [SG_END_REFERENCES] = sg_references_context_end},
 };

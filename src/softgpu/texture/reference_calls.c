@@ -21,7 +21,8 @@ static CUresult find(CUtexref handle, struct sg_reference **reference) {
  * looked at, so its address of 32 bits is kept as it is. */
 static CUresult find_old(CUtexref handle, struct sg_reference **reference) {
     CUresult result = find(handle, reference);
-    bool refused = result == CUDA_SUCCESS && !sg_old_is((*reference)->context);
+    bool refused =
+        result == CUDA_SUCCESS && !sg_context_has_32_bit_addresses((*reference)->context);
     return refused ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 

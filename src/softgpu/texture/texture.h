@@ -29,8 +29,6 @@ struct sg_sampler {
 /* Of a context; NULL in the context until the first object. */
 struct sg_samplers;
 
-void sg_samplers_context_end(struct sg_context *context);
-
 /* ---- Checks (check.c) ------------------------------------------------------------------------ */
 
 /* Of cuTexObjectCreate; invalid address modes of dimensions that the resource does not have become

@@ -220,9 +220,13 @@ void mapped_memory_has_this_form(gpumem::device_ref device, gpumem::resource_ref
     EXPECT(gpumem::try_mapped_invalidate(*buffer, 0, 8).has_value());
     EXPECT(gpumem::try_mapped_publish(*buffer, 0, bytes, 8, 1).has_value());
     EXPECT(!gpumem::try_mapped_write(*buffer, KIB, bytes).has_value());
+    EXPECT(gpumem::try_mapped_calibrate(*mapped, {.maximum_bytes = 64, .keep_nothing = true})
+               .has_value());
+    EXPECT(!gpumem::try_mapped_calibrate(memory).has_value());
     const auto viewed = memory.try_allocate(KIB);
     auto view = gpumem::host_view::try_create(*viewed);
     EXPECT(view->pointer() != nullptr && view->try_info()->atom >= 1);
+    EXPECT(view->try_write(0, bytes).has_value() && view->try_read(0, bytes).has_value());
     EXPECT(view->try_flush(0, 8).has_value() && view->try_invalidate(0, 8).has_value());
     EXPECT(view->try_close().has_value() && !*view);
     EXPECT(!gpumem::host_view::try_create(nullptr).has_value());

@@ -673,6 +673,13 @@ void the_cpu_writes_device_memory(gpumem::device_ref device) {
     gpumem::mapped_publish(buffer, 0, std::span(data).first(8), KIB, 3);
     EXPECT(static_cast<const unsigned *>(buffer.host_pointer())[KIB / sizeof(unsigned)] == 3);
     EXPECT(!gpumem::try_mapped_publish(buffer, 0, data, 4, 1));
+    EXPECT(gpumem::mapped_info(mapped).copy_measured != GPUMEM_MEASURED_HERE);
+    gpumem::mapped_calibrate(
+        mapped, {.maximum_bytes = 4 * KIB, .run_nanoseconds = 1000, .keep_nothing = true});
+    EXPECT(gpumem::mapped_info(mapped).copy_measured == GPUMEM_MEASURED_HERE);
+    gpumem::mapped_write(buffer, 5, data);
+    gpumem::mapped_read(buffer, 5, back);
+    EXPECT(back == data);
 
     const gpumem::resource bounded = gpumem::mapped_resource(
         device,
@@ -695,6 +702,10 @@ void the_cpu_writes_device_memory(gpumem::device_ref device) {
     back.resize(1);
     viewed.read_sync(3 * MIB, back);
     EXPECT(back[0] == data[1] && view.info().atom >= 1);
+    view.write(3 * MIB, data);
+    back.resize(data.size());
+    view.read(3 * MIB, back);
+    EXPECT(back == data && !view.try_write(4 * MIB, data) && !view.try_read(4 * MIB, back));
     EXPECT(!view.try_flush(4 * MIB, 1));
     view.close();
     EXPECT(!view);

@@ -1,5 +1,8 @@
 """vkgdr's wheel with this project's library preloaded: all that it does beside its own library, and
 what that one does not do."""
+import os
+
+import numpy
 import vkgdr
 from vkgdr import OpenFlags
 
@@ -11,7 +14,7 @@ from tap import expect, expect_equal, raises
 def test_the_library_is_ours():
     handle = vkgdr.Vkgdr.open_current_context()
     error = raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 0)
-    expect_equal(str(error), "vkgdr_memory_alloc: 0 bytes were asked for")
+    expect_equal(str(error), "vkgdr_memory_alloc: 0 bytes were requested")
 
 
 def test_flags_that_exclude_one_another():
@@ -27,6 +30,25 @@ def test_small_buffers_lie_side_by_side():
     pointers = sorted(memory.device_ptr for memory in buffers)
     expect_equal({b - a for a, b in zip(pointers, pointers[1:])}, {256})
     for memory in buffers:
+        memory.free()
+
+
+def test_a_forked_child_leaves_it_to_its_parent():
+    handle = vkgdr.Vkgdr.open_current_context()
+    buffers = [vkgdr.RawMemory(handle, size) for size in (64, 1 << 20)]
+    for memory in buffers:
+        vkgdr_client.host_of(memory)[:64] = vkgdr_client.pattern(64, 1)
+    child = os.fork()
+    if child == 0:
+        texts = [str(raises(vkgdr.VkgdrError, vkgdr.Vkgdr, 0)),
+                 str(raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 64))]
+        for memory in buffers:
+            memory.free()
+        os._exit(0 if all("parent" in text for text in texts) else 1)
+    expect_equal(os.waitpid(child, 0)[1], 0)
+    for memory in buffers:
+        expect(numpy.array_equal(vkgdr_client.read_device(memory.device_ptr, 64),
+                                 vkgdr_client.pattern(64, 1)))
         memory.free()
 
 

@@ -219,6 +219,80 @@ def test_dlpack_on_the_device():
     memory.free()
 
 
+# Consumers that the interpreter ends after the module, in places that it clears late.
+LAST_ONES = """
+import atexit, builtins, sys, threading
+import numpy, pycuda.driver as cuda, vkgdr, vkgdr.pycuda
+cuda.init()
+context = cuda.Device(0).retain_primary_context()
+context.push()
+atexit.register(context.pop)
+
+class HostTensor:
+    def __init__(self, memory):
+        self.memory = memory
+    def __dlpack_device__(self):
+        return (1, 0)
+    def __dlpack__(self, **more):
+        return self.memory.__dlpack__(**{**more, "dl_device": (1, 0)})
+
+handle = vkgdr.Vkgdr.open_current_context()
+def array():
+    return numpy.from_dlpack(HostTensor(vkgdr.RawMemory(handle, 100)))
+builtins.kept = [array(), vkgdr.RawMemory(handle, 100).__dlpack__()]
+sys.kept = [array(), vkgdr.RawMemory(handle, 100).__dlpack__(max_version=(1, 0))]
+threading.kept = [array(), vkgdr.RawMemory(handle, 1 << 20).as_memoryview()]
+numpy.kept = [array() for _ in range(1000)]
+"""
+
+
+def test_consumers_that_outlive_the_module():
+    done = subprocess.run([sys.executable, "-c", LAST_ONES], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    expect_equal((done.returncode, done.stdout), (0, ""))
+
+
+# ---- Forks --------------------------------------------------------------------------------------
+
+def in_child(body):
+    """What a forked child writes on standard error, and its exit status."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(write, 2)
+        try:
+            body()
+            os._exit(0)
+        except BaseException as error:  # the child must not return
+            os.write(2, repr(error).encode())
+            os._exit(1)
+    os.close(write)
+    with open(read, encoding="utf-8") as output:
+        text = output.read()
+    return text, os.waitpid(child, 0)[1]
+
+
+def test_a_forked_child_leaves_it_to_its_parent():
+    handle = opened()
+    raw = vkgdr.RawMemory(handle, SIZE)
+    kept = [vkgdr.pycuda.Memory(handle, SIZE), vkgdr.pycuda.Memory(handle, 1 << 20)]
+    for memory in (raw, *kept):
+        host_of(memory)[:SIZE] = pattern(SIZE, 5)
+
+    def use():
+        for wrong in (lambda: vkgdr.Vkgdr(0), lambda: vkgdr.RawMemory(handle, 64)):
+            expect("parent" in str(raises(vkgdr.VkgdrError, wrong)))
+        raw.free()
+        kept.pop().free()
+        kept.clear()
+        gc.collect()
+
+    expect_equal(in_child(use), ("", 0))
+    for memory in (raw, *kept):
+        expect(numpy.array_equal(read_device(memory.device_ptr, SIZE), pattern(SIZE, 5)))
+    raw.free()
+
+
 # ---- vkgdr.pycuda -------------------------------------------------------------------------------
 
 def test_memory_for_pycuda_is_both():

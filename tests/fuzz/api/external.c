@@ -93,13 +93,13 @@ static void fences(void) {
         cuWaitExternalSemaphoresAsync(maybe(list), maybe(waits), byte() % 3, STREAM());
 }
 
-static CUmulticastObjectProp draw_team(void) {
+static CUmulticastObjectProp draw_multicast(void) {
     return (CUmulticastObjectProp){byte() < 0xf0 ? 2 : byte() & 3, draw_size(),
                                    byte() < 0xc0 ? 0 : byte() & 9u, byte() < 0xf8 ? 0 : 1};
 }
 
-static void team(void) {
-    CUmulticastObjectProp prop = draw_team();
+static void multicast(void) {
+    CUmulticastObjectProp prop = draw_multicast();
     CUmemGenericAllocationHandle made = 0;
     size_t granularity;
     switch (byte() & 3) {
@@ -113,7 +113,7 @@ static void team(void) {
     default:
         cuMulticastCreate(maybe(&made), maybe(&prop));
         remember(HANDLES, made);
-        remember_team(made);
+        remember_multicast(made);
         if (byte() & 1) {
             cuMulticastAddDevice(made, 0);
             cuMulticastAddDevice(made, 1);
@@ -183,21 +183,9 @@ static void decompress(void) {
 }
 
 static const call_fn list[] = {
-    import_memory,
-    import_memory,
-    map_memory,
-    map_memory,
-    destroy,
-    import_semaphore,
-    import_semaphore,
-    fences,
-    fences,
-    team,
-    team,
-    bind,
-    bind,
-    fabric,
-    fabric,
-    decompress,
+    import_memory, import_memory,    map_memory,       map_memory,
+    destroy,       import_semaphore, import_semaphore, fences,
+    fences,        multicast,        multicast,        bind,
+    bind,          fabric,           fabric,           decompress,
 };
 const struct calls external_calls = {list, sizeof list / sizeof list[0]};

@@ -48,18 +48,18 @@ void leave_call(void) {
 }
 
 /* Multicast objects of this input: what is bound to one waits until all devices have joined. */
-static _Atomic uint64_t teams[16];
-static atomic_uint team_count;
+static _Atomic uint64_t objects[16];
+static atomic_uint object_count;
 
-void remember_team(uint64_t handle) {
-    atomic_store(&teams[atomic_fetch_add(&team_count, 1) % 16], handle);
+void remember_multicast(uint64_t handle) {
+    atomic_store(&objects[atomic_fetch_add(&object_count, 1) % 16], handle);
 }
 
-static void complete_teams(void) {
+static void complete_objects(void) {
     for (unsigned i = 0; i < 16; i++)
         for (CUdevice device = 0; device < DEVICES; device++)
-            if (atomic_load(&teams[i]))
-                cuMulticastAddDevice(atomic_load(&teams[i]), device);
+            if (atomic_load(&objects[i]))
+                cuMulticastAddDevice(atomic_load(&objects[i]), device);
 }
 
 static void open_gates(void) {
@@ -81,7 +81,7 @@ static void *keep_gates(void *unused) {
         if (stuck || atomic_load(&drain))
             open_gates();
         if (stuck)
-            complete_teams();
+            complete_objects();
         last = now;
     }
     return NULL;

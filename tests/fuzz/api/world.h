@@ -174,7 +174,7 @@ struct target {
 extern const struct target target;
 
 /* A multicast object: its devices are added when a call lasts that may wait for them. */
-void remember_team(uint64_t handle);
+void remember_multicast(uint64_t handle);
 /* Around a call that may block: the gates' keeper opens them when it lasts. */
 void enter_call(void);
 void leave_call(void);

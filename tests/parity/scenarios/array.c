@@ -872,7 +872,7 @@ static void primary_reset(void) {
     CALL(cuMipmappedArrayDestroy, "of-earlier-primary", (m));
 }
 
-const par_scenario par_array_scenarios[] = {
+PAR_SCENARIOS = {
     {"array/format-channels", format_channels, 0, 0},
     {"array/format-kinds", format_kinds, 0, 0},
     {"array/format-calls", format_calls, 0, 0},
@@ -901,5 +901,4 @@ const par_scenario par_array_scenarios[] = {
     {"array/video-planes", video_planes, 0, 0},
     {"array/old-context-more", old_context_more, 0, 0},
     {"array/primary-released", primary_reset, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -137,11 +137,10 @@ static void other_context(void) {
     CALL(cuStreamAttachMemAsync, "stream-of-destroyed-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
 }
 
-const par_scenario par_attach_scenarios[] = {
+PAR_SCENARIOS = {
     {"attach/flags", flags, 0, 0},
     {"attach/lengths", lengths, 0, 0},
     {"attach/kinds", kinds, 0, 0},
     {"attach/order", order, 0, 0},
     {"attach/other-context", other_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -742,7 +742,7 @@ static void thread_gone(void) {
     CALLO(cuMemAlloc_v2, "destroyed", (&p, 64), OUT_C(p));
 }
 
-const par_scenario par_capture_scenarios[] = {
+PAR_SCENARIOS = {
     {"capture/begins", begins, 0, 0},
     {"capture/begins-twice", begins_twice, 0, 0},
     {"capture/begins-busy", begins_busy, 0, 0},
@@ -761,5 +761,4 @@ const par_scenario par_capture_scenarios[] = {
     {"capture/exchange", exchange, 0, 0},
     {"capture/wrong-thread", wrong_thread, 0, 0},
     {"capture/thread-gone", thread_gone, 0, 0},
-    {NULL, NULL, 0, 0},
 };

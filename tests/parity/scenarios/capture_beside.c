@@ -25,8 +25,7 @@ static void see_status(CUstream s) {
     par_see("status", "%d", (int)status);
 }
 
-/* ---- The legacy stream, seen from a blocking one ----------------------------------------------
- */
+/* ---- The legacy stream, seen from a blocking one --------------------------------------------- */
 
 /* A blocking stream's event comes after what the legacy stream was given before: also of a stream
  * that was made later, and that never had work. */
@@ -53,8 +52,7 @@ static void events_after_legacy(void) {
     CALL(cuEventSynchronize, "its-stream-destroyed", (late_event));
 }
 
-/* ---- During a capture of a blocking stream -----------------------------------------------------
- */
+/* ---- During a capture of a blocking stream --------------------------------------------------- */
 
 static void beside_blocking(void) {
     CUevent event;
@@ -106,8 +104,7 @@ static void event_used_again(void) {
     end_and_see(s, "again");
 }
 
-/* ---- Whose memory it is ------------------------------------------------------------------------
- */
+/* ---- Whose memory it is ---------------------------------------------------------------------- */
 
 static void see_pool_of(const char *cls, CUdeviceptr p) {
     CUmemoryPool pool = NULL;
@@ -142,8 +139,7 @@ static void refused_frees(void) {
     CALL(cuStreamSynchronize, "freed", (other));
 }
 
-/* ---- Who a stream is ---------------------------------------------------------------------------
- */
+/* ---- Who a stream is ------------------------------------------------------------------------- */
 
 #define TRIES 64
 
@@ -187,12 +183,11 @@ static void asked_without_context(void) {
     SETUP(cuCtxDestroy_v2, (other));
 }
 
-const par_scenario par_capture_beside_scenarios[] = {
+PAR_SCENARIOS = {
     {"beside/events-after-legacy", events_after_legacy, 0, 0},
     {"beside/blocking-capture", beside_blocking, 0, 0},
     {"beside/event-used-again", event_used_again, 0, 0},
     {"beside/refused-frees", refused_frees, 0, 0},
     {"beside/values-come-back", values_come_back, 0, 0},
     {"beside/without-context", asked_without_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -633,7 +633,7 @@ static void orders(void) {
     end_and_see(g.s, "ok");
 }
 
-const par_scenario par_capture_fork_scenarios[] = {
+PAR_SCENARIOS = {
     {"capture/joins", joins, 0, 0},
     {"capture/joins-without-node", joins_without_node, 0, 0},
     {"capture/unjoined", unjoined, 0, 0},
@@ -653,5 +653,4 @@ const par_scenario par_capture_fork_scenarios[] = {
     {"capture/asks", asks, 0, 0},
     {"capture/events-global", events_global, 0, 0},
     {"capture/orders", orders, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -564,7 +564,7 @@ static void contexts(void) {
     par_see("capture", "ended %s", result_text(capturing.ended));
 }
 
-const par_scenario par_capture_unsafe_scenarios[] = {
+PAR_SCENARIOS = {
     {"capture/unsafe-global", global_here, 0, 0},
     {"capture/unsafe-thread-local", local_here, 0, 0},
     {"capture/unsafe-relaxed", relaxed_here, 0, 0},
@@ -585,5 +585,4 @@ const par_scenario par_capture_unsafe_scenarios[] = {
     {"capture/unsafe-contexts", contexts, 0, 0},
     {"capture/unsafe-more-global", more_global, 0, 0},
     {"capture/unsafe-more-relaxed", more_relaxed, 0, 0},
-    {NULL, NULL, 0, 0},
 };

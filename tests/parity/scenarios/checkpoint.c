@@ -106,15 +106,13 @@ static void forked(void) {
     waitpid(child, NULL, 0);
 }
 
-const par_helper par_checkpoint_helpers[] = {
+PAR_HELPERS = {
     {"checkpoint-target", helper_target},
-    {NULL, NULL},
 };
 
-const par_scenario par_checkpoint_scenarios[] = {
+PAR_SCENARIOS = {
     {"checkpoint/coordinator", coordinator, 0, 0},
     {"checkpoint/no-targets", no_targets, 0, 0},
     {"checkpoint/no-targets-initialized", no_targets_initialized, 0, 0},
     {"checkpoint/forked", forked, 0, 0},
-    {.name = NULL},
 };

@@ -464,7 +464,7 @@ static void peer_access(void) {
     CALL(cuCtxDisablePeerAccess, "null", (NULL));
 }
 
-const par_scenario par_context_scenarios[] = {
+PAR_SCENARIOS = {
     {"context/primary-life", primary_life, 0, 0},
     {"context/primary-bad", primary_bad, 0, 0},
     {"context/primary-reset", primary_reset, 0, 0},
@@ -492,5 +492,4 @@ const par_scenario par_context_scenarios[] = {
     {"context/attach", attach, 0, 0},
     {"context/threads", threads, 0, 0},
     {"context/peer-access", peer_access, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -389,7 +389,7 @@ static void batch(void) {
     CALL(cuStreamSynchronize, "after", (at.s));
 }
 
-const par_scenario par_copy_scenarios[] = {
+PAR_SCENARIOS = {
     {"copy/host-and-device", host_and_device, 0, 0},
     {"copy/zero-size", zero_size, 0, 0},
     {"copy/bad-device-end", bad_device_end, 0, 0},
@@ -411,5 +411,4 @@ const par_scenario par_copy_scenarios[] = {
     {"copy/three-dimensions", three_dimensions, 0, 0},
     {"copy/three-dimensions-null", three_dimensions_null, 0, 0},
     {"copy/batch", batch, 0, 0},
-    {NULL, NULL, 0, 0},
 };

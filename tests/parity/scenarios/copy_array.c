@@ -713,7 +713,7 @@ static void batches(void) {
     CALL(cuMemcpy3DBatchAsync_v2_ptsz, "per-thread", (1, &op, 0, CU_STREAM_PER_THREAD));
 }
 
-const par_scenario par_copy_array_scenarios[] = {
+PAR_SCENARIOS = {
     {"copy-array/one-dimension", one_dimension, 0, 0},
     {"copy-array/one-dimension-others", one_dimension_others, 0, 0},
     {"copy-array/one-dimension-twins", one_dimension_twins, 0, 0},
@@ -733,5 +733,4 @@ const par_scenario par_copy_array_scenarios[] = {
     {"copy-array/held-to-plain", held_to_plain, 0, 0},
     {"copy-array/destroyed-while-copied", destroyed_while_copied, 0, 0},
     {"copy-array/batches", batches, 0, 0},
-    {NULL, NULL, 0, 0},
 };

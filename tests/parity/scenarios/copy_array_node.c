@@ -288,11 +288,10 @@ static void array_nodes(void) {
     CALL(cuStreamSynchronize, "array-destroyed", (at.s));
 }
 
-const par_scenario par_copy_array_node_scenarios[] = {
+PAR_SCENARIOS = {
     {"copy-array-node/linear", linear, 0, 0},
     {"copy-array-node/regions", regions, 0, 0},
     {"copy-array-node/sets", sets, 0, 0},
     {"copy-array-node/batches", batches, 0, 0},
     {"copy-array-node/array-nodes", array_nodes, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -370,7 +370,7 @@ static void twin_errors(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-const par_scenario par_copy_peer_scenarios[] = {
+PAR_SCENARIOS = {
     {"copy-peer/good", peer_good, 0, 0},
     {"copy-peer/bad", peer_bad, 0, 0},
     {"copy-peer/contexts", peer_contexts, 0, 0},
@@ -386,5 +386,4 @@ const par_scenario par_copy_peer_scenarios[] = {
     {"copy-prefetch/device", prefetch, 0, 0},
     {"copy-prefetch/managed", prefetch_managed, 0, 0},
     {"copy-twins/errors", twin_errors, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -244,7 +244,7 @@ static void graph_memory(void) {
     CALL(cuDeviceGraphMemTrim, "bad-device", (99));
 }
 
-const par_scenario par_device_scenarios[] = {
+PAR_SCENARIOS = {
     {"device/enumerate", enumerate, 0, 0},
     {"device/names", names, 0, 0},
     {"device/name-of-no-length", name_of_no_length, 0, 0},
@@ -258,5 +258,4 @@ const par_scenario par_device_scenarios[] = {
     {"device/flush-rdma", flush_rdma, 0, 0},
     {"device/atomics", atomic_capabilities, 0, 0},
     {"device/graph-memory", graph_memory, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -201,7 +201,7 @@ BAD_EVENT(stale_wait, STALE, CALL(cuStreamWaitEvent, "stale-handle", (NULL, e, 0
 BAD_EVENT(foreign_query, FOREIGN, CALL(cuEventQuery, "foreign-pointer", (e)))
 BAD_EVENT(foreign_destroy, FOREIGN, CALL(cuEventDestroy_v2, "foreign-pointer", (e)))
 
-const par_scenario par_event_scenarios[] = {
+PAR_SCENARIOS = {
     {"event/creates", creates, 0, 0},
     {"event/nulls", nulls, 0, 0},
     {"event/elapsed", elapsed, 0, 0},
@@ -216,5 +216,4 @@ const par_scenario par_event_scenarios[] = {
     {"event/stale-wait", stale_wait, 0, 0},
     {"event/foreign-query", foreign_query, 0, 0},
     {"event/foreign-destroy", foreign_destroy, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -671,7 +671,7 @@ static void mipmap_bad(void) {
     MIPMAP("bad-flags", desc.arrayDesc.Flags = 0x10000);
 }
 
-const par_scenario par_external_scenarios[] = {
+PAR_SCENARIOS = {
     {"external/memory-bad", memory_bad, 0, 0},
     {"external/memory-types", memory_types, 0, 0},
     {"external/memory-nvsci-null", memory_nvsci_null, 0, 0},
@@ -697,5 +697,4 @@ const par_scenario par_external_scenarios[] = {
     {"external/memory-contexts", memory_contexts, 0, 0},
     {"external/mipmap-bytes", mipmap_bytes, 0, 0},
     {"external/mipmap-bad", mipmap_bad, 0, 0},
-    {NULL, NULL, 0, 0},
 };

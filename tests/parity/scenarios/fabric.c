@@ -69,9 +69,8 @@ static void pool(void) {
           (&imported, &handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), OUT_C(imported));
 }
 
-const par_scenario par_fabric_scenarios[] = {
+PAR_SCENARIOS = {
     {"fabric/create", create, 0, 0},
     {"fabric/import", import, 0, 0},
     {"fabric/pool", pool, 0, 0},
-    {NULL, NULL, 0, 0},
 };

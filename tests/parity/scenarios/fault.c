@@ -280,7 +280,7 @@ static void unregistered_under_work(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-const par_scenario par_fault_scenarios[] = {
+PAR_SCENARIOS = {
     {"fault/after-contexts", after_contexts, 0, 0},
     {"fault/after-memory", after_memory, 0, 0},
     {"fault/after-vmm", after_vmm, 0, 0},
@@ -292,5 +292,4 @@ const par_scenario par_fault_scenarios[] = {
     {"fault/access-taken", access_taken, 0, 0},
     {"fault/freed-under-work", freed_under_work, 0, 0},
     {"fault/unregistered-under-work", unregistered_under_work, 0, 0},
-    {NULL, NULL, 0, 0},
 };

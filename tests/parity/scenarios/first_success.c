@@ -4,8 +4,7 @@
  * too.
  */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 
@@ -384,13 +383,12 @@ static void errors(void) {
     CALL(cuCtxGetStreamPriorityRange, "no-context", (NULL, NULL));
 }
 
-const par_helper par_first_helpers[] = {
+PAR_HELPERS = {
     {"first-ipc-today", helper_today},
     {"first-ipc-old", helper_old},
-    {NULL, NULL},
 };
 
-const par_scenario par_first_scenarios[] = {
+PAR_SCENARIOS = {
     {"first/launches", launches, 0, 0},
     {"first/capture-to-graph", capture_to_graph, 0, 0},
     {"first/semaphore-nodes", semaphore_nodes, 0, 0},
@@ -405,5 +403,4 @@ const par_scenario par_first_scenarios[] = {
     {"first/ipc-to-old", ipc_to_old, 0, 0},
     {"first/link-files", link_files, 0, 0},
     {"first/errors", errors, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -430,7 +430,7 @@ static void exec_params_of_conditional(void) {
     CALL(cuGraphExecNodeSetParams, "conditional-null-graphs", (exec, node, &params));
 }
 
-const par_scenario par_graph_again_scenarios[] = {
+PAR_SCENARIOS = {
     {"graph-again/update-objects", update_objects, 0, 0},
     {"graph-again/update-same-object", update_same_object, 0, 0},
     {"graph-again/update-old-version", update_old_version, 0, 0},
@@ -451,5 +451,4 @@ const par_scenario par_graph_again_scenarios[] = {
     {"graph-again/batch-without-context", batch_without_context, 0, 0},
     {"graph-again/clone-with-conditional-child", clone_with_conditional_child, 0, 0},
     {"graph-again/exec-params-of-conditional", exec_params_of_conditional, 0, 0},
-    {.name = NULL},
 };

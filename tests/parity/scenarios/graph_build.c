@@ -1070,7 +1070,7 @@ static void foreign_node(void) {
     CALLO(cuGraphNodeGetType, "foreign-handle", ((CUgraphNode)(void *)words, &type), OUT_C(type));
 }
 
-const par_scenario par_graph_build_scenarios[] = {
+PAR_SCENARIOS = {
     {"graph/create", creates, 0, 0},
     {"graph/create-no-context", without_context, 0, 0},
     {"graph/works-no-context", works_without_context, 0, 0},
@@ -1106,5 +1106,4 @@ const par_scenario par_graph_build_scenarios[] = {
     {"graph/stale-node-type", stale_node_type, 0, 0},
     {"graph/foreign-graph", foreign_graph, 0, 0},
     {"graph/foreign-node", foreign_node, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -422,7 +422,7 @@ static void stale_upload_stream(void) {
           OUT_U(params.result_out), OUT_H(params.hErrNode_out));
 }
 
-const par_scenario par_graph_exec_scenarios[] = {
+PAR_SCENARIOS = {
     {.name = "graph_exec/versions", .run = versions},
     {.name = "graph_exec/flags", .run = flags_each},
     {.name = "graph_exec/with_params", .run = with_params},
@@ -438,5 +438,4 @@ const par_scenario par_graph_exec_scenarios[] = {
     {.name = "graph_exec/stale_graph", .run = stale_graph},
     {.name = "graph_exec/stale_stream", .run = stale_stream},
     {.name = "graph_exec/stale_upload_stream", .run = stale_upload_stream},
-    {.name = NULL},
 };

@@ -589,7 +589,7 @@ static void user_objects(void) {
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
 }
 
-const par_scenario par_graph_launch_scenarios[] = {
+PAR_SCENARIOS = {
     {.name = "graph_launch/sets", .run = sets},
     {.name = "graph_launch/copies", .run = copies},
     {.name = "graph_launch/order", .run = order},
@@ -608,5 +608,4 @@ const par_scenario par_graph_launch_scenarios[] = {
     {.name = "graph_launch/freed_launch", .run = freed_launch},
     {.name = "graph_launch/host_node", .run = host_node},
     {.name = "graph_launch/user_objects", .run = user_objects},
-    {.name = NULL},
 };

@@ -497,7 +497,7 @@ static void small_addresses(void) {
     counters("launched");
 }
 
-const par_scenario par_graph_memory_scenarios[] = {
+PAR_SCENARIOS = {
     {.name = "graph_memory/attributes", .run = attributes},
     {.name = "graph_memory/without_context", .run = without_context},
     {.name = "graph_memory/life", .run = life},
@@ -510,5 +510,4 @@ const par_scenario par_graph_memory_scenarios[] = {
     {.name = "graph_memory/free_nodes", .run = free_nodes},
     {.name = "graph_memory/restrictions", .run = restrictions},
     {.name = "graph_memory/small_addresses", .run = small_addresses},
-    {.name = NULL},
 };

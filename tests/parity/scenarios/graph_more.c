@@ -485,7 +485,7 @@ static void poisoned(void) {
     CALL(cuGraphDebugDotPrint, "faulted", (g, "/dev/null", 0));
 }
 
-const par_scenario par_graph_more_scenarios[] = {
+PAR_SCENARIOS = {
     {"graph-more/removals", removals, 0, 0},
     {"graph-more/roots", roots, 0, 0},
     {"graph-more/edges-of-clone", edges_of_clone, 0, 0},
@@ -501,5 +501,4 @@ const par_scenario par_graph_more_scenarios[] = {
     {"graph-more/attributes", more_attributes, 0, 0},
     {"graph-more/updatable", updatable, 0, 0},
     {"graph-more/poisoned", poisoned, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -292,7 +292,7 @@ static void pictures(void) {
     see_file();
 }
 
-const par_scenario par_graph_object_scenarios[] = {
+PAR_SCENARIOS = {
     {"graph-object/objects", objects, 0, 0},
     {"graph-object/no-context", without_context, 0, 0},
     {"graph-object/graph-references", graph_references, 0, 0},
@@ -302,5 +302,4 @@ const par_scenario par_graph_object_scenarios[] = {
     {"graph-object/stale", stale_object, 0, 0},
     {"graph-object/calls-inside", calls_inside, 0, 0},
     {"graph-object/pictures", pictures, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -1018,7 +1018,7 @@ static void set_any_type(void) {
     CALL(cuGraphNodeSetParams, "free", (freed, &p));
 }
 
-const par_scenario par_graph_params_scenarios[] = {
+PAR_SCENARIOS = {
     {"graph-params/copies", copies, 0, 0},
     {"graph-params/copy-misuse", copy_misuse, 0, 0},
     {"graph-params/copy-freed-memory", copy_freed_memory, 0, 0},
@@ -1038,5 +1038,4 @@ const par_scenario par_graph_params_scenarios[] = {
     {"graph-params/updatable-attribute", updatable_attribute, 0, 0},
     {"graph-params/any-type", any_type, 0, 0},
     {"graph-params/set-any-type", set_any_type, 0, 0},
-    {NULL, NULL, 0, 0},
 };

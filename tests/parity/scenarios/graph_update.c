@@ -964,7 +964,7 @@ static void copy_rows(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-const par_scenario par_graph_update_scenarios[] = {
+PAR_SCENARIOS = {
     {.name = "graph_update/memset_nodes", .run = memset_nodes},
     {.name = "graph_update/rows", .run = rows},
     {.name = "graph_update/memcpy_nodes", .run = memcpy_nodes},
@@ -981,5 +981,4 @@ const par_scenario par_graph_update_scenarios[] = {
     {.name = "graph_update/gone", .run = gone},
     {.name = "graph_update/kernel_nodes", .run = kernel_nodes},
     {.name = "graph_update/copy_rows", .run = copy_rows},
-    {.name = NULL},
 };

@@ -307,9 +307,8 @@ static void nodes(void) {
     CALL(cuDestroyExternalSemaphore, "of-nodes", (t));
 }
 
-const par_scenario par_graphics_scenarios[] = {
+PAR_SCENARIOS = {
     {"graphics/timeline", timeline, 0, 0},
     {"graphics/binary", binary, 0, 0},
     {"graphics/nodes", nodes, 0, 0},
-    {NULL, NULL, 0, 0},
 };

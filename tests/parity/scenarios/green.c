@@ -331,7 +331,7 @@ static void affinity(void) {
     CALLO(cuCtxCreate_v4, "affinity", (&ctx, &params, 0, 0), OUT_C(ctx));
 }
 
-const par_scenario par_green_scenarios[] = {
+PAR_SCENARIOS = {
     {"green/resources", resources, 0, 0},
     {"green/splits", splits, 0, 0},
     {"green/split-bad", split_bad, 0, 0},
@@ -342,5 +342,4 @@ const par_scenario par_green_scenarios[] = {
     {"green/events", events, 0, 0},
     {"green/without-context", without_context, 0, 0},
     {"green/affinity", affinity, 0, 0},
-    {NULL, NULL, 0, 0},
 };

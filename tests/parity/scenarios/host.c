@@ -269,7 +269,7 @@ static void forked_child(void) {
     see_in_child("pool", (void *)(uintptr_t)block);
 }
 
-const par_scenario par_host_scenarios[] = {
+PAR_SCENARIOS = {
     {"host/allocate-flags", allocate_flags, 0, 0},
     {"host/allocate-sizes", allocate_sizes, 0, 0},
     {"host/frees", frees, 0, 0},
@@ -282,5 +282,4 @@ const par_scenario par_host_scenarios[] = {
     {"host/register-kinds", register_kinds, 0, 0},
     {"host/unmapped-while-registered", unmapped_while_registered, 0, 0},
     {"host/forked-child", forked_child, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -851,7 +851,7 @@ static void wrapped_library(void) {
           OUT_C(library));
 }
 
-const par_scenario par_image_data_scenarios[] = {
+PAR_SCENARIOS = {
     {"image/text-heads", text_heads, 0, 0},
     {"image/text-versions", text_versions, 0, 0},
     {"image/text-targets", text_targets, 0, 0},
@@ -879,5 +879,4 @@ const par_scenario par_image_data_scenarios[] = {
     {"image/elf-sections", elf_sections, 0, 0},
     {"image/text-more", text_more, 0, 0},
     {"image/wrapped-library", wrapped_library, 0, 0},
-    {NULL, NULL, 0, 0},
 };

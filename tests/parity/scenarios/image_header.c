@@ -4,7 +4,7 @@
  * Each in a scenario of its own: a driver may die of it.
  */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdio.h>
@@ -151,6 +151,4 @@ FILE_CUTS(FILE_RUN)
 #define CUT_ROW(at)                            {"image/cubin-cut-" #at, cut_##at, 0, 0},
 #define FILE_ROW(at)                           {"image/cubin-file-cut-" #at, file_##at, 0, 0},
 
-const par_scenario par_image_header_scenarios[] = {
-    HEADERS(HEADER_ROW) CUTS(CUT_ROW) FILE_CUTS(FILE_ROW){NULL, NULL, 0, 0},
-};
+PAR_SCENARIOS = {HEADERS(HEADER_ROW) CUTS(CUT_ROW) FILE_CUTS(FILE_ROW)};

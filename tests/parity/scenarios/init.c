@@ -274,7 +274,7 @@ static void at_exit_registered_late(void) {
     exit(0);
 }
 
-const par_scenario par_init_scenarios[] = {
+PAR_SCENARIOS = {
     {"init/before", before_init, 0, 0},
     {"init/flags", init_flags, 0, 0},
     {"init/error-names", error_names, 0, 0},
@@ -289,5 +289,4 @@ const par_scenario par_init_scenarios[] = {
     {"init/fork-before-init", forked_before_init, 0, 0},
     {"init/at-exit", at_exit, 0, 0},
     {"init/at-exit-registered-late", at_exit_registered_late, 0, 0},
-    {NULL, NULL, 0, 0},
 };

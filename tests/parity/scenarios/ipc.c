@@ -281,15 +281,15 @@ static void helper_exporter(void) {
     par_receive(par.peer_fd, &byte, 1, NULL);
 }
 
-const par_helper par_ipc_helpers[] = {
+PAR_HELPERS = {
     {"ipc-memory", helper_memory}, {"ipc-event", helper_event},       {"ipc-waited", helper_waited},
-    {"ipc-stale", helper_stale},   {"ipc-exporter", helper_exporter}, {NULL, NULL},
+    {"ipc-stale", helper_stale},   {"ipc-exporter", helper_exporter},
 };
 
-const par_scenario par_ipc_scenarios[] = {
+PAR_SCENARIOS = {
     {"ipc/handle-of", handle_of, 0, 0},           {"ipc/open-here", open_here, 0, 0},
     {"ipc/garbage-handle", garbage_handle, 0, 0}, {"ipc/memory-to-peer", memory_to_peer, 0, 0},
     {"ipc/event-handles", event_handles, 0, 0},   {"ipc/event-to-peer", event_to_peer, 0, 0},
     {"ipc/memory-waited", memory_waited, 0, 0},   {"ipc/stale-handles", stale_handles, 0, 0},
-    {"ipc/exporter-gone", exporter_gone, 0, 0},   {NULL, NULL, 0, 0},
+    {"ipc/exporter-gone", exporter_gone, 0, 0},
 };

@@ -1,6 +1,6 @@
 /* Launching kernels: the arguments that are refused, and a few launches that run. */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <string.h>
@@ -297,7 +297,7 @@ static void runs(void) {
     with_attribute("cluster-2", e, &a, 1, 4);
 }
 
-const par_scenario par_launch_scenarios[] = {
+PAR_SCENARIOS = {
     {"launch/dimensions", dimensions, 0, 0},
     {"launch/functions", functions, 0, 0},
     {"launch/parameters", parameters, 0, 0},
@@ -307,5 +307,4 @@ const par_scenario par_launch_scenarios[] = {
     {"launch/captured", captured, 0, 0},
     {"launch/captured-others", captured_others, 0, 0},
     {"launch/runs", runs, 0, 0},
-    {NULL, NULL, 0, 0},
 };

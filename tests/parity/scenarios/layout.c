@@ -166,7 +166,7 @@ static void pinned_distances(void) {
     par_see("again", "%s", par_pinned(100) == (void *)p ? "same-address" : "other-address");
 }
 
-const par_scenario par_layout_scenarios[] = {
+PAR_SCENARIOS = {
     {"layout/distances", distances, 0, 0},
     {"layout/reuse-small", reuse_small, 0, 0},
     {"layout/reuse-64K", reuse_middle, 0, 0},
@@ -177,5 +177,4 @@ const par_scenario par_layout_scenarios[] = {
     {"layout/charges-held", charges_held, PAR_ALONE, 0},
     {"layout/charges-host", charges_host, PAR_ALONE, 0},
     {"layout/pinned", pinned_distances, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -1,7 +1,6 @@
 /* Libraries and their kernels: images that belong to no context until one asks. */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 
@@ -437,16 +436,10 @@ static void unload(void) {
           OUT_C(value));
 }
 
-const par_scenario par_library_scenarios[] = {
-    {"library/images", images, 0, 0},
-    {"library/load-bad", load_bad, 0, 0},
-    {"library/files", files, 0, 0},
-    {"library/kernels", kernels, 0, 0},
-    {"library/attributes", attributes, 0, 0},
-    {"library/settings", settings, 0, 0},
-    {"library/globals", globals, 0, 0},
-    {"library/no-context", no_context, 0, 0},
-    {"library/contexts", contexts, 0, 0},
-    {"library/unload", unload, 0, 0},
-    {NULL, NULL, 0, 0},
+PAR_SCENARIOS = {
+    {"library/images", images, 0, 0},         {"library/load-bad", load_bad, 0, 0},
+    {"library/files", files, 0, 0},           {"library/kernels", kernels, 0, 0},
+    {"library/attributes", attributes, 0, 0}, {"library/settings", settings, 0, 0},
+    {"library/globals", globals, 0, 0},       {"library/no-context", no_context, 0, 0},
+    {"library/contexts", contexts, 0, 0},     {"library/unload", unload, 0, 0},
 };

@@ -1,7 +1,7 @@
 /* Libraries and kernels, asked again: without a context, with arguments that are otherwise right.
  */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 static CUlibrary load(const void *image) {
@@ -107,11 +107,10 @@ static void function_param_info_no_context(void) {
           OUT_U(size));
 }
 
-const par_scenario par_library_again_scenarios[] = {
+PAR_SCENARIOS = {
     {"library-again/param-info-no-context", param_info_no_context, 0, 0},
     {"library-again/param-info-context-gone", param_info_context_gone, 0, 0},
     {"library-again/param-info-poisoned", param_info_poisoned, 0, 0},
     {"library-again/others-no-context", others_no_context, 0, 0},
     {"library-again/function-no-context", function_param_info_no_context, 0, 0},
-    {.name = NULL},
 };

@@ -1,6 +1,6 @@
 /* The linker: inputs of each type, options, what comes out, and errors. */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 
@@ -326,20 +326,12 @@ static void contexts(void) {
     CALL(cuLinkDestroy, "destroyed-ctx", (s));
 }
 
-const par_scenario par_link_scenarios[] = {
-    {"link/two-texts", two_texts, 0, 0},
-    {"link/text-and-cubin", text_and_cubin, 0, 0},
-    {"link/undefined", undefined, 0, 0},
-    {"link/twice-defined", twice_defined, 0, 0},
-    {"link/nothing", nothing, 0, 0},
-    {"link/alone", alone, 0, 0},
-    {"link/bad-text", bad_text, 0, 0},
-    {"link/inputs", inputs, 0, 0},
-    {"link/add-bad", add_bad, 0, 0},
-    {"link/files", files, 0, 0},
-    {"link/states", states, 0, 0},
-    {"link/create-options", create_options, 0, 0},
-    {"link/logs", logs, 0, 0},
-    {"link/contexts", contexts, 0, 0},
-    {NULL, NULL, 0, 0},
+PAR_SCENARIOS = {
+    {"link/two-texts", two_texts, 0, 0}, {"link/text-and-cubin", text_and_cubin, 0, 0},
+    {"link/undefined", undefined, 0, 0}, {"link/twice-defined", twice_defined, 0, 0},
+    {"link/nothing", nothing, 0, 0},     {"link/alone", alone, 0, 0},
+    {"link/bad-text", bad_text, 0, 0},   {"link/inputs", inputs, 0, 0},
+    {"link/add-bad", add_bad, 0, 0},     {"link/files", files, 0, 0},
+    {"link/states", states, 0, 0},       {"link/create-options", create_options, 0, 0},
+    {"link/logs", logs, 0, 0},           {"link/contexts", contexts, 0, 0},
 };

@@ -4,9 +4,7 @@
  * was refused answered for all behind it).
  */
 #include "../parity.h"
-#include "image_archive.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 
@@ -311,7 +309,7 @@ static void text_file_as_object(void) {
     finish("after-refused", s);
 }
 
-const par_scenario par_link_again_scenarios[] = {
+PAR_SCENARIOS = {
     {"link-again/object-then-archive", object_then_archive, 0, 0},
     {"link-again/archive-then-object", archive_then_object, 0, 0},
     {"link-again/archive-alone", archive_alone, 0, 0},
@@ -341,5 +339,4 @@ const par_scenario par_link_again_scenarios[] = {
     {"link-again/inputs-library", inputs_library, 0, 0},
     {"link-again/inputs-nvvm", inputs_nvvm, 0, 0},
     {"link-again/after-refused", text_file_as_object, 0, 0},
-    {.name = NULL},
 };

@@ -1,6 +1,6 @@
 /* What the first recordings of linkers left open: one question a scenario. */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 
@@ -407,7 +407,7 @@ static void zero_inside_bad(void) {
     see_value("zero-inside-bad", finish("zero-inside-bad", s), "shared_value");
 }
 
-const par_scenario par_link_more_scenarios[] = {
+PAR_SCENARIOS = {
     {"link-more/log-verbose", log_verbose, 0, 0},
     {"link-more/log-wall", log_wall, 0, 0},
     {"link-more/log-error", log_error, 0, 0},
@@ -456,5 +456,4 @@ const par_scenario par_link_more_scenarios[] = {
     {"link-more/size-of-one", size_of_one, 0, 0},
     {"link-more/zero-inside", zero_inside, 0, 0},
     {"link-more/zero-inside-bad", zero_inside_bad, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -785,7 +785,7 @@ static void bytes_after_context(void) {
     par_see("bytes", "%d", bytes_of(m)[0]);
 }
 
-const par_scenario par_managed_scenarios[] = {
+PAR_SCENARIOS = {
     {"managed/sizes", sizes, 0, 0},
     {"managed/frees", frees, 0, 0},
     {"managed/contexts", contexts, 0, 0},
@@ -813,5 +813,4 @@ const par_scenario par_managed_scenarios[] = {
     {"managed/pool-destroyed-current", pool_destroyed_current, 0, 0},
     {"managed/shared-pages", shared_pages, 0, 0},
     {"managed/batch-more", batch_more, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -235,7 +235,7 @@ static void old_context(void) {
     CALL(cuStreamBatchMemOp, "no-context", (s, 0, NULL, 0));
 }
 
-const par_scenario par_memop_scenarios[] = {
+PAR_SCENARIOS = {
     {"memop/writes", writes, 0, 0},
     {"memop/old-versions", old_versions, 0, 0},
     {"memop/wait-bad", wait_bad, 0, 0},
@@ -246,5 +246,4 @@ const par_scenario par_memop_scenarios[] = {
     {"memop/old-arguments", old_arguments, 0, 0},
     {"memop/old-in-capture", old_in_capture, 0, 0},
     {"memop/old-context", old_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

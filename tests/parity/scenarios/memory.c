@@ -266,7 +266,7 @@ static void dma_buf(void) {
           (&fd, 0x1000, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
 }
 
-const par_scenario par_memory_scenarios[] = {
+PAR_SCENARIOS = {
     {"memory/sizes", sizes, 0, 0},
     {"memory/bad-sizes", bad_sizes, 0, 0},
     {"memory/neighbours", neighbours, 0, 0},
@@ -280,5 +280,4 @@ const par_scenario par_memory_scenarios[] = {
     {"memory/managed", managed, 0, 0},
     {"memory/old-versions", old_versions, 0, 0},
     {"memory/dma-buf", dma_buf, 0, 0},
-    {NULL, NULL, 0, 0},
 };

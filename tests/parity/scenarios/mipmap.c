@@ -237,7 +237,7 @@ static void free_memory(void) {
     par_free_delta("destroyed");
 }
 
-const par_scenario par_mipmap_scenarios[] = {
+PAR_SCENARIOS = {
     {"mipmap/counts", counts, 0, 0},
     {"mipmap/refused", refused, 0, 0},
     {"mipmap/handles", handles, 0, 0},
@@ -246,5 +246,4 @@ const par_scenario par_mipmap_scenarios[] = {
     {"mipmap/no-context-destroy", no_context_destroy, 0, 0},
     {"mipmap/copies", copies, 0, 0},
     {"mipmap/free-memory", free_memory, PAR_ALONE, 0},
-    {NULL, NULL, 0, 0},
 };

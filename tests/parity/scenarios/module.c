@@ -3,8 +3,7 @@
  * attributes are in module_functions.c, the options of the compiler in module_options.c.
  */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 
@@ -726,7 +725,7 @@ static void random_handles(void) {
     CALL(cuFuncLoad, "random-handle", (f));
 }
 
-const par_scenario par_module_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/images", images, 0, 0},
     {"module/wrapped", wrapped, 0, 0},
     {"module/bad-texts", bad_texts, 0, 0},
@@ -752,5 +751,4 @@ const par_scenario par_module_scenarios[] = {
     {"module/mode-garbage", mode_garbage, 0, 0},
     {"module/mode-empty", mode_empty, 0, 0},
     {"module/random-handles", random_handles, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -1,7 +1,7 @@
 /* Functions of modules: attributes, settings, parameters, and the old way of describing a launch.
  */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <string.h>
@@ -279,7 +279,7 @@ static void old_launch(void) {
     CALL(cuLaunchGridAsync, "ok", (f, 2, 2, NULL));
 }
 
-const par_scenario par_module_function_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/attributes-ptx", attributes_ptx, 0, 0},
     {"module/attributes-clusters", attributes_clusters, 0, 0},
     {"module/attributes-cubin", attributes_cubin, 0, 0},
@@ -291,5 +291,4 @@ const par_scenario par_module_function_scenarios[] = {
     {"module/old-texture", old_texture, 0, 0},
     {"module/old-launch-bad", old_launch_bad, 0, 0},
     {"module/old-launch", old_launch, 0, 0},
-    {NULL, NULL, 0, 0},
 };

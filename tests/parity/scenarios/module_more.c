@@ -1,7 +1,6 @@
 /* What the first recording of images left open. */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <stdint.h>
@@ -311,7 +310,7 @@ static void mode_set_late(void) {
     CALLO(cuModuleGetLoadingMode, "set-late", (&mode), OUT_I(mode));
 }
 
-const par_scenario par_module_more_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/unloaded-attributes", unloaded_attributes, 0, 0},
     {"module/relocatable", relocatable, 0, 0},
     {"module/old-states", old_states, 0, 0},
@@ -325,5 +324,4 @@ const par_scenario par_module_more_scenarios[] = {
     {"library/more-images", library_images, 0, 0},
     {"launch/captured-more", captured, 0, 0},
     {"link/each-log", link_logs, 0, 0},
-    {NULL, NULL, 0, 0},
 };

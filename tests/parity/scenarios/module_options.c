@@ -1,7 +1,7 @@
 /* Options of the compiler, as cuModuleLoadDataEx takes them. Logs are seen by size and first word.
  */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <stdint.h>
@@ -156,8 +156,8 @@ static void sets(void) {
     CALLO(cuModuleLoadDataEx, "null-values", (&m, TEXT_PLAIN, 1, twice, NULL), OUT_C(m));
 }
 
-const par_scenario par_module_option_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/options-alone", alone, 0, 0},   {"module/options-cubin", alone_cubin, 0, 0},
     {"module/options-values", values, 0, 0}, {"module/options-outputs", outputs, 0, 0},
-    {"module/options-sets", sets, 0, 0},     {NULL, NULL, 0, 0},
+    {"module/options-sets", sets, 0, 0},
 };

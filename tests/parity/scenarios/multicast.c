@@ -48,7 +48,6 @@ static void granularity(void) {
           OUT_U(n));
 }
 
-const par_scenario par_multicast_scenarios[] = {
+PAR_SCENARIOS = {
     {"multicast/granularity", granularity, 0, 0},
-    {NULL, NULL, 0, 0},
 };

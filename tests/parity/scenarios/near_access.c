@@ -485,7 +485,7 @@ static void memops_captured(void) {
     }
 }
 
-const par_scenario par_near_access_scenarios[] = {
+PAR_SCENARIOS = {
     {"near-access/pool-rows", rows_of_pool, 0, 0},
     {"near-access/pool-between", between_of_pool, 0, 0},
     {"near-access/pool-boxes", boxes_of_pool, 0, 0},
@@ -509,5 +509,4 @@ const par_scenario par_near_access_scenarios[] = {
     {"near-access/memops", memops, 0, 0},
     {"near-access/memops-of-kinds", memops_of_kinds, 0, 0},
     {"near-access/memops-captured", memops_captured, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -263,7 +263,7 @@ static void turns_of_many(void) {
     see_order();
 }
 
-const par_scenario par_near_host_function_scenarios[] = {
+PAR_SCENARIOS = {
     {"near-host-function/streams", streams, 0, 0},
     {"near-host-function/contexts", contexts, 0, 0},
     {"near-host-function/devices", devices, 0, 0},
@@ -272,5 +272,4 @@ const par_scenario par_near_host_function_scenarios[] = {
     {"near-host-function/waits", waits, 0, 0},
     {"near-host-function/order", turns, 0, 0},
     {"near-host-function/order-of-many", turns_of_many, 0, 0},
-    {NULL, NULL, 0, 0},
 };

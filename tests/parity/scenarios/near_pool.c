@@ -314,7 +314,7 @@ static void import_pointer(void) {
     CALLO(cuMemPoolImportPointer, "ok", (&q, imported, &data), OUT_C(q));
 }
 
-const par_scenario par_near_pool_scenarios[] = {
+PAR_SCENARIOS = {
     {"near-pool/follow-spare", follow_spare, 0, 0},
     {"near-pool/follow-early", follow_early, 0, 0},
     {"near-pool/follow-chain", follow_chain, 0, 0},
@@ -324,5 +324,4 @@ const par_scenario par_near_pool_scenarios[] = {
     {"near-pool/opportunistic", opportunistic, 0, 0},
     {"near-pool/internal", internal, 0, 0},
     {"near-pool/import-pointer", import_pointer, 0, 0},
-    {NULL, NULL, 0, 0},
 };

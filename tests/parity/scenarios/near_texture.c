@@ -146,12 +146,11 @@ static void object_limits(void) {
     }
 }
 
-const par_scenario par_near_texture_scenarios[] = {
+PAR_SCENARIOS = {
     {"near-texture/old-planes", old_planes, 0, 0},
     {"near-texture/old-places", old_places_format, 0, 0},
     {"near-texture/old-places-no-format", old_places_no_format, 0, 0},
     {"near-texture/old-refused", old_refused, 0, 0},
     {"near-texture/planes", planes, 0, 0},
     {"near-texture/object-limits", object_limits, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -134,7 +134,7 @@ static void import_refused(void) {
     par_see("descriptor", "%s", fcntl(ends[0], F_GETFD) >= 0 ? "open" : "closed");
 }
 
-const par_scenario par_near_virtual_scenarios[] = {
+PAR_SCENARIOS = {
     {"near-virtual/unmap-cut", unmap_cut, 0, 0},
     {"near-virtual/unmap-host", unmap_host, 0, 0},
     {"near-virtual/access-mixed", access_mixed, 0, 0},
@@ -142,5 +142,4 @@ const par_scenario par_near_virtual_scenarios[] = {
     {"near-virtual/retain-host", retain_host, 0, 0},
     {"near-virtual/retain-imported", retain_imported, 0, 0},
     {"near-virtual/import-refused", import_refused, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -154,11 +154,10 @@ static void with_poisoned(void) {
     sweep(primary_again);
 }
 
-const par_scenario par_null_scenarios[] = {
+PAR_SCENARIOS = {
     {"null/before-init", before_init, PAR_SWEEP, 4},
     {"null/no-context", without_context, PAR_SWEEP, 8},
     {"null/context", with_context, PAR_SWEEP, 12},
     {"null/destroyed", with_destroyed, PAR_SWEEP, 8},
     {"null/poisoned", with_poisoned, PAR_SWEEP, 8},
-    {NULL, NULL, 0, 0},
 };

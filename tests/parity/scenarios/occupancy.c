@@ -1,6 +1,6 @@
 /* Occupancy: how many blocks and clusters of a function fit, and which block size suits it. */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 static CUfunction function(const void *image, const char *name) {
@@ -245,12 +245,11 @@ static void clusters(void) {
     CALLO(cuOccupancyMaxPotentialClusterSize, "null-config", (&size, f, NULL), OUT_I(size));
 }
 
-const par_scenario par_occupancy_scenarios[] = {
+PAR_SCENARIOS = {
     {"occupancy/grid", grid, 0, 0},
     {"occupancy/opted-in", opted_in, 0, 0},
     {"occupancy/blocks-bad", blocks_bad, 0, 0},
     {"occupancy/available", available, 0, 0},
     {"occupancy/potential", potential, 0, 0},
     {"occupancy/clusters", clusters, 0, 0},
-    {NULL, NULL, 0, 0},
 };

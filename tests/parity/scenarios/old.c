@@ -313,7 +313,7 @@ static void arrays(void) {
     CALL(cuArrayDestroy, "old-context", (array));
 }
 
-const par_scenario par_old_scenarios[] = {
+PAR_SCENARIOS = {
     {"old/allocations", allocations, 0, 0},
     {"old/copies", copies, 0, 0},
     {"old/sets", sets, 0, 0},
@@ -323,5 +323,4 @@ const par_scenario par_old_scenarios[] = {
     {"old/mixed", mixed, 0, 0},
     {"old/contents", contents, 0, 0},
     {"old/arrays", arrays, 0, 0},
-    {NULL, NULL, 0, 0},
 };

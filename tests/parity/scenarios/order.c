@@ -159,7 +159,7 @@ WHILE_HELD(held_stream_destroy, CALL(cuStreamDestroy_v2, "other-stream-held", (l
 WHILE_HELD(held_info, size_t a; size_t b; CALL(cuMemGetInfo_v2, "other-stream-held", (&a, &b)))
 WHILE_HELD(held_synchronize, CALL(cuCtxSynchronize, "other-stream-held", ()))
 
-const par_scenario par_order_scenarios[] = {
+PAR_SCENARIOS = {
     {"order/blocking-held", blocking_held, 0, 0},
     {"order/legacy-held", legacy_held, 0, 0},
     {"order/non-blocking-held", non_blocking_held, 0, 0},
@@ -182,5 +182,4 @@ const par_scenario par_order_scenarios[] = {
     {"order/held-stream-destroy", held_stream_destroy, 0, 0},
     {"order/held-info", held_info, 0, 0},
     {"order/held-synchronize", held_synchronize, 0, 0},
-    {NULL, NULL, 0, 0},
 };

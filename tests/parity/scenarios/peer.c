@@ -701,13 +701,12 @@ static void helper_share(void) {
     par_send(par.peer_fd, "w", 1, -1);
 }
 
-const par_helper par_peer_helpers[] = {
+PAR_HELPERS = {
     {"peer-ipc", helper_ipc},
     {"peer-share", helper_share},
-    {NULL, NULL},
 };
 
-const par_scenario par_peer_scenarios[] = {
+PAR_SCENARIOS = {
     {"peer/topology", topology, 0, 0},
     {"peer/atomics", atomics, 0, 0},
     {"peer/enable", enable, 0, 0},
@@ -732,5 +731,4 @@ const par_scenario par_peer_scenarios[] = {
     {"peer/released-second", released_second, 0, 0},
     {"peer/ipc", ipc, 0, 0},
     {"peer/share", share, 0, 0},
-    {NULL, NULL, 0, 0},
 };

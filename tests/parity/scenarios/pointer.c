@@ -292,7 +292,7 @@ static void buffer_ids(void) {
     par_see("allocated-again", again == first ? "same-id" : "other-id");
 }
 
-const par_scenario par_pointer_scenarios[] = {
+PAR_SCENARIOS = {
     {"pointer/device", device_allocation, 0, 0},
     {"pointer/one-past-end", one_past_end, 0, 0},
     {"pointer/pinned", pinned, 0, 0},
@@ -308,5 +308,4 @@ const par_scenario par_pointer_scenarios[] = {
     {"pointer/several", several, 0, 0},
     {"pointer/set", set_attribute, 0, 0},
     {"pointer/buffer-ids", buffer_ids, 0, 0},
-    {NULL, NULL, 0, 0},
 };

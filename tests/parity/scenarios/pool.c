@@ -319,7 +319,7 @@ static void of_location(void) {
     CALL(cuMemSetMemPool, "ok", (&device, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
 }
 
-const par_scenario par_pool_scenarios[] = {
+PAR_SCENARIOS = {
     {"pool/creates", creates, 0, 0},
     {"pool/create-managed", create_managed, 0, 0},
     {"pool/creates-host", creates_host, 0, 0},
@@ -337,5 +337,4 @@ const par_scenario par_pool_scenarios[] = {
     {"pool/access-host-numa", access_host_numa, 0, 0},
     {"pool/current", current, 0, 0},
     {"pool/of-location", of_location, 0, 0},
-    {NULL, NULL, 0, 0},
 };

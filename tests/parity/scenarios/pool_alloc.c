@@ -381,7 +381,7 @@ static void host_pool_numa(void) {
     host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
 
-const par_scenario par_pool_alloc_scenarios[] = {
+PAR_SCENARIOS = {
     {"pool-alloc/sizes", sizes, 0, 0},
     {"pool-alloc/bad", bad, 0, 0},
     {"pool-alloc/limited", limited, 0, 0},
@@ -400,5 +400,4 @@ const par_scenario par_pool_alloc_scenarios[] = {
     {"pool-alloc/charges", charges, PAR_ALONE, 0},
     {"pool-alloc/host", host_pool_host, 0, 0},
     {"pool-alloc/host-numa", host_pool_numa, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -106,7 +106,7 @@ static void host_created(void) {
     use(pool, stream);
 }
 
-const par_scenario par_pool_default_scenarios[] = {
+PAR_SCENARIOS = {
     {"pool-default/host", host, 0, 0},
     {"pool-default/host-current", host_current, 0, 0},
     {"pool-default/host-numa", host_numa, 0, 0},
@@ -116,5 +116,4 @@ const par_scenario par_pool_default_scenarios[] = {
     {"pool-default/device-managed", device_managed, 0, 0},
     {"pool-default/nowhere-managed", nowhere_managed, 0, 0},
     {"pool-default/host-created", host_created, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -286,7 +286,7 @@ static void plain_free(void) {
     counters("synchronized", pool);
 }
 
-const par_scenario par_pool_growth_scenarios[] = {
+PAR_SCENARIOS = {
     {"pool-growth/sizes", grow, 0, 0},
     {"pool-growth/sizes-shared", grow_shared, 0, 0},
     {"pool-growth/one-pool", grow_on, 0, 0},
@@ -298,5 +298,4 @@ const par_scenario par_pool_growth_scenarios[] = {
     {"pool-growth/same-stream", same_stream_sizes, 0, 0},
     {"pool-growth/stream-order", stream_order, 0, 0},
     {"pool-growth/plain-free", plain_free, 0, 0},
-    {NULL, NULL, 0, 0},
 };

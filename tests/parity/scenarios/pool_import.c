@@ -177,7 +177,7 @@ static void captured_global(void) {
     captured(CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-const par_scenario par_pool_import_scenarios[] = {
+PAR_SCENARIOS = {
     {"pool-import/device", device, 0, 0},
     {"pool-import/host-numa", host_numa, 0, 0},
     {"pool-import/beside-a-free", beside_a_free, 0, 0},
@@ -185,5 +185,4 @@ const par_scenario par_pool_import_scenarios[] = {
     {"pool-import/default-access", default_access, 0, 0},
     {"pool-import/captured-relaxed", captured_relaxed, 0, 0},
     {"pool-import/captured-global", captured_global, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -179,16 +179,14 @@ static void helper_import(void) {
     }
 }
 
-const par_helper par_pool_helpers[] = {
+PAR_HELPERS = {
     {"pool-import", helper_import},
-    {NULL, NULL},
 };
 
-const par_scenario par_pool_share_scenarios[] = {
+PAR_SCENARIOS = {
     {"pool-share/export-types", export_types, 0, 0},
     {"pool-share/export-pointers", export_pointers, 0, 0},
     {"pool-share/import-here", import_here, 0, 0},
     {"pool-share/import-bad", import_bad, 0, 0},
     {"pool-share/to-peer", to_peer, 0, 0},
-    {NULL, NULL, 0, 0},
 };

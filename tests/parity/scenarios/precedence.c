@@ -248,7 +248,7 @@ static void queries_foreign_stream(void) {
     CALL(cuStreamCopyAttributes, "foreign-stream", (s, s));
 }
 
-const par_scenario par_precedence_scenarios[] = {
+PAR_SCENARIOS = {
     {"precedence/memory", memory, 0, 0},
     {"precedence/vmm", vmm, 0, 0},
     {"precedence/pool", pool, 0, 0},
@@ -257,5 +257,4 @@ const par_scenario par_precedence_scenarios[] = {
     {"precedence/copies", copies, 0, 0},
     {"precedence/foreign-stream", foreign_stream, 0, 0},
     {"precedence/queries-foreign-stream", queries_foreign_stream, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -396,7 +396,7 @@ static void capture_global(void) {
     captured(s);
 }
 
-const par_scenario par_prefetch_scenarios[] = {
+PAR_SCENARIOS = {
     {"prefetch/locations", locations, 0, 0},
     {"prefetch/bounds", bounds, 0, 0},
     {"prefetch/order", order, 0, 0},
@@ -406,5 +406,4 @@ const par_scenario par_prefetch_scenarios[] = {
     {"prefetch/discard-and-prefetch", discard_and_prefetch, 0, 0},
     {"prefetch/capture", capture, 0, 0},
     {"prefetch/capture-global", capture_global, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -450,7 +450,7 @@ static void flush(void) {
     }
 }
 
-const par_scenario par_range_scenarios[] = {
+PAR_SCENARIOS = {
     {"range/advise", advise, 0, 0},
     {"range/advise-v2", advise_v2, 0, 0},
     {"range/advise-together", advise_together, 0, 0},
@@ -464,5 +464,4 @@ const par_scenario par_range_scenarios[] = {
     {"range/dma-buf-order", dma_buf_order, 0, 0},
     {"range/decompress", decompress, 0, 0},
     {"range/flush", flush, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -393,7 +393,7 @@ static void loading_mode_other(void) {
     CALLO(cuModuleGetLoadingMode, "not-understood", (&mode), OUT_I(mode));
 }
 
-const par_scenario par_report_scenarios[] = {
+PAR_SCENARIOS = {
     {"report/log-callbacks", log_callbacks, 0, 0},
     {"report/log-memory", log_memory, 0, 0},
     {"report/log-many", log_many, 0, 0},
@@ -415,5 +415,4 @@ const par_scenario par_report_scenarios[] = {
     {"report/loading-mode", loading_mode, 0, 0},
     {"report/loading-mode-eager", loading_mode_eager, 0, 0},
     {"report/loading-mode-other", loading_mode_other, 0, 0},
-    {NULL, NULL, 0, 0},
 };

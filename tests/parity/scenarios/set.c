@@ -144,12 +144,11 @@ static void without_context(void) {
     CALL(cuMemsetD8Async, "no-context-null-stream", (d, 1, N, NULL));
 }
 
-const par_scenario par_set_scenarios[] = {
+PAR_SCENARIOS = {
     {"set/widths", widths, 0, 0},
     {"set/places", places, 0, 0},
     {"set/asynchronous", asynchronous, 0, 0},
     {"set/two-dimensions", two_dimensions, 0, 0},
     {"set/twins", twins, 0, 0},
     {"set/without-context", without_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -278,19 +278,17 @@ static void helper_ipc_reopens(void) {
     par_send(par.peer_fd, "e", 1, -1);
 }
 
-const par_helper par_share_more_helpers[] = {
+PAR_HELPERS = {
     {"exporter-leaves", helper_exporter_leaves},
     {"exporter-ends", helper_exporter_ends},
     {"ipc-reopens", helper_ipc_reopens},
-    {NULL, NULL},
 };
 
-const par_scenario par_share_more_scenarios[] = {
+PAR_SCENARIOS = {
     {"share/numa-here", numa_here, 0, 0},
     {"share/numa-pool", numa_pool, 0, 0},
     {"share/exporter-leaves", exporter_leaves, 0, 0},
     {"share/exporter-ends", exporter_ends, 0, 0},
     {"share/imports-twice", imports_twice, 0, 0},
     {"share/ipc-reopens", ipc_reopens, 0, 0},
-    {NULL, NULL, 0, 0},
 };

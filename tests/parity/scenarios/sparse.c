@@ -684,7 +684,7 @@ static void deferred_unmapped_out(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-const par_scenario par_sparse_scenarios[] = {
+PAR_SCENARIOS = {
     {"sparse/properties", properties, 0, 0},
     {"sparse/tails", tails, 0, 0},
     {"sparse/properties-refused", properties_refused, 0, 0},
@@ -700,5 +700,4 @@ const par_scenario par_sparse_scenarios[] = {
     {"sparse/deferred-mipmap", deferred_mipmap, 0, 0},
     {"sparse/deferred-unmapped-in", deferred_unmapped_in, 0, 0},
     {"sparse/deferred-unmapped-out", deferred_unmapped_out, 0, 0},
-    {NULL, NULL, 0, 0},
 };

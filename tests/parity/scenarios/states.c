@@ -365,7 +365,6 @@ STATES(stream)
         "states/" #chapter "-poisoned", chapter##_poisoned, 0, 0                                   \
     }
 
-const par_scenario par_state_scenarios[] = {
-    ROWS(device), ROWS(context), ROWS(memory), ROWS(vmm),
-    ROWS(pool),   ROWS(copy),    ROWS(stream), {NULL, NULL, 0, 0},
+PAR_SCENARIOS = {
+    ROWS(device), ROWS(context), ROWS(memory), ROWS(vmm), ROWS(pool), ROWS(copy), ROWS(stream),
 };

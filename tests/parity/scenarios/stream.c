@@ -513,7 +513,7 @@ static void attributes_copied(void) {
     CALL(cuStreamCopyAttributes, "from-other-context", (s, elsewhere));
 }
 
-const par_scenario par_stream_scenarios[] = {
+PAR_SCENARIOS = {
     {"stream/creates", creates, 0, 0},
     {"stream/queries", queries, 0, 0},
     {"stream/ids", ids, 0, 0},
@@ -538,5 +538,4 @@ const par_scenario par_stream_scenarios[] = {
     {"stream/windows", windows, 0, 0},
     {"stream/attributes-of", attributes_of, 0, 0},
     {"stream/attributes-copied", attributes_copied, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -343,7 +343,7 @@ static void without_context(void) {
     CALL(cuTensorMapReplaceAddress, "no-context", (&map, (void *)ADDRESS));
 }
 
-const par_scenario par_tensor_map_scenarios[] = {
+PAR_SCENARIOS = {
     {"tensor-map/tiled-values", tiled_values, 0, 0},
     {"tensor-map/tiled-modes", tiled_modes, 0, 0},
     {"tensor-map/tiled-pairs", tiled_pairs, 0, 0},
@@ -355,5 +355,4 @@ const par_scenario par_tensor_map_scenarios[] = {
     {"tensor-map/im2col", im2col, 0, 0},
     {"tensor-map/im2col-wide", im2col_wide, 0, 0},
     {"tensor-map/without-context", without_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

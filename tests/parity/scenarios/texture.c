@@ -583,7 +583,7 @@ static void context_ended(void) {
     CALL(cuTexObjectDestroy, "other-context", (object));
 }
 
-const par_scenario par_texture_scenarios[] = {
+PAR_SCENARIOS = {
     {"texture/resources", resources, 0, 0},
     {"texture/linear", linear, 0, 0},
     {"texture/pitch", pitch, 0, 0},
@@ -597,5 +597,4 @@ const par_scenario par_texture_scenarios[] = {
     {"texture/without-context", without_context, 0, 0},
     {"texture/memory-freed", memory_freed, 0, 0},
     {"texture/context-ended", context_ended, 0, 0},
-    {NULL, NULL, 0, 0},
 };

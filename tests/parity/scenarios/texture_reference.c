@@ -323,7 +323,7 @@ static void without_context(void) {
     CALLO(cuTexRefCreate, "no-context", (&ref), OUT_C(ref));
 }
 
-const par_scenario par_texture_reference_scenarios[] = {
+PAR_SCENARIOS = {
     {"texture-reference/life", life, 0, 0},
     {"texture-reference/formats", formats, 0, 0},
     {"texture-reference/settings", settings, 0, 0},
@@ -334,5 +334,4 @@ const par_scenario par_texture_reference_scenarios[] = {
     {"texture-reference/null-references", null_references, 0, 0},
     {"texture-reference/of-module", of_module, 0, 0},
     {"texture-reference/without-context", without_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -165,12 +165,11 @@ static void pools(void) {
     CALL(cuMemFreeAsync_ptsz, "null", (0, NULL));
 }
 
-const par_scenario par_twin_scenarios[] = {
+PAR_SCENARIOS = {
     {"twins/streams", streams, 0, 0},
     {"twins/events", events, 0, 0},
     {"twins/memory-operations", memory_operations, 0, 0},
     {"twins/batch-256", batch_256, 0, 0},
     {"twins/batch-257", batch_257, 0, 0},
     {"twins/pools", pools, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -457,7 +457,7 @@ static void charges(void) {
     par_free_delta("address-free");
 }
 
-const par_scenario par_vmm_scenarios[] = {
+PAR_SCENARIOS = {
     {"vmm/granularity", granularity, 0, 0},
     {"vmm/granularity-bad", granularity_bad, 0, 0},
     {"vmm/granularity-before-init", granularity_before_context, 0, 0},
@@ -477,5 +477,4 @@ const par_scenario par_vmm_scenarios[] = {
     {"vmm/map-across-reservations", map_across_reservations, 0, 0},
     {"vmm/unmaps", unmaps, 0, 0},
     {"vmm/charges", charges, PAR_ALONE, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -293,7 +293,7 @@ static void cpu_reads_allocation(void) {
     par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
 }
 
-const par_scenario par_vmm_access_scenarios[] = {
+PAR_SCENARIOS = {
     {"vmm-access/set-ranges", set_ranges, 0, 0},
     {"vmm-access/part-of-mapping", part_of_mapping, 0, 0},
     {"vmm-access/set-descs", set_descs, 0, 0},
@@ -311,5 +311,4 @@ const par_scenario par_vmm_access_scenarios[] = {
     {"vmm-access/host-numa-cpu-reads", host_numa_cpu_reads, 0, 0},
     {"vmm-access/cpu-reads-device", cpu_reads_device, 0, 0},
     {"vmm-access/cpu-reads-allocation", cpu_reads_allocation, 0, 0},
-    {NULL, NULL, 0, 0},
 };

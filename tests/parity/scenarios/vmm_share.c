@@ -207,17 +207,15 @@ static void helper_waited(void) {
     par_send(par.peer_fd, "w", 1, -1);
 }
 
-const par_helper par_share_helpers[] = {
+PAR_HELPERS = {
     {"vmm-import", helper_import},
     {"vmm-waited", helper_waited},
-    {NULL, NULL},
 };
 
-const par_scenario par_vmm_share_scenarios[] = {
+PAR_SCENARIOS = {
     {"vmm-share/export-types", export_types, 0, 0},
     {"vmm-share/import-here", import_here, 0, 0},
     {"vmm-share/import-bad", import_bad, 0, 0},
     {"vmm-share/to-other-process", to_other_process, 0, 0},
     {"vmm-share/waited", waited, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -74,7 +74,7 @@ static void beyond_the_cache_memory_goes_back(void **state) {
 }
 
 /* Larger than a region, and after it a small one: each is contiguous. */
-static void a_run_larger_than_a_region(void **state) {
+static void a_run_larger_than_a_region_is_contiguous(void **state) {
     (void)state;
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t pages = ((uint64_t)65 << 30) / SG_PAGE;
@@ -188,7 +188,7 @@ int main(void) {
         cmocka_unit_test(runs_are_apart_and_zero_at_first),
         cmocka_unit_test(freed_pages_are_used_again_without_the_machine),
         cmocka_unit_test(beyond_the_cache_memory_goes_back),
-        cmocka_unit_test(a_run_larger_than_a_region),
+        cmocka_unit_test(a_run_larger_than_a_region_is_contiguous),
         cmocka_unit_test(locking_all_memory_does_not_fill_the_view),
         cmocka_unit_test(locked_memory_goes_back_too),
         cmocka_unit_test(locked_memory_of_a_closed_file_is_kept),

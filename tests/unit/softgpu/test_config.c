@@ -65,14 +65,14 @@ static void nothing_said_is_the_default(void **state) {
     assert_int_equal(config.memory, 0);
     assert_int_equal(config.schedule, SG_SCHEDULE_EAGER);
     assert_int_equal(config.workers, 2);
-    assert_int_equal(config.log_level, 1);
+    assert_int_equal(config.log_level, SG_LOG_WARNING);
     assert_null(config.fault);
     assert_null(config.trace);
     assert_false(config.leaks || config.poison || config.abort_on_error);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "").devices, 1);
 }
 
-static void values_are_taken(void **state) {
+static void each_variable_sets_its_value(void **state) {
     (void)state;
     assert_int_equal(read_with("SOFTGPU_DEVICES", "8").devices, 8);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "0").devices, 0);
@@ -81,8 +81,10 @@ static void values_are_taken(void **state) {
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "late").schedule, SG_SCHEDULE_LATE);
     assert_int_equal(read_with("SOFTGPU_SEED", "0x10").seed, 16);
     assert_int_equal(read_with("SOFTGPU_WORKERS", "1").workers, 1);
-    assert_int_equal(read_with("SOFTGPU_LOG", "off").log_level, -1);
-    assert_int_equal(read_with("SOFTGPU_LOG", "debug").log_level, 3);
+    assert_int_equal(read_with("SOFTGPU_LOG", "off").log_level, SG_LOG_OFF);
+    assert_int_equal(read_with("SOFTGPU_LOG", "error").log_level, SG_LOG_ERROR);
+    assert_int_equal(read_with("SOFTGPU_LOG", "info").log_level, SG_LOG_INFO);
+    assert_int_equal(read_with("SOFTGPU_LOG", "debug").log_level, SG_LOG_DEBUG);
     assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
@@ -112,7 +114,7 @@ static void bad_values_and_names_are_told(void **state) {
     assert_int_equal(complaints.count, 0);
 }
 
-static void what_may_fail_a_process(void **state) {
+static void leaks_and_faults_may_fail_a_process(void **state) {
     (void)state;
     struct sg_config config = read_with("SOFTGPU_FAIL_ON", "leaks");
     assert_true(config.leaks && config.fail_on_leaks && !config.fail_on_fault);
@@ -131,7 +133,7 @@ static void bad_values_leave_the_default(void **state) {
     assert_int_equal(read_with("SOFTGPU_WORKERS", "0").workers, 2);
     assert_int_equal(read_with("SOFTGPU_MEMORY", "lots").memory, 0);
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "EAGER").schedule, SG_SCHEDULE_EAGER);
-    assert_int_equal(read_with("SOFTGPU_LOG", "loud").log_level, 1);
+    assert_int_equal(read_with("SOFTGPU_LOG", "loud").log_level, SG_LOG_WARNING);
     assert_false(read_with("SOFTGPU_LEAKS", "yes").leaks);
 }
 
@@ -152,10 +154,10 @@ int main(void) {
         cmocka_unit_test(sizes_have_suffixes),
         cmocka_unit_test(other_sizes_are_refused),
         cmocka_unit_test(nothing_said_is_the_default),
-        cmocka_unit_test(values_are_taken),
+        cmocka_unit_test(each_variable_sets_its_value),
         cmocka_unit_test(bad_values_leave_the_default),
         cmocka_unit_test(bad_values_and_names_are_told),
-        cmocka_unit_test(what_may_fail_a_process),
+        cmocka_unit_test(leaks_and_faults_may_fail_a_process),
         cmocka_unit_test(a_random_schedule_draws_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

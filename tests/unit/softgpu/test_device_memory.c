@@ -24,13 +24,13 @@ static int remove_root(void **state) {
     return planted_remove();
 }
 
-static void machine(void **state) {
+static void a_device_has_half_of_the_machine(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemFree: 5 kB\nMemTotal:       8388608 kB\n");
     assert_int_equal(sg_machine_half(), 4 * GIB);
 }
 
-static void version_2(void **state) {
+static void limits_of_version_2_make_it_smaller(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/a/b\n");
@@ -42,7 +42,7 @@ static void version_2(void **state) {
     assert_int_equal(sg_machine_half(), GIB / 2);
 }
 
-static void version_1(void **state) {
+static void limits_of_version_1_make_it_smaller(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/job\n");
@@ -51,7 +51,7 @@ static void version_1(void **state) {
 }
 
 /* A container may show the host's path, of which only the root is mounted. */
-static void path_of_the_host(void **state) {
+static void a_path_of_the_host_leads_to_the_root(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/docker/0123456789\n");
@@ -59,7 +59,7 @@ static void path_of_the_host(void **state) {
     assert_int_equal(sg_machine_half(), GIB);
 }
 
-static void greater_than_the_machine(void **state) {
+static void a_limit_greater_than_the_machine_is_none(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "4:memory:/\n");
@@ -68,7 +68,7 @@ static void greater_than_the_machine(void **state) {
 }
 
 /* The size stays, so that processes of a group see the same device; less of it is given out. */
-static void used_by_others(void **state) {
+static void what_others_use_leaves_the_size_and_lowers_what_is_left(void **state) {
     (void)state;
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
@@ -126,12 +126,17 @@ static void limit_asked_for_is_given(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(machine, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(version_2, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(version_1, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(path_of_the_host, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(greater_than_the_machine, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(used_by_others, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(a_device_has_half_of_the_machine, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(limits_of_version_2_make_it_smaller, make_root,
+                                        remove_root),
+        cmocka_unit_test_setup_teardown(limits_of_version_1_make_it_smaller, make_root,
+                                        remove_root),
+        cmocka_unit_test_setup_teardown(a_path_of_the_host_leads_to_the_root, make_root,
+                                        remove_root),
+        cmocka_unit_test_setup_teardown(a_limit_greater_than_the_machine_is_none, make_root,
+                                        remove_root),
+        cmocka_unit_test_setup_teardown(what_others_use_leaves_the_size_and_lowers_what_is_left,
+                                        make_root, remove_root),
         cmocka_unit_test_setup_teardown(pinned_is_what_devices_leave, make_root, remove_root),
         cmocka_unit_test_setup_teardown(left_is_looked_at_again, make_root, remove_root),
         cmocka_unit_test(limit_is_the_smaller),

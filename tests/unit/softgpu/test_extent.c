@@ -30,7 +30,7 @@ static void mark(uint64_t start, uint64_t pages, bool to) {
     }
 }
 
-static void random_takes_and_gives(void **state) {
+static void random_takes_never_overlap(void **state) {
     (void)state;
     static struct sg_extents extents;
     uint64_t start[RUNS] = {0}, pages[RUNS] = {0};
@@ -61,7 +61,7 @@ static void random_takes_and_gives(void **state) {
     assert_int_equal(extents.by_start.count, 0);
 }
 
-static void a_place_of_choice(void **state) {
+static void a_place_of_choice_is_given_where_it_is_free(void **state) {
     (void)state;
     static struct sg_extents extents;
     uint64_t start;
@@ -90,7 +90,7 @@ static void regions_that_touch_are_one(void **state) {
 }
 
 /* The smallest hole that fits, or none but one of the very size: the two ways of choosing. */
-static void which_hole(void **state) {
+static void the_smallest_hole_that_fits_is_chosen(void **state) {
     (void)state;
     static struct sg_extents extents;
     uint64_t start;
@@ -107,10 +107,10 @@ static void which_hole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_takes_and_gives),
-        cmocka_unit_test(a_place_of_choice),
+        cmocka_unit_test(random_takes_never_overlap),
+        cmocka_unit_test(a_place_of_choice_is_given_where_it_is_free),
         cmocka_unit_test(regions_that_touch_are_one),
-        cmocka_unit_test(which_hole),
+        cmocka_unit_test(the_smallest_hole_that_fits_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static void visit(uint64_t handle, void *object, void *user) {
     ++*(unsigned *)user;
 }
 
-static void very_many_live_at_once(void **state) {
+static void very_many_handles_live_at_once(void **state) {
     (void)state;
     uint64_t *handles = malloc(MANY * sizeof *handles);
     char *bytes = malloc(MANY);
@@ -122,7 +122,7 @@ int main(void) {
         cmocka_unit_test(a_stale_one_finds_nothing),
         cmocka_unit_test(one_of_another_kind_finds_nothing),
         cmocka_unit_test(random_values_find_nothing),
-        cmocka_unit_test(very_many_live_at_once),
+        cmocka_unit_test(very_many_handles_live_at_once),
         cmocka_unit_test(values_come_back_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,7 @@ static void check_variables(const struct sg_image *image) {
     assert_int_equal(image->undefined_count, 0);
 }
 
-static void text(void **state) {
+static void text_is_read_with_its_layout(void **state) {
     (void)state;
     struct sg_image *image = read_for("sample.ptx", 90);
     assert_int_equal(image->source, SG_IMAGE_PTX);
@@ -174,7 +174,7 @@ static void machine_code(const char *name, int architecture, unsigned last) {
     sg_image_free(image);
 }
 
-static void cubins(void **state) {
+static void cubins_are_read_as_readelf_shows_them(void **state) {
     (void)state;
     machine_code("sample-80.cubin", 80, 96);
     machine_code("sample-90.cubin", 90, 48);
@@ -198,7 +198,7 @@ static void check_clusters(const struct sg_image *image) {
     assert_int_equal(wide->static_shared, 64);
 }
 
-static void clusters(void **state) {
+static void cluster_shapes_are_read(void **state) {
     static const char *const names[] = {"clusters.ptx", "clusters-90.cubin", "clusters-90a.cubin",
                                         "clusters-90a-old.cubin"};
     (void)state;
@@ -211,7 +211,7 @@ static void clusters(void **state) {
 }
 
 /* Code for one architecture alone needs exactly that device. */
-static void other_devices(void **state) {
+static void code_for_other_devices_is_refused(void **state) {
     static const struct {
         const char *name;
         int device;
@@ -242,7 +242,7 @@ static void other_devices(void **state) {
 }
 
 /* Each fatbin holds cubins and the text of sample.ptx: which of them is taken for which device. */
-static void fatbins(void **state) {
+static void a_fatbin_gives_the_entry_for_the_device(void **state) {
     static const struct {
         const char *name;
         int device;
@@ -326,7 +326,7 @@ static CUresult count_entries(const struct made *made, size_t *count) {
 }
 
 /* As an H200 chose: the last of those for the device itself, the first of older ones. */
-static void equal_entries(void **state) {
+static void of_equal_entries_the_hardwares_choice_is_taken(void **state) {
     (void)state;
     for (unsigned architecture = 80; architecture <= 90; architecture += 10) {
         struct made made = {.size = 0};
@@ -339,7 +339,7 @@ static void equal_entries(void **state) {
 }
 
 /* Text without the mark for 64 bits is taken; what is no zstd is damage of an unknown kind. */
-static void marks_of_entries(void **state) {
+static void entries_without_the_64_bit_mark_are_taken(void **state) {
     struct made made = {.size = 0}, broken = {.size = 0};
     size_t count = 0;
     (void)state;
@@ -351,7 +351,7 @@ static void marks_of_entries(void **state) {
 }
 
 /* In a program's memory, where nobody says how long it is. */
-static void unknown_size(void **state) {
+static void an_image_of_unknown_size_is_read(void **state) {
     struct {
         uint32_t magic, version;
         const void *data;
@@ -380,7 +380,7 @@ static void unknown_size(void **state) {
 }
 
 /* Cut anywhere, and with any byte changed, a file is refused or read; a sanitizer watches. */
-static void damaged_files(void **state) {
+static void damaged_files_are_refused_or_read_within_bounds(void **state) {
     static const char *const names[] = {"part-90.cubin", "zstd.fatbin", "lz4.fatbin"};
     struct sg_image_options options = h200;
     (void)state;
@@ -430,7 +430,7 @@ static void check_changes(const char *name, const struct change *changes, size_t
 }
 
 /* As an H200 answers to these bytes of what CUDA 13 makes. */
-static void headers_of_cubins(void **state) {
+static void changed_headers_of_cubins_answer_as_hardware(void **state) {
     static const struct change changes[] = {
         {4, 0, CUDA_ERROR_UNKNOWN},
         {4, 1, CUDA_ERROR_UNKNOWN},
@@ -465,7 +465,7 @@ static void headers_of_cubins(void **state) {
 
 /* What CUDA 12 makes is told from that by the system alone, whatever version of the ABI it names;
  * the third byte of its flags is what its text was written for. */
-static void headers_of_old_cubins(void **state) {
+static void changed_headers_of_old_cubins_answer_as_hardware(void **state) {
     static const struct change changes[] = {
         {8, 0, CUDA_SUCCESS},
         {8, 8, CUDA_SUCCESS},
@@ -478,7 +478,7 @@ static void headers_of_old_cubins(void **state) {
 
 /* ptxas of CUDA 12.9 marks code for one architecture alone in the first byte of the flags, and has
  * no attribute of .nv.compat that says so. */
-static void marked_in_flags(void **state) {
+static void a_mark_in_the_flags_binds_code_to_one_architecture(void **state) {
     struct sg_image_options options = h200;
     size_t size;
     (void)state;
@@ -501,7 +501,7 @@ static void marked_in_flags(void **state) {
 
 /* Zeros in place of the headers from one section on: without that of code nothing loads, and what
  * lies behind the section headers is not missed. */
-static void cut_section_headers(void **state) {
+static void without_the_header_of_code_nothing_loads(void **state) {
     size_t size, code = 0;
     (void)state;
     unsigned char *whole = file("clusters-90.cubin", &size), *bytes = malloc(size);
@@ -527,7 +527,7 @@ static void cut_section_headers(void **state) {
 }
 
 /* Of a host's program the header alone is looked at, when nobody says how long it is. */
-static void other_elfs(void **state) {
+static void other_elfs_are_refused_by_their_header(void **state) {
     static const struct {
         unsigned char identity[20];
         CUresult answer;
@@ -554,7 +554,7 @@ static void other_elfs(void **state) {
     }
 }
 
-static void inputs_of_a_link(void **state) {
+static void inputs_of_a_link_are_read_as_such_alone(void **state) {
     static const char *const names[] = {"part.ptx", "part-90.cubin"};
     struct sg_image_options options = h200;
     struct sg_image *image;
@@ -577,7 +577,7 @@ static void inputs_of_a_link(void **state) {
 }
 
 /* A text and the machine code that ptxas makes of it say the same of what others may define. */
-static void weak_names_of_inputs(void **state) {
+static void text_and_machine_code_have_the_same_weak_names(void **state) {
     static const char *const names[] = {"twin.ptx", "twin-90.cubin"};
     struct sg_image_options options = h200;
     struct sg_image *image;
@@ -601,7 +601,7 @@ static void weak_names_of_inputs(void **state) {
 }
 
 /* With machine code first or last, a pointer in it means its own input's variable. */
-static void own_names_of_machine_code(void **state) {
+static void own_names_of_machine_code_stay_its_own(void **state) {
     struct sg_image_options options = h200;
     struct sg_image *inputs[2], *linked = NULL;
     unsigned char *bytes = NULL;
@@ -632,7 +632,7 @@ static void own_names_of_machine_code(void **state) {
 
 /* A link of nothing names no architecture. For whatever it names it is linked again and read again,
  * though no device takes it. */
-static void linked_for_no_architecture(void **state) {
+static void a_link_for_no_architecture_is_read_back(void **state) {
     struct sg_image_options options = h200;
     struct sg_image *image = NULL;
     unsigned char *bytes = NULL, *again = NULL;
@@ -654,7 +654,7 @@ static void linked_for_no_architecture(void **state) {
 }
 
 /* A header has room for an architecture of 16 bits, and is read with as many. */
-static void architectures_of_links(void **state) {
+static void architectures_of_16_bits_are_kept(void **state) {
     static const int architectures[] = {90, 120, 300};
     (void)state;
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++) {
@@ -672,25 +672,25 @@ static void architectures_of_links(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text),
-        cmocka_unit_test(cubins),
-        cmocka_unit_test(clusters),
-        cmocka_unit_test(other_devices),
-        cmocka_unit_test(fatbins),
-        cmocka_unit_test(unknown_size),
-        cmocka_unit_test(equal_entries),
-        cmocka_unit_test(marks_of_entries),
-        cmocka_unit_test(damaged_files),
-        cmocka_unit_test(inputs_of_a_link),
-        cmocka_unit_test(weak_names_of_inputs),
-        cmocka_unit_test(own_names_of_machine_code),
-        cmocka_unit_test(headers_of_cubins),
-        cmocka_unit_test(headers_of_old_cubins),
-        cmocka_unit_test(marked_in_flags),
-        cmocka_unit_test(cut_section_headers),
-        cmocka_unit_test(other_elfs),
-        cmocka_unit_test(linked_for_no_architecture),
-        cmocka_unit_test(architectures_of_links),
+        cmocka_unit_test(text_is_read_with_its_layout),
+        cmocka_unit_test(cubins_are_read_as_readelf_shows_them),
+        cmocka_unit_test(cluster_shapes_are_read),
+        cmocka_unit_test(code_for_other_devices_is_refused),
+        cmocka_unit_test(a_fatbin_gives_the_entry_for_the_device),
+        cmocka_unit_test(an_image_of_unknown_size_is_read),
+        cmocka_unit_test(of_equal_entries_the_hardwares_choice_is_taken),
+        cmocka_unit_test(entries_without_the_64_bit_mark_are_taken),
+        cmocka_unit_test(damaged_files_are_refused_or_read_within_bounds),
+        cmocka_unit_test(inputs_of_a_link_are_read_as_such_alone),
+        cmocka_unit_test(text_and_machine_code_have_the_same_weak_names),
+        cmocka_unit_test(own_names_of_machine_code_stay_its_own),
+        cmocka_unit_test(changed_headers_of_cubins_answer_as_hardware),
+        cmocka_unit_test(changed_headers_of_old_cubins_answer_as_hardware),
+        cmocka_unit_test(a_mark_in_the_flags_binds_code_to_one_architecture),
+        cmocka_unit_test(without_the_header_of_code_nothing_loads),
+        cmocka_unit_test(other_elfs_are_refused_by_their_header),
+        cmocka_unit_test(a_link_for_no_architecture_is_read_back),
+        cmocka_unit_test(architectures_of_16_bits_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static CUresult link_two(const char *first, const char *second, unsigned char **
     return result;
 }
 
-static void everything_is_kept(void **state) {
+static void a_link_keeps_everything_of_its_inputs(void **state) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -105,7 +105,7 @@ static void variables_are_kept(void **state) {
     free(bytes);
 }
 
-static void names_from_nobody_or_two(void **state) {
+static void names_that_nobody_or_two_give_are_refused(void **state) {
     static const struct {
         const char *first, *second, *says;
     } cases[] = {
@@ -136,7 +136,7 @@ static void names_from_nobody_or_two(void **state) {
 }
 
 /* A container whose bytes changed is refused or read, and one that was cut is refused. */
-static void damaged_containers(void **state) {
+static void damaged_containers_are_refused_or_read_within_bounds(void **state) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -165,7 +165,7 @@ static void damaged_containers(void **state) {
     free(bytes);
 }
 
-static void links_again(void **state) {
+static void a_link_can_be_linked_again(void **state) {
     unsigned char *bytes, *twice = NULL;
     size_t size, twice_size = 0;
     struct sg_image *image = NULL, *again = NULL;
@@ -223,7 +223,7 @@ static void the_header_is_that_of_machine_code(void **state) {
 }
 
 /* It is for the device that it was linked for, whatever its texts name, and for no other. */
-static void it_is_for_one_device(void **state) {
+static void a_link_is_for_one_device(void **state) {
     static const struct {
         const char *text;
         int made_for, read_for;
@@ -339,7 +339,7 @@ static void inputs_agree_about_a_name(void **state) {
     ".weak .entry kernel(.param .u64 p) {\n.reg .b32 r;\n{\n.param .b32 in;\n.param .b32 out;\n"   \
     "call.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\nst.global.u32 [held], r;\nret;\n}\n"
 
-static void a_template_in_two_units(void **state) {
+static void a_template_in_two_units_is_one_function(void **state) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -462,16 +462,16 @@ static void inputs_meet_before_the_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_kept),
+        cmocka_unit_test(a_link_keeps_everything_of_its_inputs),
         cmocka_unit_test(variables_are_kept),
-        cmocka_unit_test(names_from_nobody_or_two),
-        cmocka_unit_test(damaged_containers),
-        cmocka_unit_test(links_again),
+        cmocka_unit_test(names_that_nobody_or_two_give_are_refused),
+        cmocka_unit_test(damaged_containers_are_refused_or_read_within_bounds),
+        cmocka_unit_test(a_link_can_be_linked_again),
         cmocka_unit_test(the_header_is_that_of_machine_code),
-        cmocka_unit_test(it_is_for_one_device),
+        cmocka_unit_test(a_link_is_for_one_device),
         cmocka_unit_test(weak_definitions_give_way),
         cmocka_unit_test(inputs_agree_about_a_name),
-        cmocka_unit_test(a_template_in_two_units),
+        cmocka_unit_test(a_template_in_two_units_is_one_function),
         cmocka_unit_test(of_weak_entries_the_strong_one_is_left),
         cmocka_unit_test(common_variables_grow),
         cmocka_unit_test(hidden_names_are_their_inputs_own),

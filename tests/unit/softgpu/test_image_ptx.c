@@ -47,7 +47,7 @@ static void refused(const char *text, CUresult with) {
 }
 
 /* As recorded on an H200. */
-static void beginnings(void **state) {
+static void what_does_not_begin_as_ptx_is_no_image(void **state) {
     static const char *const no_images[] = {"",
                                             "\n",
                                             "  \t\r\n",
@@ -93,7 +93,7 @@ static void beginnings(void **state) {
         refused(unsupported[i], CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
-static void modules(void **state) {
+static void modules_are_taken_or_refused_by_their_directives(void **state) {
     static const char *const good[] = {
         HEAD,
         HEAD ENTRY,
@@ -142,7 +142,7 @@ static void modules(void **state) {
         refused(bad[i], CUDA_ERROR_INVALID_PTX);
 }
 
-static void bodies(void **state) {
+static void bodies_are_taken_or_refused_by_their_statements(void **state) {
     static const char *const good[] = {
         BODY(""),
         BODY("ret;"),
@@ -251,7 +251,7 @@ static const struct {
     {".reg .b32 r; and.ftz.b32 r, r, r;", ".reg .b32 r; and.finite.b32 r, r, r;"},
 };
 
-static void rules(void **state) {
+static void instructions_are_refused_by_the_rules_of_ptx(void **state) {
     static const char frame[] =
         HEAD ".global .u64 g;\n.const .u32 c;\n.shared .u32 s[2];\n"
              ".func nothing { ret; }\n.func (.reg .b32 o) f(.reg .b32 i) { mov.b32 o, i; ret; }\n"
@@ -269,7 +269,7 @@ static void rules(void **state) {
 }
 
 /* The first device and the first version that know an instruction. */
-static void since(void **state) {
+static void instructions_need_their_version_and_target(void **state) {
     static const struct {
         const char *version, *target, *text;
         bool good;
@@ -298,7 +298,7 @@ static void since(void **state) {
     }
 }
 
-static void parameters_and_limits(void **state) {
+static void wrong_parameters_and_limits_are_refused(void **state) {
     static const char *const bad[] = {
         "(.param p)",
         "(.u32 p)",
@@ -348,7 +348,7 @@ static void parameters_and_limits(void **state) {
 }
 
 /* Offsets as cuFuncGetParamInfo gave them on an H200. */
-static void parameter_offsets(void **state) {
+static void parameters_have_the_offsets_of_hardware(void **state) {
     static const struct sg_parameter wanted[] = {{0, 1},   {8, 8},   {16, 2},  {20, 4},
                                                  {32, 20}, {52, 1},  {53, 3},  {56, 12},
                                                  {112, 1}, {120, 8}, {128, 2}, {136, 16}};
@@ -385,7 +385,7 @@ static void check_value(const char *declaration, uint64_t size, const void *byte
     sg_image_free(image);
 }
 
-static void values(void **state) {
+static void initial_values_become_bytes(void **state) {
     (void)state;
     check_value(".u32 x = 5", 4, "\5\0\0\0");
     check_value(".u32 x = 0x1234567", 4, "\x67\x45\x23\x01");
@@ -412,7 +412,7 @@ static void values(void **state) {
     check_value(".u64 x[2] = {y + 8, 1}", 16, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0");
 }
 
-static void wrong_values(void **state) {
+static void wrong_initial_values_are_refused(void **state) {
     static const char *const bad[] = {
         ".u32 x = ",
         ".u32 x = {1}",
@@ -461,7 +461,7 @@ static void wrong_values(void **state) {
 }
 
 /* As much shared memory as the options allow, and registers of the module in ranges. */
-static void limits_of_options(void **state) {
+static void limits_of_the_options_are_kept(void **state) {
     struct sg_image_options options = h200;
     struct sg_image *image;
     const char *text = HEAD ".entry k() { .shared .b8 s[1000]; ret; }\n";
@@ -479,7 +479,7 @@ static void limits_of_options(void **state) {
 }
 
 /* Used by an entry, or by what it calls; declared in it, used or not. */
-static void memory_of_entries(void **state) {
+static void entries_count_the_memory_that_they_reach(void **state) {
     (void)state;
     struct sg_image *image = taken(
         HEAD
@@ -501,7 +501,7 @@ static void memory_of_entries(void **state) {
 }
 
 /* As ptxas of CUDA 13.0 takes and refuses them. */
-static void vectors(void **state) {
+static void vectors_of_parameters_and_registers_are_taken_or_refused(void **state) {
     static const char *const good[] = {
         HEAD ".entry k(.param .v4 .f32 p[2]) { ret; }",
         HEAD ".entry k(.param .align 16 .v2 .u64 p[1]) { ret; }",
@@ -550,7 +550,7 @@ static void a_zero_in_a_comment_is_a_blank(void **state) {
     sg_image_free(image);
 }
 
-static void messages(void **state) {
+static void messages_name_line_and_word(void **state) {
     char room[20], name[] = "kernels.ptx";
     struct sg_image_options options = h200;
     struct sg_image_log log = {.error = room, .error_size = sizeof room};
@@ -579,7 +579,7 @@ static void messages(void **state) {
 }
 
 /* Deep and long texts cost neither stack nor squares of time. */
-static void large_texts(void **state) {
+static void large_texts_cost_neither_stack_nor_squares_of_time(void **state) {
     enum { MANY = 200000 };
     char *text = malloc(64 * MANY), *at = text;
     (void)state;
@@ -604,21 +604,21 @@ static void large_texts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beginnings),
-        cmocka_unit_test(modules),
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(rules),
-        cmocka_unit_test(since),
-        cmocka_unit_test(parameters_and_limits),
-        cmocka_unit_test(parameter_offsets),
-        cmocka_unit_test(values),
-        cmocka_unit_test(wrong_values),
-        cmocka_unit_test(memory_of_entries),
-        cmocka_unit_test(limits_of_options),
-        cmocka_unit_test(vectors),
+        cmocka_unit_test(what_does_not_begin_as_ptx_is_no_image),
+        cmocka_unit_test(modules_are_taken_or_refused_by_their_directives),
+        cmocka_unit_test(bodies_are_taken_or_refused_by_their_statements),
+        cmocka_unit_test(instructions_are_refused_by_the_rules_of_ptx),
+        cmocka_unit_test(instructions_need_their_version_and_target),
+        cmocka_unit_test(wrong_parameters_and_limits_are_refused),
+        cmocka_unit_test(parameters_have_the_offsets_of_hardware),
+        cmocka_unit_test(initial_values_become_bytes),
+        cmocka_unit_test(wrong_initial_values_are_refused),
+        cmocka_unit_test(entries_count_the_memory_that_they_reach),
+        cmocka_unit_test(limits_of_the_options_are_kept),
+        cmocka_unit_test(messages_name_line_and_word),
+        cmocka_unit_test(large_texts_cost_neither_stack_nor_squares_of_time),
+        cmocka_unit_test(vectors_of_parameters_and_registers_are_taken_or_refused),
         cmocka_unit_test(a_zero_in_a_comment_is_a_blank),
-        cmocka_unit_test(messages),
-        cmocka_unit_test(large_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

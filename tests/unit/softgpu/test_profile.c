@@ -23,7 +23,7 @@ static bool parse(const char *text) {
     return sg_profile_parse(&profile, "here", text, message, sizeof message);
 }
 
-static void reads_every_section(void **state) {
+static void a_profile_is_read_section_by_section(void **state) {
     (void)state;
     assert_true(parse(GOOD "WARP_SIZE = 0x10 ; a comment\n"
                            "NUMA_ID = -1\n"
@@ -50,7 +50,7 @@ static void reads_every_section(void **state) {
     assert_false(profile.context.has_limit[CU_LIMIT_PRINTF_FIFO_SIZE]);
 }
 
-static void lacks_are_said(void **state) {
+static void a_profile_may_lack_uuid_and_pool_descriptors(void **state) {
     (void)state;
     assert_true(parse(GOOD));
     assert_false(profile.no_uuid || profile.no_pool_descriptors);
@@ -186,7 +186,7 @@ static void h200_is_as_recorded(void **state) {
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID], 590680286);
 }
 
-static void file_by_path(void **state) {
+static void a_profile_is_loaded_by_its_path(void **state) {
     (void)state;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-profile");
@@ -211,7 +211,7 @@ static void unknown_name_says_where_it_looked(void **state) {
     assert_false(sg_profile_load(&profile, "", message, sizeof message));
 }
 
-static void claims_only_lower(void **state) {
+static void claims_can_only_be_lowered(void **state) {
     (void)state;
     assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
     int attributes[SG_ATTRIBUTE_LIMIT];
@@ -228,7 +228,7 @@ static void claims_only_lower(void **state) {
     }
 }
 
-static void pci_forms(void **state) {
+static void pci_addresses_are_read_in_each_form(void **state) {
     (void)state;
     struct sg_pci pci;
     assert_true(sg_pci_parse("0000:00:06.0", &pci));
@@ -246,18 +246,18 @@ static void pci_forms(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_section),
-        cmocka_unit_test(lacks_are_said),
+        cmocka_unit_test(a_profile_is_read_section_by_section),
+        cmocka_unit_test(a_profile_may_lack_uuid_and_pool_descriptors),
         cmocka_unit_test(says_line_and_mistake),
         cmocka_unit_test(first_mistake_is_reported),
         cmocka_unit_test(pairs_of_devices_differ),
         cmocka_unit_test(like_begins_as_h200),
         cmocka_unit_test(built_in_is_the_file),
         cmocka_unit_test(h200_is_as_recorded),
-        cmocka_unit_test(file_by_path),
+        cmocka_unit_test(a_profile_is_loaded_by_its_path),
         cmocka_unit_test(unknown_name_says_where_it_looked),
-        cmocka_unit_test(claims_only_lower),
-        cmocka_unit_test(pci_forms),
+        cmocka_unit_test(claims_can_only_be_lowered),
+        cmocka_unit_test(pci_addresses_are_read_in_each_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -360,6 +360,37 @@ static void entries_of_one_image_are_made_one_by_one(void **state) {
     sg_image_free(image);
 }
 
+static char *fixture(const char *name) {
+    char path[400], *bytes = calloc(1, 1 << 20);
+    snprintf(path, sizeof path, GPUMEM_SOURCE_DIR "/tests/fixtures/programs/%s", name);
+    FILE *file = fopen(path, "rb");
+    assert_true(bytes && file);
+    assert_in_range(fread(bytes, 1, 1 << 20, file), 1, (1 << 20) - 1);
+    fclose(file);
+    return bytes;
+}
+
+/* Calls of known functions, of themselves, and through a register; structures by value. */
+static void what_clang_writes_is_decoded(void **state) {
+    static const char *const entries[] = {"reduce", "choose", "indirect"};
+    char *bytes = fixture("kernels.ptx");
+    struct sg_image *image = image_of(bytes);
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    (void)state;
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        struct sg_program *program = NULL;
+        assert_int_equal(sg_program_make(image, entries[i], &log, &program), CUDA_SUCCESS);
+        if (program->unsupported)
+            fail_msg("line %u: %s", program->unsupported_line, program->unsupported);
+        assert_string_equal(program->name, entries[i]);
+        assert_int_equal(program->static_shared, i == 0 ? 1024 : 0);
+        assert_int_equal(program->functions[0].indirect_calls, i == 2);
+        sg_program_free(program);
+    }
+    sg_image_free(image);
+    free(bytes);
+}
+
 /* What a link gives has its text, and nobody has read it. */
 static void a_text_without_an_outline_is_read(void **state) {
     (void)state;
@@ -410,6 +441,7 @@ int main(void) {
         cmocka_unit_test(the_runtime_has_its_own_functions),
         cmocka_unit_test(lines_of_text_and_source),
         cmocka_unit_test(entries_of_one_image_are_made_one_by_one),
+        cmocka_unit_test(what_clang_writes_is_decoded),
         cmocka_unit_test(a_text_without_an_outline_is_read),
         cmocka_unit_test(what_is_no_entry_is_refused),
     };

@@ -78,7 +78,7 @@ static void rights_are_per_device(void **state) {
     sg_addresses_give(p, SG_PAGE);
 }
 
-static void bytes_below_and_above_their_address(void **state) {
+static void bytes_may_lie_below_or_above_their_address(void **state) {
     (void)state;
     size_t span;
     CUdeviceptr p = take(SG_PAGE);
@@ -151,7 +151,7 @@ static void *end_running(void *unused) {
     return NULL;
 }
 
-static void waiting_for_an_epoch(void **state) {
+static void an_epoch_waits_for_earlier_work_only(void **state) {
     (void)state;
     pthread_t thread;
     struct sg_work later;
@@ -174,10 +174,10 @@ int main(void) {
         cmocka_unit_test(host_addresses_answer_themselves),
         cmocka_unit_test(spans_end_where_bytes_do),
         cmocka_unit_test(rights_are_per_device),
-        cmocka_unit_test(bytes_below_and_above_their_address),
+        cmocka_unit_test(bytes_may_lie_below_or_above_their_address),
         cmocka_unit_test(reclaim_waits_for_work_that_began_before),
         cmocka_unit_test(work_may_end_in_any_order),
-        cmocka_unit_test(waiting_for_an_epoch),
+        cmocka_unit_test(an_epoch_waits_for_earlier_work_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,12 +31,12 @@ static const char *visible(const char *list) {
     return text;
 }
 
-static void all_without_it(void **state) {
+static void without_the_variable_all_are_visible(void **state) {
     (void)state;
     assert_string_equal(visible(NULL), "0 1 2 3");
 }
 
-static void none(void **state) {
+static void an_empty_list_shows_none(void **state) {
     (void)state;
     assert_string_equal(visible(""), "");
     assert_string_equal(visible("-1"), "");
@@ -44,7 +44,7 @@ static void none(void **state) {
     assert_string_equal(visible(","), "");
 }
 
-static void numbers_in_their_order(void **state) {
+static void numbers_show_devices_in_their_order(void **state) {
     (void)state;
     assert_string_equal(visible("2,0"), "2 0");
     assert_string_equal(visible(" 3 , 1 "), "3 1");
@@ -60,7 +60,7 @@ static void wrong_entry_ends_the_list(void **state) {
     assert_string_equal(visible("0,99999999999999999999,1"), "0");
 }
 
-static void uuids_whole_or_shortened(void **state) {
+static void uuids_name_devices_whole_or_shortened(void **state) {
     (void)state;
     assert_string_equal(visible("GPU-11ababab-abab-abab-abab-ababababab03"), "3");
     assert_string_equal(visible("gpu-11AB,0"), "3 0");
@@ -71,9 +71,11 @@ static void uuids_whole_or_shortened(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_without_it),           cmocka_unit_test(none),
-        cmocka_unit_test(numbers_in_their_order),   cmocka_unit_test(wrong_entry_ends_the_list),
-        cmocka_unit_test(uuids_whole_or_shortened),
+        cmocka_unit_test(without_the_variable_all_are_visible),
+        cmocka_unit_test(an_empty_list_shows_none),
+        cmocka_unit_test(numbers_show_devices_in_their_order),
+        cmocka_unit_test(wrong_entry_ends_the_list),
+        cmocka_unit_test(uuids_name_devices_whole_or_shortened),
     };
     return cmocka_run_group_tests(tests, make_uuids, NULL);
 }

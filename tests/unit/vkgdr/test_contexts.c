@@ -75,6 +75,42 @@ static void memory_of_an_ended_context_is_not_handed_out(void **state) {
     vkgdr_close(g);
 }
 
+/* The primary context has one handle for ever. What is at an address of before is somebody else's.
+ */
+static void a_reset_context_is_another(void **state) {
+    (void)state;
+    CUcontext primary, popped;
+    CUdeviceptr others[8];
+    setenv("VULKAN_ICD_UUID", "736f6674677080758000000000000000,736f6674677080758000000000000001",
+           1);
+    assert_int_equal(cu->cuDevicePrimaryCtxRetain(&primary, 1), CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxPushCurrent_v2(primary), CUDA_SUCCESS);
+    vkgdr_t g = vkgdr_open(0, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
+    assert_non_null(g);
+    assert_int_equal(gpumem_vkgdr_device(g), 1);
+    vkgdr_memory_t small = allocate(g, 64), large = allocate(g, 2 * MIB);
+    assert_int_equal(cu->cuDevicePrimaryCtxReset_v2(1), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&popped);
+    assert_int_equal(cu->cuDevicePrimaryCtxRetain(&primary, 1), CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxPushCurrent_v2(primary), CUDA_SUCCESS);
+    for (size_t i = 0; i < COUNT(others); i++)
+        assert_int_equal(cu->cuMemAlloc_v2(&others[i], 2 * MIB), CUDA_SUCCESS);
+    vkgdr_memory_t after = allocate(g, 64);
+    vkgdr_memory_free(small);
+    vkgdr_memory_free(large);
+    fill(host_of(after), 64, 3);
+    check_device(after, 64, 3);
+    vkgdr_memory_free(after);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        assert_int_equal(cu->cuMemsetD8_v2(others[i], 1, 2 * MIB), CUDA_SUCCESS);
+        assert_int_equal(cu->cuMemFree_v2(others[i]), CUDA_SUCCESS);
+    }
+    vkgdr_close(g);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    assert_int_equal(cu->cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+    assert_nothing_left();
+}
+
 /* softgpu gives no handle a second time, NVIDIA's driver may. */
 static void contexts_are_told_apart_by_their_number(void **state) {
     (void)state;
@@ -119,6 +155,7 @@ int main(void) {
         TEST(slabs_are_a_contexts_own),
         TEST(a_context_may_end_before_its_memory),
         TEST(memory_of_an_ended_context_is_not_handed_out),
+        TEST(a_reset_context_is_another),
         TEST(contexts_are_told_apart_by_their_number),
         TEST(a_free_without_the_context_gives_vulkans_part_back),
     };

@@ -73,7 +73,7 @@ static void wrong_arguments_are_named(void **state) {
     ERROR_IS("vkgdr_open: memory cannot be required to be coherent and forced not to be");
     vkgdr_t g = open_gpu(0);
     assert_null(vkgdr_memory_alloc(g, 0, 0));
-    ERROR_IS("vkgdr_memory_alloc: 0 bytes were asked for");
+    ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
     assert_null(vkgdr_memory_alloc(g, 64, 5));
     ERROR_IS("vkgdr_memory_alloc: flags are 0x5 and must be 0");
     assert_null(vkgdr_memory_alloc(NULL, 64, 0));

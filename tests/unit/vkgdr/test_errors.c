@@ -37,7 +37,7 @@ static void check_alloc_fails(vkgdr_t g, const char *function, int result, const
     ERROR_IS(text);
     icd->reset();
     assert_null(vkgdr_memory_alloc(g, 0, 0)); /* another error takes its place */
-    ERROR_IS("vkgdr_memory_alloc: 0 bytes were asked for");
+    ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
 }
 
 static void calls_of_vulkan_are_named_at_allocations(void **state) {
@@ -111,7 +111,7 @@ static void a_missing_library_is_named(void **state) {
     free(text);
 }
 
-static void without_a_context(void **state) {
+static void without_a_context_the_driver_call_is_named(void **state) {
     CUcontext popped;
     (void)state;
     vkgdr_t g = open_gpu(0);
@@ -141,7 +141,7 @@ static void open_and_alloc_alone_set_and_reset(void **state) {
     vkgdr_memory_invalidate(memory, 0, 64);
     vkgdr_memory_free(memory);
     vkgdr_close(g);
-    ERROR_IS("vkgdr_memory_alloc: 0 bytes were asked for");
+    ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
     vkgdr_close(open_gpu(0));
     NO_ERROR();
 }
@@ -214,7 +214,7 @@ int main(void) {
         TEST(calls_of_cuda_are_named),
         TEST(other_devices_are_told),
         TEST(a_missing_library_is_named),
-        TEST(without_a_context),
+        TEST(without_a_context_the_driver_call_is_named),
         TEST(open_and_alloc_alone_set_and_reset),
         TEST(errors_are_the_threads_own),
         TEST(a_forked_child_is_refused),

@@ -141,7 +141,7 @@ static void a_free_waits_for_queued_work(void **state) {
     (void)state;
     pthread_t thread;
     vkgdr_memory_t held = allocate(g, 64), memory = allocate(g, 4096);
-    struct opener opener = {.gate = close_gate(),
+    struct opener opener = {.gate = gate_with_stream(),
                             .synchronized = soft->call_count("cuCtxSynchronize")};
     memset(host_of(memory), 0, 4096);
     assert_int_equal(

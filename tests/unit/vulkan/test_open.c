@@ -223,7 +223,7 @@ static void a_library_of_something_else(void **state) {
     assert_int_equal(dlinfo(dlopen("libc.so.6", RTLD_NOW), RTLD_DI_LINKMAP, &map), 0);
     choose_vulkan(map->l_name);
     refused(GPUMEM_ERROR_NOT_SUPPORTED);
-    REASON("neither a loader nor a driver");
+    REASON("not a Vulkan loader or driver");
 }
 
 static void a_long_name(void **state) {

@@ -61,7 +61,7 @@ SG_MAP1(neg, u64, u64, A ^ ((uint64_t)1 << 63))
 SG_MAP2(copysign_, u64, u64, u64, (A & ((uint64_t)1 << 63)) | (B & INT64_MAX))
 
 static inline int64_t ordered(uint64_t bits) {
-    return (int64_t)(bits ^ ((uint64_t)((int64_t)bits >> 63) & INT64_MAX));
+    return (int64_t)(bits ^ ((0 - (bits >> 63)) & INT64_MAX));
 }
 static inline uint64_t extreme(uint64_t a, uint64_t b, bool most) {
     uint64_t best = (ordered(a) > ordered(b)) == most ? a : b;

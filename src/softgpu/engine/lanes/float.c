@@ -77,7 +77,7 @@ SG_MAP2(copysign_, u32, u32, u32, (A & 0x80000000u) | (B & 0x7fffffffu))
  * of any. -0 is less than +0. .xorsign.abs: of the magnitudes, with the product's sign.
  */
 static inline int32_t ordered(uint32_t bits) {
-    return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) & 0x7fffffffu));
+    return (int32_t)(bits ^ ((0 - (bits >> 31)) & 0x7fffffffu));
 }
 static inline bool is_nan(uint32_t bits) {
     return (bits & 0x7fffffffu) > 0x7f800000u;

@@ -1,0 +1,88 @@
+/* Which way a copy goes. */
+#include "mapped/engine.h"
+
+#include "mapped/incoherent.h"
+#include "mapped/mapper.h"
+#include "memory/object/buffer.h"
+
+#include <string.h>
+
+struct gm_engine *gm_engine_of(gpumem_buffer *buffer) {
+    gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    if (root->resource->engine)
+        return root->resource->engine;
+    const gpumem_buffer *inner = gm_buffer_innermost(root); /* of a wrapper of the user's */
+    return inner ? inner->resource->engine : NULL;
+}
+
+gpumem_status gm_engine_flush(const void *begin, size_t bytes) {
+    gm_mapped_fence();
+    return gm_incoherent_flush(begin, bytes);
+}
+
+static bool is_cut_over(const struct gm_copy_cutover *cutover, size_t bytes) {
+    return bytes >= cutover->pinned || bytes >= cutover->pageable;
+}
+
+static const struct gm_copy_plan *plan_of(const struct gm_engine *engine) {
+    return &gm_plan_now(engine->plans)->plan;
+}
+
+void gm_engine_store(struct gm_engine *engine, unsigned char *to, const void *from, size_t bytes) {
+    if (engine)
+        gm_copy_store(gm_copy_plan_class(plan_of(engine), bytes)->store, to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* Memory that needs flushes is written by the CPU alone. Its caches may hold lines of which the
+ * driver's copy writes a part; nothing would keep them from going back over it later. */
+gpumem_status gm_engine_write(struct gm_engine *engine, struct gm_place to, const void *from,
+                              size_t bytes) {
+    if (engine && engine->coherent && is_cut_over(&plan_of(engine)->store, bytes)) {
+        gpumem_status status;
+        switch (gm_engine_cut_over(engine, GM_COPY_STORE, (void *)(uintptr_t)from, to.device, bytes,
+                                   &status)) {
+        case GM_ENGINE_DONE:
+            return GPUMEM_OK;
+        case GM_ENGINE_FAILED:
+            return status;
+        case GM_ENGINE_NOT_DONE:
+            break;
+        }
+    }
+    gm_engine_store(engine, to.host, from, bytes);
+    return gm_engine_flush(to.host, bytes);
+}
+
+static void load(struct gm_engine *engine, void *to, const unsigned char *from, size_t bytes) {
+    if (!engine) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    gm_copy_fence_load();
+    gm_copy_load(gm_copy_plan_class(plan_of(engine), bytes)->load, to, from, bytes);
+}
+
+gpumem_status gm_engine_read(struct gm_engine *engine, void *to, struct gm_place from,
+                             size_t bytes) {
+    gpumem_status status;
+    if (engine && is_cut_over(&plan_of(engine)->load, bytes)) {
+        /* What this thread stored before is part of it. */
+        status = gm_engine_flush(from.host, bytes);
+        if (status != GPUMEM_OK)
+            return status;
+        switch (gm_engine_cut_over(engine, GM_COPY_LOAD, to, from.device, bytes, &status)) {
+        case GM_ENGINE_DONE:
+            return GPUMEM_OK;
+        case GM_ENGINE_FAILED:
+            return status;
+        case GM_ENGINE_NOT_DONE:
+            break;
+        }
+    }
+    status = gm_incoherent_invalidate(from.host, bytes);
+    if (status == GPUMEM_OK)
+        load(engine, to, from.host, bytes);
+    return status;
+}

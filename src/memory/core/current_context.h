@@ -1,0 +1,25 @@
+/*
+ * Makes a device's context current for the length of a call and puts back what was. The thread's
+ * capture mode is relaxed meanwhile (memory/core/capture.h), so that nothing that is called in
+ * between disturbs a stream capture.
+ */
+#ifndef GM_MEMORY_CURRENT_CONTEXT_H
+#define GM_MEMORY_CURRENT_CONTEXT_H
+
+#include "memory/core/capture.h"
+#include "memory/core/objects.h"
+
+struct gm_current {
+    gpumem_device *device;
+    int pushed;
+    struct gm_relaxed relaxed;
+};
+
+/* On failure nothing is changed and leave must not be called. */
+gpumem_status gm_current_enter(struct gm_current *current, gpumem_device *device);
+/* The same without changing the capture mode: for calls that do not disturb captures (copies,
+ * records, waits in a stream); saves two driver calls. */
+gpumem_status gm_current_enter_strict(struct gm_current *current, gpumem_device *device);
+void gm_current_leave(struct gm_current *current);
+
+#endif

@@ -1,0 +1,78 @@
+#include "memory/core/meter.h"
+
+/* Can be temporarily negative: threads report late, and one may free and report what another has
+ * allocated but not yet reported. */
+static int is_negative(uint64_t value) {
+    return value > INT64_MAX;
+}
+
+static void raise_high(_Atomic uint64_t *high, uint64_t value) {
+    uint64_t seen = atomic_load_explicit(high, memory_order_relaxed);
+    while (!is_negative(value) && value > seen &&
+           !atomic_compare_exchange_weak_explicit(high, &seen, value, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value) {
+    for (; meter; meter = meter->parent) {
+        uint64_t before =
+            atomic_fetch_add_explicit(&meter->now[count], value, memory_order_relaxed);
+        raise_high(&meter->high[count], before + value);
+    }
+}
+
+void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by) {
+    for (; meter; meter = meter->parent)
+        raise_high(&meter->high[count],
+                   atomic_load_explicit(&meter->now[count], memory_order_relaxed) + by);
+}
+
+void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value) {
+    for (; meter; meter = meter->parent)
+        atomic_fetch_sub_explicit(&meter->now[count], value, memory_order_relaxed);
+}
+
+void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes) {
+    gm_meter_add(meter, GM_QUARANTINED, 1);
+    gm_meter_add(meter, GM_QUARANTINED_BYTES, bytes);
+}
+
+void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes) {
+    gm_meter_quarantine(meter, bytes);
+    gm_meter_add(meter, GM_COMMITTED, bytes);
+}
+
+static uint64_t now(const struct gm_meter *meter, enum gm_count count) {
+    uint64_t value = atomic_load_explicit(&meter->now[count], memory_order_relaxed);
+    return is_negative(value) ? 0 : value;
+}
+
+static uint64_t high(const struct gm_meter *meter, enum gm_count count) {
+    return atomic_load_explicit(&meter->high[count], memory_order_relaxed);
+}
+
+void gm_meter_read(const struct gm_meter *meter, gpumem_stats *stats) {
+    *stats = (gpumem_stats){
+        .size = sizeof *stats,
+        .reserved_bytes = now(meter, GM_RESERVED),
+        .committed_bytes = now(meter, GM_COMMITTED),
+        .committed_high = high(meter, GM_COMMITTED),
+        .in_use_bytes = now(meter, GM_IN_USE),
+        .in_use_high = high(meter, GM_IN_USE),
+        .cached_bytes = now(meter, GM_CACHED),
+        .pinned_bytes = now(meter, GM_PINNED),
+        .pinned_high = high(meter, GM_PINNED),
+        .imported_bytes = now(meter, GM_IMPORTED),
+        .allocations = now(meter, GM_ALLOCATIONS),
+        .allocations_total = now(meter, GM_ALLOCATIONS_TOTAL),
+        .allocations_failed = now(meter, GM_ALLOCATIONS_FAILED),
+        .chunks = now(meter, GM_CHUNKS),
+        .mappings = now(meter, GM_MAPPINGS),
+        .deferred_frees = now(meter, GM_DEFERRED),
+        .deferred_bytes = now(meter, GM_DEFERRED_BYTES),
+        .exports = now(meter, GM_EXPORTS),
+        .quarantined = now(meter, GM_QUARANTINED),
+        .quarantined_bytes = now(meter, GM_QUARANTINED_BYTES),
+    };
+}

@@ -1,0 +1,49 @@
+/* Counters with high-water marks, each adding to its parent: resource, wrapped resource, device,
+ * library. */
+#ifndef GM_MEMORY_METER_H
+#define GM_MEMORY_METER_H
+
+#include "memory/core/bound.h"
+
+#include <gpumem/stats.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum gm_count {
+    GM_RESERVED,
+    GM_COMMITTED,
+    GM_IN_USE,
+    GM_CACHED,
+    GM_PINNED,
+    GM_IMPORTED,
+    GM_ALLOCATIONS,
+    GM_ALLOCATIONS_TOTAL,
+    GM_ALLOCATIONS_FAILED,
+    GM_CHUNKS,
+    GM_MAPPINGS,
+    GM_DEFERRED,
+    GM_DEFERRED_BYTES,
+    GM_EXPORTS,
+    GM_QUARANTINED,
+    GM_QUARANTINED_BYTES,
+    GM_COUNTS
+};
+
+struct gm_meter {
+    _Atomic uint64_t now[GM_COUNTS];
+    _Atomic uint64_t high[GM_COUNTS];
+    struct gm_meter *parent;
+    _Atomic(struct gm_bound *) bound; /* of what is counted here, or NULL; not its children's */
+};
+
+void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);
+/* Records that the count was temporarily higher by this much. */
+void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by);
+void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value);
+/* Counts an object that the driver refused to take back. */
+void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes);
+/* The same for memory, which remains committed. */
+void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes);
+void gm_meter_read(const struct gm_meter *meter, gpumem_stats *stats);
+
+#endif

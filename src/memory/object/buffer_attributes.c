@@ -1,0 +1,69 @@
+/* The attributes of a buffer's memory. */
+#include "base/cancel.h"
+#include "base/options.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/pointer_facts.h"
+#include "memory/object/buffer.h"
+
+static gpumem_location location_of(const struct gm_pointer *known) {
+    switch (known->location.type) {
+    case CU_MEM_LOCATION_TYPE_HOST:
+        return GPUMEM_LOCATION_HOST;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        return GPUMEM_LOCATION_HOST_NUMA;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+        return GPUMEM_LOCATION_HOST_NUMA_CURRENT;
+    default:
+        return GPUMEM_LOCATION_DEVICE;
+    }
+}
+
+static gpumem_handle_type handle_type_of(uint64_t types) {
+    if (types & CU_MEM_HANDLE_TYPE_FABRIC)
+        return GPUMEM_HANDLE_FABRIC;
+    if (types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return GPUMEM_HANDLE_POSIX_FD;
+    return GPUMEM_HANDLE_NONE;
+}
+
+static void fill(const gpumem_buffer *buffer, const struct gm_pointer *known,
+                 gpumem_buffer_attributes *out) {
+    const gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    const gpumem_resource *resource = root->resource;
+    out->context = known->context;
+    out->location = location_of(known);
+    out->device_ordinal = known->on_host ? -1 : known->ordinal;
+    out->numa_node = out->location == GPUMEM_LOCATION_HOST_NUMA ? known->location.id : -1;
+    out->device_accessible = known->device_pointer != 0;
+    out->host_accessible = buffer->allocation.host_pointer != NULL;
+    out->managed = known->managed;
+    out->imported = resource->imported && !resource->foreign;
+    out->foreign = resource->foreign;
+    out->view = buffer->root != NULL;
+    out->read_only = buffer->read_only;
+    out->exportable = !buffer->root && resource->properties.exportable;
+    out->handle_type = handle_type_of(known->handle_types);
+}
+
+gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
+                                           gpumem_buffer_attributes *attributes) {
+    GM_UNCANCELLED;
+    GM_CHECK(buffer, "gpumem_buffer_get_attributes");
+    gpumem_device *device = buffer->resource->device;
+    struct gm_pointer known;
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, device);
+    if (status != GPUMEM_OK)
+        return status;
+    status = gm_pointer_ask(device, buffer->allocation.pointer, &known);
+    gm_current_leave(&current);
+    if (status == GPUMEM_OK && !known.type)
+        status = gm_fail(GPUMEM_ERROR_DRIVER, "the driver knows no memory at 0x%llx",
+                         buffer->allocation.pointer);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_buffer_attributes filled = {.size = sizeof filled};
+    fill(buffer, &known, &filled);
+    return GM_RESULT_WRITE(gpumem_buffer_attributes, attributes, &filled);
+}

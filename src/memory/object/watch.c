@@ -1,0 +1,322 @@
+#include "memory/object/watch.h"
+
+#include "base/cancel.h"
+#include "base/fork.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+
+#include <stdlib.h>
+
+struct gpumem_watch {
+    unsigned generation;
+    gpumem_leaving_fn fn;
+    void *user;
+    uint64_t number;            /* rises along the list */
+    struct gpumem_watch **list; /* of a buffer or a resource; NULL when that has ended */
+    gpumem_resource *resource;  /* or NULL */
+    unsigned running;           /* calls of fn */
+    int ended;                  /* whoever leaves fn last frees it */
+    struct gpumem_watch *next;
+};
+
+/* Guards all watches. They change rarely, and without watches this is never taken. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+static uint64_t last_number;
+
+/* The calls of fn that this thread is in, innermost first. */
+struct frame {
+    const struct gpumem_watch *watch;
+    struct frame *outer;
+};
+static _Thread_local struct frame *frames;
+
+static unsigned own_calls(const struct gpumem_watch *watch) {
+    unsigned count = 0;
+    for (const struct frame *frame = frames; frame; frame = frame->outer)
+        count += frame->watch == watch;
+    return count;
+}
+
+/* ---- Making and ending; the lock is held ----------------------------------------------------- */
+
+static void append(struct gpumem_watch *watch) {
+    struct gpumem_watch **at = watch->list;
+    while (*at)
+        at = &(*at)->next;
+    *at = watch;
+    watch->number = ++last_number;
+    if (watch->resource)
+        atomic_fetch_add(&watch->resource->watched, 1);
+}
+
+static void take_out(struct gpumem_watch *watch) {
+    if (!watch->list)
+        return;
+    for (struct gpumem_watch **at = watch->list; *at; at = &(*at)->next) {
+        if (*at == watch) {
+            *at = watch->next;
+            break;
+        }
+    }
+    if (watch->resource)
+        atomic_fetch_sub(&watch->resource->watched, 1);
+    watch->list = NULL;
+    watch->resource = NULL;
+}
+
+static void empty(struct gpumem_watch **list) {
+    while (*list)
+        take_out(*list);
+}
+
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+/* With the lock, dropped meanwhile. */
+static void call(struct gpumem_watch *watch, const gpumem_leaving_event *event) {
+    struct frame frame = {watch, frames};
+    watch->running++;
+    pthread_mutex_unlock(&lock);
+    frames = &frame;
+    watch->fn(watch->user, event);
+    frames = frame.outer;
+    pthread_mutex_lock(&lock);
+    watch->running--;
+    if (watch->ended && !watch->running)
+        gm_bury(watch);
+    pthread_cond_broadcast(&left);
+}
+
+/* The present ones, one after another: the list may change while the lock is dropped. */
+static void tell_list(struct gpumem_watch *const *list, const gpumem_leaving_event *event) {
+    uint64_t told = 0;
+    pthread_mutex_lock(&lock);
+    const uint64_t last = last_number;
+    for (;;) {
+        struct gpumem_watch *watch = *list;
+        while (watch && watch->number <= told)
+            watch = watch->next;
+        if (!watch || watch->number > last)
+            break;
+        told = watch->number;
+        call(watch, event);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* A user's wrapper has buffers of its upstream, which are announced separately; a limit over a
+ * cache has blocks of it, which stay mapped. */
+static gpumem_resource *wrapped(const gpumem_resource *resource) {
+    gpumem_resource *upstream = resource->apart ? NULL : resource->upstream;
+    return upstream && upstream->fast ? NULL : upstream;
+}
+
+/* Memory freed into a cache stays mapped: only its segments go away. */
+static gpumem_resource *watched_resource(const gpumem_buffer *buffer) {
+    return buffer->resource->fast ? NULL : buffer->resource;
+}
+
+static int is_resource_watched(const gpumem_resource *resource) {
+    for (; resource; resource = wrapped(resource))
+        if (atomic_load_explicit(&resource->watched, memory_order_acquire))
+            return 1;
+    return 0;
+}
+
+static int is_watched(const gpumem_buffer *buffer) {
+    return buffer->freed & GM_WATCHED || is_resource_watched(watched_resource(buffer));
+}
+
+static size_t unit_of(const gpumem_resource *resource) {
+    size_t unit = resource->properties.granularity;
+    if (resource->imported && resource->chunks)
+        unit = resource->device->granularity; /* the hidden resource itself has none */
+    return unit ? unit : 1;
+}
+
+size_t gm_buffer_granularity(const gpumem_buffer *buffer) {
+    return unit_of(buffer->resource);
+}
+
+/* The buffer's watches first, if there is a buffer. */
+static void tell(gpumem_device *device, gpumem_buffer *buffer, gpumem_resource *resource,
+                 const gpumem_leaving_event *event) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    struct gm_current current;
+    int entered = gm_current_enter(&current, device) == GPUMEM_OK;
+    if (buffer)
+        tell_list(&buffer->watches, event);
+    for (; resource; resource = wrapped(resource))
+        tell_list(&resource->watches, event);
+    if (entered)
+        gm_current_leave(&current);
+    gm_error_restore(&saved);
+}
+
+/* An event of whole granules. */
+static gpumem_leaving_event make_event(const gpumem_resource *resource,
+                                       const gpumem_allocation *allocation, size_t offset,
+                                       size_t bytes, gpumem_leaving reason) {
+    const size_t unit = unit_of(resource);
+    size_t begin = offset / unit * unit, end = (offset + bytes + unit - 1) / unit * unit;
+    return (gpumem_leaving_event){.size = sizeof(gpumem_leaving_event),
+                                  .reason = reason,
+                                  .base = allocation->pointer + begin,
+                                  .bytes = end - begin};
+}
+
+void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes, gpumem_leaving reason) {
+    if (!bytes || !is_watched(buffer))
+        return;
+    gpumem_resource *resource = buffer->resource;
+    gpumem_leaving_event event = make_event(resource, &buffer->allocation, offset, bytes, reason);
+    event.buffer = buffer;
+    int ordered = resource->properties.stream_ordered && buffer->wait_count && !buffer->homeless;
+    if (reason == GPUMEM_LEAVING_FREE && ordered)
+        event.stream = gm_buffer_home(buffer);
+    tell(resource->device, buffer, watched_resource(buffer), &event);
+}
+
+/* Everything mapped; for memory not mapped in units, what the owner may use. */
+static size_t mapped_of(const gpumem_resource *resource, const gpumem_allocation *allocation) {
+    return resource->chunks ? allocation->committed_bytes : allocation->bytes;
+}
+
+static size_t mapped_bytes(const gpumem_buffer *buffer) {
+    return mapped_of(buffer->resource, &buffer->allocation);
+}
+
+void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *segment,
+                             CUstream stream) {
+    gpumem_resource *upstream = cache->upstream;
+    if (!is_resource_watched(cache) && !is_resource_watched(upstream))
+        return;
+    gpumem_leaving_event event =
+        make_event(upstream, segment, 0, mapped_of(upstream, segment), GPUMEM_LEAVING_FREE);
+    if (upstream->properties.stream_ordered)
+        event.stream = stream;
+    tell(cache->device, NULL, cache, &event);
+    if (wrapped(cache) != upstream)
+        tell(cache->device, NULL, upstream, &event);
+}
+
+void gm_watches_tell_end(gpumem_buffer *buffer) {
+    if (buffer->told)
+        return;
+    gm_watches_tell(buffer, 0, mapped_bytes(buffer), GPUMEM_LEAVING_FREE);
+    if (!(buffer->freed & GM_WATCHED))
+        return;
+    pthread_mutex_lock(&lock);
+    empty(&buffer->watches);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Where the unmapped part begins: after the last handle with a byte below `bytes`. */
+static size_t first_dropped(const gpumem_buffer *buffer, size_t bytes) {
+    const struct gm_chunk *chunks;
+    gm_chunks_fn fn = buffer->resource->chunks;
+    if (!fn) {
+        size_t unit = gm_buffer_granularity(buffer);
+        return (bytes + unit - 1) / unit * unit;
+    }
+    size_t end = 0, count = fn(&buffer->allocation, &chunks);
+    for (size_t i = 0; i < count && end < bytes; i++)
+        end += chunks[i].bytes;
+    return end;
+}
+
+void gm_watches_tell_shrink(gpumem_buffer *buffer, size_t bytes) {
+    if (!is_watched(buffer))
+        return;
+    size_t begin = first_dropped(buffer, bytes), end = mapped_bytes(buffer);
+    if (begin < end)
+        gm_watches_tell(buffer, begin, end - begin, GPUMEM_LEAVING_SHRINK);
+}
+
+void gm_watches_leave(gpumem_resource *resource) {
+    pthread_mutex_lock(&lock);
+    empty(&resource->watches);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- The public door ------------------------------------------------------------------------- */
+
+static gpumem_status make(gpumem_leaving_fn fn, void *user, unsigned generation,
+                          gpumem_watch **watch) {
+    gpumem_watch *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a watch");
+    made->generation = generation;
+    made->fn = fn;
+    made->user = user;
+    *watch = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_buffer_watch(gpumem_buffer *buffer, gpumem_leaving_fn fn, void *user,
+                                  gpumem_watch **watch) {
+    GM_UNCANCELLED;
+    GM_CHECK(buffer, "gpumem_buffer_watch");
+    GM_REQUIRE(fn && watch, "gpumem_buffer_watch: fn or watch is NULL");
+    gpumem_watch *made = NULL;
+    gpumem_status status = make(fn, user, buffer->generation, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    made->list = &root->watches;
+    pthread_mutex_lock(&root->lock);
+    root->freed |= GM_WATCHED;
+    pthread_mutex_unlock(&root->lock);
+    pthread_mutex_lock(&lock);
+    append(made);
+    pthread_mutex_unlock(&lock);
+    *watch = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_resource_watch(gpumem_resource *resource, gpumem_leaving_fn fn, void *user,
+                                    gpumem_watch **watch) {
+    GM_UNCANCELLED;
+    GM_CHECK(resource, "gpumem_resource_watch");
+    GM_REQUIRE(fn && watch, "gpumem_resource_watch: fn or watch is NULL");
+    gpumem_watch *made = NULL;
+    gpumem_status status = make(fn, user, resource->generation, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    made->list = &resource->watches;
+    made->resource = resource;
+    pthread_mutex_lock(&lock);
+    append(made);
+    pthread_mutex_unlock(&lock);
+    *watch = made;
+    return GPUMEM_OK;
+}
+
+size_t gm_watches_of(const gpumem_buffer *buffer) {
+    size_t count = 0;
+    pthread_mutex_lock(&lock);
+    for (const struct gpumem_watch *watch = buffer->watches; watch; watch = watch->next)
+        count++;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+gpumem_status gpumem_watch_end(gpumem_watch *watch) {
+    GM_UNCANCELLED;
+    if (!watch)
+        return GPUMEM_OK;
+    GM_CHECK(watch, "gpumem_watch_end");
+    pthread_mutex_lock(&lock);
+    take_out(watch);
+    watch->generation = GM_DESTROYED;
+    unsigned own = own_calls(watch);
+    while (watch->running > own)
+        pthread_cond_wait(&left, &lock);
+    watch->ended = 1;
+    if (!watch->running)
+        gm_bury(watch);
+    pthread_mutex_unlock(&lock);
+    return GPUMEM_OK;
+}

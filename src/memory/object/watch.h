@@ -1,0 +1,35 @@
+/*
+ * Watches, which are called before memory goes away. Any operation that unmaps memory of a buffer,
+ * or takes access to it away, calls them first, with no lock held.
+ */
+#ifndef GM_MEMORY_WATCH_H
+#define GM_MEMORY_WATCH_H
+
+#include "memory/core/objects.h"
+
+#include <gpumem/layout.h>
+
+/* Announces a range of the buffer, widened to whole granules. Cheap if there are no watches. */
+void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes, gpumem_leaving reason);
+
+/* Before the memory goes back: announces it, and releases the buffer's watches. */
+void gm_watches_tell_end(gpumem_buffer *buffer);
+
+/* Before a shrink to `bytes`: announces the handles that lie wholly beyond that. */
+void gm_watches_tell_shrink(gpumem_buffer *buffer, size_t bytes);
+
+/* Before a caching resource gives a segment back to its upstream. */
+void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *segment,
+                             CUstream stream);
+
+/* The resource is destroyed: its watches are no longer called. */
+void gm_watches_leave(gpumem_resource *resource);
+
+/* The number of watches of this very buffer. Nothing else is locked under the lock of the
+ * watches. */
+size_t gm_watches_of(const gpumem_buffer *buffer);
+
+/* The unit in which memory of the buffer is mapped. */
+size_t gm_buffer_granularity(const gpumem_buffer *buffer);
+
+#endif

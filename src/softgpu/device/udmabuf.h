@@ -1,0 +1,20 @@
+/* Pages of memory files as a DMA buffer of the kernel, made by /dev/udmabuf. */
+#ifndef SG_DEVICE_UDMABUF_H
+#define SG_DEVICE_UDMABUF_H
+
+#include <linux/udmabuf.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether this process can make them: tried once, with one page. With the lock. */
+bool sg_udmabuf_usable(void);
+
+/* Room for `count` pieces of files, zeroed; the caller's to free. NULL when out of memory. */
+struct udmabuf_create_list *sg_udmabuf_list(size_t count);
+/* The kernel wants files that cannot shrink under the buffer. Files of memory only grow. False,
+ * with errno, when the file does not take the seal. */
+bool sg_udmabuf_seal(int file);
+/* The descriptor of a buffer of these pieces, the caller's; -1, with errno, on failure. */
+int sg_udmabuf_make(struct udmabuf_create_list *list, size_t count);
+
+#endif

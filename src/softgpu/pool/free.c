@@ -1,0 +1,160 @@
+/* Freeing in stream order, and what the ranges of pools answer. */
+#include "softgpu/pool/internal.h"
+
+#include "softgpu/address/phys.h"
+#include "softgpu/context/address_32.h"
+#include "softgpu/core/config.h"
+#include "softgpu/stream/capture.h"
+
+static unsigned char *host_bytes(const struct sg_block *block) {
+    return block->segment->map.phys->host + block->offset;
+}
+
+static CUresult run_poison(struct sg_op *op) {
+    sg_poison((unsigned char *)(uintptr_t)op->data.words[0], op->data.words[1], SG_POISON_FREED);
+    return CUDA_SUCCESS;
+}
+
+/* The block stays pending until this has run, so that its bytes stay where they are. */
+static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *stream) {
+    struct sg_op *op = sg_op_new(run_poison);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    op->data.words[0] = (uintptr_t)host_bytes(block);
+    op->data.words[1] = block->size;
+    return sg_stream_submit(stream, op);
+}
+
+static void count_out(struct sg_pool *pool, struct sg_block *block) {
+    sg_range_remove(&block->range);
+    pool->live--;
+    pool->used -= block->range.size;
+}
+
+/* Puts a live block aside until the stream has completed `number`; without a stream it is free at
+ * once. A free that is complete stays its stream's own until another stream takes it by a rule, or
+ * the host has synchronized. */
+static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint64_t number) {
+    struct sg_pool *pool = block->segment->pool;
+    struct sg_token after = block->after;
+    /* What was imported is of no use to anyone else. */
+    bool pend = stream && (!pool->imported || stream->completed < number);
+    if (pend && !sg_block_pend(block, stream, number))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    count_out(pool, block);
+    block->after = (struct sg_token){0};
+    if (!pend)
+        sg_block_idle(block);
+    sg_token_release(&after);
+    if (pool->destroyed)
+        sg_pool_collect(pool);
+    return CUDA_SUCCESS;
+}
+
+static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
+    struct sg_block *block = range->owner;
+    CUresult result = CUDA_SUCCESS;
+    /* Recorded: a context of the first API gets memory of a pool, and does not find it again. */
+    if (sg_context_has_32_bit_addresses(stream->context))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_config()->poison && !block->segment->pool->imported)
+        result = poison_in_order(block, stream);
+    struct sg_token point;
+    if (result == CUDA_SUCCESS)
+        result = sg_free_point(stream, &point);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
+    sg_token_release(&point);
+    return result;
+}
+
+/* cuMemFree waits for nothing here: the driver's documentation leaves that to the caller. Bytes
+ * that earlier work may still touch, because the block was handed on in stream order, are not
+ * reused before that work ends. */
+static CUresult free_now(struct sg_range *range) {
+    struct sg_block *block = range->owner;
+    struct sg_token after = block->after;
+    bool pending = !sg_token_complete(after);
+    if (!pending && !block->segment->pool->imported)
+        sg_poison(host_bytes(block), block->size, SG_POISON_FREED);
+    return put_aside(block, pending ? after.stream : NULL, after.number);
+}
+
+/* ---- The range of a block -------------------------------------------------------------------- */
+
+static const struct sg_pool *pool_of(const struct sg_range *range) {
+    const struct sg_block *block = range->owner;
+    return block->segment->pool;
+}
+
+static struct sg_pages *pages_of(const struct sg_range *range) {
+    const struct sg_block *block = range->owner;
+    return block->segment->pool->managed ? &block->segment->pages : NULL;
+}
+
+static bool accessible(const struct sg_range *range, int device) {
+    return (pool_of(range)->devices >> device) & 1;
+}
+
+static bool seen(const struct sg_context *context, const struct sg_range *range) {
+    return accessible(range, context->device);
+}
+
+static bool reachable(const struct sg_context *context, const struct sg_range *range,
+                      CUdeviceptr address, size_t size, unsigned rights) {
+    (void)address, (void)size, (void)rights;
+    return range->device < 0 || accessible(range, context->device);
+}
+
+/* The handle stays what it was when the pool is destroyed, as on H200. Rights are as recorded,
+ * before any cuMemPoolSetAccess and after. */
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    const struct sg_pool *pool = pool_of(range);
+    bool host = range->device < 0;
+    facts->has_address_range = !host;
+    facts->start = host ? 0 : range->start;
+    facts->handle_types = (uint64_t)pool->props.handleTypes;
+    facts->pool = pool->handle;
+    facts->rights = SG_READ | SG_WRITE;
+    facts->managed = pool->managed;
+    facts->host_pointer = host || pool->managed;
+    facts->decompress = !host && (pool->props.usage & CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0;
+}
+
+const struct sg_range_ops sg_pool_range_ops = {
+    .free = free_now,
+    .free_async = free_async,
+    .seen = seen,
+    .accessible = accessible,
+    .reachable = reachable,
+    .describe = describe,
+    .pages = pages_of,
+    .bindable = true,
+    .memops = SG_MEMOPS_IN_GRAPHS, /* as recorded on H200, the device's own too */
+};
+
+/* ---- cuMemFreeAsync -------------------------------------------------------------------------- */
+
+static CUresult capture_free(struct sg_stream *stream, CUdeviceptr address) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
+    params.free.dptr = address;
+    return sg_capture_node(stream, &params);
+}
+
+CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS)
+        result = sg_pool_capture_allows(stream);
+    if (result != CUDA_SUCCESS || dptr == 0)
+        return result;
+    if (stream->capture)
+        return capture_free(stream, dptr);
+    struct sg_range *range = sg_range_find(dptr);
+    if (!range || range->start != dptr || range->variable)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (range->ops->free_async)
+        return range->ops->free_async(range, stream);
+    return range->ops->free ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}

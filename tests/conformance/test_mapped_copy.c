@@ -1,0 +1,228 @@
+/*
+ * Copies of mapped memory on any driver, by each method that the machine has, before and after they
+ * are calibrated: right at any offset, size and alignment, from pinned and pageable memory; held by
+ * no stream, and harmless to captures.
+ */
+#include "kept_driver.h"
+#include "library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB  ((size_t)1 << 20)
+#define ROOM (8 * MIB)
+#define EDGE ((size_t)64) /* host addresses of every alignment */
+
+static const gpumem_mapped_method methods[] = {
+    GPUMEM_MAPPED_COHERENT,      GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
+    GPUMEM_MAPPED_VULKAN_EXPORT, GPUMEM_MAPPED_DESCRIPTOR,    GPUMEM_MAPPED_HOST};
+
+static unsigned char *model, *pageable, *pinned, *seen;
+static gpumem_resource *pinning;
+static gpumem_buffer *pinned_buffer;
+static uint64_t seed = 88172645463325252u;
+
+static size_t drawn(size_t below) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (size_t)(seed >> 11) % below;
+}
+
+static void begin(void) {
+    open_library();
+    model = calloc(1, ROOM);
+    seen = malloc(ROOM);
+    pageable = calloc(1, ROOM + EDGE);
+    assert_true(model && seen && pageable);
+    DONE(gpumem_pinned_resource_create(
+        device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED), &pinning));
+    DONE(gpumem_buffer_allocate(pinning, ROOM + EDGE, NULL, &pinned_buffer));
+    pinned = gpumem_buffer_host_pointer(pinned_buffer);
+}
+
+static void end(void) {
+    DONE(gpumem_buffer_free(pinned_buffer, NULL));
+    DONE(gpumem_resource_destroy(pinning));
+    free(pageable);
+    free(seen);
+    free(model);
+    close_library();
+}
+
+/* NULL, and why, where the machine has no such method. */
+static gpumem_resource *make(gpumem_mapped_method method) {
+    gpumem_resource *resource = NULL;
+    gpumem_status status = gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = method != 0), &resource);
+    if (status != GPUMEM_OK && status != GPUMEM_ERROR_NOT_SUPPORTED)
+        fail_msg("answered %s: %s", gpumem_status_name(status), gpumem_last_error()->message);
+    return resource;
+}
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
+
+static void one_copy(gpumem_buffer *buffer, size_t order) {
+    size_t bytes = drawn(((size_t)1 << order) + 1), offset = drawn(ROOM - bytes + 1);
+    unsigned char *host = (drawn(2) ? pinned : pageable) + drawn(EDGE);
+    if (drawn(2)) {
+        unsigned char first = (unsigned char)drawn(256);
+        for (size_t i = 0; i < bytes; i++)
+            host[i] = (unsigned char)(first + i * 7 + i / 4099);
+        DONE(gpumem_mapped_write(buffer, offset, host, bytes));
+        memcpy(model + offset, host, bytes);
+        memset(host, 0xee, bytes); /* the caller's again */
+    } else {
+        memset(host, 0xee, bytes);
+        DONE(gpumem_mapped_read(buffer, offset, host, bytes));
+        if (memcmp(host, model + offset, bytes) != 0)
+            fail_msg("%zu bytes at %zu were read wrongly", bytes, offset);
+    }
+}
+
+static void copies(gpumem_buffer *buffer) {
+    memset(model, 0, ROOM);
+    DONE(gpumem_buffer_fill_sync(buffer, 0, ROOM, 0, NULL));
+    for (size_t order = 0; order <= 23; order++)
+        for (int i = 0; i < 20; i++)
+            one_copy(buffer, order);
+    DONE(gpumem_buffer_read_sync(buffer, 0, seen, ROOM, NULL));
+    assert_int_equal(memcmp(seen, model, ROOM), 0);
+}
+
+static gpumem_measured source_of(gpumem_resource *resource) {
+    gpumem_mapped_info info = {.size = sizeof info};
+    DONE(gpumem_mapped_get_info(resource, &info));
+    return info.copy_measured;
+}
+
+/* Short, and for this process alone. Of HOST there is nothing to measure. */
+static void calibrate(gpumem_resource *resource, gpumem_mapped_method method) {
+    gpumem_status status = gpumem_mapped_calibrate(
+        resource, GPUMEM_MAPPED_CALIBRATE_OPTIONS(.maximum_bytes = 4 * MIB,
+                                                  .run_nanoseconds = 50000, .keep_nothing = 1));
+    if (method == GPUMEM_MAPPED_HOST) {
+        assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
+        return;
+    }
+    DONE(status);
+    assert_int_equal(source_of(resource), GPUMEM_MEASURED_HERE);
+}
+
+static void by_each_method_before_and_after_calibration(void **state) {
+    (void)state;
+    begin();
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        gpumem_buffer *buffer;
+        gpumem_resource *resource = make(methods[i]);
+        if (!resource)
+            continue;
+        print_message("# %s\n", gpumem_mapped_method_name(methods[i]));
+        DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+        copies(buffer);
+        calibrate(resource, methods[i]);
+        copies(buffer);
+        DONE(gpumem_buffer_free(buffer, NULL));
+        DONE(gpumem_resource_destroy(resource));
+        assert_int_equal(device_stats().quarantined, 0);
+    }
+    end();
+}
+
+/* ---- Nothing else ---------------------------------------------------------------------------- */
+
+/* Large ones, which the driver copies where the memory is the device's. */
+static void there_and_back(gpumem_buffer *buffer, unsigned char *host, unsigned char value) {
+    memset(host, value, ROOM);
+    DONE(gpumem_mapped_write(buffer, 0, host, ROOM));
+    memset(host, 0, ROOM);
+    DONE(gpumem_mapped_read(buffer, 0, host, ROOM));
+    for (size_t i = 0; i < ROOM; i += 1021)
+        assert_int_equal(host[i], value);
+}
+
+/* cuMemcpyHtoD would wait for the stream, which is a blocking one. */
+static void a_held_stream_holds_no_copy(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream stream;
+    gpumem_buffer *buffer;
+    begin();
+    gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
+    assert_non_null(resource);
+    DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    gate_hold(&gate, stream);
+    there_and_back(buffer, pinned, 3);
+    there_and_back(buffer, pageable, 4);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_resource_destroy(resource));
+    end();
+}
+
+static void a_capture_goes_on(void **state) {
+    (void)state;
+    CUstream stream;
+    CUgraph graph = NULL;
+    gpumem_buffer *buffer;
+    begin();
+    gpumem_resource *resource = make(GPUMEM_MAPPED_ANY);
+    assert_non_null(resource);
+    DONE(gpumem_buffer_allocate(resource, ROOM, NULL, &buffer));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    there_and_back(buffer, pinned, 5);
+    there_and_back(buffer, pageable, 6);
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_resource_destroy(resource));
+    end();
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+static void of_a_view(void **state) {
+    (void)state;
+    gpumem_resource *memory;
+    gpumem_buffer *buffer;
+    gpumem_host_view *view = NULL;
+    begin();
+    DONE(gpumem_virtual_resource_create(device, NULL, &memory));
+    DONE(gpumem_buffer_allocate(memory, ROOM, NULL, &buffer));
+    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    if (status == GPUMEM_OK) {
+        for (size_t bytes = 1; bytes <= ROOM; bytes = bytes * 2 + 1) {
+            size_t offset = drawn(ROOM - bytes + 1);
+            memset(pageable, (int)bytes, bytes);
+            DONE(gpumem_host_view_write(view, offset, pageable, bytes));
+            DONE(gpumem_host_view_read(view, offset, pinned, bytes));
+            assert_int_equal(memcmp(pinned, pageable, bytes), 0);
+            DONE(gpumem_buffer_read_sync(buffer, offset, seen, bytes, NULL));
+            assert_int_equal(memcmp(seen, pageable, bytes), 0);
+        }
+        DONE(gpumem_host_view_destroy(view));
+    }
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_resource_destroy(memory));
+    end();
+    if (status != GPUMEM_OK)
+        SKIP("no view: %s", gpumem_last_error()->message);
+}
+
+int main(int argc, char **argv) {
+    keep_lavapipe_loaded();
+    const struct CMUnitTest tests[] = {
+        TEST(by_each_method_before_and_after_calibration),
+        TEST(a_held_stream_holds_no_copy),
+        TEST(a_capture_goes_on),
+        TEST(of_a_view),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,14 @@
+/* The bytes of the images, read by the assembler from IMAGE_FOLDER. */
+#include "images.h"
+
+/* Aligned to 8 bytes, as readers of ELF want it. */
+#define IMAGE_DEFINED(name, size, file)                                                            \
+    __asm__(".section .rodata.image_" #name ",\"a\"\n"                                             \
+            ".balign 8\n"                                                                          \
+            ".globl image_" #name "\n"                                                             \
+            ".type image_" #name ", %object\n"                                                     \
+            ".size image_" #name ", " #size "\n"                                                   \
+            "image_" #name ":\n"                                                                   \
+            ".incbin \"" IMAGE_FOLDER "/" file "\"\n"                                              \
+            ".previous\n");
+IMAGES(IMAGE_DEFINED)

@@ -1,0 +1,146 @@
+/* Arrays that grow: room, what is kept, and what happens when there is no more. */
+#include "base/growing_array.h"
+
+#include "refused_host_memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka wants the three above before it. */
+#include <cmocka.h>
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+static void what_is_there_is_kept_while_it_grows(void **state) {
+    (void)state;
+    unsigned *list = NULL;
+    size_t room = 0;
+    for (unsigned i = 0; i < 10000; i++) {
+        assert_true(GM_RESERVE(list, room, (size_t)i + 1));
+        assert_true(room > i);
+        list[i] = i * 7;
+    }
+    for (unsigned i = 0; i < 10000; i++)
+        assert_int_equal(list[i], i * 7);
+    free(list);
+}
+
+static void it_is_copied_a_logarithmic_number_of_times(void **state) {
+    (void)state;
+    char *list = NULL;
+    size_t room = 0;
+    unsigned grown = 0;
+    for (size_t i = 1; i <= 1 << 20; i++) {
+        size_t before = room;
+        assert_true(GM_RESERVE(list, room, i));
+        grown += room != before;
+        assert_true(room == before || room >= 2 * before);
+    }
+    assert_in_range(grown, 1, 20);
+    free(list);
+}
+
+static void enough_room_changes_nothing(void **state) {
+    (void)state;
+    long *list = NULL;
+    size_t room = 0;
+    assert_true(GM_RESERVE(list, room, 0));
+    assert_null(list);
+    assert_int_equal(room, 0);
+    assert_true(GM_RESERVE(list, room, 100));
+    const long *before = list;
+    size_t had = room;
+    assert_true(GM_RESERVE(list, room, 1));
+    assert_true(GM_RESERVE(list, room, had));
+    assert_ptr_equal(list, before);
+    assert_int_equal(room, had);
+    free(list);
+}
+
+static void many_at_once_get_room_for_all(void **state) {
+    (void)state;
+    short *list = NULL;
+    size_t room = 0;
+    assert_true(GM_RESERVE(list, room, 1));
+    assert_true(GM_RESERVE(list, room, 12345));
+    assert_true(room >= 12345);
+    list[12344] = 3;
+    free(list);
+}
+
+static void items_are_aligned_for_any_type(void **state) {
+    (void)state;
+    max_align_t *list = NULL;
+    size_t room = 0;
+    for (size_t i = 1; i < 1000; i++) {
+        assert_true(GM_RESERVE(list, room, i));
+        assert_int_equal((uintptr_t)list % alignof(max_align_t), 0);
+    }
+    free(list);
+}
+
+struct large {
+    char bytes[1000];
+};
+
+static void a_size_that_is_no_number_is_refused(void **state) {
+    (void)state;
+    struct large *list = NULL;
+    size_t room = 0;
+    assert_false(GM_RESERVE(list, room, SIZE_MAX));
+    assert_false(GM_RESERVE(list, room, SIZE_MAX / sizeof *list + 1));
+    assert_null(list);
+    assert_int_equal(room, 0);
+    assert_true(GM_RESERVE(list, room, 2));
+    struct large *before = list;
+    size_t had = room;
+    list[1].bytes[999] = 42;
+    assert_false(GM_RESERVE(list, room, SIZE_MAX / sizeof *list + 1));
+    assert_ptr_equal(list, before);
+    assert_int_equal(room, had);
+    assert_int_equal(list[1].bytes[999], 42);
+    free(list);
+}
+
+static void without_memory_it_stays_as_it_was(void **state) {
+    (void)state;
+#if CAN_REFUSE
+    int *list = NULL;
+    size_t room = 0;
+    atomic_store(&armed, 1);
+    assert_false(GM_RESERVE(list, room, 1));
+    assert_int_equal(atomic_load(&armed), 0);
+    assert_null(list);
+    assert_int_equal(room, 0);
+    assert_true(GM_RESERVE(list, room, 1));
+    int *before = list;
+    size_t had = room;
+    list[0] = 42;
+    atomic_store(&armed, 1);
+    assert_false(GM_RESERVE(list, room, had + 1));
+    assert_int_equal(atomic_load(&armed), 0);
+    assert_ptr_equal(list, before);
+    assert_int_equal(room, had);
+    assert_int_equal(list[0], 42);
+    assert_true(GM_RESERVE(list, room, had + 1));
+    assert_int_equal(list[0], 42);
+    free(list);
+#else
+    print_message("skip: a sanitizer's allocations cannot be refused\n");
+    skip();
+#endif
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_there_is_kept_while_it_grows),
+        cmocka_unit_test(it_is_copied_a_logarithmic_number_of_times),
+        cmocka_unit_test(enough_room_changes_nothing),
+        cmocka_unit_test(many_at_once_get_room_for_all),
+        cmocka_unit_test(items_are_aligned_for_any_type),
+        cmocka_unit_test(a_size_that_is_no_number_is_refused),
+        cmocka_unit_test(without_memory_it_stays_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

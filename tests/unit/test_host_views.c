@@ -1,0 +1,212 @@
+/* Views for the CPU of buffers that change: growth in other threads, holes, moves, frees, several
+ * views that come and go; by each method that has views. */
+#include "vulkan_test.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
+                                               GPUMEM_MAPPED_DESCRIPTOR};
+
+static gpumem_resource *plain;
+static gpumem_mapped_method method;
+
+static gpumem_buffer *allocate(size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(plain, bytes, NULL, &buffer));
+    return buffer;
+}
+
+static gpumem_host_view *view_of(gpumem_buffer *buffer) {
+    gpumem_host_view *view;
+    OK(gpumem_host_view_create(
+        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = method, .method_strict = 1), &view));
+    return view;
+}
+
+static volatile unsigned char *host_of(gpumem_host_view *view) {
+    return gpumem_host_view_pointer(view);
+}
+
+static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
+    unsigned char byte;
+    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
+    return byte;
+}
+
+/* Each test by each method. */
+static void by_each(void (*test)(void), size_t cache_bytes) {
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        method = methods[i];
+        OK(gpumem_virtual_resource_create(device,
+                                          GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB,
+                                                                 .chunk_maximum = 2 * MIB,
+                                                                 .cache_bytes = cache_bytes),
+                                          &plain));
+        test();
+        OK(gpumem_resource_destroy(plain));
+        assert_int_equal(device_stats().committed_bytes, 0);
+        assert_int_equal(device_stats().quarantined, 0);
+        assert_nothing_left();
+    }
+}
+
+/* ---- Holes, moves, shrinks ------------------------------------------------------------------- */
+
+static void hold_memory(void) {
+    CUdeviceptr address;
+    gpumem_buffer *buffer = allocate(8 * MIB);
+    gpumem_host_view *view = view_of(buffer);
+    host_of(view)[5 * MIB] = 9;
+    OK(gpumem_host_view_flush(view, 5 * MIB, 1));
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    FAILS(BUSY, gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, NULL));
+    FAILS(BUSY, gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
+    assert_int_equal(host_of(view)[5 * MIB], 9);
+    assert_int_equal(device_byte(buffer, 5 * MIB), 9);
+    OK(gpumem_host_view_destroy(view));
+    OK(gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, NULL));
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void a_view_holds_the_memory(void **state) {
+    (void)state;
+    by_each(hold_memory, 0);
+}
+
+static void fill_holes(void) {
+    gpumem_buffer *buffer = allocate(12 * MIB);
+    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, NULL));
+    gpumem_host_view *view = view_of(buffer);
+    host_of(view)[0] = 1;
+    host_of(view)[12 * MIB - 1] = 2;
+    FAILS(INVALID_ARGUMENT, gpumem_host_view_flush(view, 0, 12 * MIB));
+    SAYS("decommitted");
+    OK(gpumem_host_view_flush(view, 0, 4 * MIB));
+    OK(gpumem_host_view_flush(view, 8 * MIB, 4 * MIB));
+    assert_int_equal(device_byte(buffer, 0), 1);
+    assert_int_equal(device_byte(buffer, 12 * MIB - 1), 2);
+    OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
+    host_of(view)[6 * MIB] = 3;
+    OK(gpumem_host_view_flush(view, 6 * MIB, 1));
+    assert_int_equal(device_byte(buffer, 6 * MIB), 3);
+    OK(gpumem_host_view_destroy(view));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void holes_are_filled_on_both_sides(void **state) {
+    (void)state;
+    by_each(fill_holes, 0);
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void end_in_any_order(void) {
+    gpumem_buffer *buffer = allocate(4 * MIB);
+    gpumem_host_view *views[3];
+    for (size_t i = 0; i < COUNT(views); i++)
+        views[i] = view_of(buffer);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    for (size_t i = 0; i < COUNT(views); i++)
+        host_of(views[i])[8 * MIB - 1 - i] = (unsigned char)(i + 1);
+    for (size_t i = 0; i < COUNT(views); i++)
+        OK(gpumem_host_view_flush(views[i], 8 * MIB - 3, 3));
+    OK(gpumem_host_view_destroy(views[1]));
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(BUSY, gpumem_resource_destroy(plain));
+    for (size_t i = 0; i < COUNT(views); i++)
+        if (i != 1)
+            assert_int_equal(host_of(views[i])[8 * MIB - 1 - i], i + 1);
+    OK(gpumem_host_view_destroy(views[0]));
+    host_of(views[2])[1] = 1;
+    OK(gpumem_host_view_destroy(views[2]));
+}
+
+static void views_and_buffer_end_in_any_order(void **state) {
+    (void)state;
+    by_each(end_in_any_order, 0);
+}
+
+/* A cached range that had a view is nobody's next mapping. */
+static void reuse_from_cache(void) {
+    for (int round = 0; round < 4; round++) {
+        gpumem_buffer *buffer = allocate(4 * MIB);
+        gpumem_host_view *view = view_of(buffer);
+        OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, (unsigned char)round, NULL));
+        OK(gpumem_host_view_invalidate(view, 0, 4 * MIB));
+        assert_int_equal(host_of(view)[4 * MIB - 1], round);
+        OK(gpumem_host_view_destroy(view));
+        OK(gpumem_buffer_free(buffer, NULL));
+        synchronize(NULL);
+    }
+    OK(gpumem_device_trim(device, 1));
+}
+
+static void views_of_cached_buffers(void **state) {
+    (void)state;
+    by_each(reuse_from_cache, 64 * MIB);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+#define VIEWERS 4
+#define LOOKS   50
+static gpumem_buffer *shared;
+static int looking;
+
+/* Of what was there when the view was made. */
+static void *look(void *argument) {
+    size_t at = (size_t)(uintptr_t)argument;
+    for (int round = 1; round <= LOOKS; round++) {
+        gpumem_host_view *view = view_of(shared);
+        host_of(view)[at] = (unsigned char)round;
+        gpumem_host_view *second = view_of(shared);
+        assert_int_equal(host_of(second)[at], round);
+        OK(gpumem_host_view_destroy(view));
+        OK(gpumem_host_view_destroy(second));
+    }
+    __atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+/* Growth takes each view along; the buffer shrinks when there happens to be none. */
+static void grow_meanwhile(void) {
+    pthread_t threads[VIEWERS];
+    shared = allocate(2 * MIB);
+    __atomic_store_n(&looking, VIEWERS, __ATOMIC_SEQ_CST);
+    for (uintptr_t i = 0; i < VIEWERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, look, (void *)(i * 256)), 0);
+    while (__atomic_load_n(&looking, __ATOMIC_SEQ_CST)) {
+        size_t bytes = gpumem_buffer_size(shared);
+        if (bytes < 32 * MIB)
+            OK(gpumem_buffer_grow(shared, bytes + 2 * MIB, NULL));
+        if (bytes < 8 * MIB)
+            continue;
+        gpumem_status status = gpumem_buffer_shrink(shared, 2 * MIB, NULL);
+        assert_true(status == GPUMEM_OK || status == GPUMEM_ERROR_BUSY);
+    }
+    for (size_t i = 0; i < VIEWERS; i++)
+        pthread_join(threads[i], NULL);
+    OK(gpumem_buffer_free(shared, NULL));
+}
+
+static void views_come_and_go_while_it_grows(void **state) {
+    (void)state;
+    by_each(grow_meanwhile, 0);
+}
+
+static int begin(void **state) {
+    setenv("SOFTGPU_PROFILE", "dmabuf", 1);
+    return open_device(state) != 0 ? -1 : find_icd(state);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
+    const struct CMUnitTest tests[] = {
+        TEST(a_view_holds_the_memory),           TEST(holes_are_filled_on_both_sides),
+        TEST(views_and_buffer_end_in_any_order), TEST(views_of_cached_buffers),
+        TEST(views_come_and_go_while_it_grows),
+    };
+    return cmocka_run_group_tests(tests, begin, close_device);
+}

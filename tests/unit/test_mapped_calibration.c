@@ -1,0 +1,268 @@
+/* The plan of mapped copies: measured when asked, kept for later processes, never in the way. */
+#include "mapped_copies.h"
+#include "planted_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static gpumem_resource *mapped;
+
+/* Little of each, so that a run takes some milliseconds. */
+static const gpumem_mapped_calibrate_options quick = {
+    .size = sizeof quick, .maximum_bytes = 65536, .run_nanoseconds = 1000};
+
+static gpumem_resource *make(void) {
+    gpumem_resource *resource;
+    OK(gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
+        &resource));
+    return resource;
+}
+
+static int setup(void **state) {
+    if (planted_make() != 0 || open_device(state) != 0)
+        return -1;
+    setenv("XDG_CACHE_HOME", planted_root, 1);
+    gm_plans_for_tests();
+    mapped = make();
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_resource_destroy(mapped));
+    assert_int_equal(device_stats().allocations, 0);
+    return close_device(state) | planted_remove();
+}
+
+static gpumem_measured source_of(gpumem_resource *resource) {
+    gpumem_mapped_info info = {.size = sizeof info};
+    OK(gpumem_mapped_get_info(resource, &info));
+    return info.copy_measured;
+}
+
+/* What the next process has. */
+static gpumem_measured source_later(void) {
+    gm_plans_for_tests();
+    gpumem_resource *later = make();
+    gpumem_measured source = source_of(later);
+    OK(gpumem_resource_destroy(later));
+    return source;
+}
+
+static size_t files_kept(char *name, size_t room) {
+    char path[TEMPORARY_ROOM + 16];
+    size_t count = 0;
+    snprintf(path, sizeof path, "%s/gpumem", planted_root);
+    DIR *open = opendir(path);
+    for (struct dirent *entry; open && (entry = readdir(open));)
+        if (entry->d_name[0] != '.' && ++count)
+            snprintf(name, room, "%s/%s", path, entry->d_name);
+    if (open)
+        closedir(open);
+    return count;
+}
+
+static void measured_when_asked_and_kept(void **state) {
+    (void)state;
+    char name[600];
+    gpumem_resource *second = make();
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_NEVER);
+    OK(gpumem_mapped_calibrate(mapped, &quick));
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
+    assert_int_equal(source_of(second), GPUMEM_MEASURED_HERE); /* the device and method are its */
+    assert_int_equal(files_kept(name, sizeof name), 1);
+    const struct gm_copy_plan measured = gm_plan_now(mapped->engine->plans)->plan;
+    assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
+    OK(gpumem_resource_destroy(second));
+    second = make();
+    const struct gm_copy_plan *kept = &gm_plan_now(second->engine->plans)->plan;
+    assert_int_equal(kept->class_count, measured.class_count);
+    for (unsigned i = 0; i < measured.class_count; i++) {
+        assert_int_equal(kept->classes[i].bytes, measured.classes[i].bytes);
+        assert_int_equal(kept->classes[i].store, measured.classes[i].store);
+        assert_int_equal(kept->classes[i].load, measured.classes[i].load);
+    }
+    assert_true(kept->store.pinned == measured.store.pinned);
+    assert_true(kept->store.pageable == measured.store.pageable);
+    assert_true(kept->load.pinned == measured.load.pinned);
+    assert_true(kept->load.pageable == measured.load.pageable);
+    OK(gpumem_resource_destroy(second));
+}
+
+/* Copies are right by what was measured, whatever that is here. */
+static void copies_are_right_by_the_measured_plan(void **state) {
+    (void)state;
+    struct copies c;
+    gpumem_buffer *buffer;
+    OK(gpumem_mapped_calibrate(mapped, &quick));
+    OK(gpumem_buffer_allocate(mapped, COPIES_ROOM, NULL, &buffer));
+    copies_begin(&c, buffer, mapped->engine);
+    copies_many(&c, 500, "the measured plan");
+    copies_end(&c);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void for_this_process_alone(void **state) {
+    (void)state;
+    char name[600];
+    gpumem_mapped_calibrate_options options = quick;
+    options.keep_nothing = 1;
+    OK(gpumem_mapped_calibrate(mapped, &options));
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
+    assert_int_equal(files_kept(name, sizeof name), 0);
+    assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
+}
+
+/* The largest plan, of the default options, is a text that the cache takes. */
+static void the_largest_plan_is_kept(void **state) {
+    (void)state;
+    struct gm_copy_plan plan = gm_copy_plan_default();
+    plan.class_count = 25;
+    for (unsigned i = 0; i < plan.class_count; i++)
+        plan.classes[i] = (struct gm_copy_class){
+            (uint64_t)8 << i, GM_COPY_AVX512, GM_COPY_AVX512}; /* long names, if not the longest */
+    if (!gm_copy_kernel_can(GM_COPY_AVX512, GM_COPY_STORE))
+        for (unsigned i = 0; i < plan.class_count; i++)
+            plan.classes[i].store = plan.classes[i].load = GM_COPY_MEMCPY;
+    plan.store.pinned = plan.store.pageable = plan.load.pinned = plan.load.pageable = 67108864;
+    gm_plans_keep(mapped->engine->plans, &plan);
+    assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
+}
+
+/* The file says whose it is: of another GPU or method it is none, whatever its name. */
+static void another_machines_file_is_not_believed(void **state) {
+    (void)state;
+    char name[600];
+    struct gm_copy_plan plan = gm_copy_plan_default();
+    gm_plans_keep(mapped->engine->plans, &plan);
+    assert_int_equal(files_kept(name, sizeof name), 1);
+    assert_non_null(strstr(name, "/copy-"));
+    assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
+    /* The text of another GPU under this one's name, whole in itself. */
+    struct gm_plans other = {.key = mapped->engine->plans->key};
+    other.key.gpu[0]++;
+    char mine[600], theirs[600] = "", path[600];
+    snprintf(mine, sizeof mine, "%s", name);
+    assert_int_equal(unlink(mine), 0);
+    gm_plans_keep(&other, &plan);
+    assert_int_equal(files_kept(theirs, sizeof theirs), 1);
+    assert_string_not_equal(theirs, mine);
+    snprintf(path, sizeof path, "%s", theirs);
+    assert_int_equal(rename(path, mine), 0);
+    assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
+    OK(gpumem_mapped_calibrate(mapped, &quick)); /* replaces it */
+    assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
+}
+
+static void a_file_that_was_changed_is_not_believed(void **state) {
+    (void)state;
+    char name[600], byte;
+    struct gm_copy_plan plan = gm_copy_plan_default();
+    gm_plans_keep(mapped->engine->plans, &plan);
+    assert_int_equal(files_kept(name, sizeof name), 1);
+    int fd = open(name, O_RDWR | O_CLOEXEC);
+    assert_int_equal(pread(fd, &byte, 1, 60), 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, 60), 1);
+    close(fd);
+    assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
+}
+
+static void an_unwritable_home_is_fine(void **state) {
+    (void)state;
+    setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
+    OK(gpumem_mapped_calibrate(mapped, &quick));
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
+    assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
+}
+
+static void each_method_has_its_own(void **state) {
+    (void)state;
+    gpumem_resource *host;
+    OK(gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
+    OK(gpumem_mapped_calibrate(mapped, &quick));
+    assert_int_equal(source_of(host), GPUMEM_MEASURED_NEVER);
+    FAILS(NOT_SUPPORTED, gpumem_mapped_calibrate(host, NULL));
+    SAYS("mapped");
+    OK(gpumem_resource_destroy(host));
+}
+
+static void wrappers_and_views_count_too(void **state) {
+    (void)state;
+    gpumem_resource *cache, *plain;
+    gpumem_buffer *buffer;
+    gpumem_host_view *view;
+    gpumem_mapped_info info = {.size = sizeof info};
+    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    OK(gpumem_mapped_calibrate(cache, &quick));
+    OK(gpumem_resource_destroy(cache));
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
+    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    OK(gpumem_buffer_allocate(plain, MIB, NULL, &buffer));
+    OK(gpumem_host_view_create(
+        buffer, GPUMEM_HOST_VIEW_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
+        &view));
+    OK(gpumem_host_view_get_info(view, &info));
+    assert_int_equal(info.copy_measured, GPUMEM_MEASURED_HERE);
+    OK(gpumem_host_view_destroy(view));
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(NOT_SUPPORTED, gpumem_mapped_calibrate(plain, NULL));
+    OK(gpumem_resource_destroy(plain));
+}
+
+/* Sizes that are no power of two, the smallest, and what is refused. */
+static void any_largest_size(void **state) {
+    (void)state;
+    static const size_t sizes[] = {8, 9, 16, 1000, 4096};
+    gpumem_mapped_calibrate_options options = quick;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        options.maximum_bytes = sizes[i];
+        OK(gpumem_mapped_calibrate(mapped, &options));
+        const struct gm_copy_plan *plan = &gm_plan_now(mapped->engine->plans)->plan;
+        assert_int_equal(plan->classes[plan->class_count - 1].bytes, sizes[i]);
+    }
+    options.maximum_bytes = 7;
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_calibrate(mapped, &options));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_calibrate(NULL, NULL));
+    options.maximum_bytes = (size_t)1 << 50;
+    assert_int_not_equal(gpumem_mapped_calibrate(mapped, &options), GPUMEM_OK);
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE); /* that before */
+}
+
+static void *calibrate(void *argument) {
+    (void)argument;
+    OK(gpumem_mapped_calibrate(mapped, &quick));
+    return NULL;
+}
+
+static void threads_measure_at_once(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, calibrate, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(measured_when_asked_and_kept),
+        T(copies_are_right_by_the_measured_plan),
+        T(for_this_process_alone),
+        T(the_largest_plan_is_kept),
+        T(another_machines_file_is_not_believed),
+        T(a_file_that_was_changed_is_not_believed),
+        T(an_unwritable_home_is_fine),
+        T(each_method_has_its_own),
+        T(wrappers_and_views_count_too),
+        T(any_largest_size),
+        T(threads_measure_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* Copies of memory that Vulkan has mapped: imported and exported, coherent and not, by every plan.
+ * With the test driver, and with Mesa's on the CPU. */
+#include "kept_driver.h"
+#include "lavapipe.h"
+#include "mapped_copies.h"
+#include "vulkan_test.h"
+
+static void copy_by(gpumem_mapped_method method, bool coherent) {
+    struct copies c;
+    gpumem_resource *mapped;
+    gpumem_buffer *buffer;
+    gpumem_mapped_info info = {.size = sizeof info};
+    OK(gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1), &mapped));
+    OK(gpumem_mapped_get_info(mapped, &info));
+    assert_int_equal(info.method, method);
+    assert_int_equal(info.coherent, coherent);
+    OK(gpumem_buffer_allocate(mapped, COPIES_ROOM, NULL, &buffer));
+    copies_begin(&c, buffer, mapped->engine);
+    copies_by_all_plans(&c, 200);
+    copies_end(&c);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(mapped));
+    assert_int_equal(device_stats().quarantined, 0);
+}
+
+static void write_uuid(const unsigned char uuid[16], const char *variable) {
+    char text[33];
+    for (size_t i = 0; i < 16; i++)
+        snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+    setenv(variable, text, 1);
+}
+
+/* softgpu reads its UUID once: the test driver has what that is. */
+static int setup(void **state) {
+    CUuuid uuid;
+    gm_plans_for_tests();
+    start_with_icd(state);
+    if (open_device(state) != 0 || cu->cuDeviceGetUuid_v2(&uuid, device->handle) != CUDA_SUCCESS)
+        return -1;
+    write_uuid((const unsigned char *)uuid.bytes, "VULKAN_ICD_UUID");
+    return 0;
+}
+
+static void of_imported_memory(void **state) {
+    (void)state;
+    copy_by(GPUMEM_MAPPED_VULKAN_IMPORT, true);
+    assert_nothing_left();
+}
+
+static void of_exported_memory(void **state) {
+    (void)state;
+    copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, true);
+    assert_nothing_left();
+}
+
+/* What is stored reaches the memory with the flush alone, and the other way round. */
+static void of_memory_that_needs_flushes(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    copy_by(GPUMEM_MAPPED_VULKAN_IMPORT, false);
+    copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, false);
+    assert_nothing_left();
+}
+
+/* Stores that were not flushed yet are part of what this thread reads. */
+static void unflushed_stores_are_read(void **state) {
+    (void)state;
+    struct copies c;
+    gpumem_resource *mapped;
+    gpumem_buffer *buffer;
+    char back[8] = "";
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    OK(gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1),
+        &mapped));
+    OK(gpumem_buffer_allocate(mapped, COPIES_ROOM, NULL, &buffer));
+    copies_begin(&c, buffer, mapped->engine);
+    copies_use(&c, GM_COPY_PLAIN, 1, 1);
+    memcpy((char *)gpumem_buffer_host_pointer(buffer) + 100, "stored", 7);
+    OK(gpumem_mapped_read(buffer, 100, back, 7));
+    assert_string_equal(back, "stored");
+    copies_end(&c);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(mapped));
+    assert_nothing_left();
+}
+
+static void by_lavapipe(void **state) {
+    unsigned char uuid[16];
+    if (!find_lavapipe(uuid))
+        skip();
+    write_uuid(uuid, "SOFTGPU_UUID");
+    choose_vulkan(NULL);
+    gm_plans_for_tests();
+    assert_int_equal(open_device(state), 0);
+    copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, true);
+    assert_int_equal(close_device(state), 0);
+    unsetenv("SOFTGPU_UUID");
+}
+
+int main(void) {
+    keep_lavapipe_loaded();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_lavapipe), /* first: for its UUID */
+        cmocka_unit_test_setup_teardown(of_imported_memory, setup, close_device),
+        cmocka_unit_test_setup_teardown(of_exported_memory, setup, close_device),
+        cmocka_unit_test_setup_teardown(of_memory_that_needs_flushes, setup, close_device),
+        cmocka_unit_test_setup_teardown(unflushed_stores_are_read, setup, close_device),
+    };
+    return cmocka_run_group_tests(tests, find_icd, NULL);
+}
