@@ -1,6 +1,7 @@
 /*
- * Kernels that run: SOFTGPU_KERNELS=1, as long as not all of PTX does. A launch becomes an operation
- * of its stream, which advances the grid in slices, so that a kernel never owns its thread.
+ * Kernels that run, with SOFTGPU_KERNELS=1 as long as not all of PTX does. A launch becomes an
+ * operation of its stream, which advances the grid in slices, so that a kernel never owns its
+ * thread.
  */
 #ifndef SG_LAUNCH_LAUNCH_RUN_H
 #define SG_LAUNCH_LAUNCH_RUN_H
