@@ -78,7 +78,7 @@ RULES = {
     "tools": None,
     "examples": None,
     "bench": None,
-    "bench/inside": {"base", "mapped", "vulkan", "softgpu"},
+    "bench/inside": {"base", "mapped", "softgpu", "vulkan"},
     "compat": None,
     "python": None,
     "tests/conformance": None,

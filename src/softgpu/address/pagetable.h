@@ -35,6 +35,9 @@ void sg_table_map_object(CUdeviceptr address, size_t size, unsigned object);
 bool sg_table_object(CUdeviceptr address, unsigned *object, size_t *page, sg_rights *rights);
 /* Rights of one page; *mapped may be NULL. */
 sg_rights sg_table_get(CUdeviceptr address, bool *mapped);
+/* A number that is another one after each change of the table: what was found before may not hold
+ * any more. Lock-free. */
+uint64_t sg_table_state(void);
 /* Moves the host side of a mapped range, keeping rights. */
 void sg_table_move(CUdeviceptr address, size_t size, const unsigned char *host);
 

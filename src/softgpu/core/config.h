@@ -35,6 +35,8 @@ struct sg_config {
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
     bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, between commas */
     bool fail_on_fault;
+    bool kernels; /* SOFTGPU_KERNELS=1: run kernels of PTX, as far as the engine goes; not yet the
+                     default, since much is refused */
     bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */
     int log_level;       /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
 };

@@ -9,6 +9,7 @@
 #include "softgpu/graph/graph.h"
 #include "softgpu/green/resource.h"
 #include "softgpu/launch/launch.h"
+#include "softgpu/launch/launch_run.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/module/module.h"
 #include "softgpu/multicast/multicast.h"
@@ -27,5 +28,6 @@ static const struct sg_chapter *const chapters[] = {
 /* Before any call of the driver. */
 __attribute__((constructor(101))) static void set_chapters(void) {
     sg_capture_graphs = &sg_graph_captures;
+    sg_launch_run_begin();
     sg_chapters_set(chapters, sizeof chapters / sizeof chapters[0]);
 }

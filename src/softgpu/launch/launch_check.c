@@ -1,4 +1,5 @@
 #include "softgpu/launch/launch.h"
+#include "softgpu/launch/launch_run.h"
 
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -252,7 +253,9 @@ CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
             sg_capture_invalidate(stream->capture);
         return result;
     }
-    return captures ? capture(stream, function, launch) : refuse(function);
+    if (captures)
+        return capture(stream, function, launch);
+    return sg_config()->kernels ? sg_launch_run(stream, function, launch) : refuse(function);
 }
 
 CUresult sg_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,

@@ -24,7 +24,7 @@ struct sg_function {
     bool setting_set[CU_FUNC_ATTRIBUTE_MAX];
     bool refusal_said;         /* the log says once that it is not launched */
     struct sg_old_launch *old; /* what the first API prepared for a launch; NULL until it is used */
-    void *engine;              /* for an engine that runs PTX; NULL */
+    void *engine;              /* launch/ has it: what a launch runs; NULL until the first */
 };
 
 /*
@@ -35,5 +35,8 @@ CUresult sg_function_from_handle(CUfunction handle, struct sg_function **functio
 /* For graph nodes that name a CUkernel and a context. */
 CUresult sg_function_of_kernel(CUkernel kernel, struct sg_context *context,
                                struct sg_function **function);
+
+/* Ends `engine` of a function whose module goes; launch/ sets it. */
+extern void (*sg_function_engine_end)(struct sg_function *function);
 
 #endif

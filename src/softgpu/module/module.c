@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+void (*sg_function_engine_end)(struct sg_function *function);
+
 static struct sg_module *first, *last;
 
 struct sg_module *sg_module_first(void) {
@@ -41,6 +43,8 @@ static void release(struct sg_module *module) {
         if (module->functions[i].handle)
             sg_handle_drop(SG_KIND_FUNCTION, module->functions[i].handle);
         free(module->functions[i].old);
+        if (module->functions[i].engine)
+            sg_function_engine_end(&module->functions[i]);
     }
     if (module->handle)
         sg_handle_drop(SG_KIND_MODULE, module->handle);

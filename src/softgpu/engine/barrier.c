@@ -1,0 +1,102 @@
+/*
+ * bar and barrier: sixteen of them in a block. Threads are counted, wherever they come from; those
+ * that have exited are not waited for.
+ */
+#include "softgpu/engine/inside.h"
+
+/* Writes what the barrier found into the registers of lanes that waited at a step of .red. */
+static void deliver(struct sg_warp *warp, const struct sg_group *group, const struct sg_step *step,
+                    const struct sg_barrier *barrier) {
+    unsigned char *base = warp->base[SG_BASE_REGISTERS];
+    uint32_t mask = warp->mask;
+    warp->base[SG_BASE_REGISTERS] = warp->registers + group->path->registers;
+    warp->mask = group->lanes;
+    if (step->second == SG_DO_POPC) {
+        uint32_t *d = sg_place(warp, step->d);
+        for (unsigned l = 0; l < SG_LANES; l++)
+            d[l] = group->lanes >> l & 1 ? barrier->count : d[l];
+    } else {
+        bool yes = step->second == SG_DO_AND ? barrier->all : barrier->any;
+        sg_predicate_set(warp, step->d, yes ? SG_ALL : 0);
+    }
+    warp->base[SG_BASE_REGISTERS] = base;
+    warp->mask = mask;
+}
+
+static void look(struct sg_block *block, unsigned number) {
+    struct sg_barrier *barrier = &block->barriers[number];
+    uint32_t wanted = barrier->wanted ? barrier->wanted : block->live;
+    if (barrier->arrived == 0 || barrier->arrived < wanted)
+        return;
+    for (unsigned w = 0; w < block->warp_count; w++) {
+        struct sg_warp *warp = &block->warps[w];
+        const struct sg_step *steps = warp->grid->code->steps;
+        for (unsigned i = 0; i < warp->group_count; i++) {
+            struct sg_group *group = &warp->groups[i];
+            if (group->state != SG_GROUP_BARRIER || group->barrier != number)
+                continue;
+            if (steps[group->step].choice == SG_DO_RED)
+                deliver(warp, group, &steps[group->step], barrier);
+            group->state = SG_GROUP_READY;
+            group->step++;
+            warp->ready++;
+        }
+    }
+    *barrier = (struct sg_barrier){.all = true};
+}
+
+void sg_barriers_look(struct sg_block *block) {
+    for (unsigned i = 0; i < SG_BARRIERS; i++)
+        if (block->barriers[i].arrived)
+            look(block, i);
+}
+
+/* Lanes that name one barrier arrive; false: a fault. */
+static bool arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                   uint32_t number) {
+    unsigned first = (unsigned)__builtin_ctz(lanes);
+    if (number >= SG_BARRIERS) {
+        sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, number, 0);
+        return false;
+    }
+    struct sg_barrier *barrier = &warp->block->barriers[number];
+    barrier->wanted =
+        step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
+    barrier->arrived += (uint32_t)__builtin_popcount(lanes);
+    if (step->choice == SG_DO_RED) {
+        uint32_t p = sg_predicate(warp, step->c) & lanes;
+        barrier->count += (uint32_t)__builtin_popcount(p);
+        barrier->all = barrier->all && p == lanes;
+        barrier->any = barrier->any || p;
+    }
+    uint32_t here = (uint32_t)(step - warp->grid->code->steps);
+    if (step->choice == SG_DO_ARRIVE) {
+        sg_group_add(warp, lanes, here + 1, warp->path);
+    } else {
+        sg_group_add(warp, lanes, here, warp->path);
+        warp->ready--;
+        warp->groups[warp->group_count - 1].state = SG_GROUP_BARRIER;
+        warp->groups[warp->group_count - 1].barrier = (unsigned char)number;
+    }
+    look(warp->block, number);
+    return true;
+}
+
+/* a: the number; b: how many, or nowhere; c: the predicate; d: the result; choice: the operation;
+ * second: what .red finds. */
+const struct sg_step *sg_run_barrier(struct sg_warp *warp, const struct sg_step *step) {
+    uint32_t taken = sg_taken(warp, step);
+    const uint32_t *number = sg_place(warp, step->a);
+    sg_group_add(warp, warp->mask & ~taken, (uint32_t)(step - warp->grid->code->steps) + 1,
+                 warp->path);
+    while (taken) {
+        uint32_t which = number[__builtin_ctz(taken)], lanes = 0;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            lanes |= (uint32_t)(number[l] == which) << l;
+        lanes &= taken;
+        taken &= ~lanes;
+        if (!arrive(warp, step, lanes, which))
+            return NULL;
+    }
+    return sg_group_next(warp);
+}

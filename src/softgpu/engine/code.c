@@ -1,0 +1,230 @@
+/* From a program to code: places of registers, steps function by function, jumps resolved. */
+#include "softgpu/engine/code.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool sg_maker_refuse(struct sg_maker *maker, const char *why) {
+    if (!maker->why[0])
+        snprintf(maker->why, sizeof maker->why, "%s", why);
+    return false;
+}
+
+uint32_t sg_maker_here(const struct sg_maker *maker) {
+    return maker->code->step_count;
+}
+
+/* Without memory a step that nobody runs is answered; the maker fails at its end. */
+struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run) {
+    static _Thread_local struct sg_step nobody;
+    struct sg_code *code = maker->code;
+    if (code->step_count == code->step_room) {
+        uint32_t room = code->step_room ? code->step_room * 2 : 256;
+        struct sg_step *more = realloc(code->steps, room * sizeof *more);
+        if (!more) {
+            maker->no_memory = true;
+            return &nobody;
+        }
+        code->steps = more;
+        code->step_room = room;
+    }
+    struct sg_step *step = &code->steps[code->step_count++];
+    *step = (struct sg_step){.run = run, .instruction = maker->index, .d = SG_NOWHERE};
+    return step;
+}
+
+uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count) {
+    struct sg_code *code = maker->code;
+    if (code->list_count + count > code->list_room) {
+        uint32_t room = (code->list_count + count) * 2;
+        uint32_t *more = realloc(code->list, room * sizeof *more);
+        if (!more) {
+            maker->no_memory = true;
+            return 0;
+        }
+        code->list = more;
+        code->list_room = room;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        code->list[code->list_count + i] = places[i];
+    code->list_count += count;
+    return code->list_count - count;
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+/* The first frame begins behind the room for results that nobody wants; each frame with the
+ * condition code, then predicates, then the rest. */
+static void lay_out(struct sg_maker *maker) {
+    const struct sg_program_function *function = maker->function;
+    const struct sg_register *registers = &maker->program->registers[function->first_register];
+    uint32_t *places = &maker->code->register_place[function->first_register];
+    uint32_t at = 4;
+    for (uint32_t i = 0; i < function->registers; i++)
+        if (registers[i].type == SG_TYPE_PRED) {
+            places[i] = SG_PLACE(SG_BASE_REGISTERS, at);
+            at += 4;
+        }
+    for (uint32_t i = 0; i < function->registers; i++) {
+        unsigned width = sg_width_of_type(registers[i].type);
+        if (width == SG_W_PRED)
+            continue;
+        at = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
+        places[i] = SG_PLACE(SG_BASE_REGISTERS, at);
+        at += width ? sg_width_bytes(width) : 256;
+    }
+    maker->frame = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
+    maker->temporaries = 0;
+}
+
+/* Where lanes can come from elsewhere: targets of branches, and what follows a control step. */
+static void mark_leaders(const struct sg_program *program,
+                         const struct sg_program_function *function, bool *leads) {
+    uint32_t end = function->first_instruction + function->instructions;
+    for (uint32_t i = function->first_instruction; i < end; i++) {
+        const struct sg_instruction *in = &program->instructions[i];
+        if (!sg_is_control(in->op))
+            continue;
+        leads[i] = leads[i + 1] = true;
+        for (unsigned k = 0; k < in->operand_count; k++) {
+            const struct sg_operand *operand = &program->operands[in->first_operand + k];
+            if (operand->kind == SG_OPERAND_LABEL)
+                leads[operand->first] = true;
+            if (operand->kind != SG_OPERAND_TARGETS || in->op != SG_OP_brx)
+                continue;
+            const struct sg_program_targets *targets = &program->targets[operand->first];
+            for (uint32_t t = 0; t < targets->count; t++)
+                leads[program->target_list[targets->first + t]] = true;
+        }
+    }
+    leads[function->first_instruction] = true;
+}
+
+static bool make_function(struct sg_maker *maker, const bool *leads) {
+    struct sg_code *code = maker->code;
+    const struct sg_program_function *function = maker->function;
+    lay_out(maker);
+    uint32_t end = function->first_instruction + function->instructions;
+    uint32_t leader = SG_NO_STEP, counted = 0;
+    code->functions[maker->function_index].first_step = sg_maker_here(maker);
+    for (uint32_t i = function->first_instruction; i < end; i++) {
+        maker->index = i;
+        maker->in = &maker->program->instructions[i];
+        code->step_of[i] = sg_maker_here(maker);
+        if (leads[i]) {
+            if (leader != SG_NO_STEP)
+                code->steps[leader].value = counted;
+            leader = sg_maker_here(maker);
+            counted = 1;
+            sg_maker_step(maker, sg_run_leader);
+        }
+        if (!sg_maker_emit(maker))
+            return false;
+        if (maker->no_memory)
+            return true;
+        counted++;
+    }
+    /* A body that runs over its end returns. */
+    if (leader != SG_NO_STEP)
+        code->steps[leader].value = counted;
+    code->step_of[end] = sg_maker_here(maker);
+    sg_maker_step(maker, sg_run_leader)->value = 1;
+    sg_maker_step(maker, sg_run_return);
+    code->functions[maker->function_index].frame =
+        ((maker->frame + maker->temporaries + 255) & ~255u) + 256;
+    return true;
+}
+
+static void resolve_jumps(struct sg_code *code) {
+    for (uint32_t i = 0; i < code->step_count; i++) {
+        struct sg_step *step = &code->steps[i];
+        if (step->run == sg_run_branch)
+            step->target = code->step_of[step->target];
+        for (uint32_t k = 0; step->run == sg_run_indexed && k < step->count; k++)
+            code->list[step->list + k] = code->step_of[code->list[step->list + k]];
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool make_all(struct sg_maker *maker, bool *leads) {
+    const struct sg_program *program = maker->program;
+    for (uint32_t f = 0; f < program->function_count; f++) {
+        maker->function = &program->functions[f];
+        maker->function_index = f;
+        maker->code->functions[f].first_step = SG_NO_STEP;
+        if (maker->function->instructions == 0)
+            continue;
+        /* Its end is the next function's first instruction: leaders are marked one by one. */
+        memset(leads, 0, program->instruction_count + 1);
+        mark_leaders(program, maker->function, leads);
+        if (!make_function(maker, leads))
+            return false;
+    }
+    return true;
+}
+
+static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
+                     struct sg_maker *maker) {
+    struct sg_code *code = calloc(1, sizeof *code);
+    bool *leads = calloc(program->instruction_count + 1, sizeof *leads);
+    if (code) {
+        code->program = program;
+        code->level = level;
+        code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
+        code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
+        code->functions = calloc(program->function_count + 1, sizeof *code->functions);
+    }
+    *maker = (struct sg_maker){.code = code, .program = program, .lanes = sg_level_lanes(level)};
+    bool room = code && leads && code->step_of && code->register_place && code->functions;
+    bool can = room && make_all(maker, leads);
+    free(leads);
+    if (room && can && !maker->no_memory) {
+        sg_maker_constant(maker, SG_W_64, 0); /* never empty */
+        resolve_jumps(code);
+    }
+    if (!room || !can || maker->no_memory) {
+        sg_code_free(code);
+        return room && !can && !maker->no_memory ? CUDA_ERROR_NOT_SUPPORTED
+                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *result = code;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_code_make(const struct sg_program *program, enum sg_level level,
+                      struct sg_code **code) {
+    struct sg_maker maker;
+    return make(program, level, code, &maker);
+}
+
+bool sg_engine_can(const struct sg_program *program, char *why, size_t size) {
+    struct sg_maker maker;
+    struct sg_code *code;
+    CUresult result = make(program, SG_LEVEL_GENERIC, &code, &maker);
+    if (result == CUDA_SUCCESS) {
+        sg_code_free(code);
+        return true;
+    }
+    if (result == CUDA_ERROR_NOT_SUPPORTED)
+        snprintf(why, size, "line %u: %s%s%s: %s", maker.in->line, sg_op_name(maker.in->op),
+                 maker.in->type ? "." : "", sg_type_name(maker.in->type), maker.why);
+    else
+        snprintf(why, size, "out of memory");
+    return false;
+}
+
+void sg_code_free(struct sg_code *code) {
+    if (!code)
+        return;
+    free(code->steps);
+    free(code->list);
+    free(code->step_of);
+    free(code->register_place);
+    free(code->functions);
+    free(code->constants);
+    free(code->patches);
+    free(code->specials);
+    free(code);
+}

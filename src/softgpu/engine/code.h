@@ -1,0 +1,80 @@
+/* Making code of a program: what the files code_*.c share. */
+#ifndef SG_ENGINE_CODE_H
+#define SG_ENGINE_CODE_H
+
+#include "softgpu/engine/inside.h"
+
+#define SG_MAKER_SINKS 16
+
+/* A result that goes on into a register of another width. */
+struct sg_sink {
+    uint32_t from, to;
+    unsigned char from_width, to_width;
+    bool is_signed;
+};
+
+struct sg_maker {
+    struct sg_code *code;
+    const struct sg_program *program;
+    const struct sg_lanes *lanes;
+    const struct sg_program_function *function;
+    const struct sg_instruction *in;
+    uint32_t function_index, index;
+    uint32_t frame;     /* bytes of registers, without temporaries */
+    uint32_t temporary; /* bytes in use by this instruction */
+    uint32_t temporaries;
+    struct sg_sink sinks[SG_MAKER_SINKS];
+    unsigned sink_count;
+    bool no_memory;
+    char why[128]; /* empty: so far all can run */
+};
+
+/* Notes why an instruction cannot run; the first reason stays. Answers false. */
+bool sg_maker_refuse(struct sg_maker *maker, const char *why);
+
+/* A new step for the instruction, cleared; its address is good until the next one. */
+struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run);
+/* Where the next step will be. */
+uint32_t sg_maker_here(const struct sg_maker *maker);
+uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count);
+
+/* ---- code_operand.c -------------------------------------------------------------------------- */
+
+const struct sg_operand *sg_maker_operand(const struct sg_maker *maker, unsigned index);
+uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width);
+/* The same value in all lanes. */
+uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value);
+/* A parameter of the entry, at an offset: the same in all lanes. */
+uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset);
+/* Where an operand can be read with this width. Steps that bring it there are made. */
+bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
+                     bool is_signed, uint32_t *place);
+/* Where a result of this width can be written; sg_maker_flush brings it on where it has to go. */
+bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
+                     bool is_signed, uint32_t *place);
+void sg_maker_flush(struct sg_maker *maker);
+/* The address of a load, store or atomic operation: its base, offset and space into `step_…`. */
+struct sg_maker_address {
+    uint32_t base;
+    int64_t offset;
+    unsigned char space;
+    bool wide;
+};
+bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
+                      struct sg_maker_address *address);
+unsigned sg_width_of_type(unsigned type);
+unsigned sg_width_bytes(unsigned width);
+
+/* ---- code_emit.c, code_control.c ------------------------------------------------------------- */
+
+bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in,
+                   struct sg_form *form);
+/* One instruction of a function: false when it cannot run. */
+bool sg_maker_emit(struct sg_maker *maker);
+/* Is it one that decides what runs next? Then *ok says whether it was made. */
+bool sg_maker_control(struct sg_maker *maker, bool *ok);
+/* mov of vectors, cvta, isspacep, set, and what has no effect here. */
+bool sg_maker_other(struct sg_maker *maker, bool *ok);
+bool sg_is_control(unsigned op);
+
+#endif

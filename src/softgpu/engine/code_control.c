@@ -1,0 +1,255 @@
+/* Instructions that decide what runs next, or for which lanes wait. */
+#include "softgpu/engine/code.h"
+
+bool sg_is_control(unsigned op) {
+    switch (op) {
+    case SG_OP_bra:
+    case SG_OP_brx:
+    case SG_OP_call:
+    case SG_OP_ret:
+    case SG_OP_exit:
+    case SG_OP_bar:
+    case SG_OP_barrier:
+    case SG_OP_shfl:
+    case SG_OP_vote:
+    case SG_OP_match:
+    case SG_OP_redux:
+    case SG_OP_elect:
+    case SG_OP_trap:
+    case SG_OP_brkpt:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The step, with its guard. All operands have been brought before: making more steps moves it. */
+static struct sg_step *guarded(struct sg_maker *maker, sg_run *run) {
+    const struct sg_instruction *in = maker->in;
+    struct sg_step *step = sg_maker_step(maker, run);
+    step->d = SG_NOWHERE;
+    if (in->guard) {
+        uint32_t number = maker->function->first_register + in->guard - 1;
+        step->e = maker->code->register_place[number];
+        step->flags = (uint16_t)(SG_STEP_GUARD | (in->guard_negated ? SG_STEP_NOT : 0));
+    }
+    return step;
+}
+
+/* Jumps are to instructions until all steps are made: code.c replaces them. */
+static bool branch(struct sg_maker *maker) {
+    const struct sg_operand *label = sg_maker_operand(maker, 0);
+    if (label->kind != SG_OPERAND_LABEL)
+        return sg_maker_refuse(maker, "a branch to what is no label");
+    guarded(maker, sg_run_branch)->target = label->first;
+    return true;
+}
+
+static bool indexed(struct sg_maker *maker) {
+    const struct sg_operand *index = sg_maker_operand(maker, 0);
+    const struct sg_operand *list = sg_maker_operand(maker, 1);
+    if (list->kind != SG_OPERAND_TARGETS)
+        return sg_maker_refuse(maker, "a branch without its targets");
+    const struct sg_program_targets *targets = &maker->program->targets[list->first];
+    uint32_t place;
+    if (!sg_maker_source(maker, index, SG_W_32, false, &place))
+        return false;
+    uint32_t at =
+        sg_maker_list(maker, maker->program->target_list + targets->first, targets->count);
+    struct sg_step *step = guarded(maker, sg_run_indexed);
+    step->a = place;
+    step->list = at;
+    step->count = (uint16_t)targets->count;
+    return true;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+#define MOST_PARAMETERS 64
+
+/* Where the caller has a parameter or a result: a place in its frame, or a register. */
+static bool handed(struct sg_maker *maker, const struct sg_operand *operand, bool result,
+                   uint32_t *place) {
+    if (operand->kind == SG_OPERAND_VARIABLE) {
+        const struct sg_program_variable *what = &maker->program->variables[operand->first];
+        if (what->place != SG_PLACE_FRAME)
+            return sg_maker_refuse(maker, "an argument that is not in the frame");
+        *place = (uint32_t)what->offset;
+        return true;
+    }
+    if (operand->kind == SG_OPERAND_REGISTER) {
+        uint32_t number = maker->function->first_register + operand->reg;
+        *place = maker->code->register_place[number];
+        return !operand->negated || sg_maker_refuse(maker, "a negated argument");
+    }
+    if (result || operand->kind != SG_OPERAND_IMMEDIATE)
+        return sg_maker_refuse(maker, "an argument of a kind that does not run yet");
+    unsigned width = sg_width_of_type(operand->type);
+    return sg_maker_source(maker, operand, width ? width : SG_W_64, false, place);
+}
+
+static bool handed_all(struct sg_maker *maker, const struct sg_operand *vector, bool results,
+                       uint32_t *places, uint32_t *count) {
+    const struct sg_operand *each = &maker->program->operands[vector->first];
+    if (*count + vector->count > MOST_PARAMETERS)
+        return sg_maker_refuse(maker, "more parameters than a call may have here");
+    for (uint32_t i = 0; i < vector->count; i++)
+        if (!handed(maker, &each[i], results, &places[(*count)++]))
+            return false;
+    return true;
+}
+
+static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
+    if (function->runtime == SG_RUNTIME_ASSERTFAIL) {
+        guarded(maker, sg_run_assert);
+        return true;
+    }
+    return sg_maker_refuse(maker, "a function of the device runtime that does not run yet");
+}
+
+static bool call(struct sg_maker *maker) {
+    const struct sg_operand *target = sg_maker_operand(maker, 0);
+    uint32_t places[MOST_PARAMETERS], count = 0, results = 0, address = 0;
+    bool direct = target->kind == SG_OPERAND_FUNCTION;
+    if (direct && maker->program->functions[target->first].runtime != SG_RUNTIME_NONE)
+        return runtime(maker, &maker->program->functions[target->first]);
+    if (direct && maker->program->functions[target->first].instructions == 0)
+        return sg_maker_refuse(maker, "a function without a body");
+    for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
+        const struct sg_operand *operand = sg_maker_operand(maker, i);
+        if (operand->kind == SG_OPERAND_VECTOR &&
+            !handed_all(maker, operand, i == 1, places, &count))
+            return false;
+        results = i == 1 ? count : results;
+    }
+    if (!direct && !sg_maker_source(maker, target, SG_W_64, false, &address))
+        return false;
+    uint32_t list = sg_maker_list(maker, places, count);
+    struct sg_step *step = guarded(maker, direct ? sg_run_call : sg_run_indirect);
+    step->a = address;
+    step->value = direct ? target->first : 0;
+    step->list = list;
+    step->count = (uint16_t)results;
+    return true;
+}
+
+/* ---- barriers and warp functions ------------------------------------------------------------- */
+
+static bool collective(struct sg_maker *maker, const struct sg_operand *result,
+                       const struct sg_operand *members, unsigned sources) {
+    const struct sg_instruction *in = maker->in;
+    unsigned type = in->type ? in->type : SG_TYPE_B32;
+    bool predicate = in->op == SG_OP_vote && in->operation != SG_DO_BALLOT;
+    unsigned width = in->op == SG_OP_vote ? SG_W_PRED : sg_width_of_type(type);
+    uint32_t d = SG_NOWHERE, second = SG_NOWHERE, member, places[3] = {0};
+    if (result && result->kind == SG_OPERAND_PAIR) {
+        const struct sg_operand *pair = &maker->program->operands[result->first];
+        if (!sg_maker_result(maker, &pair[0], SG_W_32, false, &d) ||
+            !sg_maker_result(maker, &pair[1], SG_W_PRED, false, &second))
+            return false;
+    } else if (result &&
+               !sg_maker_result(maker, result, predicate ? SG_W_PRED : SG_W_32, false, &d)) {
+        return false;
+    }
+    if (maker->sink_count)
+        return sg_maker_refuse(maker, "a result in a register of another width");
+    for (unsigned i = 0; i < sources; i++)
+        if (!sg_maker_source(maker, sg_maker_operand(maker, i + 1), i == 0 ? width : SG_W_32, false,
+                             &places[i]))
+            return false;
+    if (!sg_maker_source(maker, members, SG_W_32, false, &member))
+        return false;
+    uint32_t list = sg_maker_list(maker, (uint32_t[]){member, second}, 2);
+    struct sg_step *step = guarded(maker, sg_run_collective);
+    step->d = d;
+    step->a = places[0];
+    step->b = places[1];
+    step->c = places[2];
+    step->list = list;
+    step->type = (unsigned char)(in->op == SG_OP_vote ? SG_TYPE_PRED : type);
+    step->second = predicate;
+    return true;
+}
+
+static bool warp_function(struct sg_maker *maker) {
+    const struct sg_instruction *in = maker->in;
+    unsigned sources = in->op == SG_OP_shfl ? 3 : in->op == SG_OP_elect ? 0 : 1;
+    if (in->op != SG_OP_elect && !(in->modifiers & SG_MOD(SYNC)))
+        return sg_maker_refuse(maker, "a warp function without .sync");
+    if (in->operand_count != sources + 2)
+        return sg_maker_refuse(maker, "a warp function with other operands than it has");
+    if (in->op == SG_OP_redux && in->type >= SG_TYPE_F16)
+        return sg_maker_refuse(maker, "redux of floats");
+    return collective(maker, sg_maker_operand(maker, 0), sg_maker_operand(maker, sources + 1),
+                      sources);
+}
+
+static bool barrier(struct sg_maker *maker) {
+    const struct sg_instruction *in = maker->in;
+    if (in->operation == SG_DO_WARP_SYNC)
+        return collective(maker, NULL, sg_maker_operand(maker, 0), 0);
+    bool red = in->operation == SG_DO_RED;
+    if (!red && in->operation != SG_DO_SYNC && in->operation != SG_DO_ARRIVE)
+        return sg_maker_refuse(maker, "barriers of clusters do not run yet");
+    unsigned at = red ? 1 : 0, left = in->operand_count - at;
+    uint32_t number, count = SG_NOWHERE, predicate = 0, d = SG_NOWHERE;
+    if (red && !sg_maker_result(maker, sg_maker_operand(maker, 0),
+                                in->operation2 == SG_DO_POPC ? SG_W_32 : SG_W_PRED, false, &d))
+        return false;
+    if (maker->sink_count)
+        return sg_maker_refuse(maker, "a result in a register of another width");
+    if (!sg_maker_source(maker, sg_maker_operand(maker, at), SG_W_32, false, &number) ||
+        (left > (red ? 2 : 1) &&
+         !sg_maker_source(maker, sg_maker_operand(maker, at + 1), SG_W_32, false, &count)) ||
+        (red && !sg_maker_source(maker, sg_maker_operand(maker, in->operand_count - 1u), SG_W_PRED,
+                                 false, &predicate)))
+        return false;
+    struct sg_step *step = guarded(maker, sg_run_barrier);
+    step->a = number;
+    step->b = count;
+    step->c = predicate;
+    step->d = d;
+    step->choice = (unsigned char)in->operation;
+    step->second = (unsigned char)in->operation2;
+    return true;
+}
+
+bool sg_maker_control(struct sg_maker *maker, bool *ok) {
+    *ok = true;
+    switch (maker->in->op) {
+    case SG_OP_bra:
+        *ok = branch(maker);
+        return true;
+    case SG_OP_brx:
+        *ok = indexed(maker);
+        return true;
+    case SG_OP_call:
+        *ok = call(maker);
+        return true;
+    case SG_OP_ret:
+        guarded(maker, sg_run_return);
+        return true;
+    case SG_OP_exit:
+        guarded(maker, sg_run_exit);
+        return true;
+    case SG_OP_trap:
+        guarded(maker, sg_run_trap);
+        return true;
+    case SG_OP_brkpt:
+        guarded(maker, sg_run_brkpt);
+        return true;
+    case SG_OP_bar:
+    case SG_OP_barrier:
+        *ok = barrier(maker);
+        return true;
+    case SG_OP_shfl:
+    case SG_OP_vote:
+    case SG_OP_match:
+    case SG_OP_redux:
+    case SG_OP_elect:
+        *ok = warp_function(maker);
+        return true;
+    default:
+        return false;
+    }
+}

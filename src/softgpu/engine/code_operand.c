@@ -1,0 +1,303 @@
+/* Where operands are: registers, constants, special registers, and what brings them to a width. */
+#include "softgpu/engine/code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+unsigned sg_width_of_type(unsigned type) {
+    unsigned bits = sg_type_bits(type);
+    if (type == SG_TYPE_PRED)
+        return SG_W_PRED;
+    return bits == 0    ? SG_W_NONE
+           : bits <= 16 ? SG_W_16
+           : bits == 32 ? SG_W_32
+           : bits == 64 ? SG_W_64
+                        : SG_W_NONE;
+}
+
+unsigned sg_width_bytes(unsigned width) {
+    static const unsigned char bytes[] = {0, 4, 64, 128, 0};
+    return width == SG_W_64 ? 256 : bytes[width];
+}
+
+const struct sg_operand *sg_maker_operand(const struct sg_maker *maker, unsigned index) {
+    return &maker->program->operands[maker->in->first_operand + index];
+}
+
+uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width) {
+    uint32_t at = (maker->temporary + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
+    maker->temporary = at + sg_width_bytes(width);
+    if (maker->temporary > maker->temporaries)
+        maker->temporaries = maker->temporary;
+    return SG_PLACE(SG_BASE_REGISTERS, maker->frame + at);
+}
+
+static bool grow(void **memory, uint32_t *room, uint32_t wanted, size_t size) {
+    if (wanted <= *room)
+        return true;
+    uint32_t more = wanted * 2 < 64 ? 64 : wanted * 2;
+    void *larger = realloc(*memory, more * size);
+    if (!larger)
+        return false;
+    *memory = larger;
+    *room = more;
+    return true;
+}
+
+/* Room in the constants; their last bytes are never read past. */
+static uint32_t constant_room(struct sg_maker *maker, unsigned width) {
+    struct sg_code *code = maker->code;
+    uint32_t at = (code->constant_bytes + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
+    uint32_t room = code->constant_room;
+    void *memory = code->constants;
+    if (!grow(&memory, &room, at + 256, 1)) {
+        maker->no_memory = true;
+        return 0;
+    }
+    code->constants = memory;
+    code->constant_room = room;
+    code->constant_bytes = at + sg_width_bytes(width);
+    return at;
+}
+
+static void splat(unsigned char *lanes, unsigned width, uint64_t value) {
+    if (width == SG_W_PRED) {
+        uint32_t all = value ? SG_ALL : 0;
+        memcpy(lanes, &all, sizeof all);
+        return;
+    }
+    size_t size = sg_width_bytes(width) / SG_LANES;
+    for (unsigned l = 0; l < SG_LANES; l++)
+        memcpy(lanes + l * size, &value, size); /* the low bytes: little-endian */
+}
+
+uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value) {
+    struct sg_code *code = maker->code;
+    unsigned char wanted[256];
+    unsigned bytes = sg_width_bytes(width);
+    splat(wanted, width, value);
+    for (uint32_t at = 0; at + bytes <= code->constant_bytes; at += SG_SLOT_LINE) {
+        bool patched = false;
+        for (uint32_t i = 0; i < code->patch_count; i++)
+            patched |= at < code->patches[i].offset + 256 && code->patches[i].offset < at + bytes;
+        if (!patched && memcmp(code->constants + at, wanted, bytes) == 0)
+            return SG_PLACE(SG_BASE_CONSTANTS, at);
+    }
+    uint32_t at = constant_room(maker, width);
+    if (!maker->no_memory)
+        memcpy(code->constants + at, wanted, bytes);
+    return SG_PLACE(SG_BASE_CONSTANTS, at);
+}
+
+/* What is known at launch: the address of a variable of the module, or a parameter. */
+static uint32_t patched(struct sg_maker *maker, uint32_t variable, int64_t value, unsigned width) {
+    struct sg_code *code = maker->code;
+    for (uint32_t i = 0; i < code->patch_count; i++)
+        if (code->patches[i].variable == variable && code->patches[i].value == value &&
+            code->patches[i].width == width)
+            return SG_PLACE(SG_BASE_CONSTANTS, code->patches[i].offset);
+    void *patches = code->patches;
+    if (!grow(&patches, &code->patch_room, code->patch_count + 1, sizeof code->patches[0])) {
+        maker->no_memory = true;
+        return 0;
+    }
+    code->patches = patches;
+    uint32_t at = constant_room(maker, width);
+    if (!maker->no_memory)
+        memset(code->constants + at, 0, sg_width_bytes(width));
+    code->patches[code->patch_count++] =
+        (struct sg_patch){at, variable, value, (unsigned char)width};
+    return SG_PLACE(SG_BASE_CONSTANTS, at);
+}
+
+uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset) {
+    return patched(maker, SG_NO_VARIABLE, offset, width);
+}
+
+static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand, unsigned width) {
+    struct sg_code *code = maker->code;
+    if (!sg_special_constant(operand->first)) {
+        uint32_t place = sg_maker_temporary(maker, width);
+        struct sg_step *step = sg_maker_step(maker, sg_run_special);
+        step->d = place;
+        step->choice = (unsigned char)operand->first;
+        step->second = (unsigned char)width;
+        return place;
+    }
+    for (uint32_t i = 0; i < code->special_count; i++) {
+        const struct sg_code_special *known = &code->specials[i];
+        if (known->special == operand->first && known->part == operand->part &&
+            known->width == width)
+            return SG_PLACE(SG_BASE_SPECIALS, known->offset);
+    }
+    void *specials = code->specials;
+    if (!grow(&specials, &code->special_room, code->special_count + 1, sizeof code->specials[0])) {
+        maker->no_memory = true;
+        return 0;
+    }
+    code->specials = specials;
+    uint32_t at = code->special_bytes;
+    code->special_bytes += width == SG_W_PRED ? SG_SLOT_LINE : sg_width_bytes(width);
+    code->specials[code->special_count++] =
+        (struct sg_code_special){(unsigned char)operand->first, operand->part, (unsigned char)width,
+                                 (uint32_t)operand->value, at};
+    return SG_PLACE(SG_BASE_SPECIALS, at);
+}
+
+static uint32_t frame_address(struct sg_maker *maker, int64_t offset, unsigned width) {
+    if (maker->function_index == 0) /* the entry's frame is the first */
+        return sg_maker_constant(maker, width, (uint64_t)offset);
+    uint32_t place = sg_maker_temporary(maker, width);
+    struct sg_step *step = sg_maker_step(maker, sg_run_frame_address);
+    step->d = place;
+    step->value = offset;
+    step->second = (unsigned char)width;
+    return place;
+}
+
+static bool variable(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
+                     uint32_t *place) {
+    const struct sg_program_variable *what = &maker->program->variables[operand->first];
+    int64_t offset = (int64_t)what->offset + operand->value;
+    switch (what->place) {
+    case SG_PLACE_IMAGE:
+        if (width != SG_W_64)
+            return sg_maker_refuse(maker, "an address of global memory in 32 bits");
+        *place = patched(maker, operand->first, operand->value, SG_W_64);
+        return true;
+    case SG_PLACE_FRAME:
+        *place = frame_address(maker, offset, width);
+        return true;
+    case SG_PLACE_SHARED:
+    case SG_PLACE_DYNAMIC_SHARED:
+    case SG_PLACE_PARAMETERS:
+        *place = sg_maker_constant(maker, width, (uint64_t)offset);
+        return true;
+    default:
+        return sg_maker_refuse(maker, "textures, surfaces and samplers do not run yet");
+    }
+}
+
+/* Brings a value to another width. */
+static uint32_t widened(struct sg_maker *maker, uint32_t from, unsigned has, unsigned wants,
+                        bool is_signed) {
+    uint32_t place = sg_maker_temporary(maker, wants);
+    struct sg_step *step = sg_maker_step(maker, maker->lanes->widen[is_signed][has][wants]);
+    step->a = from;
+    step->d = place;
+    return place;
+}
+
+static bool of_register(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
+                        bool is_signed, uint32_t *place) {
+    uint32_t number = maker->function->first_register + operand->reg;
+    unsigned has = sg_width_of_type(maker->program->registers[number].type);
+    *place = maker->code->register_place[number];
+    if (operand->part != SG_PART_NONE)
+        return sg_maker_refuse(maker, "a part of a register");
+    if (has == SG_W_NONE)
+        return sg_maker_refuse(maker, "registers of 128 bits do not run yet");
+    if ((has == SG_W_PRED) != (width == SG_W_PRED))
+        return sg_maker_refuse(maker, "a predicate where a number is expected, or a number where "
+                                      "a predicate is");
+    if (width == SG_W_PRED && operand->negated) {
+        struct sg_instruction not = {.op = SG_OP_not, .type = SG_TYPE_PRED};
+        struct sg_form form = {0};
+        sg_maker_find(maker, &not, &form);
+        uint32_t from = *place;
+        *place = sg_maker_temporary(maker, SG_W_PRED);
+        /* All lanes: what follows may stand under a guard, but not this. */
+        struct sg_step *step = sg_maker_step(maker, form.run);
+        step->a = from;
+        step->d = *place;
+    } else if (has != width) {
+        *place = widened(maker, *place, has, width, is_signed);
+    }
+    return true;
+}
+
+bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
+                     bool is_signed, uint32_t *place) {
+    switch (operand->kind) {
+    case SG_OPERAND_REGISTER:
+        return of_register(maker, operand, width, is_signed, place);
+    case SG_OPERAND_IMMEDIATE:
+        *place = sg_maker_constant(maker, width, (uint64_t)operand->value);
+        return true;
+    case SG_OPERAND_SPECIAL:
+        if (operand->first >= SG_SPECIAL_CURRENT_GRAPH_EXEC && operand->first != SG_SPECIAL_WARP_SZ)
+            return sg_maker_refuse(maker, "a special register that has no value here yet");
+        *place = special(maker, operand, width);
+        return true;
+    case SG_OPERAND_VARIABLE:
+        return variable(maker, operand, width, place);
+    case SG_OPERAND_FUNCTION:
+        *place = sg_maker_constant(
+            maker, width,
+            SG_FUNCTION_WINDOW + (uint64_t)maker->program->functions[operand->first].ordinal * 16);
+        return width == SG_W_64 || sg_maker_refuse(maker, "a function's address in 32 bits");
+    default:
+        return sg_maker_refuse(maker, "an operand of a kind that does not run yet");
+    }
+}
+
+bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
+                     bool is_signed, uint32_t *place) {
+    *place = SG_NOWHERE;
+    if (operand->kind == SG_OPERAND_NONE)
+        return true;
+    if (operand->kind != SG_OPERAND_REGISTER || operand->part != SG_PART_NONE)
+        return sg_maker_refuse(maker, "a result of a kind that does not run yet");
+    uint32_t number = maker->function->first_register + operand->reg;
+    unsigned has = sg_width_of_type(maker->program->registers[number].type);
+    uint32_t to = maker->code->register_place[number];
+    if (has == SG_W_NONE)
+        return sg_maker_refuse(maker, "registers of 128 bits do not run yet");
+    if (has == width) {
+        *place = to;
+        return true;
+    }
+    if (has == SG_W_PRED || width == SG_W_PRED || maker->sink_count == SG_MAKER_SINKS)
+        return sg_maker_refuse(maker, "a result that its register does not hold");
+    *place = sg_maker_temporary(maker, width);
+    maker->sinks[maker->sink_count++] =
+        (struct sg_sink){*place, to, (unsigned char)width, (unsigned char)has, is_signed};
+    return true;
+}
+
+void sg_maker_flush(struct sg_maker *maker) {
+    for (unsigned i = 0; i < maker->sink_count; i++) {
+        const struct sg_sink *sink = &maker->sinks[i];
+        struct sg_step *step = sg_maker_step(
+            maker, maker->lanes->widen[sink->is_signed][sink->from_width][sink->to_width]);
+        step->a = sink->from;
+        step->d = sink->to;
+    }
+    maker->sink_count = 0;
+}
+
+bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
+                      struct sg_maker_address *address) {
+    unsigned space = maker->in->space;
+    *address = (struct sg_maker_address){.offset = operand->value};
+    address->space = (unsigned char)(space == SG_IN_CONST ? SG_IN_GLOBAL : space);
+    if (space == SG_IN_NONE || space == SG_IN_SHARED_CLUSTER)
+        address->space = space == SG_IN_NONE ? SG_IN_GENERIC : SG_IN_SHARED;
+    if (operand->reg != SG_NO_REGISTER) {
+        uint32_t number = maker->function->first_register + operand->reg;
+        unsigned has = sg_width_of_type(maker->program->registers[number].type);
+        address->base = maker->code->register_place[number];
+        address->wide = has == SG_W_64;
+        if (has != SG_W_64 && has != SG_W_32)
+            return sg_maker_refuse(maker, "an address in a register of this width");
+        return true;
+    }
+    address->wide = true;
+    if (operand->first == SG_NO_VARIABLE) {
+        address->base = sg_maker_constant(maker, SG_W_64, 0);
+        return true;
+    }
+    struct sg_operand base = *operand;
+    base.value = 0;
+    return variable(maker, &base, SG_W_64, &address->base);
+}

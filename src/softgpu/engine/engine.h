@@ -1,0 +1,124 @@
+/*
+ * Runs kernels: a program (softgpu/program) over a grid of blocks. Warps of 32 lanes execute one
+ * instruction for all their lanes at once; lanes that part ways wait in groups and join again where
+ * place and call stack agree. A grid is advanced in slices by whoever calls, so that a kernel never
+ * owns its thread. Pure: no contexts, streams, modules, handles and no lock; memory is reached
+ * through sg_translate only.
+ */
+#ifndef SG_ENGINE_ENGINE_H
+#define SG_ENGINE_ENGINE_H
+
+#include "softgpu/program/program.h"
+
+/*
+ * Generic addresses of what is not global: an offset in the block's shared memory, in the thread's
+ * local memory, in the kernel's parameters. Above everything that sg_translate knows.
+ */
+#define SG_SHARED_WINDOW    ((uint64_t)0x10000 << 32)
+#define SG_LOCAL_WINDOW     ((uint64_t)0x10001 << 32)
+#define SG_PARAMETER_WINDOW ((uint64_t)0x10002 << 32)
+
+/* The instruction sets that the interpreter is compiled for: the same results on each. */
+enum sg_level { SG_LEVEL_GENERIC, SG_LEVEL_V3, SG_LEVEL_V4, SG_LEVEL_COUNT };
+
+/* What this machine has: the highest, and whether one can be used at all. */
+enum sg_level sg_level_best(void);
+bool sg_level_usable(enum sg_level level);
+const char *sg_level_name(enum sg_level level);
+
+/* ---- a program made ready to run ------------------------------------------------------------- */
+
+struct sg_code;
+
+/* False when an instruction is one that the engine does not run; `why` then names it, and its line.
+ * Never changes the program; may be called by several threads. */
+bool sg_engine_can(const struct sg_program *program, char *why, size_t size);
+
+/*
+ * Compiles a program into steps, at a kernel's first launch. The program must outlive the code;
+ * code never changes afterwards, so any number of grids and threads may share it. NOT_SUPPORTED
+ * where sg_engine_can says no; OUT_OF_MEMORY. *code is set on success only.
+ */
+CUresult sg_code_make(const struct sg_program *program, enum sg_level level, struct sg_code **code);
+/* NULL is allowed. No grid may use it any more. */
+void sg_code_free(struct sg_code *code);
+
+/* ---- grids ----------------------------------------------------------------------------------- */
+
+struct sg_grid;
+
+struct sg_grid_launch {
+    const struct sg_code *code;
+    unsigned grid[3], block[3];
+    unsigned dynamic_shared;         /* bytes */
+    const unsigned char *parameters; /* copied */
+    size_t parameter_bytes;
+    int device; /* the page table's number */
+    /* Device address of each variable of the program; read of those in .global and .const. NULL
+     * where there is none. Copied. */
+    const uint64_t *variables;
+    uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
+    uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
+    bool cooperative;     /* all blocks are resident, whatever room they take */
+    unsigned multiprocessors; /* for %nsmid; 0: 1 */
+    uint64_t id;              /* for %gridid */
+    /*
+     * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
+     * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
+     * back into the engine.
+     */
+    bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
+    void *user;
+};
+
+/* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
+#define SG_GRID_MEMORY ((uint64_t)48 << 20)
+
+enum sg_fault_kind {
+    SG_FAULT_ADDRESS,     /* nothing there, or no right to it */
+    SG_FAULT_MISALIGNED,  /* not a multiple of what is accessed */
+    SG_FAULT_SPACE,       /* outside of shared or local memory or of the parameters */
+    SG_FAULT_TRAP,        /* trap */
+    SG_FAULT_BREAKPOINT,  /* brkpt */
+    SG_FAULT_ASSERT,      /* __assertfail */
+    SG_FAULT_STACK,       /* more frames than the stack limit */
+    SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
+    SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
+    SG_FAULT_MEMORY,      /* the host has no memory for a block */
+    SG_FAULT_COUNT
+};
+
+struct sg_grid_fault {
+    enum sg_fault_kind kind;
+    uint64_t address;     /* of the access; for SPACE the offset */
+    uint32_t size;        /* bytes of the access */
+    bool write;           /* it would have written */
+    unsigned char space;  /* enum sg_state_space */
+    uint32_t instruction; /* index in the program */
+    uint32_t line;        /* of the PTX */
+    uint32_t location;    /* index in the program's locations + 1, 0 for none */
+    unsigned block[3], thread[3];
+    char report[1024]; /* a deadlock: where each group of lanes waits; lines */
+};
+
+const char *sg_fault_name(enum sg_fault_kind kind);
+
+/* INVALID_VALUE for a grid or block without threads or of more than 1024, and for fewer parameters
+ * than the kernel reads; OUT_OF_MEMORY. *grid is
+ * set on success only. Runs nothing yet. */
+CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
+/*
+ * Runs until all is done, or has failed (true), or for about `budget` instructions of warps (false:
+ * call again). From any thread, one at a time; the CPU's rounding and flush modes are the engine's
+ * meanwhile and the caller's afterwards. Blocks only for as long as it runs. What it reaches by
+ * sg_translate must stay: inside sg_work_begin and sg_work_end.
+ */
+bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
+/* NULL while there is none. It lives as long as the grid. */
+const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
+/* Instructions of warps so far, about. */
+uint64_t sg_grid_instructions(const struct sg_grid *grid);
+/* At any time, also unfinished. NULL is allowed. */
+void sg_grid_end(struct sg_grid *grid);
+
+#endif

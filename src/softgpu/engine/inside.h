@@ -1,0 +1,298 @@
+/*
+ * The engine's own structures: steps, code, groups of lanes, warps, blocks, grids.
+ *
+ * Dispatch: a step holds the address of the function that executes it for all lanes, and the
+ * function answers the next step. Against computed goto (an extension that -Wpedantic forbids, and
+ * one function of many thousand lines) this costs a return for each step, and lets each theme be
+ * a file of its own; a tail call would need the optimiser to be certain of it, which C17 cannot
+ * say.
+ *
+ * Registers of a warp lie side by side in frames, one frame for each depth of calls: a predicate is
+ * a mask of 32 bits, all else 32 lanes of 2, 4 or 8 bytes, by the register's declared width. An
+ * operand is an offset from one of three bases: registers, constants (shared by all warps), and
+ * what is constant for the warp (special registers).
+ */
+#ifndef SG_ENGINE_INSIDE_H
+#define SG_ENGINE_INSIDE_H
+
+#include "softgpu/engine/engine.h"
+
+#define SG_LANES     32u
+#define SG_ALL       UINT32_MAX
+#define SG_BARRIERS  16
+#define SG_NO_STEP   UINT32_MAX
+#define SG_SLOT_LINE 64u /* alignment of registers */
+
+struct sg_warp;
+struct sg_step;
+/* Executes a step for the lanes in warp->mask: the next step, or NULL to stop (warp->stop). */
+typedef const struct sg_step *sg_run(struct sg_warp *warp, const struct sg_step *step);
+
+/* Where an operand is: the base in the two highest bits. */
+#define SG_BASE_REGISTERS      0u
+#define SG_BASE_CONSTANTS      1u
+#define SG_BASE_SPECIALS       2u
+#define SG_BASE_NOWHERE        3u /* results that nobody wants */
+#define SG_BASES               4
+#define SG_PLACE(base, offset) ((uint32_t)(base) << 30 | (uint32_t)(offset))
+#define SG_NOWHERE             SG_PLACE(SG_BASE_NOWHERE, 0)
+#define SG_OFFSET_MASK         0x3fffffffu
+#define SG_CARRY               SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
+
+enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
+
+/* sg_step.flags */
+#define SG_STEP_FTZ     1u
+#define SG_STEP_SAT     2u
+#define SG_STEP_WIDE    4u /* the address has 64 bits */
+#define SG_STEP_STRONG  8u /* volatile, relaxed, acquire, release: element by element */
+#define SG_STEP_ACQUIRE 16u
+#define SG_STEP_RELEASE 32u
+#define SG_STEP_NOT     64u  /* of control: the guard is negated */
+#define SG_STEP_GUARD   128u /* of control: there is a guard, in `e` */
+#define SG_STEP_NAN     256u
+#define SG_STEP_XORSIGN 512u
+#define SG_STEP_RELU    1024u
+#define SG_STEP_ABS     2048u
+
+struct sg_step {
+    sg_run *run;
+    uint32_t d, a, b, c, e; /* places of operands */
+    uint32_t list;          /* in the code's list: further places */
+    uint16_t count;         /* elements of a vector; arguments */
+    uint16_t flags;
+    unsigned char type, type2; /* enum sg_type, where one function serves several */
+    unsigned char choice;      /* enum sg_compare, sg_operation, … as the function wants it */
+    unsigned char second;      /* a further choice */
+    unsigned char rounding, space;
+    uint32_t target; /* a step: of branches and calls */
+    uint32_t cache;  /* which range cache */
+    uint32_t instruction;
+    int64_t value;
+};
+
+/* What a theme answers for an instruction that it runs: function, widths of operands. */
+struct sg_form {
+    sg_run *run;
+    unsigned char dest, source[4]; /* enum sg_width */
+    unsigned char choice, second, type, type2, rounding;
+    uint16_t flags;
+};
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+/* A constant that is known at launch only: the address of a variable, or a parameter. */
+struct sg_patch {
+    uint32_t offset;     /* in the constants */
+    uint32_t variable;   /* SG_NO_VARIABLE: a parameter, at `value` */
+    int64_t value;       /* added to the address */
+    unsigned char width; /* enum sg_width */
+};
+
+struct sg_code_special {
+    unsigned char special, part, width;
+    uint32_t value;
+    uint32_t offset;
+};
+
+struct sg_code_function {
+    uint32_t first_step; /* SG_NO_STEP: no body */
+    uint32_t frame;      /* bytes of registers */
+};
+
+struct sg_code {
+    const struct sg_program *program;
+    enum sg_level level;
+    struct sg_step *steps;
+    uint32_t step_count, step_room;
+    uint32_t *list;
+    uint32_t list_count, list_room;
+    uint32_t *step_of; /* of each instruction, and one past the end */
+    uint32_t *register_place;
+    struct sg_code_function *functions;
+    unsigned char *constants;
+    uint32_t constant_bytes, constant_room;
+    struct sg_patch *patches;
+    uint32_t patch_count, patch_room;
+    struct sg_code_special *specials;
+    uint32_t special_count, special_room, special_bytes;
+    uint32_t caches;
+};
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+struct sg_range_cache {
+    uint64_t low, length;
+    uint64_t distance; /* host address minus address */
+};
+
+/* A way of calls that lanes have gone: lanes agree on their call stack where the node is the same.
+ */
+struct sg_path {
+    struct sg_path *parent, *child, *sibling;
+    uint32_t lanes;    /* that are on it, or deeper */
+    uint32_t call;     /* the step of the call */
+    uint32_t function; /* that runs */
+    uint32_t depth;
+    uint32_t registers; /* offset of its frame in the warp's registers */
+    uint64_t frame;     /* offset of its frame in the thread's local memory */
+};
+
+enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP };
+
+struct sg_group {
+    uint32_t lanes;
+    uint32_t step;
+    struct sg_path *path;
+    uint64_t stamp; /* when it last ran */
+    unsigned char state, barrier;
+    uint32_t members; /* whom it waits for */
+};
+
+enum sg_stop { SG_STOP_NONE, SG_STOP_YIELD, SG_STOP_BLOCKED, SG_STOP_DONE, SG_STOP_FAULT };
+
+struct sg_warp {
+    unsigned char *base[SG_BASES];
+    uint32_t mask;      /* the lanes that execute */
+    uint32_t unguarded; /* those before a guard */
+    int64_t left;       /* instructions until it gives way */
+    uint32_t ready;     /* groups that could run instead */
+    bool alone;         /* the running group keeps running, for others' sake */
+    bool polls;         /* it has looked at what others may write */
+    enum sg_stop stop;
+    struct sg_path *path;
+    uint64_t stamp;
+    unsigned char *shared;
+    uint64_t shared_size;
+    unsigned char *local; /* lane after lane */
+    uint64_t local_size;  /* of a lane */
+    struct sg_range_cache *caches;
+    struct sg_grid *grid;
+    struct sg_block *block;
+    unsigned number;
+    uint32_t live; /* lanes that have not exited */
+    struct sg_group groups[SG_LANES];
+    unsigned group_count;
+    unsigned char *registers;
+    size_t register_room;
+    struct sg_path root;
+    struct sg_path *spare;
+    uint64_t clock;
+    unsigned char *specials;
+};
+
+struct sg_barrier {
+    uint32_t arrived, wanted; /* wanted 0: all that have not exited */
+    uint32_t count;           /* of true predicates */
+    bool all, any;
+};
+
+struct sg_block {
+    struct sg_block *next;
+    uint64_t index;
+    unsigned place[3];
+    struct sg_warp *warps;
+    unsigned warp_count;
+    uint32_t live; /* threads */
+    struct sg_barrier barriers[SG_BARRIERS];
+    unsigned char *shared;
+    unsigned char *memory; /* one allocation: shared, local, specials */
+};
+
+struct sg_grid {
+    const struct sg_code *code;
+    struct sg_grid_launch launch;
+    unsigned char *parameters;
+    unsigned char *constants; /* patched, or the code's */
+    bool own_constants;
+    struct sg_range_cache *caches;
+    uint64_t table; /* state of the page table that the caches are of */
+    uint64_t blocks, begun, ended, resident_most;
+    struct sg_block *running, *last, *free; /* rings of one direction */
+    uint64_t running_count;
+    unsigned passes; /* of the first */
+    uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
+    unsigned warps, threads;
+    uint64_t instructions;
+    bool failed;
+    struct sg_grid_fault fault;
+};
+
+static inline void *sg_place(const struct sg_warp *warp, uint32_t place) {
+    return warp->base[place >> 30] + (place & SG_OFFSET_MASK);
+}
+
+static inline uint32_t sg_predicate(const struct sg_warp *warp, uint32_t place) {
+    return *(const uint32_t *)sg_place(warp, place);
+}
+
+static inline void sg_predicate_set(const struct sg_warp *warp, uint32_t place, uint32_t value) {
+    uint32_t *at = sg_place(warp, place);
+    *at = (*at & ~warp->mask) | (value & warp->mask);
+}
+
+/* ---- lanes/: compiled for each level --------------------------------------------------------- */
+
+/* Fills the form, or answers false: not its instruction. */
+typedef bool sg_theme(const struct sg_instruction *instruction, struct sg_form *form);
+struct sg_lanes {
+    sg_theme *const *themes;                    /* NULL at the end */
+    sg_run *widen[2][SG_W_64 + 1][SG_W_64 + 1]; /* [signed][from][to]: also narrowing */
+};
+extern const struct sg_lanes sg_lanes_generic, sg_lanes_v3, sg_lanes_v4;
+const struct sg_lanes *sg_level_lanes(enum sg_level level);
+
+/* ---- memory.c: what loads and stores of all levels call ---------------------------------------
+ */
+
+/* The host bytes of [address, address + size), or NULL: the warp has faulted. */
+unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                               uint64_t address, uint64_t size);
+/* Notes the fault of a lane, and answers NULL. */
+void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                    unsigned lane, uint64_t address, uint64_t size);
+
+/* ---- schedule.c ------------------------------------------------------------------------------ */
+
+/* Puts lanes aside, to go on at a step. */
+void sg_group_add(struct sg_warp *warp, uint32_t lanes, uint32_t step, struct sg_path *path);
+/* Goes on with the group that should run: its step, or NULL (the stop says why). */
+const struct sg_step *sg_group_next(struct sg_warp *warp);
+/* At the beginning of a block of instructions: count them, join, give way. */
+sg_run sg_run_leader;
+void sg_warp_exit(struct sg_warp *warp, uint32_t lanes);
+enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum);
+struct sg_path *sg_path_enter(struct sg_warp *warp, const struct sg_step *call, uint32_t function);
+void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes);
+/* Sets the bases for the frame of a path. */
+void sg_path_use(struct sg_warp *warp, struct sg_path *path);
+void sg_paths_free(struct sg_warp *warp);
+
+/* control.c */
+sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
+sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
+sg_run sg_run_fence, sg_run_assert;
+#define SG_FUNCTION_WINDOW ((uint64_t)0x10003 << 32) /* where functions' addresses are */
+/* barrier.c */
+sg_run sg_run_barrier;
+/* A thread has exited: barriers that wait for all look again. */
+void sg_barriers_look(struct sg_block *block);
+/* collective.c: list: the place of the member mask, that of the second result */
+sg_run sg_run_collective, sg_run_activemask;
+/* copy_async.c */
+sg_run sg_run_copy_async;
+/* special.c */
+sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
+bool sg_special_constant(unsigned special);
+bool sg_special_of_block(unsigned special);
+void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);
+
+/* The lanes of the running group that a control step is for; the others wait behind it. */
+static inline uint32_t sg_taken(const struct sg_warp *warp, const struct sg_step *step) {
+    if (!(step->flags & SG_STEP_GUARD))
+        return warp->mask;
+    uint32_t guard = sg_predicate(warp, step->e);
+    return warp->mask & (step->flags & SG_STEP_NOT ? ~guard : guard);
+}
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * What PTX defines within bounds only: computed by the C library in double and rounded to single.
+ * An H200's results differ in some inputs; which, is to be recorded.
+ */
+#include "softgpu/engine/lanes/lanes.h"
+
+#include <math.h>
+
+static double compute(unsigned op, double x) {
+    switch (op) {
+    case SG_OP_ex2:
+        return exp2(x);
+    case SG_OP_lg2:
+        return log2(x);
+    case SG_OP_sin:
+        return sin(x);
+    case SG_OP_cos:
+        return cos(x);
+    case SG_OP_tanh:
+        return tanh(x);
+    case SG_OP_sqrt:
+        return sqrt(x);
+    case SG_OP_rcp:
+        return 1.0 / x;
+    default:
+        return 1.0 / sqrt(x); /* rsqrt; of -0 it is -inf */
+    }
+}
+
+static const struct sg_step *single(struct sg_warp *warp, const struct sg_step *step) {
+    u32 *d = SG_SLOT(warp, step->d);
+    const u32 *a = SG_SLOT(warp, step->a);
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        float x = sg_float(step->flags & SG_STEP_FTZ ? sg_flush_bits(a[l]) : a[l]);
+        float y = (float)compute(step->choice, x);
+        d[l] = sg_canonical(step->flags & SG_STEP_FTZ ? sg_flush(y) : y);
+    }
+    return step + 1;
+}
+
+static const struct sg_step *twice(struct sg_warp *warp, const struct sg_step *step) {
+    u64 *d = SG_SLOT(warp, step->d);
+    const u64 *a = SG_SLOT(warp, step->a);
+    /* rcp and rsqrt .approx.ftz.f64: of the upper 32 bits, to the upper 32 bits. */
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        uint64_t bits = a[l] & ~(uint64_t)UINT32_MAX;
+        if ((bits >> 52 & 0x7ff) == 0)
+            bits &= (uint64_t)1 << 63;
+        double y = compute(step->choice, sg_double(bits));
+        bits = y != y ? UINT64_C(0x7fffffff00000000) : sg_bits64(y) & ~(uint64_t)UINT32_MAX;
+        d[l] = (bits >> 52 & 0x7ff) == 0 ? bits & (uint64_t)1 << 63 : bits;
+    }
+    return step + 1;
+}
+
+static uint16_t half(unsigned op, uint16_t bits, bool brain) {
+    double x = brain ? (double)sg_bfloat_to_float(bits) : (double)SG_LEVEL(sg_half_to_float)(bits);
+    double y = compute(op, x);
+    return brain ? SG_LEVEL(sg_bfloat_from_double)(y, SG_ROUND_RN)
+                 : SG_LEVEL(sg_half_from_double)(y, SG_ROUND_RN);
+}
+
+static const struct sg_step *halves(struct sg_warp *warp, const struct sg_step *step) {
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        if (step->type == SG_TYPE_F16 || step->type == SG_TYPE_BF16) {
+            const u16 *a = SG_SLOT(warp, step->a);
+            u16 *d = SG_SLOT(warp, step->d);
+            d[l] = half(step->choice, a[l], step->second);
+        } else {
+            const u32 *a = SG_SLOT(warp, step->a);
+            u32 *d = SG_SLOT(warp, step->d);
+            d[l] = (uint32_t)half(step->choice, (uint16_t)(a[l] >> 16), step->second) << 16 |
+                   half(step->choice, (uint16_t)a[l], step->second);
+        }
+    }
+    return step + 1;
+}
+
+bool SG_LEVEL(sg_theme_approximate)(const struct sg_instruction *in, struct sg_form *form) {
+    static const unsigned char ops[] = {SG_OP_ex2,  SG_OP_lg2,  SG_OP_sin, SG_OP_cos,
+                                        SG_OP_tanh, SG_OP_sqrt, SG_OP_rcp, SG_OP_rsqrt};
+    bool known = false;
+    for (size_t i = 0; i < sizeof ops; i++)
+        known |= ops[i] == in->op;
+    if (!known)
+        return false;
+    bool brain = in->type == SG_TYPE_BF16 || in->type == SG_TYPE_BF16X2;
+    bool f16 = in->type == SG_TYPE_F16 || in->type == SG_TYPE_F16X2;
+    unsigned bits = sg_type_bits(in->type);
+    if ((brain || f16) && (in->op == SG_OP_ex2 || in->op == SG_OP_tanh))
+        form->run = halves;
+    else if (in->type == SG_TYPE_F32)
+        form->run = single;
+    else if (in->type == SG_TYPE_F64 && (in->op == SG_OP_rcp || in->op == SG_OP_rsqrt))
+        form->run = twice;
+    else
+        return false;
+    form->choice = (unsigned char)in->op;
+    form->second = brain;
+    form->type = in->type;
+    form->flags = in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0;
+    form->dest = form->source[0] = bits == 16 ? SG_W_16 : bits == 32 ? SG_W_32 : SG_W_64;
+    return true;
+}

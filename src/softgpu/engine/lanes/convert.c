@@ -1,0 +1,326 @@
+/* cvt: between all numbers, with rounding, saturation and flushing. */
+#include "softgpu/engine/lanes/lanes.h"
+
+#include <math.h>
+
+/* ---- the usual ones -------------------------------------------------------------------------- */
+
+static inline int32_t to_s32(float value) {
+    return value != value            ? 0
+           : value >= 2147483648.0F  ? INT32_MAX
+           : value <= -2147483648.0F ? INT32_MIN
+                                     : (int32_t)value;
+}
+SG_MAP1(f32_from_s32, u32, s32, sg_bits32((float)A))
+SG_MAP1(f32_from_u32, u32, u32, sg_bits32((float)A))
+SG_MAP1(s32_from_f32, s32, u32, to_s32(sg_float(A)))
+SG_MAP1(f32_from_f16, u32, u16, sg_canonical(SG_LEVEL(sg_half_to_float)(A)))
+SG_MAP1(f32_from_f64, u32, u64, sg_canonical((float)sg_double(A)))
+/* NaN: f64's canonical one, as from f32's: to be recorded. */
+SG_MAP1(f64_from_f32, u64, u32,
+        (A & 0x7fffffffu) > 0x7f800000u ? UINT64_C(0x7fffffffe0000000)
+                                        : sg_bits64((double)sg_float(A)))
+SG_MAP1(f64_from_s32, u64, s32, sg_bits64((double)A))
+
+/* ---- any ------------------------------------------------------------------------------------- */
+
+/* A number read: an integer by magnitude and sign, or a float in double (all are exact there). */
+struct number {
+    bool floating, negative;
+    uint64_t magnitude;
+    double value;
+    bool single; /* f32, f16, bf16: what NaN becomes depends on it */
+};
+
+static struct number signed_number(int64_t value) {
+    return (struct number){.negative = value < 0,
+                           .magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value};
+}
+
+static struct number read_number(const struct sg_warp *warp, uint32_t place, unsigned type,
+                                 unsigned l, uint32_t flags) {
+    const u16 *x = SG_SLOT(warp, place);
+    const u32 *y = SG_SLOT(warp, place);
+    const u64 *z = SG_SLOT(warp, place);
+    switch (type) {
+    case SG_TYPE_S8:
+        return signed_number((int8_t)x[l]);
+    case SG_TYPE_S16:
+        return signed_number((int16_t)x[l]);
+    case SG_TYPE_S32:
+        return signed_number((int32_t)y[l]);
+    case SG_TYPE_S64:
+        return signed_number((int64_t)z[l]);
+    case SG_TYPE_U8:
+    case SG_TYPE_B8:
+        return (struct number){.magnitude = x[l] & 0xff};
+    case SG_TYPE_U16:
+    case SG_TYPE_B16:
+        return (struct number){.magnitude = x[l]};
+    case SG_TYPE_U32:
+    case SG_TYPE_B32:
+        return (struct number){.magnitude = y[l]};
+    case SG_TYPE_F16:
+        return (struct number){true, false, 0, SG_LEVEL(sg_half_to_float)(x[l]), true};
+    case SG_TYPE_BF16:
+        return (struct number){true, false, 0, sg_bfloat_to_float(x[l]), true};
+    case SG_TYPE_F32:
+        return (struct number){true, false, 0,
+                               sg_float(flags & SG_STEP_FTZ ? sg_flush_bits(y[l]) : y[l]), true};
+    case SG_TYPE_F64:
+        return (struct number){true, false, 0, sg_double(z[l]), false};
+    default:
+        return (struct number){.magnitude = z[l]};
+    }
+}
+
+static bool whole_rounding(unsigned rounding) {
+    return rounding >= SG_ROUND_RNI && rounding <= SG_ROUND_RPI;
+}
+
+static double to_whole(double value, unsigned rounding) {
+    switch (rounding) {
+    case SG_ROUND_RNI:
+        return nearbyint(value);
+    case SG_ROUND_RMI:
+        return floor(value);
+    case SG_ROUND_RPI:
+        return ceil(value);
+    default:
+        return trunc(value);
+    }
+}
+
+/* The nearest number that the type has. NaN: 0, or of f64 and of 64-bit results the top bit. */
+static uint64_t to_integer(double value, unsigned bits, bool has_sign, bool single) {
+    if (value != value)
+        return single && bits != 64 ? 0 : UINT64_C(1) << (bits - 1);
+    double most = ldexp(1.0, (int)(has_sign ? bits - 1 : bits)), least = has_sign ? -most : 0;
+    uint64_t all = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    if (value >= most)
+        return has_sign ? all >> 1 : all;
+    if (value <= least)
+        return has_sign ? (UINT64_C(1) << (bits - 1)) : 0;
+    return value < 0 ? (uint64_t)(int64_t)value & all : (uint64_t)value;
+}
+
+static uint64_t integer_from_integer(struct number n, unsigned bits, bool has_sign, bool clamp) {
+    uint64_t all = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    if (clamp) {
+        uint64_t most = has_sign ? all >> 1 : all, least = has_sign ? most + 1 : 0;
+        if (n.magnitude > (n.negative ? least : most))
+            n.magnitude = n.negative ? least : most;
+    }
+    return (n.negative ? 0 - n.magnitude : n.magnitude) & all;
+}
+
+/* An integer as double; of more than 53 bits the last one says that something was cut off. */
+static double odd_double(struct number n) {
+    uint64_t m = n.magnitude;
+    if (m >> 53 != 0)
+        m = (m >> 11 | ((m & 0x7ff) != 0)) << 11;
+    double value = (double)m;
+    return n.negative ? -value : value;
+}
+
+static float to_single(struct number n) {
+    if (n.floating)
+        return (float)n.value;
+    return n.negative ? (float)(int64_t)(0 - n.magnitude) : (float)n.magnitude;
+}
+
+static double to_twice(struct number n) {
+    if (n.floating)
+        return n.value;
+    return n.negative ? (double)(int64_t)(0 - n.magnitude) : (double)n.magnitude;
+}
+
+/* f32 rounded to ten bits of fraction, ties away from zero or to even. */
+static uint32_t tensor_float(float value, unsigned rounding) {
+    uint32_t bits = sg_bits32(value);
+    if (value != value)
+        return 0x7fffffffu;
+    if ((bits & 0x7f800000u) == 0x7f800000u || rounding == SG_ROUND_RZ)
+        return bits & ~0x1fffu;
+    uint32_t half = rounding == SG_ROUND_RN ? 0xfffu + (bits >> 13 & 1) : 0x1000u;
+    return (bits + half) & ~0x1fffu;
+}
+
+static double limited(double value, uint32_t flags) {
+    if (flags & SG_STEP_SAT)
+        return value > 0 ? (value < 1 ? value : 1) : 0;
+    return flags & SG_STEP_RELU && value < 0 ? 0 : value;
+}
+
+static uint64_t converted(struct number n, const struct sg_step *step) {
+    unsigned type = step->type, rounding = step->rounding, bits = sg_type_bits(type);
+    bool has_sign = type >= SG_TYPE_S8 && type <= SG_TYPE_S64;
+    if (type < SG_TYPE_F16) {
+        uint64_t result = n.floating
+                              ? to_integer(to_whole(n.value, rounding), bits, has_sign, n.single)
+                              : integer_from_integer(n, bits, has_sign, step->flags & SG_STEP_SAT);
+        return has_sign && bits == 8 ? (uint64_t)(int64_t)(int8_t)result : result;
+    }
+    if (n.floating) {
+        if (whole_rounding(rounding))
+            n.value = to_whole(n.value, rounding);
+        n.value = limited(n.value, step->flags);
+    }
+    switch (type) {
+    case SG_TYPE_F16:
+        return SG_LEVEL(sg_half_from_double)(n.floating ? n.value : odd_double(n), rounding);
+    case SG_TYPE_BF16:
+        return SG_LEVEL(sg_bfloat_from_double)(n.floating ? n.value : odd_double(n), rounding);
+    case SG_TYPE_TF32:
+        return tensor_float((float)n.value, rounding);
+    case SG_TYPE_F32: {
+        float value = (float)limited(to_single(n), step->flags);
+        return sg_canonical(step->flags & SG_STEP_FTZ ? sg_flush(value) : value);
+    }
+    default: {
+        double value = limited(to_twice(n), step->flags);
+        return value != value && n.single ? UINT64_C(0x7fffffffe0000000) : sg_bits64(value);
+    }
+    }
+}
+
+static const struct sg_step *any(struct sg_warp *warp, const struct sg_step *step) {
+    /* Conversion to whole numbers and to halves have their own rounding. */
+    bool own = whole_rounding(step->rounding) || step->type == SG_TYPE_F16 ||
+               step->type == SG_TYPE_BF16 || step->type == SG_TYPE_TF32;
+    unsigned before = sg_round_set(own ? SG_ROUND_RN : step->rounding);
+    u16 *x = SG_SLOT(warp, step->d);
+    u32 *y = SG_SLOT(warp, step->d);
+    u64 *z = SG_SLOT(warp, step->d);
+    unsigned bits = sg_type_bits(step->type);
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        uint64_t result = converted(read_number(warp, step->a, step->type2, l, step->flags), step);
+        if (bits <= 16)
+            x[l] = (uint16_t)result;
+        else if (bits == 32)
+            y[l] = (uint32_t)result;
+        else
+            z[l] = result;
+    }
+    sg_round_restore(before);
+    return step + 1;
+}
+
+/* cvt.f16x2.f32 d, a, b: a becomes the upper half. */
+static const struct sg_step *packed(struct sg_warp *warp, const struct sg_step *step) {
+    u32 *d = SG_SLOT(warp, step->d);
+    const u32 *a = SG_SLOT(warp, step->a), *b = SG_SLOT(warp, step->b);
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        double high = limited(sg_float(a[l]), step->flags);
+        double low = limited(sg_float(b[l]), step->flags);
+        d[l] = step->choice
+                   ? (uint32_t)SG_LEVEL(sg_bfloat_from_double)(high, step->rounding) << 16 |
+                         SG_LEVEL(sg_bfloat_from_double)(low, step->rounding)
+                   : (uint32_t)SG_LEVEL(sg_half_from_double)(high, step->rounding) << 16 |
+                         SG_LEVEL(sg_half_from_double)(low, step->rounding);
+    }
+    return step + 1;
+}
+
+static unsigned width_of(unsigned type) {
+    unsigned bits = sg_type_bits(type);
+    return bits <= 16 ? SG_W_16 : bits == 32 ? SG_W_32 : bits == 64 ? SG_W_64 : SG_W_NONE;
+}
+
+static bool is_number(unsigned type) {
+    return (type >= SG_TYPE_B8 && type <= SG_TYPE_B64) ||
+           (type >= SG_TYPE_U8 && type <= SG_TYPE_F16) || type == SG_TYPE_BF16 ||
+           type == SG_TYPE_F32 || type == SG_TYPE_F64 || type == SG_TYPE_TF32;
+}
+
+/* ---- between the widths of registers --------------------------------------------------------- */
+
+SG_MAP1(u16_u32, u32, u16, A)
+SG_MAP1(u16_u64, u64, u16, A)
+SG_MAP1(u32_u64, u64, u32, A)
+SG_MAP1(s16_s32, s32, s16, A)
+SG_MAP1(s16_s64, s64, s16, A)
+SG_MAP1(s32_s64, s64, s32, A)
+SG_MAP1(u32_u16, u16, u32, A)
+SG_MAP1(u64_u16, u16, u64, A)
+SG_MAP1(u64_u32, u32, u64, A)
+
+SG_MAP1(u16_u16, u16, u16, A)
+SG_MAP1(u32_u32, u32, u32, A)
+SG_MAP1(u64_u64, u64, u64, A)
+
+/* Integers of whole registers: by the source's sign. */
+static sg_run *between_integers(unsigned to, unsigned from) {
+    static sg_run *const by[2][3][3] = {
+        {{u16_u16, u16_u32, u16_u64}, {u32_u16, u32_u32, u32_u64}, {u64_u16, u64_u32, u64_u64}},
+        {{u16_u16, s16_s32, s16_s64}, {u32_u16, u32_u32, s32_s64}, {u64_u16, u64_u32, u64_u64}}};
+    unsigned bits_from = sg_type_bits(from), bits_to = sg_type_bits(to);
+    if (to >= SG_TYPE_F16 || from >= SG_TYPE_F16 || bits_from < 16 || bits_to < 16)
+        return NULL;
+    bool has_sign = from >= SG_TYPE_S8 && from <= SG_TYPE_S64;
+    return by[has_sign][bits_from / 32][bits_to / 32];
+}
+
+static sg_run *usual(const struct sg_instruction *in) {
+    if (in->modifiers & (SG_MOD(FTZ) | SG_MOD(SAT) | SG_MOD(RELU)))
+        return NULL;
+    unsigned to = in->type, from = in->type2, r = in->rounding;
+    if (between_integers(to, from))
+        return between_integers(to, from);
+    bool nearest = r == SG_ROUND_NONE || r == SG_ROUND_RN;
+    if (to == SG_TYPE_F32 && nearest)
+        return from == SG_TYPE_S32   ? f32_from_s32
+               : from == SG_TYPE_U32 ? f32_from_u32
+               : from == SG_TYPE_F16 ? f32_from_f16
+               : from == SG_TYPE_F64 ? f32_from_f64
+                                     : NULL;
+    if (to == SG_TYPE_F64 && nearest)
+        return from == SG_TYPE_F32 ? f64_from_f32 : from == SG_TYPE_S32 ? f64_from_s32 : NULL;
+    return to == SG_TYPE_S32 && from == SG_TYPE_F32 && r == SG_ROUND_RZI ? s32_from_f32 : NULL;
+}
+
+bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form *form) {
+    if (in->op != SG_OP_cvt || (in->modifiers & SG_MOD(SATFINITE)) || in->rounding == SG_ROUND_RS)
+        return false;
+    form->rounding = in->rounding;
+    form->type = in->type;
+    form->type2 = in->type2;
+    form->flags = (uint16_t)((in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0) |
+                             (in->modifiers & SG_MOD(SAT) ? SG_STEP_SAT : 0) |
+                             (in->modifiers & SG_MOD(RELU) ? SG_STEP_RELU : 0));
+    if ((in->type == SG_TYPE_F16X2 || in->type == SG_TYPE_BF16X2) && in->type2 == SG_TYPE_F32) {
+        form->run = packed;
+        form->choice = in->type == SG_TYPE_BF16X2;
+        form->dest = form->source[0] = form->source[1] = SG_W_32;
+        return true;
+    }
+    if (!is_number(in->type) || !is_number(in->type2))
+        return false;
+    form->dest = (unsigned char)width_of(in->type);
+    form->source[0] = (unsigned char)width_of(in->type2);
+    form->run = usual(in);
+    if (!form->run)
+        form->run = any;
+    return true;
+}
+
+static sg_theme *const themes[] = {SG_LEVEL(sg_theme_carry),       SG_LEVEL(sg_theme_logic),
+                                   SG_LEVEL(sg_theme_integer),     SG_LEVEL(sg_theme_wide),
+                                   SG_LEVEL(sg_theme_bits),        SG_LEVEL(sg_theme_float),
+                                   SG_LEVEL(sg_theme_double),      SG_LEVEL(sg_theme_half),
+                                   SG_LEVEL(sg_theme_approximate), SG_LEVEL(sg_theme_compare),
+                                   SG_LEVEL(sg_theme_convert),     SG_LEVEL(sg_theme_memory),
+                                   SG_LEVEL(sg_theme_atomic),      NULL};
+
+const struct sg_lanes SG_LEVEL(sg_lanes) = {
+    .themes = themes,
+    .widen = {{[SG_W_16] = {[SG_W_32] = u16_u32, [SG_W_64] = u16_u64},
+               [SG_W_32] = {[SG_W_16] = u32_u16, [SG_W_64] = u32_u64},
+               [SG_W_64] = {[SG_W_16] = u64_u16, [SG_W_32] = u64_u32}},
+              {[SG_W_16] = {[SG_W_32] = s16_s32, [SG_W_64] = s16_s64},
+               [SG_W_32] = {[SG_W_16] = u32_u16, [SG_W_64] = s32_s64},
+               [SG_W_64] = {[SG_W_16] = u64_u16, [SG_W_32] = u64_u32}}}};

@@ -1,0 +1,441 @@
+/*
+ * Loads and stores. The addresses of a warp are looked at together: side by side is one copy, all
+ * the same is one element, and only what is neither goes lane by lane.
+ */
+#include "softgpu/engine/lanes/lanes.h"
+
+/* The bytes of an access of one lane, or NULL and a fault. Offsets into shared
+ * memory and the like are checked to the byte; global addresses by the step's last range. */
+static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, unsigned space,
+                                   unsigned lane, uint64_t address, uint64_t size) {
+    switch (space) {
+    case SG_IN_SHARED:
+        if (size <= warp->shared_size && address <= warp->shared_size - size)
+            return warp->shared + address;
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    case SG_IN_LOCAL:
+    case SG_IN_PARAM_FRAME:
+        if (size <= warp->local_size && address <= warp->local_size - size)
+            return warp->local + lane * warp->local_size + address;
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    case SG_IN_PARAM: {
+        uint64_t room = warp->grid->launch.parameter_bytes;
+        if (size <= room && address <= room - size)
+            return warp->grid->parameters + address;
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    }
+    default: {
+        const struct sg_range_cache *cache = &warp->caches[step->cache];
+        uint64_t offset = address - cache->low;
+        if (size <= cache->length && offset <= cache->length - size)
+            return (unsigned char *)(uintptr_t)(address + cache->distance);
+        return sg_reach_global(warp, step, lane, address, size);
+    }
+    }
+}
+
+enum pattern { UNIFORM, CONTIGUOUS, SCATTERED, SLOWLY };
+/* Lanes of a row of 16 by 16 threads: half a warp is together where the whole is not. */
+#define HALF (SG_LANES / 2)
+
+/* Bytes that all lanes are in: lane l's at `host` + offset[l]. */
+struct view {
+    unsigned char *host;
+    uint64_t offset[SG_LANES] __attribute__((aligned(64)));
+};
+
+/* The range that a space is, or that the step saw last. */
+static inline unsigned char *range_of(const struct sg_warp *warp, const struct sg_step *step,
+                                      unsigned space, uint64_t *low, uint64_t *length) {
+    *low = 0;
+    switch (space) {
+    case SG_IN_SHARED:
+        *length = warp->shared_size;
+        return warp->shared;
+    case SG_IN_LOCAL:
+    case SG_IN_PARAM_FRAME:
+        *length = 0;
+        return NULL;
+    case SG_IN_PARAM:
+        *length = warp->grid->launch.parameter_bytes;
+        return warp->grid->parameters;
+    default: {
+        const struct sg_range_cache *cache = &warp->caches[step->cache];
+        *low = cache->low;
+        *length = cache->length;
+        return (unsigned char *)(uintptr_t)(cache->low + cache->distance);
+    }
+    }
+}
+
+/* How the addresses of the lanes in `mask` lie, in steps of `size`. SLOWLY: not all in the range,
+ * or not all aligned, or not to be taken together. */
+static inline enum pattern look(const struct sg_warp *warp, const struct sg_step *step,
+                                unsigned space, uint32_t mask, const uint64_t *at, uint64_t size,
+                                struct view *view) {
+    uint64_t low, length;
+    view->host = range_of(warp, step, space, &low, &length);
+    if (length < size || step->flags & SG_STEP_STRONG)
+        return SLOWLY;
+    unsigned first = (unsigned)__builtin_ctz(mask);
+    uint64_t same = at[first] - low, limit = length - size, base = same - first * size;
+    uint64_t apart = 0, differ = 0, odd = 0, out = 0;
+    if (mask == SG_ALL) {
+        SG_LOOP {
+            uint64_t offset = at[l] - low;
+            apart |= offset ^ (base + l * size);
+            differ |= offset ^ same;
+            odd |= at[l];
+            out |= offset > limit;
+            view->offset[l] = offset;
+        }
+    } else {
+        SG_LOOP {
+            /* Others are where the first is. */
+            uint64_t offset = (mask >> l & 1 ? at[l] : at[first]) - low;
+            apart |= mask >> l & 1 ? offset ^ (base + l * size) : 0;
+            differ |= offset ^ same;
+            odd |= offset + low;
+            out |= offset > limit;
+            view->offset[l] = offset;
+        }
+    }
+    if (out || odd & (size - 1))
+        return SLOWLY;
+    return differ == 0 ? UNIFORM : apart == 0 ? CONTIGUOUS : SCATTERED;
+}
+
+static inline void addresses_of(const struct sg_warp *warp, const struct sg_step *step,
+                                uint64_t *at) {
+    uint64_t offset = (uint64_t)step->value;
+    if (step->flags & SG_STEP_WIDE) {
+        const u64 *base = SG_SLOT(warp, step->a);
+        SG_LOOP {
+            at[l] = base[l] + offset;
+        }
+    } else {
+        const u32 *base = SG_SLOT(warp, step->a);
+        SG_LOOP {
+            at[l] = (uint32_t)(base[l] + (uint32_t)offset);
+        }
+    }
+}
+
+/* What a generic address is, and the offset in it. */
+static unsigned space_of(uint64_t *address) {
+    uint64_t window = *address & ~(uint64_t)UINT32_MAX;
+    unsigned space = window == SG_SHARED_WINDOW      ? SG_IN_SHARED
+                     : window == SG_LOCAL_WINDOW     ? SG_IN_LOCAL
+                     : window == SG_PARAMETER_WINDOW ? SG_IN_PARAM
+                                                     : SG_IN_GLOBAL;
+    if (space != SG_IN_GLOBAL)
+        *address &= UINT32_MAX;
+    return space;
+}
+
+/* Runs an access for generic addresses, space by space. */
+typedef bool access_of(struct sg_warp *warp, const struct sg_step *step, unsigned space,
+                       uint32_t mask, const uint64_t *at);
+static inline __attribute__((always_inline)) const struct sg_step *
+spread(struct sg_warp *warp, const struct sg_step *step, access_of *access) {
+    uint64_t at[SG_LANES] __attribute__((aligned(64)));
+    addresses_of(warp, step, at);
+    if (step->space != SG_IN_GENERIC)
+        return access(warp, step, step->space, warp->mask, at) ? step + 1 : NULL;
+    uint32_t left = warp->mask;
+    unsigned char space[SG_LANES];
+    for (unsigned l = 0; l < SG_LANES; l++)
+        space[l] = (unsigned char)space_of(&at[l]);
+    while (left) {
+        unsigned which = space[__builtin_ctz(left)];
+        uint32_t lanes = 0;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            lanes |= (uint32_t)(space[l] == which) << l;
+        lanes &= left;
+        left &= ~lanes;
+        if (!access(warp, step, which, lanes, at))
+            return NULL;
+    }
+    return step + 1;
+}
+
+static inline bool aligned(struct sg_warp *warp, const struct sg_step *step, uint32_t mask,
+                           const uint64_t *at, uint64_t size) {
+    uint64_t bad = 0;
+    SG_LOOP {
+        bad |= at[l] & ((uint64_t)0 - (mask >> l & 1)) & (size - 1);
+    }
+    if (!bad)
+        return true;
+    for (unsigned l = 0; l < SG_LANES; l++)
+        if (mask >> l & 1 && at[l] & (size - 1)) {
+            sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, l, at[l], size);
+            return false;
+        }
+    return true;
+}
+
+/* An element: one host load or store, which does not tear. The order is the step's. */
+#define GET(TM)                                                                                    \
+    static inline TM get_##TM(const unsigned char *from, uint32_t flags) {                         \
+        TM value;                                                                                  \
+        if (flags & SG_STEP_STRONG)                                                                \
+            return flags & SG_STEP_ACQUIRE ? __atomic_load_n((const TM *)from, __ATOMIC_ACQUIRE)   \
+                                           : __atomic_load_n((const TM *)from, __ATOMIC_RELAXED);  \
+        memcpy(&value, from, sizeof value);                                                        \
+        return value;                                                                              \
+    }
+#define PUT(TM)                                                                                    \
+    static inline void put_##TM(unsigned char *to, TM value, uint32_t flags) {                     \
+        if (!(flags & SG_STEP_STRONG))                                                             \
+            memcpy(to, &value, sizeof value);                                                      \
+        else if (flags & SG_STEP_RELEASE)                                                          \
+            __atomic_store_n((TM *)to, value, __ATOMIC_RELEASE);                                   \
+        else                                                                                       \
+            __atomic_store_n((TM *)to, value, __ATOMIC_RELAXED);                                   \
+    }
+typedef uint8_t m8 __attribute__((may_alias));
+typedef int8_t i8 __attribute__((may_alias));
+GET(m8)
+PUT(m8)
+GET(i8)
+GET(u16)
+PUT(u16)
+GET(u32)
+PUT(u32)
+GET(u64)
+PUT(u64)
+
+/* Loads of elements TM into registers of TD, lane by lane, and all at once where that can be. */
+/* Half a warp's elements: where they are side by side or the same, else one by one. */
+#define GATHER(TM)                                                                                 \
+    static inline void gather_##TM(TM *to, const unsigned char *host, const uint64_t *offset) {    \
+        uint64_t apart = 0, differ = 0;                                                            \
+        for (unsigned l = 0; l < HALF; l++) {                                                      \
+            apart |= offset[l] ^ (offset[0] + l * sizeof(TM));                                     \
+            differ |= offset[l] ^ offset[0];                                                       \
+        }                                                                                          \
+        if (apart == 0) {                                                                          \
+            memcpy(to, host + offset[0], HALF * sizeof(TM));                                       \
+        } else if (differ == 0) {                                                                  \
+            TM value = *(const TM *)(host + offset[0]);                                            \
+            for (unsigned l = 0; l < HALF; l++)                                                    \
+                to[l] = value;                                                                     \
+        } else {                                                                                   \
+            for (unsigned l = 0; l < HALF; l++)                                                    \
+                to[l] = *(const TM *)(host + offset[l]);                                           \
+        }                                                                                          \
+    }
+GATHER(m8)
+GATHER(i8)
+GATHER(u16)
+GATHER(u32)
+GATHER(u64)
+
+/*
+ * The inner loops of tiled kernels: all lanes load one element of shared memory, with offsets of 32
+ * bits. Each half of the warp is side by side, or the same, or neither. False: not so, or out of
+ * bounds, and the usual way finds out.
+ */
+#define TILE(NAME, TM, TD)                                                                         \
+    static inline bool NAME##_tile(struct sg_warp *warp, const struct sg_step *step) {             \
+        const u32 *base = SG_SLOT(warp, step->a);                                                  \
+        TD *d = SG_SLOT(warp, step->d);                                                            \
+        uint32_t offset[SG_LANES] __attribute__((aligned(64)));                                    \
+        uint32_t more = (uint32_t)step->value, size = sizeof(TM);                                  \
+        if (warp->shared_size < size)                                                              \
+            return false;                                                                          \
+        uint32_t limit = (uint32_t)warp->shared_size - size, odd = 0, out = 0;                     \
+        uint32_t low = base[0] + more, high = base[HALF] + more, apart = 0, differ = 0;            \
+        SG_LOOP {                                                                                  \
+            uint32_t at = base[l] + more, first = l < HALF ? low : high;                           \
+            odd |= at & (size - 1);                                                                \
+            out |= at > limit;                                                                     \
+            differ |= at ^ first;                                                                  \
+            apart |= at ^ (first + (l & (HALF - 1)) * size);                                       \
+            offset[l] = at;                                                                        \
+        }                                                                                          \
+        if (odd | out)                                                                             \
+            return false;                                                                          \
+        if (differ == 0) {                                                                         \
+            TD one = (TD) * (const TM *)(warp->shared + low);                                      \
+            TD two = (TD) * (const TM *)(warp->shared + high);                                     \
+            SG_LOOP {                                                                              \
+                d[l] = l < HALF ? one : two;                                                       \
+            }                                                                                      \
+        } else if (apart == 0) {                                                                   \
+            TM all[SG_LANES];                                                                      \
+            memcpy(all, warp->shared + low, HALF * sizeof(TM));                                    \
+            memcpy(all + HALF, warp->shared + high, HALF * sizeof(TM));                            \
+            SG_LOOP {                                                                              \
+                d[l] = (TD)all[l];                                                                 \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (unsigned l = 0; l < SG_LANES; l++)                                                \
+                d[l] = (TD) * (const TM *)(warp->shared + offset[l]);                              \
+        }                                                                                          \
+        return true;                                                                               \
+    }
+
+#define LOAD_SLOWLY(NAME, TM, TD)                                                                  \
+    static bool NAME##_slowly(struct sg_warp *warp, const struct sg_step *step, unsigned space,    \
+                              uint32_t mask, const uint64_t *at) {                                 \
+        uint64_t size = sizeof(TM) * step->count;                                                  \
+        const uint32_t *list = warp->grid->code->list + step->list;                                \
+        if (!aligned(warp, step, mask, at, size))                                                  \
+            return false;                                                                          \
+        for (uint32_t left = mask; left; left &= left - 1) {                                       \
+            unsigned l = (unsigned)__builtin_ctz(left);                                            \
+            const unsigned char *from = reach(warp, step, space, l, at[l], size);                  \
+            if (!from)                                                                             \
+                return false;                                                                      \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                TD *d = SG_SLOT(warp, list[i]);                                                    \
+                d[l] = (TD)get_##TM(from + i * sizeof(TM), step->flags);                           \
+            }                                                                                      \
+        }                                                                                          \
+        warp->polls |= (step->flags & SG_STEP_STRONG) != 0;                                        \
+        return true;                                                                               \
+    }
+#define LOAD(NAME, TM, TD)                                                                         \
+    static inline bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step,              \
+                                    unsigned space, uint32_t mask, const uint64_t *at) {           \
+        uint64_t size = sizeof(TM) * step->count;                                                  \
+        struct view view;                                                                          \
+        enum pattern pattern = look(warp, step, space, mask, at, size, &view);                     \
+        if (pattern == CONTIGUOUS && mask == SG_ALL && step->count == 1) {                         \
+            TM all[SG_LANES];                                                                      \
+            TD *d = SG_SLOT(warp, step->d);                                                        \
+            memcpy(all, view.host + view.offset[0], sizeof all);                                   \
+            SG_LOOP {                                                                              \
+                d[l] = (TD)all[l];                                                                 \
+            }                                                                                      \
+            return true;                                                                           \
+        }                                                                                          \
+        if (pattern == SLOWLY)                                                                     \
+            return NAME##_slowly(warp, step, space, mask, at);                                     \
+        const uint32_t *list = warp->grid->code->list + step->list;                                \
+        for (unsigned i = 0; i < step->count; i++) {                                               \
+            const unsigned char *from = view.host + i * sizeof(TM);                                \
+            TD *d = SG_SLOT(warp, list[i]), kept[SG_LANES];                                        \
+            if (pattern == UNIFORM) {                                                              \
+                TD value = (TD) * (const TM *)(from + view.offset[0]);                             \
+                SG_LOOP {                                                                          \
+                    kept[l] = value;                                                               \
+                }                                                                                  \
+            } else if (pattern == SCATTERED) {                                                     \
+                TM some[SG_LANES];                                                                 \
+                gather_##TM(some, from, view.offset);                                              \
+                gather_##TM(some + HALF, from, view.offset + HALF);                                \
+                SG_LOOP {                                                                          \
+                    kept[l] = (TD)some[l];                                                         \
+                }                                                                                  \
+            } else {                                                                               \
+                for (unsigned l = 0; l < SG_LANES; l++)                                            \
+                    kept[l] = (TD) * (const TM *)(from + view.offset[l]);                          \
+            }                                                                                      \
+            sg_blend(d, kept, sizeof(TD), mask);                                                   \
+        }                                                                                          \
+        return true;                                                                               \
+    }                                                                                              \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        if (step->space == SG_IN_SHARED && step->count == 1 && warp->mask == SG_ALL &&             \
+            !(step->flags & (SG_STEP_WIDE | SG_STEP_STRONG)) && NAME##_tile(warp, step))           \
+            return step + 1;                                                                       \
+        return spread(warp, step, NAME##_lanes);                                                   \
+    }
+LOAD_SLOWLY(load_u8, m8, u16)
+TILE(load_u8, m8, u16)
+LOAD(load_u8, m8, u16)
+LOAD_SLOWLY(load_s8, i8, s16)
+TILE(load_s8, i8, s16)
+LOAD(load_s8, i8, s16)
+LOAD_SLOWLY(load_16, u16, u16)
+TILE(load_16, u16, u16)
+LOAD(load_16, u16, u16)
+LOAD_SLOWLY(load_32, u32, u32)
+TILE(load_32, u32, u32)
+LOAD(load_32, u32, u32)
+LOAD_SLOWLY(load_64, u64, u64)
+TILE(load_64, u64, u64)
+LOAD(load_64, u64, u64)
+
+#define STORE(NAME, TM, TS)                                                                        \
+    static inline bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step,              \
+                                    unsigned space, uint32_t mask, const uint64_t *at) {           \
+        uint64_t size = sizeof(TM) * step->count;                                                  \
+        const uint32_t *list = warp->grid->code->list + step->list;                                \
+        struct view view;                                                                          \
+        enum pattern pattern = look(warp, step, space, mask, at, size, &view);                     \
+        if (pattern == CONTIGUOUS && mask == SG_ALL && step->count == 1) {                         \
+            const TS *from = SG_SLOT(warp, step->b);                                               \
+            TM all[SG_LANES];                                                                      \
+            SG_LOOP {                                                                              \
+                all[l] = (TM)from[l];                                                              \
+            }                                                                                      \
+            memcpy(view.host + view.offset[0], all, sizeof all);                                   \
+            return true;                                                                           \
+        }                                                                                          \
+        if (pattern != SLOWLY) {                                                                   \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                const TS *from = SG_SLOT(warp, list[i]);                                           \
+                for (uint32_t left = mask; left; left &= left - 1) {                               \
+                    unsigned l = (unsigned)__builtin_ctz(left);                                    \
+                    *(TM *)(view.host + view.offset[l] + i * sizeof(TM)) = (TM)from[l];            \
+                }                                                                                  \
+            }                                                                                      \
+            return true;                                                                           \
+        }                                                                                          \
+        if (!aligned(warp, step, mask, at, size))                                                  \
+            return false;                                                                          \
+        for (uint32_t left = mask; left; left &= left - 1) {                                       \
+            unsigned l = (unsigned)__builtin_ctz(left);                                            \
+            unsigned char *to = reach(warp, step, space, l, at[l], size);                          \
+            if (!to)                                                                               \
+                return false;                                                                      \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                const TS *from = SG_SLOT(warp, list[i]);                                           \
+                put_##TM(to + i * sizeof(TM), (TM)from[l], step->flags);                           \
+            }                                                                                      \
+        }                                                                                          \
+        return true;                                                                               \
+    }                                                                                              \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        return spread(warp, step, NAME##_lanes);                                                   \
+    }
+STORE(store_8, m8, u16)
+STORE(store_16, u16, u16)
+STORE(store_32, u32, u32)
+STORE(store_64, u64, u64)
+
+bool SG_LEVEL(sg_theme_memory)(const struct sg_instruction *in, struct sg_form *form) {
+    bool load = in->op == SG_OP_ld || in->op == SG_OP_ldu;
+    if (!load && in->op != SG_OP_st)
+        return false;
+    unsigned width;
+    switch (sg_type_bits(in->type)) {
+    case 8:
+        form->run = !load ? store_8 : in->type == SG_TYPE_S8 ? load_s8 : load_u8;
+        width = SG_W_16;
+        break;
+    case 16:
+        form->run = load ? load_16 : store_16;
+        width = SG_W_16;
+        break;
+    case 32:
+        form->run = load ? load_32 : store_32;
+        width = SG_W_32;
+        break;
+    case 64:
+        form->run = load ? load_64 : store_64;
+        width = SG_W_64;
+        break;
+    default:
+        return false;
+    }
+    if (load)
+        form->dest = (unsigned char)width;
+    else
+        form->source[1] = (unsigned char)width;
+    return true;
+}

@@ -1,0 +1,175 @@
+/*
+ * What the interpreter's inner functions are made of: loops over the 32 lanes of a warp that the
+ * compiler turns into vector instructions. Files of this folder are compiled once for each level;
+ * SG_LEVEL(name) is then a name of that level. Loops are written for lanes and not with vector
+ * types, because an expression may then be any C (fused multiply-add, selections, conversions), and
+ * both gcc and clang vectorise a loop of 32 whose elements are known not to overlap.
+ */
+#ifndef SG_ENGINE_LANES_H
+#define SG_ENGINE_LANES_H
+
+#include "softgpu/engine/inside.h"
+
+#include <string.h>
+
+#ifndef SG_LEVEL_SUFFIX
+#define SG_LEVEL_SUFFIX generic
+#endif
+#define SG_LEVEL_PASTE(name, suffix)  name##_##suffix
+#define SG_LEVEL_PASTE2(name, suffix) SG_LEVEL_PASTE(name, suffix)
+#define SG_LEVEL(name)                SG_LEVEL_PASTE2(name, SG_LEVEL_SUFFIX)
+
+/* Elements of different lanes never overlap, and one lane's are read before they are written. */
+#if defined __clang__
+#define SG_LOOP                                                                                    \
+    _Pragma("clang loop vectorize(assume_safety) interleave(disable)") for (unsigned l = 0;        \
+                                                                            l < SG_LANES; l++)
+#else
+#define SG_LOOP _Pragma("GCC ivdep") for (unsigned l = 0; l < SG_LANES; l++)
+#endif
+
+/* Registers are memory without a type of its own. */
+typedef uint16_t u16 __attribute__((may_alias));
+typedef int16_t s16 __attribute__((may_alias));
+typedef uint32_t u32 __attribute__((may_alias));
+typedef int32_t s32 __attribute__((may_alias));
+typedef uint64_t u64 __attribute__((may_alias));
+typedef int64_t s64 __attribute__((may_alias));
+typedef float f32 __attribute__((may_alias));
+typedef double f64 __attribute__((may_alias));
+
+#define SG_SLOT(warp, place) __builtin_assume_aligned(sg_place(warp, place), 64)
+
+/* Writes the lanes in the mask. Without signs: gcc 12 fails over signed 16-bit ones with AVX-512.
+ */
+static inline void sg_blend(void *to, const void *from, size_t size, uint32_t mask) {
+    if (size == 2) {
+        u16 *d = to;
+        const u16 *kept = from;
+        SG_LOOP {
+            d[l] = mask >> l & 1 ? kept[l] : d[l];
+        }
+    } else if (size == 4) {
+        u32 *d = to;
+        const u32 *kept = from;
+        SG_LOOP {
+            d[l] = mask >> l & 1 ? kept[l] : d[l];
+        }
+    } else {
+        u64 *d = to;
+        const u64 *kept = from;
+        SG_LOOP {
+            d[l] = mask >> l & 1 ? kept[l] : d[l];
+        }
+    }
+}
+
+/* What a function of two paths writes: all lanes at once, or only those that execute. */
+#define SG_STORE(TD, EXPRESSION)                                                                   \
+    if (warp->mask == SG_ALL) {                                                                    \
+        SG_LOOP {                                                                                  \
+            d[l] = (TD)(EXPRESSION);                                                               \
+        }                                                                                          \
+    } else {                                                                                       \
+        uint32_t mask_ = warp->mask;                                                               \
+        TD kept_[SG_LANES];                                                                        \
+        SG_LOOP {                                                                                  \
+            kept_[l] = (TD)(EXPRESSION);                                                           \
+        }                                                                                          \
+        sg_blend(d, kept_, sizeof(TD), mask_);                                                     \
+    }                                                                                              \
+    return step + 1;
+
+/* Functions of one, two, three operands: A, B and C are the lane's. */
+#define SG_MAP1(NAME, TD, TA, EXPRESSION)                                                          \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        TD *d = SG_SLOT(warp, step->d);                                                            \
+        const TA *a_ = SG_SLOT(warp, step->a);                                                     \
+        SG_STORE(TD, EXPRESSION)                                                                   \
+    }
+#define SG_MAP2(NAME, TD, TA, TB, EXPRESSION)                                                      \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        TD *d = SG_SLOT(warp, step->d);                                                            \
+        const TA *a_ = SG_SLOT(warp, step->a);                                                     \
+        const TB *b_ = SG_SLOT(warp, step->b);                                                     \
+        SG_STORE(TD, EXPRESSION)                                                                   \
+    }
+#define SG_MAP3(NAME, TD, TA, TB, TC, EXPRESSION)                                                  \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        TD *d = SG_SLOT(warp, step->d);                                                            \
+        const TA *a_ = SG_SLOT(warp, step->a);                                                     \
+        const TB *b_ = SG_SLOT(warp, step->b);                                                     \
+        const TC *c_ = SG_SLOT(warp, step->c);                                                     \
+        SG_STORE(TD, EXPRESSION)                                                                   \
+    }
+#define A (a_[l])
+#define B (b_[l])
+#define C (c_[l])
+
+/* ---- bits of floats -------------------------------------------------------------------------- */
+
+static inline uint32_t sg_bits32(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float sg_float(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint64_t sg_bits64(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline double sg_double(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Single precision has one NaN as a result. */
+static inline uint32_t sg_canonical(float value) {
+    return value != value ? UINT32_C(0x7fffffff) : sg_bits32(value);
+}
+
+/* .ftz: a subnormal number is a zero of its sign. */
+static inline uint32_t sg_flush_bits(uint32_t bits) {
+    return (bits & UINT32_C(0x7f800000)) == 0 ? bits & UINT32_C(0x80000000) : bits;
+}
+
+static inline float sg_flush(float value) {
+    return sg_float(sg_flush_bits(sg_bits32(value)));
+}
+
+/* ---- rounding -------------------------------------------------------------------------------- */
+
+/* Sets the CPU's mode for what follows, and answers what it was. */
+unsigned sg_round_set(unsigned rounding);
+void sg_round_restore(unsigned before);
+
+/* ---- half precision: half.c ------------------------------------------------------------------ */
+
+float SG_LEVEL(sg_half_to_float)(uint16_t half);
+/* By enum sg_rounding; of double, so that what is computed there is rounded once. */
+uint16_t SG_LEVEL(sg_half_from_double)(double value, unsigned rounding);
+uint16_t SG_LEVEL(sg_bfloat_from_double)(double value, unsigned rounding);
+/* a * b + c with the last bit made odd where it is not exact: to be rounded once more, to less than
+ * half of the bits of double. */
+double SG_LEVEL(sg_fma_odd)(double a, double b, double c);
+
+static inline float sg_bfloat_to_float(uint16_t bits) {
+    return sg_float((uint32_t)bits << 16);
+}
+
+sg_theme SG_LEVEL(sg_theme_integer), SG_LEVEL(sg_theme_wide), SG_LEVEL(sg_theme_bits);
+sg_theme SG_LEVEL(sg_theme_float), SG_LEVEL(sg_theme_double), SG_LEVEL(sg_theme_half);
+sg_theme SG_LEVEL(sg_theme_compare), SG_LEVEL(sg_theme_convert), SG_LEVEL(sg_theme_approximate);
+sg_theme SG_LEVEL(sg_theme_logic), SG_LEVEL(sg_theme_memory), SG_LEVEL(sg_theme_atomic);
+sg_theme SG_LEVEL(sg_theme_carry), SG_LEVEL(sg_theme_packed);
+
+#endif

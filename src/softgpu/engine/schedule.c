@@ -1,0 +1,224 @@
+/*
+ * Which lanes of a warp run. Lanes at one place with one call stack are a group; one group runs,
+ * the others wait. Usually the deepest call goes first, then the lowest place, so that lanes which
+ * have parted join again as early as they can. After a while the group that has not run for the
+ * longest time runs alone for as long: lanes that spin for each other get on.
+ */
+#include "softgpu/engine/inside.h"
+
+#include <stdlib.h>
+
+void sg_group_add(struct sg_warp *warp, uint32_t lanes, uint32_t step, struct sg_path *path) {
+    if (!lanes)
+        return;
+    warp->groups[warp->group_count++] = (struct sg_group){
+        .lanes = lanes, .step = step, .path = path, .stamp = warp->stamp, .state = SG_GROUP_READY};
+    warp->ready++;
+}
+
+static bool goes_before(const struct sg_warp *warp, const struct sg_group *a,
+                        const struct sg_group *b) {
+    if (warp->alone)
+        return a->stamp < b->stamp;
+    if (a->path->depth != b->path->depth)
+        return a->path->depth > b->path->depth;
+    return a->step < b->step;
+}
+
+static void take(struct sg_warp *warp, unsigned index) {
+    warp->groups[index] = warp->groups[--warp->group_count];
+    warp->ready--;
+}
+
+/* Adds the lanes of all groups that are where the running one is. */
+static void join(struct sg_warp *warp, uint32_t step) {
+    for (unsigned i = 0; i < warp->group_count;) {
+        const struct sg_group *group = &warp->groups[i];
+        if (group->state == SG_GROUP_READY && group->step == step && group->path == warp->path) {
+            warp->mask |= group->lanes;
+            warp->stamp = group->stamp < warp->stamp ? group->stamp : warp->stamp;
+            take(warp, i);
+        } else {
+            i++;
+        }
+    }
+}
+
+const struct sg_step *sg_group_next(struct sg_warp *warp) {
+    const struct sg_group *best = NULL;
+    for (unsigned i = 0; i < warp->group_count; i++) {
+        const struct sg_group *group = &warp->groups[i];
+        if (group->state == SG_GROUP_READY && (!best || goes_before(warp, group, best)))
+            best = group;
+    }
+    if (!best) {
+        warp->mask = 0;
+        warp->stop = warp->group_count ? SG_STOP_BLOCKED : SG_STOP_DONE;
+        return NULL;
+    }
+    uint32_t step = best->step;
+    warp->mask = best->lanes;
+    sg_path_use(warp, best->path);
+    take(warp, (unsigned)(best - warp->groups));
+    warp->stamp = ++warp->clock;
+    if (warp->ready)
+        join(warp, step);
+    return &warp->grid->code->steps[step];
+}
+
+static const struct sg_step *look_around(struct sg_warp *warp, const struct sg_step *step) {
+    uint32_t here = (uint32_t)(step - warp->grid->code->steps);
+    join(warp, here);
+    if (warp->left < 0) {
+        sg_group_add(warp, warp->mask, here, warp->path);
+        warp->stop = SG_STOP_YIELD;
+        return NULL;
+    }
+    if (warp->alone)
+        return step + 1;
+    struct sg_group current = {.step = here, .path = warp->path};
+    for (unsigned i = 0; i < warp->group_count; i++)
+        if (warp->groups[i].state == SG_GROUP_READY &&
+            goes_before(warp, &warp->groups[i], &current)) {
+            sg_group_add(warp, warp->mask, here, warp->path);
+            return sg_group_next(warp);
+        }
+    return step + 1;
+}
+
+const struct sg_step *sg_run_leader(struct sg_warp *warp, const struct sg_step *step) {
+    warp->left -= step->value;
+    if (warp->left >= 0 && warp->ready == 0)
+        return step + 1;
+    return look_around(warp, step);
+}
+
+enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {
+    warp->left = quantum;
+    warp->polls = false;
+    warp->stop = SG_STOP_NONE;
+    const struct sg_step *step = sg_group_next(warp);
+    while (step)
+        step = step->run(warp, step);
+    warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && !warp->alone;
+    return warp->stop;
+}
+
+/* ---- exits ----------------------------------------------------------------------------------- */
+
+void sg_warp_exit(struct sg_warp *warp, uint32_t lanes) {
+    for (struct sg_path *path = warp->path; path;) {
+        struct sg_path *parent = path->parent;
+        sg_path_leave(warp, path, lanes);
+        path = parent;
+    }
+    warp->live &= ~lanes;
+    warp->block->live -= (uint32_t)__builtin_popcount(lanes);
+    /* Who waits for these lanes looks again. */
+    for (unsigned i = 0; i < warp->group_count; i++)
+        if (warp->groups[i].state == SG_GROUP_WARP) {
+            warp->groups[i].state = SG_GROUP_READY;
+            warp->ready++;
+        }
+    sg_barriers_look(warp->block);
+}
+
+/* ---- call stacks ----------------------------------------------------------------------------- */
+
+void sg_path_use(struct sg_warp *warp, struct sg_path *path) {
+    warp->path = path;
+    warp->base[SG_BASE_REGISTERS] = warp->registers + path->registers;
+}
+
+static struct sg_path *path_new(struct sg_warp *warp) {
+    struct sg_path *path = warp->spare;
+    if (path)
+        warp->spare = path->sibling;
+    else
+        path = malloc(sizeof *path);
+    return path;
+}
+
+/* Room for a frame that ends there; the bases are to be set anew. */
+static bool make_room(struct sg_warp *warp, size_t end) {
+    if (end <= warp->register_room)
+        return true;
+    size_t room = (end + end / 2 + 4095) / 4096 * 4096;
+    unsigned char *more = aligned_alloc(SG_SLOT_LINE, room);
+    if (!more)
+        return false;
+    for (size_t i = 0; i < warp->register_room; i++)
+        more[i] = warp->registers[i];
+    for (size_t i = warp->register_room; i < room; i++)
+        more[i] = 0;
+    free(warp->registers);
+    warp->registers = more;
+    warp->register_room = room;
+    warp->base[SG_BASE_NOWHERE] = more;
+    return true;
+}
+
+struct sg_path *sg_path_enter(struct sg_warp *warp, const struct sg_step *call, uint32_t function) {
+    const struct sg_code *code = warp->grid->code;
+    const struct sg_program_function *caller = &code->program->functions[warp->path->function];
+    const struct sg_program_function *callee = &code->program->functions[function];
+    uint32_t step = (uint32_t)(call - code->steps);
+    struct sg_path *parent = warp->path;
+    for (struct sg_path *path = parent->child; path; path = path->sibling)
+        if (path->call == step && path->function == function)
+            return path;
+    uint64_t alignment = callee->frame_alignment > 16 ? callee->frame_alignment : 16;
+    uint64_t frame = (parent->frame + caller->frame + alignment - 1) & ~(alignment - 1);
+    uint32_t registers = parent->registers + code->functions[parent->function].frame;
+    /* A call takes something of the stack even where it has no variables. */
+    uint64_t least = (uint64_t)(parent->depth + 1) * 16;
+    uint64_t end = frame + callee->frame > least ? frame + callee->frame : least;
+    unsigned lane = (unsigned)__builtin_ctz(warp->mask);
+    if (end > warp->local_size)
+        return sg_warp_fault(warp, call, SG_FAULT_STACK, lane, end, callee->frame);
+    struct sg_path *path = path_new(warp);
+    if (!path || !make_room(warp, (size_t)registers + code->functions[function].frame)) {
+        free(path);
+        return sg_warp_fault(warp, call, SG_FAULT_MEMORY, lane, 0, 0);
+    }
+    *path = (struct sg_path){.parent = parent,
+                             .sibling = parent->child,
+                             .call = step,
+                             .function = function,
+                             .depth = parent->depth + 1,
+                             .registers = registers,
+                             .frame = frame};
+    parent->child = path;
+    return path;
+}
+
+void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes) {
+    path->lanes &= ~lanes;
+    if (path->lanes || !path->parent)
+        return;
+    struct sg_path **link = &path->parent->child;
+    while (*link != path)
+        link = &(*link)->sibling;
+    *link = path->sibling;
+    path->sibling = warp->spare;
+    warp->spare = path;
+}
+
+static void free_below(struct sg_path *path) {
+    while (path) {
+        struct sg_path *next = path->sibling;
+        free_below(path->child);
+        free(path);
+        path = next;
+    }
+}
+
+void sg_paths_free(struct sg_warp *warp) {
+    free_below(warp->root.child);
+    warp->root.child = NULL;
+    while (warp->spare) {
+        struct sg_path *next = warp->spare->sibling;
+        free(warp->spare);
+        warp->spare = next;
+    }
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Kernels run on softgpu with SOFTGPU_KERNELS=1: the conformance programs that launch some, none of which may be
+skipped for that then; and without the variable launching is refused."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", Path(__file__).resolve().parents[2] / "build")).resolve()
+
+
+def run(program, **variables):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SOFTGPU_")}
+    environment.update(GPUMEM_DRIVER="softgpu", **variables)
+    done = subprocess.run([BUILD / "tests/conformance" / program], env=environment, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.returncode, done.stdout
+
+
+def runs(program, **variables):
+    status, output = run(program, SOFTGPU_KERNELS="1", **variables)
+    return status == 0 and "runs no kernels" not in output and "[       OK ]" in output, output
+
+
+def refuses():
+    status, output = run("test_kernel_run")
+    return status == 0 and len(re.findall(r"^skip: the driver runs no kernels", output, re.M)) == 5, output
+
+
+TESTS = [
+    ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
+    ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
+    ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
+    ("without the variable, launching is refused", refuses),
+]
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failed = 0
+    for number, (title, test) in enumerate(TESTS, 1):
+        good, output = test()
+        failed += not good
+        print(f"{'' if good else 'not '}ok {number} - {title}")
+        for line in [] if good else output.splitlines()[-40:]:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+/* Compiling and running a kernel where memory ends: at each allocation in turn. */
+#include "kernel.h"
+
+/* The linker puts these in front of the C library's. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *at, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *at, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+static size_t left; /* allocations that succeed, and the one that does not; 0: all do */
+static bool refused;
+
+static bool refuse(void) {
+    if (!left || --left)
+        return false;
+    return refused = true;
+}
+
+void *__wrap_malloc(size_t size) {
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *at, size_t size) {
+    return refuse() ? NULL : __real_realloc(at, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    return refuse() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+/* Calls (paths and frames), parameters, specials, a variable, an indexed branch. */
+static const char text[] = KERNEL_HEAD
+    ".global .u32 v;\n"
+    ".func (.param .u32 r) f(.param .u32 n) { .reg .pred %p; .reg .b32 %r<80>;\n"
+    "ld.param.u32 %r1, [n]; setp.eq.u32 %p, %r1, 0; @%p bra end; sub.u32 %r1, %r1, 1;\n"
+    "{ .param .u32 a, b; st.param.u32 [a], %r1; call (b), f, (a);\n"
+    "ld.param.u32 %r1, [b]; }\nend: add.u32 %r1, %r1, 1; st.param.u32 [r], %r1; ret; }\n"
+    ".visible .entry k(.param .u64 at) { .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+    "ld.param.u64 %rd1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\n"
+    "add.u64 %rd1, %rd1, %rd2; mov.u64 %rd3, v; and.b32 %r2, %r1, 1;\n"
+    "t: .branchtargets one, two; brx.idx %r2, t; one: two:\n"
+    "{ .param .u32 a, b; st.param.u32 [a], 9; call (b), f, (a);\n"
+    "ld.param.u32 %r3, [b]; }\nst.global.u32 [%rd1], %r3; ret; }\n";
+
+static void compiling_fails_whole(void **state) {
+    (void)state;
+    struct kernel kernel;
+    size_t failures = 0;
+    kernel_make(&kernel, text, sg_level_best());
+    for (bool done = false; !done; failures += !done) {
+        struct sg_code *code = NULL;
+        left = failures + 1;
+        refused = false;
+        CUresult result = sg_code_make(kernel.program, sg_level_best(), &code);
+        left = 0;
+        done = !refused;
+        assert_int_equal(result, refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        assert_true((code != NULL) == done);
+        sg_code_free(code);
+    }
+    assert_true(failures > 8);
+    kernel_free(&kernel);
+}
+
+static void running_says_that_memory_ended(void **state) {
+    (void)state;
+    struct kernel kernel;
+    size_t failures = 0, faults = 0;
+    uint32_t out[64];
+    kernel_make(&kernel, text, sg_level_best());
+    kernel_pointer(&kernel, out);
+    kernel_shape(&kernel, 2, 64);
+    kernel.launch.parameters = kernel.parameters;
+    for (bool done = false; !done; failures += !done) {
+        struct sg_grid *grid = NULL;
+        left = failures + 1;
+        refused = false;
+        CUresult result = sg_grid_begin(&kernel.launch, &grid);
+        if (result == CUDA_SUCCESS) {
+            while (!sg_grid_advance(grid, UINT64_MAX))
+                ;
+            const struct sg_grid_fault *fault = sg_grid_fault(grid);
+            assert_true((fault != NULL) == refused);
+            assert_true(!fault || fault->kind == SG_FAULT_MEMORY);
+            faults += fault != NULL;
+        } else {
+            assert_true(refused && result == CUDA_ERROR_OUT_OF_MEMORY && !grid);
+        }
+        left = 0;
+        done = !refused;
+        sg_grid_end(grid);
+    }
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(out[i], 10);
+    assert_true(failures > faults && faults > 10);
+    kernel_free(&kernel);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compiling_fails_whole),
+        cmocka_unit_test(running_says_that_memory_ended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
