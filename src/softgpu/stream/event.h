@@ -9,7 +9,7 @@ struct sg_event_share {
     _Atomic uint64_t generation; /* odd while the event lives */
     _Atomic uint64_t recorded;   /* number of the last record, by any process */
     _Atomic uint64_t completed;  /* number of the last record that is complete */
-    _Atomic uint64_t recorder;   /* who made the last record, by sg_process_self */
+    _Atomic uint64_t recorder;   /* maker of the last record, by sg_process_self */
 };
 
 struct sg_event {
