@@ -6,8 +6,8 @@
 #define UNIT  ((uint64_t)512)
 #define END   ((uint64_t)1 << 32)
 
-/* In order of address. The range with that number is what the address belongs to: once it is gone,
- * or another one lies there, the address is free. */
+/* Ordered by address. An address belongs to the range with that number: once that range is gone, or
+ * another one is at its place, the address is free. */
 struct mapping {
     struct mapping *next;
     uint64_t start, size;
@@ -47,7 +47,7 @@ static void forget_dead(void) {
     }
 }
 
-/* The mapping behind which `size` bytes fit first, or the end of the list. */
+/* The first mapping with room for `size` bytes after it, or the end of the list. */
 static struct mapping **find_gap(uint64_t size, uint64_t *start) {
     struct mapping **link = &mappings;
     for (*start = FIRST; *link && (*link)->start - *start < size; link = &(*link)->next)

@@ -117,7 +117,7 @@ void sg_context_fault(struct sg_context *context, CUresult error) {
                           error);
     sg_handle_each(SG_KIND_CONTEXT, poison, &fault);
     if (context->sticky == CUDA_SUCCESS)
-        context->sticky = error; /* One that is ending has no handle any more. */
+        context->sticky = error; /* A context that is ending has no handle any more. */
     if (device->fault == CUDA_SUCCESS)
         device->fault = error;
 }
@@ -156,7 +156,7 @@ static unsigned *kind_count(struct sg_device *device, unsigned api_version) {
 CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned api_version) {
     static uint64_t last_id;
     struct sg_device *device = sg_device(context->device);
-    /* The other kind's: addresses of 32 and of 64 bits do not go together on H200. */
+    /* The count of the other kind: 32-bit and 64-bit addresses do not mix on H200. */
     if (*kind_count(device, api_version < 3020 ? 3020 : 3010) > 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = sg_chapters_context_begin(context);
@@ -174,7 +174,7 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
     return CUDA_SUCCESS;
 }
 
-/* What the end frees, its maker has not: nobody could find it afterwards. */
+/* Reports what the end will free: its maker did not free it and cannot find it afterwards. */
 static void tell_what_is_left(const struct sg_context *context) {
     char when[64];
     if (!sg_config()->leaks || context->owner)
@@ -188,13 +188,13 @@ void sg_context_end(struct sg_context *context) {
     tell_what_is_left(context);
     context->alive = false;
     --*kind_count(sg_device(context->device), context->api_version);
-    /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
+    /* The caller's stack may hold the last reference to it, and waiting drops the lock. */
     sg_context_ref(context);
     for (int step = 0; step < SG_END_STEPS; step++)
         sg_chapters_context_end(context, (enum sg_end_step)step);
     sg_peers_context_end(context);
-    /* As seen on H200: one that has ended shows no flags, and its fault no more (the device's
-     * stays). */
+    /* As seen on H200: a context that has ended reports no flags and no fault (the device's fault
+     * remains). */
     context->flags = 0;
     context->sticky = CUDA_SUCCESS;
     sg_context_unref(context);

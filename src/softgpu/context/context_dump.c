@@ -27,7 +27,7 @@ static int by_id(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* All context objects that are alive, in order of id; at most `most` go to `contexts` (which may be
+/* All live context objects, in order of id; at most `most` are stored in `contexts` (which may be
  * NULL). Returns how many there are. */
 static size_t list_alive(struct sg_context **contexts, size_t most) {
     struct list list = {.contexts = contexts, .most = contexts ? most : 0};
@@ -37,7 +37,7 @@ static size_t list_alive(struct sg_context **contexts, size_t most) {
     return list.count;
 }
 
-/* Calls `visit` with each live context and its number, from 1 in order of making. */
+/* Calls `visit` with each live context and its number, counted from 1 in order of creation. */
 static void each(struct sg_text *text,
                  void (*visit)(struct sg_text *, size_t, struct sg_context *)) {
     size_t count = list_alive(NULL, 0);
@@ -91,8 +91,8 @@ static void dump_all(struct sg_text *text) {
 }
 
 static void leak(struct sg_text *text, size_t number, struct sg_context *context) {
-    /* A primary context belongs to its device: whoever retains it for the life of a process, as
-     * libraries do, has nothing to give back. */
+    /* A primary context belongs to its device: an application that retains it until it exits, as
+     * libraries do, has not leaked it. */
     if (context->primary)
         return;
     sg_text_handle(text, context->handle, context->owner);

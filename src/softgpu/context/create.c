@@ -38,7 +38,7 @@ CUresult sg_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
     return create(pctx, flags, dev, 3020);
 }
 
-/* Execution affinity is a feature of MPS: without it the documentation names
+/* Execution affinity is an MPS feature: without MPS the documentation names
  * UNSUPPORTED_EXEC_AFFINITY. */
 CUresult sg_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
                            unsigned int flags, CUdevice dev) {
@@ -61,8 +61,8 @@ CUresult sg_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, 
                              ctxCreateParams->numExecAffinityParams, flags, dev);
 }
 
-/* The handle goes first: while this thread waits for the context's work with the lock released,
- * nobody else can find it. */
+/* The handle is freed first: while this thread waits for the context's work with the lock released,
+ * no other thread can find it. */
 static void destroy(struct sg_context *context) {
     sg_handle_drop(SG_KIND_CONTEXT, context->handle);
     sg_context_end(context);
@@ -80,7 +80,7 @@ CUresult sg_cuCtxDestroy_v2(CUcontext ctx) {
     if (sg_context_find(ctx, &context) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (context->primary || context->owner)
-        return CUDA_ERROR_INVALID_CONTEXT; /* They have calls of their own to end them. */
+        return CUDA_ERROR_INVALID_CONTEXT; /* Calls of their own end them. */
     destroy(context);
     return CUDA_SUCCESS;
 }
@@ -107,7 +107,7 @@ CUresult sg_cuCtxAttach(CUcontext *pctx, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-/* A context can only be detached from by the thread that it is current to. */
+/* Only the thread to which a context is current can detach from it. */
 CUresult sg_cuCtxDetach(CUcontext ctx) {
     struct sg_context *context;
     CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;

@@ -1,4 +1,4 @@
-/* Which contexts may access whose memory. */
+/* Which contexts may access which contexts' memory. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
 
@@ -44,8 +44,8 @@ CUresult sg_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
         return result;
     if (Flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    /* The documentation names INVALID_CONTEXT for the context itself; H200 answers what it answers
-     * for another context of the same device. */
+    /* The documentation names INVALID_CONTEXT for the context itself; H200 returns the same as for
+     * another context of the same device. */
     int can = 0;
     result = sg_cuDeviceCanAccessPeer(&can, context->device, peer->device);
     if (result != CUDA_SUCCESS || !can)

@@ -14,7 +14,7 @@ static bool active(const struct sg_device *device) {
     return device->primary && device->primary->alive;
 }
 
-/* The flags go back to their default with it. */
+/* The flags return to their default with it. */
 static void end_primary(struct sg_device *device) {
     struct sg_context *context = device->primary;
     context->ending = true;
@@ -51,8 +51,8 @@ CUresult sg_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
     return CUDA_SUCCESS;
 }
 
-/* Retains outlive a reset ("resetting the primary context does not release it"), so the count may
- * be above zero in an inactive context. */
+/* Retains outlive a reset ("resetting the primary context does not release it"), so an inactive
+ * context may have a count above zero. */
 CUresult sg_cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     struct sg_device *device = sg_device(dev);
     if (!device)
@@ -103,7 +103,7 @@ CUresult sg_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *s
 
 /* ---- Before 11.0 ----------------------------------------------------------------------------- */
 
-/* This version takes a release too many in silence. */
+/* This version silently accepts a release without a matching retain. */
 CUresult sg_cuDevicePrimaryCtxRelease(CUdevice dev) {
     CUresult result = sg_cuDevicePrimaryCtxRelease_v2(dev);
     return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;

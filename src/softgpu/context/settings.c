@@ -1,9 +1,9 @@
-/* What the current context is and how it is set up. */
+/* What the current context is and how it is configured. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
 
-/* Answers for one that has ended too, and in a poisoned one; not for one that was destroyed before
- * it was made current, whose device nothing tells any more. */
+/* Works in an ended or poisoned context too, but not in one that was destroyed before it was made
+ * current, because its device is no longer known. */
 CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     struct sg_context *context;
     if (!device)
@@ -51,7 +51,7 @@ CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
 
 /* ---- Flags ----------------------------------------------------------------------------------- */
 
-/* Answers for one that has ended too, and in a poisoned one. */
+/* Works in an ended or poisoned context too. */
 CUresult sg_cuCtxGetFlags(unsigned int *flags) {
     struct sg_context *context;
     if (!flags)
@@ -64,7 +64,7 @@ CUresult sg_cuCtxGetFlags(unsigned int *flags) {
     return result;
 }
 
-/* Mapped host memory and core dumps are settled when the context is made. */
+/* Mapped host memory and core dumps are decided when the context is made. */
 CUresult sg_cuCtxSetFlags(unsigned int flags) {
     const unsigned fixed = CU_CTX_MAP_HOST | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
     struct sg_context *context;
@@ -130,14 +130,14 @@ static CUresult settle(const struct sg_device *device, CUlimit limit, size_t *va
         return CUDA_SUCCESS;
     case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
         return *value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: /* in tenths of the greatest */
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: /* in tenths of the maximum */
         if (*value > persisting)
             return CUDA_ERROR_INVALID_VALUE;
         if (persisting >= 10)
             *value = (*value + persisting / 10 - 1) / (persisting / 10) * (persisting / 10);
         return CUDA_SUCCESS;
     default:
-        return CUDA_ERROR_NOT_PERMITTED; /* can only be read */
+        return CUDA_ERROR_NOT_PERMITTED; /* read-only */
     }
 }
 
@@ -152,7 +152,8 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
     return result;
 }
 
-/* ---- Preferences for caches: kept and given back, as on devices where they change nothing ---- */
+/* ---- Preferences for caches: stored and returned, as on devices where they have no effect -----
+ */
 
 CUresult sg_cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
     struct sg_context *context;
@@ -174,7 +175,7 @@ CUresult sg_cuCtxSetCacheConfig(CUfunc_cache config) {
     return result;
 }
 
-/* Banks of shared memory are 4 bytes wide since Maxwell, whatever is asked for. */
+/* Banks of shared memory are 4 bytes wide since Maxwell, whatever is requested. */
 CUresult sg_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
@@ -192,14 +193,13 @@ CUresult sg_cuCtxSetSharedMemConfig(CUsharedconfig config) {
     return sg_context_current(&context);
 }
 
-/* No line of softgpu's memory is ever in a cache of the device: all are as this call leaves them.
- */
+/* softgpu's memory is never in a device cache, so every line is already as this call leaves it. */
 CUresult sg_cuCtxResetPersistingL2Cache(void) {
     struct sg_context *context;
     return sg_context_current(&context);
 }
 
-/* The parameter of type SM_COUNT is what MPS gave to the context: without MPS all of them. */
+/* The SM_COUNT parameter is what MPS gave to the context: without MPS, all of them. */
 CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
     struct sg_context *context;
     CUresult result = sg_context_current_part(&context);

@@ -1,4 +1,4 @@
-/* Each thread's stack of contexts, and the calls that move it. */
+/* Each thread's stack of contexts, and the calls that change it. */
 #include "base/cancel.h"
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Drops the references of a thread that ends. In a forked child, and once exit handlers run, the
- * lock may belong to a thread that does not exist: then the references stay. */
+ * lock may belong to a thread that does not exist: then the references are kept. */
 static void drop_stack(void *value) {
     struct sg_thread *thread = value;
     if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
@@ -25,7 +25,7 @@ static void make_key(void) {
     key_made = pthread_key_create(&key, drop_stack) == 0;
 }
 
-/* False when the thread's end could not be noticed. */
+/* False when the thread's end cannot be detected. */
 static bool watch_thread(struct sg_thread *thread) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_key);
@@ -54,7 +54,7 @@ CUresult sg_cuCtxGetCurrent(CUcontext *pctx) {
     return CUDA_SUCCESS;
 }
 
-/* Its device is not known any more, and 0 will do: nothing is done in it. */
+/* Its device is no longer known; 0 will do, because nothing is done in it. */
 static struct sg_context *lost(CUcontext handle) {
     struct sg_context *context = calloc(1, sizeof *context);
     if (!context)
@@ -62,12 +62,12 @@ static struct sg_context *lost(CUcontext handle) {
     context->handle = SG_HANDLE_VALUE(handle);
     context->refs = 1;
     context->lost = true;
-    context->api_version = 3020; /* that of an older one would mean addresses of 32 bits */
+    context->api_version = 3020; /* an older version would mean 32-bit addresses */
     return context;
 }
 
-/* A context to be made current; referenced. Recorded: one that was destroyed is taken, too. Calls
- * in it then answer CONTEXT_IS_DESTROYED, as in a primary context until it is retained again. */
+/* A context to make current; referenced. Recorded: a destroyed one is accepted, too. Calls in it
+ * then return CONTEXT_IS_DESTROYED; for a primary context, until it is retained again. */
 static CUresult find(CUcontext handle, struct sg_context **context) {
     CUresult result = sg_context_find(handle, context);
     if (result == CUDA_SUCCESS) {
@@ -114,7 +114,7 @@ CUresult sg_cuCtxPopCurrent_v2(CUcontext *pctx) {
     return CUDA_SUCCESS;
 }
 
-/* The first versions knew contexts that belong to one thread at a time; since CUDA 4.0 the driver
+/* The first versions had contexts that belong to one thread at a time; since CUDA 4.0 the driver
  * treats both alike. */
 CUresult sg_cuCtxPushCurrent(CUcontext ctx) {
     return sg_cuCtxPushCurrent_v2(ctx);

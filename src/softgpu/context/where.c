@@ -3,8 +3,8 @@
 #include "softgpu/address/range.h"
 #include "softgpu/address/window.h"
 
-/* Does [address, address + size) stay inside what begins with `range`? VMM mappings that touch
- * count as one; every other allocation is a bound. */
+/* Whether [address, address + size) lies inside the memory that begins with `range`. Adjacent VMM
+ * mappings count as one; every other allocation is a boundary. */
 static bool stays_inside(struct sg_range *range, CUdeviceptr address, size_t size) {
     CUdeviceptr end = address + size;
     if (end < address)
@@ -20,8 +20,8 @@ static bool stays_inside(struct sg_range *range, CUdeviceptr address, size_t siz
     return true;
 }
 
-/* Memory of a host pool that was not made accessible is no argument for the device's work: on H200
- * such a call is refused at once. */
+/* Memory of a host pool that was not made accessible is not a valid argument for device work: on
+ * H200 such a call is refused at once. */
 static bool hidden(const struct sg_range *range) {
     const struct sg_context *current = sg_context_peek();
     return range->ops->accessible && current && !range->ops->accessible(range, current->device);

@@ -1,4 +1,4 @@
-/* What memory an address is, and who may use it there. Everything wants the lock. */
+/* What kind of memory is at an address, and who may use it there. Everything needs the lock. */
 #ifndef SG_CONTEXT_WHERE_H
 #define SG_CONTEXT_WHERE_H
 
@@ -13,41 +13,42 @@ enum sg_where {
     SG_WHERE_HOST,     /* pinned, registered or host-located */
     SG_WHERE_DEVICE,
 };
-/* What lies at [address, address + size): looked up once for all that a call asks about it, and
- * true until the lock is released. */
+/* What is at [address, address + size): looked up once per call, and valid until the lock is
+ * released. */
 struct sg_place {
     CUdeviceptr address;
     size_t size;
-    struct sg_range *range; /* that has the first byte; NULL */
-    bool whole;             /* the range has all of it; mappings of VMM that touch count as one */
+    struct sg_range *range; /* that contains the first byte, or NULL */
+    bool whole;             /* the range has all of it; adjacent VMM mappings count as one */
     enum sg_where where;
     int device; /* for SG_WHERE_DEVICE: the ordinal of the first byte; else -1 */
 };
 struct sg_place sg_place_at(CUdeviceptr address, size_t size);
 
-/* Is all of it one allocation from a pool of host memory, whoever may access it? */
+/* Whether all of it is one allocation from a pool of host memory, whoever may access it. */
 bool sg_place_in_host_pool(const struct sg_place *place);
-/* May the device of the current context, or the one that has the bytes, do this there? Bounds only
- * VMM mappings, by cuMemSetAccess, and what was registered to be read only; for the arguments of
- * copies and sets too. */
+/* Whether the device of the current context, or the device that has the bytes, may do this there.
+ * Restricts only VMM mappings, by cuMemSetAccess, and memory registered read-only; also for the
+ * arguments of copies and sets. */
 bool sg_place_allows(const struct sg_place *place, unsigned rights);
-/* Did cuMemSetAccess let this device do that, where it is VMM's? True of all other memory. */
+/* Whether cuMemSetAccess allows this device to do that to VMM memory. True of all other memory. */
 bool sg_place_mapped(const struct sg_place *place, int device, unsigned rights);
-/* May `device` use the memory, where it is a pool's? True of all other memory and of managed pools;
- * of host pools nothing is said here (sg_place_at). On H200 memory of another device's pool without
- * access is no argument for copies either, plain memory of another device is. */
+/* Whether `device` may use memory of a pool. True of all other memory and of managed pools; host
+ * pools are not covered here (see sg_place_at). On H200, memory of another device's pool without
+ * access is not valid as an argument even for copies; plain memory of another device is. */
 bool sg_place_pool_open(const struct sg_place *place, int device);
-/* Can work of `context` use the memory at its address, as sets and memory operations do? Copies
- * between devices need not. On H200 memory of another device needs peer access or a pool's, VMM
- * mappings the device's rights, and buffers of external memory their own context. */
+/* Whether work of `context` can use the memory at its address, as sets and memory operations do;
+ * copies between devices need not. On H200, memory of another device needs peer access or the
+ * pool's, VMM mappings need the device's rights, and buffers of external memory need their own
+ * context. */
 bool sg_place_reachable(const struct sg_place *place, const struct sg_context *context,
                         unsigned rights);
 
-/* Does the device of `context` see the range at all: has it rights to a mapping or a pool, is it
- * the owner of plain memory or a peer with access? On H200 questions about other addresses find
+/* Whether the device of `context` sees the range at all: it has rights to a mapping or a pool, it
+ * owns plain memory, or it is a peer with access. On H200, queries about other addresses find
  * nothing. */
 bool sg_range_seen(const struct sg_context *context, const struct sg_range *range);
-/* `seen` of ranges that the devices of the owner and of its peers see. */
+/* `seen` for ranges that the devices of the owner and of its peers see. */
 bool sg_range_seen_by_peers(const struct sg_context *context, const struct sg_range *range);
 
 #endif

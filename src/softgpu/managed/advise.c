@@ -1,4 +1,4 @@
-/* cuMemAdvise: what is told of pages. Kept, and told again; nothing migrates here. */
+/* cuMemAdvise: advice about pages. It is stored and reported; nothing migrates here. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/numa.h"
 #include "softgpu/managed/managed.h"
@@ -42,13 +42,13 @@ static bool known(CUmem_advise what) {
     return what >= CU_MEM_ADVISE_SET_READ_MOSTLY && what <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
-/* The location means something only to these. */
+/* Only these use the location. */
 static bool looks_at_location(CUmem_advise what) {
     return what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || what == CU_MEM_ADVISE_SET_ACCESSED_BY ||
            what == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
-/* In the order that H200 looks at them. */
+/* In the order in which H200 checks them. */
 static CUresult advise(CUdeviceptr address, size_t size, const struct advice *advice) {
     struct sg_pages *pages = sg_managed_pages(address, size);
     if (!pages)
@@ -61,7 +61,7 @@ static CUresult advise(CUdeviceptr address, size_t size, const struct advice *ad
     return CUDA_SUCCESS;
 }
 
-/* Who accesses is a device or the CPU, not a part of it. */
+/* Only a whole device or the CPU can be the accessor, not a part of it. */
 static bool has_tables(CUmem_advise what, const CUmemLocation *location) {
     return what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
            location->type == CU_MEM_LOCATION_TYPE_DEVICE ||

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Small allocations have pages in common, and with them what is told of pages. */
+/* Small allocations share pages, and with them the pages' facts. */
 struct shared_pages {
     unsigned refs;
     struct sg_pages pages;
@@ -21,22 +21,22 @@ struct managed {
     struct sg_range range;
     struct sg_backing backing;
     struct shared_pages *told;
-    unsigned attached;        /* CU_MEM_ATTACH_*: range.flags until something else was asked for */
-    struct sg_stream *stream; /* that has it alone; NULL */
+    unsigned attached;        /* CU_MEM_ATTACH_*: range.flags until changed */
+    struct sg_stream *stream; /* that alone may use it, or NULL */
 };
 
 static struct managed *managed_of(const struct sg_range *range) {
     return range->owner;
 }
 
-/* What another allocation of the same chunk has already. */
+/* Facts already recorded for another allocation of the same chunk. */
 static struct shared_pages *pages_of_neighbour(const struct sg_segment *segment) {
     const struct sg_range *other = sg_range_from(segment->address);
     bool inside = other && other->start < segment->address + segment->size;
     return inside ? managed_of(other)->told : NULL;
 }
 
-/* With the promise of the edit that its end is. */
+/* Includes a reservation for the edit made when it ends. */
 static bool begin_pages(struct managed *made) {
     const struct sg_segment *segment = sg_backing_segment(&made->backing);
     made->told = pages_of_neighbour(segment);
@@ -63,7 +63,7 @@ static void forget(struct sg_page_facts *facts, const void *user) {
     *facts = (struct sg_page_facts){0};
 }
 
-/* On H200 what was told of a page ends with any allocation that has a part of it. */
+/* On H200 the facts of a page end with any allocation that has a part of it. */
 static void end_pages(struct managed *made) {
     const struct sg_range *range = &made->range;
     sg_pages_edit(&made->told->pages, range->start, range->size, forget, NULL);
@@ -201,7 +201,7 @@ void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream 
         sg_stream_unref(before);
 }
 
-/* Flags come before the context, on H200. */
+/* On H200, flags are checked before the context. */
 CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
     struct sg_context *context;
     if (dptr)

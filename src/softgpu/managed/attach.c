@@ -1,5 +1,5 @@
 /* cuStreamAttachMemAsync: whose work may use managed memory. Every device here may use it at the
- * same time as the CPU, so that an attachment is kept and shown, and binds nobody. */
+ * same time as the CPU, so an attachment is stored and reported but restricts nothing. */
 #include "softgpu/core/calls.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/stream/capture.h"
@@ -10,7 +10,7 @@ struct attach {
     unsigned flags;
 };
 
-/* In the order of the stream, with the lock: another thread may have freed the range meanwhile. */
+/* In stream order, with the lock: another thread may have freed the range meanwhile. */
 static void finish(struct sg_op *op) {
     const struct attach *attach = (const void *)op->data.bytes;
     struct sg_range *range = sg_range_find(attach->address);
@@ -51,7 +51,8 @@ CUresult sg_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t le
     bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
                  flags == CU_MEM_ATTACH_SINGLE;
     const struct sg_range *range = find(dptr, length);
-    /* NULL names no stream of its own; on H200 the default stream's other name is taken. */
+    /* NULL does not name a stream of its own; on H200 the default stream's other name is accepted.
+     */
     bool unnamed = !hStream && !sg_thread()->per_thread_stream;
     if (!known || !range || (flags == CU_MEM_ATTACH_SINGLE && unnamed))
         return CUDA_ERROR_INVALID_VALUE;

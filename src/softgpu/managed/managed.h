@@ -1,7 +1,6 @@
 /*
- * Managed memory: real bytes at one address for the CPU and all devices, as pinned memory has them
- * here, and what the application told about each page of it. Nothing migrates. Everything wants the
- * lock.
+ * Managed memory: real bytes at one address for the CPU and all devices, as pinned memory is here,
+ * and what the application declared about each page. Nothing migrates. Everything needs the lock.
  */
 #ifndef SG_MANAGED_MANAGED_H
 #define SG_MANAGED_MANAGED_H
@@ -13,19 +12,19 @@
 
 /*
  * `size` bytes that belong to `context` (referenced; NULL for none), a range whose `device` is the
- * context's, or 0. `flags`: CU_MEM_ATTACH_GLOBAL or
- * CU_MEM_ATTACH_HOST, checked by the caller. Whole or nothing.
+ * context's, or 0. `flags`: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST, checked by the caller. All
+ * or nothing.
  */
 CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
                              struct sg_range **range);
 extern const struct sg_range_ops sg_managed_ops;
 
-/* The pages that [address, address + size) is part of, when all of it is managed memory of one
+/* The pages that contain [address, address + size), when all of it is managed memory of one
  * allocation; else NULL. */
 struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size);
 
-/* Its work is `stream`'s (referenced) alone, or with NULL as `flags` say. Ends with the stream:
- * then it is as the allocation was made. */
+/* Only work of `stream` (referenced) uses it, or with NULL the work that `flags` name. Ends with
+ * the stream, which restores the flags the allocation was made with. */
 void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Freed by the later of the two: the operation's end, and the call that queued it. */
+/* Freed by whichever finishes last: the operation or the call that queued it. */
 struct sg_moves {
     bool done, told;
     size_t count;
@@ -40,7 +40,7 @@ void sg_moves_drop(struct sg_moves *moves) {
     free(moves);
 }
 
-/* Whole pages only: what shares a page with other bytes keeps its own. */
+/* Whole pages only: a page shared with other bytes keeps its contents. */
 static void discard(const struct sg_move *move) {
     CUdeviceptr start = (move->address + SG_MANAGED_PAGE - 1) & ~(CUdeviceptr)(SG_MANAGED_PAGE - 1);
     CUdeviceptr end = (move->address + move->size) & ~(CUdeviceptr)(SG_MANAGED_PAGE - 1);
@@ -54,8 +54,8 @@ static void discard(const struct sg_move *move) {
         sg_log(SG_LOG_WARNING, "discarding %zu bytes: %s", size, strerror(errno));
 }
 
-/* In the order of the stream, with the lock: another thread may have freed the range meanwhile. A
- * poisoned context does no more work. */
+/* In stream order, with the lock: another thread may have freed the range meanwhile. A poisoned
+ * context does no more work. */
 static void finish(struct sg_op *op) {
     struct sg_moves *moves = (void *)(uintptr_t)op->data.words[0];
     bool works = op->stream->context->sticky == CUDA_SUCCESS;
@@ -74,7 +74,7 @@ static void prefetched(struct sg_page_facts *facts, const void *user) {
     facts->prefetched = *(const CUmemLocation *)user;
 }
 
-/* The last location asked for is known at once, while the operation is still held. */
+/* The last requested location is reported at once, while the operation is still queued. */
 static void tell(const struct sg_moves *moves) {
     for (size_t i = 0; i < moves->count; i++) {
         const struct sg_move *move = &moves->list[i];

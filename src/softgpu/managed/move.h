@@ -1,4 +1,4 @@
-/* Prefetching and discarding: ranges, checked together, queued as one operation. */
+/* Prefetching and discarding: ranges that are checked together and queued as one operation. */
 #ifndef SG_MANAGED_MOVE_H
 #define SG_MANAGED_MOVE_H
 
@@ -9,7 +9,7 @@ struct sg_move {
     CUdeviceptr address;
     size_t size;
     bool discard;
-    CUmemLocation to;       /* where it is prefetched; type CU_MEM_LOCATION_TYPE_INVALID for none */
+    CUmemLocation to;       /* prefetch target; type CU_MEM_LOCATION_TYPE_INVALID for none */
     struct sg_pages *pages; /* found by sg_moves_add */
     uint64_t buffer_id;
 };
@@ -18,10 +18,9 @@ struct sg_moves;
 
 /* Room for `count`; NULL when out of memory. */
 struct sg_moves *sg_moves_new(size_t count);
-/* INVALID_VALUE for what is not managed memory of one allocation. */
+/* INVALID_VALUE for anything but managed memory of one allocation. */
 CUresult sg_moves_add(struct sg_moves *moves, struct sg_move move);
-/* Queues the operation, and changes what is told of the pages at once. Whole or nothing; ends
- * `moves`. */
+/* Queues the operation, and updates the pages' facts at once. All or nothing; ends `moves`. */
 CUresult sg_moves_submit(struct sg_moves *moves, struct sg_stream *stream);
 /* For moves that are not submitted. */
 void sg_moves_drop(struct sg_moves *moves);

@@ -20,7 +20,7 @@ void sg_pages_end(struct sg_pages *pages) {
     *pages = (struct sg_pages){0};
 }
 
-/* An edit cuts at most two runs. */
+/* An edit splits at most two runs. */
 bool sg_pages_promise(struct sg_pages *pages) {
     if (!GM_RESERVE(pages->runs, pages->run_room, pages->run_count + 2 * (pages->promised + 1)))
         return false;
@@ -45,7 +45,7 @@ static size_t run_at(const struct sg_pages *pages, size_t page) {
     return low;
 }
 
-/* The run that begins with the page, cut off from what is before it. */
+/* The run that begins with the page, split off from what precedes it. */
 static size_t cut(struct sg_pages *pages, size_t page) {
     if (page == pages->count)
         return pages->run_count;
@@ -59,7 +59,7 @@ static size_t cut(struct sg_pages *pages, size_t page) {
     return at + 1;
 }
 
-/* Field by field, because of the padding. */
+/* Member by member, because of the padding. */
 static bool equal(const struct sg_page_facts *a, const struct sg_page_facts *b) {
     return a->read_mostly == b->read_mostly && a->accessed_by == b->accessed_by &&
            a->preferred.type == b->preferred.type && a->preferred.id == b->preferred.id &&

@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* Advice is given for pages of the CPU's size. */
+/* Advice applies to pages of the CPU's size. */
 #define SG_MANAGED_PAGE ((size_t)4096)
 
-/* A bit of `accessed_by` for each device, and this one for the CPU. */
+/* `accessed_by` has a bit for each device, and this one for the CPU. */
 #define SG_ACCESSED_BY_CPU (1u << 31)
 
 struct sg_page_facts {
@@ -30,7 +30,8 @@ struct sg_pages {
     struct sg_page_run *runs;
     size_t run_count, run_room;
     size_t promised;
-    /* Of a pool, which takes no advice: whom it was opened to, as in `accessed_by`. Else NULL. */
+    /* Of a pool, which takes no advice: which locations have access, as in `accessed_by`. Else
+     * NULL. */
     const uint32_t *opened_to;
 };
 
@@ -38,12 +39,12 @@ struct sg_pages {
 bool sg_pages_begin(struct sg_pages *pages, CUdeviceptr start, size_t size);
 void sg_pages_end(struct sg_pages *pages);
 
-/* Room for one edit to come, so that it cannot fail. False when out of memory. */
+/* Reserves room for one later edit, so that it cannot fail. False when out of memory. */
 bool sg_pages_promise(struct sg_pages *pages);
-/* For an edit that will not come. */
+/* Gives up such a reservation. */
 void sg_pages_unpromise(struct sg_pages *pages);
-/* Keeps a promise: calls `edit` with the facts of each run in the pages that [address, address +
- * size) touches, which it may change. */
+/* Uses a reservation: calls `edit` with the facts of each run in the pages that [address, address +
+ * size) touches; `edit` may change them. */
 typedef void sg_page_edit(struct sg_page_facts *facts, const void *user);
 void sg_pages_edit(struct sg_pages *pages, CUdeviceptr address, size_t size, sg_page_edit *edit,
                    const void *user);

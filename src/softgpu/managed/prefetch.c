@@ -1,4 +1,4 @@
-/* cuMemPrefetchAsync, cuMemDiscardBatchAsync and what joins them. */
+/* cuMemPrefetchAsync, cuMemDiscardBatchAsync and the call that combines them. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/numa.h"
 #include "softgpu/managed/move.h"
@@ -17,7 +17,7 @@ static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation to,
     return result;
 }
 
-/* The stream, which must not capture: that comes before the other arguments. */
+/* The stream, which must not be capturing: this is checked before the other arguments. */
 static CUresult begin(CUstream handle, struct sg_stream **stream) {
     CUresult result = sg_stream_from_handle(handle, stream);
     if (result == CUDA_SUCCESS && (*stream)->capture)
@@ -56,8 +56,8 @@ struct batch {
     const CUdeviceptr *addresses;
     const size_t *sizes;
     size_t count;
-    /* Where: location i is for the ranges from indices[i] on. NULL for a batch that only discards.
-     */
+    /* Targets: location i is for the ranges from indices[i] on. NULL for a batch that only
+     * discards. */
     const CUmemLocation *locations;
     const size_t *indices;
     size_t location_count;
@@ -82,7 +82,7 @@ static CUresult add_all(const struct batch *batch, struct sg_moves *moves) {
     CUmemLocation to = {0};
     size_t next = 0;
     for (size_t i = 0; i < batch->count && result == CUDA_SUCCESS; i++) {
-        /* Of several locations for one index H200 takes the first. */
+        /* If several locations have the same index, H200 takes the first. */
         bool first = next < batch->location_count && batch->indices[next] == i;
         if (first)
             to = batch->locations[next];

@@ -1,4 +1,4 @@
-/* cuMemRangeGetAttribute: what pages of a range have in common. */
+/* cuMemRangeGetAttribute: what the pages of a range have in common. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/managed/managed.h"
@@ -94,7 +94,7 @@ static bool fits(CUmem_range_attribute attribute, const void *data, size_t size)
     return size == sizeof(int);
 }
 
-/* Whole or nothing: every attribute is looked at before the first answer. */
+/* All or nothing: every attribute is checked before the first answer is written. */
 static CUresult query(void **data, const size_t *sizes, const CUmem_range_attribute *attributes,
                       size_t count, CUdeviceptr address, size_t size) {
     for (size_t i = 0; i < count; i++)

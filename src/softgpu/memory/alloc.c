@@ -1,13 +1,13 @@
 /*
- * cuMemAlloc and its kin. As recorded on H200: outputs are zeroed by a call that is refused,
- * freeing needs no current context, and every output of the queries is optional.
+ * cuMemAlloc and its kin. As recorded on H200: a call that is refused zeroes its outputs, freeing
+ * needs no current context, and every output of the queries is optional.
  */
 #include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/allocation.h"
 
-/* TEXTURE_PITCH_ALIGNMENT of H200 is 32, but cuMemAllocPitch there rounds rows to 512. */
+/* TEXTURE_PITCH_ALIGNMENT of H200 is 32, but its cuMemAllocPitch rounds rows to 512. */
 #define PITCH ((size_t)512)
 
 CUresult sg_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
@@ -55,8 +55,8 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     return range->ops->free(range);
 }
 
-/* On H200 cuMemGetAddressRange finds neither memory of a host pool nor what the current device does
- * not see; what the CPU was given does not count. */
+/* On H200 cuMemGetAddressRange finds neither memory of a host pool nor memory that the current
+ * device does not see; the CPU's rights do not count. */
 static bool find_address_range(const struct sg_context *context, CUdeviceptr address,
                                CUdeviceptr *base, size_t *size) {
     const struct sg_range *range = sg_range_find(address);

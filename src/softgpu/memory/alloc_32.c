@@ -8,7 +8,7 @@
             *(output) = 0;                                                                         \
     } while (0)
 
-/* Gives out fresh memory at an address of 32 bits, or frees it again. */
+/* Returns the 32-bit address of fresh memory, or frees it on failure. */
 static CUresult give_out(CUdeviceptr wide, CUdeviceptr_v1 *address) {
     CUresult result = sg_address_32_of(sg_range_find(wide), address);
     if (result != CUDA_SUCCESS)
@@ -124,7 +124,7 @@ CUresult sg_cuMemHostGetDevicePointer(CUdeviceptr_v1 *pdptr, void *p, unsigned i
         return CUDA_ERROR_INVALID_VALUE;
     result = sg_cuMemHostGetDevicePointer_v2(&wide, p, Flags);
     const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(wide) : NULL;
-    /* Without unified addresses, the device sees what was asked to be mapped for it. */
+    /* Without unified addresses, the device sees only memory that was to be mapped for it. */
     if (range && !(range->flags & CU_MEMHOSTALLOC_DEVICEMAP))
         return CUDA_ERROR_INVALID_VALUE;
     if (!range)

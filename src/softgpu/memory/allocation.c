@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* Of a range that has been taken out of the address map. */
+/* For a range that has been removed from the address map. */
 static void end(struct sg_range *range) {
     struct sg_allocation *made = range->owner;
     if (made->exported)
@@ -21,8 +21,8 @@ void sg_allocation_free(struct sg_range *range) {
     end(range);
 }
 
-/* Memory that is freed in stream order is known no more at once, and its bytes go when the stream
- * gets there. */
+/* Memory freed in stream order becomes unknown at once; its bytes are freed when the stream gets
+ * there. */
 static void finish_free(struct sg_op *op) {
     end((struct sg_range *)(uintptr_t)op->data.words[0]);
 }
@@ -81,7 +81,7 @@ struct sg_allocation *sg_device_allocation_of(const struct sg_range *range) {
 
 #define OWN_PAGES INT_MIN
 
-/* `place`: of small memory, or OWN_PAGES. */
+/* `place`: where small memory is taken from, or OWN_PAGES. */
 static CUresult allocate(struct sg_range about, int place, struct sg_range **range) {
     struct sg_allocation *made = calloc(1, sizeof *made);
     if (!made)

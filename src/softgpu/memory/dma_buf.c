@@ -1,7 +1,7 @@
 /*
  * cuMemGetHandleForAddressRange: the pages of memory files as a DMA buffer. The kernel makes one
- * through /dev/udmabuf, where there is one and the process may open it; on a device that says that
- * the CPU can map DMA buffers, a memory file takes its place where there is none (dma_file.h).
+ * through /dev/udmabuf, if that exists and the process may open it. If it does not, and the device
+ * says that the CPU can map DMA buffers, a memory file takes its place (dma_file.h).
  */
 #include "softgpu/address/dma_file.h"
 #include "softgpu/address/range.h"
@@ -16,20 +16,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the bytes end that the range shares its pages with: small allocations lie in the same ones,
- * and are exported with them. */
+/* Where the bytes sharing pages with the range end: small allocations share pages and are exported
+ * together. */
 static CUdeviceptr end_of(const struct sg_range *range) {
     return range->start + range->phys->size - range->phys_offset;
 }
 
 /* As documented: what this process allocated or mapped. The files of legacy IPC and of external
- * memory are closed as soon as they are mapped; a multicast object has no bytes of its own. */
+ * memory are closed once they are mapped; a multicast object has no bytes of its own. */
 static bool exportable(const struct sg_range *range) {
     return range && range->device >= 0 && !range->ops->foreign && range->phys &&
            range->phys->device >= 0 && !range->phys->ops;
 }
 
-/* As documented: what is exported together is on one device and has the same properties. */
+/* As documented: memory exported together is on one device and has the same properties. */
 static bool alike(const struct sg_phys *a, const struct sg_phys *b) {
     const CUmemAllocationProp *p = &a->prop, *q = &b->prop;
     return a->device == b->device && p->type == q->type &&
@@ -39,8 +39,8 @@ static bool alike(const struct sg_phys *a, const struct sg_phys *b) {
            p->allocFlags.usage == q->allocFlags.usage;
 }
 
-/* The bytes behind [address, end): how many pieces, or 0 when they cannot be exported together.
- * Fills `list` unless it is NULL. */
+/* The bytes at [address, end): returns the number of pieces, or 0 when they cannot be exported
+ * together. Fills `list` unless it is NULL. */
 static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_create_list *list) {
     const struct sg_phys *before = NULL;
     size_t count = 0;
@@ -68,8 +68,7 @@ struct asked {
     size_t count;
 };
 
-/* The same as pieces of physical memory; those that go on are one. `most` is what there is room
- * for. */
+/* The same as pieces of physical memory; contiguous ones are merged. There is room for `most`. */
 static size_t collect_pieces(CUdeviceptr address, CUdeviceptr end, struct sg_dma_piece *pieces,
                              size_t most) {
     size_t count = 0;
@@ -111,7 +110,7 @@ static void unref_all(struct sg_dma_piece *pieces, size_t count) {
     free(pieces);
 }
 
-/* `most` pieces at most, as collect has counted them. */
+/* At most `most` pieces, as counted by collect. */
 static CUresult export_file(CUdeviceptr address, CUdeviceptr end, size_t most, int *fd) {
     struct sg_dma_piece *pieces = malloc(most * sizeof *pieces);
     if (!pieces)
@@ -125,7 +124,7 @@ static CUresult export_file(CUdeviceptr address, CUdeviceptr end, size_t most, i
     return result;
 }
 
-/* Whoever has the buffer has the pages, for as long as it likes: allocations to come get others. */
+/* A holder of the buffer keeps the pages as long as it likes: later allocations get others. */
 static void hold(CUdeviceptr address, CUdeviceptr end) {
     while (address < end) {
         const struct sg_range *range = sg_range_find(address);
@@ -134,7 +133,7 @@ static void hold(CUdeviceptr address, CUdeviceptr end) {
     }
 }
 
-/* Whether all that is to be sealed is still ours. */
+/* Whether everything to be sealed is still ours. */
 static bool all_open(CUdeviceptr address, CUdeviceptr end) {
     while (address < end) {
         const struct sg_range *range = sg_range_find(address);
@@ -180,7 +179,7 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
     return CUDA_SUCCESS;
 }
 
-/* As recorded: the numbers are looked at first, and then the descriptor becomes -1. */
+/* As recorded: the numbers are checked first, and then the descriptor is set to -1. */
 CUresult sg_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
                                           CUmemRangeHandleType handleType,
                                           unsigned long long flags) {

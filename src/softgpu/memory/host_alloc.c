@@ -19,7 +19,7 @@ CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     if (bytesize == 0)
         return CUDA_SUCCESS;
     struct sg_range *range;
-    /* With unified addresses everything is mapped for the device, and says so. */
+    /* With unified addresses everything is mapped for the device, and the flags say so. */
     unsigned mapped = sg_context_has_32_bit_addresses(context) ? 0 : CU_MEMHOSTALLOC_DEVICEMAP;
     result = sg_allocate(context, -1, bytesize, Flags | mapped, &range);
     if (result == CUDA_SUCCESS)

@@ -1,4 +1,4 @@
-/* Host memory of the application, pinned afterwards. */
+/* Host memory of the application that is pinned after allocation. */
 #include "softgpu/address/window.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* IOMEMORY is for the registers of other devices, and refused on ordinary pages. softgpu has no bus
- * to reach such registers over. */
+/* IOMEMORY is for the registers of other devices, and is refused for ordinary pages. softgpu has no
+ * bus through which to reach such registers. */
 #define REGISTER_FLAGS                                                                             \
     (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY)
 
@@ -22,7 +22,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Asked of a page that can surely be read. */
+/* Tries it on a page that is certainly readable. */
 static bool can_populate(void) {
     static const char readable[1];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -30,7 +30,7 @@ static bool can_populate(void) {
     return madvise((void *)start, page, MADV_POPULATE_READ) == 0;
 }
 
-/* Is all of it mapped, on a kernel that cannot populate? */
+/* Whether all of it is mapped, for kernels that cannot populate. */
 static bool is_mapped(unsigned char *start, size_t size, size_t page) {
     unsigned char resident[1024];
     for (size_t done = 0; done < size; done += sizeof resident * page) {
@@ -41,8 +41,8 @@ static bool is_mapped(unsigned char *start, size_t size, size_t page) {
     return true;
 }
 
-/* Pinning brings every page in and needs the right to write; softgpu needs only to know that the
- * pages are there, and populating answers that without a fault. */
+/* Pinning faults in every page and needs the right to write; softgpu needs to know only that the
+ * pages exist, and populating them answers that without a fault. */
 static bool pin(CUdeviceptr address, size_t size, bool read_only) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     CUdeviceptr first = address & ~(CUdeviceptr)(page - 1);
@@ -70,7 +70,7 @@ static void describe(const struct sg_range *range, struct sg_range_facts *facts)
     facts->mapping_base = range->start & ~mask;
     facts->mapping_size = ((range->start + range->size + mask) & ~mask) - facts->mapping_base;
     facts->rights = range->flags & CU_MEMHOSTREGISTER_READ_ONLY ? SG_READ : SG_READ | SG_WRITE;
-    /* That it is read-only is not told. */
+    /* That it is read-only is not reported. */
     facts->host_flags = (int)(range->flags & SG_HOST_FLAGS);
 }
 

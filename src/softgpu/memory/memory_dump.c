@@ -1,4 +1,4 @@
-/* Memory in the state dump and in the leak report: in order of address, without addresses. */
+/* Memory in the state dump and the leak report: in order of address, without the addresses. */
 #include "softgpu/address/pagetable.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/handle.h"
@@ -31,7 +31,7 @@ static void dump_handle(uint64_t handle, void *object, void *user) {
                  memory->phys->imported ? ", imported" : "", memory->refs, memory->mappings);
 }
 
-/* "0:rw 1:r cpu:rw"; "-" for nobody. */
+/* "0:rw 1:r cpu:rw"; "-" for none. */
 static void access_text(const struct sg_range *range, char text[128]) {
     static const char *const names[] = {"", "r", "w", "rw"};
     sg_rights rights = sg_table_get(range->start, NULL);

@@ -1,4 +1,4 @@
-/* What is known of a pointer. */
+/* What is known about a pointer. */
 #include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-/* An answer is at most this large: CUDA_POINTER_ATTRIBUTE_P2P_TOKENS. */
+/* The largest answer: CUDA_POINTER_ATTRIBUTE_P2P_TOKENS. */
 union answer {
     uint64_t word;
     uint32_t number;
     CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
 };
 
-/* Truths are 32 bits wide, as recorded on H200. */
+/* Booleans are 32 bits wide, as recorded on H200. */
 static size_t answer_size(CUpointer_attribute attribute) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
@@ -34,7 +34,7 @@ static size_t answer_size(CUpointer_attribute attribute) {
     }
 }
 
-/* Of the current context's device, or of the device that has the bytes. */
+/* For the current context's device, or the device that has the bytes. */
 static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
     const struct sg_context *current = sg_context_peek();
     int device = current ? current->device : range->device < 0 ? 0 : range->device;
@@ -58,7 +58,7 @@ static int ordinal_of(const struct sg_range *range) {
     return range->context ? range->context->device : 0;
 }
 
-/* *answer comes zeroed. */
+/* *answer is zeroed by the caller. */
 static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct sg_range *range,
                     union answer *answer) {
     struct sg_range_facts facts;
@@ -136,7 +136,7 @@ static bool is_attribute(CUpointer_attribute attribute) {
            attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
 }
 
-/* Of a known pointer, what does not apply is zeroed and refused. */
+/* For a known pointer, attributes that do not apply are zeroed and refused. */
 CUresult sg_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     const struct sg_range *range = sg_range_find(ptr);
     if (!data || !range || !is_attribute(attribute))
@@ -148,7 +148,7 @@ CUresult sg_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUd
     return result;
 }
 
-/* What an unknown pointer reads. False: the output stays as it is. */
+/* The answer for an unknown pointer. False: the output is left unchanged. */
 static bool ask_unknown(CUpointer_attribute attribute, CUdeviceptr ptr, union answer *answer) {
     const struct sg_reservation *reserved = sg_reservation_at(ptr);
     switch (attribute) {
@@ -166,7 +166,7 @@ static bool ask_unknown(CUpointer_attribute attribute, CUdeviceptr ptr, union an
     }
 }
 
-/* Succeeds for any pointer: what does not apply reads as zero. */
+/* Succeeds for any pointer: attributes that do not apply read as zero. */
 CUresult sg_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
                                    void **data, CUdeviceptr ptr) {
     const struct sg_range *range = sg_range_find(ptr);
@@ -192,7 +192,7 @@ CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
     struct sg_range *range = sg_range_find(ptr);
     const struct sg_context *current = sg_context_peek();
     if (current && !current->alive)
-        return CUDA_ERROR_INVALID_VALUE; /* as recorded; no context at all is no fault */
+        return CUDA_ERROR_INVALID_VALUE; /* as recorded; having no context is not an error */
     if (!value || !range || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
     if (range->ops == &sg_mapping_ops)

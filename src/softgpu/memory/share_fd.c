@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What was imported is not exported again, and no type that was not asked for: as on H200. */
+/* Imported memory cannot be exported again, nor can a type be exported that was not requested, as
+ * on H200. */
 static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType type) {
     bool known =
         type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
@@ -19,7 +20,7 @@ static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType
            !memory->imported;
 }
 
-/* A descriptor is the caller's to close, and a new one per call. */
+/* Each call returns a new descriptor, which the caller must close. */
 CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                          CUmemAllocationHandleType handleType,
                                          unsigned long long flags) {

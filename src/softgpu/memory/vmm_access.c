@@ -6,7 +6,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/memory/vmm.h"
 
-/* What a call asks for, put together from its descriptions; a later one wins. */
+/* What a call requests, merged from its descriptions; later ones win. */
 struct wish {
     sg_rights mask, rights; /* devices */
     bool cpu;
@@ -29,7 +29,7 @@ static bool rights_of_flags(CUmemAccess_flags flags, unsigned *rights) {
     }
 }
 
-/* May `device` (there is one) reach this memory at all? */
+/* Whether `device` (which exists) can reach this memory at all. */
 static bool reaches(int device, const struct sg_range *range) {
     if (range->phys->ops)
         return range->phys->ops->reaches(range->phys, device);
@@ -61,7 +61,7 @@ static CUresult add_wish(struct wish *wish, const CUmemAccessDesc *desc,
     }
 }
 
-/* Whole mappings from the first byte to the last; H200 does not mind holes between them. */
+/* Whole mappings from the first byte to the last; H200 ignores holes between them. */
 static bool covers_mappings(CUdeviceptr ptr, size_t size) {
     CUdeviceptr end = ptr + size;
     if (!sg_page_aligned(ptr, size) || end < ptr)
@@ -91,7 +91,7 @@ static CUresult make_wish(struct wish *wish, CUdeviceptr ptr, size_t size,
     return CUDA_SUCCESS;
 }
 
-/* While a call is at work, what the CPU had before stands beside what it has now. */
+/* While a call is in progress, the CPU's previous rights are kept beside the current ones. */
 #define OLD_SHIFT 4
 #define NOW_MASK  3u
 
@@ -101,7 +101,7 @@ static void settle_cpu(CUdeviceptr ptr, CUdeviceptr end) {
         range->cpu_rights &= NOW_MASK;
 }
 
-/* Replacing a mapping by one of its own size needs no more of what can run out, so this works. */
+/* Replacing a mapping by one of the same size needs no further limited resource, so this works. */
 static void take_cpu_back(CUdeviceptr ptr, CUdeviceptr end) {
     for (struct sg_range *range = sg_mapping_first(ptr, (size_t)(end - ptr)); range;
          range = sg_mapping_next(range, end)) {
@@ -113,7 +113,7 @@ static void take_cpu_back(CUdeviceptr ptr, CUdeviceptr end) {
     }
 }
 
-/* Whole or nothing. */
+/* All or nothing. */
 static bool give_cpu(CUdeviceptr ptr, size_t size, unsigned rights) {
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, ptr + size)) {
@@ -142,7 +142,7 @@ CUresult sg_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
         CUresult result = make_wish(&wish, ptr, size, desc, count);
         if (result != CUDA_SUCCESS)
             return result;
-        /* Running work must not be caught writing where the CPU's right to write ends. */
+        /* Running work must not be caught writing after the CPU's right to write ends. */
     } while (wish.cpu && !(wish.cpu_rights & SG_WRITE) && sg_mappings_leave_cpu(ptr, size));
     if (wish.cpu && wish.cpu_rights && !give_cpu(ptr, size, wish.cpu_rights))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -158,8 +158,8 @@ static unsigned long long flags_of_rights(unsigned rights) {
     return rights & SG_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-/* Plain allocations and pinned memory have no access to tell of: H200 answers success and NONE.
- * What is looked up in vain zeroes the output. */
+/* Plain allocations and pinned memory have no access rights to report: H200 returns success and
+ * NONE. A failed lookup zeroes the output. */
 CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                            CUdeviceptr ptr) {
     if (!flags || !location || ptr == 0)
@@ -200,7 +200,7 @@ static bool mapped(int device, CUdeviceptr address, size_t size, unsigned rights
 
 static bool allows(const struct sg_range *range, CUdeviceptr address, size_t size,
                    unsigned rights) {
-    /* What a load through a multicast mapping answers is undefined. */
+    /* The result of a load through a multicast mapping is undefined. */
     if (range->phys->ops && (rights & SG_READ))
         return false;
     const struct sg_context *context = sg_context_peek();
@@ -219,8 +219,8 @@ static bool reachable(const struct sg_context *context, const struct sg_range *r
     return mapped(context->device, address, size, rights);
 }
 
-/* As recorded: a mapping of host memory has a size, and 0 for its base; and no host pointer,
- * whatever the CPU may do there. */
+/* As recorded: a mapping of host memory has a size, but 0 for its base and no host pointer,
+ * whatever the CPU's rights. */
 static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
     const struct sg_reservation *reservation = sg_reservation_at(range->start);
     const CUmemAllocationProp *prop = &range->phys->prop;

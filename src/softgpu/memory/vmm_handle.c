@@ -34,13 +34,13 @@ void sg_memory_settle(struct sg_memory *memory) {
     free(memory);
 }
 
-/* As H200 answers: location HOST takes no handle type and ignores its number, and
- * HOST_NUMA_CURRENT is not for cuMemCreate. */
+/* As on H200: location HOST accepts no handle type and ignores its number, and HOST_NUMA_CURRENT is
+ * not for cuMemCreate. */
 static CUresult check_location(const CUmemAllocationProp *prop) {
     const unsigned shared = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     switch (prop->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-        return CUDA_SUCCESS; /* the device is known */
+        return CUDA_SUCCESS; /* the device exists */
     case CU_MEM_LOCATION_TYPE_HOST:
         return ((unsigned)prop->requestedHandleTypes & shared) == 0 ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_INVALID_VALUE;
@@ -51,14 +51,14 @@ static CUresult check_location(const CUmemAllocationProp *prop) {
     }
 }
 
-/* As on H200: handle types above FABRIC, usage flags but that of tile pools, and the last reserved
- * byte are ignored. Tile pools are not shared. */
+/* As on H200: handle types above FABRIC, all usage flags except that of tile pools, and the last
+ * reserved byte are ignored. Tile pools cannot be shared. */
 static CUresult check_prop(const CUmemAllocationProp *prop) {
     static const unsigned char zeros[sizeof prop->allocFlags.reserved - 1];
     const unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
     if (!prop)
         return CUDA_ERROR_INVALID_VALUE;
-    /* H200 looks at the device before all of these. */
+    /* H200 checks the device before all of these. */
     if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !sg_device(prop->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
     if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData ||
@@ -108,7 +108,7 @@ CUresult sg_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, vo
     return CUDA_SUCCESS;
 }
 
-/* One answer for all properties, valid or not: so does H200. */
+/* The answer is the same for all properties, valid or not, as on H200. */
 CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                           CUmemAllocationGranularity_flags option) {
     if (!granularity || !prop ||
@@ -125,10 +125,10 @@ CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     if (!prop || !memory || memory->phys->ops)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = memory->phys->prop;
-    prop->allocFlags.usage = 0; /* not told on H200 */
+    prop->allocFlags.usage = 0; /* not reported on H200 */
     if (memory->imported)
         prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
-    /* H200 names a node for host memory that was asked for without one, and it is node 0. */
+    /* H200 reports a node for host memory that was requested without one: node 0. */
     if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST)
         prop->location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0};
     return CUDA_SUCCESS;

@@ -26,7 +26,7 @@ static unsigned char *application_bytes(const struct sg_range *range) {
 }
 
 /* The device uses the application's own addresses while the CPU may write there too, so that a
- * ThreadSanitizer in the application sees both sides; else softgpu's view of the memory. */
+ * ThreadSanitizer in the application sees both sides; otherwise softgpu's view of the memory. */
 bool sg_mapping_cpu_give(struct sg_range *range, unsigned rights) {
     int prot = PROT_READ | (rights & SG_WRITE ? PROT_WRITE : 0);
     if (!sg_view_map_at(range->phys->host, application_bytes(range), range->size, prot))
@@ -63,15 +63,15 @@ bool sg_mappings_leave_cpu(CUdeviceptr address, size_t size) {
     return true;
 }
 
-/* Reserved addresses without a mapping in the way, and all of a handle: cuMemMap on H200 takes
- * neither an offset nor a part. */
+/* Requires reserved addresses without a mapping in the way, and all of a handle: cuMemMap on H200
+ * accepts neither an offset nor a part. */
 static CUresult check_map(CUdeviceptr ptr, size_t size, size_t offset,
                           const struct sg_memory *memory) {
     if (!memory || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || size != memory->phys->size)
         return CUDA_ERROR_NOT_SUPPORTED;
-    /* Tile pools are for arrays alone. */
+    /* Tile pools are for arrays only. */
     if (memory->phys->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_page_aligned(ptr, size) || !sg_reserved(ptr, size) || sg_mapping_first(ptr, size))
@@ -110,14 +110,14 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     return CUDA_SUCCESS;
 }
 
-/* Whole mappings only, in any number; a reservation without one is unmapped already. Reaching
- * beyond the reservation is no mistake on H200, as long as nothing is cut. */
+/* Whole mappings only, any number of them; a reservation without one counts as already unmapped.
+ * Exceeding the reservation is not an error on H200, as long as no mapping is cut. */
 static bool may_unmap(CUdeviceptr ptr, size_t size) {
     CUdeviceptr end = ptr + size;
     if (!sg_page_aligned(0, size) || end < ptr || !sg_reservation_at(ptr))
         return false;
     if (!sg_page_aligned(ptr, size))
-        return !sg_mapping_first(ptr, size); /* any address will do where there is nothing */
+        return !sg_mapping_first(ptr, size); /* any address is valid where nothing is mapped */
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, end))
         if (range->ops != &sg_mapping_ops || range->start < ptr || range->start + range->size > end)

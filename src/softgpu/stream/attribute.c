@@ -1,4 +1,4 @@
-/* Stream attributes: stored and given back; priority is the one that decides anything here. */
+/* Stream attributes: stored and returned; only priority has an effect here. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/stream/capture.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 
 void sg_stream_attributes_begin(struct sg_stream_attributes *attributes) {
-    memset(attributes, 0, sizeof *attributes);        /* it is compared as bytes */
-    attributes->policy = (CUsynchronizationPolicy)-1; /* what H200 answers when never set */
+    memset(attributes, 0, sizeof *attributes);        /* it is compared bytewise */
+    attributes->policy = (CUsynchronizationPolicy)-1; /* what H200 reports when never set */
     attributes->domain_map.remote = 1;
 }
 

@@ -1,4 +1,4 @@
-/* Captures as objects: which streams and events are part of one, and the nodes that it adds. */
+/* Captures as objects: the streams and events that take part in one, and the nodes that it adds. */
 #include "softgpu/stream/capture.h"
 
 #include "base/growing_array.h"
@@ -9,7 +9,7 @@
 atomic_uint sg_captures_under_way;
 const struct sg_capture_graphs *sg_capture_graphs;
 
-static struct sg_capture *captures; /* that have not ended */
+static struct sg_capture *captures; /* those that have not ended */
 static uint64_t last_id;
 
 uint64_t sg_capture_thread(void) {
@@ -35,7 +35,7 @@ static void unref(struct sg_capture *capture) {
 /* ---- Dependency sets ------------------------------------------------------------------------ */
 
 static bool reserve(struct sg_dependencies *set, size_t count) {
-    size_t room = set->room; /* of both lists: it has grown when they have */
+    size_t room = set->room; /* of both arrays: updated once both have grown */
     return GM_RESERVE(set->nodes, room, count) && GM_RESERVE(set->data, set->room, count);
 }
 
@@ -196,7 +196,7 @@ void sg_capture_stream_gone(struct sg_stream *stream) {
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 
-/* The node takes the place of what it depends on. Room is there before the node is. */
+/* The node replaces what it depends on. Room is reserved before the node is made. */
 static void advance(struct sg_stream *stream, CUgraphNode node) {
     struct sg_dependencies *set = &stream->dependencies, *tips = &stream->capture->tips;
     for (size_t i = 0; i < set->count; i++)
@@ -351,14 +351,14 @@ static bool add_all(struct sg_dependencies *set, const struct sg_dependencies *m
     return true;
 }
 
-/* Whatever went wrong, the capture of the stream that was to wait goes with it. */
+/* Any failure also invalidates the capture of the stream that was to wait. */
 static CUresult spoil(struct sg_stream *stream, CUresult result) {
     if (stream->capture)
         sg_capture_invalidate(stream->capture);
     return result;
 }
 
-/* What a wait for the event means for the stream, before anything is changed. */
+/* What a wait for the event means for the stream, determined before anything is changed. */
 static CUresult may_wait(struct sg_stream *stream, const struct sg_event *event) {
     struct sg_capture *capture = event->capture;
     if (stream->capture && stream->capture->invalid)

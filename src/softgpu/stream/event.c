@@ -48,8 +48,8 @@ struct sg_event *sg_event_get(CUevent handle) {
     return sg_handle_get(SG_KIND_EVENT, SG_HANDLE_VALUE(handle));
 }
 
-/* H200 looks for a context in what it takes for an event, and finds none in other memory. A handle
- * that was one of ours, or NULL, is what it is: wrong. */
+/* H200 looks for a context in the memory that it takes for an event, and finds none in other
+ * memory. NULL, or a handle that used to be an event, is simply wrong. */
 static CUresult not_an_event(CUevent handle) {
     uint64_t value = SG_HANDLE_VALUE(handle);
     bool ours = value >> 48 == SG_KIND_EVENT;
@@ -105,7 +105,7 @@ CUresult sg_cuEventDestroy(CUevent hEvent) {
 
 /* ---- Recording ------------------------------------------------------------------------------ */
 
-/* The operation that records: data.words are the event and the number of the record. */
+/* The recording operation: data.words are the event and the number of the record. */
 static void finish_record(struct sg_op *op) {
     struct sg_event *event = (struct sg_event *)(uintptr_t)op->data.words[0];
     uint64_t number = op->data.words[1];
@@ -151,8 +151,8 @@ static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, 
     return CUDA_SUCCESS;
 }
 
-/* In a capture a record is no work: the event stands for what the stream's next node would depend
- * on. Only an external one is a node. */
+/* In a capture a record is not work: the event represents what the stream's next node would depend
+ * on. Only an external record is a node. */
 static CUresult capture_record(struct sg_event *event, struct sg_stream *stream, unsigned flags) {
     if (event->share)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -191,7 +191,7 @@ CUresult sg_cuEventRecord(CUevent hEvent, CUstream hStream) {
     return sg_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
 }
 
-/* NULL does not stand for the current context here. */
+/* Here NULL does not mean the current context. */
 static CUresult named_context(CUcontext handle, struct sg_context **context) {
     CUresult result = handle ? sg_context_from_handle(handle, context) : CUDA_ERROR_INVALID_CONTEXT;
     return result == CUDA_SUCCESS ? (*context)->sticky : result;
@@ -240,7 +240,7 @@ static bool complete(const struct sg_event *event) {
 void sg_event_wait_begin(struct sg_event *event, struct sg_op *op) {
     if (complete(event))
         return;
-    /* The token lets a waiter help; what another process records is found by looking. */
+    /* The token lets a waiter help; records of other processes are found by looking. */
     sg_op_wait_for(op, event->token);
     if (event->share) {
         op->ready = shared_ready;
@@ -299,7 +299,7 @@ CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (event->capture)
         return sg_capture_wait(stream, event);
     result = submit_wait(event, stream);
-    /* What other processes recorded says nothing about streams of this one. */
+    /* Records of other processes say nothing about streams of this one. */
     if (result == CUDA_SUCCESS && !event->share)
         sg_stream_follow(stream, event->token);
     sg_schedule_chance();
@@ -327,7 +327,7 @@ static CUresult wait_in_part(struct sg_context *context, struct sg_event *event)
     return result;
 }
 
-/* Of a primary context its parts wait too. */
+/* For a primary context, its parts wait too. */
 CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_context *context;
     CUresult result = named_context(hCtx, &context);

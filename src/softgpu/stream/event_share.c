@@ -1,10 +1,10 @@
 /*
  * The shared part of interprocess events.
  *
- * Each process keeps one table of its interprocess events in a sealed memfd. A name has the process
- * (id and start time, because ids are reused), the table (descriptor and inode) and the place in
- * it; another process opens the table through /proc/<pid>/fd and maps it. So the maker must be
- * alive when its event is opened, as on hardware.
+ * Each process keeps one table of its interprocess events in a sealed memfd. A name consists of the
+ * process (id and start time, because ids are reused), the table (descriptor and inode) and the
+ * index in it; another process opens the table through /proc/<pid>/fd and maps it. So the maker
+ * must be alive when its event is opened, as on hardware.
  */
 #include "softgpu/stream/event_share.h"
 
@@ -28,7 +28,7 @@ static CUresult open_table(void) {
     int fd = gm_fd_memory("softgpu-events");
     if (fd < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    /* Nobody who opens it can take pages away from under us. */
+    /* No process that opens it can take pages away from this one. */
     void *map = MAP_FAILED;
     if (ftruncate(fd, (off_t)TABLE_SIZE) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
@@ -83,8 +83,8 @@ bool sg_event_share_reached(const struct sg_event *event, uint64_t number) {
     const struct sg_event_share *share = event->share;
     if (share->completed >= number)
         return true;
-    /* The work of a process that died never completes: nobody should wait for it. Looking costs
-     * some microseconds, so only some of the looks do. */
+    /* The work of a dead process never completes: nothing should wait for it. Checking costs some
+     * microseconds, so not every look does it. */
     static unsigned looks;
     if (++looks % 64 != 0)
         return false;

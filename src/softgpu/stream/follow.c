@@ -1,8 +1,8 @@
 /*
- * What a stream comes after because it waited for events, also when what it waited for is complete
- * by now and no queue tells of it any more. Streams are named by their ids, which are never used
- * again, so that none is kept for the sake of being remembered. Forgetting is harmless: then a pool
- * does not hand out a block that it could hand out.
+ * What a stream comes after because it waited for events, even when what it waited for is already
+ * complete and no queue mentions it any more. Streams are named by their ids, which are never
+ * reused, so no stream is kept alive just to be remembered. Forgetting is harmless: a pool then
+ * does not hand out a block that it could have handed out.
  */
 #include "softgpu/stream/schedule.h"
 
@@ -19,7 +19,8 @@ struct sg_followed {
     unsigned count;
 };
 
-/* Of one stream the last wait is remembered; of too many streams those waited for last. */
+/* For each stream the last wait is remembered; when there are too many streams, those waited for
+ * last. */
 static struct entry *place_for(struct sg_followed *followed, uint64_t id) {
     struct entry *oldest = followed->entries;
     for (unsigned i = 0; i < followed->count; i++) {

@@ -6,7 +6,7 @@
 struct call {
     CUhostFn function;
     CUstreamCallback callback;
-    CUstream handle; /* as the application named the stream */
+    CUstream handle; /* the stream, as the application named it */
     void *user;
 };
 _Static_assert(sizeof(struct call) <= sizeof(((struct sg_op *)0)->data), "fits an operation");
@@ -17,15 +17,15 @@ static CUresult run_function(struct sg_op *op) {
     return CUDA_SUCCESS;
 }
 
-/* The documentation lets callbacks be told of errors; on H200 one behind a fault was not called,
- * like a host function. So the status is always success. */
+/* The documentation says that callbacks may be passed errors; on H200 one queued after a fault was
+ * not called, like a host function. So the status is always success. */
 static CUresult run_callback(struct sg_op *op) {
     const struct call *call = (const void *)op->data.bytes;
     call->callback(call->handle, CUDA_SUCCESS, call->user);
     return CUDA_SUCCESS;
 }
 
-/* Callbacks have no node. */
+/* There is no node type for callbacks. */
 static CUresult capture(struct sg_stream *stream, const struct call *call) {
     if (call->callback)
         return sg_capture_refuse(stream);

@@ -1,8 +1,8 @@
 /*
  * Stream memory operations: waiting for a value in memory and writing one.
  *
- * The awaited memory is looked at, with sleeps between, by whoever waits or by a worker. Fences
- * need nothing here: every operation ends under the lock, which orders it before all that follows.
+ * A waiter or a worker checks the awaited memory, sleeping between checks. Fences need nothing
+ * here: every operation ends under the lock, which orders it before all that follows.
  */
 #include "softgpu/address/object.h"
 #include "softgpu/address/range.h"
@@ -65,12 +65,12 @@ static bool holds64(unsigned condition, uint64_t now, uint64_t value) {
 }
 
 #ifdef __SANITIZE_THREAD__
-void __tsan_acquire(void *address); /* of libtsan */
+void __tsan_acquire(void *address); /* in libtsan */
 
 /*
- * Whatever writes the value frees the wait, and sets and copies write plainly: the look itself is
- * no race. It takes part in the order that an atomic store makes, so that only what hangs on a
- * plain one is reported.
+ * Any write of the value ends the wait, and sets and copies are plain writes, so the check itself
+ * is not a race. It takes part in the ordering of an atomic store, so that only programs that rely
+ * on a plain one are reported.
  */
 __attribute__((noinline, no_sanitize("thread"))) static uint64_t look(void *bytes, unsigned width) {
     uint64_t now =
@@ -120,8 +120,8 @@ static CUresult run_write(struct sg_op *op) {
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-/* `now`: the operation is queued, and not added to a graph. Without a context the place of the work
- * is not known yet. */
+/* `now`: the operation is queued rather than added to a graph. Without a context, where the work
+ * will run is not known yet. */
 static CUresult check(const struct sg_context *context, const struct access *access, bool now) {
     if (access->address % access->width != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -297,7 +297,7 @@ static CUresult add_entry(const struct sg_context *context, struct batch *batch,
     return CUDA_SUCCESS;
 }
 
-/* The first operation takes the tokens of the default-stream rules along for all of them. */
+/* The first operation takes the default-stream tokens on behalf of all of them. */
 static CUresult submit_batch(struct sg_stream *stream, struct batch *batch) {
     if (batch->count == 0)
         return CUDA_SUCCESS;
@@ -355,8 +355,8 @@ CUresult sg_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 
 /* ---- The first version ---------------------------------------------------------------------- */
 
-/* CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 is 0: the module of the kernel has them only when
- * it was loaded for them. */
+/* CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 is 0: the kernel module supports them only when it
+ * was loaded with them enabled. */
 static CUresult first_version(CUstream handle) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);

@@ -73,7 +73,7 @@ static void line_up(struct sg_op *op) {
     op->lined_up = true;
 }
 
-/* Usually it is the first; in a poisoned context all go as they come. */
+/* Usually it is the first; in a poisoned context they finish in any order. */
 static void leave_line(struct sg_op *op) {
     struct sg_op **link = calls_of(op->stream);
     while (*link != op)
@@ -90,7 +90,7 @@ static enum sg_head host_state(struct sg_op *op) {
 
 /* ---- The head of a stream ------------------------------------------------------------------- */
 
-/* Drops complete tokens from the end; those that remain are all of it, the last one incomplete. */
+/* Drops complete tokens from the end; the last of those that remain is incomplete. */
 static bool waits_complete(struct sg_op *op) {
     while (op->wait_count > 0 && sg_token_complete(op->waits[op->wait_count - 1]))
         sg_token_release(&op->waits[--op->wait_count]);
@@ -103,7 +103,7 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
         return SG_HEAD_NONE;
     if (op->running)
         return SG_HEAD_RUNNING;
-    /* In a poisoned context nothing is waited for: what is left must drain. */
+    /* A poisoned context waits for nothing: what is left must drain. */
     if (sg_context_poisoned(stream->context))
         return SG_HEAD_START;
     if (!waits_complete(op))
@@ -112,7 +112,7 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
         return SG_HEAD_POLL;
     if (op->host_function)
         return host_state(op);
-    /* A chosen order is one at a time. */
+    /* A chosen order runs one operation at a time. */
     bool turn = !op->run || moving == 0 || sg_schedule_kind() == SG_SCHEDULE_EAGER;
     return turn ? SG_HEAD_START : SG_HEAD_RUNNING;
 }
@@ -132,8 +132,8 @@ static void complete_head(struct sg_stream *stream) {
     sg_op_free(op);
 }
 
-/* Completes what heads the stream and moves no bytes. A host function behind it lines up now, not
- * when somebody looks. */
+/* Completes operations at the head of the stream that move no bytes. A host function after them is
+ * lined up now, not at the next look. */
 static void drain_markers(struct sg_stream *stream) {
     while (stream->head && !stream->head->run && sg_head_state(stream) == SG_HEAD_START)
         complete_head(stream);
@@ -148,7 +148,7 @@ static void after_completion(struct sg_stream *stream) {
     sg_progress_announce();
 }
 
-/* Host functions are no work on memory: they may block, and unmapping waits for running work. */
+/* Host functions are not work on memory: they may block, and unmapping waits for running work. */
 static void run(struct sg_op *op) {
     struct sg_context *context = op->stream->context;
     bool moves = !op->host_function;
@@ -175,7 +175,7 @@ void sg_op_execute(struct sg_op *op) {
         run(op);
     if (op->again && !sg_context_poisoned(stream->context) && op->again(op)) {
         op->running = false;
-        sg_progress_announce(); /* whoever slept because it was running may look again */
+        sg_progress_announce(); /* wakes threads that slept because it was running */
         return;
     }
     complete_head(stream);
@@ -187,7 +187,7 @@ static void complete_marker(struct sg_stream *stream) {
     after_completion(stream);
 }
 
-/* The stream may be destroyed and go with its last operation. */
+/* The stream may already be destroyed and be freed with its last operation. */
 void sg_stream_settle(struct sg_stream *stream) {
     sg_stream_ref(stream);
     for (;;) {
@@ -221,7 +221,7 @@ void sg_stream_queried(struct sg_stream *stream) {
     struct sg_op *op = walk.start;
     if (!op || op->wanted)
         return;
-    /* The first question may be followed by a wait. */
+    /* The first query may be followed by a wait. */
     bool again = op->asked;
     op->asked = true;
     if (again && op->little) {
@@ -250,7 +250,7 @@ static void mark_seen_by_legacy(struct sg_stream *list) {
             s->seen_by_legacy = s->submitted;
 }
 
-/* A new stream is idle until it is used, whatever its context waits for: as on H200. */
+/* A new stream is idle until it is used, whatever its context waits for, as on H200. */
 static bool heed_barrier(struct sg_stream *stream, struct sg_op *op) {
     if (stream->first_after == 0)
         return true;
@@ -261,9 +261,8 @@ static bool heed_barrier(struct sg_stream *stream, struct sg_op *op) {
     return true;
 }
 
-/* Work in the legacy stream waits for what all blocking streams hold; work in a blocking stream for
- * what the legacy stream holds. What an operation before this one waits for need not be repeated.
- */
+/* Work in the legacy stream waits for the work in all blocking streams; work in a blocking stream
+ * waits for the legacy stream's. What an earlier operation waits for need not be repeated. */
 bool sg_default_stream_waits(struct sg_stream *stream, struct sg_op *op) {
     struct sg_context *context = stream->context;
     struct sg_stream *legacy = context->legacy;

@@ -1,4 +1,4 @@
-/* Which operation goes next, for those who wait and for those who do not. */
+/* Which operation runs next, for threads that wait and threads that do not. */
 #include "softgpu/stream/schedule.h"
 
 static enum sg_schedule kind;
@@ -13,7 +13,7 @@ enum sg_schedule sg_schedule_kind(void) {
     return kind;
 }
 
-/* splitmix64: one 64-bit state, any seed is a good one. */
+/* splitmix64: one 64-bit state, any seed is good. */
 uint64_t sg_schedule_draw(uint64_t limit) {
     random_state += 0x9e3779b97f4a7c15u;
     uint64_t z = random_state;
@@ -34,7 +34,7 @@ struct sg_op *sg_schedule_any(void) {
 void sg_schedule_chance(void) {
     if (kind != SG_SCHEDULE_RANDOM)
         return;
-    /* Fewer on average than are queued, so that queues grow and there is something to choose from.
+    /* On average fewer than are queued, so that queues grow and there is something to choose from.
      */
     if (sg_schedule_draw(4) != 0)
         return;
@@ -60,8 +60,8 @@ static void visit(struct sg_stream *stream, struct sg_stream **last) {
 }
 
 /*
- * Breadth first, each stream once. It ends because an operation waits only for operations submitted
- * before it. Priorities decide among what may start.
+ * Breadth first, each stream once. It terminates because an operation waits only for operations
+ * submitted before it. Priorities choose among operations that may start.
  */
 void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk) {
     *walk = (struct sg_walk){0};

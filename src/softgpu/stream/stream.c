@@ -1,4 +1,4 @@
-/* Stream objects: making, finding and ending them. */
+/* Stream objects: creation, lookup and end. */
 #include "softgpu/stream/stream.h"
 #include "base/cancel.h"
 #include "softgpu/stream/capture.h"
@@ -8,7 +8,7 @@
 
 static uint64_t last_id;
 static pthread_key_t thread_end;
-/* The calling thread's default streams, one per context that it used them in; referenced. */
+/* The calling thread's default streams, one per context in which it used them; referenced. */
 static _Thread_local struct sg_stream *own_streams;
 
 struct sg_stream *sg_stream_new(struct sg_context *context, unsigned flags, int priority) {
@@ -29,7 +29,7 @@ void sg_stream_ref(struct sg_stream *stream) {
     stream->refs++;
 }
 
-/* Not inlined: gcc 12 takes the release of the list's reference for that of the last one. */
+/* Not inlined: gcc 12 mistakes the release of the list's reference for that of the last one. */
 __attribute__((noinline)) void sg_stream_unref(struct sg_stream *stream) {
     if (--stream->refs > 0)
         return;
@@ -68,7 +68,8 @@ void sg_stream_destroy(struct sg_stream *stream) {
     sg_handle_drop(SG_KIND_STREAM, stream->handle);
     stream->destroyed = true;
     sg_capture_stream_gone(stream);
-    /* Queued work keeps its place in the default-stream order, so it stays listed until drained. */
+    /* Queued work keeps its place in the default-stream order, so the stream stays listed until
+     * drained. */
     if (!stream->head)
         sg_stream_unlist(stream);
 }
@@ -100,7 +101,7 @@ bool sg_stream_idle(struct sg_stream *stream) {
 
 /* ---- Per-thread default streams ------------------------------------------------------------- */
 
-/* At the end of a thread its default streams end too: their work still runs. */
+/* When a thread ends, so do its default streams: their work still runs. */
 static void end_thread(void *unused) {
     (void)unused;
     if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
@@ -117,7 +118,7 @@ static void end_thread(void *unused) {
     sg_unlock();
 }
 
-/* Those whose context has ended need not be kept. */
+/* Streams whose context has ended need not be kept. */
 static void forget_ended(void) {
     struct sg_stream **link = &own_streams;
     while (*link) {
@@ -169,7 +170,7 @@ static CUresult default_stream(bool of_thread, struct sg_stream **stream) {
     return CUDA_SUCCESS;
 }
 
-/* CONTEXT_IS_DESTROYED is what H200 says of a green context's stream while that context, which has
+/* H200 returns CONTEXT_IS_DESTROYED for a green context's stream while that context, which has
  * ended, is current. */
 CUresult sg_stream_lost(CUstream handle) {
     const struct sg_context *top = sg_context_peek_part();
@@ -216,7 +217,7 @@ CUresult sg_streams_context_begin(struct sg_context *context) {
     return context->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Hidden streams too: those of graphs are in no list. */
+/* Includes hidden streams: those of graphs are in no list. */
 static struct sg_stream *busy_stream(const struct sg_context *context) {
     struct sg_stream *stream = sg_working;
     while (stream && stream->context != context)
@@ -224,8 +225,8 @@ static struct sg_stream *busy_stream(const struct sg_context *context) {
     return stream;
 }
 
-/* A list holds a reference of each of its streams, and takes it back when it lets go: what the
- * analyzer thinks freed here is not. */
+/* A list holds a reference to each of its streams and drops it when it lets go: the stream that the
+ * analyzer believes freed here is not. */
 static void end_list(struct sg_stream **list) {
     while (*list) {
         struct sg_stream *stream = *list;

@@ -1,15 +1,15 @@
 /*
- * Streams: queues of operations, and who runs them.
+ * Streams: queues of operations, and the threads that run them.
  *
  * A stream is a FIFO of operations numbered from 1. Operation n is complete when stream->completed
- * >= n; a token (stream, n) names that moment and is what other operations wait for: events, the
- * legacy stream's ordering, stream-ordered frees are all tokens. An operation may start when it
- * heads its queue, its tokens are complete and its poll (if any) says ready.
+ * >= n. A token (stream, n) names that moment and is what other operations wait for: events, the
+ * legacy stream's ordering and stream-ordered frees are all tokens. An operation may start when it
+ * is at the head of its queue, its tokens are complete and its poll (if any) says ready.
  *
- * Who runs it: whoever waits helps, running operations on its own thread, because a hand-off
- * between threads costs 10 to 100 us on a small machine; worker threads run what nobody waits for.
- * Host functions run on a worker only, never on a waiter, and those of a context one after the
- * other, as on H200: one that waits for another stream's waits for ever.
+ * A waiting thread helps by running operations itself, because a hand-off between threads costs 10
+ * to 100 us on a small machine; worker threads run operations that no thread waits for. Host
+ * functions run only on a worker, never on a waiter, and those of one context run one at a time, as
+ * on H200: one that waits for another stream's host function waits for ever.
  */
 #ifndef SG_STREAM_STREAM_H
 #define SG_STREAM_STREAM_H
@@ -19,21 +19,21 @@
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 
-/* Smaller numbers go first; what H200 answers for the range. */
+/* Smaller numbers have priority; the range is the one that H200 reports. */
 #define SG_PRIORITY_LEAST    0
 #define SG_PRIORITY_GREATEST (-5)
 
 struct sg_stream;
 struct sg_capture;
 
-/* A point in a stream's work. A token with stream NULL is complete. Holds a reference: who gets one
- * from a function below releases it. */
+/* A point in a stream's work. A token with stream NULL is complete. Holds a reference: a caller
+ * that gets a token from a function below releases it. */
 struct sg_token {
     struct sg_stream *stream;
     uint64_t number;
 };
 
-/* Nodes that the next captured node depends on, and the data of the edges; stream/capture.h. */
+/* Nodes that the next captured node depends on, with the edges' data; see stream/capture.h. */
 struct sg_dependencies {
     CUgraphNode *nodes;
     CUgraphEdgeData *data;
@@ -51,22 +51,23 @@ struct sg_op {
     uint64_t serial;    /* order of submission over all streams */
     bool host_function; /* only workers run it, in its context's turn */
     bool lined_up;      /* among the calls of its context */
-    bool little;        /* done sooner than handed to another thread */
+    bool little;        /* faster to do than to hand to another thread */
     bool asked;         /* a query found it waiting */
     bool wanted;        /* a worker should take it without delay */
     bool running;
     struct sg_work work;
-    /* Without the lock: moves bytes. An error poisons the context. NULL for pure markers, which
-     * complete as soon as they head their queue and may start, on whatever thread sees it. */
+    /* Called without the lock: moves bytes. An error poisons the context. NULL for pure markers,
+     * which complete as soon as they are at the head of their queue and may start, on whichever
+     * thread notices. */
     CUresult (*run)(struct sg_op *op);
-    /* With the lock: is the awaited memory value there? NULL when it need not poll. */
+    /* Called with the lock: is the awaited memory value there? NULL when it need not poll. */
     bool (*ready)(struct sg_op *op);
-    /* With the lock, after run: true leaves the operation where it is, to run again as soon as
-     * `ready` says so. Not asked in a poisoned context. NULL for once. */
+    /* Called with the lock, after run: true keeps the operation in place, to run again as soon as
+     * `ready` says so. Not called in a poisoned context. NULL to run once. */
     bool (*again)(struct sg_op *op);
-    /* With the lock, after run and before waiters are woken: frees what the operation owns. Called
-     * exactly once for each submitted operation, also when the context is poisoned (then run is not
-     * called). The op itself is freed by stream/. May be NULL. */
+    /* Called with the lock, after run and before waiters are woken: frees what the operation owns.
+     * Called exactly once for each submitted operation, even when the context is poisoned (then run
+     * is not called). stream/ frees the op itself. May be NULL. */
     void (*finish)(struct sg_op *op);
     union {
         uint64_t words[16];
@@ -87,27 +88,27 @@ struct sg_stream {
     uint64_t completed;
     struct sg_op *head, *tail;
     const void *thread;                          /* owner of a per-thread default stream */
-    struct sg_stream *next;                      /* in its list of the context */
+    struct sg_stream *next;                      /* in its list in the context */
     struct sg_stream *thread_next;               /* in the list of its owning thread */
     struct sg_stream *work_next, *work_previous; /* streams with work, in order of activation */
-    struct sg_stream *walk_next;                 /* scheduler's, valid during one walk */
+    struct sg_stream *walk_next;                 /* the scheduler's, valid during one walk */
     uint64_t walk;
-    bool listed; /* in a list of the context: created streams stay there until drained */
+    bool listed; /* in a list of the context: created streams remain there until drained */
 
-    struct sg_capture *capture;          /* NULL when it does not capture (stream/capture.h) */
+    struct sg_capture *capture;          /* NULL when it is not capturing (stream/capture.h) */
     struct sg_dependencies dependencies; /* while it captures */
     struct sg_stream *capture_next;      /* among the streams of its capture */
     unsigned capturing_blocking;         /* in the legacy stream: blocking streams that capture */
 
-    /* Default-stream rules. `seen` is what the other side has already waited for. */
+    /* Default-stream rules. The `seen` fields are what the other side has already waited for. */
     unsigned busy_blocking;  /* in the legacy stream: blocking streams with work */
     uint64_t seen_by_legacy; /* of this stream, by the legacy stream */
     uint64_t seen_of_legacy; /* of the legacy stream, by this one */
-    uint64_t first_after;    /* of `barriers`: what its first operation will wait for, or 0 */
+    uint64_t first_after;    /* in `barriers`, awaited by its first operation; or 0 */
     /* In the legacy stream: hidden streams in which cuCtxRecordEvent joins all others, and in which
-     * cuCtxWaitEvent's waits line up for all others. NULL until needed. */
+     * cuCtxWaitEvent's waits queue on behalf of all others. NULL until needed. */
     struct sg_stream *gather, *barriers;
-    struct sg_followed *followed; /* what it waited for (follow.c), owned; NULL for nothing */
+    struct sg_followed *followed; /* what it has waited for (follow.c), owned; NULL for nothing */
 
     struct sg_stream_attributes {
         CUaccessPolicyWindow window;
@@ -117,7 +118,7 @@ struct sg_stream {
     } attributes;
 };
 
-/* Those of a stream for which none has been set. */
+/* The attributes of a stream for which none have been set. */
 void sg_stream_attributes_begin(struct sg_stream_attributes *attributes);
 
 /*
@@ -127,63 +128,65 @@ void sg_stream_attributes_begin(struct sg_stream_attributes *attributes);
  * its context captures: STREAM_CAPTURE_IMPLICIT, and those captures are invalidated.
  */
 CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream);
-/* The same for what may be done to a stream that captures, unless its capture is invalid:
+/* The same, for calls that are allowed on a capturing stream unless its capture is invalid:
  * STREAM_CAPTURE_INVALIDATED. */
 CUresult sg_stream_find_valid(CUstream handle, struct sg_stream **stream);
-/* The same for what only asks about a stream: captures do not matter. */
+/* The same, for calls that only query a stream: captures do not matter. */
 CUresult sg_stream_find(CUstream handle, struct sg_stream **stream);
 void sg_stream_ref(struct sg_stream *stream);
 void sg_stream_unref(struct sg_stream *stream);
 
 /* Allocates an operation (zeroed) or NULL. */
 struct sg_op *sg_op_new(CUresult (*run)(struct sg_op *));
-/* Adds a token to wait for; takes a reference of its own. False when out of memory. */
+/* Adds a token to wait for, taking a reference of its own. False when out of memory. */
 bool sg_op_wait_for(struct sg_op *op, struct sg_token token);
-/* Room for so many tokens more, so that adding them cannot fail. False when out of memory. */
+/* Makes room for `count` more tokens, so that adding them cannot fail. False when out of memory. */
 bool sg_op_reserve_waits(struct sg_op *op, unsigned count);
 /* For an operation that will not be submitted. */
 void sg_op_free(struct sg_op *op);
 /*
- * Queues it, adding the tokens that the default-stream rules ask for: work in the legacy stream
- * waits for all blocking streams of the context, work in a blocking stream for the legacy stream's
- * last. Never fails except for OUT_OF_MEMORY, and then frees the op (finish is not called).
+ * Queues the operation, adding the tokens required by the default-stream rules: work in the legacy
+ * stream waits for all blocking streams of the context, work in a blocking stream for the legacy
+ * stream's last operation. Fails only with OUT_OF_MEMORY, and then frees the op (finish is not
+ * called).
  */
 CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op);
 
-/* The point after everything submitted so far; release it. */
+/* The point after everything submitted so far; the caller releases it. */
 struct sg_token sg_stream_token(struct sg_stream *stream);
 bool sg_token_complete(struct sg_token token);
 void sg_token_release(struct sg_token *token);
 
-/* `stream` has waited for the token as for an event: what it gets from now on comes after it and
- * after what that comes after. Remembered, complete or not, as far as memory and room allow. */
+/* `stream` has waited for the token, as for an event: what is queued in it from now on comes after
+ * the token and after everything the token comes after. Remembered, complete or not, as far as
+ * memory and room allow. */
 void sg_stream_follow(struct sg_stream *stream, struct sg_token token);
 /* The highest n known such that operation `number` of `stream` comes after operation n of the
- * stream `id`, because streams waited for events; 0 when nothing is known. */
+ * stream `id`, because streams waited for events; 0 when none is known. */
 uint64_t sg_stream_followed(const struct sg_stream *stream, uint64_t number, uint64_t id);
-/* Whether it is a hidden stream by which all streams of a context are joined (cuCtxRecordEvent,
- * cuCtxWaitEvent): on H200 what goes through one is no dependency that a pool follows. */
+/* Whether it is a hidden stream that joins all streams of a context (cuCtxRecordEvent,
+ * cuCtxWaitEvent): on H200, pools do not follow dependencies through one. */
 bool sg_stream_joins_context(const struct sg_stream *stream);
 
-/* Blocks until the token is complete, helping; the lock is released meanwhile. Answers the sticky
- * error of the stream's context. Refused (NOT_PERMITTED) in host functions by the prologue. */
+/* Blocks until the token is complete, helping; the lock is released meanwhile. Returns the sticky
+ * error of the stream's context. The prologue refuses it (NOT_PERMITTED) in host functions. */
 CUresult sg_token_wait(struct sg_token token);
-/* submit + wait, with a short cut when nothing is queued: for synchronous calls. */
+/* Submits and waits, with a shortcut when nothing is queued: for synchronous calls. */
 CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op);
-/* Whether the eager schedule would start work in this stream at once: then little work is done by
- * sg_stream_run sooner than handed over, also where the caller need not wait. */
+/* Whether the eager schedule would start work in this stream at once: then sg_stream_run does
+ * little work faster than handing it over, even where the caller need not wait. */
 bool sg_stream_may_run_now(struct sg_stream *stream);
-/* All work of a context, or of the device's contexts. */
+/* Waits for all work of a context, or of the device's contexts. */
 CUresult sg_context_wait(struct sg_context *context);
 
-/* What a call that makes a stream does before it looks for the driver and the context, as recorded:
- * the output becomes a handle that leads nowhere, and stays that when the call fails. */
+/* What a call that makes a stream does before it checks the driver and the context, as recorded:
+ * the output becomes a handle that refers to nothing, and remains so if the call fails. */
 CUresult sg_stream_create_begin(CUstream *handle);
 /* cuStreamCreateWithPriority in a context that need not be the current one. */
 CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priority,
                           CUstream *handle);
 
-/* A context's default stream object exists from its making to its end. */
+/* A context's default stream object exists from the making of the context to its end. */
 CUresult sg_streams_context_begin(struct sg_context *context);
 /* Waits for and ends streams and events. */
 void sg_streams_context_end(struct sg_context *context);
@@ -191,16 +194,16 @@ void sg_streams_context_end(struct sg_context *context);
 /* cuInit's work for this chapter; threads start when first needed. */
 CUresult sg_streams_init(void);
 
-/* Takes effect for what has not started yet. RANDOM draws from the seed: the same seed, program and
- * order of calls give the same order of operations as long as the program waits rather than polls.
- */
+/* Applies to operations that have not started yet. RANDOM draws from the seed: the same seed,
+ * program and order of calls give the same order of operations as long as the program waits rather
+ * than polls. */
 void sg_schedule_set(enum sg_schedule schedule, uint64_t seed);
-/* Called at the end of calls that queued work, with nothing of the caller's at risk: the random
+/* Called at the end of calls that queued work, when no state of the caller is at risk: the random
  * schedule may run some operations here, with the lock released meanwhile. */
 void sg_schedule_chance(void);
 
-/* The operations of a batch of memory operations, one after another through `next`; NULL when there
- * is nothing to do. Checks them as cuStreamBatchMemOp does. */
+/* The operations of a batch of memory operations, linked through `next`; NULL when there is nothing
+ * to do. Checks them as cuStreamBatchMemOp does. */
 CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sg_op **first);
 
 extern const struct sg_chapter sg_stream_chapter;

@@ -1,4 +1,4 @@
-/* cuStream*: making streams, asking about them, waiting for them. */
+/* cuStream*: making, querying and waiting for streams. */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/stream/capture.h"
@@ -82,7 +82,7 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
     return result;
 }
 
-/* The legacy stream as a whole includes what blocking streams hold: a marker in it joins them. */
+/* The legacy stream as a whole includes the work of blocking streams: a marker in it joins them. */
 static CUresult wait_for_legacy(struct sg_stream *legacy) {
     struct sg_op *op = sg_op_new(NULL);
     return op ? sg_stream_run(legacy, op) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -95,8 +95,8 @@ static CUresult wait_for_own(struct sg_stream *stream) {
     return result;
 }
 
-/* Waiting drops the lock: meanwhile another thread may destroy the stream, or its context. The
- * stream keeps both until the pools have heard of it. */
+/* Waiting drops the lock: meanwhile another thread may destroy the stream or its context. The
+ * stream keeps both until the pools have been notified. */
 static CUresult synchronize(struct sg_stream *stream) {
     struct sg_context *context = stream->context;
     sg_stream_ref(stream);
@@ -121,8 +121,8 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
 
 /* ---- What a stream is ----------------------------------------------------------------------- */
 
-/* These invalidate the capture of a stream that captures; what asks for priority, context or
- * attributes does not. */
+/* These invalidate the capture of a capturing stream; queries of priority, context or attributes do
+ * not. */
 static CUresult find_to_ask(CUstream handle, struct sg_stream **stream) {
     CUresult result = sg_stream_from_handle(handle, stream);
     return result == CUDA_SUCCESS && (*stream)->capture ? sg_capture_refuse(*stream) : result;

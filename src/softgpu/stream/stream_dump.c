@@ -16,7 +16,7 @@ static uint64_t pending(const struct sg_stream *stream) {
     return stream->submitted - stream->completed;
 }
 
-/* What a stream was told that others are not. */
+/* The settings that distinguish a stream from others. */
 static void attribute_line(const struct lines *lines, const struct sg_stream *stream) {
     struct sg_stream_attributes fresh;
     sg_stream_attributes_begin(&fresh);
@@ -50,7 +50,7 @@ static void event_line(uint64_t handle, void *object, void *user) {
                  event->context->device, event->flags, state);
 }
 
-/* Work in default streams has no handle to show it by. */
+/* A total, because work in default streams has no handle to list it under. */
 static void queued_line(struct sg_text *text) {
     uint64_t operations = 0;
     for (const struct sg_stream *s = sg_working; s; s = s->work_next)

@@ -28,8 +28,8 @@ CUresult sg_cuCtxSynchronize_v2(CUcontext ctx) {
     return result == CUDA_SUCCESS ? synchronize(context) : result;
 }
 
-/* Writes of other devices, through a DMA buffer, come straight to the bytes: they are seen once the
- * processor has put its own reads behind them. */
+/* Writes of other devices through a DMA buffer go straight to the bytes: they are visible once a
+ * fence orders the processor's own reads after them. */
 CUresult sg_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                        CUflushGPUDirectRDMAWritesScope scope) {
     struct sg_context *context;

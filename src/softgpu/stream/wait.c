@@ -27,7 +27,7 @@ uint64_t sg_poll_interval(uint64_t since) {
     return waited < 100000000 ? 200000 : 1000000;
 }
 
-/* Under the random schedule half of the steps go to whatever may start, wanted or not. */
+/* Under the random schedule half of the steps run any startable operation, wanted or not. */
 static struct sg_op *next_step(struct sg_stream *stream, struct sg_walk *walk) {
     sg_walk_from(stream, walk);
     if (sg_schedule_kind() != SG_SCHEDULE_RANDOM || sg_schedule_draw(2) == 0)
@@ -76,7 +76,7 @@ CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op) {
     sg_stream_enqueue(stream, op);
     sg_stream_ref(stream);
     struct sg_token token = {stream, stream->submitted};
-    /* This thread works it off itself; no worker is told unless it cannot. */
+    /* This thread does the work itself; a worker is notified only if it cannot. */
     CUresult result = sg_token_wait(token);
     if (result == CUDA_SUCCESS)
         result = stream->context->sticky;

@@ -1,14 +1,14 @@
 /*
- * Worker threads: they run what nobody waits for.
+ * Worker threads: they run operations that no thread waits for.
  *
- * A program that queues a copy and waits for it is served quickest by its own thread, so the
+ * A program that queues a copy and waits for it is served fastest by its own thread, so the
  * queueing call must not pay for waking another. Hence one worker, the watcher, looks at the queues
- * by itself from time to time as long as there is activity, and takes only what was already there
- * when it last looked. Only when nothing happened for a while does it sleep until it is woken. The
- * other workers sleep until the watcher finds more to do than it can do itself.
+ * on its own from time to time as long as there is activity, and takes only what was already there
+ * at its last look. Only after a period of inactivity does it sleep until it is woken. The other
+ * workers sleep until the watcher finds more to do than it can do itself.
  *
  * Whenever an operation is queued there is a watcher, or a worker that will look again once its
- * operation is done; one that is inside a host function does not count, for it may block.
+ * operation is done; a worker inside a host function does not count, because it may block.
  */
 #include "base/thread.h"
 #include "softgpu/stream/schedule.h"
@@ -20,16 +20,16 @@
 #define STEP_LONGEST  400000u
 #define STEP_QUIET    1000000u   /* when nothing has moved for QUIET_AFTER */
 #define QUIET_AFTER   100000000u /* ns */
-#define SLEEP_AFTER   3000000u   /* ns without work before the watcher sleeps for good */
-#define LATE_AFTER    5000000u   /* ns: when nothing else happens, late work runs after all */
+#define SLEEP_AFTER   3000000u   /* ns without work before the watcher sleeps until woken */
+#define LATE_AFTER    5000000u   /* ns: late work runs after this if nothing else happens */
 
 static pthread_cond_t watch = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
-static unsigned threads;  /* in all */
-static unsigned in_host;  /* of these, inside host functions */
+static unsigned threads;  /* total */
+static unsigned in_host;  /* of these, how many are inside host functions */
 static unsigned sleeping; /* on `idle`, and not yet woken */
 static unsigned woken;    /* signals on `idle` that were not consumed yet */
-static unsigned starting; /* made, and not yet looking */
+static unsigned starting; /* created, but not yet looking */
 static bool watching;
 static bool start_failed;
 
@@ -73,7 +73,7 @@ void sg_workers_now(void) {
 
 /* ---- What a worker takes -------------------------------------------------------------------- */
 
-/* What a worker remembers from look to look. */
+/* What a worker remembers between looks. */
 struct view {
     uint64_t submissions, completions; /* at the last look */
     uint64_t changed;                  /* when they last changed */
@@ -82,7 +82,7 @@ struct view {
 
 struct choice {
     struct sg_op *op;
-    bool more; /* there is another one that could start */
+    bool more; /* another operation could start */
 };
 
 static bool may_take(const struct view *view, const struct sg_op *op, bool late) {
@@ -116,7 +116,7 @@ static struct choice choose(struct view *view, bool late) {
 static void run(struct choice choice) {
     bool host_function = choice.op->host_function;
     in_host += host_function;
-    /* While this thread is away, somebody must look after the rest. */
+    /* While this thread is away, another one must look after the rest. */
     if (choice.more || (host_function && sg_working->work_next))
         sg_workers_later();
     sg_thread()->in_host_function = host_function;
@@ -127,7 +127,8 @@ static void run(struct choice choice) {
 
 /* ---- The thread ----------------------------------------------------------------------------- */
 
-/* Exit handlers run: whatever this thread would touch may be gone. It ends with the process. */
+/* Exit handlers are running: whatever this thread would touch may be gone. It ends with the
+ * process. */
 static void stop_for_exit(void) {
     sg_unlock();
     for (;;)
@@ -149,7 +150,7 @@ static uint64_t next_step(uint64_t step, const struct view *view, uint64_t quiet
     return step * 2 < longest ? step * 2 : longest;
 }
 
-/* Looks and runs until there is nothing to do for this thread. */
+/* Looks for operations and runs them until there is nothing left for this thread. */
 static void work(struct view *view) {
     uint64_t step = STEP_SHORTEST;
     while (!atomic_load(&sg_exiting)) {
@@ -163,7 +164,7 @@ static void work(struct view *view) {
         if (choice.op) {
             bool late = quiet >= LATE_AFTER;
             run(choice);
-            /* What a worker completes by itself is no sign that the program does anything. */
+            /* Completions made by a worker itself do not show that the program is active. */
             if (late && sg_submissions == view->submissions)
                 view->completions = sg_completions;
             step = STEP_SHORTEST;
@@ -186,8 +187,8 @@ static void *worker(void *unused) {
     sg_lock();
     starting--;
     for (;;) {
-        /* The counts of the last look stay: what was queued since is left to a waiter for a step.
-         */
+        /* The counts of the last look are kept: newly queued operations are left to a waiter for
+         * one step. */
         view.changed = sg_now();
         work(&view);
         if (atomic_load(&sg_exiting))
