@@ -126,7 +126,7 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                   CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                   CUstream hStream) {
-    /* On H200 the second version refuses the default stream in its per-thread form, too. */
+    /* On H200 the per-thread form of the second version refuses the default stream, too. */
     if (!dsts || !srcs || !sizes || count == 0 || !hStream)
         return CUDA_ERROR_INVALID_VALUE;
     return sg_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL,

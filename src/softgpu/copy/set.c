@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Bytes that are filled once and then copied repeatedly: they stay in cache. */
+/* Bytes that are filled once and then copied repeatedly: they remain in cache. */
 #define BLOCK ((size_t)32 << 10)
 
 /* Up to this size a set is faster done here than handed to another thread. */

@@ -44,7 +44,7 @@ struct sg_block {
     struct sg_block_place place;                  /* pending or idle */
 };
 
-/* What one stream has freed to one pool and has not been seen to complete. */
+/* The frees of one stream to one pool that have not been seen to complete. */
 struct sg_cache {
     struct sg_cache *next;
     struct sg_stream *stream; /* referenced */
@@ -161,7 +161,7 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_
                              struct sg_pool_segment **segment);
 /* Unmaps a segment whose only block is idle. */
 void sg_segment_release(struct sg_pool_segment *segment);
-/* Releases idle segments while at least `keep` bytes stay reserved. Returns the bytes released. */
+/* Releases idle segments, keeping at least `keep` bytes reserved. Returns the bytes released. */
 uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep);
 
 /* ---- pool.c ---------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
  * Tensor maps: descriptions of tensors for the copy engine of an SM, encoded into 128 bytes. The
- * encoding is an H200's, found by asking one (tests/parity, tensor-map): programs copy these bytes
- * about and compare them.
+ * encoding is an H200's, found by querying one (tests/parity, tensor-map): programs copy these
+ * bytes around and compare them.
  *
  *     word 0   address
  *     word 1   bit 0 im2col, 4 rank - 1, 7 type, 11 interleave, 13 swizzle, 15 fill, 16 rounding to
