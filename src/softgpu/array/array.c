@@ -1,4 +1,4 @@
-/* Arrays: made, described, ended. */
+/* Arrays: creation, description, destruction. */
 #include "softgpu/array/array.h"
 
 #include "softgpu/array/internal.h"
@@ -83,7 +83,7 @@ uint64_t sg_array_handle(struct sg_array *array) {
     return array->handle;
 }
 
-/* For arrays of their own: no levels, no planes. Leaves the object empty. */
+/* For arrays that are not levels or planes. Leaves the object empty. */
 static void empty_whole(struct sg_array *array) {
     struct sg_tiles *tiles = array->view ? array->view->tiles : NULL;
     struct sg_array_storage *storage = array->storage;
@@ -135,7 +135,7 @@ CUresult sg_array_create(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPT
     return result;
 }
 
-/* The handle stays, for its answer. */
+/* The handle remains, so that calls can report the ended context. */
 static void end_if_of(uint64_t handle, void *object, void *context) {
     struct sg_array *array = object;
     if (array->gone || array->context != context || array->mipmap || array->whole)
@@ -161,7 +161,7 @@ void sg_arrays_context_end(struct sg_context *context) {
     sg_handle_each(SG_KIND_ARRAY, end_if_of, context);
 }
 
-/* For the functions of today, which contexts of the first version refuse. */
+/* For today's functions, which contexts of the first version refuse. */
 static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray *handle) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
@@ -193,7 +193,7 @@ CUresult sg_cuArrayDestroy(CUarray hArray) {
     if (result != CUDA_SUCCESS)
         return result;
     if (array->mipmap || array->whole) {
-        /* Only the handle ends; the level may be asked for again. So on H200. */
+        /* Only the handle ends; the level may be requested again. As on H200. */
         sg_handle_drop(SG_KIND_ARRAY, array->handle);
         array->handle = 0;
         return CUDA_SUCCESS;

@@ -1,6 +1,6 @@
 /*
- * Arrays of CUDA 2 to 3.1. As on H200 these functions work in contexts of that time alone, which in
- * turn refuse cuArrayCreate of today.
+ * Arrays of CUDA 2 to 3.1. As on H200, these functions work only in contexts of that time, which in
+ * turn refuse today's cuArrayCreate.
  */
 #include "softgpu/array/internal.h"
 #include "softgpu/context/address_32.h"

@@ -25,7 +25,7 @@ static void line_of(struct lines *lines, const char *what, const CUDA_ARRAY3D_DE
                  tiles ? tiles->count : 0);
 }
 
-/* Levels and planes are told by what they belong to. */
+/* Levels and planes are identified by the array they belong to. */
 static void array_line(uint64_t handle, void *object, void *user) {
     const struct sg_array *array = object;
     struct lines *lines = user;

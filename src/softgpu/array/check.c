@@ -1,4 +1,4 @@
-/* Which arrays a device can have: the table of sizes of cuArray3DCreate, from its attributes. */
+/* Which arrays a device supports: the size table of cuArray3DCreate, from its attributes. */
 #include "softgpu/array/internal.h"
 #include "softgpu/device/device.h"
 
@@ -57,7 +57,7 @@ static bool within(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct bounds *bounds
            (!bounds->depth || d->Depth <= (size_t)attributes[bounds->depth]);
 }
 
-/* False for sizes and flags that make no array. */
+/* False for sizes and flags that describe no kind of array. */
 static bool find_kind(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind *kind) {
     bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
     if (d->Width == 0)
@@ -86,8 +86,8 @@ static bool size_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, unsigned
     return fits;
 }
 
-/* Depth textures and colour attachments exist in memory of graphics alone. Sparse arrays are planes
- * and solids, and no surfaces. */
+/* Depth textures and colour attachments exist only in graphics memory. Sparse arrays are planes and
+ * solids, and not surfaces. */
 static bool flags_fit(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, bool graphics) {
     const unsigned tiled = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
     const unsigned of_graphics = CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
@@ -103,7 +103,7 @@ static bool flags_fit(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, bool gra
            !(d->Flags & CUDA_ARRAY3D_SURFACE_LDST);
 }
 
-/* Blocks are of rows; formats of video are asked for by their flag, and are planes. */
+/* Blocks require rows; video formats require their flag, and a plane. */
 static bool format_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_format *format,
                         enum kind kind, unsigned levels) {
     const unsigned tiled = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
@@ -113,7 +113,7 @@ static bool format_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_format
         return kind != LINE && kind != LINES;
     if (!format->video)
         return true;
-    /* Planes of half the size, and frames have no smaller ones: as recorded. */
+    /* Planes are half the size, and frames have no mipmap levels: as recorded. */
     bool frame = levels <= 1 && d->Width % 2 == 0 && d->Height % 2 == 0;
     return (d->Flags & CUDA_ARRAY3D_VIDEO_ENCODE_DECODE) && kind == PLANE && frame &&
            !(d->Flags & tiled);

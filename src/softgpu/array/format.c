@@ -1,7 +1,7 @@
-/* Formats of elements: how many channels they may have, and how many bytes that makes. */
+/* Formats of elements: how many channels they may have, and how many bytes that takes. */
 #include "softgpu/array/internal.h"
 
-/* One row: name, channels, bytes, texels on a side of a block, video, planes. */
+/* One row: name, channels, bytes, texels per side of a block, video, planes. */
 #define ROW(name, channels, bytes, block, video, count, ...)                                       \
     {                                                                                              \
         CU_AD_FORMAT_##name, channels, bytes, block, video, count, {                               \
@@ -14,9 +14,9 @@
 #define PLAIN(name, bytes)            ROW(name, 0, bytes, 1, false, 0, NO_PLANE)
 #define PACKED(name, channels, bytes) ROW(name, channels, bytes, 1, false, 0, NO_PLANE)
 #define BLOCKS(name, channels, bytes) ROW(name, channels, bytes, 4, false, 0, NO_PLANE)
-/* Pixels share their colours, in one plane. */
+/* Pixels share chroma, in a single plane. */
 #define VIDEO(name, channels, bytes) ROW(name, channels, bytes, 1, true, 0, NO_PLANE)
-/* A plane of brightness, and one of both colours at 2^-x of its width and 2^-y of its height. */
+/* A luma plane, and one with both chroma channels at 2^-x of its width and 2^-y of its height. */
 #define TWO_PLANES(name, bytes, x, y) ROW(name, 3, bytes, 1, true, 2, {1, 0, 0}, {2, x, y})
 #define THREE_PLANES(name, bytes)     ROW(name, 3, bytes, 1, true, 3, {1, 0, 0}, {1, 0, 0}, {1, 0, 0})
 

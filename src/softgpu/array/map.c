@@ -1,6 +1,6 @@
 /*
- * cuMemMapArrayAsync: memory of a tile pool under tiles of sparse arrays, under mip tails, and
- * under deferred arrays. The list is checked as a whole; the edits are one operation of the stream.
+ * cuMemMapArrayAsync: maps memory of a tile pool under tiles of sparse arrays, mip tails and
+ * deferred arrays. The list is checked as a whole; all edits are one operation of the stream.
  */
 #include "base/growing_array.h"
 #include "softgpu/array/internal.h"
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* One piece that is to lie on `bytes`, or on nothing. */
+/* One piece that will be mapped to `bytes`, or unmapped. */
 struct edit {
     struct sg_tiles *tiles; /* referenced */
     size_t piece;
@@ -33,7 +33,7 @@ static void drop_edits(struct edits *edits) {
     free(edits->list);
 }
 
-/* The memory of one entry of the list: pieces take it in turn. */
+/* The memory of one entry of the list: pieces consume it in order. */
 struct source {
     struct sg_phys *phys; /* NULL: unmap */
     size_t offset;
@@ -58,7 +58,7 @@ static CUresult add_edit(struct edits *edits, struct sg_tiles *tiles, size_t pie
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-/* What an entry is about. */
+/* What an entry refers to. */
 struct target {
     const CUDA_ARRAY3D_DESCRIPTOR *descriptor;
     struct sg_array *levels;
@@ -90,7 +90,7 @@ static CUresult find_source(const CUarrayMapInfo *info, int device, struct sourc
         info->reserved[1] || info->deviceBitMask != 1u << device)
         return CUDA_ERROR_INVALID_VALUE;
     if (info->memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
-        return CUDA_SUCCESS; /* H200 does not look at a handle */
+        return CUDA_SUCCESS; /* H200 does not check the handle */
     if (info->memOperationType != CU_MEM_OPERATION_TYPE_MAP)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_memory *memory = sg_memory_from_handle(info->memHandle.memHandle);
@@ -192,8 +192,8 @@ static struct edits *edits_of(struct sg_op *op) {
     return (void *)op->data.bytes;
 }
 
-/* Under the lock, when the stream has come there. The memory that lay there before goes to the
- * edit, which gives it up. */
+/* Under the lock, when the stream gets there. The previous memory moves to the edit, which releases
+ * it. */
 static void apply(struct sg_op *op) {
     struct edits *edits = edits_of(op);
     for (size_t i = 0; i < edits->count; i++) {

@@ -1,4 +1,4 @@
-/* Mipmapped arrays: levels of half the size each, in one piece of memory. */
+/* Mipmapped arrays: levels of half the size each, in one block of memory. */
 #include "softgpu/array/array.h"
 
 #include "softgpu/array/internal.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* With the reason: INVALID_HANDLE or CONTEXT_IS_DESTROYED. */
+/* On failure INVALID_HANDLE or CONTEXT_IS_DESTROYED. */
 static CUresult find(CUmipmappedArray handle, struct sg_mipmap **mipmap) {
     *mipmap = sg_handle_get(SG_KIND_MIPMAP, SG_HANDLE_VALUE(handle));
     if (!*mipmap)

@@ -1,4 +1,4 @@
-/* What sparse and deferred arrays say of the memory that they want. */
+/* The memory requirements of sparse and deferred arrays. */
 #include "softgpu/array/internal.h"
 #include "softgpu/core/calls.h"
 
@@ -9,7 +9,7 @@ static CUresult sparse_properties(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                                   CUDA_ARRAY_SPARSE_PROPERTIES *properties) {
     if (!(descriptor->Flags & CUDA_ARRAY3D_SPARSE))
         return CUDA_ERROR_INVALID_VALUE;
-    /* `reserved` stays as it was: so on H200. */
+    /* `reserved` is left unchanged, as on H200. */
     properties->tileExtent.width = tiles->tile_width;
     properties->tileExtent.height = tiles->tile_height;
     properties->tileExtent.depth = tiles->tile_depth;
@@ -49,7 +49,7 @@ static CUresult requirements(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
 
 CUresult sg_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                          CUarray array, CUdevice device) {
-    (void)device; /* H200 takes any number for it */
+    (void)device; /* H200 accepts any number */
     const struct sg_array *found = sg_array_get(array);
     if (!memoryRequirements || !found || found->mipmap || !found->view)
         return CUDA_ERROR_INVALID_VALUE;

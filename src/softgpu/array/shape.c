@@ -1,7 +1,7 @@
-/* What a descriptor means in bytes. */
+/* Sizes and layout that follow from a descriptor. */
 #include "softgpu/array/internal.h"
 
-/* Where a level or a plane may begin: H200's alignment of textures. */
+/* Where a level or a plane may begin: H200's texture alignment. */
 #define ALIGNMENT ((size_t)512)
 
 bool sg_is_layered(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
@@ -65,7 +65,7 @@ static size_t halved(size_t size, unsigned level) {
 #define GOB_WIDTH ((size_t)64) /* bytes */
 #define GOB_ROWS  ((size_t)8)
 
-/* The least power of two, at most `most`, of units that cover `size`. */
+/* The smallest power of two, at most `most`, of units that cover `size`. */
 static size_t units(size_t size, size_t unit, size_t most) {
     size_t count = 1;
     while (count < most && count * unit < size)
@@ -81,8 +81,8 @@ static bool is_solid(const struct sg_array *array) {
     return array->descriptor.Depth && !sg_is_layered(&array->descriptor);
 }
 
-/* Gobs on top of each other in a block, and slices. The most of them fit the sizes that H200 tells
- * for deferred arrays and mip tails. */
+/* Gobs stacked in a block, and slices. The maxima fit the sizes that H200 reports for deferred
+ * arrays and mip tails. */
 static size_t block_rows(const struct sg_array *array) {
     return GOB_ROWS * units(array->rows, GOB_ROWS, is_solid(array) ? 2 : 16);
 }

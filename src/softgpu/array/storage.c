@@ -8,7 +8,7 @@
 struct sg_array_storage {
     CUdeviceptr address;
     size_t size;
-    struct sg_chunk *chunk; /* small ones; else NULL and the segment is its own */
+    struct sg_chunk *chunk; /* of small storage; else NULL, and the segment is its own */
     struct sg_segment segment;
 };
 

@@ -19,7 +19,7 @@ void sg_tiles_unref(struct sg_tiles *tiles) {
 
 /* ---- Looking up ------------------------------------------------------------------------------ */
 
-/* A place in the pieces, and how many bytes from it on lie in one row of one piece. */
+/* A place in the pieces, and how many bytes from there on are in one row of one piece. */
 struct spot {
     size_t piece, offset, left;
 };
@@ -45,7 +45,7 @@ unsigned char *sg_tile_bytes(const struct sg_tile_view *view, size_t offset, siz
     size_t z = offset / view->layer, in_slice = offset % view->layer;
     struct spot spot =
         view->linear ? linear_spot(view, z, in_slice) : tiled_spot(view, z, in_slice);
-    /* Slices of a tail lie apart. */
+    /* Slices of a tail are not adjacent. */
     if (spot.left > view->layer - in_slice)
         spot.left = view->layer - in_slice;
     *span = spot.left < want ? spot.left : want;
@@ -63,7 +63,7 @@ static unsigned log2_of(size_t bytes) {
     return log;
 }
 
-/* 64 KiB of elements: the usual shapes, which H200 has, too. */
+/* 64 KiB of elements: the usual shapes, which H200 has too. */
 static void choose_tile(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, size_t element,
                         struct sg_tiles *tiles) {
     static const unsigned short flat[][3] = {
@@ -87,7 +87,7 @@ static bool fills_a_tile(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_tiles
     return d->Width >= tiles->tile_width && d->Height >= tiles->tile_height && deep;
 }
 
-/* Sets the view of a level in tiles of its own, from piece `next` on; returns the piece behind. */
+/* Sets the view of a level in tiles of its own, from piece `next` on; returns the next piece. */
 static size_t lay_level(struct sg_array *level, struct sg_tiles *tiles, size_t next) {
     struct sg_tile_view *view = level->view;
     unsigned block = sg_format_find(level->descriptor.Format)->block;
@@ -100,8 +100,8 @@ static size_t lay_level(struct sg_array *level, struct sg_tiles *tiles, size_t n
     return next + view->across * view->down * tiles_over(level->slices, view->tile_slices);
 }
 
-/* The levels from `from` on follow each other, once for each layer when there are layers: in a tail
- * of each layer's own, or of all where no level has tiles. */
+/* The levels from `from` on follow each other, once per layer if there are layers: in a tail per
+ * layer, or in a tail of all layers if no level has tiles. */
 static void lay_linear(struct sg_array *levels, unsigned from, unsigned count,
                        struct sg_tiles *tiles, size_t first) {
     bool layered = sg_is_layered(&levels[0].descriptor);
@@ -121,7 +121,7 @@ static void lay_linear(struct sg_array *levels, unsigned from, unsigned count,
         levels[i].view->slice = !layered ? levels[i].layer : from == 0 ? base : tiles->tail_bytes;
 }
 
-/* Gives every level its place; returns the number of pieces. */
+/* Assigns every level its place; returns the number of pieces. */
 static size_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
                       unsigned count, struct sg_tiles *tiles) {
     unsigned tail = 0;
@@ -161,7 +161,7 @@ CUresult sg_tiles_for(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array
     struct sg_tiles *made = make(levels, count);
     if (made && made->views) {
         made->count = lay_out(descriptor, levels, count, made);
-        /* Never 0: every array has bytes. */
+        /* Never allocates 0 bytes: every array has bytes. */
         made->pieces = calloc(made->count ? made->count : 1, sizeof *made->pieces);
     }
     if (made && made->pieces) {

@@ -1,8 +1,8 @@
 /*
  * cuMemcpyBatchAsync and cuMemcpy3DBatchAsync: many copies, queued together or not at all.
  *
- * "The batch as a whole executes in stream order"; within it any order is right, so that of the
- * arrays is.
+ * "The batch as a whole executes in stream order"; within it any order is correct, so the order of
+ * the arrays is used.
  */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
@@ -11,7 +11,7 @@
 struct batch {
     const struct sg_context *context; /* the stream's */
     struct sg_op *first, *last;
-    bool wait; /* a source must be read before the call returns, and was not yet */
+    bool wait; /* a source still has to be read before the call returns */
 };
 
 static CUresult add(struct batch *batch, struct sg_box *box, CUmemcpySrcAccessOrder order) {
@@ -36,7 +36,7 @@ static void discard(struct sg_op *op) {
     }
 }
 
-/* Only the first can fail: what the default-stream rules ask of the others it waits for already. */
+/* Only the first can fail: it already waits for what default-stream rules require of the others. */
 static CUresult submit(struct batch *batch, struct sg_stream *stream) {
     CUresult result = CUDA_SUCCESS;
     struct sg_op *op = batch->first;
@@ -56,8 +56,8 @@ static CUresult submit(struct batch *batch, struct sg_stream *stream) {
     return result;
 }
 
-/* The default stream is refused before anything else, cuInit too, and on H200 even before *failed
- * is set to the index that means none; CU_STREAM_LEGACY after that. */
+/* The default stream is refused before any other check, including cuInit, and on H200 even before
+ * *failed is set to the index that means none; CU_STREAM_LEGACY after that. */
 static CUresult find_stream(CUstream handle, size_t *failed, struct sg_stream **stream) {
     if (!handle && !sg_thread()->per_thread_stream)
         return CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +67,7 @@ static CUresult find_stream(CUstream handle, size_t *failed, struct sg_stream **
     if (result == CUDA_SUCCESS)
         result = handle == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE
                                             : sg_stream_from_handle(handle, stream);
-    /* The capture goes on: so on H200. */
+    /* The capture continues, as on H200. */
     bool captures = result == CUDA_SUCCESS && (*stream)->capture;
     return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : result;
 }
@@ -126,7 +126,7 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                   CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                   CUstream hStream) {
-    /* Of the second version the per-thread form, too, refuses the default stream on H200. */
+    /* On H200 the per-thread form of the second version refuses the default stream, too. */
     if (!dsts || !srcs || !sizes || count == 0 || !hStream)
         return CUDA_ERROR_INVALID_VALUE;
     return sg_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL,
@@ -135,7 +135,7 @@ CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
 
 /* ---- Boxes ---------------------------------------------------------------------------------- */
 
-/* Extents, offsets and lengths of rows count elements of the arrays that take part, else bytes. */
+/* Extents, offsets and row lengths count elements of the arrays involved; without any, bytes. */
 static CUresult find_unit(const CUDA_MEMCPY3D_BATCH_OP *entry, size_t *unit) {
     const CUmemcpy3DOperand *ends[2] = {&entry->dst, &entry->src};
     *unit = 0;
@@ -177,8 +177,7 @@ static CUresult place_array(const CUmemcpy3DOperand *operand, const struct sg_bo
     return sg_side_in_array(side, box, offset, operand->op.array.array);
 }
 
-/* *late is set when what is wrong is found where H200 does not say any more which entry it is of.
- */
+/* *late is set for errors at a point where H200 no longer reports the entry at fault. */
 static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry, bool *late) {
     struct sg_box box = {.height = entry->extent.height, .depth = entry->extent.depth};
     bool empty = entry->extent.width == 0 || box.height == 0 || box.depth == 0;

@@ -1,4 +1,4 @@
-/* Moving bytes between two boxes, and when a call returns. */
+/* Moving bytes between two boxes, and when the calls return. */
 #include "softgpu/copy/copy.h"
 
 #include "softgpu/address/object.h"
@@ -10,23 +10,23 @@
 #include <string.h>
 
 /* Up to this size an asynchronous copy from pageable memory reads its source at the call and
- * returns, as an H200 does with 4 KiB behind held work; above, it waits for its turn. */
+ * returns, as an H200 does with 4 KiB after held work; above it, it waits for its turn. */
 #define SNAPSHOT_LIMIT ((size_t)64 << 10)
 /* Up to this size a copy costs a few microseconds: less than handing it to another thread. */
 #define SHORT_COPY ((size_t)32 << 10)
 
-/* And up to this size not much more. */
+/* Up to this size it does not cost much more. */
 #define LITTLE_COPY ((size_t)256 << 10)
 
-/* What an operation carries: a box without what only the call needs. */
+/* The data of an operation: a box without what only the call needs. */
 struct move {
     CUdeviceptr to, from;
     size_t to_pitch, to_layer, from_pitch, from_layer;
     size_t width, height, depth;
     int to_device, from_device;
     bool through_host; /* one end is in host memory */
-    void *snapshot;    /* owned; NULL, or where `from` points */
-    /* Of arrays in pieces, whose `tiles` are referenced; else NULL. */
+    void *snapshot;    /* owned; NULL, or what `from` points to */
+    /* For arrays in pieces, whose `tiles` are referenced; else NULL. */
     const struct sg_tile_view *to_view, *from_view;
 };
 _Static_assert(sizeof(struct move) <= sizeof(((struct sg_op *)0)->data), "fits an operation");
@@ -35,7 +35,7 @@ static struct move *move_of(struct sg_op *op) {
     return (void *)op->data.bytes;
 }
 
-/* Gives up what it owns. */
+/* Releases what it owns. */
 static void release(const struct move *move) {
     free(move->snapshot);
     if (move->to_view)
@@ -59,7 +59,7 @@ struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr fr
 
 /* ---- Checks at the call --------------------------------------------------------------------- */
 
-/* Bytes from the first to behind the last; false when that is no number. */
+/* Bytes from the first to the end of the last; false on overflow. */
 static bool extent(const struct sg_side *side, const struct sg_box *box, size_t *bytes) {
     size_t rows, layers;
     return !__builtin_mul_overflow(box->height - 1, side->pitch, &rows) &&
@@ -78,8 +78,8 @@ static CUresult check_side(struct sg_side *side, const struct sg_box *box, unsig
         return CUDA_ERROR_INVALID_VALUE;
     *at = sg_place_at(at->address, bytes);
     if (sg_place_in_host_pool(at)) {
-        /* As recorded: no typed copy takes it, whatever access was given; the other copies take it
-         * without any, as the CPU sees it. */
+        /* As recorded: typed copies refuse it, whatever access was granted; the other copies accept
+         * it without any, as the CPU sees it. */
         if (side->role == SG_ROLE_DEVICE)
             return CUDA_ERROR_INVALID_VALUE;
         if (at->where == SG_WHERE_INVALID && side->role == SG_ROLE_ANY) {
@@ -98,7 +98,7 @@ CUresult sg_box_check(struct sg_box *box) {
     return result == CUDA_SUCCESS ? check_side(&box->from, box, SG_READ) : result;
 }
 
-/* What is not there is taken for memory of a device: the copy faults when it runs. */
+/* An unknown address is taken for device memory: the copy faults when it runs. */
 static void look_at(struct sg_side *side, const struct sg_box *box) {
     struct sg_place *at = &side->at;
     size_t bytes;
@@ -123,13 +123,13 @@ static bool on_host(const struct sg_side *side) {
 
 /* ---- Moving --------------------------------------------------------------------------------- */
 
-/* A copy reaches memory of another device without peer access too: then as its owner sees it. */
+/* A copy also reaches memory of another device without peer access: then as its owner sees it. */
 unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,
                              unsigned rights, size_t *span) {
     unsigned char *bytes = sg_translate(device, address, want, rights, span);
     if (!bytes && owner >= 0 && owner != device)
         bytes = sg_translate(owner, address, want, rights, span);
-    /* The CPU's view asks for no device's rights; what was freed meanwhile is not there for it. */
+    /* The CPU's view needs no device's rights; memory freed meanwhile is absent from it. */
     if (!bytes && owner == SG_COPY_BY_CPU)
         bytes = sg_translate(device, address, want, 0, span);
     return bytes;
@@ -145,8 +145,8 @@ static bool may_lack(const struct sg_tile_view *view) {
     return view && !view->tiles->faults;
 }
 
-/* False when the device may not touch an end. What is not mapped of a sparse array takes nothing,
- * and reads as 0. */
+/* False when the device may not access an end. In a sparse array, stores to unmapped parts are
+ * ignored, and loads read 0. */
 static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from,
                       size_t *size) {
     size_t span = *size, from_span = *size;
@@ -180,8 +180,8 @@ static bool move_row(int device, const struct move *move, CUdeviceptr to, CUdevi
     return true;
 }
 
-/* A copy from device to host whose memory went away left CUDA_ERROR_LAUNCH_FAILED on H200, a set
- * CUDA_ERROR_ILLEGAL_ADDRESS. Copies to the device are taken to be like those from it. */
+/* On H200 a copy from device to host whose memory had disappeared left CUDA_ERROR_LAUNCH_FAILED, a
+ * set CUDA_ERROR_ILLEGAL_ADDRESS. Copies to the device are assumed to behave like those from it. */
 static CUresult fault_of(const struct move *move) {
     return move->through_host ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
@@ -201,7 +201,7 @@ static void finish_move(struct sg_op *op) {
     release(move_of(op));
 }
 
-/* Rows that follow each other without a gap are one row. */
+/* Treats rows that follow each other without a gap as one row. */
 static void join_rows(struct move *move) {
     if (move->to_pitch == move->width && move->from_pitch == move->width) {
         move->width *= move->height;
@@ -243,7 +243,7 @@ struct sg_op *sg_copy_op(const struct sg_box *box) {
     return op;
 }
 
-/* Packs the source's rows into memory of ours. */
+/* Packs the source's rows into a buffer of ours. */
 static bool take_snapshot(struct sg_op *op) {
     struct move *move = move_of(op);
     unsigned char *copy = malloc(move->width * move->height * move->depth);
@@ -277,7 +277,7 @@ static void describe(const struct sg_side *side, CUmemorytype *type, const void 
     }
 }
 
-/* A copy of one row as the node that it becomes. */
+/* A copy of one row, as the node that it becomes. */
 static CUDA_MEMCPY3D row_as_3d(const struct sg_box *box) {
     CUDA_MEMCPY3D copy = {.WidthInBytes = box->width, .Height = 1, .Depth = 1};
     const void *host = NULL;
@@ -302,12 +302,12 @@ CUresult sg_copy_refuse_capture(CUstream handle) {
 
 /* ---- When a call returns -------------------------------------------------------------------- */
 
-/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory stay until done. */
+/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory wait for completion. */
 static bool always_waits(const struct sg_side *side) {
     return side->at.range && side->at.range->sync_memops;
 }
 
-/* "API synchronization behavior": what of a copy is asynchronous to the host. */
+/* "API synchronization behavior": which copies are asynchronous to the host. */
 static bool must_wait(const struct sg_box *box, enum sg_sync_mode mode) {
     const struct sg_side *to = &box->to, *from = &box->from;
     if (mode == SG_SYNC)
@@ -325,7 +325,7 @@ CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
-/* Queues it and waits: sg_stream_run for one that owns something. */
+/* Queues it and waits: sg_stream_run for an operation that owns something. */
 static CUresult run_to_end(struct sg_stream *stream, struct sg_op *op) {
     if (!op->finish)
         return sg_stream_run(stream, op);
@@ -342,8 +342,8 @@ static CUresult run_to_end(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
-/* Memory of a pool is copied by the devices that the pool is open to; between named contexts each
- * end is its own context's. */
+/* Pool memory is copied by devices that have access to the pool; between named contexts, each end
+ * by the device of its own context. */
 static bool pool_open(const struct sg_context *context, const struct sg_side *side) {
     int device = side->named ? side->named->device : context->device;
     return sg_place_pool_open(&side->at, device);
@@ -358,7 +358,7 @@ const struct sg_context *sg_copy_node_context(CUcontext handle) {
     return sg_context_from_handle(handle, &context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Between memory of the host and a mapping of VMM only devices copy that the mapping is open to. */
+/* Between host memory and a VMM mapping, only devices with access to the mapping copy. */
 static bool mapping_open(int device, const struct sg_box *box) {
     const struct sg_side *to = &box->to, *from = &box->from;
     if (to->role == SG_ROLE_ARRAY || from->role == SG_ROLE_ARRAY || on_host(to) == on_host(from))
@@ -367,8 +367,8 @@ static bool mapping_open(int device, const struct sg_box *box) {
                        : sg_place_mapped(&to->at, device, SG_WRITE);
 }
 
-/* What can be said of a copy before it is queued in a stream of `context`. Pools are looked at from
- * the current context, as recorded on H200, whichever device has the stream. */
+/* The checks of a copy before it is queued in a stream of `context`. Access to pools is checked for
+ * the current context, as recorded on H200, whichever device the stream is on. */
 static CUresult check_for(const struct sg_context *context, struct sg_box *box) {
     const struct sg_context *current = sg_context_peek();
     CUresult result = sg_box_check(box);
@@ -384,7 +384,7 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
         return result;
     if (box.width == 0 || box.height == 0 || box.depth == 0)
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
-    /* The node looks at the addresses: memory of the graph is not there yet. */
+    /* The node checks the addresses: the graph's memory does not exist yet. */
     if (stream->capture)
         return mode == SG_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     result = check_for(stream->context, &box);
@@ -405,7 +405,7 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
     return result;
 }
 
-/* Mappings and pools of host memory may be open to devices alone. */
+/* Mappings and pools of host memory may be accessible to devices only. */
 static bool cpu_may_read(const struct sg_side *side) {
     const struct sg_place *at = &side->at;
     return at->where == SG_WHERE_PAGEABLE || (at->where == SG_WHERE_HOST && at->range->ops->pinned);

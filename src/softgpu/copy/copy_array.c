@@ -1,9 +1,9 @@
-/* Ends of copies in arrays, and the copies of one row of them. */
+/* Ends of copies in arrays, and copies of one row of an array. */
 #include "softgpu/copy/copy.h"
 
 #include "softgpu/core/calls.h"
 
-/* Does [offset, offset + size) lie in [0, whole)? */
+/* Is [offset, offset + size) inside [0, whole)? */
 static bool inside(size_t offset, size_t size, size_t whole) {
     return offset <= whole && size <= whole - offset;
 }
@@ -11,7 +11,7 @@ static bool inside(size_t offset, size_t size, size_t whole) {
 CUresult sg_side_in_array(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
                           CUarray handle) {
     const struct sg_array *array = sg_array_get(handle);
-    /* Elements may be taken apart, blocks of texels may not: so on H200. */
+    /* Elements may be split, blocks of texels must not, as on H200. */
     unsigned unit = array ? sg_array_unit(array) : 1;
     /* Frames of several planes are copied plane by plane. */
     if (!array || array->plane_count > 0 || offset[0] % unit || box->width % unit ||

@@ -1,4 +1,4 @@
-/* cuMemcpy and its kin: one row of bytes. */
+/* cuMemcpy and its variants: one row of bytes. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 
@@ -49,8 +49,8 @@ CUresult sg_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
     return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), hStream, SG_ASYNC);
 }
 
-/* The addresses say where the memory is; the contexts only have to be some, and to reach what is a
- * pool's. */
+/* The addresses determine where the memory is; the contexts need only be valid, and have access to
+ * pool memory. */
 static CUresult between_contexts(struct sg_box *box, CUcontext dst, CUcontext src) {
     struct sg_context *to, *from;
     CUresult result = sg_context_from_handle(dst, &to);

@@ -1,8 +1,8 @@
-/* Copies and sets of CUDA 2 to 3.1: those of today at the addresses that theirs stand for. */
+/* Copies and sets of CUDA 2 to 3.1: today's, at the addresses that the old ones stand for. */
 #include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
 
-/* Nothing is looked at where there is nothing to move. */
+/* Nothing is checked if there is nothing to move. */
 static CUresult translate(CUdeviceptr_v1 address, uint64_t bytes, CUdeviceptr *wide) {
     struct sg_context *context;
     CUresult result = sg_context_current_32(&context);

@@ -1,18 +1,17 @@
-/* cuMemcpy2D, cuMemcpy3D and their kin: boxes of memory and of arrays. */
+/* cuMemcpy2D, cuMemcpy3D and their variants: boxes of memory and of arrays. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 
-/* Levels of detail of memory and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not
- * either. */
+/* Levels of detail of memory and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not checked, as on an H200. */
 
-/* One end as the descriptors name it. */
+/* One end as the descriptors specify it. */
 struct end {
     size_t x, y, z, level;
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
     CUarray array;
-    size_t pitch, height; /* height: rows of a layer; 0 in two dimensions */
+    size_t pitch, height; /* height: rows per layer; 0 in two dimensions */
 };
 
 static CUresult base_of(const struct end *end, struct sg_side *side) {
@@ -204,7 +203,7 @@ CUresult sg_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
     return copy_2d(pCopy, NULL, SG_SYNC);
 }
 
-/* Alignment is no matter here, so that this is the same. */
+/* Alignment does not matter here, so this is the same. */
 CUresult sg_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
     return copy_2d(pCopy, NULL, SG_SYNC);
 }

@@ -1,6 +1,6 @@
 /*
- * Copies of CUDA 2 to 3.1 that know arrays: those of today, at the addresses that theirs stand for.
- * As on H200 they work in contexts of that time alone.
+ * Copies of CUDA 2 to 3.1 that involve arrays: today's, at the addresses that the old ones stand
+ * for. As on H200 they work only in contexts of that time.
  */
 #include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
@@ -14,7 +14,7 @@ static CUresult widen(CUmemorytype type, CUdeviceptr_v1 address, CUdeviceptr *wi
     return named ? sg_address_32_find(address, wide) : CUDA_SUCCESS;
 }
 
-/* *empty is set where there is nothing to move, and then nothing is looked at. */
+/* *empty is set if there is nothing to move; then nothing is checked. */
 static CUresult widen_2d(const CUDA_MEMCPY2D_v1 *old, CUDA_MEMCPY2D *copy, bool *empty) {
     struct sg_context *context;
     CUresult result = sg_context_current_32(&context);

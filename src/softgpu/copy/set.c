@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* Bytes that are filled once and copied on: they stay in cache. */
+/* Bytes that are filled once and then copied repeatedly: they remain in cache. */
 #define BLOCK ((size_t)32 << 10)
 
-/* Up to this size a set is done sooner than handed to another thread. */
+/* Up to this size a set is faster done here than handed to another thread. */
 #define SHORT_SET ((size_t)64 << 10)
 
-/* And up to this size not much later. */
+/* Up to this size it is not much slower. */
 #define LITTLE_SET ((size_t)512 << 10)
 
 struct set {
@@ -28,7 +28,7 @@ static bool one_byte_repeated(uint32_t pattern) {
     return pattern == (pattern & 0xff) * 0x01010101u;
 }
 
-/* `pattern` is four bytes in order of memory. */
+/* `pattern` is four bytes in memory order. */
 static void fill(unsigned char *bytes, size_t size, uint32_t pattern) {
     if (one_byte_repeated(pattern)) {
         memset(bytes, (int)(pattern & 0xff), size);
@@ -51,8 +51,8 @@ static uint32_t pattern_of(const struct set *set) {
     return set->element == 2 ? (set->value & 0xffff) * 0x00010001u : set->value;
 }
 
-/* Spans end where pages or allocations do, which are multiples of 4 bytes from an aligned start, so
- * each begins with a whole pattern. */
+/* Spans end at the ends of pages or allocations, which are multiples of 4 bytes from an aligned
+ * start, so each begins with a whole pattern. */
 static CUresult set_row(int device, const struct set *set, CUdeviceptr to, uint32_t pattern) {
     size_t left = set->width;
     while (left > 0) {
@@ -109,7 +109,7 @@ static bool must_wait(const struct sg_place *place, enum sg_sync_mode mode) {
     return mode == SG_SYNC && (place->where == SG_WHERE_HOST || place->range->sync_memops);
 }
 
-/* Takes the widths of the set in bytes. Rows that follow each other without a gap are one row. */
+/* Takes the widths of the set in bytes. Rows that are adjacent without a gap become one row. */
 static struct sg_op *make(struct set set) {
     struct sg_op *op = sg_op_new(run_set);
     if (!op)
@@ -135,7 +135,7 @@ static CUresult capture(struct sg_stream *stream, const struct set *set) {
     return sg_capture_node(stream, &params);
 }
 
-/* On H200 a set of mapped host memory is refused where it goes on in another mapping. */
+/* H200 refuses a set of mapped host memory that continues into another mapping. */
 static bool crosses_host_mappings(const struct sg_place *place) {
     const struct sg_range *range = place->range;
     return range->ops->joins && range->device < 0 &&
@@ -147,7 +147,7 @@ static CUresult submit(struct set set, CUstream handle, enum sg_sync_mode mode) 
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    /* Elements to bytes. The product may wrap: H200 takes 2^62 words for an empty set. */
+    /* Elements to bytes. The product may wrap: H200 accepts 2^62 words for an empty set. */
     set.width *= set.element;
     if (set.width == 0 || set.height == 0)
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;

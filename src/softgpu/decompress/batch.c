@@ -1,6 +1,6 @@
 /*
- * cuMemBatchDecompressAsync. An H200 has no engine for it and refuses; what is here follows the
- * documentation, for profiles of devices that have one.
+ * cuMemBatchDecompressAsync. An H200 has no engine for it and refuses; this implementation follows
+ * the documentation, for profiles of devices that have one.
  */
 #include "softgpu/address/range.h"
 #include "softgpu/context/where.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One operation, with what the call found out. */
+/* One operation, with what the call determined. */
 struct piece {
     CUmemDecompressParams params;
     size_t room;
@@ -41,7 +41,7 @@ static bool check_memory(const void *pointer, size_t size, unsigned rights, int 
     return facts.decompress;
 }
 
-/* Without a size the output may go on to the end of its allocation. */
+/* Without a size, the output may extend to the end of its allocation. */
 static size_t room_of(const CUmemDecompressParams *params) {
     CUdeviceptr to = address_of(params->dst);
     const struct sg_range *range = params->dstNumBytes ? NULL : sg_range_find(to);
@@ -69,7 +69,7 @@ static bool check_params(const CUmemDecompressParams *params, const struct sg_de
 
 /* ---- In the stream --------------------------------------------------------------------------- */
 
-/* Copies between a buffer of ours and the device's memory, which may lie in several pieces. */
+/* Copies between a buffer of ours and the device's memory, which may be in several pieces. */
 static bool transfer(int device, int owner, const void *pointer, unsigned char *buffer, size_t size,
                      unsigned rights) {
     CUdeviceptr address = address_of(pointer);
@@ -89,8 +89,8 @@ static bool transfer(int device, int owner, const void *pointer, unsigned char *
     return true;
 }
 
-/* No hardware was there to say what becomes of bytes that cannot be decompressed: taken to be like
- * the failure of another engine of the device, the one that copies. */
+/* No hardware was available to show what happens to bytes that cannot be decompressed: assumed to
+ * be like the failure of another engine of the device, the one that copies. */
 static CUresult decompress_between(const struct piece *piece, int device, unsigned char *from,
                                    unsigned char *to) {
     const CUmemDecompressParams *params = &piece->params;

@@ -4,7 +4,7 @@
 #include <lz4.h>
 #include <zlib.h>
 
-/* DEFLATE without the header and the sum that zlib and gzip put around it. */
+/* DEFLATE without the header and the checksum of zlib and gzip. */
 static bool inflate_raw(const void *from, size_t size, void *to, size_t room, size_t *written) {
     z_stream stream = {0};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)

@@ -1,4 +1,4 @@
-/* What the whole chapter gives to the ends of contexts and to the reports. */
+/* What the chapter does when contexts end, and what it reports. */
 #include "softgpu/core/chapter.h"
 #include "softgpu/external/internal.h"
 
@@ -12,7 +12,7 @@ static void dump(struct sg_text *text) {
     sg_dump_semaphores(text);
 }
 
-/* What is live is what should have been destroyed. */
+/* Whatever is live should have been destroyed. */
 static void leaks(struct sg_text *text) {
     dump(text);
 }

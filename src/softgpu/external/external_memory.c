@@ -1,4 +1,4 @@
-/* External memory: imported, and mapped as buffers and arrays. */
+/* External memory: import, and mapping as buffers and arrays. */
 #include "base/growing_array.h"
 #include "softgpu/array/array.h"
 #include "softgpu/core/calls.h"
@@ -12,15 +12,15 @@
 
 struct external {
     uint64_t handle;
-    struct sg_context *context;     /* that it dies with, referenced */
+    struct sg_context *context;     /* whose end is the import's; referenced */
     struct sg_external_bytes bytes; /* no more than the application asked for */
-    /* What arrays lie in, mapped when the first is asked for. It must stay as long as one of them:
-     * their addresses would be another's else. */
+    /* The mapping that arrays are in, made for the first. It must last as long as any of them:
+     * otherwise their addresses would be reused. */
     struct sg_segment arrays;
     bool has_arrays;
-    CUmipmappedArray *mipmaps; /* those that were made here and lived when last looked at */
+    CUmipmappedArray *mipmaps; /* those created here that were live at the last check */
     size_t mipmap_count, mipmap_room;
-    struct external *next; /* destroyed, while arrays live */
+    struct external *next; /* destroyed, but arrays are still live */
 };
 
 static struct external *destroyed;
@@ -54,7 +54,7 @@ static bool has_live_arrays(struct external *external) {
     return live > 0;
 }
 
-/* Frees what was destroyed before its arrays, and has none any more. */
+/* Frees what was destroyed before its arrays and has none left. */
 static void sweep(void) {
     struct external **link = &destroyed;
     while (*link) {
@@ -70,19 +70,19 @@ static void sweep(void) {
 
 /* ---- Import and end ------------------------------------------------------------------------- */
 
-/* The size is taken as it is, as on H200: a buffer that is not there is refused when it is mapped.
- */
+/* The size is accepted as given, as on H200: a buffer that does not fit is refused when it is
+ * mapped. */
 static CUresult check_description(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc) {
     bool dedicated = desc->flags == CUDA_EXTERNAL_MEMORY_DEDICATED;
     if (desc->size == 0 || (desc->flags != 0 && !dedicated))
         return CUDA_ERROR_INVALID_VALUE;
     if (desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD && !dedicated)
-        return CUDA_ERROR_NOT_SUPPORTED; /* also for buffers of its own */
+        return CUDA_ERROR_NOT_SUPPORTED; /* even for its own buffers */
     return desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Takes over the bytes, also on failure. */
+/* Takes ownership of the bytes, even on failure. */
 static CUresult publish(struct sg_context *context, struct sg_external_bytes bytes,
                         CUexternalMemory *out) {
     struct external *external = calloc(1, sizeof *external);
@@ -118,7 +118,7 @@ CUresult sg_cuImportExternalMemory(CUexternalMemory *extMem_out,
         bytes.size = size < bytes.size ? size : bytes.size;
         result = publish(context, bytes, extMem_out);
     }
-    /* It is the driver's once it is imported; and, on H200, when it turns out to be no memory. */
+    /* The driver owns it once imported; on H200, also when it turns out not to be memory. */
     if (result == CUDA_SUCCESS || result == SG_EXTERNAL_WRONG_FD)
         close(fd);
     return result;
@@ -131,7 +131,7 @@ static void end(struct external *external) {
     sweep();
 }
 
-/* Buffers stay: they have references of their own. */
+/* Buffers remain: they hold references of their own. */
 CUresult sg_cuDestroyExternalMemory(CUexternalMemory extMem) {
     struct external *external = external_of(extMem);
     if (!external)
@@ -163,7 +163,7 @@ static bool reachable(const struct sg_context *context, const struct sg_range *r
     return range->context == (context->owner ? context->owner : context);
 }
 
-/* Of the mapping the pages that it touches, as recorded on H200. */
+/* The part of the mapping is the pages that it touches, as recorded on H200. */
 static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
     size_t end = range->phys_offset + range->size + SG_PAGE - 1;
     facts->mapping_size = end / SG_PAGE * SG_PAGE - range->phys_offset / SG_PAGE * SG_PAGE;
@@ -210,7 +210,7 @@ static bool inside(const struct external *external, unsigned long long offset,
     return size != 0 && offset <= external->bytes.size && size <= external->bytes.size - offset;
 }
 
-/* In the context of the import, whichever is current: as on H200. */
+/* In the context of the import, whichever is current, as on H200. */
 CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
                                             const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
     if (!devPtr || !extMem || !bufferDesc)
@@ -225,7 +225,7 @@ CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemor
 
 /* ---- Arrays --------------------------------------------------------------------------------- */
 
-/* Room for one more array to be remembered. */
+/* Makes room to remember one more array. */
 static bool remember_room(struct external *external) {
     sweep();
     (void)has_live_arrays(external);

@@ -1,9 +1,9 @@
 /*
  * External semaphores.
  *
- * A wait is an operation that polls, like a wait for a value in memory: what signals it may be
- * another process. A binary semaphore is taken at the look that finds it signaled, once for each
- * wait, however often the scheduler looks.
+ * A wait is an operation that polls, like a wait for a value in memory: the signal may come from
+ * another process. A binary semaphore is taken by the poll that finds it signaled, once per wait,
+ * however often the scheduler polls.
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/text.h"
@@ -18,8 +18,8 @@
 
 struct sg_semaphore {
     uint64_t handle;
-    unsigned refs;              /* the handle, operations */
-    struct sg_context *context; /* that it dies with, referenced */
+    unsigned refs;              /* the handle's, and those of operations */
+    struct sg_context *context; /* whose end is the semaphore's; referenced */
     softgpu_semaphore *shared;
 };
 
@@ -52,7 +52,7 @@ static CUresult check_description(const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *des
     }
 }
 
-/* Takes over `shared`, also on failure. */
+/* Takes ownership of `shared`, even on failure. */
 static CUresult publish(struct sg_context *context, softgpu_semaphore *shared,
                         CUexternalSemaphore *out) {
     struct sg_semaphore *semaphore = calloc(1, sizeof *semaphore);
@@ -96,7 +96,7 @@ CUresult sg_cuImportExternalSemaphore(CUexternalSemaphore *extSem_out,
     }
     result = publish(context, shared, extSem_out);
     if (result == CUDA_SUCCESS)
-        close(fd); /* it is the driver's once it is imported */
+        close(fd); /* the driver owns it once imported */
     return result;
 }
 
@@ -166,7 +166,7 @@ void sg_semaphore_discard(struct sg_op *op) {
     sg_op_free(op);
 }
 
-/* Without a value yet. */
+/* Values are not set yet. */
 static CUresult make_list(const CUexternalSemaphore *handles, const void *params, unsigned count,
                           struct list *list) {
     *list = (struct list){0};
@@ -230,7 +230,7 @@ CUresult sg_semaphore_wait_make(struct sg_context *context,
     return make_op(&list, true, op);
 }
 
-/* What sg_stream_submit frees when it fails, it frees without `finish`. */
+/* When sg_stream_submit fails, it frees the operation without calling `finish`. */
 static CUresult submit(struct sg_stream *stream, struct sg_op *op) {
     struct list list = *list_of(op);
     CUresult result = sg_stream_submit(stream, op);

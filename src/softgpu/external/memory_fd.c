@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The size of a memory file that nobody can cut short under us, or 0. */
+/* The size of a memory file that nobody can truncate under us, or 0. */
 static uint64_t sealed_size(int fd) {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -16,7 +16,7 @@ static uint64_t sealed_size(int fd) {
     return sealed && fstat(fd, &status) == 0 && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* Where the memory begins in a file of `size` bytes: behind llvmpipe's header, or at 0. */
+/* Where the memory begins in a file of `size` bytes: after llvmpipe's header, or at 0. */
 static uint64_t start_of(int fd, uint64_t size) {
     struct sg_llvmpipe_header header;
     bool read = pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header;
@@ -28,7 +28,7 @@ static uint64_t start_of(int fd, uint64_t size) {
 static CUresult open_file(int fd, int device, uint64_t size, struct sg_external_bytes *bytes) {
     CUmemAllocationProp prop = sg_plain_prop(device);
     uint64_t start = start_of(fd, size);
-    /* Behind the end of the file there is nothing, and no range reaches there. */
+    /* There is nothing after the end of the file, and no range extends there. */
     size_t pages = (size_t)((size + SG_PAGE - 1) / SG_PAGE * SG_PAGE);
     struct gm_kept_file file;
     if (!gm_kept_file_set(fd, &file))

@@ -11,13 +11,13 @@
 #include "softgpu/address/memory.h"
 
 /*
- * What llvmpipe puts in front of memory that it exports. Seen with Mesa 22.3.6, whose data begin
- * after one page; `data` says where, so that other alignments do, too. The identity is a digest of
- * the driver's build and differs from version to version, so it cannot be compared with anything:
- * a header is known by sizes that agree with the file.
+ * The header that llvmpipe puts before memory that it exports. As seen with Mesa 22.3.6, whose data
+ * begin after one page; `data` gives the offset, so other alignments work, too. The identity is a
+ * digest of the driver's build and differs between versions, so it cannot be compared with
+ * anything: a header is recognised by sizes that agree with the file.
  */
 struct sg_llvmpipe_header {
-    uint64_t file; /* bytes of the file */
+    uint64_t file; /* size of the file */
     uint64_t data; /* where the memory begins */
     unsigned char driver[16];
 };
@@ -28,7 +28,7 @@ struct sg_external_bytes {
     size_t size;
 };
 
-/* The memory behind a descriptor (which stays the caller's), on `device` where the file does not
+/* Opens the memory of a descriptor (which remains the caller's), on `device` if the file does not
  * say. SG_EXTERNAL_WRONG_FD, with the reason logged, when it is none of these. */
 CUresult sg_external_open(int fd, int device, struct sg_external_bytes *bytes);
 

@@ -42,7 +42,7 @@ static bool is_semaphore(const softgpu_semaphore *semaphore) {
             semaphore->kind == SOFTGPU_SEMAPHORE_TIMELINE);
 }
 
-/* Sealed, so that nobody can cut the file short under a mapping. */
+/* Sealed, so that nobody can truncate the file under a mapping. */
 softgpu_semaphore *sg_semaphore_fd_map(int fd) {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* NULL, and a context that is not green, are no green context. */
+/* NULL, and a context that is not green, are not accepted. */
 static CUresult from_handle(CUgreenCtx handle, struct sg_context **part) {
     struct sg_context *found;
     CUresult result =
@@ -30,8 +30,8 @@ static void unlist(struct sg_context *part) {
 
 static pthread_cond_t part_ended = PTHREAD_COND_INITIALIZER;
 
-/* Its work is waited for with the lock released: its owner, whose memory the work uses, does not
- * end meanwhile. */
+/* Waits for the part's work with the lock released: its owner, whose memory the work uses, does not
+ * end in the meantime. */
 static void end_part(struct sg_context *part) {
     struct sg_context *owner = part->owner;
     unlist(part);
@@ -41,7 +41,7 @@ static void end_part(struct sg_context *part) {
     pthread_cond_broadcast(&part_ended);
 }
 
-/* A reset ends the parts and leaves their retains, a last release has used those up. */
+/* A reset ends the parts but leaves their retains; a last release has used those up. */
 static void end_parts_of(struct sg_context *context) {
     struct sg_context *part;
     while ((part = context->parts)) {
@@ -92,7 +92,7 @@ static CUresult create(struct sg_context *owner, const struct sg_multiprocessors
     return CUDA_SUCCESS;
 }
 
-/* Without a description the whole device, as H200 takes it. */
+/* Without a description, the whole device, as on H200. */
 static CUresult described(CUdevResourceDesc handle, int device, struct sg_multiprocessors *of) {
     if (!handle)
         return sg_multiprocessors_all(device, of) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
@@ -129,8 +129,8 @@ CUresult sg_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice
     return CUDA_SUCCESS;
 }
 
-/* One that a reset has ended can still be destroyed: that gives its retain back. A thread that it
- * is current to keeps it on its stack. */
+/* A context that a reset has ended can still be destroyed, which releases its retain. If it is
+ * current to a thread, it remains on that thread's stack. */
 CUresult sg_cuGreenCtxDestroy(CUgreenCtx hCtx) {
     struct sg_context *part;
     CUresult result = hCtx ? sg_context_find((CUcontext)hCtx, &part) : CUDA_ERROR_INVALID_CONTEXT;
@@ -140,7 +140,7 @@ CUresult sg_cuGreenCtxDestroy(CUgreenCtx hCtx) {
         return CUDA_ERROR_INVALID_CONTEXT;
     sg_handle_drop(SG_KIND_CONTEXT, part->handle);
     if (part->green->retains) {
-        /* The last one ends the primary context, and that this part. */
+        /* The last release ends the primary context, which ends this part. */
         part->green->retains = false;
         sg_cuDevicePrimaryCtxRelease_v2(part->device);
     }
@@ -150,7 +150,7 @@ CUresult sg_cuGreenCtxDestroy(CUgreenCtx hCtx) {
     return CUDA_SUCCESS;
 }
 
-/* Both handles are one value, as on H200. */
+/* Both handles have the same value, as on H200. */
 CUresult sg_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
     struct sg_context *part;
     if (!pContext)
@@ -205,7 +205,7 @@ CUresult sg_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
     return result == CUDA_SUCCESS ? sg_cuCtxRecordEvent((CUcontext)hCtx, hEvent) : result;
 }
 
-/* What is no event is no handle here, whatever else it is. */
+/* Anything that is not an event is an invalid handle here, whatever else it is. */
 CUresult sg_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
     struct sg_context *part;
     CUresult result = from_handle(hCtx, &part);

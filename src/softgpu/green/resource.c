@@ -1,4 +1,4 @@
-/* Sets of multiprocessors, and the structs in which the application keeps them. */
+/* Sets of multiprocessors, and the structs in which the application holds them. */
 #include "softgpu/green/resource.h"
 
 #include "softgpu/device/device.h"
@@ -7,7 +7,7 @@
 #include <sys/random.h>
 
 /* In CUdevResource's internal bytes. The seal covers the rest and what the application can read, so
- * that a struct that is made up or changed is known for what it is. */
+ * that a struct that was made up or changed is detected. */
 struct record {
     uint64_t seal;
     uint64_t split;
@@ -25,7 +25,7 @@ static uint64_t mix(uint64_t value) {
     return value ^ value >> 32;
 }
 
-/* Another one in each process: a struct of one process means nothing in another. */
+/* Differs between processes: a struct of one process means nothing in another. */
 static uint64_t key(void) {
     static uint64_t drawn;
     if (!drawn && getrandom(&drawn, sizeof drawn, GRND_NONBLOCK) != (ssize_t)sizeof drawn)
@@ -61,7 +61,7 @@ bool sg_multiprocessors_all(int device, struct sg_multiprocessors *all) {
     return true;
 }
 
-/* The documentation's table; what the flag does to 9.x was seen on H200: pairs, as for 7.x. */
+/* The documentation's table; the effect of the flag on 9.x was seen on H200: pairs, as for 7.x. */
 struct sg_partition_rule sg_partition_rule(int device, unsigned flags) {
     int major = sg_device(device)->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
     if (major < 7)
@@ -73,7 +73,7 @@ struct sg_partition_rule sg_partition_rule(int device, unsigned flags) {
     return (struct sg_partition_rule){8, 8};
 }
 
-/* H200 leaves the rule out of what a split gives. */
+/* H200 omits the rule from the results of a split. */
 void sg_resource_write(CUdevResource *resource, const struct sg_multiprocessors *of,
                        uint64_t split) {
     struct record record = {.split = split, .of = *of};

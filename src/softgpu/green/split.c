@@ -1,4 +1,4 @@
-/* Asking for resources, dividing them, and describing what a green context shall have. */
+/* Querying resources, splitting them, and describing what a green context will have. */
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
@@ -44,8 +44,8 @@ CUresult sg_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevRe
 
 /* ---- Splitting ------------------------------------------------------------------------------- */
 
-/* The whole device has multiprocessors that share no cluster with enough others: so many partitions
- * of the least size are there at most. On H200 15, where 132 multiprocessors would give 16. */
+/* The whole device has multiprocessors that share no cluster with enough others, which limits the
+ * number of partitions of the least size: 15 on H200, where 132 multiprocessors would give 16. */
 static unsigned most_parts(const struct sg_multiprocessors *of, struct sg_partition_rule rule,
                            unsigned flags) {
     const struct sg_device *device = sg_device(of->device);
@@ -60,10 +60,10 @@ static unsigned most_parts(const struct sg_multiprocessors *of, struct sg_partit
 }
 
 struct plan {
-    unsigned size, groups; /* multiprocessors of a group, and how many groups are possible */
+    unsigned size, groups; /* multiprocessors per group, and the number of groups possible */
 };
 
-/* Flags that do not go together are refused; those that nobody knows are not looked at. */
+/* Refuses flags that exclude each other; ignores unknown ones. */
 static CUresult plan_split(const struct sg_multiprocessors *of, unsigned flags, unsigned least,
                            struct plan *plan) {
     const unsigned both = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
@@ -131,7 +131,7 @@ CUresult sg_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
 
-/* No call ends a description: equal ones are one, so that a program that makes them again and again
+/* No call ends a description, so equal ones are shared: a program that makes them again and again
  * does not grow. */
 struct description {
     struct description *next;
@@ -168,7 +168,7 @@ const struct sg_multiprocessors *sg_description_get(CUdevResourceDesc handle) {
     return found ? &found->of : NULL;
 }
 
-/* Several must come from one split. Without any an H200's driver crashes. */
+/* Several must come from one split. With none, an H200's driver crashes. */
 CUresult sg_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
                                       unsigned int nbResources) {
     struct sg_multiprocessors all = {0}, one;

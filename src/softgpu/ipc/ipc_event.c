@@ -17,7 +17,7 @@ CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_event *found = sg_event_get(event);
     memset(pHandle, 0, sizeof *pHandle);
-    /* Only its maker can hand an event on. */
+    /* Only its creator can pass an event on. */
     if (!found || !found->share || found->share_map)
         return CUDA_ERROR_INVALID_HANDLE;
     struct handle handle = {.magic = HANDLE_MAGIC, .flags = found->flags};
@@ -39,7 +39,7 @@ CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
     if (named.magic != HANDLE_MAGIC)
         return CUDA_ERROR_MAP_FAILED;
     if (sg_process_fd_own(&named.name.table))
-        return CUDA_ERROR_INVALID_CONTEXT; /* events are opened in other processes only */
+        return CUDA_ERROR_INVALID_CONTEXT; /* events can be opened only in other processes */
     struct sg_event_share *share;
     void *map;
     result = sg_event_share_open(&named.name, &share, &map);

@@ -1,7 +1,7 @@
 /*
- * Legacy inter-process memory: the handle names the exporting process and the place of the bytes in
- * one of its memory files, which the importer opens through /proc. Nothing is passed or kept alive
- * by the handle, as with the real ones: it can be sent over any channel that carries 64 bytes.
+ * Legacy inter-process memory: the handle names the exporting process and where the bytes are in
+ * one of its memory files, which the importer opens through /proc. The handle keeps nothing alive,
+ * as with the real ones: it can be sent over any channel that carries 64 bytes.
  */
 #include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
@@ -18,8 +18,8 @@
 #define MAGIC 0x33676d73u /* "smg3" */
 
 struct place {
-    struct sg_process_fd file;  /* that the bytes are in */
-    uint32_t pages, first_page; /* of it */
+    struct sg_process_fd file;  /* that holds the bytes */
+    uint32_t pages, first_page; /* in the file */
     uint32_t inner;             /* offset of the allocation in its pages */
     struct sg_live live;
     uint64_t size;
@@ -36,8 +36,8 @@ struct opened {
     struct place place;
 };
 
-/* A sum of the words would be the same for UUIDs in which only the place of a number differs, and
- * whoever sets UUIDs likes to count. */
+/* A sum of the words would be equal for UUIDs that differ only in the position of a number, and
+ * people who set UUIDs like to count. */
 static uint32_t digest(const CUuuid *uuid) {
     uint32_t value = 2166136261u; /* FNV-1a */
     for (size_t i = 0; i < sizeof uuid->bytes; i++)
@@ -45,7 +45,7 @@ static uint32_t digest(const CUuuid *uuid) {
     return value;
 }
 
-/* Known to live as long as the allocation does. */
+/* Announced as live for as long as the allocation is. */
 static CUresult announce(struct sg_allocation *allocation) {
     if (allocation->exported)
         return CUDA_SUCCESS;
@@ -60,7 +60,7 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    /* Any address of the allocation names it, but not memory that is itself another process's. */
+    /* Any address of the allocation names it, except in memory of another process. */
     const struct sg_range *range = sg_range_find(dptr);
     struct place place = {.magic = MAGIC};
     struct sg_allocation *allocation = range ? sg_device_allocation_of(range) : NULL;
@@ -98,7 +98,7 @@ static bool is_sound(const struct place *place) {
            place->size <= bytes - place->inner;
 }
 
-/* The exporter's memory file, opened here; -1 when it is gone or another's. */
+/* Opens the exporter's memory file; -1 when it is gone or another one. */
 static int open_file(const struct place *place) {
     struct stat status;
     int fd = sg_process_fd_open(&place->file);
@@ -128,7 +128,7 @@ static CUresult map_file(struct opened *opened, int device) {
     return result;
 }
 
-/* Closes it, whatever its count of opens. */
+/* Closes it, whatever its open count. */
 static void end(struct sg_range *range) {
     struct opened *opened = range->owner;
     sg_range_remove(range);
@@ -158,7 +158,7 @@ static CUresult open_new(struct sg_context *context, const struct place *place, 
     opened->place = *place;
     opened->opens = 1;
     CUresult result = map_file(opened, device);
-    /* Looked at when the bytes are mapped: from here on they are held. */
+    /* Checked once the bytes are mapped: from here on they are held. */
     if (result == CUDA_SUCCESS && !sg_live_is(&place->file, &place->live)) {
         sg_segment_unmap(&opened->segment);
         result = CUDA_ERROR_INVALID_VALUE;
@@ -181,7 +181,7 @@ static CUresult open_new(struct sg_context *context, const struct place *place, 
     return CUDA_SUCCESS;
 }
 
-/* The same handle opened again in the same context is the same address. */
+/* Opening the same handle again in the same context returns the same address. */
 static struct opened *find_opened(const struct sg_context *context, const struct place *place) {
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
         if (range->ops != &opened_ops || range->context != context)
@@ -226,7 +226,7 @@ CUresult sg_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, uns
     return open_handle(pdptr, handle, Flags, true);
 }
 
-/* As on H200: what is open is not opened once more by the first version. */
+/* As on H200: the first version does not open a handle that is already open. */
 CUresult sg_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     return open_handle(pdptr, handle, Flags, false);
 }
@@ -244,7 +244,7 @@ CUresult sg_cuIpcCloseMemHandle(CUdeviceptr dptr) {
         result = sg_allocation_wait(&range);
     if (result != CUDA_SUCCESS)
         return result;
-    /* It may have been opened again meanwhile. */
+    /* It may have been opened again in the meantime. */
     opened = range->owner;
     if (--opened->opens == 0)
         end(range);

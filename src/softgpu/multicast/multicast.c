@@ -1,11 +1,11 @@
 /*
- * Multicast objects: a store through their mapping reaches the memory that each member, a device,
- * has bound there.
+ * Multicast objects: a store through a mapping of one reaches the memory that each member, a
+ * device, has bound there.
  *
- * An object is physical memory without bytes (address/object.h), so that handles, mappings and
- * access rights are those of all other memory. It knows for each page the bytes of each member.
- * Only stores go through it: what a load would answer is undefined, so copies from it are refused,
- * and everything else that reads it faults.
+ * An object is physical memory without bytes (address/object.h), so handles, mappings and access
+ * rights work as for all other memory. For each page it knows the bytes of each member. Only stores
+ * work: what a load would return is undefined, so copies from it are refused, and everything else
+ * that reads it faults.
  */
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/object.h"
@@ -27,7 +27,7 @@ struct binding {
     struct sg_phys *memory; /* referenced */
 };
 
-/* More than any address space has: the lists of pages of such an object would not be made. */
+/* Larger than any address space: the page lists of such an object could not be made. */
 #define LARGEST ((size_t)1 << 47)
 
 typedef _Atomic(unsigned char *) page_bytes;
@@ -50,7 +50,7 @@ static struct object *object_of_phys(const struct sg_phys *phys) {
     return (struct object *)(void *)((char *)(uintptr_t)phys - offsetof(struct object, phys));
 }
 
-/* The object of a handle, or NULL when it is another memory's. */
+/* The object of a handle, or NULL if the handle is for other memory. */
 static struct object *object_of(CUmemGenericAllocationHandle handle) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
     return memory && memory->phys->ops == &multicast_ops ? object_of_phys(memory->phys) : NULL;
@@ -73,7 +73,7 @@ static unsigned char *bytes_of(const struct object *object, unsigned index, size
     return atomic_load_explicit(&object->bytes[index][page], memory_order_acquire);
 }
 
-/* The first member's; NULL when any has bound nothing there. */
+/* The first member's bytes; NULL when any member has bound nothing there. */
 static unsigned char *first_bytes(const struct sg_phys *phys, size_t page) {
     const struct object *object = object_of_phys(phys);
     for (unsigned i = 0; i < object->count; i++)
@@ -129,7 +129,7 @@ static CUresult check_prop(const CUmulticastObjectProp *prop) {
         return CUDA_ERROR_NOT_SUPPORTED;
     if (prop->numDevices == 0 || prop->numDevices > (unsigned)sg_device_count() || prop->flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    /* An object of several processes would need members in each. */
+    /* An object of several processes would need members in each of them. */
     return prop->handleTypes == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -302,12 +302,12 @@ CUresult sg_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice de
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Pages are softgpu's only unit, so both granularities are one. */
+/* Pages are softgpu's only unit, so both granularities are the same. */
 CUresult sg_cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
                                       CUmulticastGranularity_flags option) {
     if (!sg_device(0)->multicast)
         return CUDA_ERROR_NOT_SUPPORTED;
-    /* As recorded on two H200s, of the properties no more is asked than that there are any. */
+    /* As recorded on two H200s, the only check of the properties is that there are some. */
     if (!granularity || !prop ||
         (option != CU_MULTICAST_GRANULARITY_MINIMUM &&
          option != CU_MULTICAST_GRANULARITY_RECOMMENDED))

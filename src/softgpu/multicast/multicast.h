@@ -1,4 +1,4 @@
-/* Multicast objects, as the other chapters know them: memory with operations (address/object.h). */
+/* Multicast objects, as the other chapters see them: memory with operations (address/object.h). */
 #ifndef SG_MULTICAST_MULTICAST_H
 #define SG_MULTICAST_MULTICAST_H
 

@@ -1,4 +1,4 @@
-/* Allocating in stream order. */
+/* Allocation in stream order. */
 #include "softgpu/pool/internal.h"
 
 #include "softgpu/core/config.h"
@@ -6,7 +6,7 @@
 
 /* ---- Choosing a block ------------------------------------------------------------------------ */
 
-/* What the stream freed itself, in exactly this size: the common case of a loop. */
+/* A block of exactly this size that the stream itself freed: the common case in a loop. */
 static struct sg_block *find_same(struct sg_pool *pool, const struct sg_stream *stream,
                                   size_t size) {
     struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
@@ -21,10 +21,10 @@ static struct sg_block *lower(struct sg_block *first, struct sg_block *second) {
     return sg_block_address(second) < sg_block_address(first) ? second : first;
 }
 
-/* What the stream freed itself, what others freed before it, or what is idle: where it begins
- * lowest, neighbours counted as one. As recorded on H200: a stream that waited for a free gets that
- * block although the pool has memory to spare above it, cuts the first of two although the second
- * fits closer, and has two that lie side by side as one. The block may be a run's first. */
+/* The lowest block that the stream freed, that others freed before it, or that is idle; adjacent
+ * blocks count as one. As recorded on H200: a stream that waited for a free gets that block even if
+ * the pool has spare memory above, cuts the first of two even if the second fits more closely, and
+ * gets two adjacent ones as one. The block may be the first of a run. */
 static struct sg_block *find_usable(struct sg_pool *pool, struct sg_stream *stream, size_t size) {
     struct sg_block *best = sg_places_find(&pool->idle, size, UINT64_MAX);
     if (!pool->caches)
@@ -38,7 +38,7 @@ static struct sg_block *find_usable(struct sg_pool *pool, struct sg_stream *stre
     return run ? run : best;
 }
 
-/* What another stream freed, when this stream is made to wait for it. */
+/* A block that another stream freed, once this stream is made to wait for it. */
 static struct sg_block *find_by_waiting(struct sg_pool *pool, struct sg_stream *stream,
                                         size_t size) {
     struct sg_block *block = NULL;
@@ -57,7 +57,7 @@ static struct sg_block *find_by_waiting(struct sg_pool *pool, struct sg_stream *
     return sg_stream_submit(stream, op) == CUDA_SUCCESS ? block : NULL;
 }
 
-/* The order of the reuse rules is that of the programming guide: inner dependencies are made only
+/* The reuse rules apply in the order of the programming guide: internal dependencies are made only
  * when no more memory can be had. */
 static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size,
                      struct sg_block **out) {
@@ -95,7 +95,7 @@ static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
         .owner = block,
     };
     if (!sg_range_insert(&block->range)) {
-        /* The addresses of a segment are its pool's own, so nothing else can lie there. */
+        /* The addresses of a segment belong to its pool, so nothing else can be there. */
         sg_log(SG_LOG_ERROR, "pool memory at 0x%llx overlaps something",
                (unsigned long long)block->range.start);
         return false;
@@ -115,7 +115,7 @@ CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes) {
     return CUDA_ERROR_UNKNOWN;
 }
 
-/* A run comes after all that its blocks come after: after what the stream does now. */
+/* A run follows everything that its blocks follow: everything the stream has been given so far. */
 static CUresult take(struct sg_block *block, struct sg_stream *stream, size_t size) {
     struct sg_token after = {0};
     bool run = block->size < size;
@@ -153,8 +153,8 @@ CUresult sg_pool_capture_allows(const struct sg_stream *stream) {
     return stream->capture ? sg_capture_valid(stream) : sg_capture_unsafe();
 }
 
-/* As on H200: the stream is looked at first, the address is 0 where there is none, and zero bytes
- * need nothing. */
+/* As on H200: the stream is checked first, the address is set to 0 if none is allocated, and zero
+ * bytes need nothing. */
 static CUresult begin(CUdeviceptr *address, CUstream handle, struct sg_stream **stream) {
     if (address)
         *address = 0;

@@ -45,7 +45,7 @@ CUresult sg_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr,
     }
 }
 
-/* A high mark can only be reset, and begins again at what is held now. */
+/* A high mark can only be reset; it restarts from the current value. */
 static CUresult reset(uint64_t *high, uint64_t now, uint64_t value) {
     if (value != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -91,7 +91,7 @@ static bool is_host(const CUmemLocation *location) {
            location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-/* All answers here are H200's. Reading alone cannot be granted. */
+/* All results here are as on H200. Read-only access cannot be granted. */
 static CUresult check_host_access(const struct sg_pool *pool, const CUmemAccessDesc *desc) {
     if (pool->device >= 0)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -127,7 +127,7 @@ static void set_access(struct sg_pool *pool, int device, bool access) {
         sg_segment_access(&segment->map, device, access ? SG_READ | SG_WRITE : 0);
 }
 
-/* Of managed memory everybody has access anyway, and nobody is told to have it at first. */
+/* Everyone can access managed memory anyway; at first nobody is reported to have access. */
 static CUresult tell_access(struct sg_pool *pool, const CUmemAccessDesc *desc, bool check_only) {
     if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
         return CUDA_ERROR_NOT_SUPPORTED;

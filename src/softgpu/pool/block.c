@@ -1,4 +1,4 @@
-/* Blocks: taking, giving back, cutting and joining. */
+/* Blocks: taking, returning, cutting and joining. */
 #include "softgpu/pool/internal.h"
 
 #include "softgpu/stream/schedule.h"
@@ -84,7 +84,7 @@ static void index_add(struct sg_block *block) {
     }
 }
 
-/* The cache stays, even when it is empty now. */
+/* Keeps the cache, even if it is now empty. */
 static void index_remove(struct sg_block *block) {
     if (block->state == SG_BLOCK_IDLE) {
         pool_of(block)->idle_segments -= fills_segment(block);
@@ -105,7 +105,7 @@ static void link_behind(struct sg_block *block, struct sg_block *rest) {
     block->next = rest;
 }
 
-/* Takes in the next block, which is in no index. */
+/* Absorbs the next block, which is in no index. */
 static void swallow_next(struct sg_block *block) {
     struct sg_block *gone = block->next;
     block->size += gone->size;
@@ -115,7 +115,7 @@ static void swallow_next(struct sg_block *block) {
     free(gone);
 }
 
-/* Makes `block` end after `size` bytes; the rest is a block like it, in no index. */
+/* Makes `block` end after `size` bytes; the rest becomes a block in the same state, in no index. */
 static void cut(struct sg_block *block, size_t size, struct sg_block *rest) {
     rest->segment = block->segment;
     rest->offset = block->offset + size;
@@ -127,7 +127,7 @@ static void cut(struct sg_block *block, size_t size, struct sg_block *rest) {
     link_behind(block, rest);
 }
 
-/* Out of its index; of a pending block the cache goes with the last one. */
+/* Removes the block from its index; the last pending block of a cache takes the cache with it. */
 static void leave(struct sg_block *block) {
     struct sg_cache *cache = block->cache;
     index_remove(block);
@@ -205,7 +205,7 @@ bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t nu
 }
 
 static void promote(struct sg_pool *pool, struct sg_cache *cache) {
-    /* Markers that may complete do so when someone looks. */
+    /* A marker that can complete does so only when checked. */
     if (cache->stream->head && !cache->stream->head->run)
         sg_stream_settle(cache->stream);
     while (cache->first && cache->stream->completed >= cache->first->number) {
@@ -225,7 +225,7 @@ void sg_pool_promote(struct sg_pool *pool) {
     }
 }
 
-/* Synchronizing the legacy stream is synchronizing the blocking ones. */
+/* Synchronizing the legacy stream synchronizes the blocking ones. */
 static bool is_seen(const struct sg_stream *of, const struct sg_context *context,
                     const struct sg_stream *stream) {
     if (!stream && sg_context_includes(context, of->context))
@@ -248,7 +248,7 @@ void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context
 
 /* ---- Runs of blocks that one stream may use -------------------------------------------------- */
 
-/* Bounds of a search that need not find anything. */
+/* Bounds of a search that is allowed to fail. */
 #define RUN_LIMIT  64
 #define STEP_LIMIT 1024
 
@@ -257,7 +257,7 @@ static bool is_usable(const struct sg_block *block) {
            (block->state == SG_BLOCK_PENDING && block->number <= block->cache->usable);
 }
 
-/* Where a run with this pending block begins; NULL where an earlier pending block is in it too. */
+/* The start of the run with this pending block; NULL if an earlier pending block is in it too. */
 static struct sg_block *run_begin(struct sg_block *block) {
     struct sg_block *before = block->previous;
     if (!before || !is_usable(before))

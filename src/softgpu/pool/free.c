@@ -1,4 +1,4 @@
-/* Freeing in stream order, and what the ranges of pools answer. */
+/* Freeing in stream order, and the range operations of pools. */
 #include "softgpu/pool/internal.h"
 
 #include "softgpu/address/phys.h"
@@ -15,7 +15,7 @@ static CUresult run_poison(struct sg_op *op) {
     return CUDA_SUCCESS;
 }
 
-/* The block stays pending until this has run, so that its bytes stay where they are. */
+/* The block remains pending until this has run, so its bytes remain in place. */
 static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *stream) {
     struct sg_op *op = sg_op_new(run_poison);
     if (!op)
@@ -31,13 +31,13 @@ static void count_out(struct sg_pool *pool, struct sg_block *block) {
     pool->used -= block->range.size;
 }
 
-/* Puts a live block aside until the stream has completed `number`; without a stream it is free at
- * once. A free that is complete stays its stream's own until another stream takes it by a rule, or
- * the host has synchronized. */
+/* Sets a live block aside until the stream has completed `number`; without a stream it is free at
+ * once. A completed free still belongs to its stream until another stream takes it under a reuse
+ * rule, or the host has synchronized. */
 static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint64_t number) {
     struct sg_pool *pool = block->segment->pool;
     struct sg_token after = block->after;
-    /* What was imported is of no use to anyone else. */
+    /* Imported memory is of no use to anyone else. */
     bool pend = stream && (!pool->imported || stream->completed < number);
     if (pend && !sg_block_pend(block, stream, number))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -54,7 +54,7 @@ static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint
 static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
     struct sg_block *block = range->owner;
     CUresult result = CUDA_SUCCESS;
-    /* Recorded: a context of the first API gets memory of a pool, and does not find it again. */
+    /* As recorded: a context of the first API gets memory of a pool, but cannot free it here. */
     if (sg_context_has_32_bit_addresses(stream->context))
         return CUDA_ERROR_INVALID_VALUE;
     if (sg_config()->poison && !block->segment->pool->imported)
@@ -69,9 +69,9 @@ static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
     return result;
 }
 
-/* cuMemFree waits for nothing here: the driver's documentation leaves that to the caller. Bytes
- * that earlier work may still touch, because the block was handed on in stream order, are not
- * reused before that work ends. */
+/* cuMemFree does not wait here: the driver's documentation leaves that to the caller. Bytes that
+ * earlier work may still touch, because the block was handed on in stream order, are not reused
+ * before that work ends. */
 static CUresult free_now(struct sg_range *range) {
     struct sg_block *block = range->owner;
     struct sg_token after = block->after;
@@ -107,8 +107,8 @@ static bool reachable(const struct sg_context *context, const struct sg_range *r
     return range->device < 0 || accessible(range, context->device);
 }
 
-/* The handle stays what it was when the pool is destroyed, as on H200. Rights are as recorded,
- * before any cuMemPoolSetAccess and after. */
+/* The handle does not change when the pool is destroyed, as on H200. The rights are as recorded,
+ * before and after any cuMemPoolSetAccess. */
 static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
     const struct sg_pool *pool = pool_of(range);
     bool host = range->device < 0;
@@ -131,7 +131,7 @@ const struct sg_range_ops sg_pool_range_ops = {
     .describe = describe,
     .pages = pages_of,
     .bindable = true,
-    .memops = SG_MEMOPS_IN_GRAPHS, /* as recorded on H200, the device's own too */
+    .memops = SG_MEMOPS_IN_GRAPHS, /* as recorded on H200, for device memory too */
 };
 
 /* ---- cuMemFreeAsync -------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
- * What a pool is made of. A pool owns segments (physical memory and the addresses it is mapped at);
- * a segment is cut into blocks, which tile it. A block is live (the application has it), pending
- * (freed, and the free has not been reached by its stream as far as the pool knows) or idle.
+ * The parts of a pool. A pool owns segments (physical memory and the addresses it is mapped at); a
+ * segment is cut into blocks, which tile it. A block is live (the application has it), pending
+ * (freed, but as far as the pool knows its stream has not yet reached the free) or idle.
  */
 #ifndef SG_POOL_INTERNAL_H
 #define SG_POOL_INTERNAL_H
@@ -20,7 +20,7 @@ enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE };
 /* A free block in the index by address (places.c). */
 struct sg_block_place {
     struct sg_block *child[2], *up;
-    size_t largest; /* of the sizes of the block and of those below it */
+    size_t largest; /* the largest size among this block and those below it */
     uint32_t priority;
 };
 
@@ -35,7 +35,7 @@ struct sg_block {
     enum sg_block_state state;
     struct sg_block *previous, *next; /* neighbours in the segment */
 
-    /* Live: earlier work on these bytes that the block was handed out behind, in stream order. */
+    /* Live: earlier work on these bytes, which the block's user follows in stream order. */
     struct sg_token after;
     /* Pending: reusable by anyone when cache->stream has completed `number`. */
     struct sg_cache *cache;
@@ -44,13 +44,13 @@ struct sg_block {
     struct sg_block_place place;                  /* pending or idle */
 };
 
-/* What one stream freed to one pool and has not been seen to complete. */
+/* The frees of one stream to one pool that have not been seen to complete. */
 struct sg_cache {
     struct sg_cache *next;
     struct sg_stream *stream; /* referenced */
     struct sg_places places;
     struct sg_block *first, *last;
-    /* Valid during one allocation: its stream comes after what this one has done up to here. */
+    /* Valid during one allocation: its stream follows what this one has done up to here. */
     uint64_t usable;
 };
 
@@ -58,39 +58,39 @@ struct sg_pool_segment {
     struct sg_segment map;
     struct sg_pool *pool;
     struct sg_block *blocks;
-    struct sg_pool_segment *previous, *next; /* by time of making */
+    struct sg_pool_segment *previous, *next; /* in order of creation */
     uint64_t file_offset;                    /* in the file of an exportable or imported pool */
     struct sg_pages pages;                   /* of managed memory */
 };
 
 struct sg_pool {
-    struct sg_pool *next; /* all pools, by time of making */
+    struct sg_pool *next; /* all pools, in order of creation */
     uint64_t handle;
-    uint64_t id; /* never reused; the order in dumps */
+    uint64_t id; /* never reused; dumps are ordered by it */
     CUmemPoolProps props;
     int device;   /* ordinal; -1 for host memory */
     bool managed; /* the bytes are in host memory, whatever the device */
     bool is_default;
     bool imported;
-    bool destroyed;   /* the handle is void; the pool goes with its last allocation */
+    bool destroyed;   /* the handle is invalid; the pool ends with its last allocation */
     bool exported;    /* its pointers may be exported */
-    unsigned devices; /* a bit for each that may read and write */
-    uint32_t told;    /* of managed memory: who was given access, as in sg_page_facts */
+    unsigned devices; /* one bit for each device that may read and write */
+    uint32_t told;    /* managed memory: who was given access, as in sg_page_facts */
 
     bool reuse_follow, reuse_opportunistic, reuse_internal;
     uint64_t threshold;
     uint64_t limit; /* of reserved bytes */
     uint64_t reserved, reserved_high;
-    uint64_t used, used_high; /* bytes that were asked for */
+    uint64_t used, used_high; /* bytes requested */
 
     size_t live;          /* blocks */
-    size_t idle_segments; /* segments that are one idle block */
+    size_t idle_segments; /* segments that consist of one idle block */
     struct sg_pool_segment *first, *last;
     struct sg_places idle;
     struct sg_cache *caches; /* none is empty */
     struct sg_cache *spare;  /* an empty one for the next free */
 
-    struct gm_kept_file file; /* of an exportable or imported pool; else none */
+    struct gm_kept_file file; /* of an exportable or imported pool only */
     uint64_t file_used;
     unsigned char uuid[16]; /* of an exportable or imported pool */
 };
@@ -100,56 +100,56 @@ extern struct sg_pool *sg_pools;
 /* ---- places.c -------------------------------------------------------------------------------- */
 
 CUdeviceptr sg_block_address(const struct sg_block *block);
-/* The size of a block stays as it is while it is in an index. */
+/* The size of a block does not change while it is in an index. */
 void sg_places_add(struct sg_places *places, struct sg_block *block);
 void sg_places_remove(struct sg_places *places, struct sg_block *block);
-/* The lowest block of at least `size` bytes with number <= `most`; NULL when there is none, or many
- * lower ones have higher numbers. */
+/* The lowest block of at least `size` bytes with number <= `most`; NULL when there is none, or when
+ * many lower ones have higher numbers. */
 struct sg_block *sg_places_find(const struct sg_places *places, size_t size, uint64_t most);
 
 /* ---- block.c --------------------------------------------------------------------------------- */
 
-/* Takes `size` bytes (a multiple of SG_BLOCK_UNIT) from the start of a free block, and from those
- * that follow it in the segment where it is smaller: all of them free. The block is made live with
- * them, with `after` set when it is one that was pending. What is left of the last one stays as it
- * was. False when out of memory: nothing changed. */
+/* Takes `size` bytes (a multiple of SG_BLOCK_UNIT) from the start of a free block and, if it is too
+ * small, from the free blocks that follow it in the segment. The block becomes live with these
+ * bytes, with `after` set if it was pending. The rest of the last block keeps its state. Returns
+ * false when out of memory; nothing has changed then. */
 bool sg_block_take(struct sg_block *block, size_t size);
-/* A block that is no longer live becomes idle, joined with idle neighbours. */
+/* Makes a block that is no longer live idle and joins it with idle neighbours. */
 void sg_block_idle(struct sg_block *block);
-/* A block that is no longer live waits for `number` of `stream`. False when out of memory. */
+/* Makes a block that is no longer live wait for `number` of `stream`. False when out of memory. */
 bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t number);
-/* Makes pending blocks idle whose streams have completed them: of one stream (see
- * sg_pools_synchronized), or of all of them. */
+/* Makes pending blocks idle once their streams have completed them: those of one stream (see
+ * sg_pools_synchronized), or all. */
 void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context,
                           const struct sg_stream *stream);
 void sg_pool_promote(struct sg_pool *pool);
-/* The lowest run of free blocks, at least one of them pending and all usable (sg_pool_order), that
- * is `size` bytes long and begins below `below`; NULL for none. The search is short unless
- * `thorough`. */
+/* The lowest run of free blocks that is `size` bytes long and begins below `below`; all must be
+ * usable (sg_pool_order) and at least one pending. NULL if there is none. The search is short
+ * unless `thorough`. */
 struct sg_block *sg_pool_run(struct sg_pool *pool, size_t size, CUdeviceptr below, bool thorough);
 struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *stream);
 
 /* ---- alloc.c --------------------------------------------------------------------------------- */
 
 /* Makes a block that is in no index live: the application gets `bytes` at `offset` of its segment.
- * UNKNOWN when the address map does not take it; the block is idle then. */
+ * UNKNOWN when the address map rejects it; the block is idle then. */
 CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes);
 
-/* Whether a stream may allocate and free now. In another stream than those that capture the call is
- * unsafe; in those it is not. */
+/* Whether a stream may allocate and free now. During a capture the call is unsafe except in the
+ * streams that capture. */
 CUresult sg_pool_capture_allows(const struct sg_stream *stream);
 
 /* ---- free.c ---------------------------------------------------------------------------------- */
 
-/* Of the ranges that blocks are while live. */
+/* Operations of the ranges that live blocks are. */
 extern const struct sg_range_ops sg_pool_range_ops;
 
 /* ---- order.c --------------------------------------------------------------------------------- */
 
-/* Sets `usable` of all caches for an allocation in `stream`: its own is usable wholly; with
- * `follow`, others up to what it comes after, as far as a bounded look at the queues tells. */
+/* Sets `usable` of all caches for an allocation in `stream`: its own is entirely usable; with
+ * `follow`, others up to the point it follows, as far as a bounded look at the queues shows. */
 void sg_pool_order(struct sg_pool *pool, struct sg_stream *stream, bool follow);
-/* The point of `stream` where a free made now takes place; with the default-stream rules. */
+/* The point of `stream` at which a free made now takes place, under the default-stream rules. */
 CUresult sg_free_point(struct sg_stream *stream, struct sg_token *token);
 
 /* ---- reserve.c ------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_
                              struct sg_pool_segment **segment);
 /* Unmaps a segment whose only block is idle. */
 void sg_segment_release(struct sg_pool_segment *segment);
-/* Releases idle segments while at least `keep` bytes stay reserved. Returns the bytes released. */
+/* Releases idle segments, keeping at least `keep` bytes reserved. Returns the bytes released. */
 uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep);
 
 /* ---- pool.c ---------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ struct sg_pool *sg_pool_get(CUmemoryPool handle);
 /* A pool with default attributes in the list of all pools, without a handle; NULL when out of
  * memory. `props` have been checked. */
 struct sg_pool *sg_pool_new(const CUmemPoolProps *props);
-/* Gives it a handle; else ends it and answers OUT_OF_MEMORY. */
+/* Gives it a handle; on failure ends it and returns OUT_OF_MEMORY. */
 CUresult sg_pool_publish(struct sg_pool *pool, CUmemoryPool *handle);
 /* Ends a destroyed pool that has nothing live and nothing pending. */
 void sg_pool_collect(struct sg_pool *pool);
@@ -179,7 +179,7 @@ CUresult sg_pool_current(int device, struct sg_pool **pool);
 
 /* ---- share.c --------------------------------------------------------------------------------- */
 
-/* The file of an exportable pool, with what an importer must know at its start. */
+/* The file of an exportable pool; at its start is what an importer must know. */
 CUresult sg_pool_file_create(struct sg_pool *pool);
 /* The next `size` bytes of the file as physical memory. */
 CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
@@ -188,21 +188,21 @@ CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys *
 /* ---- What the chapter gives to those below: core/chapter.h ----------------------------------- */
 
 /*
- * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back segments that
- * nothing uses, until that much is free or there are no more. Returns the bytes given back. Free
- * operations that are not complete are not waited for.
+ * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back unused
+ * segments until that much is free or none are left. Returns the bytes given back. Does not wait
+ * for incomplete frees.
  */
 uint64_t sg_pools_reclaim(int device, uint64_t bytes);
 
 /*
- * A stream, event or context synchronize succeeded: frees that are complete in `stream` (NULL: in
- * any stream of the context) count as seen by the host, and pools give back what they hold above
- * their release threshold. On H200 what one stream freed stays when another is synchronized. Cheap
- * when no pool has anything to give back.
+ * A stream, event or context synchronize has succeeded: frees that are complete in `stream` (NULL:
+ * in any stream of the context) count as seen by the host, and pools give back what they hold above
+ * their release threshold. On H200, synchronizing one stream does not give back what another one
+ * freed. Cheap when no pool has anything to give back.
  */
 void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream);
 
-/* Which pools are current where the default is not. */
+/* Reports which pools are current where that is not the default. */
 struct sg_text;
 void sg_pools_dump_current(struct sg_text *text);
 

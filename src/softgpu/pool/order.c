@@ -1,8 +1,8 @@
 /*
- * Stream order: is what one stream will do after what another has queued? The answer is read from
- * the queues, in which an operation that waits names what it waits for, and from what streams
- * remember of the events that they waited for: on H200 a dependency counts also when it is over.
- * The default-stream rules count while they make something wait.
+ * Stream order: does one stream run after what another has queued? The answer comes from the
+ * queues, in which a waiting operation names what it waits for, and from the events that streams
+ * remember having waited for: on H200 a dependency still counts once it is over. The default-stream
+ * rules count while they make something wait.
  */
 #include "softgpu/pool/internal.h"
 
@@ -41,7 +41,7 @@ static void add_blocking(struct search *search, struct sg_stream *list) {
             add(search, s, s->submitted);
 }
 
-/* The next operation of `stream` will be made to wait for these (stream/queue.c). */
+/* What the next operation of `stream` will be made to wait for (stream/queue.c). */
 static void add_default_stream_rules(struct search *search, struct sg_stream *stream) {
     struct sg_context *context = stream->context;
     if (stream->flags & CU_STREAM_NON_BLOCKING)
@@ -117,7 +117,7 @@ static bool any_blocking_work(const struct sg_stream *stream) {
 
 CUresult sg_free_point(struct sg_stream *stream, struct sg_token *token) {
     /* The free itself moves nothing, so it is an operation only where the default-stream rules make
-     * it wait for more than what its stream holds. */
+     * it wait for more than its own stream. */
     if (any_blocking_work(stream)) {
         struct sg_op *op = sg_op_new(NULL);
         if (!op)

@@ -1,14 +1,14 @@
 /*
- * Free blocks by address: a treap in which each block knows the largest size below it, so that the
- * lowest block that is large enough is found on one way down.
+ * Free blocks by address: a treap in which each block knows the largest size below it, so that a
+ * single descent finds the lowest block that is large enough.
  */
 #include "softgpu/pool/internal.h"
 
-/* How many blocks that are large enough and freed too late are passed over: many of them must not
+/* How many large enough blocks that were freed too late are skipped, so that many of them do not
  * make an allocation slow. */
 #define TOO_LATE_LIMIT 64
 
-/* The finalizer of a 64-bit mix: equal histories give equal shapes. */
+/* The finalizer of a 64-bit mix: equal histories produce equal shapes. */
 static uint32_t next_priority(void) {
     static uint64_t count;
     uint64_t x = ++count * 0x9e3779b97f4a7c15u;
@@ -33,7 +33,7 @@ static void measure(struct sg_block *block) {
     block->place.largest = most;
 }
 
-/* Puts `with` where `block` hangs. */
+/* Puts `with` in the place of `block`. */
 static void replace(struct sg_places *places, struct sg_block *block, struct sg_block *with) {
     struct sg_block *up = block->place.up;
     if (!up)
@@ -44,7 +44,7 @@ static void replace(struct sg_places *places, struct sg_block *block, struct sg_
         with->place.up = up;
 }
 
-/* Lifts a block above its parent; the order of addresses stays. */
+/* Lifts a block above its parent, keeping the order of addresses. */
 static void rotate_up(struct sg_places *places, struct sg_block *block) {
     struct sg_block *parent = block->place.up;
     int side = parent->place.child[1] == block;
@@ -87,7 +87,7 @@ void sg_places_remove(struct sg_places *places, struct sg_block *block) {
         measure(up);
 }
 
-/* The lowest of at least `size` at or below `block`, where there is one. */
+/* The lowest block of at least `size` at or below `block`, if any. */
 static struct sg_block *lowest(struct sg_block *block, size_t size) {
     for (;;) {
         if (largest(block->place.child[0]) >= size)

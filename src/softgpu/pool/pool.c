@@ -1,4 +1,4 @@
-/* Pools: making, ending, and which is the default and the current one of a place. */
+/* Pools: creation, destruction, and the default and current pool of each place. */
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/numa.h"
@@ -11,14 +11,14 @@
 
 struct sg_pool *sg_pools;
 
-/* A place has a default pool, made when first asked for, and a current one. */
+/* A place has a default pool, created on first request, and a current one. */
 #define NUMA_NODES 16
-/* A pool reserves addresses for its maximum: on H200 2^50 bytes are refused with OUT_OF_MEMORY. The
- * address space of x86_64 has 2^47. */
+/* A pool reserves addresses for its maximum: H200 refuses 2^50 bytes with OUT_OF_MEMORY. The
+ * address space of x86_64 is 2^47 bytes. */
 #define LARGEST    ((size_t)1 << 47)
 #define HOST_PLACE SG_MAX_DEVICES
 #define NODE_PLACE (HOST_PLACE + 1)
-#define ANYWHERE   (NODE_PLACE + NUMA_NODES) /* of managed memory that prefers no place */
+#define ANYWHERE   (NODE_PLACE + NUMA_NODES) /* managed memory without a preferred place */
 #define PLACES     (ANYWHERE + 1)
 static struct place {
     struct sg_pool *fallback;
@@ -29,7 +29,7 @@ static struct place *places_of(CUmemAllocationType type) {
     return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? managed_places : pinned_places;
 }
 
-/* The index of a place, or -1 when there is no such place for a pool. */
+/* The index of a place, or -1 if a pool cannot be there. */
 static int place_of(const CUmemLocation *location, CUmemAllocationType type) {
     switch (location->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
@@ -49,15 +49,15 @@ static int place_of(const CUmemLocation *location, CUmemAllocationType type) {
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
-/* On H200 a pool for FABRIC handles can be made and used without an IMEX channel; only its export
- * is refused then. */
+/* On H200 a pool for FABRIC handles can be created and used without an IMEX channel; only its
+ * export is refused. */
 static CUresult check_handle_types(const CUmemPoolProps *props) {
     const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     unsigned types = (unsigned)props->handleTypes;
     if (types & ~known)
         return CUDA_ERROR_INVALID_VALUE;
     if ((types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) && sg_device(0)->no_pool_descriptors)
-        return CUDA_ERROR_INVALID_VALUE; /* as reported of WSL, where attributes promise them */
+        return CUDA_ERROR_INVALID_VALUE; /* as reported of WSL, despite its attributes */
     /* Host memory without a node cannot be shared. */
     if (types != CU_MEM_HANDLE_TYPE_NONE && props->location.type == CU_MEM_LOCATION_TYPE_HOST)
         return CUDA_ERROR_INVALID_VALUE;
@@ -71,8 +71,8 @@ static bool all_zero(const unsigned char *bytes, size_t count) {
     return true;
 }
 
-/* Managed memory is not shared and has no limit. The node of the thread is a place for a pool of
- * it, of which there is no default. */
+/* Managed memory is not shared and has no limit. A pool of it may be on the thread's own node,
+ * which has no default one. */
 static CUresult check_managed(const CUmemPoolProps *props) {
     if (props->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -82,7 +82,7 @@ static CUresult check_managed(const CUmemPoolProps *props) {
     return here && plain ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* H200 looks at neither `usage` nor, on Linux, win32SecurityAttributes. */
+/* H200 ignores `usage` and, on Linux, win32SecurityAttributes. */
 static CUresult check_props(const CUmemPoolProps *props) {
     if (!all_zero(props->reserved, sizeof props->reserved))
         return CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +116,7 @@ struct sg_pool *sg_pool_new(const CUmemPoolProps *props) {
     if (on_device)
         pool->devices = 1u << pool->device;
     if (pool->managed) {
-        /* As H200 tells of it, wherever the pool is; all devices reach it. */
+        /* As H200 reports it, wherever the pool is; all devices can reach it. */
         pool->device = on_device ? props->location.id : 0;
         pool->devices = (1u << SG_MAX_DEVICES) - 1;
     }
@@ -198,7 +198,7 @@ CUresult sg_cuMemPoolDestroy(CUmemoryPool handle) {
             places[i].current = NULL;
     sg_handle_drop(SG_KIND_POOL, pool->handle);
     pool->destroyed = true;
-    /* What stays behind goes as soon as it is free. */
+    /* What remains is given back as soon as it is free. */
     pool->threshold = 0;
     sg_pool_collect(pool);
     return CUDA_SUCCESS;
@@ -291,7 +291,7 @@ static CUresult answer_for_location(lookup of, CUmemoryPool *out, const CUmemLoc
 }
 
 CUresult sg_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
-    /* Of the three only this one tells what is wrong, on H200. */
+    /* On H200 only this one of the three says what is wrong. */
     if (!sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     return answer_for_device(default_of, pool_out, dev);

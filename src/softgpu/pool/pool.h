@@ -1,5 +1,5 @@
 /*
- * Stream-ordered memory pools, as the other chapters know them. Everything wants the lock.
+ * Stream-ordered memory pools, as the other chapters see them. Everything requires the lock.
  */
 #ifndef SG_POOL_POOL_H
 #define SG_POOL_POOL_H

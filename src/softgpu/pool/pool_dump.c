@@ -3,7 +3,7 @@
 #include "softgpu/core/text.h"
 #include "softgpu/pool/internal.h"
 
-/* A default pool that nobody has used or changed is as good as none. */
+/* Whether nobody has used or changed a default pool; there is then nothing to report. */
 static bool is_pristine(const struct sg_pool *pool) {
     bool attributes = pool->reuse_follow && pool->reuse_opportunistic && pool->reuse_internal &&
                       pool->threshold == 0;

@@ -1,4 +1,4 @@
-/* What pools hold of the machine: growing, shrinking, giving back. */
+/* Memory that pools hold: growing, shrinking, giving back. */
 #include "softgpu/core/chapter.h"
 #include "softgpu/pool/internal.h"
 
@@ -140,7 +140,7 @@ static CUresult add_memory(struct sg_pool *pool, size_t size) {
     return result;
 }
 
-/* Near the limit of the pool or the device the step is too much to ask. */
+/* Near the limit of the pool or the device, a whole step may be too much. */
 static CUresult add_step_or_page(struct sg_pool *pool, size_t size) {
     CUresult result = add_memory(pool, round_up(size, SG_POOL_STEP));
     if (result != CUDA_SUCCESS && size % SG_POOL_STEP != 0)
@@ -152,7 +152,7 @@ CUresult sg_pool_grow(struct sg_pool *pool, size_t size) {
     CUresult result = add_step_or_page(pool, size);
     if (result == CUDA_SUCCESS)
         return result;
-    /* The pool's own limit: what it holds is in pieces. */
+    /* If the pool is at its own limit, what it holds is fragmented. */
     uint64_t given = sg_pool_shrink(pool, 0);
     given += sg_chapters_reclaim(home_of(pool), size);
     return given > 0 ? add_step_or_page(pool, size) : result;
@@ -174,7 +174,7 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
     return given;
 }
 
-/* H200 keeps as many whole steps as the threshold holds: of 1 byte, none. */
+/* H200 keeps as many whole steps as fit the threshold: none for 1 byte. */
 void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream) {
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool; pool = next) {

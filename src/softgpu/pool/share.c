@@ -1,11 +1,11 @@
 /*
  * Pools between processes. An exportable pool keeps all its memory in one sparse memory file, whose
- * descriptor is what is exported; so a pool handle and an offset name any allocation, also of
- * segments made later. The first page of the file says what pool it is.
+ * descriptor is what is exported, so a pool handle and an offset name any allocation, including
+ * those in segments created later. The first page of the file describes the pool.
  *
  * The importer maps the pages around an allocation at an address of its own. It holds the file, so
- * what it has mapped stays valid when the exporter ends; what the exporter frees reads as zero once
- * its segment is given back.
+ * its mappings remain valid when the exporter ends; what the exporter frees reads as zero once its
+ * segment has been given back.
  */
 #include "base/descriptor.h"
 #include "softgpu/address/memfile.h"
@@ -35,7 +35,7 @@ struct pointer_data {
     uint64_t magic;
     unsigned char uuid[16];
     uint64_t offset; /* in the pool's file */
-    uint64_t size;   /* as it was allocated */
+    uint64_t size;   /* as allocated */
     uint64_t check;  /* of all the above */
     uint64_t unused[2];
 };
@@ -82,7 +82,7 @@ CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys *
     CUresult result = sg_phys_create_in(&pool->file, pool->file_used, &prop, size, false, phys);
     if (result != CUDA_SUCCESS)
         return result;
-    /* Offsets are never used twice, so that old export data cannot name newer memory. */
+    /* Offsets are never reused, so old export data cannot name newer memory. */
     *offset = pool->file_used;
     pool->file_used = end;
     return CUDA_SUCCESS;
@@ -135,7 +135,7 @@ static const char *read_head(int fd, struct file_head *head) {
     return NULL;
 }
 
-/* Devices are known by their UUID: the other process may see them in another order. */
+/* Devices are identified by UUID: the other process may see them in another order. */
 static CUresult find_device(struct file_head *head) {
     if (head->props.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_SUCCESS;
@@ -169,7 +169,7 @@ static CUresult import_from(int fd, CUmemoryPool *pool_out) {
     const char *wrong = read_head(fd, &head);
     if (wrong) {
         sg_log(SG_LOG_WARNING, "descriptor %d cannot be imported as a pool: %s", fd, wrong);
-        return CUDA_ERROR_UNKNOWN; /* H200's answer */
+        return CUDA_ERROR_UNKNOWN; /* as on H200 */
     }
     CUresult result = find_device(&head);
     return result == CUDA_SUCCESS ? import_pool(fd, &head, pool_out) : result;
@@ -202,7 +202,7 @@ CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
 
 /* ---- Pointers -------------------------------------------------------------------------------- */
 
-/* FNV-1a: to refuse what is no export data, not to keep anyone out. */
+/* FNV-1a: to reject what is not export data, not to keep anyone out. */
 static uint64_t checksum(const struct pointer_data *data) {
     const unsigned char *bytes = (const unsigned char *)data;
     uint64_t hash = 0xcbf29ce484222325u;
@@ -281,7 +281,7 @@ CUresult sg_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool handle,
     memcpy(&data, shareData, sizeof data);
     if (!pool->imported || !data_fits(pool, &data))
         return CUDA_ERROR_INVALID_VALUE;
-    /* On H200 a second import is the first one's address, and one free ends both. */
+    /* On H200 a second import returns the address of the first, and one free ends both. */
     const struct sg_block *known = find_import(pool, data.offset);
     if (known) {
         *ptr_out = known->range.start;

@@ -1,7 +1,7 @@
 /*
  * Tensor maps: descriptions of tensors for the copy engine of an SM, encoded into 128 bytes. The
- * encoding is an H200's, found by asking one (tests/parity, tensor-map): programs copy these bytes
- * about and compare them.
+ * encoding is an H200's, found by querying one (tests/parity, tensor-map): programs copy these
+ * bytes around and compare them.
  *
  *     word 0   address
  *     word 1   bit 0 im2col, 4 rank - 1, 7 type, 11 interleave, 13 swizzle, 15 fill, 16 rounding to
@@ -41,7 +41,7 @@ struct tensor {
     CUtensorMapFloatOOBfill fill;
 };
 
-/* The packed types came with a later generation and are refused by an H200. */
+/* The packed types came with a later generation; an H200 refuses them. */
 static const struct element_type {
     unsigned char size, code;
     bool real, rounds; /* rounds: to TF32 */
@@ -85,7 +85,7 @@ static bool modes_valid(const struct tensor *tensor) {
            (tensor->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE || element_types[tensor->type].real);
 }
 
-/* What addresses and strides are multiples of. */
+/* What addresses and strides must be multiples of. */
 static uint64_t alignment_of(const struct tensor *tensor) {
     return tensor->interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
 }
@@ -116,7 +116,7 @@ static bool tensor_valid(const struct tensor *tensor, unsigned least_rank) {
     return shape_valid(tensor);
 }
 
-/* The innermost row of what is copied: whole units of 16 bytes, and no longer than its swizzle. */
+/* The innermost row of the copy: whole units of 16 bytes, and no longer than its swizzle. */
 static bool row_valid(const struct tensor *tensor, unsigned count) {
     if (count == 0 || count > BOX_MAX)
         return false;
@@ -134,7 +134,7 @@ static void encode_strides(const struct tensor *tensor, uint64_t *word) {
     }
 }
 
-/* All but the box and the corners. */
+/* Everything but the box and the corners. */
 static void encode_tensor(const struct tensor *tensor, uint64_t word[16]) {
     const struct element_type *type = &element_types[tensor->type];
     memset(word, 0, 16 * sizeof *word);
@@ -189,15 +189,15 @@ CUresult sg_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType t
 
 /* ---- Columns of images ----------------------------------------------------------------------- */
 
-/* Corners in D, H, W: as many as there are spatial dimensions. */
+/* Corners in D, H, W: one per spatial dimension. */
 struct columns {
     const int *lower, *upper;
     unsigned corners;
-    unsigned bits; /* of each corner */
+    unsigned bits; /* per corner */
     unsigned channels, pixels;
 };
 
-/* The corners move the edges of the image; something must be left between them. */
+/* The corners move the edges of the image; something must remain between them. */
 static bool corners_valid(const struct tensor *tensor, const struct columns *columns) {
     int most = (1 << (columns->bits - 1)) - 1;
     for (unsigned i = 0; i < columns->corners; i++) {
@@ -275,14 +275,14 @@ CUresult sg_cuTensorMapEncodeIm2colWide(
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    /* Both modes of an H200 encode alike. */
+    /* An H200 encodes both modes the same way. */
     if (!between((int)mode, 0, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128) ||
         (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && swizzle != CU_TENSOR_MAP_SWIZZLE_128B))
         return CUDA_ERROR_INVALID_VALUE;
     return im2col(tensorMap, &tensor, &columns);
 }
 
-/* What else the map holds is not looked at, as on an H200. */
+/* The rest of the map is not checked, as on an H200. */
 CUresult sg_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);

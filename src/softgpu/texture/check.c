@@ -1,5 +1,5 @@
-/* What texture and surface objects may be made of. As recorded on an H200: addresses are looked at
- * for their alignment only, sizes for the limits of the device. */
+/* What texture and surface objects may be made of. As recorded on an H200: addresses are checked
+ * only for alignment, sizes only for the limits of the device. */
 #include "softgpu/array/array.h"
 #include "softgpu/device/device.h"
 #include "softgpu/texture/texture.h"
@@ -8,8 +8,8 @@ static uint64_t attribute_of(const struct sg_context *context, CUdevice_attribut
     return (uint64_t)sg_device(context->device)->attributes[attribute];
 }
 
-/* Bytes of an element of linear memory, or 0 for what textures cannot read there: 1, 2 or 4 of the
- * eight formats that there have always been. */
+/* Bytes of an element of linear memory, or 0 for what textures cannot read there: they read 1, 2 or
+ * 4 channels of the eight original formats. */
 static unsigned linear_element(CUarray_format format, unsigned channels) {
     if (channels != 1 && channels != 2 && channels != 4)
         return 0;
@@ -54,7 +54,7 @@ static bool pitch_valid(const CUDA_RESOURCE_DESC *resource, const struct sg_cont
                attribute_of(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT);
 }
 
-/* What the array or mipmapped array is; NULL for a handle that is none. */
+/* The descriptor of the array or mipmapped array; NULL for an invalid handle. */
 static const CUDA_ARRAY3D_DESCRIPTOR *descriptor_of(const CUDA_RESOURCE_DESC *resource) {
     if (resource->resType == CU_RESOURCE_TYPE_ARRAY) {
         const struct sg_array *array = sg_array_get(resource->res.array.hArray);
@@ -162,7 +162,7 @@ static bool view_format_valid(const CUDA_RESOURCE_VIEW_DESC *view,
     return element > 0 && element == view_element(view->format);
 }
 
-/* The view of an array has the array's own size; levels and layers are a part of what there is. */
+/* The view of an array has the array's own size; its levels and layers are a subset. */
 static bool view_valid(const struct sg_sampler *sampler) {
     const CUDA_RESOURCE_VIEW_DESC *view = &sampler->view;
     const CUDA_ARRAY3D_DESCRIPTOR *array = descriptor_of(&sampler->resource);
@@ -183,7 +183,7 @@ static bool view_valid(const struct sg_sampler *sampler) {
 CUresult sg_texture_check(struct sg_sampler *sampler, const struct sg_context *context) {
     if (!resource_valid(&sampler->resource, context) || !sampling_valid(sampler))
         return CUDA_ERROR_INVALID_VALUE;
-    /* Of linear memory a view is kept and not looked at. */
+    /* For linear memory a view is stored but not checked. */
     bool array = sampler->resource.resType == CU_RESOURCE_TYPE_ARRAY ||
                  sampler->resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (sampler->has_view && array && !view_valid(sampler))
@@ -191,7 +191,7 @@ CUresult sg_texture_check(struct sg_sampler *sampler, const struct sg_context *c
     return CUDA_SUCCESS;
 }
 
-/* Whether the array was made for surfaces is not asked. */
+/* Does not check whether the array was made for surfaces. */
 CUresult sg_surface_check(const CUDA_RESOURCE_DESC *resource) {
     bool valid = resource->resType == CU_RESOURCE_TYPE_ARRAY && resource->flags == 0 &&
                  sg_array_get(resource->res.array.hArray);

@@ -1,4 +1,4 @@
-/* cuTexObject* and cuSurfObject*: objects, and reading back what they were made of. */
+/* cuTexObject* and cuSurfObject*: objects, and reading back their descriptions. */
 #include "base/growing_array.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
@@ -8,16 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an H200 can number. */
+/* The number of objects an H200 can number. */
 #define NUMBERS (1u << 20)
 
 struct sg_samplers {
-    struct sg_sampler **list; /* by number less one; NULL where there is none */
+    struct sg_sampler **list; /* by number minus one; NULL where there is none */
     size_t used, room, live;
 };
 
-/* A number that has been used is taken again only when there are no others, so that stale ones are
- * found out. */
+/* A used number is reused only when no others are left, so that stale ones are detected. */
 static size_t free_number(struct sg_samplers *samplers) {
     if (samplers->used < NUMBERS)
         return GM_RESERVE(samplers->list, samplers->room, samplers->used + 1) ? ++samplers->used
@@ -61,7 +60,7 @@ static CUresult find(unsigned long long number, bool surface, struct sg_sampler 
     return CUDA_SUCCESS;
 }
 
-/* Ending what is no object succeeds, as on an H200. */
+/* Destroying something that is not an object succeeds, as on an H200. */
 static CUresult destroy(unsigned long long number, bool surface) {
     struct sg_sampler **slot;
     CUresult result = find(number, surface, &slot);
@@ -73,7 +72,7 @@ static CUresult destroy(unsigned long long number, bool surface) {
     return CUDA_SUCCESS;
 }
 
-/* INVALID_VALUE for no output or no object. */
+/* INVALID_VALUE if there is no output or no such object. */
 static CUresult look_up(const void *output, unsigned long long number, bool surface,
                         const struct sg_sampler **sampler) {
     struct sg_sampler **slot;
@@ -99,7 +98,7 @@ static void context_end(struct sg_context *context) {
 
 /* ---- Textures -------------------------------------------------------------------------------- */
 
-/* What an H200 tells of an object is not all that it was given. */
+/* An H200 does not report everything about an object that it was given. */
 static void keep_what_counts(struct sg_sampler *sampler) {
     CUDA_RESOURCE_DESC *resource = &sampler->resource;
     const CUaddress_mode *modes = sampler->texture.addressMode;
@@ -139,7 +138,7 @@ CUresult sg_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC 
     }
     result = sg_texture_check(&sampler, context);
     if (result != CUDA_SUCCESS && pResViewDesc && pResViewDesc->format == CU_RES_VIEW_FORMAT_NONE)
-        *pTexObject = 0; /* as an H200 does, which finds this mistake later than the others */
+        *pTexObject = 0; /* as on an H200, which detects this mistake after the others */
     if (result != CUDA_SUCCESS)
         return result;
     keep_what_counts(&sampler);
@@ -166,7 +165,7 @@ CUresult sg_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject t
     return result;
 }
 
-/* Of an object without a view the output stays as it is, and the answer is success. */
+/* For an object without a view the output is left unchanged, and the result is success. */
 CUresult sg_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
                                            CUtexObject texObject) {
     const struct sg_sampler *sampler;

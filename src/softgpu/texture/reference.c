@@ -1,5 +1,5 @@
-/* Texture and surface references: what the old interface samples through. They belong to a context,
- * and those that an image declares to its module. */
+/* Texture and surface references, through which the old interface samples. They belong to a
+ * context, and those that an image declares belong to its module. */
 #include "softgpu/texture/texture.h"
 
 #include "softgpu/array/array.h"

@@ -1,4 +1,4 @@
-/* cuTexRef* and cuSurfRef*: making references, and what they are bound to. */
+/* cuTexRef* and cuSurfRef*: creating references, and binding them. */
 #include "softgpu/array/array.h"
 #include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
@@ -18,7 +18,7 @@ static CUresult find(CUtexref handle, struct sg_reference **reference) {
 }
 
 /* For the functions of CUDA 2 to 3.1, which work in a context of that time. What they bind is not
- * looked at, so its address of 32 bits is kept as it is. */
+ * checked, so its 32-bit address is stored unchanged. */
 static CUresult find_old(CUtexref handle, struct sg_reference **reference) {
     CUresult result = find(handle, reference);
     bool refused =
@@ -45,7 +45,7 @@ CUresult sg_cuTexRefDestroy(CUtexref hTexRef) {
     CUresult result = find(hTexRef, &reference);
     if (result != CUDA_SUCCESS)
         return result;
-    /* A module's reference stays the module's; an H200 says success too. */
+    /* A module's reference remains the module's; an H200 returns success too. */
     if (!reference->module)
         sg_reference_free(reference);
     return CUDA_SUCCESS;
@@ -58,14 +58,14 @@ static uint64_t attribute_of(const struct sg_reference *reference, CUdevice_attr
     return value ? value : 1;
 }
 
-/* More elements than this no texture of an H200 was seen to reach. */
+/* No texture of an H200 was seen to hold more elements than this. */
 static bool too_large(const struct sg_reference *reference, size_t bytes) {
     unsigned element = sg_array_element(reference->format, (unsigned)reference->channels);
     return bytes / (element ? element : 1) > UINT32_MAX;
 }
 
-/* Fetches begin at an aligned address; how far behind it the memory begins is an output, which may
- * be missing only when it is 0. */
+/* Fetches begin at an aligned address; the offset of the memory from it is an output, which may be
+ * missing only if it is 0. */
 static CUresult set_address(struct sg_reference *reference, CUdeviceptr address, size_t bytes,
                             bool has_output, size_t *offset) {
     *offset = address % attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
@@ -104,7 +104,7 @@ CUresult sg_cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef, CUdev
     return result;
 }
 
-/* Without an output there is nothing to say, and that is no mistake to an H200. */
+/* Without an output there is nothing to return, which an H200 does not treat as an error. */
 CUresult sg_cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef) {
     struct sg_reference *reference;
     if (pdptr)
@@ -144,7 +144,7 @@ static CUresult set_address_2d(struct sg_reference *reference, const CUDA_ARRAY_
     return CUDA_SUCCESS;
 }
 
-/* `strict`: rows begin where the device can fetch them. */
+/* `strict`: rows must begin where the device can fetch them. */
 static CUresult set_wide_address_2d(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR *desc,
                                     CUdeviceptr address, size_t pitch, bool strict) {
     struct sg_reference *reference;
@@ -171,9 +171,9 @@ CUresult sg_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTO
     return set_wide_address_2d(hTexRef, desc, dptr, Pitch, false);
 }
 
-/* A pitch of half a row of 16 floats is taken, as recorded (first/old-texture-reference of
- * tests/parity), so it is not bytes that are compared; H200 also refused rows of 64 floats, for
- * which a pitch below the number of elements is the likeliest reason. */
+/* A pitch of half a row of 16 floats is accepted, as recorded (first/old-texture-reference of
+ * tests/parity), so the comparison is not in bytes; H200 also refused rows of 64 floats, most
+ * likely because of a pitch below the number of elements. */
 CUresult sg_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc,
                                  CUdeviceptr_v1 dptr, unsigned int Pitch) {
     struct sg_reference *reference;
@@ -190,7 +190,7 @@ CUresult sg_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-/* The format becomes the array's own, with or without the flag that says so. */
+/* The format becomes the array's own, with or without the flag that requests it. */
 static void take_format(struct sg_reference *reference, const CUDA_ARRAY3D_DESCRIPTOR *array) {
     reference->format = array->Format;
     reference->channels = (int)array->NumChannels;

@@ -1,5 +1,4 @@
-/* cuTexRef*: how a reference samples. What is looked at and what is not is as recorded on an H200.
- */
+/* cuTexRef*: how a reference samples. What is checked and what is not is as recorded on an H200. */
 #include "softgpu/core/calls.h"
 #include "softgpu/texture/texture.h"
 
@@ -7,7 +6,7 @@
 
 static CUresult find(CUtexref handle, struct sg_reference **reference) {
     struct sg_context *context;
-    if (!handle) /* comes before the context, whatever state that is in */
+    if (!handle) /* checked before the context, whatever state that is in */
         return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
@@ -46,7 +45,7 @@ CUresult sg_cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexr
     return CUDA_SUCCESS;
 }
 
-/* A mode that there is not counts as CLAMP. */
+/* An unknown mode counts as CLAMP. */
 CUresult sg_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am) {
     struct sg_reference *reference;
     CUresult result = find(hTexRef, &reference);

@@ -1,7 +1,7 @@
 /*
  * Texture and surface objects, and the references of the older interface: descriptions that are
- * checked, kept and read back. Nothing samples them as long as no kernel runs. Everything here
- * wants the lock.
+ * checked, stored and read back. Nothing samples them as long as no kernel runs. Everything here
+ * requires the lock.
  */
 #ifndef SG_TEXTURE_TEXTURE_H
 #define SG_TEXTURE_TEXTURE_H
@@ -9,8 +9,7 @@
 #include "softgpu/context/context.h"
 #include "softgpu/core/chapter.h"
 
-/* Every bit that a texture's flags may have; two without a name among them. Cubemaps know one more.
- */
+/* Every bit that a texture's flags may have, two of them unnamed. Cubemaps allow one more. */
 #define SG_TEXTURE_FLAGS                                                                           \
     ((unsigned)(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | 0x4 | 0x8 |             \
                 CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION))
@@ -26,15 +25,15 @@ struct sg_sampler {
     CUDA_RESOURCE_VIEW_DESC view;
 };
 
-/* Of a context; NULL in the context until the first object. */
+/* One per context; NULL in the context until the first object. */
 struct sg_samplers;
 
 /* ---- Checks (check.c) ------------------------------------------------------------------------ */
 
-/* Of cuTexObjectCreate; invalid address modes of dimensions that the resource does not have become
+/* Checks for cuTexObjectCreate; invalid address modes of dimensions that the resource lacks become
  * CLAMP. INVALID_VALUE. */
 CUresult sg_texture_check(struct sg_sampler *sampler, const struct sg_context *context);
-/* Of cuSurfObjectCreate. */
+/* Checks for cuSurfObjectCreate. */
 CUresult sg_surface_check(const CUDA_RESOURCE_DESC *resource);
 
 /* ---- References (reference.c) ---------------------------------------------------------------- */
@@ -50,7 +49,7 @@ struct sg_reference {
     struct sg_context *context;
     const struct sg_module *module; /* that declares it, or NULL */
     const char *name;               /* the module's */
-    struct sg_reference *next;      /* of the context */
+    struct sg_reference *next;      /* in the context */
     enum sg_bound bound;
     CUdeviceptr address;
     CUarray array;
@@ -63,19 +62,19 @@ struct sg_reference {
     float bias, least_level, most_level, border[4];
 };
 
-/* A fresh one; NULL when out of memory. */
+/* A new one; NULL when out of memory. */
 struct sg_reference *sg_reference_new(struct sg_context *context, bool surface);
 /* Ends one that no module declares. */
 void sg_reference_free(struct sg_reference *reference);
-/* The module's reference of that name (which the caller has found in its image), made when first
- * asked for. OUT_OF_MEMORY. */
+/* The module's reference of that name (which the caller has found in its image), created on first
+ * request. OUT_OF_MEMORY. */
 CUresult sg_reference_of_module(const struct sg_module *module, struct sg_context *context,
                                 const char *name, bool surface, struct sg_reference **reference);
-/* Those of a module that is unloaded. */
+/* Ends those of a module that is being unloaded. */
 void sg_references_module_end(const struct sg_module *module, struct sg_context *context);
 void sg_references_context_end(struct sg_context *context);
 struct sg_reference *sg_reference_get(CUtexref handle);
-/* Whether it is bound to memory, or to an array that is still there. */
+/* Whether it is bound to memory, or to an array that still exists. */
 bool sg_reference_bound(const struct sg_reference *reference);
 
 extern const struct sg_chapter sg_texture_chapter;
