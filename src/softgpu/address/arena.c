@@ -128,7 +128,7 @@ bool sg_arena_take(struct sg_arena *arena, uint64_t pages, uint64_t *page, unsig
 void sg_arena_give(struct sg_arena *arena, uint64_t page, uint64_t pages) {
     struct sg_arena_region *region = region_of(arena, page);
     uint64_t first = page - region->first;
-    /* What the machine will not have stays for those who come. */
+    /* Pages that the machine does not take back are kept for later takes. */
     bool keep = (arena->dirty_pages + pages) * SG_PAGE <= SG_ARENA_CACHE;
     if (keep || !sg_memfile_give_back(&region->file, page * SG_PAGE, region->view + first * SG_PAGE,
                                       pages * SG_PAGE)) {

@@ -1,12 +1,12 @@
 /*
  * The memory of one device (or of the host side): a sparse memory file and a view of it. Runs of
- * pages are contiguous in both. Where the application has closed the file's descriptor, the view
- * goes on, and what is added to it is of a new file.
+ * pages are contiguous in both. If the application has closed the file's descriptor, the view
+ * remains valid, and later growth uses a new file.
  *
  * The view grows in regions of at most 64 GiB (more only for a single run that is larger), because
- * a ThreadSanitizer process has about 3 TiB of addresses in all. Of a region only what has been
- * handed out so far is accessible, so that an mlockall of the application does not populate the
- * rest.
+ * a ThreadSanitizer process has about 3 TiB of addresses in all. Only the part of a region that has
+ * been handed out so far is accessible, so that an mlockall by the application does not populate
+ * the rest.
  */
 #ifndef SG_ADDRESS_ARENA_H
 #define SG_ADDRESS_ARENA_H
@@ -15,7 +15,7 @@
 #include "softgpu/address/extent.h"
 
 #define SG_ARENA_REGIONS 512
-/* Freed pages keep their memory up to this much, for reuse without page faults. */
+/* Up to this many bytes of freed pages keep their memory, for reuse without page faults. */
 #define SG_ARENA_CACHE ((uint64_t)256 << 20)
 
 struct sg_arena_region {

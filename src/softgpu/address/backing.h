@@ -1,6 +1,6 @@
 /*
- * The memory under a plain allocation: a slot in a chunk that small ones share, or pages of its
- * own. Everything wants the lock.
+ * The memory under a plain allocation: a slot in a chunk shared by small allocations, or pages of
+ * its own. Everything here requires the lock.
  */
 #ifndef SG_ADDRESS_BACKING_H
 #define SG_ADDRESS_BACKING_H
@@ -9,18 +9,18 @@
 #include "softgpu/address/small.h"
 
 struct sg_backing {
-    struct sg_chunk *chunk;    /* of a slot; else NULL and the segment is its own */
+    struct sg_chunk *chunk;    /* the slot's; NULL if the segment below is used */
     struct sg_segment segment; /* pages of its own */
 };
 
-/* Takes a slot of `range->size` bytes (at most SG_SMALL_LIMIT) in the small memory of `place`, as
- * sg_small_take has it, and sets the range's address and physical memory. */
+/* Takes a slot of `range->size` bytes (at most SG_SMALL_LIMIT) in the small memory of `place` (as
+ * for sg_small_take), and sets the range's address and physical memory. */
 CUresult sg_backing_take_slot(struct sg_backing *backing, struct sg_range *range, int place);
 /* The same with whole pages on `device` (-1: of the host). */
 CUresult sg_backing_take_pages(struct sg_backing *backing, struct sg_range *range, int device);
 /* Gives either back, for the range as the take left it. */
 void sg_backing_give(struct sg_backing *backing, const struct sg_range *range);
-/* The addresses that it lies in, whole pages. */
+/* The addresses that contain it, in whole pages. */
 const struct sg_segment *sg_backing_segment(const struct sg_backing *backing);
 
 #endif

@@ -16,7 +16,7 @@
 struct dma_file {
     struct dma_file *next;
     struct gm_kept_file file; /* an open file description that nobody else has */
-    bool tells;               /* the kernel says whether others have it */
+    bool tells;               /* the kernel reports whether others have it */
     size_t size;
     struct sg_dma_piece *pieces;
     size_t count;
@@ -32,8 +32,8 @@ static void free_file(struct dma_file *file) {
     free(file);
 }
 
-/* Does anybody but us have it open or mapped? A lease for writing is given to the only open file
- * description there is, and mappings keep theirs. */
+/* Whether only we have it open or mapped: the kernel grants a write lease only if there is a single
+ * open file description, and a mapping counts as one. */
 static bool is_leased(const struct dma_file *file) {
     if (fcntl(file->file.fd, F_SETLEASE, F_WRLCK) != 0)
         return false;
@@ -41,14 +41,14 @@ static bool is_leased(const struct dma_file *file) {
     return true;
 }
 
-/* What cannot be told counts as used. */
+/* If the kernel cannot tell, the file counts as used. */
 static bool is_used(const struct dma_file *file) {
     if (!gm_kept_file_is_open(&file->file))
-        return false; /* then the file cannot be given to anybody either */
+        return false; /* then nobody can be given the file either */
     return !file->tells || !is_leased(file);
 }
 
-/* Pages of a file that is forgotten stay in it, and may move again. */
+/* Pages of a forgotten file remain in it and can move again. */
 static void forget_unused(void) {
     struct dma_file **link = &files;
     while (*link) {
@@ -95,8 +95,8 @@ static bool shares_pages(const struct dma_file *file, const struct sg_dma_piece 
     return false;
 }
 
-/* Are the pieces those of the file, as far as both go? A range that was cut into other pieces when
- * it was first exported is not known again. */
+/* Are the pieces the same as the file's, up to the shorter of the two? A range that was divided
+ * differently when it was first exported is not recognized. */
 static bool begins_alike(const struct dma_file *file, const struct sg_dma_piece *pieces,
                          size_t count) {
     size_t common = count < file->count ? count : file->count;
@@ -105,7 +105,7 @@ static bool begins_alike(const struct dma_file *file, const struct sg_dma_piece 
         bool last = i + 1 == common;
         if (a->phys != b->phys || a->offset != b->offset || (!last && a->size != b->size))
             return false;
-        /* Of the last common piece the side that ends there may have less of it. */
+        /* The side that ends with the last common piece may have less of it. */
         if (last && a->size < b->size && file->count > common)
             return false;
         if (last && b->size < a->size && count > common)
@@ -121,8 +121,8 @@ static size_t total(const struct sg_dma_piece *pieces, size_t count) {
     return size;
 }
 
-/* The file that the range is in, or NULL in *found when it is in none. False when other files have
- * some of its pages. */
+/* The file that the range is in, or NULL in *found if there is none. False if other files have some
+ * of its pages. */
 static bool find_file(const struct sg_dma_piece *pieces, size_t count, struct dma_file **found) {
     *found = NULL;
     for (struct dma_file *file = files; file; file = file->next) {
@@ -146,8 +146,8 @@ static int open_again(const struct gm_kept_file *file) {
     return gm_kept_file_is_open(file) ? gm_fd_open(path, O_RDWR, 0) : -1;
 }
 
-/* The description that memfd_create makes is not counted by the kernel as one that writes, so one
- * that was opened takes its place. Without /proc it stays. */
+/* The kernel does not count the description made by memfd_create as a writer, so an opened one
+ * replaces it. Without /proc the original is kept. */
 static void take_counted(struct dma_file *file) {
     struct gm_kept_file counted;
     int fd = open_again(&file->file);
@@ -166,7 +166,7 @@ static struct dma_file *new_file(void) {
         free(file);
         return NULL;
     }
-    /* Whoever has it may not take the bytes from under us. */
+    /* Nobody who has it must be able to truncate the file under us. */
     if (fcntl(file->file.fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
         free_file(file);
         return NULL;
@@ -193,9 +193,9 @@ static bool write_all(int fd, const unsigned char *bytes, size_t size, uint64_t 
     return true;
 }
 
-/* The next bytes of [*from, end) that were ever written, both offsets in the memory: what was not
- * takes no memory, and reads as zeros in a new file too. False when there are no more. Of memory
- * that has moved before it is not known which file that is: all of it counts. */
+/* The next bytes of [*from, end) that were ever written, both being offsets in the memory:
+ * unwritten bytes take no memory and read as zeros in a new file too. False when there are no more.
+ * For memory that has moved before, the file is not known, so all of it counts as written. */
 static bool next_data(const struct sg_phys *phys, size_t *from, size_t end, size_t *stop) {
     *stop = end;
     if (phys->moved)
@@ -225,8 +225,8 @@ static bool copy_piece(const struct sg_dma_piece *piece, int fd, uint64_t at) {
     return true;
 }
 
-/* Puts the file's bytes in the place of the view's. mremap looks whether it can before it takes the
- * old ones away, so a failure changes nothing. */
+/* Replaces the view's bytes by the file's. mremap checks that it can succeed before it removes the
+ * old mapping, so a failure changes nothing. */
 static bool show(const struct gm_kept_file *file, uint64_t at, unsigned char *view, size_t size) {
     void *made =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file->fd, (off_t)at);
@@ -238,7 +238,7 @@ static bool show(const struct gm_kept_file *file, uint64_t at, unsigned char *vi
     return false;
 }
 
-/* Best effort: what stays is given back when the memory ends. */
+/* Best effort: what remains is given back when the memory is freed. */
 static void empty(const struct sg_dma_piece *piece) {
     const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     const struct sg_phys *phys = piece->phys;
@@ -257,7 +257,7 @@ static bool move_piece(struct dma_file *file, const struct sg_dma_piece *piece, 
     return true;
 }
 
-/* Moves the part of the pieces that the file does not have yet, which is at its end. */
+/* Moves the part of the pieces that the file does not have yet, to its end. */
 static bool move_rest(struct dma_file *file, const struct sg_dma_piece *pieces, size_t count) {
     uint64_t at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -274,8 +274,8 @@ static bool move_rest(struct dma_file *file, const struct sg_dma_piece *pieces, 
     return true;
 }
 
-/* Makes the file hold all of the pieces. When that fails midway, pages that have moved stay where
- * they are, with their bytes, and the file does not count them as its own: they may move again. */
+/* Makes the file hold all of the pieces. If that fails midway, pages that have moved remain where
+ * they are, with their bytes, but the file does not count them as its own: they can move again. */
 static bool extend(struct dma_file *file, const struct sg_dma_piece *pieces, size_t count) {
     struct sg_dma_piece *all = malloc(count * sizeof *all);
     size_t size = total(pieces, count);
@@ -331,8 +331,8 @@ static bool can_move(const struct sg_dma_piece *pieces, size_t count) {
     return true;
 }
 
-/* Moving takes the bytes away from under running operations, so there must be none. They end: what
- * waits is not running. */
+/* Moving would pull the bytes from under running operations, so there must be none. All of them end
+ * by themselves: an operation that waits is not running. */
 static void wait_until_nothing_runs(void) {
     for (uint64_t mark = sg_epoch_mark(); !sg_epoch_passed(mark); mark = sg_epoch_mark())
         sg_epoch_wait(mark);
@@ -352,7 +352,7 @@ static CUresult move(const struct sg_dma_piece *pieces, size_t count, int *fd) {
     if (result == CUDA_SUCCESS)
         result = give(&file->file, fd);
     if (result == CUDA_SUCCESS && !is_used(file))
-        file->tells = false; /* now it is used: the kernel counts otherwise than was thought */
+        file->tells = false; /* it is used now: the kernel counts differently than assumed */
     drop_empty(file);
     return result;
 }

@@ -18,7 +18,7 @@ void sg_work_begin(struct sg_work *work) {
     newest = work;
 }
 
-/* Reclaiming may retire more: each object leaves the list before its turn. */
+/* Reclaiming may retire more: each object is removed from the list before it is reclaimed. */
 static void reclaim_unseen(void) {
     while (retired_head && (!oldest || oldest->epoch >= retired_head->epoch)) {
         struct sg_retired *retired = retired_head;

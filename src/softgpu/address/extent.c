@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define NODES_AT_ONCE 64
-/* An aligned search looks at this many runs that might do before it asks for one that must. */
+/* An aligned search tries this many runs that might fit before it asks for one that must. */
 #define ALIGNED_TRIES 16
 
 struct sg_extent {
@@ -25,8 +25,8 @@ static struct sg_extent *of_size(struct sg_tree_node *node) {
     return SG_TREE_OWNER(node, struct sg_extent, size);
 }
 
-/* Free runs are apart from one another, so there are never more than runs taken and regions, plus
- * one for the take that is about to split a run. */
+/* Free runs are never adjacent, so there are at most as many as taken runs and regions, plus one
+ * for the take that is about to split a run. */
 static bool prepare(struct sg_extents *extents) {
     if (extents->nodes >= extents->live + 2)
         return true;
@@ -58,7 +58,8 @@ static void unlink_run(struct sg_extents *extents, struct sg_extent *run) {
     extents->spare = run;
 }
 
-/* The run keeps its place in the order of starts: no other run lies between old and new bounds. */
+/* The run keeps its place in the order of starts: there is no other run between the old and new
+ * bounds. */
 static void resize(struct sg_extents *extents, struct sg_extent *run, uint64_t start,
                    uint64_t pages) {
     sg_tree_remove(&extents->by_size, &run->size);

@@ -54,8 +54,8 @@ bool sg_memfile_grow(const struct gm_kept_file *file, uint64_t size) {
     return true;
 }
 
-/* Through the mapping, which nobody else can put another file under. The kernel refuses that for
- * locked pages, as under mlockall: those go through the descriptor. */
+/* Uses the mapping, because nobody can put another file under it. The kernel refuses this for
+ * locked pages, as under mlockall; for those the descriptor is used. */
 bool sg_memfile_give_back(const struct gm_kept_file *file, uint64_t offset, unsigned char *view,
                           size_t size) {
     const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -101,7 +101,7 @@ bool sg_addresses_reserve_at(uintptr_t address, size_t size) {
     unsigned char *at = reserve((void *)address, size, MAP_FIXED_NOREPLACE);
     if (!at)
         return false;
-    /* A kernel before 4.17 takes the address for a hint. */
+    /* Kernels before 4.17 treat the address as a hint. */
     if ((uintptr_t)at != address) {
         sg_addresses_end(at, size);
         return false;

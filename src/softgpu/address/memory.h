@@ -1,16 +1,16 @@
 /*
- * Device memory: physical memory, addresses, the page table between them, and what is known of each
- * address range.
+ * Device memory: physical memory, addresses, the page table between them, and what is known about
+ * each address range.
  *
  * Physical memory of a device is a sparse memory file, mapped into a view that grows in steps;
  * exportable memory has a sealed memory file of its own. Addresses come from windows of 64 GiB of
  * PROT_NONE, so that reserving, mapping, granting access and unmapping are table edits without a
  * system call, and a device pointer dereferenced by the CPU faults as on a machine with a GPU.
- * Pinned and other host-located memory of softgpu lies in the same windows, really mapped, with
- * entries of distance 0. Registered and pageable memory lies outside and has no entry: its address
- * is its place.
+ * Pinned and other host-located memory of softgpu is in the same windows, really mapped, with
+ * entries of distance 0. Registered and pageable memory is outside them and has no entry: the CPU
+ * uses it at the same address.
  *
- * Everything here wants the lock, except sg_translate.
+ * Everything here requires the lock, except sg_translate.
  */
 #ifndef SG_ADDRESS_MEMORY_H
 #define SG_ADDRESS_MEMORY_H
@@ -42,29 +42,29 @@ struct sg_phys {
     unsigned refs; /* handles, mappings, segments; freed (after running work) at 0 */
     int device;    /* ordinal; -1 for host memory */
     size_t size;   /* multiple of SG_PAGE */
-    /* Byte 0 as softgpu itself sees it, SG_PAGE aligned. Host memory has this view too, beside the
-     * mappings at the addresses that the application uses. */
+    /* Byte 0 as softgpu itself sees it, SG_PAGE aligned. Host memory has this view too, in addition
+     * to the mappings at the addresses that the application uses. */
     unsigned char *host;
-    /* The memory file that holds the bytes: the arena's, its own, the pool's. Of legacy IPC and
-     * external memory it is closed once they are mapped; none for an object. */
+    /* The memory file that holds the bytes: the arena's, its own or the pool's. For legacy IPC and
+     * external memory it is closed once they are mapped; an object has none. */
     struct gm_kept_file file;
     uint64_t file_offset; /* of byte 0 */
-    bool imported;        /* made by another process, which is charged for it */
-    bool pages_held;      /* by a DMA buffer, perhaps: they are nobody else's afterwards */
-    bool moved;           /* some of its pages are in a file of dma_file.c's */
+    bool imported;        /* created by another process, which is charged for it */
+    bool pages_held;      /* perhaps by a DMA buffer: not to be reused */
+    bool moved;           /* some of its pages are in a file of dma_file.c */
     bool named;           /* to other processes, by its place in the file: legacy IPC */
     CUmemAllocationProp prop;
     struct sg_phys_place *place; /* phys.c's */
 };
 
-/* The properties of memory of `device` (-1: of the host) that is not shared. */
+/* The properties of unshared memory of `device` (-1: of the host). */
 CUmemAllocationProp sg_plain_prop(int device);
-/* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
- * and exportability; it has been validated by the caller. The result has one reference. */
+/* OUT_OF_MEMORY if it exceeds the device's limit or what the machine has. `prop` determines device
+ * or host and exportability; the caller has validated it. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
-/* The same for bytes of a file of the caller's, which stays open until this returns. When it ends,
- * its bytes in the file are given back to the machine, unless it is `imported` (and so not charged
- * either). */
+/* The same for bytes of a file of the caller's, which must remain open until this returns. When the
+ * memory is freed, its bytes in the file are given back to the machine, unless it is `imported`
+ * (and therefore not charged either). */
 CUresult sg_phys_create_in(const struct gm_kept_file *file, uint64_t offset,
                            const CUmemAllocationProp *prop, size_t size, bool imported,
                            struct sg_phys **phys);
@@ -81,19 +81,19 @@ struct sg_range {
     size_t size;
     const struct sg_range_ops *ops; /* of its kind: address/range.h */
     int device;                     /* where the bytes are: ordinal, or -1 for host memory */
-    struct sg_context *context;     /* that it dies with; NULL for VMM and pools */
+    struct sg_context *context;     /* its lifetime ends with this; NULL for VMM and pools */
     unsigned flags;                 /* host allocation or registration flags */
     uint64_t buffer_id;             /* unique in the process, never reused */
     bool sync_memops;               /* set by cuPointerSetAttribute */
     bool
         sync_memops_set; /* until then the attribute reads 1 for device memory, and means nothing */
     bool variable;       /* of a loaded image, which frees it: the application cannot */
-    uint32_t site;       /* who made it: core/site.h */
+    uint32_t site;       /* where it was created: core/site.h */
     struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
-    unsigned cpu_rights; /* a mapping of host memory: what cuMemSetAccess gave the CPU */
-    uint64_t cpu_mark; /* the epoch since when new work does not use the CPU mapping; 0 for none */
-    void *owner;       /* the pool block, the suballocator page, ... of its chapter */
+    unsigned cpu_rights; /* of a mapping of host memory: set by cuMemSetAccess for the CPU */
+    uint64_t cpu_mark;   /* the epoch from which new work does not use the CPU mapping; 0: none */
+    void *owner;         /* the pool block, the suballocator page, ... of its chapter */
     struct sg_tree_node node; /* range.c's */
 };
 
@@ -102,8 +102,8 @@ struct sg_range *sg_range_find(CUdeviceptr address);
 /* The first range that starts at or after `address`, or NULL: for walking. */
 struct sg_range *sg_range_from(CUdeviceptr address);
 struct sg_range *sg_range_next(struct sg_range *range);
-/* Inserts; false when it would overlap. The caller owns the object; buffer_id is
- * set here. */
+/* Inserts the range and sets its buffer_id; false if it would overlap. The caller owns the object.
+ */
 bool sg_range_insert(struct sg_range *range);
 void sg_range_remove(struct sg_range *range);
 
@@ -113,10 +113,10 @@ void sg_range_remove(struct sg_range *range);
 #define SG_WRITE 2u
 
 /*
- * The host bytes behind a device-visible address as seen by `device`: returns the pointer for
- * `address` and in *span how many bytes follow contiguously (<= want), or NULL when the device may
- * not access it: an illegal address. Host addresses answer themselves. Lock-free: reads the page
- * table only; valid while the caller's operation is running (see sg_work_begin).
+ * The host bytes of a device-visible address as seen by `device`: returns the pointer for `address`
+ * and sets *span to the number of contiguous bytes from there (<= want), or returns NULL if the
+ * device may not access it: an illegal address. Host addresses translate to themselves. Lock-free:
+ * reads only the page table; valid while the caller's operation is running (see sg_work_begin).
  */
 unsigned char *sg_translate(int device, CUdeviceptr address, size_t want, unsigned rights,
                             size_t *span);
@@ -124,8 +124,8 @@ unsigned char *sg_translate(int device, CUdeviceptr address, size_t want, unsign
 /*
  * Brackets for work that touches bytes with the lock released. Begin and end are called with the
  * lock held; physical pages freed in between are not reused before the end. Only for moving bytes,
- * which ends by itself: never around a host function or a wait, because unmapping host memory waits
- * for the running brackets.
+ * which always finishes: never around a host function or a wait, because unmapping host memory
+ * waits for the open brackets.
  */
 struct sg_work {
     uint64_t epoch;
@@ -140,16 +140,16 @@ struct sg_segment {
     CUdeviceptr address;
     size_t size;
     struct sg_phys *phys;
-    struct sg_segment_end *end; /* segment.c's: set aside so that unmapping cannot fail */
+    struct sg_segment_end *end; /* segment.c's: allocated early so that unmapping cannot fail */
 };
 /*
  * Reserves addresses for `phys` (adds a reference), maps all of it there and gives `rights_devices`
- * (bit per device) read and write access. Host-located memory is mapped for the CPU at that address
- * too. Whole or nothing. Unmapping takes effect at once for the device; the CPU's mapping and the
- * addresses go when no running work can see them.
+ * (bit per device) read and write access. Host-located memory is also mapped for the CPU at that
+ * address. Does all of it or nothing. Unmapping takes effect immediately for the device; the CPU's
+ * mapping and the addresses are released when no running work can see them.
  */
 CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg_segment *segment);
-/* Changes which devices may read and write the segment. */
+/* Changes whether a device may read and write the segment. */
 void sg_segment_access(struct sg_segment *segment, int device, unsigned rights);
 void sg_segment_unmap(struct sg_segment *segment);
 

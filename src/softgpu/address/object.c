@@ -2,7 +2,7 @@
 
 #include "softgpu/address/pagetable.h"
 
-/* Read without the lock; an object ends when no running work can have it. */
+/* Read without the lock; an object ends when no running work can use it. */
 static _Atomic(const struct sg_phys *) objects[SG_OBJECT_LIMIT];
 static atomic_uint live;
 

@@ -18,7 +18,7 @@ static uint64_t load(CUdeviceptr address) {
     return atomic_load_explicit(entry_of(address), memory_order_relaxed);
 }
 
-/* Counted behind the change: whoever sees the count sees the entries. */
+/* Counted after the change: a thread that sees the count also sees the entries. */
 static _Atomic uint64_t changes;
 
 static void changed(void) {
@@ -29,7 +29,7 @@ uint64_t sg_table_state(void) {
     return atomic_load_explicit(&changes, memory_order_acquire);
 }
 
-/* Release: whoever sees the entry sees the bytes as they were before it was written. */
+/* Release: a thread that sees the entry also sees the bytes written before it. */
 static void store(CUdeviceptr address, uint64_t entry) {
     atomic_store_explicit(entry_of(address), entry, memory_order_release);
 }
@@ -105,7 +105,7 @@ static size_t to_window_end(CUdeviceptr address) {
     return (size_t)(SG_WINDOW - (address & (SG_WINDOW - 1)));
 }
 
-/* Host addresses answer themselves, up to where a window may begin. */
+/* Host addresses translate to themselves, up to where a window may begin. */
 static unsigned char *host_bytes(CUdeviceptr address, size_t want, size_t *span) {
     if (address == 0 || address >> SG_ADDRESS_BITS != 0)
         return NULL;

@@ -23,7 +23,7 @@
 
 #define HOST_SLOT SG_MAX_DEVICES
 
-/* What only this file needs of a physical allocation; it dies with it. */
+/* The part of a physical allocation that is private to this file; freed with it. */
 struct sg_phys_place {
     struct sg_retired retired;
     struct sg_phys phys;
@@ -57,12 +57,12 @@ static int slot_of(int device) {
     return device < 0 ? HOST_SLOT : device;
 }
 
-/* Pinned memory is resident on hardware, so no more of it than the machine can give. */
+/* Pinned memory is resident on hardware, so it is limited to what the machine can give. */
 static uint64_t limit_of(int device) {
     return device >= 0 ? sg_device(device)->limit : sg_devices_pinned_limit();
 }
 
-/* What others took of the memory since the limits were made does not come back by waiting. */
+/* Memory that others have taken since the limits were set cannot be regained by waiting. */
 static uint64_t left(int device, size_t wanted) {
     uint64_t limit = limit_of(device), taken = used[slot_of(device)];
     uint64_t ours = taken < limit ? limit - taken : 0;
@@ -78,7 +78,7 @@ static bool fits(int device, size_t size) {
     return size <= left(device, size);
 }
 
-/* Pools keep freed memory: it goes back before anything is refused for want of it. */
+/* Pools keep freed memory: they give it back before anything is refused for lack of it. */
 static bool charge(int device, size_t size) {
     if (!fits(device, size)) {
         sg_chapters_reclaim(device, size);
@@ -108,7 +108,7 @@ static bool place_in_arena(struct sg_phys_place *place) {
     return true;
 }
 
-/* Takes over the descriptor on success. Importers find the file from now on. */
+/* Takes ownership of the descriptor on success. Importers find the file from then on. */
 static bool place_in_file(struct sg_phys_place *place, const struct gm_kept_file *file) {
     struct sg_phys *phys = &place->phys;
     phys->host = sg_memfile_map(file, 0, phys->size);
@@ -222,8 +222,8 @@ static bool give_back(const struct sg_phys *phys) {
     return sg_memfile_give_back(&phys->file, phys->file_offset, phys->host, phys->size);
 }
 
-/* Pages that somebody else holds are not used again: they are lost with their place, unless the
- * machine takes them. */
+/* Pages that somebody else holds are not reused: they and their place in the file are lost, unless
+ * the machine takes them back. */
 static void give_to_arena(struct sg_phys_place *place) {
     const struct sg_phys *phys = &place->phys;
     sg_poison(phys->host, phys->size, SG_POISON_FREED);
@@ -233,8 +233,8 @@ static void give_to_arena(struct sg_phys_place *place) {
         sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
 }
 
-/* Importers read zeros then, also where the bytes stay with the file. The file may be closed by
- * now; the mapping still knows it. */
+/* Importers then read zeros, even where the file keeps the bytes. The file may be closed by now;
+ * the mapping still refers to it. */
 static void end_part(const struct sg_phys *phys) {
     if (!phys->imported && !give_back(phys))
         memset(phys->host, 0, phys->size);
@@ -255,9 +255,8 @@ static void reclaim(struct sg_retired *retired) {
     free(place);
 }
 
-/* The bytes are uncharged at once, as hardware does: what waits for running work is only place in a
- * sparse file. A shared file is not offered to importers any more: it would be unmapped under them.
- */
+/* The bytes are uncharged at once, as on hardware: only space in a sparse file waits for running
+ * work. A shared file is no longer offered to importers: it would be unmapped under them. */
 void sg_phys_unref(struct sg_phys *phys) {
     if (--phys->refs > 0)
         return;

@@ -18,17 +18,18 @@ struct sg_share_trailer {
 #define SG_SHARE_PAGE    ((size_t)4096)
 
 /*
- * The memory behind an exported file (not owned: duplicated). The same file imported twice, or by
- * its exporter, is the same object. UNKNOWN (as on H200) for anything that is not such a file, with
- * the reason logged; INVALID_DEVICE for memory of a device that this process does not have.
+ * The memory of an exported file. `fd` is duplicated and remains the caller's. The same file
+ * imported twice, or by its exporter, gives the same object. UNKNOWN (as on H200) for anything that
+ * is not such a file, with the reason logged; INVALID_DEVICE for memory of a device that this
+ * process does not have.
  */
 CUresult sg_phys_import(int fd, struct sg_phys **phys);
-/* Does the memory lie in such a file, so that others can import it? */
+/* Is the memory in such a file, so that others can import it? */
 bool sg_phys_has_own_file(const struct sg_phys *phys);
-/* Whether a descriptor is of such a file. */
+/* Does the descriptor refer to such a file? */
 bool sg_phys_exported(int fd);
 
-/* Fills with the pattern of fresh or freed memory when SOFTGPU_POISON asks for it. */
+/* Fills with the pattern of fresh or freed memory if SOFTGPU_POISON is set. */
 #define SG_POISON_FRESH 0xcd
 #define SG_POISON_FREED 0xdd
 void sg_poison(unsigned char *bytes, size_t size, int pattern);

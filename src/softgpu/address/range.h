@@ -1,6 +1,6 @@
 /*
- * What the chapter that makes a range does for the others: a table of operations, one for each kind
- * of range. Everything wants the lock.
+ * What the chapter that creates a range does for the others: a table of operations for each kind of
+ * range. Everything here requires the lock.
  */
 #ifndef SG_ADDRESS_RANGE_H
 #define SG_ADDRESS_RANGE_H
@@ -11,72 +11,71 @@ struct sg_pages;
 struct sg_stream;
 struct sg_text;
 
-/* What the application can ask of a range. sg_range_describe fills in what is true of most; a
- * range's own operation changes the rest. */
+/* What the application can query about a range. sg_range_describe fills in what holds for most
+ * ranges; a range's own operation changes the rest. */
 struct sg_range_facts {
-    CUdeviceptr start; /* of a mapping its reservation's, as are the bytes */
+    CUdeviceptr start; /* for a mapping, its reservation's; so is the size */
     size_t size;
-    bool has_address_range; /* for cuMemGetAddressRange, which answers this base: */
+    bool has_address_range; /* for cuMemGetAddressRange, which returns this base: */
     CUdeviceptr base;
-    CUdeviceptr mapping_base; /* of the run of pages that it lies in */
+    CUdeviceptr mapping_base; /* of the run of pages that contains it */
     size_t mapping_size;
     uint64_t handle_types; /* bits of CUmemAllocationHandleType */
-    uint64_t pool;         /* its pool's handle; 0 */
-    unsigned rights;       /* SG_READ and SG_WRITE, of the device that is asked about */
-    int host_flags;        /* CU_MEMHOSTALLOC_* of host memory; -1: of none */
-    bool host_pointer;     /* the CPU has the memory, at the same address */
+    uint64_t pool;         /* its pool's handle, or 0 */
+    unsigned rights;       /* SG_READ and SG_WRITE, of the device in question */
+    int host_flags;        /* CU_MEMHOSTALLOC_* of host memory; -1 for other memory */
+    bool host_pointer;     /* the CPU can use it, at the same address */
     bool managed;
-    bool sync_memops; /* until the application says something about it */
+    bool sync_memops; /* until the application sets it */
     bool rdma, legacy_ipc, decompress;
 };
 
-/* Whether stream memory operations are taken there. */
+/* Whether stream memory operations are accepted there. */
 enum sg_memops {
     SG_MEMOPS_TAKEN,
-    SG_MEMOPS_IN_GRAPHS, /* and refused when they are queued */
+    SG_MEMOPS_IN_GRAPHS, /* but refused when queued to a stream */
     SG_MEMOPS_REFUSED,
 };
 
 struct sg_range_ops {
-    const char *name; /* in the state dump; NULL when its chapter has lines of its own there */
-    /* More lines there, indented; may be NULL. */
+    const char *name; /* in the state dump; NULL if its chapter writes lines of its own */
+    /* Writes further lines there, indented; may be NULL. */
     void (*dump)(struct sg_text *text, const struct sg_range *range);
 
-    /* cuMemFree and cuMemFreeAsync of the address where it starts. Without `free` it is no address
-     * for either; with `free` alone, memory that is not freed in stream order. */
+    /* cuMemFree and cuMemFreeAsync of its start address. Without `free`, neither accepts the
+     * address; with `free` alone, the memory cannot be freed in stream order. */
     CUresult (*free)(struct sg_range *range);
     CUresult (*free_async)(struct sg_range *range, struct sg_stream *stream);
-    /* Frees it without a wait for work, with its context or its module. NULL for ranges that belong
-     * to neither. */
+    /* Frees it with its context or module, without waiting for work. NULL for ranges that belong to
+     * neither. */
     void (*end)(struct sg_range *range);
 
-    /* Does the device of `context` see it at all? NULL: every device does. */
+    /* Can the device of `context` see it at all? NULL: every device does. */
     bool (*seen)(const struct sg_context *context, const struct sg_range *range);
-    /* Was it opened to this device? NULL: access is not given to devices one by one, as to pools.
-     */
+    /* Has this device been given access? NULL: access is not per device, as it is for pools. */
     bool (*accessible)(const struct sg_range *range, int device);
-    /* May the device of the current context, or the one that has the bytes, do that at [address,
-     * address + size), which begins in the range? NULL: it may. */
+    /* Does the device of the current context, or the one that has the bytes, have these rights to
+     * [address, address + size), which begins in the range? NULL: it does. */
     bool (*allows)(const struct sg_range *range, CUdeviceptr address, size_t size, unsigned rights);
-    /* Did cuMemSetAccess let this device do that there? NULL: it is not asked for such memory. */
+    /* Did cuMemSetAccess give this device these rights? NULL: not used for such memory. */
     bool (*mapped)(int device, CUdeviceptr address, size_t size, unsigned rights);
-    /* Can work of `context` use it at its address? NULL: where it is seen. */
+    /* Can work of `context` use it at its address? NULL: if the device sees it. */
     bool (*reachable)(const struct sg_context *context, const struct sg_range *range,
                       CUdeviceptr address, size_t size, unsigned rights);
 
-    /* Changes what is different from most ranges. May be NULL. */
+    /* Changes the facts that differ from those of most ranges. May be NULL. */
     void (*describe)(const struct sg_range *range, struct sg_range_facts *facts);
-    /* What is known of its pages, when it is managed memory; else NULL, as the pointer may be. */
+    /* The state of its pages if it is managed memory, else NULL. May itself be NULL. */
     struct sg_pages *(*pages)(const struct sg_range *range);
 
     bool joins;    /* ranges that touch count as one for copies and sets: mappings */
-    bool pinned;   /* page-locked memory of the CPU's, which may always read it */
+    bool pinned;   /* page-locked CPU memory, which the CPU may always read */
     bool bindable; /* to multicast objects, by address */
-    bool foreign;  /* memory that others have made: not exported again */
+    bool foreign;  /* created by others: not exported again */
     enum sg_memops memops;
 };
 
-/* For a range that is looked at from `device`. */
+/* Describes a range as seen from `device`. */
 void sg_range_describe(const struct sg_range *range, int device, struct sg_range_facts *facts);
 /* The range of that kind that starts at `address`, or NULL. */
 struct sg_range *sg_range_at(CUdeviceptr address, const struct sg_range_ops *ops);

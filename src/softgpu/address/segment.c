@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* The end of a segment's addresses, when running work has let go of them. */
+/* Releases a segment's addresses when running work no longer uses them. */
 struct sg_segment_end {
     struct sg_retired retired;
     CUdeviceptr address;
     size_t size;
 };
 
-/* Where the device finds the bytes: those of host memory at the application's own address, so that
- * a ThreadSanitizer in the application sees softgpu's accesses. */
+/* Where the device finds the bytes: for host memory, at the application's own address, so that a
+ * ThreadSanitizer in the application sees softgpu's accesses. */
 static unsigned char *place_of(const struct sg_segment *segment) {
     if (segment->phys->device >= 0)
         return segment->phys->host;

@@ -6,9 +6,9 @@
 #define UNIT  ((size_t)512)
 #define LISTS 14 /* by the power of two below the longest free run: 1 to 8192 units */
 #define HEAPS (2 * SG_MAX_DEVICES + 2)
-/* How many chunks of the list that may fit are looked at before one that must. */
+/* How many chunks of the list that may fit are tried before one that must. */
 #define TRIES 8
-/* How many runs behind the first that fits are looked at for one that fits more closely. */
+/* How many runs after the first that fits are examined for a closer fit. */
 #define CLOSER 16
 
 struct sg_chunk {
@@ -19,7 +19,7 @@ struct sg_chunk {
     unsigned taken;  /* units */
     unsigned bound;  /* no free run is longer; 0: full, and in no list */
     unsigned first;  /* no unit below is free */
-    uint64_t bits[]; /* 1: taken */
+    uint64_t bits[]; /* 1 for taken */
 };
 
 /* The devices', their variables', the host's and managed memory's. */
@@ -84,7 +84,8 @@ static unsigned next_unit(const struct sg_chunk *chunk, unsigned from, bool take
 }
 
 /* The start of the free run that fits `units` most closely, as recorded (tests/parity, the
- * scenarios layout/reuse-*); without one, false, and the bound is set to what there is. */
+ * scenarios layout/reuse-*); if there is none, returns false and sets the bound to the longest run.
+ */
 static bool find_run(struct sg_chunk *chunk, unsigned units, unsigned *found) {
     unsigned longest = 0, closest = UINT_MAX, closer = CLOSER;
     unsigned start = next_unit(chunk, chunk->first, false);
@@ -156,7 +157,7 @@ static struct sg_chunk *find_chunk(int heap, unsigned units, unsigned *start) {
             return chunk;
     }
     while (++list < LISTS) {
-        /* A search in vain lowers the bound, and the chunk leaves this list. */
+        /* A failed search lowers the bound, and the chunk leaves this list. */
         for (struct sg_chunk *chunk; (chunk = lists[heap][list]) != NULL;) {
             unsigned bound = chunk->bound;
             if (find_run(chunk, units, start))

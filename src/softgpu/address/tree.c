@@ -11,7 +11,7 @@ static uint32_t next_priority(void) {
     return (uint32_t)(x >> 32);
 }
 
-/* Puts `with` where `node` hangs. */
+/* Puts `with` in the place of `node`. */
 static void replace(struct sg_tree *tree, struct sg_tree_node *node, struct sg_tree_node *with) {
     if (!node->up)
         tree->root = with;
@@ -21,7 +21,7 @@ static void replace(struct sg_tree *tree, struct sg_tree_node *node, struct sg_t
         with->up = node->up;
 }
 
-/* Lifts a node above its parent; the order of keys stays. */
+/* Rotates a node above its parent; preserves the order of keys. */
 static void rotate_up(struct sg_tree *tree, struct sg_tree_node *node) {
     struct sg_tree_node *parent = node->up;
     int side = parent->child[1] == node;

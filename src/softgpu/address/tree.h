@@ -2,7 +2,7 @@
  * An ordered map from 64-bit keys to nodes that live inside their owners: a treap, whose priorities
  * come from a hash of the insertion count, so that equal histories give equal shapes.
  *
- * No operation allocates, so none can fail. Keys are unique. Wants the lock.
+ * No operation allocates, so none can fail. Keys are unique. Requires the lock.
  */
 #ifndef SG_ADDRESS_TREE_H
 #define SG_ADDRESS_TREE_H

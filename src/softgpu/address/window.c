@@ -17,7 +17,7 @@ struct sg_window *sg_window_find(CUdeviceptr address) {
     return atomic_load_explicit(&directory[index], memory_order_acquire);
 }
 
-/* Page tables for windows that follow one another; zero pages, so untouched parts cost nothing. */
+/* Page tables for consecutive windows; zero pages, so untouched parts cost nothing. */
 static bool make_tables(CUdeviceptr start, size_t windows) {
     size_t size = windows * sizeof(struct sg_window);
     struct sg_window *tables = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -52,8 +52,8 @@ static bool add_windows(size_t size, size_t align) {
     return false;
 }
 
-/* Windows around [start, start + size) where there are none yet; false when the process uses any of
- * those addresses already. Windows made before a failure stay: they are only address space. */
+/* Makes the missing windows around [start, start + size); false if the process already uses any of
+ * those addresses. Windows made before a failure are kept: they are only address space. */
 static bool add_windows_at(CUdeviceptr start, size_t size) {
     uint64_t first = start >> SG_WINDOW_SHIFT, last = (start + size - 1) >> SG_WINDOW_SHIFT;
     if (first == 0 || last >= SG_WINDOW_LIMIT)
@@ -81,16 +81,16 @@ static bool take_hint(CUdeviceptr hint, size_t size, size_t align) {
            sg_extents_take_at(&addresses, hint / SG_PAGE, size / SG_PAGE);
 }
 
-/* As recorded: what was freed comes back for a page where it fits most closely, for more only when
- * it is just as large. A stale pointer stays invalid for longer. */
+/* As recorded: a single page reuses the freed run that fits most closely, a larger request only a
+ * run of exactly its size. A stale pointer thus remains invalid for longer. */
 static bool take_free(uint64_t pages, uint64_t align, uint64_t *page) {
     return pages == 1 ? sg_extents_take(&addresses, pages, align, page)
                       : sg_extents_take_apart(&addresses, pages, align, page);
 }
 
-/* Why there can be no such range, to the log; false when there may be. */
+/* Logs why there can be no such range; false if there can be. */
 static bool too_many(size_t size) {
-    uint64_t limit = sg_config()->address_space; /* 0: none but the size of an address */
+    uint64_t limit = sg_config()->address_space; /* 0: limited only by the size of an address */
     if (size > (uint64_t)1 << SG_ADDRESS_BITS)
         sg_log(SG_LOG_WARNING,
                "%zu bytes of device addresses are more than there are: an address has %d bits",
@@ -106,7 +106,7 @@ static bool too_many(size_t size) {
 }
 
 CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *address) {
-    /* No process can have it, in the first case: refused on H200 too. */
+    /* In the first case no process can have the address: refused on H200 too. */
     if (hint >> SG_ADDRESS_BITS != 0 || too_many(size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (take_hint(hint, size, align)) {

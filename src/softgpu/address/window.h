@@ -19,13 +19,13 @@ struct sg_window {
     _Atomic uint64_t entries[SG_WINDOW_PAGES]; /* pagetable.h */
 };
 
-/* The window around an address, or NULL. Lock-free. */
+/* The window that contains an address, or NULL. Lock-free. */
 struct sg_window *sg_window_find(CUdeviceptr address);
 
 /*
  * Takes addresses: size and align are multiples of SG_PAGE, align a power of two. A hint (0: none)
- * is honoured when it is aligned and free. OUT_OF_MEMORY when the address-space limit or the
- * machine has no more. Wants the lock.
+ * is honoured if it is aligned and free. OUT_OF_MEMORY if the address-space limit or the machine
+ * has no more. Requires the lock.
  */
 CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *address);
 void sg_addresses_give(CUdeviceptr address, size_t size);

@@ -1,12 +1,13 @@
 /*
  * Locking, checkpointing and restoring a process, this one or another of the same user.
  *
- * A checkpoint on hardware moves what is in the device's memory to the host, so that the process
- * holds nothing of the device while it is away. softgpu's memory is the host's already and belongs
- * to the process: its bytes stay where they are, nothing is given back, and all that changes is
- * what the process may do.
+ * On hardware, a checkpoint moves the contents of device memory to the host, so that the process
+ * holds nothing of the device in the meantime. softgpu's memory is already host memory of the
+ * process: its bytes remain where they are, nothing is given back, and only what the process may do
+ * changes.
  *
- * These calls take no lock and pass no gate: who is locked can be unlocked from any thread.
+ * These calls neither take the lock nor pass the gate: a locked process can be unlocked from any
+ * thread.
  */
 #include "softgpu/checkpoint/find.h"
 #include "softgpu/checkpoint/futex.h"
@@ -19,10 +20,10 @@
 #include <linux/membarrier.h>
 #include <string.h>
 
-/* Longest sleep of who locks: what it waits for wakes it, unless that process dies. */
+/* Longest sleep of a waiting caller: the process it waits for wakes it, unless that dies. */
 #define LOOK_AFTER 50000000u /* ns */
 
-/* From within a call a process would wait for itself. */
+/* Refused within a call: the process would wait for itself. */
 static CUresult begin(int pid, struct sg_control **control) {
     CUresult result = sg_control_open(pid, control);
     if (result != CUDA_SUCCESS)
@@ -59,7 +60,7 @@ CUresult sg_cuCheckpointProcessGetState(int pid, CUprocessState *state) {
     if (!state)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = begin(pid, &control);
-    if (result == CUDA_ERROR_ILLEGAL_STATE) { /* within a call: which the gate let through */
+    if (result == CUDA_ERROR_ILLEGAL_STATE) { /* within a call, which the gate has let pass */
         *state = CU_PROCESS_STATE_RUNNING;
         return CUDA_SUCCESS;
     }
@@ -86,7 +87,8 @@ static bool is_quiet(struct sg_control *control) {
     return atomic_load(&control->calls) == 0 && atomic_load(&control->working) == 0;
 }
 
-/* Until no call has passed the gate and no stream has work. NOT_READY when that takes longer. */
+/* Waits until no call is past the gate and no stream has work. NOT_READY if that takes longer than
+ * `limit`. */
 static CUresult wait_until_quiet(struct sg_control *control, uint64_t limit) {
     uint64_t begun = sg_now();
     for (;;) {
@@ -104,7 +106,7 @@ static CUresult wait_until_quiet(struct sg_control *control, uint64_t limit) {
     }
 }
 
-/* The state is written and every thread has seen it; see gate.h. */
+/* Writes the state and makes every thread see it; see gate.h. */
 static CUresult close_gate(struct sg_control *control) {
     uint32_t running = CU_PROCESS_STATE_RUNNING;
     char state;
@@ -155,7 +157,7 @@ CUresult sg_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
     return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
 }
 
-/* ---- Away and back --------------------------------------------------------------------------- */
+/* ---- Checkpoint and restore ------------------------------------------------------------------ */
 
 CUresult sg_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
     if (args && !all_zero(args, sizeof *args))
@@ -176,7 +178,7 @@ static CUresult check_pairs(const CUcheckpointRestoreArgs *args) {
     return CUDA_SUCCESS;
 }
 
-/* Until the restore thread has done it: for as long as it is kept from running. */
+/* Waits until the restore thread is done, however long it is kept from running. */
 static CUresult wait_until_restored(struct sg_control *control) {
     while (atomic_load(&control->state) == SG_STATE_RESTORING) {
         sg_futex_wait(&control->state, SG_STATE_RESTORING, LOOK_AFTER);
@@ -211,7 +213,7 @@ CUresult sg_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
     return result;
 }
 
-/* NOT_SUPPORTED of a process that got no thread. */
+/* NOT_SUPPORTED for a process without a restore thread. */
 static CUresult restorer_of(struct sg_control *control, int *tid) {
     uint32_t restorer;
     while ((restorer = atomic_load(&control->restorer)) == SG_RESTORER_STARTS) {

@@ -1,4 +1,4 @@
-/* Finding what a process keeps for others, among its descriptors. */
+/* Finds a process's control file among its descriptors. */
 #include "softgpu/checkpoint/find.h"
 
 #include "base/descriptor.h"
@@ -21,7 +21,7 @@ static bool has_name(int folder, const char *entry) {
     return size >= (ssize_t)sizeof wanted - 1 && memcmp(target, wanted, sizeof wanted - 1) == 0;
 }
 
-/* NULL when the file is another one, or of another process: children have their parent's. */
+/* NULL if it is another file, or another process's: children inherit their parent's. */
 static struct sg_control *map_file(int fd, int pid) {
     struct stat status;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -60,7 +60,7 @@ static CUresult search(DIR *folder, int pid, struct sg_control **control) {
     return CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* One that nobody has asked yet how it ended is none any more. */
+/* A zombie does not count. */
 static bool is_process(int pid) {
     char state;
     uint64_t started;
@@ -68,7 +68,7 @@ static bool is_process(int pid) {
            state != 'X';
 }
 
-/* A forked child may not use the driver, whatever its parent did: it has no control of its own. */
+/* A forked child must not use the driver, whatever its parent did: it has no control of its own. */
 static CUresult own_control(struct sg_control **control) {
     if (!atomic_load(&sg_initialized) || atomic_load(&sg_forked))
         return CUDA_ERROR_NOT_INITIALIZED;

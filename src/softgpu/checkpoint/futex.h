@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns when woken, when the word is not `value`, after so long, or for no reason. */
+/* Returns when woken, when the word is not `value`, after `nanoseconds`, or spuriously. */
 static inline void sg_futex_wait(_Atomic(uint32_t) *word, uint32_t value, uint64_t nanoseconds) {
     struct timespec span = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
                             .tv_nsec = (long)(nanoseconds % 1000000000u)};

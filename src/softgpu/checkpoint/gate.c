@@ -1,4 +1,4 @@
-/* The gate as the process itself has it: its file, and waiting. */
+/* The process's own side of the gate: its file, and waiting. */
 #include "softgpu/checkpoint/gate.h"
 
 #include "base/descriptor.h"
@@ -12,14 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* How long a thread waits before it looks whether who locks is still there. */
+/* How long a thread waits before it checks that the locker is still alive. */
 #define LOOK_AFTER 500000000u /* ns */
 
 static struct sg_control private_control = {.magic = SG_CONTROL_MAGIC};
 struct sg_control *sg_control = &private_control;
 
-/* The descriptor stays open: others find the file by it. Sealed, because who maps a file that
- * shrinks dies of it. */
+/* The descriptor remains open: others find the file by it. Sealed, because a process that accesses
+ * a mapped file after it has shrunk is killed. */
 static struct sg_control *make_file(void) {
     int fd = gm_fd_memory(SG_CONTROL_MAGIC);
     if (fd < 0)
@@ -34,7 +34,7 @@ static struct sg_control *make_file(void) {
     return NULL;
 }
 
-/* With the lock, in a call that has announced itself where the count was until now. */
+/* With the lock, in a call that has announced itself in the private count. */
 CUresult sg_gate_init(void) {
     char state;
     private_control.pid = (uint32_t)getpid();

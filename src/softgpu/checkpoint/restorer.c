@@ -1,8 +1,8 @@
 /*
- * The restore thread: the one of a process that takes it from CHECKPOINTED to LOCKED. Who restores
- * asks it, so that a tool that has stopped a process restores it by letting this thread alone run,
- * as with hardware's driver. It takes no lock and makes no call: of the process it needs nothing
- * but the control file.
+ * The restore thread: takes its process from CHECKPOINTED to LOCKED at the request of the restoring
+ * process, so that a tool that has stopped a process can restore it by letting only this thread
+ * run, as with the hardware driver. It takes no lock and makes no driver call: it needs only the
+ * control file.
  */
 #include "softgpu/checkpoint/gate.h"
 
@@ -11,7 +11,7 @@
 #include "softgpu/core/config.h"
 
 #define STACK ((size_t)256 << 10)
-/* Nothing but a request wakes it. */
+/* Only a request wakes it. */
 #define LONG ((uint64_t)3600 * 1000000000u)
 
 static void *restore(void *argument) {

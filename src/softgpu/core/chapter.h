@@ -1,7 +1,7 @@
 /*
- * Chapters: what each folder above gives to those below it, so that nothing below calls upwards. A
- * folder that has something to give defines one `const struct sg_chapter`; entry/chapters.c, on the
- * top floor, lists them all. Everything here wants the lock, but sg_chapters_set.
+ * Chapters: what each folder provides to the layers below it, so that no lower layer calls upwards.
+ * A folder that has something to provide defines one `const struct sg_chapter`; entry/chapters.c,
+ * in the top layer, lists them all. Everything here requires the lock, except sg_chapters_set.
  */
 #ifndef SG_CORE_CHAPTER_H
 #define SG_CORE_CHAPTER_H
@@ -29,38 +29,40 @@ enum sg_end_step {
 
 /* Members are NULL where the chapter has nothing to do. */
 struct sg_chapter {
-    /* Its objects in the state dump: canonical lines, sorted, addresses as recorded in design. */
+    /* Writes its objects to the state dump: canonical lines, sorted, addresses as recorded in
+     * design. */
     void (*dump)(struct sg_text *text);
-    /* A line for each live object that the application should have freed. */
+    /* Writes a line for each live object that the application should have freed. */
     void (*leaks)(struct sg_text *text);
-    /* Notices what is complete, so that the moment of noticing is no part of the state. */
+    /* Notices what is complete, so that the state does not depend on when it is noticed. */
     void (*settle)(void);
 
-    /* What a context has from its beginning; whole or nothing. */
+    /* Creates what a context has from the start; all of it or nothing. */
     CUresult (*context_begin)(struct sg_context *context);
     void (*context_end[SG_END_STEPS])(struct sg_context *context);
-    /* The object goes, after its end. */
+    /* The context object is freed, after its end. */
     void (*context_free)(struct sg_context *context);
 
-    /* A stream, event or context synchronize succeeded: what is complete in `stream` (NULL: in any
-     * stream of the context) is known to the host. Cheap when there is nothing to do. */
+    /* A stream, event or context synchronize succeeded: the host now knows what is complete in
+     * `stream` (NULL: in any stream of the context). Must be cheap if there is nothing to do. */
     void (*synchronized)(struct sg_context *context, struct sg_stream *stream);
-    /* Physical memory of `device` (-1: host memory) is short of `bytes`: gives back what it holds
-     * and nothing uses, without waiting, until that much is free. Returns the bytes given back. */
+    /* Physical memory of `device` (-1: host memory) is short by `bytes`: gives back unused memory
+     * that the chapter holds, without waiting, until that much is free. Returns the bytes given
+     * back. */
     uint64_t (*reclaim)(int device, uint64_t bytes);
 };
 
-/* Once, before the first call of the driver; both stay the caller's, and as they are. */
+/* Called once, before the first driver call; the arrays remain the caller's and must not change. */
 void sg_chapters_set(const struct sg_chapter *const *chapters, size_t count);
 
 void sg_chapters_dump(struct sg_text *text);
 void sg_chapters_leaks(struct sg_text *text);
-/* When a chapter refuses, the others are undone by the end of the context. */
+/* If a chapter fails, ending the context undoes the others. */
 CUresult sg_chapters_context_begin(struct sg_context *context);
 void sg_chapters_context_end(struct sg_context *context, enum sg_end_step step);
 void sg_chapters_context_free(struct sg_context *context);
 void sg_chapters_synchronized(struct sg_context *context, struct sg_stream *stream);
-/* The upper floors first, which build on what the lower ones hold. */
+/* Upper layers first, because they build on what the lower ones hold. */
 uint64_t sg_chapters_reclaim(int device, uint64_t bytes);
 
 #endif

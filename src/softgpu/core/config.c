@@ -21,7 +21,7 @@ static void complain(struct sg_complaints *complaints, const char *variable, con
              "%s='%.64s' is not understood: it takes %s", variable, value, accepted);
 }
 
-/* An empty value is as good as none: that is how shells clear a variable for one command. */
+/* An empty value counts as unset: that is how shells clear a variable for one command. */
 static const char *lookup(const char *variable) {
     const char *value = secure_getenv(variable);
     return value && value[0] ? value : NULL;
@@ -125,7 +125,7 @@ static void read_schedule(struct sg_complaints *complaints, struct sg_config *in
         complain(complaints, "SOFTGPU_SEED", seed, "a number below 2^64");
     if (into->schedule != SG_SCHEDULE_RANDOM)
         return;
-    /* 32 bits are enough to tell runs apart and short enough to be typed again. */
+    /* 32 bits are enough to distinguish runs and short enough to retype. */
     uint32_t drawn = 0;
     if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
         drawn = (uint32_t)sg_now();
@@ -153,7 +153,7 @@ static void read_uuids(struct sg_complaints *complaints, struct sg_config *into)
     complain(complaints, "SOFTGPU_UUID", value, accepted);
 }
 
-/* "leaks", "fault", or both between a comma. */
+/* "leaks", "fault", or both, separated by a comma. */
 static void read_fail_on(struct sg_complaints *complaints, struct sg_config *into) {
     const char *value = lookup("SOFTGPU_FAIL_ON");
     for (const char *at = value; at && *at;) {

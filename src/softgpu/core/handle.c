@@ -15,8 +15,8 @@ struct slot {
     void *object; /* NULL when free */
     uint32_t generation;
     union {
-        uint32_t next_free; /* of a free one: slot number + 1; 0 ends the list */
-        uint32_t site;      /* else who made it */
+        uint32_t next_free; /* of a free slot: slot number + 1; 0 ends the list */
+        uint32_t site;      /* otherwise where it was created */
     };
 };
 
@@ -30,7 +30,7 @@ struct table {
 
 static struct table tables[SG_KIND_COUNT];
 
-/* Freed slots queue up and are taken oldest first, so that a generation lasts as long as it can. */
+/* Freed slots are reused oldest first, so that generations last as long as possible. */
 static uint32_t take_slot(struct table *table) {
     if (table->free_head) {
         uint32_t slot = table->free_head - 1;

@@ -1,6 +1,6 @@
 /*
- * Handles: slot and generation, never an address. A stale, foreign or random value is recognised
- * and answers NULL instead of being dereferenced.
+ * Handles: slot and generation, never an address. A stale, foreign or random value is recognized
+ * and yields NULL instead of being dereferenced.
  *
  * Value: kind (8 bits) << 48 | generation (20 bits) << 28 | slot (24 bits) << 4. It is never 0, 1
  * or 2 (the special streams) and never a canonical heap address of this process.
@@ -41,28 +41,28 @@ enum sg_kind {
     SG_KIND_COUNT
 };
 
-/* All of these want the lock held. */
+/* All of these require the lock. */
 
-/* A new handle for `object`, or 0 when there is no memory for it. */
+/* A new handle for `object`, or 0 when out of memory. */
 uint64_t sg_handle_new(enum sg_kind kind, void *object);
 
-/* The object, or NULL when the value is no live handle of this kind. */
+/* The object, or NULL if the value is not a live handle of this kind. */
 void *sg_handle_get(enum sg_kind kind, uint64_t handle);
 
-/* Who made it (core/site.h); 0 when that is not kept. */
+/* Where it was created (core/site.h); 0 if not recorded. */
 uint32_t sg_handle_site(uint64_t handle);
 
-/* Ends the handle; later look-ups of the value answer NULL. Unknown values are ignored. */
+/* Ends the handle; later look-ups of the value return NULL. Unknown values are ignored. */
 void sg_handle_drop(enum sg_kind kind, uint64_t handle);
 
-/* Calls `visit` for each live handle of a kind, in order of creation of its slot. */
+/* Calls `visit` for each live handle of a kind, in the order in which slots were created. */
 void sg_handle_each(enum sg_kind kind, void (*visit)(uint64_t handle, void *object, void *user),
                     void *user);
 
 /* Live handles of a kind. */
 uint64_t sg_handle_count(enum sg_kind kind);
 
-/* A value of a kind that is no handle of it, ever: generations begin with 1. */
+/* A value that is never a handle of the kind: generations begin at 1. */
 #define SG_HANDLE_DEAD(kind) ((uint64_t)(kind) << 48)
 
 /* For opaque pointer types of the API. */

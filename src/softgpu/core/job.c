@@ -15,8 +15,8 @@ bool sg_job_known(void) {
     return path && path[0] && !atomic_load(&refused);
 }
 
-/* Opened for each note: a descriptor that stays open could be closed, and its number used, by the
- * application. */
+/* Opened for each note: the application could close a descriptor that is kept open and reuse its
+ * number. */
 void sg_job_note(char what) {
     int saved = errno;
     const char *path = secure_getenv("SOFTGPU_JOB");

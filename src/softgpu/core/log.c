@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One write a line, so that lines of threads and of child processes do not mix. */
+/* One write per line, so that lines of threads and child processes do not mix. */
 static void write_line(enum sg_log_level level, const char *text) {
     static const char *const names[] = {[SG_LOG_ERROR] = "error",
                                         [SG_LOG_WARNING] = "warning",
@@ -21,7 +21,7 @@ static void write_line(enum sg_log_level level, const char *text) {
     length += gm_printable(text, line + length, sizeof line - length - 1);
     line[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, length);
-    (void)written; /* nobody is left to tell */
+    (void)written; /* there is nowhere left to report it */
 }
 
 static bool is_wanted(enum sg_log_level level) {
@@ -39,7 +39,7 @@ void sg_log(enum sg_log_level level, const char *format, ...) {
     write_line(level, text);
 }
 
-/* ---- What is said again ---------------------------------------------------------------------- */
+/* ---- Repeated lines -------------------------------------------------------------------------- */
 
 #define LASTING_LIMIT 1000 /* lines: a test run that leaks everywhere must not fill the memory */
 
@@ -61,7 +61,7 @@ static void remember(enum sg_log_level level, const char *text) {
         return;
     *said = (struct said){.level = level};
     memcpy(said->text, text, size);
-    (void)fstat(STDERR_FILENO, &said->where); /* one that is closed is no file: all zero */
+    (void)fstat(STDERR_FILENO, &said->where); /* all zero if it is closed */
     pthread_mutex_lock(&lock);
     bool room = said_count < LASTING_LIMIT;
     if (room) {

@@ -46,7 +46,7 @@ bool sg_result_parse(const char *name, CUresult *result) {
     return false;
 }
 
-/* For a value that is no CUresult the output becomes NULL. */
+/* For a value that is not a CUresult, the output is set to NULL. */
 static CUresult answer(const char *text, const char **pStr) {
     *pStr = text;
     return text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -51,7 +51,7 @@ gpumem_driver_fn sg_name_find(const char *name) {
     return find_name(name, &ignored);
 }
 
-/* Before any other constructor, because one may call the driver. */
+/* Runs before any other constructor, because one may call the driver. */
 __attribute__((constructor(101))) static void fill(void) {
     unsigned at = 0;
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEPTH      6  /* calls that are told */
-#define INSIDE     24 /* and looked at: those within this library come first */
+#define DEPTH      6  /* calls that are reported */
+#define INSIDE     24 /* calls that are examined: those within this library come first */
 #define SITE_LIMIT (1u << 16)
 #define BUCKETS    4096u
 
@@ -19,27 +19,27 @@ struct site {
     uint32_t next; /* in its bucket */
     unsigned fn;
     void *calls[DEPTH]; /* return addresses, the innermost first */
-    char test[160];     /* of pytest; "" when there is none */
+    char test[160];     /* pytest's; "" if there is none */
 };
 
 static atomic_bool kept;
 static uintptr_t own_start, own_end; /* this library's code */
 
-/* By number; 0 is none. Blocks never move, and stay to the end of the process. */
+/* By number; 0 is none. Blocks never move and live until the process ends. */
 #define BLOCK 256u
 static struct site *blocks[SITE_LIMIT / BLOCK];
 static uint32_t site_count = 1;
 static uint32_t buckets[BUCKETS];
 
-/* ---- Which library an address is of ---------------------------------------------------------- */
+/* ---- Which library an address is in ---------------------------------------------------------- */
 
 struct search {
     uintptr_t address, base, start, end;
     char name[256];
 };
 
-/* dl_iterate_phdr and not dladdr, whose lock may be held by a thread that waits for the driver's:
- * the constructor of a library may call it. */
+/* dl_iterate_phdr and not dladdr, whose lock may be held by a thread that waits for the driver's: a
+ * library's constructor may call the driver. */
 static int look(struct dl_phdr_info *info, size_t size, void *user) {
     struct search *search = user;
     (void)size;
@@ -73,7 +73,7 @@ static const char *name_of(struct search *search) {
     return slash ? slash + 1 : search->name;
 }
 
-/* ---- Keeping --------------------------------------------------------------------------------- */
+/* ---- Recording ------------------------------------------------------------------------------- */
 
 void sg_sites_begin(void) {
     void *unused[2];
@@ -86,7 +86,7 @@ void sg_sites_begin(void) {
     atomic_store(&kept, true);
 }
 
-/* Python sets it in its main thread; elsewhere getenv could meet a change. */
+/* Python sets it in its main thread; in other threads getenv could race with that. */
 static void take_test(char *test, size_t size) {
     const char *current = getpid() == gettid() ? secure_getenv("PYTEST_CURRENT_TEST") : NULL;
     snprintf(test, size, "%s", current ? current : "");
@@ -142,7 +142,7 @@ uint32_t sg_site_here(void) {
     return keep(&site);
 }
 
-/* ---- Telling --------------------------------------------------------------------------------- */
+/* ---- Printing -------------------------------------------------------------------------------- */
 
 void sg_site_text(uint32_t number, char *text, size_t size) {
     text[0] = '\0';
@@ -152,7 +152,8 @@ void sg_site_text(uint32_t number, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "%s", sg_rows[site->fn].symbol);
     for (unsigned i = 0; i < DEPTH && site->calls[i] && used < size; i++) {
         struct search search;
-        /* Of the call, not of what follows it: that may be another line. */
+        /* The address of the call, not of the next instruction, which may belong to another line.
+         */
         uintptr_t call = (uintptr_t)site->calls[i] - 1;
         const char *before = i == 0 ? " from" : " <";
         int length = find(call, &search)

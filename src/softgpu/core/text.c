@@ -18,9 +18,9 @@
 struct sg_text {
     char *bytes;
     size_t length, capacity;
-    bool failed; /* out of memory: what is there is not whole */
+    bool failed; /* out of memory: the text is incomplete */
 
-    bool leaks;                    /* the report is of leaks: lines tell what they are about */
+    bool leaks;                    /* a leak report: lines name what they are about */
     const struct sg_context *only; /* and are about this context; NULL for all */
     bool (*belongs)(const struct sg_context *only, const struct sg_context *other);
     struct {

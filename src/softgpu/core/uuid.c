@@ -24,7 +24,7 @@ static bool is_dash_place(size_t at) {
     return at == 8 || at == 13 || at == 18 || at == 23;
 }
 
-/* Digits with all four dashes where they belong, or with none. */
+/* Digits with all four dashes in place, or with none. */
 static bool parse_one(const char *text, size_t length, CUuuid *uuid) {
     if (length > strlen(PREFIX) && strncasecmp(text, PREFIX, strlen(PREFIX)) == 0) {
         text += strlen(PREFIX);
@@ -50,7 +50,7 @@ static bool parse_one(const char *text, size_t length, CUuuid *uuid) {
     return true;
 }
 
-/* What is wrong with number `at` of the list beside its spelling, or NULL. */
+/* What is wrong with entry `at` of the list, apart from its spelling, or NULL. */
 static const char *objection(const struct sg_uuids *uuids, int at) {
     static const CUuuid zeros;
     if (same(&uuids->of[at], &zeros))

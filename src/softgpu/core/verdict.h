@@ -1,14 +1,14 @@
-/* What will be held against the process at its end; entry/verdict.h says what becomes of it.
+/* What counts against the process at its end; entry/verdict.h describes the consequences.
  * Thread-safe. */
 #ifndef SG_CORE_VERDICT_H
 #define SG_CORE_VERDICT_H
 
 #include <stdbool.h>
 
-/* A setting is not understood; `text` says which, and what is. cuInit fails from now on. */
+/* A setting is invalid; `text` says which, and what is accepted. cuInit fails from now on. */
 void sg_verdict_wrong(const char *text);
 bool sg_verdict_is_wrong(void);
-/* Objects were left. */
+/* Objects were leaked. */
 void sg_verdict_leak(void);
 bool sg_verdict_is_leak(void);
 

@@ -1,4 +1,4 @@
-/* What makes the prologue look closer at calls. */
+/* Conditions under which the prologue takes its slow path. */
 #ifndef SG_CORE_WATCH_H
 #define SG_CORE_WATCH_H
 
@@ -9,7 +9,7 @@
 #define SG_WATCH_FAULT     2u
 #define SG_WATCH_TRACE     4u
 #define SG_WATCH_ABORT     8u
-#define SG_WATCH_COREDUMP  16u /* a fault is to be reported when the lock is released */
+#define SG_WATCH_COREDUMP  16u /* report a fault when the lock is released */
 
 extern atomic_uint sg_watched; /* the bits */
 

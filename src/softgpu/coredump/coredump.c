@@ -15,9 +15,9 @@ static void name_default(char *name, const char *prefix) {
     snprintf(name, SG_COREDUMP_NAME, "%s.%s.%ld", prefix, host, (long)getpid());
 }
 
-/* The names hold the process's id: cuInit knows which process uses the driver. */
+/* The names contain the process id, which is final only in cuInit. */
 CUresult sg_coredumps_init(void) {
-    memset(&sg_coredump_initial, 0, sizeof sg_coredump_initial); /* it is compared as bytes */
+    memset(&sg_coredump_initial, 0, sizeof sg_coredump_initial); /* compared bytewise */
     sg_coredump_initial.trigger_host = 1;
     name_default(sg_coredump_initial.file, "core.cuda");
     name_default(sg_coredump_pipe, "corepipe.cuda");

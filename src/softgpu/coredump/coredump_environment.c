@@ -1,6 +1,6 @@
 /*
- * NVIDIA's environment variables for core dumps, as CUDA-GDB's documentation has them. They are
- * looked at once, by cuInit; what one of them gives is not changed by cuCoredumpSetAttribute*.
+ * NVIDIA's environment variables for core dumps, as CUDA-GDB's documentation describes them. They
+ * are read once, by cuInit; cuCoredumpSetAttribute* does not change what one of them sets.
  */
 #include "softgpu/core/config.h"
 #include "softgpu/coredump/coredump.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An empty value is as good as none. */
+/* An empty value counts as unset. */
 static const char *lookup(const char *variable) {
     const char *value = secure_getenv(variable);
     return value && value[0] ? value : NULL;

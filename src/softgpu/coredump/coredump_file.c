@@ -1,4 +1,4 @@
-/* The text that a fault leaves behind. */
+/* The text written after a fault. */
 #include "base/descriptor.h"
 #include "softgpu/address/memory.h"
 #include "softgpu/core/config.h"
@@ -25,7 +25,7 @@ struct fault {
     char text[1024];
 };
 
-/* Held while files are written, so that whoever comes second waits for them. Before the big lock,
+/* Held while files are written, so that a second caller waits for them. Taken before the big lock,
  * never after it. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t work_stream, work_operation; /* guarded by the big lock; 0 for no queued work */
@@ -103,7 +103,7 @@ static bool expand(const char *pattern, char *name, size_t room) {
     return true;
 }
 
-/* O_NONBLOCK: a pipe that nobody reads does not keep a call waiting. */
+/* O_NONBLOCK: a pipe that nobody reads must not block a call. */
 static void write_file(const struct fault *fault) {
     char name[2 * SG_COREDUMP_NAME];
     if (!expand(fault->file, name, sizeof name)) {
@@ -121,8 +121,8 @@ static void write_file(const struct fault *fault) {
         close(fd);
 }
 
-/* The oldest first. The watch ends only when there is none left, so that nobody returns before what
- * was remembered is written. */
+/* The oldest first. The watch ends only when there is none left, so that no call returns before the
+ * recorded faults are written. */
 static struct fault *take_all(void) {
     struct fault *oldest_first = NULL;
     sg_lock();

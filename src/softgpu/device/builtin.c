@@ -1,5 +1,6 @@
-/* profiles/h200.ini itself, by the assembler: the file stays the only copy of its facts. The path
- * is relative to src/, which is on the include path that compilers give to the assembler. */
+/* profiles/h200.ini itself, included by the assembler: the file remains the only copy of its facts.
+ * The path is relative to src/, which is on the include path that compilers pass to the assembler.
+ */
 #include "softgpu/device/profile.h"
 
 __asm__(".pushsection .rodata\n"

@@ -1,7 +1,7 @@
 /*
  * What a device may claim. A profile is read from hardware, where every feature exists; here an
- * attribute by which a program decides to call something must be true of softgpu. Attributes that
- * only describe the device (sizes, clocks, limits of kernels) stay the profile's.
+ * attribute by which a program decides to call something must hold for softgpu. Attributes that
+ * only describe the device (sizes, clocks, limits of kernels) keep the profile's values.
  */
 #include "softgpu/device/profile.h"
 #include "softgpu/device/udmabuf.h"
@@ -13,8 +13,8 @@
 
 #define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
 
-/* The greatest value that is true here; a smaller one of the profile stays. The mask form keeps the
- * bits that are. */
+/* The greatest value that holds here; a smaller one in the profile is kept. The mask form keeps the
+ * bits that hold. */
 static const struct claim {
     CUdevice_attribute attribute;
     bool mask;
@@ -38,8 +38,8 @@ static const struct claim {
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
 };
 
-/* What depends on the machine, and on what else the profile says: where the CPU can map DMA buffers
- * a memory file does for one, and there is who reaches the bytes. */
+/* Claims that depend on the machine and on the rest of the profile: if the CPU can map DMA buffers,
+ * a memory file serves as one, and its bytes can be reached. */
 static bool is_true_here(CUdevice_attribute attribute, const int *attributes) {
     bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;
     switch (attribute) {

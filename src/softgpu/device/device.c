@@ -29,7 +29,7 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
     struct sg_device device = {
         .uuid = *uuid,
         .total_memory = total,
-        .limit = limit / SG_PAGE * SG_PAGE, /* what is free can be allocated, by pages */
+        .limit = limit / SG_PAGE * SG_PAGE, /* whole pages: what is free can be allocated */
         .multicast = profile->multicast,
         .fabric = profile->fabric,
         .no_uuid = profile->no_uuid,
@@ -57,7 +57,7 @@ bool sg_device_reaches(int device, int owner) {
     return device == owner || devices[device].links[owner].peer_access;
 }
 
-/* What only several devices have together: one device alone has no multicast objects. */
+/* Features that need several devices: one device alone has no multicast objects. */
 static void claim_machine(int count) {
     for (int i = 0; i < count; i++) {
         devices[i].multicast = devices[i].multicast && count > 1;
@@ -67,7 +67,7 @@ static void claim_machine(int count) {
 
 static int version = SG_DRIVER_VERSION;
 
-/* A profile that cannot be read is cuInit's to complain about. */
+/* cuInit reports a profile that cannot be read. */
 static void read_version(void) {
     static struct sg_profile profile;
     const char *choice = sg_config()->profile;
@@ -103,14 +103,14 @@ CUresult sg_devices_init(void) {
     /* CUDA_DEVICE_ORDER needs no work: devices are alike, so fastest first leaves them in the order
      * of their PCI addresses. */
     int order[SG_MAX_DEVICES];
-    if (config->uuids.count) /* who gives UUIDs wants to see them */
+    if (config->uuids.count) /* UUIDs that were set must be visible */
         profile.no_uuid = false;
     int visible = sg_visible_devices(secure_getenv("CUDA_VISIBLE_DEVICES"), count, uuids, order);
     if (visible == 0)
         return CUDA_ERROR_NO_DEVICE;
 
     uint64_t total = sg_device_limit(profile.memory, config->memory, sg_machine_half(), count);
-    /* What somebody asked for is given, as far as it goes. */
+    /* A size that was requested is given, as far as it goes. */
     uint64_t limit = config->memory ? total : sg_machine_allows(total, visible);
     if (limit < total)
         sg_log(SG_LOG_WARNING, "of the %llu bytes of a device, the control group has room for %llu",

@@ -1,4 +1,4 @@
-/* Devices: what the profile says of them. Owned by device/; constant after cuInit except where
+/* Devices, as the profile describes them. Owned by device/; constant after cuInit except where
  * context/ is named. */
 #ifndef SG_DEVICE_DEVICE_H
 #define SG_DEVICE_DEVICE_H
@@ -7,8 +7,8 @@
 
 #define SG_DRIVER_VERSION  13000 /* what functions.def describes */
 #define SG_ATTRIBUTE_LIMIT 256
-/* Of API 13.3, where gpumem/cuda_api.h has 13.0: mmap takes the descriptors of
- * cuMemGetHandleForAddressRange. Only a profile that lists it has it. */
+/* From API 13.3 (gpumem/cuda_api.h has 13.0): mmap accepts the descriptors of
+ * cuMemGetHandleForAddressRange. Present only if the profile lists it. */
 #define SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED 152
 
 /* What connects two devices. */
@@ -18,14 +18,14 @@ struct sg_links {
     bool native_atomics, partial_atomics, array_access;
 };
 
-/* What no image of PTX says, because a compiler would decide it, and what no attribute tells. */
+/* What no PTX image says, because a compiler would decide it, and no attribute reports. */
 struct sg_kernels {
-    unsigned ptx_registers; /* a thread's */
-    unsigned groups[32];    /* multiprocessors that a cluster may be spread over */
+    unsigned ptx_registers; /* per thread */
+    unsigned groups[32];    /* multiprocessors that a cluster may span */
     unsigned group_count;
 };
 
-/* How a context begins. A limit that the device does not have is refused with UNSUPPORTED_LIMIT. */
+/* Initial values of a context. A limit that the device lacks is refused with UNSUPPORTED_LIMIT. */
 struct sg_context_defaults {
     size_t limits[CU_LIMIT_MAX];
     bool has_limit[CU_LIMIT_MAX];
@@ -36,33 +36,33 @@ struct sg_device {
     char name[256];
     CUuuid uuid;
     char pci[16];          /* "0000:00:06.0", distinct per device */
-    uint64_t total_memory; /* what cuDeviceTotalMem answers: `limit`, so that a program that takes a
+    uint64_t total_memory; /* what cuDeviceTotalMem returns: `limit`, so that a program that takes a
                               share of the total gets it, unless control groups have less left */
     uint64_t limit;        /* physical bytes that may be allocated */
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
     struct sg_links links[SG_MAX_DEVICES]; /* to the device of that ordinal */
-    bool multicast, fabric;                /* with other devices: objects; sharing by fabric */
-    bool no_uuid, no_pool_descriptors; /* the driver has none to give, whatever attributes say */
+    bool multicast, fabric;                /* multicast objects with others; sharing by fabric */
+    bool no_uuid, no_pool_descriptors;     /* the driver provides none, whatever attributes say */
     struct sg_kernels kernels;
     struct sg_context_defaults context;
 
     /* context/: */
-    struct sg_context *primary; /* NULL until first retained; then the same object for ever */
+    struct sg_context *primary; /* NULL until first retained; then always the same object */
     unsigned primary_flags;
     unsigned first_versions, later_versions; /* live contexts of cuCtxCreate, and all others */
-    CUresult fault; /* the first fault of any of its contexts: new ones answer it too */
+    CUresult fault; /* the first fault of any of its contexts: new ones return it too */
 };
 
-/* cuInit's work for this chapter: reads the profile, builds the visible devices. SYSTEM_NOT_READY
- * when the profile cannot be read (the log says why), NO_DEVICE when none is visible. May be called
- * again after a failure. */
+/* cuInit's work for this chapter: reads the profile and creates the visible devices.
+ * SYSTEM_NOT_READY if the profile cannot be read (the log says why), NO_DEVICE if none is visible.
+ * May be called again after a failure. */
 CUresult sg_devices_init(void);
 int sg_device_count(void);
-/* What cuDriverGetVersion answers: the profile's, also before cuInit. Thread-safe, without the
- * lock. */
+/* What cuDriverGetVersion returns: the profile's version, even before cuInit. Thread-safe, without
+ * the lock. */
 int sg_driver_version(void);
-/* How many bytes of host memory can be pinned beside the devices' own. */
+/* How many bytes of host memory can be pinned in addition to the devices' memory. */
 uint64_t sg_devices_pinned_limit(void);
 /* NULL when there is no such ordinal. */
 struct sg_device *sg_device(int ordinal);

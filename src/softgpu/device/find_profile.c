@@ -1,4 +1,4 @@
-/* Where a profile is looked for: a path, the compiled-in one, or a folder beside the library. */
+/* Where profiles are found: a path, the compiled-in one, or a folder near the library. */
 #include "base/descriptor.h"
 #include "softgpu/device/profile.h"
 
@@ -55,7 +55,7 @@ static bool library_folder(char *folder, size_t size) {
     return true;
 }
 
-/* The folder `levels` above; false when there are not so many. */
+/* The folder `levels` above; false if there are fewer levels. */
 static bool climb(char *folder, int levels) {
     while (levels--) {
         char *slash = strrchr(folder, '/');
@@ -66,7 +66,8 @@ static bool climb(char *folder, int levels) {
     return true;
 }
 
-/* The profile folder of a build, an install or a bundle, by the place of the library in it. */
+/* The profile folder of a build, an install or a bundle, derived from the library's location in it.
+ */
 static bool profile_folder(char *folder, int levels) {
     static const char below[] = "/share/gpumem/profiles";
     if (!library_folder(folder, PATH_MAX - sizeof below) || !climb(folder, levels))

@@ -1,4 +1,5 @@
-/* How much memory this machine can give: the default size of a device, and what else there is. */
+/* How much memory this machine can give: the default size of a device, and what else is available.
+ */
 #include "base/host_memory.h"
 #include "softgpu/device/profile.h"
 

@@ -18,7 +18,7 @@ struct listener {
     int device;
     CUasyncCallback function;
     void *data;
-    uint64_t missing; /* to be told; 0 for nothing. The newest is told if several wait */
+    uint64_t missing; /* to be reported, 0 for nothing; the newest replaces older ones */
     bool running;
     struct listener *next;
 };

@@ -8,7 +8,7 @@
 bool sg_numa_node_exists(int node) {
     char path[64];
     if (node <= 0)
-        return node == 0; /* also on a kernel without NUMA, which has no such folder */
+        return node == 0; /* even on a kernel without NUMA, which has no such folder */
     snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
     return access(path, F_OK) == 0;
 }

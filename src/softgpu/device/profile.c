@@ -14,13 +14,13 @@
 
 struct reader {
     struct sg_profile *profile;
-    /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
+    /* What this text itself sets: setting it twice is an error, overriding `like` is not. */
     bool any, name, memory, pci, uuid, pool_descriptors, api_version;
     bool links[5], multicast, fabric, ptx_registers, groups;
     bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
     bool limits[CU_LIMIT_MAX];
-    char what[256]; /* the first mistake; inih says in which line it was */
+    char what[256]; /* the first mistake; inih reports its line */
 };
 
 static int wrong(struct reader *reader, const char *format, ...)
@@ -36,7 +36,7 @@ static int wrong(struct reader *reader, const char *format, ...) {
     return 0;
 }
 
-/* Up to `most` hexadecimal digits. sscanf would take blanks, a sign and 0x too. */
+/* Up to `most` hexadecimal digits. sscanf would also accept blanks, a sign and 0x. */
 static bool parse_hex(const char **text, unsigned most, unsigned *number) {
     unsigned count = 0;
     *number = 0;
@@ -81,7 +81,7 @@ static bool parse_int(const char *text, long least, long greatest, long *value) 
     return true;
 }
 
-/* Remembers that `key` was given; false with the mistake when it was given before. */
+/* Remembers that `key` was given; false, recording the mistake, if it was given before. */
 static bool first_time(struct reader *reader, bool *given, const char *key) {
     if (*given)
         return wrong(reader, "%s is given twice", key);
@@ -89,8 +89,7 @@ static bool first_time(struct reader *reader, bool *given, const char *key) {
     return true;
 }
 
-/* The profile that this one begins as a copy of. Only the built-in one, so that no chain can form.
- */
+/* The profile that this one starts from. Only the built-in one, so that no chain can form. */
 static int read_like(struct reader *reader, const char *value) {
     if (strcmp(value, "h200") != 0)
         return wrong(reader, "like = %s: wanted h200", value);
@@ -103,7 +102,7 @@ static int read_like(struct reader *reader, const char *value) {
     return 1;
 }
 
-/* 1, as where nothing is said, or 0: the driver has none. */
+/* 1, the default, or 0: the driver has none. */
 static int read_lack(struct reader *reader, const char *key, const char *value, bool *given,
                      bool *lacks) {
     long number;
@@ -129,7 +128,7 @@ static int read_uuids(struct reader *reader, const char *value) {
     return 1;
 }
 
-/* Programs decide by it what to ask for; which functions there are does not change with it. */
+/* Programs decide by it what to request; it does not change which functions exist. */
 static int read_api_version(struct reader *reader, const char *value) {
     long number;
     if (!first_time(reader, &reader->api_version, "api_version"))
@@ -383,7 +382,7 @@ static int read_limit(struct reader *reader, const char *key, const char *value)
     return 1;
 }
 
-/* inih calls this for each line that says something; 0 makes it remember the line. */
+/* inih calls this for each line with content; returning 0 makes it remember the line. */
 static int read_line(void *user, const char *section, const char *key, const char *value) {
     struct reader *reader = user;
     static const struct {
@@ -409,7 +408,7 @@ static int read_line(void *user, const char *section, const char *key, const cha
     return wrong(reader, "there is no section [%s]", section);
 }
 
-/* What the lines taken together lack. */
+/* What is missing from the profile as a whole. */
 static const char *incomplete(const struct sg_profile *profile) {
     if (!profile->name[0])
         return "[device] name is missing";

@@ -1,4 +1,4 @@
-/* cuDevice*: what can be asked of a device without a context. */
+/* cuDevice*: queries of a device that need no context. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/profile.h"
@@ -49,7 +49,7 @@ CUresult sg_cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
     return sg_cuDeviceGetUuid_v2(uuid, dev); /* They differ on MIG instances only. */
 }
 
-/* LUIDs are Windows'. On Linux an H200 answers NOT_SUPPORTED. */
+/* LUIDs are a Windows concept. On Linux an H200 returns NOT_SUPPORTED. */
 CUresult sg_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev) {
     if (!luid || !deviceNodeMask)
         return CUDA_ERROR_INVALID_VALUE;
@@ -196,8 +196,8 @@ CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
     }
 }
 
-/* Atomic operations on other memory than the device's own are made by kernels only: none here, as
- * H200 answered, to its host and to another. Of operations that are none it answers so too, with
+/* Only kernels perform atomic operations on memory other than the device's own: none here, as H200
+ * reported for its host and for another device. For invalid operations the result is the same, plus
  * the error. */
 static CUresult no_capabilities(unsigned int *capabilities, const CUatomicOperation *operations,
                                 unsigned int count) {
@@ -233,9 +233,9 @@ CUresult sg_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 
 /* ---- Features -------------------------------------------------------------------------------- */
 
-/* Limiting a context to some multiprocessors is MPS', which softgpu is not. */
+/* Limiting a context to some multiprocessors is a feature of MPS, which softgpu is not. */
 CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev) {
-    (void)type; /* Nor is any other type supported: H200 answers 0 for all. */
+    (void)type; /* No other type is supported either: H200 returns 0 for all. */
     if (!pi)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_device(dev))

@@ -22,8 +22,8 @@ bool sg_process_status(uint64_t pid, char *state, uint64_t *start) {
     if (size <= 0)
         return false;
     text[size] = 0;
-    /* The name in parentheses may hold anything; fields are counted from its end. Start is the
-     * 22nd. */
+    /* The name in parentheses may contain anything, so fields are counted from its end. The start
+     * time is the 22nd. */
     const char *field = strrchr(text, ')');
     unsigned long long ticks;
     if (!field || sscanf(field + 1,
@@ -87,8 +87,9 @@ static bool is_alive(const struct sg_process_fd *name) {
     return sg_process_status(name->pid, &state, &started) && started == name->started;
 }
 
-/* A FIFO that has the number by now would wait for its other end. Whether the process is still the
- * same is asked afterwards: if it is, it was when the descriptor was opened. */
+/* The number may refer to a FIFO by now, and opening that would wait for its other end. Whether the
+ * process is still the same is checked afterwards: if it is, it was when the descriptor was opened.
+ */
 int sg_process_fd_open_other(const struct sg_process_fd *name, uint32_t fd, int flags) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/fd/%u", name->pid, fd);
@@ -104,8 +105,8 @@ int sg_process_fd_open_other(const struct sg_process_fd *name, uint32_t fd, int 
     return -1;
 }
 
-/* Inodes of memory files are numbered apart from those of other file systems. A file of tmpfs has
- * seals like them, and always the one against more. */
+/* Inode numbers of memory files are independent of those of other file systems. A tmpfs file has
+ * seals too, but always the one against further seals. */
 static bool is_memory_file(int fd) {
     int seals = fcntl(fd, F_GET_SEALS);
     return seals >= 0 && seals != F_SEAL_SEAL;
