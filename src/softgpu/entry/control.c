@@ -84,7 +84,7 @@ static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
     GM_UNCANCELLED;
     if (!usable())
         return;
-    (void)sg_config(); /* the environment takes precedence; this comes after it */
+    (void)sg_config(); /* the environment is applied first, then this */
     sg_lock();
     sg_config_schedule((enum sg_schedule)schedule, seed);
     sg_schedule_set((enum sg_schedule)schedule, seed);

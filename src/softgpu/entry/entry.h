@@ -18,7 +18,7 @@ enum sg_value_kind {
     SG_VALUE_SIGNED,
     SG_VALUE_UNSIGNED,
     SG_VALUE_FLOAT,
-    SG_VALUE_MADE,  /* a pointer to a result, a handle or an address, if it comes first */
+    SG_VALUE_MADE,  /* a pointer to where a handle or address goes, if it comes first */
     SG_VALUE_GRAPH, /* the same for the graph that a capture makes, which is the second argument */
     SG_VALUE_TEXT,  /* const char *, which a successful call has read */
     SG_VALUE_STRUCT,

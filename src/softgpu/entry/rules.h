@@ -10,7 +10,7 @@
 #define SG_IN_HOST_FUNCTION (1u << 2) /* answers in a host function */
 #define SG_UNLOCKED         (1u << 3) /* touches no state: called without the lock */
 #define SG_UNCOUNTED        (1u << 4) /* "*" in a fault does not include it: no driver fails it */
-#define SG_ZERO_FIRST       (1u << 5) /* its first output, 8 bytes, becomes 0 if it is refused here */
+#define SG_ZERO_FIRST       (1u << 5) /* its first output, 8 bytes, becomes 0 if refused here */
 #define SG_ALIVE            (1u << 6) /* a destroyed current context precedes its arguments */
 /* Potentially unsafe during stream capture: STREAM_CAPTURE_UNSUPPORTED before any argument is
  * checked. Functions that take a stream, an event or a module check for themselves, because those

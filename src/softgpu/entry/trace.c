@@ -40,7 +40,7 @@ bool sg_trace_open(const char *file, char *why, size_t size) {
     return strcmp(file, "-") == 0 || gm_kept_file_set(open_file(file, why, size), &trace);
 }
 
-/* -1 if the file is closed: the descriptor belongs to a program that closed all it did not know. */
+/* -1 if the file is closed: some programs close all descriptors that they do not know. */
 static int descriptor(void) {
     if (trace.fd < 0)
         return STDERR_FILENO;

@@ -151,7 +151,7 @@ static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The context whose function it is. */
+/* The fault of the context that the function belongs to. */
 static CUresult fault_of(const struct sg_node *node) {
     struct sg_function *function;
     CUresult result = sg_function_from_handle(node->params.kernel.func, &function);

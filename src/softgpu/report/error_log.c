@@ -32,7 +32,7 @@ struct entry {
     gpumem_driver_fn fn;
     CUresult result;
     struct sg_arguments arguments;
-    enum detail { WHAT, WITH } detail; /* its result and its arguments */
+    enum detail { WHAT, WITH } detail; /* the result, the arguments */
     bool in_context, in_host_function;
 };
 static struct entry entries[SG_LOG_ENTRIES];

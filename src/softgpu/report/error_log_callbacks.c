@@ -48,7 +48,7 @@ void sg_error_log_call(CUlogLevel level, const char *message) {
         return;
     in_callback = true;
     sg_error_log_lock();
-    const uint64_t most = registrations; /* from a callback: starts with the next line */
+    const uint64_t most = registrations; /* one registered by a callback waits for the next line */
     for (struct listener *at = first; at; at = at->next) {
         if (at->gone || at->number > most)
             continue;
