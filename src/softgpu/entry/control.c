@@ -1,4 +1,4 @@
-/* softgpu.h: what the opened library gives beside the driver's functions. */
+/* softgpu.h: what the opened library offers besides the driver's functions. */
 #include "base/cancel.h"
 #include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
@@ -21,7 +21,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* By this symbol a loader tells softgpu from NVIDIA's driver. */
+/* By this symbol a loader distinguishes softgpu from NVIDIA's driver. */
 extern const char softgpu_version[];
 EXPORT const char softgpu_version[] = GPUMEM_VERSION_STRING;
 
@@ -33,8 +33,8 @@ static const char *const proofs[GPUMEM_FN_COUNT + 1] = {
     [GPUMEM_FN_COUNT] = NULL,
 };
 
-/* Whether the lock may be taken: never in a forked child, where nobody may be left to release it.
- */
+/* Whether the lock may be taken: never in a forked child, where no thread may be left to release
+ * it. */
 static bool usable(void) {
     return !atomic_load(&sg_forked) && !sg_thread()->in_call;
 }
@@ -84,7 +84,7 @@ static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
     GM_UNCANCELLED;
     if (!usable())
         return;
-    (void)sg_config(); /* what the environment says comes first, and this after it */
+    (void)sg_config(); /* the environment is applied first, then this */
     sg_lock();
     sg_config_schedule((enum sg_schedule)schedule, seed);
     sg_schedule_set((enum sg_schedule)schedule, seed);

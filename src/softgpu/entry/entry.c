@@ -66,7 +66,7 @@ static void configure(void) {
     sg_job_note(SG_JOB_PROCESS);
 }
 
-/* What only a watched process pays for. False when *result is the answer. */
+/* Work that only a watched process needs. False when *result is the answer. */
 static bool enter_watched(struct sg_call *call, CUresult *result) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
@@ -82,7 +82,7 @@ static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUr
     return true;
 }
 
-/* What comes before the context waits for cuInit only. */
+/* What is checked before the context requires only cuInit. */
 static bool null_answers_early(gpumem_driver_fn fn, struct sg_arguments arguments,
                                CUresult *result) {
     bool ready = sg_rules[fn].null.when == SG_NULL_BEFORE_INIT ||
@@ -91,7 +91,7 @@ static bool null_answers_early(gpumem_driver_fn fn, struct sg_arguments argument
     return ready && null_answers(fn, arguments, result);
 }
 
-/* Under the lock. True when *result, which the current context gives, is the answer. */
+/* With the lock held. True when *result, from the current context, is the answer. */
 static bool context_answers(gpumem_driver_fn fn, CUresult *result) {
     const unsigned rule = sg_rules[fn].flags;
     const struct sg_context *context = sg_context_peek_part();
@@ -113,7 +113,7 @@ static void zero_outputs(struct sg_arguments arguments, unsigned outputs) {
         memset((void *)arguments.second, 0, sizeof(uint64_t));
 }
 
-/* Under the lock. True when *result, for the kind of the current context, is the answer. */
+/* With the lock held. True when *result, for the kind of the current context, is the answer. */
 static bool kind_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
     const struct sg_context *context = sg_rules[fn].flags & SG_WIDE_ONLY ? sg_context_peek() : NULL;
     if (!context || !context->alive || !sg_context_has_32_bit_addresses(context))
@@ -123,7 +123,7 @@ static bool kind_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUr
     return true;
 }
 
-/* Under the lock. True when *result, because of a stream capture, is the answer. */
+/* With the lock held. True when *result, because of a stream capture, is the answer. */
 static bool capture_answers(gpumem_driver_fn fn, CUresult *result) {
     if (!(sg_rules[fn].flags & SG_CAPTURE_UNSAFE) ||
         atomic_load_explicit(&sg_captures_under_way, memory_order_relaxed) == 0)
@@ -132,7 +132,7 @@ static bool capture_answers(gpumem_driver_fn fn, CUresult *result) {
     return *result != CUDA_SUCCESS;
 }
 
-/* A function that is refused looks at its context only if it needs one, or has a rule for it. */
+/* A refused function checks its context only if it needs one, or has a rule for it. */
 static bool refused_by_context(gpumem_driver_fn fn, CUresult *result) {
     if (!(sg_rules[fn].flags & (SG_CONTEXT_FIRST | SG_ALIVE)))
         return false;
@@ -157,7 +157,7 @@ static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
     return sg_rules[fn].refusal ? (CUresult)sg_rules[fn].refusal : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Some outputs are zeroed before anything else is looked at. */
+/* Some outputs are zeroed before anything else is checked. */
 static void zero_output(gpumem_driver_fn fn, struct sg_arguments arguments) {
     const unsigned both = SG_CAPTURE_UNSAFE | SG_WIDE_ONLY;
     const struct sg_rule *rule = &sg_rules[fn];
@@ -165,7 +165,7 @@ static void zero_output(gpumem_driver_fn fn, struct sg_arguments arguments) {
     zero_outputs(arguments, (rule->flags & both) == both ? rule->outputs : first);
 }
 
-/* What can be said without the lock. False when *result is the answer. */
+/* Checks that do not need the lock. False when *result is the answer. */
 static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, CUresult *result) {
     const gpumem_driver_fn fn = call->fn;
     const unsigned rule = sg_rules[fn].flags;
@@ -235,7 +235,7 @@ static bool is_refusal(CUresult result) {
     return result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY;
 }
 
-/* A call that is watched, or did not simply succeed. */
+/* A call that is watched, or that did not simply succeed. */
 static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUresult result) {
     if (call->fault_after && !is_refusal(result))
         result = call->fault;
@@ -272,8 +272,8 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
 
 /* ---- Fork ----------------------------------------------------------------------------------- */
 
-/* Only a process that has begun to use the driver loses it by fork: a parent that merely loaded the
- * library may have children that call cuInit. */
+/* Only a process that has begun to use the driver loses it by fork: the children of a parent that
+ * merely loaded the library may call cuInit. */
 static void in_child(void) {
     sg_fault_fork_done();
     if (!sg_life_begun())

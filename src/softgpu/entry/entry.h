@@ -1,5 +1,5 @@
 /*
- * The prologue of every exported function: cancelling disabled, process life, initialization,
+ * The prologue of every exported function: disabling cancellation, process life, initialization,
  * sticky error, fault injection, counting, trace. exports.c makes one wrapper per row of
  * functions.def around it.
  */
@@ -18,8 +18,8 @@ enum sg_value_kind {
     SG_VALUE_SIGNED,
     SG_VALUE_UNSIGNED,
     SG_VALUE_FLOAT,
-    SG_VALUE_MADE,  /* a pointer to where a handle or an address goes, when it comes first */
-    SG_VALUE_GRAPH, /* the same for the graph that a capture makes, which comes second */
+    SG_VALUE_MADE,  /* a pointer to where a handle or address goes, if it comes first */
+    SG_VALUE_GRAPH, /* the same for the graph that a capture makes, which is the second argument */
     SG_VALUE_TEXT,  /* const char *, which a successful call has read */
     SG_VALUE_STRUCT,
 };
@@ -31,7 +31,7 @@ struct sg_value {
 };
 
 struct sg_call {
-    const struct sg_value *values; /* all arguments, which the wrapper gathers of a traced call */
+    const struct sg_value *values; /* all arguments; the wrapper gathers them for a traced call */
     size_t value_count;
     bool traced;
     gpumem_driver_fn fn;
@@ -43,21 +43,21 @@ struct sg_call {
     struct sg_arguments arguments;
 };
 
-/* True when the implementation is to be called; else *result is the answer. */
+/* True when the implementation must be called; otherwise *result is the answer. */
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
               CUresult *result);
 CUresult sg_leave(struct sg_call *call, CUresult result);
 
-/* ---- exports.c: the table as softgpu has it ------------------------------------------------- */
+/* ---- exports.c: the table as seen by softgpu ------------------------------------------------ */
 
 typedef void (*sg_any_fn)(void);
 
 /* The exported wrapper, as cuGetProcAddress hands it out. */
 sg_any_fn sg_exported(gpumem_driver_fn fn);
-/* A chapter implements the row, or the plain row of a twin. */
+/* Whether a chapter implements the row, or the plain row of a twin. */
 bool sg_implemented(gpumem_driver_fn fn);
 
-/* Calls made so far of one function, or of all with GPUMEM_FN_COUNT. */
+/* Number of calls so far of one function, or of all with GPUMEM_FN_COUNT. */
 uint64_t sg_call_count(gpumem_driver_fn fn);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What libsoftgpu exports: a wrapper for each row of functions.def, and the implementation behind
- * it.
+ * What libsoftgpu exports: a wrapper for each row of functions.def, and the implementation that it
+ * calls.
  */
 #define SG_CALLS_MAY_BE_ABSENT
 #include "softgpu/core/calls.h"
@@ -18,7 +18,7 @@
 _Static_assert(sizeof(gpumem_driver_api) == GPUMEM_FN_COUNT * sizeof(sg_any_fn),
                "a row of the table is one pointer");
 
-/* A member is NULL where no chapter defines the function: a weak reference that nothing met. */
+/* A member is NULL if no chapter defines the function: an unresolved weak reference. */
 static gpumem_driver_api implementations = {
 #define CU_FN(symbol, name, version, kind, params, args) .symbol = sg_##symbol,
 #include <gpumem/functions.def>
@@ -30,7 +30,7 @@ static const gpumem_driver_api wrappers = {
 };
 
 /*
- * The first two arguments as numbers; 0 where there is none, because then it reads (uintptr_t) + 0.
+ * The first two arguments as numbers; 0 if there is none, because it then reads (uintptr_t) + 0.
  * Four functions have a structure there, which their PASSED macro leaves out.
  */
 #define FIRST(...)                             FIRST_OF(__VA_ARGS__, 0)
@@ -47,8 +47,8 @@ static const gpumem_driver_api wrappers = {
     { FIRST args, PASSED(PASSED_##symbol, SECOND args) }
 
 /*
- * All arguments, for the trace: their values as numbers, and by their types how to write them. A
- * structure is told without its members. What has a TOLD_<symbol> takes no arguments.
+ * All arguments, for the trace: their values as numbers, and how to write them, by type. A
+ * structure is shown without its members. A function with a TOLD_<symbol> takes no arguments.
  */
 /* clang-format off */
 #define KIND(x) \
@@ -103,7 +103,7 @@ static const gpumem_driver_api wrappers = {
 #define TOLD_cuProfilerStart             ~, NO_VALUES
 #define TOLD_cuProfilerStop              ~, NO_VALUES
 
-/* Names that no parameter bears: rows have a `result` of their own. */
+/* Names that no parameter has: rows have a `result` of their own. */
 #define CU_FN(symbol, name, version, kind, params, args)                                           \
     CUresult CUDAAPI symbol params {                                                               \
         struct sg_arguments arguments_ = ARGUMENTS(symbol, args);                                  \
@@ -138,7 +138,7 @@ bool sg_implemented(gpumem_driver_fn fn) {
 
 /* ---- Twins --------------------------------------------------------------------------------- */
 
-/* A twin is its plain row with another meaning of NULL, so it borrows the implementation. */
+/* A twin is its plain row with another meaning of NULL, so it shares the implementation. */
 static void fill_twin(unsigned row) {
     char plain[128];
     size_t length = strlen(sg_rows[row].symbol) - strlen("_ptsz");

@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not the global lock: a refused call must not wait for one that runs. */
+/* Not the global lock: a refused call must not wait for a running one. */
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool armed;
     bool any;                    /* every function that counts */
-    bool meant[GPUMEM_FN_COUNT]; /* else these */
+    bool meant[GPUMEM_FN_COUNT]; /* otherwise these */
     uint64_t n;                  /* 0: every call */
     CUresult error;
     softgpu_fault_mode mode;
     uint64_t seen, fired;
     bool poisoned;  /* SOFTGPU_FAULT_FROM has begun */
-    char text[256]; /* of SOFTGPU_FAULT; "" for one that was armed by a call */
+    char text[256]; /* from SOFTGPU_FAULT; "" for a fault armed by a call */
 } fault;
 
 struct spec {
@@ -47,7 +47,7 @@ static void arm(const struct spec *spec, const char *text) {
     sg_watch(SG_WATCH_FAULT, true);
 }
 
-/* By exported name. False when there is none. */
+/* By exported name. False if there is none. */
 static bool mean_symbol(struct spec *spec, const char *symbol) {
     gpumem_driver_fn fn = sg_row_find(symbol);
     if (fn == GPUMEM_FN_COUNT)
@@ -76,7 +76,7 @@ uint64_t sg_fault_disarm(void) {
     return fired;
 }
 
-/* The n-th call, or any later one of a fault that stays. With the fault's lock. */
+/* The n-th call, or any later one for a persistent fault. With the fault's lock held. */
 static bool hits(gpumem_driver_fn fn, bool counted) {
     if (!fault.armed)
         return false;
@@ -91,7 +91,7 @@ static bool hits(gpumem_driver_fn fn, bool counted) {
     return true;
 }
 
-/* What a device fault that shows in this call would do to the current context. */
+/* The effect on the current context of a device fault that shows in this call. */
 static void poison_current(CUresult error) {
     sg_lock();
     struct sg_context *context = sg_context_peek();
@@ -160,8 +160,8 @@ static bool refuse(char *why, size_t size, const char *text, const char *what, c
     return false;
 }
 
-/* What cuda.h calls a function is all its versions: which one a program was compiled to call cannot
- * be seen in its source. */
+/* A name in cuda.h means all versions of the function: the source does not show which one a program
+ * was compiled to call. */
 static bool mean_name(struct spec *spec, const char *name) {
     if (strcmp(name, "*") == 0)
         return spec->any = true;

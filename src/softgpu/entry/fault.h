@@ -8,25 +8,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `function` is an exported name or "*". False when it is unknown or the mode none. n 0 means every
- * call. */
+/* `function` is an exported name or "*". False when it is unknown or the mode is invalid. n 0 means
+ * every call. */
 bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
-/* From "function:n:error:mode". `function` is an API name, which means all its versions and twins,
- * an exported name, "=" and an exported name where a version has the plain name, or "*"; n may be
- * "*". False, with what it does not understand in `why`. */
+/* From "function:n:error:mode". `function` is an API name, which means all its versions and twins;
+ * an exported name; "=" and an exported name, where a version has the plain name; or "*". n may be
+ * "*". False, with the part it does not understand in `why`. */
 bool sg_fault_parse(const char *text, char *why, size_t size);
 /* Whether sg_fault_parse would arm it. */
 bool sg_fault_understood(const char *text, char *why, size_t size);
-/* Whether the fault that sg_fault_parse armed is still armed and no call has reached it; then
- * `text` says so. */
+/* Whether the fault armed by sg_fault_parse is still armed and no call has reached it; then `text`
+ * says so. */
 bool sg_fault_missed(char *text, size_t size);
-/* Answers how often the fault fired. */
+/* Returns how often the fault fired. */
 uint64_t sg_fault_disarm(void);
 
-/* Counts a call. False when *result answers it; else call->fault_after may be set. */
+/* Counts a call. False when *result answers it; otherwise call->fault_after may be set. */
 bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result);
 
-/* Around fork, so that a child never finds the fault's own lock held. */
+/* Called around fork, so that a child never finds the fault's own lock held. */
 void sg_fault_fork_prepare(void);
 void sg_fault_fork_done(void);
 

@@ -41,13 +41,13 @@ static void begin_exit(void) {
     GM_UNCANCELLED;
     bool reachable = !atomic_load(&sg_forked) && !sg_thread()->in_call;
     if (reachable)
-        sg_coredumps_write(); /* of a fault that no call has told */
+        sg_coredumps_write(); /* for a fault that no call has reported */
     if (reachable && sg_config()->leaks)
         say_leaks();
     atomic_store(&sg_exiting, true);
 }
 
-/* Stages that succeeded are kept, so that a second cuInit takes up where the first one failed. */
+/* Completed stages are kept, so that a second cuInit continues where the first one failed. */
 static CUresult initialize(void) {
     static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init,    sg_streams_init,
                                                sg_loading_init, sg_coredumps_init, sg_gate_init};

@@ -1,6 +1,6 @@
 /*
  * cuGetProcAddress: from a base name, a version and the kind of default stream to one exported
- * function. The newest ABI that the asked version knows is the answer.
+ * function. Returns the newest ABI that the requested version knows.
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/rows.h"
@@ -27,7 +27,7 @@ static bool has_twin(gpumem_driver_fn first) {
     return false;
 }
 
-/* GPUMEM_FN_COUNT when the name has no ABI as old as `version`. A negative version is a large one.
+/* GPUMEM_FN_COUNT when the name has no ABI as old as `version`. A negative version counts as large.
  */
 static gpumem_driver_fn newest(gpumem_driver_fn first, int version, bool twins) {
     gpumem_driver_fn best = GPUMEM_FN_COUNT;
@@ -46,10 +46,10 @@ static gpumem_driver_fn newest(gpumem_driver_fn first, int version, bool twins) 
 static CUdriverProcAddressQueryResult look_up(const char *symbol, void **pfn, int version,
                                               cuuint64_t flags) {
     gpumem_driver_fn first = sg_name_find(symbol);
-    /* The one documented function that NVIDIA's driver does not have. */
+    /* The only documented function that NVIDIA's driver lacks. */
     if (first == GPUMEM_FN_COUNT || first == GPUMEM_FN_cuEventCreateFromEGLSync)
         return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    /* Where there are twins they alone count, also for a version that is older than all of them. */
+    /* If there are twins, they alone count, even for a version that is older than all of them. */
     bool twins = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && has_twin(first);
     gpumem_driver_fn fn = newest(first, version, twins);
     if (fn == GPUMEM_FN_COUNT)
@@ -59,7 +59,7 @@ static CUdriverProcAddressQueryResult look_up(const char *symbol, void **pfn, in
     return CU_GET_PROC_ADDRESS_SUCCESS;
 }
 
-/* Since 12.0 a function that is not there is a success with a NULL pointer. */
+/* Since 12.0 a missing function is a success with a NULL pointer. */
 CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                 CUdriverProcAddressQueryResult *symbolStatus) {
     if (!valid(symbol, pfn, cudaVersion, flags))
@@ -71,7 +71,7 @@ CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
     return CUDA_SUCCESS;
 }
 
-/* Before that it was an error, and left the pointer alone. */
+/* Before that it was an error, and the pointer was left unchanged. */
 CUresult sg_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
     if (!valid(symbol, pfn, cudaVersion, flags))
         return CUDA_ERROR_INVALID_VALUE;

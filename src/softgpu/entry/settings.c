@@ -1,4 +1,4 @@
-/* Whether the settings would be understood, before anything depends on them. */
+/* Checks whether the settings are understood, before anything depends on them. */
 #include "softgpu/entry/settings.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/profile.h"

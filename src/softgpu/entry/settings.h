@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-/* Looks at the environment as it is now. Writes a line for each value that is not understood, at
- * most `size` bytes with their end; returns how many there are. Changes nothing, but that the file
- * of SOFTGPU_TRACE exists afterwards. */
+/* Checks the environment as it is now. Writes a line for each value that is not understood, at most
+ * `size` bytes including the terminator; returns their number. Changes nothing, except that the
+ * file of SOFTGPU_TRACE exists afterwards. */
 int sg_settings_check(char *text, size_t size);
 
 #endif

@@ -40,15 +40,15 @@ bool sg_trace_open(const char *file, char *why, size_t size) {
     return strcmp(file, "-") == 0 || gm_kept_file_set(open_file(file, why, size), &trace);
 }
 
-/* -1 when the file is closed: that is somebody's who has closed all that it did not know. */
+/* -1 if the file is closed: some programs close all descriptors that they do not know. */
 static int descriptor(void) {
     if (trace.fd < 0)
         return STDERR_FILENO;
     return gm_kept_file_is_open(&trace) ? trace.fd : -1;
 }
 
-/* What a call made, told by where it put it. Only a successful one has made something, and only
- * then is the pointer known to be good. */
+/* An object that a call made, identified by where it was stored. Only a successful call has made
+ * one, and only then is the pointer known to be good. */
 static bool made(const struct sg_value *value, size_t index) {
     return value->bits && ((value->kind == SG_VALUE_MADE && index == 0) ||
                            (value->kind == SG_VALUE_GRAPH && index == 1));
@@ -94,7 +94,7 @@ static size_t write_values(char *to, size_t size, const struct sg_call *call, bo
     return used;
 }
 
-/* Written at once and whole: the last line before a crash is the one that is wanted. */
+/* Written immediately and whole: the last line before a crash is the important one. */
 void sg_trace_call(const struct sg_call *call, CUresult result) {
     uint64_t now = sg_now() - trace_start;
     const char *name = sg_result_name(result);
@@ -109,6 +109,6 @@ void sg_trace_call(const struct sg_call *call, CUresult result) {
                           sg_rows[call->fn].symbol, values, name);
     if (length > 0 && (size_t)length < sizeof line) {
         ssize_t written = write(descriptor(), line, (size_t)length);
-        (void)written; /* a full disk must not fail the traced program */
+        (void)written; /* a full disk must not make the traced program fail */
     }
 }

@@ -1,6 +1,6 @@
 /*
  * SOFTGPU_TRACE: a line for each call, "seconds thread function(arguments) result". Addresses and
- * handles are in hexadecimal; behind "->" stands what a successful call has made there.
+ * handles are in hexadecimal; what a successful call made follows "->".
  */
 #ifndef SG_ENTRY_TRACE_H
 #define SG_ENTRY_TRACE_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, and what is wrong in `why`, when it cannot be written. "-" is standard error; a file is
+/* False if it cannot be written, with the reason in `why`. "-" is standard error; a file is
  * appended to, so that child processes may share it. */
 bool sg_trace_open(const char *file, char *why, size_t size);
 /* Whether sg_trace_open would succeed; creates the file. */

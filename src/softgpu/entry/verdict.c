@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static _Atomic pid_t watched; /* the process whose end is meant: a forked child has its parent's */
+static _Atomic pid_t watched; /* the process that is meant: a forked child inherits its parent's */
 
 static bool fault_missed(void) {
     char text[512];
@@ -19,7 +19,7 @@ static bool fault_missed(void) {
     return true;
 }
 
-/* What becomes of a job of many processes is decided where all of them are known. */
+/* The outcome of a job of many processes is decided where all of them are known. */
 static int verdict(void) {
     const struct sg_config *config = sg_config();
     if (sg_verdict_is_wrong())
@@ -33,8 +33,9 @@ static int verdict(void) {
 }
 
 /*
- * exit within an exit handler goes on with the handlers that are left, with the new status: so says
- * Linux's atexit(3); POSIX leaves it open. Calling _exit instead would leave buffers unwritten.
+ * Calling exit within an exit handler continues with the remaining handlers and the new status,
+ * according to Linux's atexit(3); POSIX leaves it open. Calling _exit instead would leave buffers
+ * unwritten.
  */
 static void at_exit(int status, void *unused) {
     (void)unused;

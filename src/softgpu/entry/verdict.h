@@ -1,19 +1,19 @@
 /*
- * What a process's end says of its settings: a value that is not understood, a fault that was never
- * reached, objects that were left. A test runner may have had standard error elsewhere when that
- * was said first (pytest captures it), so it is said again at the end, and may become the exit
- * status of a program that would have ended with 0.
+ * The report at process exit: a setting that is not understood, a fault that was never reached,
+ * leaked objects. A test runner may have captured standard error when this was first reported
+ * (pytest does), so it is repeated at exit, and may become the exit status of a program that would
+ * have ended with 0.
  */
 #ifndef SG_ENTRY_VERDICT_H
 #define SG_ENTRY_VERDICT_H
 
-#define SG_EXIT_SETTINGS 2 /* of a process whose settings are not understood */
-#define SG_EXIT_FAILED   9 /* of one that fails because of SOFTGPU_FAIL_ON */
+#define SG_EXIT_SETTINGS 2 /* for a process whose settings are not understood */
+#define SG_EXIT_FAILED   9 /* for one that fails because of SOFTGPU_FAIL_ON */
 
-/* The first driver call of the process: exit handlers run in turn, so what cuInit registers later
- * runs before this. Thread-safe. */
+/* Called at the first driver call of the process: exit handlers run in reverse order, so what
+ * cuInit registers later runs before this. Thread-safe. */
 void sg_verdict_watch(void);
-/* cuInit succeeded in this process: its end speaks for it, not for one that forked it. */
+/* cuInit succeeded in this process: the report covers it, not the process that forked it. */
 void sg_verdict_begin(void);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Allocation nodes by address, and the nodes that free what they allocate.
  *
- * "It is not possible to free an allocation in both the owning graph and another graph", and in one
- * graph only once. On H200 the owning graph cannot even when that other graph is gone. Nothing can
- * be freed once the allocation node is gone.
+ * "It is not possible to free an allocation in both the owning graph and another graph", and within
+ * one graph only once. On H200 the owning graph cannot free it even when that other graph is gone.
+ * Nothing can be freed once the allocation node is gone.
  */
 #include "softgpu/address/tree.h"
 #include "softgpu/graph/nodes.h"
@@ -14,7 +14,7 @@ struct sg_node_allocation {
     struct sg_tree_node by_address;
     struct sg_node *node;
     struct sg_node *frees; /* nodes that free it */
-    bool freed_elsewhere;  /* by a node of another graph, which may be gone */
+    bool freed_elsewhere;  /* freed by a node of another graph, which may be gone */
 };
 
 static struct sg_tree allocations;

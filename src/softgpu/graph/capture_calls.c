@@ -1,4 +1,4 @@
-/* cuStreamBeginCapture and its kin. */
+/* cuStreamBeginCapture and related calls. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/node_type.h"
@@ -6,9 +6,8 @@
 
 #include <stdlib.h>
 
-/* The stream of a call that asks about captures. The legacy stream cannot capture, but it can be
- * asked about: STREAM_CAPTURE_IMPLICIT while a blocking stream captures, without harm to the
- * capture. */
+/* Gets the stream of a capture query. The legacy stream cannot capture, but it can be queried:
+ * STREAM_CAPTURE_IMPLICIT while a blocking stream captures, without affecting the capture. */
 static CUresult find(CUstream handle, struct sg_stream **stream) {
     CUresult result = sg_stream_find(handle, stream);
     if (result != CUDA_SUCCESS || *stream != (*stream)->context->legacy)
@@ -59,7 +58,7 @@ CUresult sg_cuStreamBeginCapture(CUstream hStream) {
     return sg_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* The nodes must be the graph's; nothing is said yet about what kind of node will follow them. */
+/* The nodes must belong to the graph; the type of the node that will follow is not known yet. */
 static CUresult read_dependencies(struct sg_dependencies *set, uint64_t graph,
                                   const CUgraphNode *nodes, const CUgraphEdgeData *data,
                                   size_t count) {
@@ -106,7 +105,7 @@ CUresult sg_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 
 /* ---- Ending --------------------------------------------------------------------------------- */
 
-/* What is wrong with a capture that is to be ended now. */
+/* What is wrong with a capture that is about to end. */
 static CUresult verdict(const struct sg_capture *capture) {
     if (capture->invalid || !sg_graph_get(SG_HANDLE_POINTER(CUgraph, capture->graph)))
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -116,7 +115,7 @@ static CUresult verdict(const struct sg_capture *capture) {
     return sg_capture_joined(capture) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
-/* Without a place for the graph, it ends here. */
+/* Without a place to store the graph, it is freed here. */
 static CUresult end(struct sg_capture *capture, CUgraph *graph) {
     CUresult result = verdict(capture);
     if (result == CUDA_SUCCESS && graph) {
@@ -145,7 +144,7 @@ CUresult sg_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     return end(capture, phGraph);
 }
 
-/* ---- Asking --------------------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------------------- */
 
 static CUstreamCaptureStatus status_of(const struct sg_stream *stream) {
     if (!stream->capture)
@@ -164,7 +163,7 @@ CUresult sg_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *capture
     return result;
 }
 
-/* What a call asks for beside the status; any may be NULL. */
+/* What a call requests besides the status; any may be NULL. */
 struct wanted {
     cuuint64_t *id;
     CUgraph *graph;
@@ -237,7 +236,7 @@ CUresult sg_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *c
 
 /* ---- Changing the dependencies -------------------------------------------------------------- */
 
-/* What was taken out on purpose need not be joined. */
+/* Dependencies that were removed on purpose need not be joined. */
 static void replace(struct sg_stream *stream, struct sg_dependencies *set) {
     for (size_t i = 0; i < stream->dependencies.count; i++)
         if (!sg_dependencies_hold(set, stream->dependencies.nodes[i]))
@@ -287,7 +286,7 @@ CUresult sg_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dep
 /* ---- A thread's mode ------------------------------------------------------------------------ */
 
 CUresult sg_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    if (!mode) /* an H200's driver crashes; any value is as good as another to it */
+    if (!mode) /* an H200's driver crashes; it accepts any value for the mode */
         return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode *current = sg_capture_thread_mode(), previous = *current;
     *current = *mode;

@@ -1,4 +1,4 @@
-/* What stream captures do to graphs. */
+/* Graph changes made by stream captures. */
 #include "softgpu/graph/captured.h"
 
 #include "softgpu/core/calls.h"
@@ -15,7 +15,7 @@ static void release(CUgraph handle) {
     if (!graph)
         return;
     graph->captures--;
-    /* A body, or one that was moved into a node meanwhile, ends with its node. */
+    /* A body, or a graph moved into a node meanwhile, is freed with its node. */
     if (!graph->owner)
         sg_graph_free(graph);
 }
@@ -34,7 +34,7 @@ static bool set_attribute(CUgraphNode node, CUlaunchAttributeID id,
     return sg_cuGraphKernelNodeSetAttribute(node, id, value) != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The nodes that a new one depends on; what the application removed meanwhile is no dependency. */
+/* The dependencies of a new node, without those that the application has removed meanwhile. */
 struct ends {
     struct sg_node *few[8], **nodes;
     CUgraphEdgeData few_data[8], *data;

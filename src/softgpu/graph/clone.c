@@ -1,4 +1,4 @@
-/* Copies of graphs: cuGraphClone, embedding, and finding a node again in a copy. */
+/* Copying graphs: cuGraphClone, embedding, and finding a node in a copy. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/node_type.h"
@@ -9,7 +9,7 @@
 
 /* ---- Cloning -------------------------------------------------------------------------------- */
 
-/* `copies` has the copy of the node that is marked first + i at i. */
+/* `copies` holds at i the copy of the node that is marked first + i. */
 struct copying {
     struct sg_node **copies;
     uint64_t first;
@@ -102,7 +102,7 @@ static bool clone_edges(const struct sg_graph *graph, const struct copying *copy
     return true;
 }
 
-/* A deep copy with its own handles, or NULL; embedded graphs are copied with it. */
+/* A deep copy with its own handles, or NULL; embedded graphs are copied too. */
 static struct sg_graph *clone_graph(const struct sg_graph *graph) {
     struct copying copying = {.first = sg_graph_walks(graph->count)};
     struct sg_graph *clone = sg_graph_new();
@@ -179,8 +179,8 @@ CUresult sg_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
 
 /* ---- Finding -------------------------------------------------------------------------------- */
 
-/* Copies lie in the order of their originals, and later nodes have none: in order of the list the
- * table is sorted by original_id already. */
+/* Copies are in the order of their originals, and nodes added later have none, so a table in list
+ * order is already sorted by original_id. */
 struct sg_copied {
     uint64_t original_id;
     struct sg_node *node; /* NULL once it is gone */

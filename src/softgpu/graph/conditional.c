@@ -10,7 +10,7 @@ struct sg_condition *sg_condition_get(struct sg_graph *graph, CUgraphConditional
     return handle > 0 && handle <= of->condition_count ? of->conditions[handle - 1] : NULL;
 }
 
-/* The bodies that name them may still be there. */
+/* The bodies that use them may still exist. */
 void sg_conditions_free(struct sg_graph *graph) {
     for (size_t i = 0; i < graph->condition_count; i++) {
         struct sg_condition *condition = graph->conditions[i];

@@ -1,7 +1,7 @@
 /*
- * WHILE nodes whose condition holds. Nothing here can change a condition, so such a node runs until
- * its context ends: its body again and again, with a pause after each time, in which other work has
- * the threads.
+ * WHILE nodes whose condition is true. Nothing here can change a condition, so such a node runs
+ * until its context ends: its body again and again, with a pause after each iteration during which
+ * other work has the threads.
  */
 #include "softgpu/graph/exec.h"
 
@@ -19,8 +19,8 @@ struct loop {
         const struct sg_node_type *type;
     } * items;
     size_t count, room;
-    size_t again; /* where the second and later runs begin: behind this an inner loop never ends */
-    bool endless; /* that inner loop is there: nothing behind it is reached */
+    size_t again; /* where the second and later runs begin; the inner loop there never ends */
+    bool endless; /* there is such an inner loop: nothing after it is reached */
     uint64_t due;
 };
 
@@ -67,12 +67,12 @@ static CUresult add_node(struct loop *loop, struct sg_context *context,
         return CUDA_SUCCESS;
     if (type->joins && type->joins(node, &inner))
         return inner ? add_part(loop, context, inner) : CUDA_SUCCESS;
-    if (node->part_count > 0) /* it does not join: its condition holds */
+    if (node->part_count > 0) /* it does not join: its condition is true */
         return add_inner_loop(loop, context, node);
     return add_work(loop, context, node);
 }
 
-/* Nodes whose dependencies are in come next, until all are in. */
+/* Adds nodes whose dependencies have all been added, until all are in. */
 static CUresult add_in_order(struct loop *loop, struct sg_context *context,
                              const struct sg_exec_part *part, bool *in) {
     CUresult result = CUDA_SUCCESS;
@@ -108,7 +108,7 @@ static CUresult run_body(struct sg_op *op) {
     struct loop *loop = loop_of(op);
     CUresult result = CUDA_SUCCESS;
     for (size_t i = loop->due ? loop->again : 0; i < loop->count && result == CUDA_SUCCESS; i++) {
-        struct sg_op *work = loop->items[i].op; /* of a batch there are several */
+        struct sg_op *work = loop->items[i].op; /* a batch has several */
         for (; work && result == CUDA_SUCCESS; work = work->next) {
             work->stream = op->stream;
             if (work->run)

@@ -1,7 +1,7 @@
 /*
  * cuGraphAddDependencies and cuGraphRemoveDependencies.
  *
- * On H200 the edges before the one that is refused stay added, or removed: so here.
+ * As on H200, the edges before a refused one remain added, or removed.
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
@@ -38,7 +38,7 @@ static CUresult add_all(const struct sg_graph *graph, struct sg_node *const *fro
     return result;
 }
 
-/* An H200 removes an edge whose data is other than given, against the documentation. */
+/* Against the documentation, an H200 removes an edge even if its data differs. */
 static CUresult remove_all(const struct sg_graph *graph, struct sg_node *const *from,
                            struct sg_node *const *to, const CUgraphEdgeData *data, size_t count) {
     (void)data;

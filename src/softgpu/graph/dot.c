@@ -2,8 +2,8 @@
  * cuGraphDebugDotPrint: a graph as text for Graphviz.
  *
  * A graph is a cluster, and so are the graphs embedded in it. A node is a record whose first field
- * names its number and type, and whose others are parameters as the flags ask for them. Numbers
- * count from 0 in order of creation; handles are written where the flags want them.
+ * gives its number and type; the other fields are parameters, as the flags request. Numbers count
+ * from 0 in order of creation; handles are written if the flags request them.
  */
 #include "softgpu/graph/dot.h"
 #include "base/descriptor.h"
@@ -25,7 +25,7 @@ void sg_picture_count(const struct sg_picture *picture, unsigned flag, const cha
 
 /* ---- Structure ------------------------------------------------------------------------------ */
 
-/* Nodes know no number, but their marks can: the walk's first plus the number. */
+/* Nodes have no numbers, but their marks serve: the walk's first plus the number. */
 struct walk {
     unsigned graph;
     uint64_t first;
@@ -83,7 +83,7 @@ static void put_graph(struct sg_picture *picture, const struct sg_graph *graph) 
     fputs("}\n", picture->out);
 }
 
-/* The whole text, from malloc; NULL when out of memory. */
+/* The whole text, allocated with malloc; NULL when out of memory. */
 static char *draw(const struct sg_graph *graph, unsigned flags, size_t *size) {
     char *text = NULL;
     struct sg_picture picture = {.flags = flags};
@@ -100,7 +100,7 @@ static char *draw(const struct sg_graph *graph, unsigned flags, size_t *size) {
     return NULL;
 }
 
-/* All but handles, which say nothing of a graph. */
+/* All but handles, which say nothing about a graph. */
 #define PARAMETERS                                                                                 \
     (0xffffu & ~(unsigned)(CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE | CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
 
@@ -119,7 +119,7 @@ struct output {
     bool written;
 };
 
-/* Without the lock: the path may lead to a pipe whose reader is this program. */
+/* Without the lock: the path may name a pipe whose reader is this program. */
 static void write_out(void *user) {
     struct output *output = user;
     FILE *file = gm_fd_stream(output->path, "w");

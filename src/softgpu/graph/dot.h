@@ -1,4 +1,4 @@
-/* Between cuGraphDebugDotPrint and what draws the parameters of a type. */
+/* Shared by cuGraphDebugDotPrint and the code that draws the parameters of a type. */
 #ifndef SG_GRAPH_DOT_H
 #define SG_GRAPH_DOT_H
 
@@ -12,12 +12,12 @@ struct sg_picture {
     unsigned graphs; /* numbered so far */
 };
 
-/* Whether the flags ask for what this flag stands for. */
+/* Whether the flags request what this flag stands for. */
 static inline bool sg_picture_wants(const struct sg_picture *picture, unsigned flag) {
     return picture->flags & (flag | CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
 }
 
-/* A number as a field of the record, if the flag asks for it. */
+/* Adds a number as a field of the record, if the flag requests it. */
 void sg_picture_count(const struct sg_picture *picture, unsigned flag, const char *what,
                       unsigned count);
 

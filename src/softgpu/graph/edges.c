@@ -21,7 +21,7 @@ static void append(struct sg_edges *edges, struct sg_node *node, const CUgraphEd
         memset(&edge->data, 0, sizeof edge->data);
 }
 
-/* ---- Roots: the newest first, as H200 lists them --------------------------------------------- */
+/* ---- Roots: newest first, as H200 lists them ------------------------------------------------- */
 
 void sg_root_add(struct sg_node *node) {
     struct sg_graph *graph = node->graph;
@@ -50,8 +50,8 @@ void sg_edge_add(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData
     append(&to->from, from, data);
 }
 
-/* The position of an edge, or the count when there is none. From the end: what was added last is
- * asked for and removed most. */
+/* The index of an edge, or the count if there is none. Searches from the end, because recent edges
+ * are looked up and removed most often. */
 static size_t position(const struct sg_edges *edges, const struct sg_node *node) {
     for (size_t i = edges->count; i-- > 0;)
         if (edges->list[i].node == node)
@@ -95,8 +95,8 @@ void sg_edges_sever(struct sg_node *node) {
     node->to.count = 0;
 }
 
-/* As recorded on H200: a dependency that is programmatic is between kernels and from one of the two
- * ports; the port of launch order may also stand for a whole dependency on a kernel. */
+/* As recorded on H200: a programmatic dependency is between kernels and starts at one of the two
+ * ports; the launch-order port may also stand for a full dependency on a kernel. */
 CUresult sg_edge_data_check(const CUgraphEdgeData *data, const struct sg_node_type *from,
                             const struct sg_node_type *to) {
     static const unsigned char zeros[sizeof data->reserved];

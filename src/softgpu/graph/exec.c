@@ -1,4 +1,4 @@
-/* Executable graphs as objects: made, found, ended. */
+/* Executable graphs as objects: creation, lookup, destruction. */
 #include "softgpu/graph/exec.h"
 
 #include "softgpu/graph/node_type.h"
@@ -59,7 +59,7 @@ struct sg_exec_node *sg_exec_node_find(const struct sg_exec *exec, CUgraphNode h
     return found ? exec->index[low].node : NULL;
 }
 
-/* ---- Lives ---------------------------------------------------------------------------------- */
+/* ---- Lifetime ------------------------------------------------------------------------------- */
 
 static void enlist(struct sg_exec *exec) {
     exec->previous = last_exec;

@@ -1,4 +1,4 @@
-/* cuGraphInstantiate and its kin, upload, launch, destroy. */
+/* cuGraphInstantiate and related calls, upload, launch, destroy. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/exec.h"
 #include "softgpu/stream/capture.h"
@@ -26,7 +26,7 @@ static CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, cuuint64_
     return sg_exec_new(graph, flags, exec, error);
 }
 
-/* As on H200 all but cuGraphInstantiateWithParams look for a current context first. */
+/* As on H200, all but cuGraphInstantiateWithParams check for a current context first. */
 static CUresult instantiate_here(CUgraphExec *handle, CUgraph graph, cuuint64_t flags,
                                  struct sg_exec **exec) {
     struct sg_exec_error error;
@@ -38,7 +38,7 @@ static CUresult instantiate_here(CUgraphExec *handle, CUgraph graph, cuuint64_t 
 CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
                                         unsigned long long flags) {
     struct sg_exec *exec;
-    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* there is no stream to do it in */
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* there is no stream to upload in */
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = instantiate_here(phGraphExec, hGraph, flags, &exec);
     if (result == CUDA_SUCCESS)
@@ -46,7 +46,7 @@ CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph
     return result;
 }
 
-/* As on H200 the log stays empty, and the node NULL: only cuGraphInstantiateWithParams tells. */
+/* As on H200, the log is empty, the node NULL: only cuGraphInstantiateWithParams reports them. */
 CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
                                   CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize) {
     struct sg_exec *exec;
@@ -107,7 +107,7 @@ CUresult sg_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
     const struct sg_exec *exec = sg_exec_get(hGraphExec);
     if (!exec || !flags)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Uploading is over, and of priorities an H200 does not tell either. */
+    /* The upload is over, and an H200 does not report the priority flag either. */
     *flags = exec->flags & ~(cuuint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
     return CUDA_SUCCESS;
@@ -130,7 +130,7 @@ static CUresult begin(CUgraphExec handle, CUstream stream_handle, struct sg_exec
     return *exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Without a current context a launch takes the default stream of the exec's own, as on H200. */
+/* Without a current context a launch uses the default stream of the exec's context, as on H200. */
 static CUresult begin_launch(CUgraphExec handle, CUstream stream_handle, struct sg_exec **exec,
                              struct sg_stream **stream) {
     *exec = sg_exec_get(handle);

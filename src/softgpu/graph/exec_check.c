@@ -12,10 +12,10 @@ static CUresult fail(struct sg_exec_error *error, CUgraphInstantiateResult resul
     return answer;
 }
 
-/* ---- Circles -------------------------------------------------------------------------------- */
+/* ---- Cycles --------------------------------------------------------------------------------- */
 
-/* Takes away nodes that wait for nothing, until none is left; what is left is in, or behind, a
- * circle. `waiting` has room for each node. */
+/* Removes nodes that wait for nothing, until there are none; those left are in, or after, a cycle.
+ * `waiting` has room for each node. */
 static const struct sg_node *find_circle(const struct sg_graph *graph, size_t *waiting,
                                          struct sg_node **known) {
     uint64_t first = sg_graph_walks(graph->count ? graph->count : 1), mark = first;
@@ -58,8 +58,8 @@ static CUresult check_circles(const struct sg_graph *graph, struct sg_exec_error
 /* ---- Graphs for launches from the device ---------------------------------------------------- */
 
 struct device_launch {
-    CUcontext context; /* of the nodes so far */
-    bool works;        /* a kernel, copy or set was there */
+    CUcontext context; /* context of the nodes so far */
+    bool works;        /* a kernel, copy or memset was seen */
 };
 
 static CUresult check_device_node(const struct sg_node *node, struct device_launch *seen,
@@ -87,7 +87,7 @@ static CUresult check_device(const struct sg_graph *graph, struct device_launch 
     return result;
 }
 
-/* ---- All of it ------------------------------------------------------------------------------ */
+/* ---- The whole check ------------------------------------------------------------------------ */
 
 static CUresult check_conditions(const struct sg_graph *graph, struct sg_exec_error *error) {
     for (size_t i = 0; i < graph->condition_count; i++)

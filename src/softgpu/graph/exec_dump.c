@@ -12,7 +12,7 @@ struct nodes {
     uint64_t digest;
 };
 
-/* Of the types whose parameters hold no memory of their own. */
+/* For types whose parameters own no memory. */
 static void add_node(struct sg_exec_node *node, void *user) {
     struct nodes *nodes = user;
     const CUgraphNodeParams *params = &node->params;
@@ -37,7 +37,7 @@ static void exec_lines(struct sg_text *text, const char *end) {
     }
 }
 
-/* What launches left, and the application has not freed. */
+/* What launches left allocated, and the application has not freed. */
 static void left_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range))
@@ -65,7 +65,7 @@ static void kernel_line(struct sg_exec_node *node, void *user) {
                  params->sharedMemBytes, node->enabled ? "" : " disabled");
 }
 
-/* Kernels are not run, so what became of their parameters shows here only. */
+/* Kernels are not run, so what became of their parameters is visible only here. */
 static void kernel_lines(struct sg_text *text) {
     struct kernels kernels = {.text = text};
     for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
@@ -85,7 +85,7 @@ void sg_execs_dump(struct sg_text *text) {
                          (unsigned long long)sg_graph_memory_reserved(i));
 }
 
-/* Memory that is kept for the next launch is no leak. */
+/* Memory kept for the next launch is not a leak. */
 void sg_execs_leaks(struct sg_text *text) {
     exec_lines(text, ", not destroyed");
     left_lines(text, ", not freed");

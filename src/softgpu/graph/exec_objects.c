@@ -1,9 +1,9 @@
 /*
  * User objects of executable graphs. Each part of an exec holds those of the graph that it is a
- * copy of. An update exchanges them, and launches that are under way keep what it gives up.
+ * copy of. An update exchanges them, and launches in progress keep the old ones.
  *
- * The launches between two updates are an age. An age that has ended keeps what the update behind
- * it gave up, and the age after that: what a later update gives up was there for its launches too.
+ * The launches between two updates form an age. An age that has ended keeps what the update after
+ * it released, and also the next age: its launches too may use what a later update releases.
  */
 #include "softgpu/graph/update.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 struct sg_launch_age {
-    unsigned refs; /* the exec, launches, and the age before */
+    unsigned refs; /* the exec, launches, and the preceding age */
     struct sg_held_object *given_up;
     struct sg_launch_age *later;
 };

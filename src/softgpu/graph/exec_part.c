@@ -1,4 +1,4 @@
-/* Copies of graphs inside of an exec. */
+/* Copies of graphs inside an exec. */
 #include "softgpu/graph/exec.h"
 
 #include "softgpu/graph/node_type.h"
@@ -62,7 +62,7 @@ static CUresult copy_attributes(struct sg_exec_node *to, const struct sg_node *f
     return CUDA_SUCCESS;
 }
 
-/* `first` is the mark of the graph's first node, the others follow. */
+/* `first` is the mark of the graph's first node; the others follow. */
 static CUresult copy_edges(struct sg_exec_node *to, const struct sg_node *from, uint64_t first) {
     size_t count = from->from.count;
     if (count == 0)
@@ -93,7 +93,7 @@ static CUresult copy_parts(struct sg_exec_node *to, const struct sg_node *from) 
     return result;
 }
 
-/* Without the flag a handle's value at the begin of a launch is undefined: 0 here. */
+/* Without the flag, a handle's value at the beginning of a launch is undefined: 0 here. */
 unsigned sg_condition_first_value(const struct sg_node *node) {
     const struct sg_condition *condition = node->condition;
     bool assigned = condition && (condition->flags & CU_GRAPH_COND_ASSIGN_DEFAULT);

@@ -1,4 +1,4 @@
-/* Graphs and nodes as objects: made, filled, freed. */
+/* Graphs and nodes as objects: creation, changes, destruction. */
 #include "softgpu/graph/graph.h"
 
 #include "softgpu/core/calls.h"
@@ -98,8 +98,8 @@ static void unlink_node(struct sg_node *node) {
     sg_graph_forget_copy(graph, node);
 }
 
-/* Graphs whose nodes are still to be freed: a list, because graphs may be nested deeper than the
- * thread's stack allows for. */
+/* Graphs whose nodes are still to be freed: a list, because graphs may be nested too deeply for
+ * recursion on the thread's stack. */
 static void free_later(struct sg_graph **list, struct sg_graph *graph) {
     if (!graph)
         return;
@@ -111,7 +111,7 @@ static bool is_memory(const struct sg_node *node) {
     return sg_type_of(&node->params)->memory != 0;
 }
 
-/* What belongs to the node alone: not its edges, nor its place in the graph. */
+/* Frees what belongs to the node alone, not its edges or its place in the graph. */
 static void end_node(struct sg_node *node, struct sg_graph **graphs) {
     free_later(graphs, node->child);
     for (unsigned i = 0; node->bodies && i < node->params.conditional.size; i++)
@@ -155,7 +155,7 @@ void sg_graph_free(struct sg_graph *graph) {
     end_graphs(graph);
 }
 
-/* Takes a node out of its graph, with its edges, and frees it. */
+/* Removes a node and its edges from its graph, and frees it. */
 static void free_node(struct sg_node *node) {
     struct sg_graph *graphs = NULL;
     int64_t memory = is_memory(node);
@@ -172,7 +172,7 @@ static void free_node(struct sg_node *node) {
 
 /* ---- Adding --------------------------------------------------------------------------------- */
 
-/* Nodes of this graph, none twice. */
+/* Nodes of this graph, without duplicates. */
 static CUresult check_dependencies(const struct sg_graph *graph,
                                    struct sg_node *const *dependencies, const CUgraphEdgeData *data,
                                    size_t count, const struct sg_node_type *type) {

@@ -28,7 +28,7 @@ static void graph_line(uint64_t handle, void *object, void *user) {
     (void)handle;
     const struct sg_graph *graph = object;
     struct lines *lines = user;
-    uint64_t digest = 0; /* what is embedded is in that of the graph around it */
+    uint64_t digest = 0; /* embedded graphs are part of the dump of the graph around them */
     if (!graph->owner)
         (void)sg_graph_digest(graph, &digest);
     sg_text_line(
@@ -53,7 +53,7 @@ static void dump_graphs(struct sg_text *text) {
     sg_handle_each(SG_KIND_USER_OBJECT, object_line, &objects);
 }
 
-/* What is embedded goes with the graph around it. */
+/* Embedded graphs are freed with the graph around them. */
 static void leaked_graph(uint64_t handle, void *object, void *user) {
     const struct sg_graph *graph = object;
     struct lines *lines = user;

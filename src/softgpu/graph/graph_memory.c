@@ -1,4 +1,4 @@
-/* Addresses of allocation nodes: reserved with the node, known by it until nothing needs them. */
+/* Addresses of allocation nodes: reserved with the node, valid until nothing needs them. */
 #include "softgpu/graph/graph_memory.h"
 
 #include "softgpu/address/window.h"
@@ -50,7 +50,7 @@ static bool is_device(const CUmemLocation *location) {
            location->id < sg_device_count();
 }
 
-/* As recorded on H200, where the CPU's access may be asked for and is not given. */
+/* As recorded on H200, where access for the CPU may be requested but is not granted. */
 static CUresult check_access(const CUmemAccessDesc *access) {
     if (access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
         access->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
@@ -69,7 +69,7 @@ static bool reserved_zero(const CUmemPoolProps *props) {
     return true;
 }
 
-/* Graph memory is device memory that is not exported, whatever type of allocation is asked for. */
+/* Graph memory is device memory that is not exported, whatever type of allocation is requested. */
 static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params) {
     const CUmemPoolProps *props = &params->poolProps;
     bool host = props->location.type == CU_MEM_LOCATION_TYPE_HOST ||
@@ -135,7 +135,7 @@ void sg_graph_block_show(struct sg_graph_block *block) {
                                      .owner = block};
     block->left = true;
     block->refs++;
-    sg_range_insert(&block->range); /* the addresses are the block's own */
+    sg_range_insert(&block->range); /* the addresses belong to the block */
 }
 
 void sg_graph_block_hide(struct sg_graph_block *block) {
@@ -143,9 +143,9 @@ void sg_graph_block_hide(struct sg_graph_block *block) {
     block->left = false;
 }
 
-/* ---- Freeing outside of graphs -------------------------------------------------------------- */
+/* ---- Freeing outside graphs ----------------------------------------------------------------- */
 
-/* The operation's words are the block and the allocation that ends. */
+/* The operation's words are the block and the allocation that it ends. */
 static void finish_free(struct sg_op *op) {
     struct sg_graph_block *block = (struct sg_graph_block *)(uintptr_t)op->data.words[0];
     sg_graph_block_unmap(block, op->data.words[1]);
@@ -181,7 +181,7 @@ static CUresult free_now(struct sg_range *range) {
     CUresult result = context && context->alive ? sg_context_wait(context) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS)
         return result;
-    /* Another thread may have freed it meanwhile, and the block may be gone. */
+    /* Another thread may have freed it meanwhile, and the block may no longer exist. */
     if (sg_range_find(start) != range || range->buffer_id != id)
         return CUDA_ERROR_INVALID_VALUE;
     sg_graph_block_hide(block);

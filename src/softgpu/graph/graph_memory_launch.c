@@ -1,4 +1,4 @@
-/* What a launch does to graph memory: judged when it is made, done in its order. */
+/* What a launch does to graph memory: checked when it is made, executed in its order. */
 #include "softgpu/graph/graph_memory.h"
 #include "softgpu/graph/node_type.h"
 
@@ -15,16 +15,16 @@ static bool allocates(const struct sg_step *step) {
     return sg_type_of(&step->node->params)->allocates;
 }
 
-/* The blocks that a launch uses, one for each step: what the exec's nodes are may have been updated
- * before the launch is over. */
+/* The blocks that a launch uses, one for each step: the exec's nodes may have been updated before
+ * the launch is over. */
 struct sg_graph_memory_uses {
     size_t count;
     struct sg_graph_block *blocks[]; /* referenced */
 };
 
 /*
- * What one step of a lane frees, a later one of the same lane may have: the lane's order keeps them
- * apart. `freed` is the lane's list.
+ * A later step of a lane may reuse what an earlier step of the same lane frees: the lane's order
+ * keeps them apart. `freed` is the lane's list.
  */
 static bool take_freed(struct sg_graph_block *block, struct sg_graph_run **freed) {
     for (struct sg_graph_run **link = freed; *link; link = &(*link)->next) {
@@ -39,7 +39,7 @@ static bool take_freed(struct sg_graph_block *block, struct sg_graph_run **freed
     return false;
 }
 
-/* A use for each step, so that memory taken for the launch lasts as long as it does. */
+/* One use for each step, so that memory taken for the launch lasts as long as it does. */
 static CUresult begin_step(const struct sg_step *step, struct sg_graph_block *block,
                            struct sg_graph_run **freed, bool automatic) {
     if (block->launch != launches) {
@@ -107,7 +107,7 @@ void sg_graph_memory_end(struct sg_graph_memory_uses *uses) {
     free(uses);
 }
 
-/* Once for each block: the later steps find it done. */
+/* Once for each block: later steps find it done. */
 static void commit_block(struct sg_graph_block *block) {
     if (block->left && !block->will_be_left) {
         sg_graph_block_hide(block);
@@ -126,7 +126,7 @@ void sg_graph_memory_commit(const struct sg_graph_memory_uses *uses) {
 
 /*
  * The operation's words are the block, which it references, and the allocation. In a poisoned
- * context nothing is waited for, so that the launch may be over by now, and its memory given back.
+ * context nothing is waited for, so the launch may already be over and its memory returned.
  */
 static void finish_allocate(struct sg_op *op) {
     struct sg_graph_block *block = (struct sg_graph_block *)(uintptr_t)op->data.words[0];
@@ -159,7 +159,7 @@ void sg_graph_memory_step_free(CUdeviceptr address, struct sg_op *op) {
     take_effect(op, sg_graph_block_at(address), finish_free);
 }
 
-/* Takes what a launch would take, and leaves it to the pool. */
+/* Takes what a launch would take, and returns it to the pool. */
 CUresult sg_graph_memory_upload(struct sg_exec *exec) {
     CUresult result = CUDA_SUCCESS;
     size_t filled = 0;

@@ -1,4 +1,4 @@
-/* The memory of a device's graphs: kept for the next launch until it is trimmed. */
+/* The memory for a device's graphs: kept for the next launch until it is trimmed. */
 #include "softgpu/graph/graph_memory.h"
 
 #include "softgpu/address/pagetable.h"
@@ -58,7 +58,7 @@ static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
 
-/* Near the limit of the device the step is too much to ask. */
+/* Near the device's limit a full step may be too much. */
 static CUresult find_phys(int device, size_t size, struct sg_phys **phys) {
     CUresult result = make_phys(device, round_up(size, SG_GRAPH_STEP), phys);
     return result == CUDA_SUCCESS ? result : make_phys(device, size, phys);
@@ -92,7 +92,7 @@ static CUresult add_chunk(struct pool *pool, int device, size_t size) {
 
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
-/* The first place where so many pages are free. */
+/* The first place with that many free pages. */
 static bool find_pages(const struct sg_graph_chunk *chunk, size_t pages, size_t *first) {
     size_t free_pages = 0;
     for (size_t i = 0; i < chunk->pages && chunk->pages - chunk->taken >= pages; i++) {
@@ -166,7 +166,7 @@ void sg_graph_block_map(struct sg_graph_block *block, uint64_t generation) {
     block->mapped = generation;
 }
 
-/* An allocation that was made again since is not ended by the end of the one before. */
+/* Ending an allocation has no effect if the block has been allocated again since. */
 void sg_graph_block_unmap(struct sg_graph_block *block, uint64_t generation) {
     if (block->mapped == 0 || block->mapped != generation)
         return;
@@ -175,9 +175,9 @@ void sg_graph_block_unmap(struct sg_graph_block *block, uint64_t generation) {
     block->mapped = 0;
 }
 
-/* ---- What is asked about it ----------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------------------- */
 
-/* Launches whose work is done give back what they used when their end is noticed. */
+/* Launches whose work is done return what they used when their end is noticed. */
 static struct pool *settled(CUdevice device) {
     if (device < 0 || device >= sg_device_count())
         return NULL;
@@ -217,7 +217,7 @@ CUresult sg_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a
     }
 }
 
-/* Only the high marks can be set, and only to 0: then they begin anew at what is there. */
+/* Only the high-water marks can be set, and only to 0: then they restart at the current values. */
 CUresult sg_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
     struct pool *pool = settled(device);
     if (!pool)

@@ -3,7 +3,7 @@
  *
  * First all nodes become vertices in topological order; the begin and end of an embedded graph are
  * vertices that only join others, as empty nodes are. Then joins are left out where their
- * dependencies can be handed on cheaply, and what remains is put into lanes.
+ * dependencies can be handed on cheaply, and the remaining vertices are assigned to lanes.
  */
 #include "softgpu/graph/exec.h"
 
@@ -16,13 +16,13 @@
 
 #define NONE ((size_t)-1)
 
-/* A dependency list that is handed on must stay short, or a chain of joins would copy a growing
- * one. */
+/* A dependency list that is handed on must remain short, or a chain of joins would copy a growing
+ * list. */
 #define HANDED_ON 16
 
-/* Steps that could run side by side share lanes above this: every look at the queues costs time
- * for each lane with work. Such a step waits for what happens to be before it in its lane, so one
- * that may wait for somebody outside gets a lane of its own. */
+/* Above this number, steps that could run in parallel share lanes: each look at the queues costs
+ * time for every lane with work. Such a step also waits for whatever happens to precede it in its
+ * lane, so a step that may wait for something outside gets a lane of its own. */
 #define LANES          64
 #define LANES_BLOCKING 1024
 
@@ -45,17 +45,17 @@ static bool push(struct numbers *numbers, size_t number) {
 struct vertex {
     struct sg_exec_node *node; /* NULL for a join */
     size_t first, count;       /* in deps */
-    size_t outs;               /* how many wait for it */
-    size_t step;               /* or NONE when left out */
+    size_t outs;               /* how many vertices wait for it */
+    size_t step;               /* or NONE if left out */
     size_t handed, handed_count;
-    size_t seen; /* by which vertex its dependencies were collected last */
+    size_t seen; /* the vertex that last collected its dependencies */
 };
 
 struct layout {
     struct vertex *vertices;
     size_t count, room;
     struct numbers deps;   /* vertices */
-    struct numbers handed; /* steps that a left out vertex stands for */
+    struct numbers handed; /* steps that a left-out vertex stands for */
 };
 
 static void layout_free(struct layout *layout) {
@@ -64,7 +64,7 @@ static void layout_free(struct layout *layout) {
     free(layout->handed.list);
 }
 
-/* A vertex without dependencies yet; NONE when out of memory. */
+/* Adds a vertex without dependencies; NONE when out of memory. */
 static size_t add_vertex(struct layout *layout, struct sg_exec_node *node) {
     if (!GM_RESERVE(layout->vertices, layout->room, layout->count + 1))
         return NONE;
@@ -73,7 +73,7 @@ static size_t add_vertex(struct layout *layout, struct sg_exec_node *node) {
     return layout->count++;
 }
 
-/* To the vertex that was added last. */
+/* Adds a dependency to the vertex that was added last. */
 static bool add_dependency(struct layout *layout, size_t on) {
     if (!push(&layout->deps, on))
         return false;
@@ -85,10 +85,10 @@ static bool add_dependency(struct layout *layout, size_t on) {
 /* ---- One part in topological order ---------------------------------------------------------- */
 
 struct order {
-    size_t *sequence; /* places of the part's nodes */
-    size_t *vertex;   /* by place: which one stands for the node's end */
-    size_t *waiting;  /* by place: dependencies not yet passed */
-    size_t *first;    /* by place: in targets, its dependents; one more at the end */
+    size_t *sequence; /* indices of the part's nodes */
+    size_t *vertex;   /* by index: the vertex that stands for the node's end */
+    size_t *waiting;  /* by index: dependencies not yet passed */
+    size_t *first;    /* by index: its dependents in targets; one extra entry at the end */
     size_t *targets;
 };
 
@@ -112,7 +112,7 @@ static bool order_room(struct order *order, const struct sg_exec_part *part) {
     return order->sequence && order->vertex && order->waiting && order->first && order->targets;
 }
 
-/* Who depends on each node: counted, summed up, filled in. */
+/* The dependents of each node: counted, summed up, filled in. */
 static void find_targets(struct order *order, const struct sg_exec_part *part) {
     for (size_t i = 0; i < part->count; i++)
         for (size_t k = 0; k < part->nodes[i].from_count; k++)
@@ -124,7 +124,7 @@ static void find_targets(struct order *order, const struct sg_exec_part *part) {
             order->targets[order->first[part->nodes[i].from[k] + 1]++] = i;
 }
 
-/* False when out of memory, or for a circle, which sg_exec_check found before. */
+/* False when out of memory, or for a cycle, which sg_exec_check has already ruled out. */
 static bool order_make(struct order *order, const struct sg_exec_part *part) {
     if (!order_room(order, part))
         return false;
@@ -168,7 +168,7 @@ static size_t lay_node(struct layout *layout, struct sg_exec_node *node, const s
     return joins && inner ? lay_part(layout, inner, vertex) : vertex;
 }
 
-/* The join behind all that nothing in the part depends on. */
+/* The join after all nodes that nothing in the part depends on. */
 static size_t lay_end(struct layout *layout, const struct sg_exec_part *part,
                       const struct order *order, size_t entry) {
     size_t end = add_vertex(layout, NULL);
@@ -198,7 +198,7 @@ static size_t lay_part(struct layout *layout, const struct sg_exec_part *part, s
 
 /* ---- Leaving out joins ---------------------------------------------------------------------- */
 
-/* The steps that a vertex waits for go to the end of layout->handed. */
+/* Appends the steps that a vertex waits for to layout->handed. */
 static bool collect(struct layout *layout, size_t number) {
     struct vertex *vertex = &layout->vertices[number];
     vertex->handed = layout->handed.count;
@@ -232,7 +232,7 @@ static bool may_block(const struct sg_exec_node *node) {
     return node && sg_type_of(&node->params)->may_block;
 }
 
-/* What belongs to no context runs in any lane. */
+/* A step without a context runs in any lane. */
 static bool fits(const struct sg_lane *lane, const struct sg_exec_node *node) {
     return !node || !node->context || lane->stream->context == node->context;
 }
@@ -250,7 +250,7 @@ static bool add_lane(struct sg_exec *exec, struct sg_plan *plan, const struct sg
     return true;
 }
 
-/* A lane of others, in turn. */
+/* Shares an existing lane, in turn. */
 static bool share_lane(const struct sg_plan *plan, const struct sg_exec_node *node,
                        unsigned *lane) {
     for (unsigned i = 0; i < plan->lane_count; i++) {

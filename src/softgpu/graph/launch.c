@@ -1,6 +1,6 @@
 /*
- * Launching: all operations are made first, which may fail, and then queued, which cannot. The
- * lock is held throughout, so the numbers that the operations will have are known before.
+ * Launching: all operations are made first, which may fail, and then queued, which cannot. The lock
+ * is held throughout, so the operations' numbers are known in advance.
  */
 #include "softgpu/graph/exec.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* What is made for one step: operations that follow one another. */
+/* The operations made for one step, in order. */
 struct made {
     struct sg_op *first;
     uint64_t number; /* of the last of them */
@@ -43,7 +43,7 @@ static CUresult make_marker(struct sg_op **op, unsigned waits) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* What a node does; NULL when that is the effect of an empty operation, which queueing gives it. */
+/* Makes a node's operation; NULL when queueing will give an empty operation its effect. */
 static CUresult make_work(const struct sg_plan *plan, const struct sg_step *step,
                           struct sg_op **op) {
     const struct sg_exec_node *node = step->node;
@@ -121,8 +121,8 @@ static CUresult make_end(struct launch *launch) {
     return result;
 }
 
-/* The gate waits for the launch before; it takes the waits of the default-stream rules last,
- * because those count as done with. */
+/* The gate waits for the previous launch; it takes the waits of the default-stream rules last,
+ * because those then count as done. */
 static CUresult make_gate(struct launch *launch) {
     CUresult result = make_marker(&launch->gate, 0);
     if (result == CUDA_SUCCESS && !sg_op_wait_for(launch->gate, launch->exec->last))
@@ -241,7 +241,7 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
     return result;
 }
 
-/* Uploads of an exec and its launches follow one another. */
+/* Uploads and launches of an exec follow one another. */
 CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream) {
     struct sg_op *op;
     CUresult result = make_marker(&op, 1);

@@ -1,4 +1,4 @@
-/* cuGraphAddNode and the functions for one type, which are turned into it. */
+/* cuGraphAddNode and the type-specific functions, which are converted to it. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/handles.h"
 #include "softgpu/graph/node_type.h"

@@ -44,8 +44,8 @@ bool sg_node_is_updatable(const struct sg_node *node) {
 
 #define MEMBER(member) sizeof(((CUkernelNodeAttrValue *)0)->member)
 
-/* Bytes of an attribute that nodes of graphs have; 0 for those that are about streams, and for
- * unknown ones. All as recorded on H200. */
+/* Size in bytes of an attribute that graph nodes have; 0 for attributes of streams and for unknown
+ * ones. All as recorded on H200. */
 static size_t size_of(CUkernelNodeAttrID attr) {
     switch (attr) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -88,7 +88,7 @@ CUresult sg_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID 
     if (!is_kernel(node) || !value_out || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
     const CUkernelNodeAttrValue value = value_of(node, attr);
-    if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) { /* with a hole that stays */
+    if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) { /* with a hole that is kept */
         value_out->deviceUpdatableKernelNode.deviceUpdatable =
             value.deviceUpdatableKernelNode.deviceUpdatable;
         value_out->deviceUpdatableKernelNode.devNode = value.deviceUpdatableKernelNode.devNode;
@@ -140,7 +140,7 @@ static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
         valid = (unsigned)value->deviceUpdatableKernelNode.deviceUpdatable <= 1;
         if (valid && sg_node_is_updatable(node) &&
             !value->deviceUpdatableKernelNode.deviceUpdatable)
-            return CUDA_ERROR_NOT_SUPPORTED; /* once is for good */
+            return CUDA_ERROR_NOT_SUPPORTED; /* once set, it cannot be cleared */
         break;
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         valid = value->sharedMemCarveout <= 100;
@@ -151,16 +151,16 @@ static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of the context whose function it is. */
+/* The fault of the context that the function belongs to. */
 static CUresult fault_of(const struct sg_node *node) {
     struct sg_function *function;
     CUresult result = sg_function_from_handle(node->params.kernel.func, &function);
     if (result == CUDA_ERROR_INVALID_HANDLE)
-        return CUDA_SUCCESS; /* unloaded meanwhile: the launch finds out */
+        return CUDA_SUCCESS; /* unloaded meanwhile: the launch will detect it */
     return result == CUDA_SUCCESS ? function->context->sticky : result;
 }
 
-/* Priorities outside the range become its end; an updatable node gets the handle that device code
+/* Priorities outside the range are clamped; an updatable node gets the handle that device code
  * would use. */
 static void take(struct sg_node *node, CUkernelNodeAttrID attr,
                  const CUkernelNodeAttrValue *value) {
@@ -187,7 +187,7 @@ CUresult sg_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID 
     CUresult result = fault_of(node);
     if (result != CUDA_SUCCESS)
         return result;
-    /* It can be set, and not be read: where kernels run has no links to care for. */
+    /* It can be set but not read: there are no links to consider where kernels run. */
     if (attr == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING &&
         value->nvlinkUtilCentricScheduling <= 1)
         return CUDA_SUCCESS;

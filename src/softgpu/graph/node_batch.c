@@ -13,7 +13,7 @@ static CUresult resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
                              : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What is at the address is not asked before the operation runs. */
+/* The address is not checked before the operation runs. */
 static CUresult check_access(CUdeviceptr address, unsigned width) {
     return address % width == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -58,7 +58,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     return result;
 }
 
-/* Addresses are not looked at. */
+/* Addresses are not checked. */
 static CUresult check_update(const CUgraphNodeParams *params) {
     const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *batch = &params->memOp;
     bool listed = batch->ctx && batch->count > 0 && batch->paramArray;
@@ -78,7 +78,7 @@ static void free_operations(CUgraphNodeParams *params) {
     free(params->memOp.paramArray);
 }
 
-/* The operations stay what they are. */
+/* The operations cannot change. */
 static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now_params,
                                        const CUgraphNodeParams *wanted_params) {
     const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *now = &now_params->memOp;

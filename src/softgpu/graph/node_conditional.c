@@ -14,7 +14,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     return known && conditional->size <= most ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Its handle is looked at last. */
+/* Its handle is checked last. */
 static CUresult resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
     CUDA_CONDITIONAL_NODE_PARAMS *conditional = &params->conditional;
     CUresult result = check(params);
@@ -38,8 +38,8 @@ static void hand_out_bodies(CUgraphNodeParams *to, const CUgraphNodeParams *from
 
 /* ---- Execs ----------------------------------------------------------------------------------- */
 
-/* Only kernels can change a condition, and there is nothing here that runs them: what a condition
- * begins a launch with is its value throughout. */
+/* Only kernels can change a condition, and nothing here runs them: a condition keeps the value with
+ * which a launch begins. */
 static bool loops(const struct sg_exec_node *node) {
     return node->params.conditional.type == CU_GRAPH_COND_TYPE_WHILE && node->value != 0;
 }

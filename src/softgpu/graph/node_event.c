@@ -1,4 +1,4 @@
-/* Nodes that record an event, and that wait for one. */
+/* Nodes that record an event, and nodes that wait for one. */
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/stream/event.h"
@@ -9,7 +9,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     return sg_event_get(sg_params_event(params)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Both are of one context. */
+/* Both belong to one context. */
 static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now,
                                        const CUgraphNodeParams *wanted) {
     const struct sg_event *a = sg_event_get(sg_params_event(now));

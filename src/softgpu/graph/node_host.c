@@ -1,4 +1,4 @@
-/* Nodes that call a function of the host. */
+/* Nodes that call a host function. */
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
 

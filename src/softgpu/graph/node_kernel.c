@@ -23,7 +23,7 @@ static void free_arguments(CUgraphNodeParams *params) {
 
 /* ---- Updates: "the owning context of the function cannot change" ----------------------------- */
 
-/* NULL when the function is gone. */
+/* NULL if the function is gone. */
 static const struct sg_context *context_of(const CUDA_KERNEL_NODE_PARAMS_v3 *kernel) {
     struct sg_function *function;
     struct sg_context *context;
@@ -49,7 +49,7 @@ static CUresult may_launch(void) {
 
 /* ---- As text --------------------------------------------------------------------------------- */
 
-/* Kernel names may hold what records mean something by. */
+/* Kernel names may contain characters that are special in records. */
 static void draw_name(FILE *out, const char *name) {
     for (; *name; name++) {
         if (*name == '"' || *name == '\\' || *name == '{' || *name == '}' || *name == '|' ||

@@ -1,4 +1,4 @@
-/* Parameters of kernel nodes: arguments are laid out by the function, and copied. */
+/* Parameters of kernel nodes: arguments are laid out by the function and copied. */
 #include "softgpu/graph/nodes.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/module/occupancy.h"
@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The arguments of a deep copy: kernelParams is `values`, and the bytes lie behind it. */
+/* The arguments of a deep copy: kernelParams is `values`, and the bytes follow it. */
 struct arguments {
-    size_t block;   /* bytes of all this */
-    bool packed;    /* they were given as one buffer, and are given back as one */
-    size_t given;   /* bytes of that buffer */
+    size_t block;   /* size of all this in bytes */
+    bool packed;    /* they were given as one buffer, and are returned as one */
+    size_t given;   /* size of that buffer in bytes */
     void *extra[5]; /* the list that names the buffer */
     unsigned count;
     void *values[];
@@ -30,8 +30,8 @@ static void find_primary(uint64_t handle, void *object, void *user) {
         *found = context;
 }
 
-/* The context that a kernel without one is for: an H200 takes the primary context of the device
- * when none is current. */
+/* The context of a kernel that names none: an H200 takes the primary context of the device if none
+ * is current. */
 static CUresult context_of_kernel(CUcontext named, struct sg_context **context) {
     if (named)
         return sg_context_from_handle(named, context);
@@ -46,7 +46,7 @@ CUresult sg_kernel_params_resolve(CUDA_KERNEL_NODE_PARAMS_v3 *params) {
     struct sg_function *function;
     struct sg_context *context;
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
-    if (params->func) { /* here a kernel is not taken for a function */
+    if (params->func) { /* here a kernel is not accepted as a function */
         if (sg_handle_get(SG_KIND_FUNCTION, SG_HANDLE_VALUE(params->func)))
             result = sg_function_from_handle(params->func, &function);
         params->kern = NULL;
@@ -75,7 +75,7 @@ static CUresult check_shape(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
                                                            : CUDA_SUCCESS;
 }
 
-/* What `extra` lists: a buffer of all arguments and its size. */
+/* What `extra` lists: a buffer with all arguments, and its size. */
 static CUresult buffer_of(void *const *extra, const unsigned char **buffer, size_t *size) {
     *buffer = NULL;
     *size = 0;
@@ -90,7 +90,7 @@ static CUresult buffer_of(void *const *extra, const unsigned char **buffer, size
     return *buffer || *size == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A buffer may be shorter than the parameters, not longer. */
+/* A buffer may be shorter than the parameters, but not longer. */
 static CUresult check_arguments(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
                                 const struct sg_image_function *image) {
     if (params->kernelParams && params->extra)

@@ -40,7 +40,7 @@ void sg_kernel_narrow_v1(CUDA_KERNEL_NODE_PARAMS_v1 *to, const CUDA_KERNEL_NODE_
                                        .extra = from->extra};
 }
 
-/* Two names of one layout. */
+/* Two names for one layout. */
 _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS_v3) == sizeof(CUDA_KERNEL_NODE_PARAMS), "one layout");
 
 void sg_kernel_widen(CUDA_KERNEL_NODE_PARAMS_v3 *to, const CUDA_KERNEL_NODE_PARAMS *from) {

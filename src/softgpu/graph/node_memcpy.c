@@ -1,4 +1,4 @@
-/* Copy nodes: as copies in streams, but that empty ones are refused. */
+/* Copy nodes: like copies in streams, except that empty ones are refused. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
@@ -25,7 +25,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     return params->memcpy.reserved ? CUDA_ERROR_INVALID_VALUE : check_update(params);
 }
 
-/* ---- Updates: the kinds of memory and the number of dimensions stay, of rows all of the shape  */
+/* ---- Updates keep memory kinds and the number of dimensions; of rows, the whole shape -------- */
 
 static int dimensions(const CUDA_MEMCPY3D *copy) {
     return copy->Depth > 1 ? 3 : copy->Height > 1 ? 2 : 1;
@@ -126,5 +126,5 @@ const struct sg_node_type sg_node_memcpy = {
     .check_operands = check_operands,
     .device_reaches = device_reaches,
     .make = make,
-    .discard = sg_copy_discard, /* it may hold the tiles of sparse arrays */
+    .discard = sg_copy_discard, /* it may contain the tiles of sparse arrays */
 };

@@ -1,4 +1,4 @@
-/* Nodes that allocate graph memory, and that free it. */
+/* Nodes that allocate graph memory, and nodes that free it. */
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
@@ -13,14 +13,14 @@ static bool in_child_node(const struct sg_graph *graph) {
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
 
-/* What comes in is no address of this node's to give back. */
+/* The incoming address does not belong to this node, which must not release it. */
 static CUresult resolve_alloc(struct sg_graph *graph, CUgraphNodeParams *params) {
     (void)graph;
     params->alloc.dptr = 0;
     return CUDA_SUCCESS;
 }
 
-/* Each place once; sg_graph_memory_reserve looks at the rest. */
+/* Each location once; sg_graph_memory_reserve checks the rest. */
 static CUresult check_alloc(const CUgraphNodeParams *params) {
     const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *alloc = &params->alloc;
     uint64_t devices = 0;

@@ -1,4 +1,4 @@
-/* Set nodes: as sets in streams, but that empty ones are refused. */
+/* Memset nodes: like memsets in streams, except that empty ones are refused. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
@@ -15,7 +15,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     const CUDA_MEMSET_NODE_PARAMS_v2 *set = &params->memset;
     if (!set->dst || !set->width || !set->height)
         return CUDA_ERROR_INVALID_VALUE;
-    /* The product may wrap: H200 takes 2^62 words for an empty set. */
+    /* The product may wrap: H200 takes 2^62 words for an empty memset. */
     bool wraps = set->elementSize == 4 || set->elementSize == 2;
     if (wraps && set->width * set->elementSize == 0)
         return CUDA_SUCCESS;
@@ -35,7 +35,7 @@ static CUresult check_update(const CUgraphNodeParams *params) {
     return empty ? CUDA_ERROR_INVALID_VALUE : check_operands(params);
 }
 
-/* Of one row anything may change, of several only where and with what. */
+/* Of a single row anything may change; of several, only the destination and the value. */
 static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now_params,
                                        const CUgraphNodeParams *wanted_params) {
     const CUDA_MEMSET_NODE_PARAMS_v2 *now = &now_params->memset, *wanted = &wanted_params->memset;
@@ -48,8 +48,8 @@ static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now_params,
 
 /* ---- Work ------------------------------------------------------------------------------------ */
 
-/* A set whose memory went away left CUDA_ERROR_LAUNCH_FAILED on H200 when it was a graph's, where
- * one in a stream left CUDA_ERROR_ILLEGAL_ADDRESS. */
+/* A memset whose memory had been freed left CUDA_ERROR_LAUNCH_FAILED on H200 in a graph, but
+ * CUDA_ERROR_ILLEGAL_ADDRESS in a stream. */
 typedef CUresult (*runner)(struct sg_op *);
 
 static unsigned char *own_runner(struct sg_op *op) {
@@ -68,7 +68,7 @@ static CUresult make(struct sg_context *context, const struct sg_exec_node *node
     CUresult result = sg_set_make(context, &node->params.memset, op);
     if (result == CUDA_SUCCESS && (*op)->run) {
         runner run_set = (*op)->run;
-        memcpy(own_runner(*op), &run_set, sizeof run_set); /* sets leave the end of their data */
+        memcpy(own_runner(*op), &run_set, sizeof run_set); /* memsets leave its end unused */
         (*op)->run = run;
     }
     return result;

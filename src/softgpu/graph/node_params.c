@@ -1,4 +1,4 @@
-/* Parameters of nodes: checked, copied deeply, compared, freed, each as its type's row says. */
+/* Parameters of nodes: checked, copied deeply, compared and freed, as the type's row specifies. */
 #include "softgpu/address/range.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
@@ -28,7 +28,7 @@ CUresult sg_params_resolve_optional(CUcontext *handle) {
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *context;
     CUresult result = sg_context_from_handle(NULL, &context);
-    if (result == CUDA_SUCCESS) /* of one that is not named, H200 does not look at faults */
+    if (result == CUDA_SUCCESS) /* faults of an unnamed context are not checked on H200 */
         *handle = SG_HANDLE_POINTER(CUcontext, context->handle);
     return result;
 }

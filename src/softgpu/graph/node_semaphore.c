@@ -1,16 +1,16 @@
-/* Nodes that signal external semaphores, and that wait for them. */
+/* Nodes that signal external semaphores, and nodes that wait for them. */
 #include "softgpu/external/external.h"
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
 
-/* Whether the handles are semaphores is not asked before they are used. */
+/* Whether the handles are semaphores is not checked before they are used. */
 static CUresult check(const CUexternalSemaphore *list, const void *params, unsigned count) {
     return count && (!list || !params) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* Semaphores and what to do with each: two arrays. */
+/* Two arrays: semaphores, and what to do with each. */
 static CUresult copy(CUexternalSemaphore **list, const void **params, size_t size, unsigned count) {
     void *copied_list, *copied_params;
     if (!sg_params_copy_array(&copied_list, *list, count, sizeof **list))

@@ -1,4 +1,4 @@
-/* The table of types, and what their rows say of parameters. */
+/* The table of types, and what its rows say about parameters. */
 #include "softgpu/graph/node_type.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ const struct sg_node_type *sg_node_type(CUgraphNodeType type) {
 
 /* ---- Members --------------------------------------------------------------------------------- */
 
-/* `value` stays as it is for types without such a member. */
+/* `value` is unchanged for types without such a member. */
 static void read_member(const CUgraphNodeParams *params, size_t offset, void *value, size_t size) {
     if (offset)
         memcpy(value, (const char *)params + offset, size);

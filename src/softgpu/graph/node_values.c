@@ -3,14 +3,14 @@
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
-/* What comes out points to the node's own copies, which live until the node's parameters are set
- * again or the node is destroyed. */
+/* The results point to the node's own copies, which live until the node's parameters are set again
+ * or the node is destroyed. */
 static struct sg_node *typed(CUgraphNode handle, CUgraphNodeType type) {
     struct sg_node *node = sg_node_get(handle);
     return node && node->params.type == type ? node : NULL;
 }
 
-/* Replaces a node's parameters by checked copies of the given ones, of the same type. */
+/* Replaces a node's parameters with checked copies of the given ones, of the same type. */
 static CUresult set_params(struct sg_node *node, CUgraphNodeParams *params) {
     CUresult result = sg_params_resolve(node->graph, params);
     if (result == CUDA_SUCCESS)
@@ -25,7 +25,7 @@ static CUresult set_params(struct sg_node *node, CUgraphNodeParams *params) {
     return CUDA_SUCCESS;
 }
 
-/* Sets when the node is of the type. */
+/* Sets the parameters if the node is of the type. */
 static CUresult set(CUgraphNode handle, CUgraphNodeParams *params) {
     struct sg_node *node = typed(handle, params->type);
     return node ? set_params(node, params) : CUDA_ERROR_INVALID_VALUE;
@@ -83,7 +83,7 @@ CUresult sg_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
     return set(hNode, &params);
 }
 
-/* ---- Copies and sets: the context stays ----------------------------------------------------- */
+/* ---- Copies and memsets: the context remains ------------------------------------------------ */
 
 CUresult sg_cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
     const struct sg_node *node = typed(hNode, CU_GRAPH_NODE_TYPE_MEMCPY);

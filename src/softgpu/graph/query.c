@@ -1,9 +1,9 @@
-/* What is in a graph: nodes, roots, edges, neighbours, types. A list without room is refused. */
+/* Contents of a graph: nodes, roots, edges, neighbors, types. A list without room is refused. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/stream/capture.h"
 
-/* An answer that is written as far as there is room and counted in full. */
+/* A result that is written as far as there is room, and counted in full. */
 struct answer {
     CUgraphNode *from, *to; /* `to` is NULL for lists of nodes */
     CUgraphEdgeData *data;
@@ -30,12 +30,12 @@ static void clear_from(const struct answer *answer, size_t first) {
         answer->from[i] = NULL;
         if (answer->to)
             answer->to[i] = NULL;
-        if (answer->to && answer->data) /* of neighbours the data stays as it was */
+        if (answer->to && answer->data) /* for neighbors the data is left as it was */
             answer->data[i] = (CUgraphEdgeData){0};
     }
 }
 
-/* Fills up what is left of the lists; the count is of what was written, or of all without lists. */
+/* Fills the rest of the lists; the count is of what was written, or the total without lists. */
 static CUresult finish(struct answer *answer, size_t *count) {
     if (!answer->from) {
         *count = answer->count;

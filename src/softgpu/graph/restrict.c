@@ -1,8 +1,8 @@
 /*
  * Which nodes may be in which graphs, and what may be done to the graphs.
  *
- * What the bodies of conditional nodes may hold is looked at when the graph is instantiated: an
- * H200 takes nodes of every type before.
+ * The contents of a conditional node's bodies are checked when the graph is instantiated: until
+ * then an H200 accepts nodes of every type.
  */
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
@@ -26,7 +26,7 @@ CUresult sg_graph_may_copy(const struct sg_graph *graph) {
     return may ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A graph in itself crashes an H200, copied or not. What is no MOVE copies, whatever the value. */
+/* A graph inside itself crashes an H200, copied or not. Any value other than MOVE copies. */
 CUresult sg_graph_may_embed(struct sg_graph *graph, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
     const struct sg_graph *child = sg_graph_get(params->graph);
     bool moved = params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;

@@ -10,20 +10,20 @@
 /* ---- Pairing -------------------------------------------------------------------------------- */
 
 /*
- * As recorded on H200, nodes are paired from the ends backwards: the nodes that nothing depends on
- * in order of creation, then what they depend on in order of the edges. So the order in which two
- * branches were made is no matter.
+ * As recorded on H200, nodes are paired backwards from the ends: first the nodes that nothing
+ * depends on, in order of creation, then their dependencies, in order of the edges. So the order in
+ * which two branches were made does not matter.
  */
 struct pairing {
     const struct sg_exec *exec;
     struct sg_exec_part *part;
     struct sg_graph *graph;
     CUgraphExecUpdateResultInfo *info;
-    uint64_t unpaired; /* mark of the graph's nodes; a paired one's is that of its place + 1 more */
-    struct sg_node **wanted; /* by place in the part; NULL until paired */
-    size_t *todo;            /* places whose dependencies are still to be paired */
+    uint64_t unpaired; /* mark of the graph's first node; a paired node's is this + its index + 1 */
+    struct sg_node **wanted; /* by index in the part; NULL until paired */
+    size_t *todo;            /* indices whose dependencies are still to be paired */
     size_t todo_count;
-    bool *inner; /* by place: something depends on it */
+    bool *inner; /* by index: something depends on it */
 };
 
 static CUgraphExecUpdateResult say(struct pairing *pairing, CUgraphExecUpdateResult result,
@@ -42,11 +42,11 @@ static bool same_attribute(const struct sg_exec_node *now, const struct sg_node 
     bool will_be_set = wanted->attribute_set && wanted->attribute_set[id];
     const CUkernelNodeAttrValue *a = set ? &now->attributes[id] : &none;
     const CUkernelNodeAttrValue *b = will_be_set ? &wanted->attributes[id] : &none;
-    /* Values are kept whole, with whatever the application left in what they do not use. */
+    /* Values are stored whole, including whatever the application left in their unused bytes. */
     return memcmp(a, b, sizeof *a) == 0; /* NOLINT(bugprone-suspicious-memory-comparison) */
 }
 
-/* What of a kernel node's attributes is settled by the instantiation. */
+/* The attributes of a kernel node that are fixed at instantiation. */
 static bool attributes_allow(const struct sg_exec *exec, const struct sg_exec_node *now,
                              const struct sg_node *wanted) {
     if (!sg_type_of(&now->params)->has_attributes)
@@ -70,7 +70,7 @@ static CUgraphExecUpdateResult judge_node(struct pairing *pairing, const struct 
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* Pairs two nodes that have not been, or looks whether they are each other's. */
+/* Pairs two unpaired nodes, or checks that they are paired with each other. */
 static CUgraphExecUpdateResult pair(struct pairing *pairing, size_t place, struct sg_node *wanted,
                                     const struct sg_node *of) {
     uint64_t mark = pairing->unpaired + 1 + place;
@@ -135,7 +135,7 @@ static CUgraphExecUpdateResult pair_all(struct pairing *pairing) {
     CUgraphExecUpdateResult result = pair_ends(pairing);
     while (pairing->todo_count > 0 && !result)
         result = pair_dependencies(pairing, pairing->todo[--pairing->todo_count]);
-    /* Fewer ends, or a circle: not every node was reached. */
+    /* Fewer ends, or a cycle: not every node was reached. */
     for (struct sg_node *node = pairing->graph->first; node && !result; node = node->next)
         if (node->mark == pairing->unpaired)
             result = say(pairing, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node, NULL);
@@ -144,7 +144,7 @@ static CUgraphExecUpdateResult pair_all(struct pairing *pairing) {
 
 /* ---- Changes -------------------------------------------------------------------------------- */
 
-/* New parameters of all nodes are made before the first is replaced. */
+/* All new parameters are made before the first ones are replaced. */
 struct sg_exec_change {
     struct sg_exec_node *node;
     struct sg_exec_node made; /* only what sg_exec_node_set sets, and the value */
@@ -167,7 +167,7 @@ static struct sg_graph *inner_graph(const struct sg_node *node, unsigned number)
     return node->child ? node->child : node->bodies[number];
 }
 
-/* Each node, and what is inside of it. */
+/* Each node, and the parts inside it. */
 static CUresult prepare_all(struct sg_exec_changes *changes, struct pairing *pairing) {
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < pairing->part->count && result == CUDA_SUCCESS; i++) {
@@ -236,7 +236,7 @@ void sg_exec_node_exchange(struct sg_exec_node *node, struct sg_exec_node *made)
     made->value = before.value;
 }
 
-/* The second time puts everything back. */
+/* A second call restores everything. */
 static void exchange(struct sg_exec_changes *changes) {
     for (size_t i = 0; i < changes->count; i++)
         sg_exec_node_exchange(changes->list[i].node, &changes->list[i].made);
@@ -244,7 +244,7 @@ static void exchange(struct sg_exec_changes *changes) {
 
 CUresult sg_exec_changes_make(struct sg_exec_changes *changes) {
     exchange(changes);
-    /* Contexts and conditions decide about lanes and bodies. */
+    /* Contexts and conditions determine lanes and bodies. */
     CUresult result = sg_plan_make(changes->exec);
     if (result == CUDA_SUCCESS)
         sg_exec_exchange_objects(changes);
@@ -278,7 +278,7 @@ static CUresult update(struct sg_exec *exec, struct sg_graph *graph,
     return result;
 }
 
-/* The results are optional, and read success where there is nothing to compare, as on H200. */
+/* The results are optional, and are success if there is nothing to compare, as on H200. */
 CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
                                  CUgraphExecUpdateResultInfo *resultInfo) {
     struct sg_exec *exec = sg_exec_get(hGraphExec);
@@ -295,7 +295,7 @@ CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     return result;
 }
 
-/* This version says NOT_SUPPORTED, not TOPOLOGY_CHANGED, where no node is to blame: as on H200. */
+/* As on H200, this version reports NOT_SUPPORTED, not TOPOLOGY_CHANGED, if no node is at fault. */
 CUresult sg_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
                               CUgraphExecUpdateResult *updateResult_out) {
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};

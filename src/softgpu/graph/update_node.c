@@ -1,10 +1,10 @@
-/* Changing one node of an exec, and switching nodes off. */
+/* Changing one node of an exec, and disabling nodes. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 #include "softgpu/graph/update.h"
 
-/* The exec's node of that type for the graph's node. */
+/* The exec's node for the graph's node, if it is of that type. */
 static struct sg_exec_node *typed(CUgraphExec handle, CUgraphNode node_handle, CUgraphNodeType type,
                                   struct sg_exec **exec) {
     *exec = sg_exec_get(handle);
@@ -12,7 +12,7 @@ static struct sg_exec_node *typed(CUgraphExec handle, CUgraphNode node_handle, C
     return node && node->params.type == type ? node : NULL;
 }
 
-/* Whole or nothing: another context may mean another lane, and for that memory may be short. */
+/* On failure nothing has changed: another context may need another lane, and memory for it. */
 static CUresult put(struct sg_exec *exec, struct sg_exec_node *node,
                     const CUgraphNodeParams *params) {
     struct sg_exec_node made = {.params = {.type = CU_GRAPH_NODE_TYPE_EMPTY},
@@ -31,7 +31,7 @@ static CUresult put(struct sg_exec *exec, struct sg_exec_node *node,
     return result;
 }
 
-/* `params` may name no context: then the node's stays. */
+/* `params` may name no context: then the node keeps its own. */
 static CUresult set(CUgraphExec handle, CUgraphNode node_handle, const CUgraphNodeParams *params) {
     struct sg_exec *exec;
     struct sg_exec_node *node = typed(handle, node_handle, params->type, &exec);

@@ -1,11 +1,11 @@
 /*
- * User objects: reference counts of the application's, and destructors.
+ * User objects: their reference counts and destructors.
  *
- * On an H200 a destructor runs in the thread whose call gave up the last reference, before that
- * call returns. Here it runs at the call's end, when nothing of the caller's is at risk: see
- * sg_user_objects_run. What is given up outside of any call (a worker has ended the last launch of
- * a destroyed exec) is left to a thread of its own, because an object belongs to no stream and may
- * end without any context.
+ * On an H200 a destructor runs in the thread whose call released the last reference, before that
+ * call returns. Here it runs at the end of the call, when nothing of the caller's is at risk: see
+ * sg_user_objects_run. References released outside any call (a worker has finished the last launch
+ * of a destroyed exec) are left to a dedicated thread, because an object belongs to no stream and
+ * may end without a context.
  */
 #include "softgpu/graph/user_object.h"
 
@@ -25,7 +25,7 @@ struct sg_user_object {
     uint64_t held;  /* references of graphs and execs */
     CUhostFn destroy;
     void *data;
-    struct sg_user_object *next; /* of those whose destructor is still to run */
+    struct sg_user_object *next; /* list of those whose destructor has yet to run */
 };
 
 static struct sg_user_object *get(CUuserObject handle) {
@@ -93,7 +93,7 @@ static bool start_thread(void) {
     return thread_runs;
 }
 
-/* Without a thread it stays in the queue for the one that a later end may start. */
+/* If there is no thread, it remains in the queue for one that a later call may start. */
 static void end_when_unused(struct sg_user_object *object) {
     if (object->owned || object->held)
         return;
@@ -174,7 +174,7 @@ CUresult sg_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned
     return CUDA_SUCCESS;
 }
 
-/* More than the graph holds is as much as it holds: an H200 takes that without an error. */
+/* Releasing more than the graph holds releases all: an H200 accepts that without an error. */
 CUresult sg_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
     struct sg_graph *holder = sg_graph_get(graph);
     struct sg_user_object *held = get(object);

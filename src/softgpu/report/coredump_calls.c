@@ -1,4 +1,4 @@
-/* Reading and writing the settings of core dumps. */
+/* Reading and writing core dump settings. */
 #include "softgpu/coredump/coredump.h"
 
 #include "softgpu/context/context.h"
@@ -14,10 +14,10 @@
 
 struct setting {
     void *bytes;
-    size_t size; /* 0 for a value that is no setting of this scope */
+    size_t size; /* 0 for a value that is not a setting in this scope */
     bool text;
-    bool truth; /* what is kept is 0 or 1 */
-    bool fixed; /* by the environment */
+    bool truth; /* the stored value is 0 or 1 */
+    bool fixed; /* set by the environment */
 };
 
 static struct setting locate(struct sg_coredump *in, bool process, CUcoredumpSettings which) {
@@ -48,7 +48,7 @@ static struct setting find(struct sg_coredump *in, bool process, CUcoredumpSetti
     return setting;
 }
 
-/* Text is cut to the room; what is of a fixed size wants just that much. */
+/* Text is truncated to the available size; fixed-size values need exactly their size. */
 static CUresult get(struct setting from, void *value, size_t *size) {
     if (from.size == 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -72,9 +72,9 @@ static void set_text(char *name, const char *value, size_t size) {
     memcpy(name, value, strnlen(value, size));
 }
 
-/* Documented: a value of the environment has precedence over one that is set, for good. What the
- * call answers is not: here it has looked at its arguments, succeeds and changes nothing, because
- * the program need not know of the variable. */
+/* Documented: a value from the environment always takes precedence over one that is set. What the
+ * call returns is not documented: here it checks its arguments, succeeds and changes nothing,
+ * because the program need not know of the variable. */
 static CUresult set(struct setting to, const void *value, size_t *size) {
     if (to.size == 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -99,8 +99,8 @@ static CUresult set(struct setting to, const void *value, size_t *size) {
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* As on H200 the size comes first, then the context, then which setting; a context that is
- * poisoned still has settings. */
+/* As on H200, the size is checked first, then the context, then the setting; a poisoned context
+ * still has settings. */
 static CUresult of_context(struct sg_coredump **settings, const size_t *size) {
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
@@ -134,13 +134,13 @@ CUresult sg_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
     if (attrib == CU_COREDUMP_PIPE && sg_coredump_process.user_trigger)
-        return CUDA_ERROR_NOT_SUPPORTED; /* the pipe that is listened to keeps its name */
+        return CUDA_ERROR_NOT_SUPPORTED; /* the pipe being listened to keeps its name */
     return set(find(&sg_coredump_process, true, attrib), value, size);
 }
 
 /* ---- State ----------------------------------------------------------------------------------- */
 
-/* Only what was set: the names of a fresh process differ from those of another. */
+/* Only values that were set: default names differ between processes. */
 static void dump(struct sg_text *text, const char *of, const struct sg_coredump *settings) {
     if (memcmp(settings, &sg_coredump_initial, sizeof sg_coredump_initial) == 0)
         return;

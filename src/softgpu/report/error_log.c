@@ -19,20 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A line for the head of a dump that is not whole. */
+/* A line at the head of an incomplete dump. */
 static const char left_out[] = "[older messages are left out]\n";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Text is made when somebody reads it: programs ask what they expect to be refused, such as the
- * kind of a host pointer, and most look at no log. */
+/* Text is formatted only when it is read: programs make calls that they expect to be refused, such
+ * as asking for the kind of a host pointer, and most never read the log. */
 struct entry {
     struct timespec when;
     pid_t process, thread;
     gpumem_driver_fn fn;
     CUresult result;
     struct sg_arguments arguments;
-    enum detail { WHAT, WITH } detail; /* what was answered, what it was called with */
+    enum detail { WHAT, WITH } detail; /* the result, the arguments */
     bool in_context, in_host_function;
 };
 static struct entry entries[SG_LOG_ENTRIES];
@@ -126,7 +126,8 @@ static bool write_all(int fd, const char *text, size_t length) {
 static struct gm_kept_file log_file = GM_NO_KEPT_FILE;
 static int log_standard = -1; /* stdout or stderr, whatever it is */
 
-/* Added to, because children have the variable too. Once: the descriptor stays open. */
+/* Opened for appending, because children have the variable too. Opened once: the descriptor stays
+ * open. */
 static void open_log_file(void) {
     const char *name = secure_getenv("CUDA_LOG_FILE");
     if (!name || !name[0])
@@ -140,14 +141,14 @@ static void open_log_file(void) {
         sg_log(SG_LOG_WARNING, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
 }
 
-/* -1 where there is none, or somebody has closed it. */
+/* -1 if there is none, or if the program has closed it. */
 static int log_descriptor(void) {
     if (log_standard >= 0)
         return log_standard;
     return log_file.fd >= 0 && gm_kept_file_is_open(&log_file) ? log_file.fd : -1;
 }
 
-/* A line is one write, so that those of several threads do not mix. */
+/* Each line is a single write, so that lines of several threads do not mix. */
 static void write_to_file(const struct entry *entry) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char line[SG_LOG_ROOM];
@@ -170,7 +171,7 @@ static void tell(const struct entry *entry) {
 void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
                           bool inside) {
     if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
-        return; /* other threads may be gone with a lock, and nobody asks any more */
+        return; /* other threads may be gone with a lock, and nobody reads the log any more */
     const struct sg_thread *self = sg_thread();
     struct entry entry = {.process = getpid(),
                           .thread = this_thread(),
@@ -193,7 +194,7 @@ void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CU
 
 struct range {
     uint64_t from, to;
-    bool lost; /* lines before it are overwritten */
+    bool lost; /* lines before it have been overwritten */
 };
 
 static struct range range_from(const CUlogIterator *iterator) {
@@ -218,7 +219,7 @@ static size_t length_of(const struct range *range) {
     return length;
 }
 
-/* The newest lines that fit, and the zero behind them. False when not even the head fits. */
+/* The newest lines that fit, with the terminating zero. False when not even the head fits. */
 static bool cut(struct range *range, size_t room) {
     char line[SG_LOG_ROOM];
     size_t length = length_of(range);
@@ -246,7 +247,7 @@ static size_t copy_out(const struct range *range, char *out) {
     return length;
 }
 
-/* *size: the room, then what was written. Moves the iterator when it answers true. */
+/* *size: the room, then the bytes written. Advances the iterator when it returns true. */
 static bool dump(CUlogIterator *iterator, char *out, size_t *size) {
     sg_error_log_lock();
     struct range range = range_from(iterator);
@@ -263,7 +264,7 @@ static bool dump(CUlogIterator *iterator, char *out, size_t *size) {
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* An H200 takes any flags. */
+/* An H200 accepts any flags. */
 CUresult sg_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags) {
     (void)flags;
     if (!iterator_out)
@@ -286,7 +287,7 @@ CUresult sg_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *si
     return dump(iterator, buffer, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Adds to a file that exists: an iterator gives what is new, and what was dumped before stays. */
+/* Appends to an existing file: an iterator yields what is new, and earlier dumps remain. */
 CUresult sg_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags) {
     (void)flags;
     if (!pathToFile)

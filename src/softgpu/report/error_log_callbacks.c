@@ -1,4 +1,4 @@
-/* Who is told about each line of the error log. */
+/* The callbacks that receive each line of the error log. */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
@@ -16,9 +16,9 @@ struct listener {
     void *data;
     struct listener *next;
     uint64_t number;  /* of its registration */
-    unsigned running; /* threads that are in it: it stays in the list until there are none */
+    unsigned running; /* threads running it: it remains in the list until there are none */
     bool gone;
-    bool awaited; /* the thread that unregisters it waits, and then frees it */
+    bool awaited; /* the unregistering thread waits, and then frees it */
 };
 static struct listener *first;
 static uint64_t registrations;
@@ -30,7 +30,7 @@ bool sg_error_log_listened(void) {
     return atomic_load_explicit(&listeners, memory_order_acquire) > 0;
 }
 
-/* Takes those out of the list that are gone and run nowhere. */
+/* Removes those that are gone and are not running. */
 static void sweep(void) {
     for (struct listener **at = &first; *at;) {
         struct listener *listener = *at;
@@ -43,7 +43,7 @@ static void sweep(void) {
 }
 
 void sg_error_log_call(CUlogLevel level, const char *message) {
-    char copy[SG_LOG_ROOM]; /* the parameter is not const: each gets its own */
+    char copy[SG_LOG_ROOM]; /* the parameter is not const: each callback gets its own copy */
     if (in_callback)
         return;
     in_callback = true;
@@ -79,7 +79,7 @@ static void append(struct listener *listener) {
     sg_error_log_unlock();
 }
 
-/* Without an output nobody can unregister it, which an H200 allows. */
+/* Without an output it can never be unregistered, which an H200 allows. */
 CUresult sg_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
                                    CUlogsCallbackHandle *callback_out) {
     if (!callbackFunc)
@@ -105,7 +105,7 @@ CUresult sg_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
     return CUDA_SUCCESS;
 }
 
-/* Two callbacks that unregister each other would wait for each other, so none waits. */
+/* Two callbacks that unregister each other would deadlock, so neither waits. */
 static void end_listener(struct listener *listener) {
     sg_error_log_lock();
     listener->gone = true;
@@ -145,7 +145,7 @@ static void leak(uint64_t handle, void *object, void *user) {
     sg_text_line(user, "log callback, not unregistered");
 }
 
-/* Those without a handle cannot be unregistered: no leak of the application. */
+/* Those without a handle cannot be unregistered: they are not leaks of the application. */
 void sg_leaks_error_log(struct sg_text *text) {
     sg_handle_each(SG_KIND_LOG_CALLBACK, leak, text);
 }

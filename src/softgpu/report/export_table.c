@@ -1,7 +1,7 @@
-/* The tables of functions that NVIDIA's own libraries exchange by private names. */
+/* The tables of functions that NVIDIA's own libraries exchange under private names. */
 #include "softgpu/core/calls.h"
 
-/* There are none here: every name is unknown, which an H200 answers like this. */
+/* There are none here: every name is unknown, for which an H200 returns this. */
 CUresult sg_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
     if (!ppExportTable || !pExportTableId)
         return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-/* Collecting profiles: a state of each context. No tool of softgpu collects any. */
+/* Profile collection: a state of each context. No tool of softgpu collects profiles. */
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/text.h"

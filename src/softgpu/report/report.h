@@ -1,4 +1,4 @@
-/* What the driver tells beside its answers: the error log, core dumps, profiler. */
+/* What the driver reports besides its results: the error log, core dumps, the profiler. */
 #ifndef SG_REPORT_REPORT_H
 #define SG_REPORT_REPORT_H
 
@@ -8,7 +8,7 @@
 
 struct sg_text;
 
-/* Parts of the chapter's dump and leak report, with the big lock. */
+/* Parts of the chapter's dump and leak report, with the big lock held. */
 void sg_dump_error_log(struct sg_text *text);
 void sg_leaks_error_log(struct sg_text *text);
 void sg_dump_coredumps(struct sg_text *text);
