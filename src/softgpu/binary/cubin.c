@@ -242,7 +242,7 @@ CUresult sg_cubin_functions(struct sg_cubin *cubin) {
  *   bits           0x33: CUDA 12, to sm_90            0x41: CUDA 13, and CUDA 12 from sm_100 on
  *   0 to 7         architecture: 0x5a for sm_90       marks: 4 to sm_90, 2 from sm_100 on, 8 for
  *                                                     code for this architecture alone (12.9)
- *   8 to 15        marks: 5 always, 8 as for 0x41      architecture, the lower half
+ *   8 to 15        marks: 5 always, 8 as for 0x41     architecture, the lower half
  *   16 to 23       .target of the text: 0x4b for 75   architecture, the upper half: always 0
  *   24 to 31       0                                  6; an H200 takes 0 and 255
  *

@@ -42,7 +42,8 @@ bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent) {
     return follows <= (uint64_t)UINT32_MAX;
 }
 
-/* The entry at *at, which advances past it. False when there is none; *whole says whether that is the end. */
+/* The entry at *at, which advances past it. False at the end, or at what is not an entry: *whole
+ * says which. */
 static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, bool *whole) {
     struct sg_bytes header;
     *whole = *at == from.size;

@@ -1,5 +1,5 @@
-/* Functions of loaded images, as graphs, launches and occupancy see them. Everything here wants the
- * lock. */
+/* Functions of loaded images, as graphs, launches and occupancy see them. Everything here requires
+ * the lock. */
 #ifndef SG_MODULE_FUNCTION_H
 #define SG_MODULE_FUNCTION_H
 
@@ -16,21 +16,19 @@ struct sg_function {
     struct sg_module *module;
     struct sg_context *context;            /* the module's */
     const struct sg_image_function *image; /* owned by the module's image */
-    struct sg_kernel *kernel;              /* whose function in this context it is, or NULL */
-    bool loaded;                           /* CU_FUNCTION_LOADING_STATE */
+    struct sg_kernel *kernel; /* the kernel that this is the context's function of, or NULL */
+    bool loaded;              /* CU_FUNCTION_LOADING_STATE */
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     int settings[CU_FUNC_ATTRIBUTE_MAX]; /* cuFuncSetAttribute's, where set */
     bool setting_set[CU_FUNC_ATTRIBUTE_MAX];
-    bool refusal_said;         /* the log says once that it is not launched */
-    struct sg_old_launch *old; /* what the first API prepared for a launch; NULL until it is used */
-    void *engine;              /* for an engine that runs PTX; NULL */
+    bool refusal_said;         /* the log has said, once, that it is not launched */
+    struct sg_old_launch *old; /* prepared by the first API for a launch; NULL until it is used */
+    void *engine;              /* of an engine that runs PTX; else NULL */
 };
 
-/*
- * A function argument: a CUfunction, or a CUkernel cast to one (the current context's function of
- * it then). INVALID_HANDLE otherwise.
- */
+/* A function argument: a CUfunction, or a CUkernel cast to one, which stands for its function in
+ * the current context. Else INVALID_HANDLE. */
 CUresult sg_function_from_handle(CUfunction handle, struct sg_function **function);
 /* For graph nodes that name a CUkernel and a context. */
 CUresult sg_function_of_kernel(CUkernel kernel, struct sg_context *context,
