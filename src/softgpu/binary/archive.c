@@ -1,8 +1,8 @@
 /*
  * Archives: "!<arch>\n", then members, each a header of 60 bytes of text (name, date, owner, group,
- * mode, size, end) and its bytes, at even places. Members whose names begin with a stroke are
- * tables of the archive's own; names that are too long for the header are in one of them (System
- * V), or before the member's bytes (BSD).
+ * mode, size, end) and its bytes, at even offsets. Members whose names begin with a slash are the
+ * archive's own tables; names too long for the header are in one of them (System V), or before the
+ * member's bytes (BSD).
  */
 #include "softgpu/binary/archive.h"
 
@@ -17,7 +17,7 @@ bool sg_archive_open(struct sg_bytes bytes, struct sg_archive *archive) {
     return bytes.size >= sizeof MAGIC - 1 && memcmp(bytes.data, MAGIC, sizeof MAGIC - 1) == 0;
 }
 
-/* Digits, and blanks behind them. */
+/* Digits followed by blanks. */
 static bool read_number(const unsigned char *text, size_t size, uint64_t *number) {
     size_t at = 0;
     for (*number = 0; at < size && text[at] >= '0' && text[at] <= '9'; at++)
@@ -35,8 +35,7 @@ static struct sg_bytes until(struct sg_bytes name, char end) {
     return name;
 }
 
-/* A name that is not in the header stays unknown when its table is not there: it is for messages.
- */
+/* A name outside the header remains unknown if its table is missing: it is only for messages. */
 static bool find_name(struct sg_archive *archive, const unsigned char *header,
                       struct sg_archive_member *member) {
     uint64_t number;

@@ -1,6 +1,7 @@
 /*
- * What softgpu's linker makes is an ELF as a cubin is (elf_write.c), in which a section says what a
- * cubin's sections say, because nothing here makes machine code. Little-endian, no padding:
+ * The output of softgpu's linker is an ELF like a cubin (elf_write.c), in which one section says
+ * what a cubin's sections say, because nothing here generates machine code. Little-endian, no
+ * padding:
  *
  *     u32 version 2
  *     i32 ptx_version    i32 target      u8 source
@@ -10,14 +11,14 @@
  *                     constant, parameters; each parameter: u32 offset, size
  *     each variable:  text name, u64 size, alignment, u8 flags (1 constant, 2 managed, 4 visible),
  *                     bytes initial, u32 relocations; each: u64 offset, u32 size, i64 addend,
- *                     u8 generic, u32 number of the variable that is meant + 1, or 0 for code,
+ *                     u8 generic, u32 number of its variable + 1, or 0 for code,
  *                     text symbol
  *     each texture, each surface: text name
  *     each image that was linked: u8 source, bytes (the PTX text or the ELF)
  *
- * where text is u32 length and so many bytes without a zero among them, and bytes is u64 length and
- * so many bytes. `source` is 0 for PTX, when every image was, else 1 for machine code. `target` is
- * the newest that an image names; the one that the link was for stands in the ELF's header.
+ * where text is a u32 length and that many bytes, none of them zero, and bytes is a u64 length and
+ * that many bytes. `source` is 0 for PTX, if every image was PTX, else 1 for machine code. `target`
+ * is the newest that an image names; the link's own target is in the ELF header.
  */
 #include "softgpu/binary/container.h"
 
@@ -165,7 +166,7 @@ static unsigned char *take_bytes(struct cursor *from, uint64_t *size) {
     return copy;
 }
 
-/* An array of so many, each of which takes at least `least` bytes of what is left. */
+/* An array of `count` elements, each taking at least `least` of the remaining bytes. */
 static void *take_array(struct cursor *from, uint64_t count, size_t size, uint64_t least) {
     if (from->damaged || count > (from->bytes.size - from->at) / least) {
         from->damaged = true;
@@ -230,7 +231,7 @@ static void take_variable(struct cursor *from, struct sg_image_variable *variabl
         from->damaged = true;
     unsigned count = take_u32(from);
     variable->relocations = take_array(from, count, sizeof *variable->relocations, 30);
-    /* Counted before they are filled, so that a half-filled one is freed too. */
+    /* Counted before they are filled, so that a half-filled one is freed, too. */
     while (good(from) && variable->relocation_count < count)
         take_relocation(from, variable, &variable->relocations[variable->relocation_count++]);
 }
@@ -241,7 +242,7 @@ static void take_names(struct cursor *from, char ***names, size_t *count, uint64
         (*names)[(*count)++] = take_text(from);
 }
 
-/* The text of the only image is kept as text; others are in the ELF that is kept. */
+/* The text of a sole image is kept as text; other images remain in the ELF, which is kept. */
 static void take_images(struct cursor *from, struct sg_image *image, uint64_t count) {
     for (uint64_t i = 0; good(from) && i < count; i++) {
         uint64_t source = take(from, 1);

@@ -1,12 +1,11 @@
-/* Writing what a link gives: softgpu's section, and the ELF around it. container.c and elf_write.c
- * describe them. */
+/* Writing the output of a link: softgpu's section and the ELF around it, which container.c and
+ * elf_write.c describe. */
 #ifndef SG_BINARY_CONTAINER_H
 #define SG_BINARY_CONTAINER_H
 
 #include "softgpu/image/reader.h"
 
-/* Bytes so far. After a failed allocation, putting does nothing; `failed` is looked at in the end.
- */
+/* The bytes so far. After a failed allocation, puts do nothing; check `failed` at the end. */
 struct sg_container_writer {
     unsigned char *bytes;
     size_t size, room;
@@ -18,7 +17,7 @@ void sg_container_put_number(struct sg_container_writer *to, uint64_t number, un
 void sg_container_put_text(struct sg_container_writer *to, const char *text);
 void sg_container_put_bytes(struct sg_container_writer *to, const void *bytes, size_t size);
 void sg_container_put_function(struct sg_container_writer *to, const struct sg_image_function *f);
-/* `targets`: of each relocation the number that the variable has in the result + 1, or 0. */
+/* `targets`: for each relocation, the number of its variable in the result + 1, or 0. */
 void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v,
                                const size_t *targets);
 
@@ -27,11 +26,11 @@ void sg_container_put_variable(struct sg_container_writer *to, const struct sg_i
 
 void sg_container_free(struct sg_container_writer *to);
 
-/* An ELF for that architecture (90 for sm_90), `specific` if for no other, around that section. */
+/* An ELF around that section, for that architecture (90 for sm_90), or `specific` to it. */
 void sg_container_put_elf(struct sg_container_writer *to, unsigned architecture, bool specific,
                           struct sg_bytes program);
 
-/* Fills an image of which the ELF's headers are read, from the section: INVALID_IMAGE or
+/* Fills an image, whose ELF headers have been read, from the section. INVALID_IMAGE or
  * OUT_OF_MEMORY, after which the caller frees the image. */
 CUresult sg_container_read(struct sg_bytes section, struct sg_image *image);
 

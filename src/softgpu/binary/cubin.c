@@ -1,7 +1,7 @@
 /*
- * Cubins: which functions there are, and what the .nv.info sections say of them, or what softgpu's
- * linker wrote in their place. By what ptxas of
- * CUDA 12.4 and 13.0 writes; the two differ in how the header names the architecture.
+ * Cubins: which functions there are, and what the .nv.info sections, or what softgpu's linker wrote
+ * in their place, say about them. Based on the output of ptxas of CUDA 12.4 and 13.0, which differ
+ * in how the header names the architecture.
  */
 #include "softgpu/binary/cubin.h"
 #include "softgpu/binary/container.h"
@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Attributes: a byte for the form, one for the name, two for a value or the length of what follows.
- */
+/* Attributes: one byte for the form, one for the name, two for a value or the length of data. */
 enum { FORM_NONE = 1, FORM_BYTE = 2, FORM_HALF = 3, FORM_LONG = 4 };
 enum {
     INFO_MAX_THREADS = 0x05,
@@ -34,7 +33,7 @@ struct attribute {
     struct sg_bytes bytes; /* of FORM_LONG */
 };
 
-/* The attribute at *at, which moves behind it; false at the end or at what is none. */
+/* The attribute at *at, which advances past it; false at the end or if there is none. */
 static bool next_attribute(struct sg_bytes from, uint64_t *at, struct attribute *one) {
     struct sg_bytes head;
     if (!sg_bytes_slice(from, *at, 4, &head))
@@ -143,7 +142,7 @@ static CUresult function_info(struct sg_image_function *function, struct sg_byte
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* What a block has for the driver itself, which ptxas counts in whole programs since sm_90. */
+/* What a block reserves for the driver itself; ptxas counts it in whole programs since sm_90. */
 static uint64_t reserved_shared(const struct sg_cubin *cubin) {
     return cubin->image->target >= 90 && !cubin->image->to_be_linked ? 1024 : 0;
 }
@@ -153,7 +152,7 @@ static CUresult describe(struct sg_cubin *cubin, struct sg_image_function *funct
     const struct sg_elf_section *info = sg_elf_section(elf, ".nv.info.", function->name);
     const struct sg_elf_section *shared = sg_elf_section(elf, ".nv.shared.", function->name);
     const struct sg_elf_section *constants = sg_elf_section(elf, ".nv.constant3", "");
-    /* Sections of a size alone, which no byte of the file bounds. */
+    /* Sections that have only a size, which no byte of the file bounds. */
     if ((shared && shared->size > UINT32_MAX) || (constants && constants->size > UINT32_MAX))
         return CUDA_ERROR_INVALID_IMAGE;
     if (shared && shared->size > reserved_shared(cubin)) {
@@ -180,14 +179,16 @@ static CUresult add_function(struct sg_cubin *cubin, size_t index) {
     return grown->name ? describe(cubin, grown) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Of section headers that are zeros from some place on, an H200 says that the image is invalid when
- * that of the code is among them, as recorded; it does not miss the constants' behind that. */
+/*
+ * If the section headers are zeros from some point on, an H200 calls the image invalid when the
+ * header of the code is among them, as recorded; it does not miss those of the constants after it.
+ */
 static bool has_code(const struct sg_elf *elf, const struct sg_elf_symbol *symbol) {
     return symbol->section < elf->section_count &&
            elf->sections[symbol->section].type == SHT_PROGBITS;
 }
 
-/* .nv.info: of each function by its symbol. */
+/* .nv.info: for each function, by its symbol. */
 static CUresult common_info(struct sg_cubin *cubin) {
     const struct sg_elf_section *info = sg_elf_section(&cubin->elf, ".nv.info", "");
     struct attribute one;
@@ -234,18 +235,18 @@ CUresult sg_cubin_functions(struct sg_cubin *cubin) {
 /* ---- the cubin ------------------------------------------------------------------------------- */
 
 /*
- * e_flags, by what ptxas of CUDA 12.4, 12.9 and 13.0 writes for sm_50 to sm_120a. There are two
- * layouts, and EI_OSABI says which: an H200 reads it alone, as recorded (it takes any
- * EI_ABIVERSION, and with 0x33 it takes the low byte of 0x06005a04 for the architecture).
+ * e_flags, as ptxas of CUDA 12.4, 12.9 and 13.0 writes them for sm_50 to sm_120a. There are two
+ * layouts, and EI_OSABI says which: an H200 looks at it alone, as recorded (it accepts any
+ * EI_ABIVERSION, and with 0x33 it reads the low byte of 0x06005a04 as the architecture).
  *
  *   bits           0x33: CUDA 12, to sm_90            0x41: CUDA 13, and CUDA 12 from sm_100 on
  *   0 to 7         architecture: 0x5a for sm_90       marks: 4 to sm_90, 2 from sm_100 on, 8 for
  *                                                     code for this architecture alone (12.9)
- *   8 to 15        marks: 5 always, 8 as beside       architecture, the lower half
+ *   8 to 15        marks: 5 always, 8 as for 0x41     architecture, the lower half
  *   16 to 23       .target of the text: 0x4b for 75   architecture, the upper half: always 0
  *   24 to 31       0                                  6; an H200 takes 0 and 255
  *
- * CUDA 13 does not set the mark for one architecture alone: there .nv.compat has it.
+ * CUDA 13 does not set the mark for one architecture alone; it is in .nv.compat instead.
  */
 enum { OLD_ALONE = 0x800, ALONE = 8, COMPAT_ALONE = 9 };
 
@@ -289,12 +290,15 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     if (result != CUDA_SUCCESS)
         return result;
     read_target(cubin);
-    /* As recorded: a whole program of which only the type is changed is found as before. What sets
-     * it apart from what is to be linked is that it has segments. */
+    /* As recorded: a whole program in which only the type is changed is found as before. It differs
+     * from code that is to be linked in having segments. */
     cubin->image->to_be_linked = cubin->elf.type == ET_REL && cubin->elf.segments == 0;
-    /* An H200 answers so to 0 and to 0xff5a, and NO_BINARY_FOR_GPU to 0x15a as to any architecture
-     * that is not its own: a signed number of 16 bits would be the reason; nobody asked between.
-     * For no device all is taken: a link of nothing names no architecture. */
+    /*
+     * An H200 answers this to 0 and to 0xff5a, and NO_BINARY_FOR_GPU to 0x15a as to any
+     * architecture other than its own: a signed 16-bit number would explain it; values in between
+     * are untested. Without a device, everything is accepted: a link of nothing names no
+     * architecture.
+     */
     if (cubin->options->architecture >= 0 && cubin->image->target <= 0)
         return CUDA_ERROR_UNKNOWN;
     if (!runs(cubin)) {

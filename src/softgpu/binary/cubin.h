@@ -1,5 +1,5 @@
-/* The reader of cubins, in parts: sections and symbols of the ELF, what they say of functions and
- * variables. */
+/* The reader of cubins, in parts: the ELF's sections and symbols, and what they say about functions
+ * and variables. */
 #ifndef SG_BINARY_CUBIN_H
 #define SG_BINARY_CUBIN_H
 
@@ -9,7 +9,7 @@ struct sg_elf_section {
     const char *name;
     uint32_t type, link, info;
     uint64_t size, alignment;
-    struct sg_bytes bytes; /* none of a section that has only a size */
+    struct sg_bytes bytes; /* empty for a section that has only a size */
 };
 
 struct sg_elf_symbol {
@@ -18,13 +18,13 @@ struct sg_elf_symbol {
     unsigned type, binding, other, section;
 };
 
-/* An ELF64 whose headers, sections, names and symbols lie inside its bytes. */
+/* An ELF64 whose headers, sections, names and symbols are within its bytes. */
 struct sg_elf {
     struct sg_bytes bytes;
     unsigned type; /* 1 for relocatable, 2 for a whole program */
     uint32_t flags;
     unsigned system;   /* SG_CUBIN_SYSTEM or SG_CUBIN_SYSTEM_OLD */
-    unsigned segments; /* how many program headers it says that it has */
+    unsigned segments; /* the number of program headers it claims */
     struct sg_elf_section *sections;
     size_t section_count;
     struct sg_elf_symbol *symbols;
@@ -32,14 +32,15 @@ struct sg_elf {
     struct sg_name_table names; /* scope 0: sections by name */
 };
 
-/* EI_OSABI of what CUDA 12 writes for sm_90 and before, and of all that CUDA 13 writes. */
+/* EI_OSABI as CUDA 12 writes it up to sm_90, and as CUDA 13 always writes it. */
 enum { SG_CUBIN_SYSTEM_OLD = 0x33, SG_CUBIN_SYSTEM = 0x41 };
 
-/* What an H200 says of the header, INVALID_IMAGE when something points outside, OUT_OF_MEMORY.
- * sg_elf_close in any case. */
+/* What an H200 answers to such a header; INVALID_IMAGE when something points outside;
+ * OUT_OF_MEMORY. Call sg_elf_close in any case. */
 CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf);
 void sg_elf_close(struct sg_elf *elf);
-/* Of an ELF64 for any machine, whose bytes are set: only its sections. sg_elf_close in any case. */
+/* For an ELF64 for any machine, with its bytes set: reads only its sections. Call sg_elf_close in
+ * any case. */
 CUresult sg_elf_read_sections(struct sg_elf *elf);
 /* The section `prefix` + `name`; NULL when there is none. */
 const struct sg_elf_section *sg_elf_section(const struct sg_elf *elf, const char *prefix,
@@ -57,7 +58,7 @@ CUresult sg_cubin_variables(struct sg_cubin *cubin);
 /* For linkers. */
 CUresult sg_cubin_calls(struct sg_cubin *cubin);
 
-/* Types of symbols beyond ELF's, and bits of st_other, as found in what ptxas writes. */
+/* Symbol types beyond ELF's, and bits of st_other, as found in the output of ptxas. */
 enum {
     SG_CUBIN_TEXTURE = 10,
     SG_CUBIN_SAMPLER = 11,

@@ -1,7 +1,7 @@
 /*
- * Which functions of a relocatable cubin name which: the relocations of their code. By what ptxas
- * of CUDA 13.0 writes: each function has a section of its own, and constants that belong to one
- * name the section of its code in sh_info.
+ * Which functions of a relocatable cubin refer to which, by the relocations of their code. Based on
+ * the output of ptxas of CUDA 13.0: each function has its own section, and constants that belong to
+ * one name the section of its code in sh_info.
  */
 #include "softgpu/binary/cubin.h"
 
@@ -12,7 +12,7 @@
 struct calls {
     struct sg_cubin *cubin;
     size_t *code_of;    /* by symbol: the function's number + 1, or 0 */
-    size_t *section_of; /* by section: the same of the function whose code it is */
+    size_t *section_of; /* by section: likewise, of the function whose code it is */
 };
 
 static CUresult add_code(struct calls *calls, size_t index) {
@@ -33,7 +33,7 @@ static CUresult add_code(struct calls *calls, size_t index) {
     return CUDA_SUCCESS;
 }
 
-/* The function to which a section belongs; 0: none. */
+/* The function that a section belongs to; 0: none. */
 static size_t owner(const struct calls *calls, size_t section) {
     const struct sg_elf *elf = &calls->cubin->elf;
     if (section >= elf->section_count)

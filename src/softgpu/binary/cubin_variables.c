@@ -1,14 +1,14 @@
-/* Variables of cubins: symbols in the sections of data, their bytes, the addresses among them. */
+/* Variables of cubins: symbols in data sections, their bytes, and the addresses among them. */
 #include "softgpu/binary/cubin.h"
 
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Overlapping symbols may name the same bytes; so many times the file is copied at most. */
+/* Overlapping symbols may name the same bytes; at most this many times the file is copied. */
 #define BYTES_SHARE 4
 
-/* Relocations in data: a word, a word as all spaces see it, and single bytes of an address. */
+/* Relocations in data: a word, a word valid in all spaces, and single bytes of an address. */
 enum {
     RELOCATE_32 = 1,
     RELOCATE_64 = 2,
@@ -49,7 +49,7 @@ static struct sg_image_variable *add_variable(struct sg_image *image, const char
     return grown->name ? grown : NULL;
 }
 
-/* The symbol's own alignment is not written: what its place in an aligned section allows. */
+/* The symbol's own alignment is not recorded: infer it from its place in an aligned section. */
 static uint64_t alignment_of(const struct sg_elf_section *section, uint64_t value) {
     uint64_t most = section->alignment, own = value & (0 - value);
     if (most == 0 || (most & (most - 1)) != 0 || most > 4096)
@@ -75,7 +75,7 @@ static CUresult copy_bytes(struct variables *all, const struct sg_elf_section *s
     return CUDA_SUCCESS;
 }
 
-/* Without a place yet: its value is its alignment. */
+/* It has no place yet: its value is its alignment. */
 static CUresult keep_common(struct variables *all, const struct sg_elf_symbol *symbol) {
     bool good =
         symbol->value && (symbol->value & (symbol->value - 1)) == 0 && symbol->value <= 4096;
@@ -116,7 +116,7 @@ static CUresult keep_defined(struct variables *all, const struct sg_elf_symbol *
     return copy_bytes(all, section, symbol, variable);
 }
 
-/* Names of the toolchain's own, which no input has to give. */
+/* Names of the toolchain itself, which no input has to provide. */
 static bool of_the_toolchain(const struct sg_elf_symbol *symbol) {
     static const char *const given[] = {"vprintf",      "malloc", "free",
                                         "__assertfail", "memcpy", "memset"};
@@ -168,7 +168,7 @@ static CUresult keep_function(struct sg_cubin *cubin, const struct sg_elf_symbol
 static CUresult keep_symbol(struct variables *all, const struct sg_elf_symbol *symbol) {
     struct sg_image *image = all->cubin->image;
     bool added = true;
-    /* What has no name cannot be asked for. */
+    /* A symbol without a name cannot be asked for. */
     if (symbol->name[0] == '\0')
         return CUDA_SUCCESS;
     switch (symbol->type) {
@@ -203,7 +203,7 @@ static int compare_places(const void *left, const void *right) {
     return (l->size > r->size) - (l->size < r->size);
 }
 
-/* The variable that begins last at or before the place, if it reaches so far. */
+/* The variable that begins last at or before the place, if it extends that far. */
 static const struct place *place_at(const struct variables *all, unsigned section, uint64_t value) {
     size_t low = 0, high = all->count;
     while (low < high) {
@@ -220,15 +220,15 @@ static const struct place *place_at(const struct variables *all, unsigned sectio
     return one->section == section && value - one->value < one->size ? one : NULL;
 }
 
-/* What a relocation adds. Names of variables may be equal where each belongs to one input of what
- * was linked: the number says which is meant. */
+/* What a relocation adds. Each input of a link may have a variable of the same name: the number
+ * says which is meant. */
 struct goal {
     const char *name;
     size_t target; /* as in struct sg_relocation */
     int64_t addend;
 };
 
-/* Where the symbol is a section's, what lies there. False when there is nothing. */
+/* For a section's symbol, what is at that place. False when there is nothing. */
 static bool find_goal(const struct variables *all, size_t index, struct goal *goal) {
     const struct sg_elf_symbol *symbol = &all->cubin->elf.symbols[index];
     if (symbol->type != STT_SECTION) {
@@ -245,7 +245,7 @@ static bool find_goal(const struct variables *all, size_t index, struct goal *go
     return true;
 }
 
-/* A byte of an address that follows its lower ones. */
+/* Whether a byte of an address follows its lower ones. */
 static bool joins(const struct sg_relocation *last, uint64_t offset, unsigned byte,
                   const struct goal *goal) {
     return last->size == byte && last->offset + byte == offset && last->addend == goal->addend &&
@@ -267,7 +267,7 @@ static CUresult relocate(struct sg_image_variable *variable, uint64_t offset, ui
         return CUDA_SUCCESS;
     }
     bool word = type == RELOCATE_32 || type == RELOCATE_GENERIC_32;
-    /* ptxas names 64 bits for variables of 32, too. */
+    /* ptxas uses 64-bit relocations for variables of 32 bits, too. */
     unsigned size = piece ? 1 : word || room < 8 ? 4 : 8;
     if (room < size)
         return CUDA_ERROR_INVALID_IMAGE;
@@ -325,7 +325,8 @@ static int compare_entries(const void *left, const void *right) {
     return (l->at > r->at) - (l->at < r->at);
 }
 
-/* By place, because the bytes of one address are joined upwards, and no tool lists them so. */
+/* Sorted by place, because the bytes of one address are joined upwards, and no tool lists them in
+ * that order. */
 static CUresult relocations(struct variables *all, const struct sg_elf_section *section) {
     size_t step = section->type == SHT_RELA ? 24 : 16, count = section->bytes.size / step;
     struct entry *entries = calloc(count + 1, sizeof *entries);

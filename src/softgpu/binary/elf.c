@@ -1,5 +1,4 @@
-/* ELF64, little-endian: headers, sections, symbols. Every offset is checked before it is believed.
- */
+/* ELF64, little-endian: headers, sections, symbols. Every offset is checked before it is used. */
 #include "softgpu/binary/cubin.h"
 #include "softgpu/binary/read.h"
 
@@ -11,14 +10,14 @@
 #define HEADER         64
 #define SECTION_HEADER 64
 #define SYMBOL         24
-/* Names may take so many times the bytes of the file: linkers let them share their ends. */
+/* Names may take this many times the bytes of the file: linkers let them share their ends. */
 #define NAME_SHARE 4
 
 /*
- * The answers of an H200 to each of these, as recorded. The class comes after the order and the
- * machine: 0 is UNKNOWN in a cubin, and INVALID_IMAGE where all behind the magic is zeros. It does
- * not mind the versions of ELF and of the ABI, the type (0, 1 and 3 load as well), the entry, the
- * header's own size, nor how many program headers there are, where in the image, and of what size.
+ * An H200's answers to each of these, as recorded. The class is checked after the byte order and
+ * the machine: 0 is UNKNOWN in a cubin, and INVALID_IMAGE where everything after the magic is zero.
+ * It ignores the versions of ELF and of the ABI, the type (0, 1 and 3 load as well), the entry, the
+ * header's own size, and the number, location and size of program headers.
  */
 static CUresult check_header(struct sg_bytes bytes) {
     if (bytes.size < HEADER || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
@@ -32,18 +31,17 @@ static CUresult check_header(struct sg_bytes bytes) {
     return CUDA_SUCCESS;
 }
 
-/* The end of what the headers describe: of the section headers, the program headers, the sections.
- */
+/* The end of what the headers describe: section headers, program headers and sections. */
 bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent) {
     struct sg_bytes bytes = {data, size};
     if (size < HEADER || memcmp(data, ELFMAG, SELFMAG) != 0)
         return false;
-    /* What is no cubin says nothing of its length that could be believed. */
+    /* If it is not a cubin, nothing that it says about its length can be trusted. */
     if (size != SIZE_MAX || check_header(bytes) != CUDA_SUCCESS) {
         *extent = size != SIZE_MAX ? size : HEADER;
         return true;
     }
-    /* Nobody said how long it is. A gigabyte of code is more than any tool makes. */
+    /* The length is unknown. A gigabyte of code is more than any tool makes. */
     const uint64_t most = (uint64_t)1 << 30;
     uint64_t sections = sg_bytes_number(bytes, 40, 8), programs = sg_bytes_number(bytes, 32, 8);
     uint64_t count = sg_bytes_number(bytes, 60, 2), end = HEADER;

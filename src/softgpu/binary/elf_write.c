@@ -1,7 +1,5 @@
-/*
- * The ELF that a link gives. Its header is that of ptxas of CUDA 13.0, and it is judged as a cubin
- * is; its sections are those without which none is read, and softgpu's own.
- */
+/* The ELF that a link produces. Its header is that of ptxas of CUDA 13.0, and it is checked like a
+ * cubin; its sections are those without which it would not be read, and softgpu's own. */
 #include "softgpu/binary/container.h"
 
 #include <elf.h>
@@ -39,8 +37,8 @@ static void put_header(struct sg_container_writer *to, unsigned architecture, ui
     sg_container_put_number(to, ET_EXEC, 2);
     sg_container_put_number(to, EM_CUDA, 2);
     sg_container_put_number(to, EV_CURRENT, 4);
-    sg_container_put_number(to, 0, 8); /* where it begins to run */
-    sg_container_put_number(to, 0, 8); /* program headers: there are none */
+    sg_container_put_number(to, 0, 8); /* entry point */
+    sg_container_put_number(to, 0, 8); /* program headers: none */
     sg_container_put_number(to, table, 8);
     sg_container_put_number(to, FLAGS | (architecture & 0xffff) << 8, 4);
     sg_container_put_number(to, HEADER, 2);

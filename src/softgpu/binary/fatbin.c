@@ -1,7 +1,7 @@
 /*
  * Fatbins: a header of 16 bytes (u32 magic, u16 version, u16 its size, u64 bytes that follow), then
  * entries, each a header (see the offsets below) and a payload: PTX or an ELF, plain or compressed.
- * By what fatbinary of CUDA 13.0 writes.
+ * Based on the output of fatbinary of CUDA 13.0.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/image/reader.h"
@@ -21,7 +21,7 @@ enum { KIND_PTX = 1, KIND_ELF = 2 };
 #define IS_SPECIFIC  0x100000u /* sm_90a */
 #define IS_FAMILY    0x200000u /* sm_100f */
 
-/* Compressed sizes are not believed beyond these: nothing that a compiler writes is so even. */
+/* Compressed sizes beyond these are not trusted: no compiler's output is so uniform. */
 #define MOST_TIMES ((uint64_t)4096)
 #define MOST_PLAIN ((uint64_t)1 << 30)
 
@@ -42,7 +42,8 @@ bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent) {
     return follows <= (uint64_t)UINT32_MAX;
 }
 
-/* The entry at *at, which moves behind it. False at the end; *whole says whether that is one. */
+/* The entry at *at, which advances past it. False at the end, or at what is not an entry: *whole
+ * says which. */
 static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, bool *whole) {
     struct sg_bytes header;
     *whole = *at == from.size;
@@ -57,7 +58,7 @@ static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, 
     if (header_size < ENTRY_HEADER || header_size > from.size ||
         !sg_bytes_slice(from, *at + header_size, size, &entry->payload))
         return false;
-    /* The payload is padded; of what is compressed the exact length is known. */
+    /* The payload is padded; for compressed data the exact length is known. */
     if (entry->flags & (IS_LZ4 | IS_ZSTD)) {
         if (compressed > size)
             return false;
@@ -71,7 +72,7 @@ static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, 
 
 static bool fits(const struct entry *entry, const struct sg_image_options *options) {
     int device = options->architecture;
-    /* Text says itself for how many bits it is, and an H200 looks there alone. */
+    /* Text itself says for how many bits it is, and an H200 looks only there. */
     if (entry->kind == KIND_ELF && !(entry->flags & IS_64_BIT))
         return false;
     if (device < 0)
@@ -85,8 +86,8 @@ static bool fits(const struct entry *entry, const struct sg_image_options *optio
     return entry->architecture <= device;
 }
 
-/* Whether `entry` is to be taken rather than `best`, of the same kind: newer, or more special. Of
- * equals an H200 took the last that is for the device itself, and the first of older ones. */
+/* Whether to prefer `entry` to `best`, of the same kind: newer, or more specific. Of equals an H200
+ * took the last one for the device itself, and the first of older ones. */
 static bool better(const struct entry *entry, const struct entry *best, int device) {
     if (best->kind == 0 || entry->architecture != best->architecture)
         return best->kind == 0 || entry->architecture > best->architecture;
@@ -99,7 +100,7 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
     struct entry machine = {0}, text = {0}, entry;
     uint64_t at = sg_bytes_number(bytes, 6, 2);
     bool whole;
-    /* As an H200 answers to a header that ends inside itself. */
+    /* An H200's answer to a header that ends inside itself. */
     if (at < 16)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     while (next_entry(bytes, &at, &entry, &whole)) {

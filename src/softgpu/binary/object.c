@@ -1,4 +1,4 @@
-/* Objects of a host's compiler: ELFs with fatbins in a section. By what nvcc of CUDA 13.0 makes. */
+/* A host compiler's objects: ELFs with fatbins in a section. Based on nvcc of CUDA 13.0. */
 #include "softgpu/binary/archive.h"
 #include "softgpu/binary/cubin.h"
 #include "softgpu/binary/read.h"
@@ -14,8 +14,8 @@ bool sg_object_is(struct sg_bytes bytes) {
            sg_bytes_number(bytes, 18, 2) != EM_CUDA;
 }
 
-/* One behind the other where a linker has joined objects (ld -r), with zeros between them. nvlink
- * takes none of such an object; here all of them count. */
+/* Where a linker has joined objects (ld -r), fatbins follow each other with zeros between them.
+ * nvlink takes none from such an object; here all of them count. */
 static CUresult each_in_section(struct sg_bytes section,
                                 CUresult (*visit)(struct sg_bytes fatbin, void *user), void *user) {
     CUresult result = CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-/* Which kind of image it is, and how long. */
+/* Determines which kind of image it is, and how long. */
 #include "softgpu/binary/read.h"
 
 #include "softgpu/ptx/ptx.h"
@@ -11,7 +11,7 @@ struct sg_choice {
     struct sg_bytes bytes;
 };
 
-/* Where the caller does not know the size, the image's own word for it is all there is. */
+/* If the caller does not know the size, only the image itself can say. */
 static bool bounded(const void *data, size_t size,
                     bool (*extent_of)(const void *, size_t, uint64_t *), struct sg_bytes *bytes) {
     uint64_t extent;
@@ -21,10 +21,8 @@ static bool bounded(const void *data, size_t size,
     return true;
 }
 
-/*
- * u32 magic, u32 version, pointer to the fatbin, pointer to something else. Only in memory of the
- * program: in a file, or in bytes that came with a length, the pointer means nothing.
- */
+/* u32 magic, u32 version, pointer to the fatbin, pointer to something else. Valid only in the
+ * program's memory: in a file, or in bytes given with a length, the pointer means nothing. */
 static bool unwrapped(const void **data, const size_t *size) {
     uint64_t address;
     if (*size != SIZE_MAX)
@@ -37,7 +35,7 @@ static bool unwrapped(const void **data, const size_t *size) {
 static uint32_t magic_of(const void *data, size_t size) {
     const unsigned char *byte = data;
     uint32_t magic = 0;
-    /* Byte by byte, and no further than a zero: a short text may lie at the end of a page. */
+    /* Byte by byte, stopping at a zero: a short text may be at the end of a page. */
     for (unsigned i = 0; i < 4 && i < size; i++) {
         magic |= (uint32_t)byte[i] << (8 * i);
         if (byte[i] == 0)

@@ -5,17 +5,16 @@
 #include "softgpu/image/reader.h"
 
 /*
- * Reads an image whose kind is found from its first bytes: a fatbin wrapper (0x466243b1, where the
- * options take one and the size is not known), a fatbin (0xba55ed50), an ELF, which a link makes
- * too, or text. `size` bounds every read; SIZE_MAX when the caller does not know it, as in
- * cuModuleLoadData: then what the headers say is believed.
+ * Reads an image, whose kind follows from its first bytes: a fatbin wrapper (0x466243b1, if the
+ * options accept one and the size is unknown), a fatbin (0xba55ed50), an ELF, which a link
+ * produces, too, or text. `size` bounds every read; SIZE_MAX when the caller does not know it, as
+ * in cuModuleLoadData: then the headers are trusted.
  *
- * From a fatbin the entry that hardware would take is chosen: machine code for exactly the device
+ * From a fatbin, the entry that hardware would take is chosen: machine code for exactly the device
  * or an older one of the same major version, else the newest PTX that is not newer than the device.
  *
  * INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NO_BINARY_FOR_GPU, UNKNOWN (an ELF for 32
- * bits, damaged zstd) or OUT_OF_MEMORY; *image is set on success only, and freed with
- * sg_image_free.
+ * bits, damaged zstd) or OUT_OF_MEMORY; *image is set on success only. Free it with sg_image_free.
  */
 CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
                        struct sg_image_log *log, struct sg_image **image);
@@ -23,7 +22,7 @@ CUresult sg_image_read(const void *data, size_t size, const struct sg_image_opti
 sg_reader sg_cubin_read;  /* ELF */
 sg_reader sg_fatbin_read; /* from 0xba55ed50 on */
 
-/* How long an ELF or a fatbin says it is; false when its header is not all there. */
+/* How long an ELF or a fatbin claims to be; false when its header is incomplete. */
 bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent);
 bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent);
 

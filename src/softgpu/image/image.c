@@ -1,4 +1,4 @@
-/* Images, and what all readers of them need. */
+/* Images, and helpers shared by all their readers. */
 #include "softgpu/image/reader.h"
 
 #include "base/growing_array.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is grown while it is read ---------------------------------------------------------- */
+/* ---- arrays that grow during reading --------------------------------------------------------- */
 
 char *sg_image_text(const char *bytes, size_t size) {
     size_t length = strnlen(bytes, size);
@@ -19,7 +19,7 @@ char *sg_image_text(const char *bytes, size_t size) {
 }
 
 void *sg_image_grow(void *array, size_t *count, size_t size) {
-    /* Powers of two are full. */
+    /* At powers of two the array is full. */
     bool full = (*count & (*count - 1)) == 0;
     if (full) {
         size_t room = *count;
@@ -118,7 +118,7 @@ void sg_names_clear(struct sg_name_table *table) {
 bool sg_bytes_slice(struct sg_bytes from, uint64_t offset, uint64_t size, struct sg_bytes *slice) {
     if (offset > from.size || size > from.size - offset)
         return false;
-    /* Nothing plus nothing is no address. */
+    /* NULL + 0 is not an address. */
     *slice = (struct sg_bytes){from.data ? from.data + offset : NULL, (size_t)size};
     return true;
 }

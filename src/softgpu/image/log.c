@@ -1,5 +1,4 @@
-/* Messages for the buffers that a program gave: cut where the room ends, always with a final zero.
- */
+/* Messages for the buffers that a program supplied: truncated to fit, always zero-terminated. */
 #include "softgpu/image/reader.h"
 
 #include <stdarg.h>
@@ -14,7 +13,7 @@ static void append(char *to, size_t room, size_t *used, const char *text) {
     memcpy(to + *used, text, length);
     *used += length;
     to[*used] = '\0';
-    /* An H200 says then that all was used; of a room for the zero alone, that none was. */
+    /* An H200 then reports everything as used; with room for the zero alone, it reports none. */
     if (cut && room > 1)
         *used = room;
 }

@@ -1,13 +1,13 @@
-/* What a launch is asked for, in whichever way; softgpu runs no kernel. With the lock. */
+/* What a launch requests, by any API; softgpu runs no kernel. Everything here requires the lock. */
 #ifndef SG_LAUNCH_LAUNCH_H
 #define SG_LAUNCH_LAUNCH_H
 
 #include "softgpu/module/module.h"
 #include "softgpu/stream/stream.h"
 
-#define SG_PARAMETER_ROOM 32764u /* bytes of parameters that a function may have from 7.0 on */
+#define SG_PARAMETER_ROOM 32764u /* bytes of parameters that a function can have, from 7.0 on */
 
-/* Blocks of a cluster; zeros when none is asked for. */
+/* Blocks of a cluster; zeros when none is requested. */
 struct sg_cluster {
     bool given; /* by an attribute of the launch */
     unsigned size[3];
@@ -21,28 +21,26 @@ struct sg_launch {
     const CUlaunchAttribute *attributes;
     unsigned attribute_count;
     bool cooperative;
-    bool never_captured; /* cuLaunchGridAsync becomes no node of a capture */
+    bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
 };
 
-/*
- * Checks the arguments as an H200 does. A launch in a stream that captures becomes a node; any
- * other is refused with NOT_SUPPORTED, and one line in the log says what the image was.
- */
+/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node; any other is
+ * refused with NOT_SUPPORTED, and one line in the log says what the image was. */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
 
-/* Whether grid, block and dynamic shared memory are in the limits of device and function; how many
- * threads that makes is another question, with another answer for a launch than for a node. */
+/* Whether grid, block and dynamic shared memory are within the limits of device and function. The
+ * resulting number of threads is a separate check, answered differently for a launch and a node. */
 bool sg_launch_fits(const struct sg_function *function, const unsigned grid[3],
                     const unsigned block[3], unsigned shared);
 
-/* launch_refused_attributes.c: the cluster that the attributes of a launch ask for. */
+/* launch_attributes.c: the cluster that the attributes of a launch request. */
 CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
                          struct sg_cluster *cluster);
-/* Whether function and device allow it for a grid; INVALID_CLUSTER_SIZE. A cluster that the
- * function requires is filled in where none was given. */
+/* Whether function and device allow it for a grid; else INVALID_CLUSTER_SIZE. If none was given,
+ * fills in the cluster that the function requires. */
 CUresult sg_cluster_check(const struct sg_function *function, const unsigned grid[3],
                           struct sg_cluster *cluster);
-/* The values of the attributes, apart from clusters; COOPERATIVE sets *cooperative. */
+/* Checks the values of the attributes, except clusters; COOPERATIVE sets *cooperative. */
 CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
                              bool *cooperative);
 

@@ -83,7 +83,7 @@ CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
         cluster->size[1] = attributes[i].value.clusterDim.y;
         cluster->size[2] = attributes[i].value.clusterDim.z;
     }
-    /* A preference is about a cluster that is given. */
+    /* A preference applies to a cluster that is given. */
     return preferred && !cluster->given ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 

@@ -1,7 +1,5 @@
-/*
- * The first way to launch: shape, shared memory, arguments and textures are kept in the function
- * until a launch takes them.
- */
+/* The original way to launch: shape, shared memory, arguments and textures are kept in the function
+ * until a launch uses them. */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/text.h"
@@ -17,9 +15,9 @@
 struct sg_old_launch {
     unsigned block[3];
     unsigned shared;
-    unsigned size; /* of the arguments, as cuParamSetSize was told */
+    unsigned size; /* of the arguments, as set by cuParamSetSize */
     unsigned char arguments[SG_PARAMETER_ROOM];
-    bool textures[]; /* which of the image's cuParamSetTexRef named */
+    bool textures[]; /* which of the image's were given to cuParamSetTexRef */
 };
 
 static void dump_function(struct sg_text *text, const struct sg_function *function) {
@@ -54,7 +52,7 @@ static CUresult find(CUfunction handle, struct sg_function **function) {
     return CUDA_SUCCESS;
 }
 
-/* What the image says counts; how many registers a thread needs is the launch's business. */
+/* What the image says counts; how many registers a thread needs is checked at the launch. */
 static bool shape_allowed(const struct sg_function *function, int x, int y, int z) {
     const unsigned *required = function->image->required_threads;
     int64_t most = sg_occupancy_allowed_threads(function->image, function->context->device);
@@ -128,9 +126,9 @@ CUresult sg_cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int nu
 }
 
 /*
- * A reference of the function's module that is bound, as recorded (tests/parity, the scenarios
- * first/bound-texture and module/old-texture): H200 refuses each that is not bound. That it is a
- * module's and the unit CU_PARAM_TR_DEFAULT is what the documentation demands.
+ * Accepts a bound reference of the function's module, as recorded (tests/parity, the scenarios
+ * first/bound-texture and module/old-texture): H200 refuses any that is not bound. That it must be
+ * a module's, and the unit CU_PARAM_TR_DEFAULT, is what the documentation says.
  */
 CUresult sg_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) {
     struct sg_function *function;

@@ -27,7 +27,7 @@ static uint64_t threads_of(const struct sg_launch *launch) {
     return (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
 }
 
-/* One block dimension of 1 in all stands for the shape that the function requires. */
+/* A block of 1 in all dimensions stands for the shape that the function requires. */
 static bool as_required(const struct sg_image_function *function, const struct sg_launch *launch) {
     const unsigned *required = function->required_threads;
     bool one = launch->block[0] == 1 && launch->block[1] == 1 && launch->block[2] == 1;
@@ -74,7 +74,7 @@ static CUresult check_extra(const struct sg_function *function, void *const *ext
 
 static CUresult check_parameters(const struct sg_function *function,
                                  const struct sg_launch *launch) {
-    /* An H200 launches with both where the list of the second is empty. */
+    /* An H200 accepts both if the list of the second is empty. */
     if (launch->params && launch->extra && *launch->extra != CU_LAUNCH_PARAM_END)
         return CUDA_ERROR_INVALID_VALUE;
     if (launch->extra && !launch->params)
@@ -99,7 +99,7 @@ static CUresult check_cooperative(const struct sg_function *function,
                : CUDA_SUCCESS;
 }
 
-/* A launch cannot ask for another cluster than its function requires. */
+/* A launch cannot request a cluster other than the one its function requires. */
 static CUresult check_cluster(const struct sg_function *function, const struct sg_launch *launch) {
     struct sg_cluster cluster;
     CUresult result = sg_cluster_read(launch->attributes, launch->attribute_count, &cluster);
@@ -126,7 +126,7 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
     return result;
 }
 
-/* The attributes go to the node; those that nodes do not have are about streams. */
+/* The attributes go to the node; those that nodes do not have concern streams. */
 static bool keep_attributes(CUgraphNode node, const struct sg_launch *launch) {
     CUlaunchAttributeValue cooperative = {.cooperative = 1};
     bool kept = true;
@@ -171,8 +171,8 @@ static bool record_events(struct sg_stream *stream, CUgraphNode node,
     return true;
 }
 
-/* All that the launch means for the capture. Without memory for a part of it the capture ends,
- * because a graph with half a launch would be another program. */
+/* Everything that the launch does to the capture. If memory for a part of it is missing, the
+ * capture ends, because a graph with half a launch would be another program. */
 static CUresult complete(struct sg_stream *stream, CUgraphNode node,
                          const struct sg_launch *launch) {
     if (keep_attributes(node, launch) && record_events(stream, node, launch))
@@ -241,7 +241,7 @@ CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
     bool captures = stream->capture && !launch->never_captured;
     if (captures)
         result = sg_capture_valid(stream);
-    /* Arguments come first: where they are missing, an H200's capture goes on. */
+    /* Arguments are checked first: if they are missing, an H200's capture continues. */
     if (result == CUDA_SUCCESS) {
         CUresult missing = check_parameters(function, launch);
         if (missing != CUDA_SUCCESS)
@@ -304,7 +304,7 @@ CUresult sg_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsig
     (CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                     \
      CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
 
-/* In which device's context; a default stream is nobody's in particular. */
+/* The device of the stream's context; a default stream does not belong to any in particular. */
 static CUresult stream_device(CUstream handle, int *device) {
     struct sg_stream *stream;
     if (!sg_handle_get(SG_KIND_STREAM, SG_HANDLE_VALUE(handle)))

@@ -16,7 +16,7 @@ static CUresult ask(CUfunction func, bool outputs, struct sg_function **function
     return sg_function_from_handle(func, function);
 }
 
-/* The percentage of shared memory that a function is to have; -1 for as much as there is. */
+/* The percentage of shared memory that a function requests; -1 for as much as there is. */
 static int carveout_of(const struct sg_function *function) {
     int carveout = sg_function_value(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
     CUfunc_cache config = function->cache_config;
@@ -29,7 +29,7 @@ static int carveout_of(const struct sg_function *function) {
     return config == CU_FUNC_CACHE_PREFER_L1 ? 0 : config == CU_FUNC_CACHE_PREFER_EQUAL ? 50 : 100;
 }
 
-/* All that is asked of a function, taken before an application's callback may end it. */
+/* Everything needed about a function, copied before an application's callback can free it. */
 struct subject {
     const struct sg_image_function *image;
     int device, carveout;
@@ -129,7 +129,7 @@ static void consider(struct search *search, unsigned block) {
     }
 }
 
-/* From the largest block down in warps; of equals the larger wins. */
+/* From the largest block down, a warp at a time; of equals the larger wins. */
 static void find_best(struct search *search, unsigned limit) {
     const int *attributes = sg_device(search->subject.device)->attributes;
     unsigned warp = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
@@ -177,7 +177,7 @@ CUresult sg_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, C
 /* ---- Clusters ------------------------------------------------------------------------------- */
 
 #define PORTABLE     8u  /* blocks of a cluster on every device that has them */
-#define NOT_PORTABLE 16u /* of compute capability 9.0 */
+#define NOT_PORTABLE 16u /* with compute capability 9.0 */
 
 static CUresult check_config(CUfunction func, const CUlaunchConfig *config, bool output,
                              struct sg_function **function, struct sg_cluster *cluster) {

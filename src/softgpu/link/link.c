@@ -1,4 +1,4 @@
-/* Linking: what the inputs give (link_names.c) comes out as an ELF. */
+/* Linking: writes what the inputs define (link_names.c) as an ELF. */
 #include "softgpu/link/link.h"
 #include "softgpu/binary/container.h"
 #include "softgpu/link/link_names.h"
@@ -8,13 +8,13 @@
 
 struct linking {
     struct sg_link_names names;
-    /* Of each input, where in `numbers` its variables begin; there, their numbers in the result
-     * + 1, or 0 for those that it does not have. */
+    /* For each input, where its variables begin in `numbers`, which has their numbers in the result
+     * + 1, or 0 for those left out. */
     size_t *first, *numbers;
-    size_t most_relocations; /* of a variable */
+    size_t most_relocations; /* of any variable */
 };
 
-/* Gives the variables that count their numbers; false when there is no memory. */
+/* Numbers the variables that count; false when out of memory. */
 static bool number_variables(struct linking *link) {
     const struct sg_link_names *names = &link->names;
     size_t all = 0, next = 0;

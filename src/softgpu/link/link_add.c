@@ -27,14 +27,14 @@ static bool is_fatbin(const void *data, size_t size) {
     return size >= sizeof magic && memcmp(data, &magic, sizeof magic) == 0;
 }
 
-/* Reads it: what the compiler of text and the choice among machine code say. */
+/* Reads it, answering like the compiler of text and the choice among machine code. */
 static CUresult read_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
                            const struct sg_image_options *options, struct sg_image **image) {
     if (type == CU_JIT_INPUT_CUBIN && !is_elf(data, size))
         return CUDA_ERROR_INVALID_IMAGE;
     if (type == CU_JIT_INPUT_CUBIN && sg_object_is((struct sg_bytes){data, size}))
         return CUDA_ERROR_UNKNOWN;
-    /* A text ends with its zero, whatever its size: recorded. */
+    /* A text ends at its zero, whatever its size: recorded. */
     if (type == CU_JIT_INPUT_PTX && !is_fatbin(data, size) && !is_elf(data, size))
         size = SIZE_MAX;
     CUresult result = sg_image_read(data, size, options, &link->log, image);
@@ -46,7 +46,7 @@ static CUresult read_input(struct sg_link *link, CUjitInputType type, const void
     return result;
 }
 
-/* Options of one input are those that a compiler takes for it. */
+/* The options of one input are those that a compiler accepts for it. */
 static CUresult check_options(unsigned count, CUjit_option *options, void **values) {
     struct sg_jit jit;
     CUresult result = sg_jit_read(&jit, count, options, values);
@@ -58,9 +58,8 @@ static CUresult check_options(unsigned count, CUjit_option *options, void **valu
 }
 
 /*
- * Hands it to the linker, which takes machine code that was made to be linked. What it refuses once
- * it refuses for good, as recorded: the next input and the end are answered the same. The image is
- * the linker's on success.
+ * Hands it to the linker, which accepts machine code made to be linked. A refusal is permanent, as
+ * recorded: the next input and the end get the same answer. On success the linker owns the image.
  */
 static CUresult take(struct sg_link *link, struct sg_image *image) {
     if (link->refusal != CUDA_SUCCESS)
@@ -75,8 +74,8 @@ static void drop_from(struct sg_link *link, size_t first) {
         sg_image_free(link->images[--link->count]);
 }
 
-/* All images of one input, from `first` on, meet the others: no name twice. They go when that, or
- * what came before, is refused. */
+/* Joins all images of one input, from `first` on, with the others: no name twice. Frees them when
+ * that, or what came before, is refused. */
 static CUresult join(struct sg_link *link, size_t first, CUresult result,
                      const struct sg_image_options *options) {
     if (result == CUDA_SUCCESS && link->count > first) {
@@ -105,13 +104,12 @@ static CUresult add_program(struct sg_link *link, CUjitInputType type, const voi
             sg_image_free(image);
         return join(link, first, result, &options);
     }
-    /* A fatbin without code for the device adds nothing, even to what was refused: recorded of one
+    /* A fatbin without code for the device adds nothing, even after a refusal: recorded for one
      * that is a single ELF. */
     if (type == CU_JIT_INPUT_FATBINARY)
         return result == CUDA_ERROR_NO_BINARY_FOR_GPU ? CUDA_SUCCESS : result;
     sg_link_text_was_refused = sg_link_text_was_refused || result == CUDA_ERROR_INVALID_PTX;
-    /* What is wrong as text is left out; what is wrong as machine code is the linker's to refuse.
-     */
+    /* Bad text is left out; bad machine code makes the linker refuse. */
     if (type == CU_JIT_INPUT_CUBIN && result != CUDA_ERROR_OUT_OF_MEMORY)
         link->refusal = result;
     return result;
@@ -125,7 +123,7 @@ struct host_input {
     bool found; /* code for some device */
 };
 
-/* One without code for the device adds nothing. */
+/* A fatbin without code for the device adds nothing. */
 static CUresult take_fatbin(struct sg_bytes fatbin, void *user) {
     struct host_input *input = user;
     struct sg_image *image;
@@ -156,14 +154,16 @@ static CUresult take_members(struct sg_archive *archive, struct host_input *inpu
         result = sg_object_each_fatbin(member.bytes, take_fatbin, input);
         input->options.name = name;
     }
-    /* An H200 reads on behind the end that it was given, for as long as a member is. */
+    /* An H200 reads on past the given end as long as members follow. */
     return result == CUDA_SUCCESS && !whole ? CUDA_ERROR_INVALID_IMAGE : result;
 }
 
-/* All members of an archive are linked, whether something asks for them or not, and those that are
- * no objects are passed over: as nvlink does. What is neither, or has nothing for a device, is
- * answered as an H200 answers: by itself, without a mark on the linker. A linker that has refused
- * something takes any object, and looks at none. */
+/*
+ * All members of an archive are linked, whether referenced or not, and those that are not objects
+ * are skipped, as in nvlink. Anything else, or without code for a device, gets an H200's own
+ * answer, without a mark on the linker. A linker that has refused something accepts any object, and
+ * reads none.
+ */
 static CUresult add_host(struct sg_link *link, CUjitInputType type, struct sg_bytes bytes,
                          const char *name) {
     struct host_input input = {.link = link, .options = sg_link_options(link, name)};
@@ -185,7 +185,7 @@ static CUresult add_host(struct sg_link *link, CUjitInputType type, struct sg_by
     return join(link, first, result, &input.options);
 }
 
-/* There is no compiler for it: the linker misses what it would have given. */
+/* There is no compiler for it: the linker lacks what it would have provided. */
 static CUresult add_nvvm(struct sg_link *link) {
     if (link->refusal == CUDA_SUCCESS)
         link->refusal = CUDA_ERROR_JIT_COMPILER_NOT_FOUND;

@@ -1,7 +1,5 @@
-/*
- * cuLink*: inputs are read as they are added, and joined when all are there. The output is an ELF
- * with a section of softgpu's own (docs/softgpu.md), which cuModuleLoadData takes.
- */
+/* cuLink*: inputs are read as they are added, and joined once all are there. The output is an ELF
+ * with a section of softgpu's own (docs/softgpu.md), which cuModuleLoadData accepts. */
 #include "softgpu/link/link_call.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
@@ -92,7 +90,7 @@ CUresult sg_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
-/* Once: an H200 takes the handle for no linker afterwards, but for its end. */
+/* Only once: afterwards an H200 accepts the handle only to destroy the linker. */
 CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) {
     struct sg_link *link;
     CUresult result = sg_link_find(state, &link);

@@ -13,17 +13,17 @@ struct sg_link {
     uint64_t started;
     struct sg_image **images;
     size_t count, room;
-    CUresult refusal; /* the first input that cannot be joined with the others spoils all */
+    CUresult refusal; /* from the first input that cannot be joined with the others; permanent */
     bool completed, verbose;
     unsigned char *output;
     size_t output_size;
 };
 
-/* Once a linker's compiler has refused a text, an H200 says UNKNOWN of what a linker of the process
- * lacks: recorded of all later ones. */
+/* Once a linker's compiler has refused a text, an H200 answers UNKNOWN when a linker of the process
+ * lacks something: recorded for all later ones. */
 extern bool sg_link_text_was_refused;
 
-/* INVALID_HANDLE. */
+/* INVALID_HANDLE when there is no such linker. */
 CUresult sg_link_find(CUlinkState state, struct sg_link **link);
 struct sg_image_options sg_link_options(const struct sg_link *link, const char *name);
 

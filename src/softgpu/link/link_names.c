@@ -1,9 +1,10 @@
 /*
- * The rules of names, as nvlink of CUDA 13.0 has them (the driver's linker says less, but refuses
- * likewise): what is not visible belongs to its input; of what is, no two definitions that are not
- * weak, a weak one gives way, and of weak ones the first counts. All that share a name are the same
- * kind of thing and of one size, but for arrays without a size, and for common variables, which
- * grow to the largest of them and give way to what has a value and is not smaller.
+ * The rules for names, as in nvlink of CUDA 13.0 (the driver's linker reports less, but refuses the
+ * same). Names that are not visible are private to their input. Among visible ones there must not
+ * be two strong definitions; a weak one gives way to a strong one, and of several weak ones the
+ * first counts. All that share a name must be the same kind of thing and have one size, except for
+ * arrays without a size, and for common variables, which grow to the largest of them and give way
+ * to one that has a value and is not smaller.
  */
 #include "softgpu/link/link_names.h"
 
@@ -19,7 +20,7 @@ struct sg_link_name {
     enum kind kind;
     enum strength strength;
     bool managed;
-    bool needed;   /* of a function: something calls it that is reached */
+    bool needed;   /* of a function: something that is reached calls it */
     uint64_t size; /* of a variable, or of an entry's parameters */
 };
 
@@ -34,8 +35,8 @@ static bool is_variable(const struct sg_link_name *one) {
     return one->kind == KIND_GLOBAL || one->kind == KIND_CONSTANT;
 }
 
-/* A declaration in machine code does not say whether it is of a constant, nor one in a text
- * whether a function is an entry. */
+/* A declaration in machine code does not say whether it is constant, nor one in a text whether a
+ * function is an entry. */
 static bool same_kind(const struct sg_link_name *a, const struct sg_link_name *b) {
     if (a->strength == DECLARED || b->strength == DECLARED)
         return is_variable(a) == is_variable(b);
@@ -63,7 +64,7 @@ static bool better(const struct sg_link_name *one, const struct sg_link_name *th
     return (one->strength == COMMON || one->strength == DECLARED) && one->size > than->size;
 }
 
-/* A function behind a variable makes nvlink fail in itself, and an H200 answer UNKNOWN. */
+/* A function after a variable makes nvlink fail internally, and an H200 answer UNKNOWN. */
 static void wrong_kind(struct sg_link_names *names, const struct sg_link_name *known,
                        const struct sg_link_name *one) {
     wrong(names, "inputs disagree about what it is:", one->name);

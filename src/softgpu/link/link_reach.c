@@ -1,8 +1,7 @@
 /*
- * Which of the functions that no input defines are missed: those that something of the result
- * calls. What no entry reaches and no variable points to is left out by nvlink before it looks for
- * what is undefined, and so by an H200, which links libcudadevrt.a with all that nobody defines in
- * it.
+ * Which of the functions that no input defines are missing: those that something in the result
+ * calls. nvlink drops what no entry reaches and no variable points to before it looks for undefined
+ * names. So does an H200, which links libcudadevrt.a with all its undefined names.
  */
 #include "softgpu/link/link_names.h"
 
@@ -50,7 +49,7 @@ static void end(struct reach *reach) {
     free(reach->queue);
 }
 
-/* Of a name that inputs share, the definition that counts. */
+/* For a name that inputs share, follows the definition that counts. */
 static void reach_code(struct reach *reach, size_t image, size_t code) {
     const struct sg_image_code *one = &reach->names->images[image]->code[code];
     if (one->shared && (!sg_link_need(reach->names, one->name, &image) ||

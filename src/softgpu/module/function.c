@@ -45,7 +45,7 @@ static int default_dynamic_shared(const struct sg_image_function *function, int 
     return (int)function->static_shared < most ? most - (int)function->static_shared : 0;
 }
 
-/* What the image says, or the device for all of them. False for a number that is no attribute. */
+/* The image's value, or the device's for all functions. False if the number is not an attribute. */
 static bool from_image(const struct sg_image *image, const struct sg_image_function *function,
                        int device, CUfunction_attribute attribute, int *value) {
     switch (attribute) {
@@ -105,7 +105,7 @@ CUresult sg_function_attribute(const struct sg_image *image,
     return CUDA_SUCCESS;
 }
 
-/* A function's own setting comes before its kernel's. */
+/* A function's own setting takes precedence over its kernel's. */
 int sg_function_value(const struct sg_function *function, CUfunction_attribute attribute) {
     int value = 0, device = function->context->device;
     const struct sg_image *image = function->module->program->image;
@@ -119,7 +119,7 @@ int sg_function_value(const struct sg_function *function, CUfunction_attribute a
     return value;
 }
 
-/* Those of an H200; the documentation of cuFuncGetAttribute has CACHE_MODE_CA for the last. */
+/* Those of an H200; the documentation of cuFuncGetAttribute lists CACHE_MODE_CA as the last. */
 static bool needs_loading(CUfunction_attribute attribute) {
     return attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
            attribute == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES ||

@@ -1,5 +1,5 @@
-/* Functions of loaded images, as graphs, launches and occupancy see them. Everything here wants the
- * lock. */
+/* Functions of loaded images, as graphs, launches and occupancy see them. Everything here requires
+ * the lock. */
 #ifndef SG_MODULE_FUNCTION_H
 #define SG_MODULE_FUNCTION_H
 
@@ -16,8 +16,8 @@ struct sg_function {
     struct sg_module *module;
     struct sg_context *context;            /* the module's */
     const struct sg_image_function *image; /* owned by the module's image */
-    struct sg_kernel *kernel;              /* whose function in this context it is, or NULL */
-    bool loaded;                           /* CU_FUNCTION_LOADING_STATE */
+    struct sg_kernel *kernel; /* the kernel that this is the context's function of, or NULL */
+    bool loaded;              /* CU_FUNCTION_LOADING_STATE */
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     int settings[CU_FUNC_ATTRIBUTE_MAX]; /* cuFuncSetAttribute's, where set */
@@ -27,10 +27,8 @@ struct sg_function {
     void *engine;              /* launch/ has it: what a launch runs; NULL until the first */
 };
 
-/*
- * A function argument: a CUfunction, or a CUkernel cast to one (the current context's function of
- * it then). INVALID_HANDLE otherwise.
- */
+/* A function argument: a CUfunction, or a CUkernel cast to one, which stands for its function in
+ * the current context. Else INVALID_HANDLE. */
 CUresult sg_function_from_handle(CUfunction handle, struct sg_function **function);
 /* For graph nodes that name a CUkernel and a context. */
 CUresult sg_function_of_kernel(CUkernel kernel, struct sg_context *context,

@@ -1,4 +1,4 @@
-/* What an application may tell a function: attributes, cache and bank preferences. */
+/* What an application can set on a function: attributes, cache and bank preferences. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/module/module.h"
@@ -12,7 +12,7 @@ static bool in_range(int value, int least, int most) {
     return value >= least && value <= most;
 }
 
-/* A directive of the image stays; saying the same is no fault. */
+/* A directive of the image cannot be changed; setting the same value is not an error. */
 static bool cluster_fits(const struct sg_image_function *function, CUfunction_attribute attribute,
                          int value) {
     unsigned size = function->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];

@@ -77,8 +77,8 @@ static bool make_contents(struct sg_library *library) {
     return library->kernels && library->managed && fill_kernels(library);
 }
 
-/* Of a program, whose reference it takes also on failure; or of an image that cannot be read, which
- * an H200 notices when something of it is asked for. */
+/* From a program, whose reference it takes even on failure; or from an image that cannot be read,
+ * which an H200 notices when something in it is requested. */
 static CUresult library_new(struct sg_loaded *program, CUresult refusal,
                             struct sg_library **library) {
     struct sg_library *made = calloc(1, sizeof *made);
@@ -184,7 +184,7 @@ CUresult sg_cuLibraryUnload(CUlibrary handle) {
     struct sg_context *context;
     uint64_t waited = 0;
     sg_library_from_handle(handle, &library);
-    /* Waiting drops the lock. */
+    /* Waiting releases the lock. */
     while (library && (context = next_context(library, &waited))) {
         CUresult result = sg_context_wait(context);
         sg_context_unref(context);

@@ -1,4 +1,4 @@
-/* Asking a library for what is in it. */
+/* Looking up what is in a library. */
 #include "softgpu/core/calls.h"
 #include "softgpu/module/module.h"
 
@@ -22,7 +22,7 @@ CUresult sg_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_library_from_handle(lib, &library);
-    /* What cannot be read has none: kernels that are asked for by name answer why. */
+    /* An image that cannot be read has none: asking for kernels by name says why. */
     if (!library)
         return result;
     *count = library->program ? (unsigned)library->program->image->function_count : 0;
@@ -85,7 +85,7 @@ CUresult sg_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     return CUDA_SUCCESS;
 }
 
-/* They belong to the library: in a context they come with its module, and else by themselves. */
+/* They belong to the library: in a context they come with its module, otherwise on their own. */
 static CUresult make_managed(struct sg_library *library, CUlibrary handle) {
     struct sg_module *module;
     return sg_context_peek() ? current_module(handle, &module) : sg_library_managed(library);

@@ -18,10 +18,8 @@
 
 static bool eager;
 
-/*
- * CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT are documented, and an H200 with driver 580 loads
- * text and machine code whatever they are.
- */
+/* CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT are documented, but an H200 with driver 580 loads
+ * text and machine code whatever their values. */
 CUresult sg_loading_init(void) {
     const char *mode = secure_getenv("CUDA_MODULE_LOADING");
     eager = mode && strcasecmp(mode, "EAGER") == 0;
@@ -36,7 +34,7 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
     const int *attributes = sg_device(device)->attributes;
     int architecture = attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
                        attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
-    /* Features of one architecture alone exist since 9.0. */
+    /* Architecture-specific features exist since 9.0. */
     return (struct sg_image_options){
         .architecture = architecture,
         .suffix = architecture >= 90 ? 'a' : 0,
@@ -63,7 +61,7 @@ static CUresult read_image(const void *bytes, size_t size, struct sg_image_optio
                            const struct sg_jit *jit, struct sg_image_log *log,
                            struct sg_image **image) {
     uint32_t magic = magic_of(bytes, size);
-    /* Machine code that lacks names loads on H200; text does not. */
+    /* Machine code with undefined names loads on H200; text does not. */
     options->relocatable = magic == ELF_MAGIC;
     CUresult result = sg_image_read(bytes, size, options, log, image);
     if (result != CUDA_SUCCESS)
@@ -124,7 +122,7 @@ CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size) 
     int fd = gm_fd_open(path, O_RDONLY, 0);
     if (fd < 0)
         return CUDA_ERROR_FILE_NOT_FOUND;
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY; /* an H200's answer to a folder */
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY; /* an H200's answer to a directory */
     unsigned char *room = NULL;
     if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
         room = malloc((size_t)about.st_size + 1);

@@ -1,5 +1,5 @@
-/* From the bytes that an application gives to an image that modules and libraries share. Everything
- * here wants the lock. */
+/* From the bytes that an application supplies to an image that modules and libraries share.
+ * Everything here requires the lock. */
 #ifndef SG_MODULE_LOADING_H
 #define SG_MODULE_LOADING_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* An image that is read, with those who use it counted. */
+/* An image that has been read, with a count of its users. */
 struct sg_loaded {
     unsigned refs;
     struct sg_image *image;
@@ -23,38 +23,38 @@ struct sg_jit {
     bool info_sized, error_sized; /* their sizes were given */
     bool has_target;              /* CU_JIT_TARGET was given */
     unsigned target;              /* 90 for 9.0 */
-    CUresult target_result;       /* what code for it answers, when there is no compiler for it */
-    bool ptx_refused;             /* the compiler takes no PTX with these options */
+    CUresult target_result;       /* the answer to code for it, if there is no compiler for it */
+    bool ptx_refused;             /* the compiler accepts no PTX with these options */
     bool fallback, prefer_ptx;    /* CU_JIT_FALLBACK_STRATEGY was given; it is CU_PREFER_PTX */
 };
 
-/* Looks at the environment, once: an H200 does so as it is initialized. */
+/* Reads the environment, once: an H200 does so when it is initialized. */
 CUresult sg_loading_init(void);
-/* Whether CUDA_MODULE_LOADING wanted everything loaded at once. */
+/* Whether CUDA_MODULE_LOADING requests that everything be loaded at once. */
 bool sg_loading_eager(void);
 
-/* Checks the options as an H200 does. SUCCESS, INVALID_VALUE, and what single options answer. */
+/* Checks the options as an H200 does. SUCCESS, INVALID_VALUE, or what single options answer. */
 CUresult sg_jit_read(struct sg_jit *jit, unsigned count, CUjit_option *options, void **values);
-/* What options about the code say of an image that was read; a link may make code for any device.
- */
+/* The answer of the options about code to an image that was read; a link may make code for any
+ * device. */
 CUresult sg_jit_image(const struct sg_jit *jit, const struct sg_image *image, int device_target,
                       bool link);
 /* The log that a reader of images writes to. */
 struct sg_image_log sg_jit_log(const struct sg_jit *jit);
-/* Puts what was used of the logs, and the time since `started`, where the options' values were. */
+/* Stores how much of the logs was used, and the time since `started`, over the options' values. */
 void sg_jit_answer(const struct sg_jit *jit, const struct sg_image_log *log, uint64_t started);
 
-/* What a device takes. `name` may be NULL. */
+/* What a device accepts. `name` may be NULL. */
 struct sg_image_options sg_loading_options(int device, const char *name);
 
-/* A program with one reference, from `size` bytes; SIZE_MAX when the length is not known.
- * `wrapped`: what nvcc's host programs have around their fatbin is taken, too. */
+/* A program with one reference, from `size` bytes; SIZE_MAX when the length is unknown. `wrapped`:
+ * also accept what nvcc's host programs have around their fatbin. */
 CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
                         bool wrapped, struct sg_loaded **program);
 void sg_loaded_ref(struct sg_loaded *program);
 void sg_loaded_unref(struct sg_loaded *program);
 
-/* A whole file with a zero behind it; free it. FILE_NOT_FOUND; OUT_OF_MEMORY, for folders too. */
+/* A whole file followed by a zero; free it. FILE_NOT_FOUND; OUT_OF_MEMORY, also for directories. */
 CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size);
 
 #endif

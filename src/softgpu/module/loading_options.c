@@ -1,7 +1,5 @@
-/*
- * Options of the compiler: which values an H200 refuses, and what they are answered. Most are for a
- * compiler that does not run here: they are checked and have no effect.
- */
+/* Options of the compiler: which values an H200 refuses, and what it answers. Most are for a
+ * compiler that does not run here: they are checked and have no effect. */
 #include "softgpu/core/state.h"
 #include "softgpu/module/loading.h"
 
@@ -12,8 +10,8 @@ static unsigned number(const void *value) {
     return (unsigned)(uintptr_t)value;
 }
 
-/* Architectures that the modelled driver's compiler makes code for, with its marks for "a"
- * (0x10000) and "f" (0x20000) taken off. */
+/* Architectures that the modelled driver's compiler generates code for, without its marks for "a"
+ * (0x10000) and "f" (0x20000). */
 static bool target_known(unsigned target) {
     static const unsigned char known[] = {75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
     for (size_t i = 0; i < sizeof known; i++)
@@ -22,8 +20,8 @@ static bool target_known(unsigned target) {
     return false;
 }
 
-/* What compiling for a target answers; INVALID_VALUE comes at once, the others with an image. Older
- * ones have names in the API, and no compiler any more. */
+/* The answer to compiling for a target; INVALID_VALUE comes at once, the others with an image.
+ * Older targets still have names in the API, but no compiler. */
 static CUresult read_target(struct sg_jit *jit, unsigned target) {
     jit->target = target & 0xffffu;
     jit->has_target = true;
@@ -33,7 +31,7 @@ static CUresult read_target(struct sg_jit *jit, unsigned target) {
     return target <= 72 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Numbers of the compiler's that it takes as positive ones. */
+/* Numbers that the compiler interprets as positive. */
 static CUresult read_positive(struct sg_jit *jit, const void *value) {
     jit->ptx_refused |= (int)number(value) < 0;
     return CUDA_SUCCESS;
@@ -99,7 +97,7 @@ CUresult sg_jit_read(struct sg_jit *jit, unsigned count, CUjit_option *options, 
         if (result != CUDA_SUCCESS)
             return result;
     }
-    /* A buffer and its size come together. */
+    /* A buffer and its size must be given together. */
     return some((jit->info != NULL) == jit->info_sized && (jit->error != NULL) == jit->error_sized);
 }
 
@@ -107,7 +105,7 @@ CUresult sg_jit_image(const struct sg_jit *jit, const struct sg_image *image, in
                       bool link) {
     if (jit->target_result != CUDA_SUCCESS)
         return jit->target_result;
-    /* What was linked is machine code, whatever it was made from. */
+    /* The output of a link is machine code, whatever it was made from. */
     bool ptx = image->source == SG_IMAGE_PTX && !image->machine;
     if (ptx && jit->ptx_refused)
         return CUDA_ERROR_INVALID_PTX;
@@ -127,7 +125,7 @@ struct sg_image_log sg_jit_log(const struct sg_jit *jit) {
                                  .error_size = jit->error ? jit->error_size : 0};
 }
 
-/* A float in the place of a pointer's low bits. */
+/* A float in the low bits of a pointer. */
 static void *time_value(uint64_t started) {
     union {
         float milliseconds;

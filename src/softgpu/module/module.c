@@ -110,7 +110,7 @@ size_t sg_program_order(const struct sg_image *image, size_t place, bool library
 
 struct sg_function *sg_module_function(struct sg_module *module, const char *name) {
     const struct sg_image *image = module->program->image;
-    /* An H200 counts the functions of what was not linked, and finds none. */
+    /* An H200 counts the functions of what was not linked, but finds none. */
     const struct sg_image_function *found =
         image->to_be_linked ? NULL : sg_image_find_function(image, name);
     return found ? &module->functions[found - image->functions] : NULL;
@@ -133,7 +133,7 @@ static unsigned loaded_functions(const struct sg_module *module) {
     return count;
 }
 
-/* Functions that were told something; an application can ask for hardly any of it. */
+/* Functions with settings, hardly any of which an application can query. */
 static void dump_function(struct sg_text *text, const struct sg_function *function) {
     const char *name = function->image->name;
     if (function->cache_config || function->shared_config)

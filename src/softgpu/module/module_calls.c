@@ -1,4 +1,4 @@
-/* cuModule*: loading, and asking a module for what is in it. */
+/* cuModule*: loading, and looking up what is in a module. */
 #include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/module/module.h"
@@ -81,7 +81,7 @@ CUresult sg_cuModuleUnload(CUmodule hmod) {
     sg_context_unref(context);
     if (result != CUDA_SUCCESS)
         return result;
-    /* The wait dropped the lock. */
+    /* The wait released the lock. */
     result = sg_module_from_handle(hmod, &module);
     if (result == CUDA_SUCCESS)
         sg_module_free(module);
@@ -167,8 +167,8 @@ static CUresult narrow_address(CUdeviceptr wide, CUdeviceptr_v1 *address) {
     return result;
 }
 
-/* In a context of addresses of 32 bits alone, whatever else is asked for: as recorded
- * (tests/parity, the scenarios first/old-globals and module/globals-v1). */
+/* Only in a context of 32-bit addresses, whatever else is requested: as recorded (tests/parity, the
+ * scenarios first/old-globals and module/globals-v1). */
 CUresult sg_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
                               const char *name) {
     struct sg_module *module;

@@ -1,12 +1,12 @@
 /*
- * Variables of loaded images: memory of their own in the context, filled with what the image says.
+ * Variables of loaded images: allocated in the context, filled with what the image says.
  *
- * As recorded of an H200: constants lie in one bank, which is what the range of an address in it
- * says, in the compiler's order, and the bank comes first. The other variables have a range each,
- * in the order of the image, in memory that modules share (address/small.h).
+ * As recorded on an H200: constants share one bank, in the compiler's order; the bank comes first,
+ * and is the range of any address in it. Each of the other variables has its own range, in the
+ * order of the image, in memory that modules share (address/small.h).
  *
- * The bytes are written under the lock, by the CPU: nobody knows the addresses yet, so no work can
- * be under way there.
+ * The CPU writes the bytes under the lock: nobody knows the addresses yet, so no work can be in
+ * progress there.
  */
 #include "softgpu/core/config.h"
 #include "softgpu/managed/managed.h"
@@ -24,18 +24,18 @@ static bool in_bank(const struct sg_image_variable *variable) {
     return variable->constant && !variable->managed && !variable->external;
 }
 
-/* Where it lies; 0 for an external one. */
+/* Its address; 0 for an external one. */
 static CUdeviceptr place_of(const struct sg_module_variable *variable) {
     return variable->range ? variable->range->start + variable->offset : 0;
 }
 
-/* A managed variable of a library is made by its first module, or before, and all have the same. */
+/* A library's managed variable is made by its first module, or earlier, and shared by all. */
 static struct sg_range **library_place(struct sg_module *module, size_t index) {
     bool managed = module->program->image->variables[index].managed;
     return module->library && managed ? &module->library->managed[index] : NULL;
 }
 
-/* ptxas puts those that other images see before the others. */
+/* ptxas places those visible to other images before the others. */
 static uint64_t place_constants(struct sg_module *module, bool visible, uint64_t end,
                                 uint64_t *alignment) {
     for (size_t i = 0; i < module->program->image->variable_count; i++) {
@@ -96,7 +96,7 @@ static CUresult allocate(struct sg_module *module, size_t index) {
     return CUDA_SUCCESS;
 }
 
-/* What is made without a context is managed: the same on all devices. */
+/* Variables made without a context are managed: the same on all devices. */
 static int device_of(const struct sg_module *module) {
     return module->context ? module->context->device : 0;
 }
@@ -141,7 +141,7 @@ static void relocate(const struct sg_module *module, const struct sg_module_vari
     }
 }
 
-/* Offsets beyond a variable's end were refused by the reader of the image. */
+/* The reader of the image has refused offsets beyond a variable's end. */
 static void fill(const struct sg_module *module, const struct sg_module_variable *variable) {
     const struct sg_image_variable *image = variable->image;
     CUdeviceptr address = place_of(variable);
@@ -160,7 +160,7 @@ static void fill_fresh(const struct sg_module *module) {
             fill(module, &module->variables[i]);
 }
 
-/* What the library got from this module alone. */
+/* Takes back what the library got from this module alone. */
 static void take_back(struct sg_module *module) {
     for (size_t i = 0; i < module->program->image->variable_count; i++) {
         struct sg_module_variable *variable = &module->variables[i];
@@ -184,7 +184,7 @@ CUresult sg_variables_make(struct sg_module *module) {
         sg_variables_free(module);
         return result;
     }
-    if (module->bank) /* what lies between constants, too */
+    if (module->bank) /* including what is between constants */
         put(module, module->bank->start, NULL, module->bank->size);
     fill_fresh(module);
     return CUDA_SUCCESS;

@@ -2,15 +2,12 @@
 
 #include "softgpu/device/device.h"
 
-/*
- * Units of allocation that no attribute tells. The compute capability tables of the CUDA
- * programming guide and the occupancy rules that NVIDIA publishes have them the same for 7.0
- * to 9.0.
- */
-#define REGISTER_UNIT 256u /* registers are given to a warp in steps of this */
-#define WARP_UNIT     4u /* a multiprocessor has four parts, with a quarter of the registers each */
+/* Allocation units that no attribute reports. The compute capability tables of the CUDA programming
+ * guide and the occupancy rules that NVIDIA publishes give the same ones for 7.0 to 9.0. */
+#define REGISTER_UNIT 256u /* registers are allocated to a warp in steps of this */
+#define WARP_UNIT     4u /* a multiprocessor has four parts, each with a quarter of the registers */
 #define SHARED_UNIT   128u
-/* Of clusters an H200 counts no more blocks on a multiprocessor, whatever would fit. */
+/* With clusters, an H200 counts at most this many blocks on a multiprocessor, even if more fit. */
 #define CLUSTER_BLOCKS 8u
 
 static unsigned attribute(int device, CUdevice_attribute which) {
@@ -35,7 +32,7 @@ static unsigned warp_size(int device) {
     return size ? size : 32;
 }
 
-/* Warps that the registers of a multiprocessor are enough for. */
+/* Warps for which a multiprocessor has enough registers. */
 static unsigned warps_by_registers(const struct sg_image_function *function, int device) {
     unsigned registers = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
     unsigned of_warp =
@@ -46,7 +43,7 @@ static unsigned warps_by_registers(const struct sg_image_function *function, int
 
 unsigned sg_occupancy_allowed_threads(const struct sg_image_function *function, int device) {
     unsigned most = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    /* A required shape is no limit to an H200's attributes and occupancy. */
+    /* A required shape does not limit an H200's attributes and occupancy. */
     bool limited = function->max_threads && !function->required_threads[0];
     return limited ? least(most, function->max_threads) : most;
 }
@@ -57,12 +54,12 @@ unsigned sg_occupancy_most_threads(const struct sg_image_function *function, int
 }
 
 /*
- * Sizes that shared memory can have on a multiprocessor, in KiB, the rest being cache: of compute
- * capability 9.0 as the CUDA programming guide lists them. What a device does not have is cut off.
+ * Sizes that shared memory can have on a multiprocessor, in KiB, the rest being cache: for compute
+ * capability 9.0, as listed in the CUDA programming guide. What a device does not have is cut off.
  */
 static const unsigned short capacities[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
 
-/* The least of them that is enough. */
+/* The smallest that suffices. */
 static size_t capacity_for(size_t bytes, size_t all) {
     for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++)
         if (capacities[i] * (size_t)1024 >= bytes)
@@ -100,7 +97,7 @@ unsigned sg_occupancy_blocks(const struct sg_image_function *function, int devic
     return least(blocks, blocks_by_shared(function, device, dynamic, carveout));
 }
 
-/* What the system keeps of each block is not taken off: as recorded on H200. */
+/* What the system reserves of each block is not deducted: as recorded on H200. */
 size_t sg_occupancy_available(const struct sg_image_function *function, int device,
                               unsigned blocks) {
     size_t all = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);

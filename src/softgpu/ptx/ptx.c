@@ -1,4 +1,4 @@
-/* PTX text: its head, the directives of the module, and what they amount to. */
+/* PTX text: its head, the directives of the module, and the image they produce. */
 #include "softgpu/ptx/ptx_sink.h"
 
 #include <stdarg.h>
@@ -228,7 +228,7 @@ static bool read_all(struct sg_ptx *ptx) {
     return sg_ptx_close(ptx);
 }
 
-/* A zero may stand in a comment, where it is as good as a blank: the copy is a string. */
+/* A zero may occur in a comment, where it counts as a blank: the copy is a string. */
 static char *text_of(struct sg_bytes bytes) {
     char *text = malloc(bytes.size + 1);
     if (!text)

@@ -15,8 +15,8 @@ enum sg_word_kind {
     SG_WORD_INTEGER,  /* number */
     SG_WORD_FLOAT,    /* number: bits of a double */
     SG_WORD_STRING,   /* with its quotes */
-    SG_WORD_OPERATOR, /* one character, or two: << >> <= >= == != && || */
-    SG_WORD_WRONG     /* no word at all */
+    SG_WORD_OPERATOR, /* one character or two: << >> <= >= == != && || */
+    SG_WORD_WRONG     /* not a valid word */
 };
 
 struct sg_word {
@@ -24,9 +24,9 @@ struct sg_word {
     const char *text;
     size_t length, line;
     uint64_t number;
-    bool single;    /* a float of 32 bits, 0f...: `number` are these bits */
+    bool single;    /* a 32-bit float, 0f...: `number` holds its bits */
     bool is_signed; /* an integer without U that fits */
-    bool apart;     /* blanks or a comment before it */
+    bool apart;     /* preceded by blanks or a comment */
 };
 
 struct sg_words {
@@ -52,9 +52,9 @@ enum sg_space {
 
 enum sg_linkage { SG_LINK_OWN, SG_LINK_VISIBLE, SG_LINK_EXTERN, SG_LINK_WEAK, SG_LINK_COMMON };
 
-/* What a register holds, as far as instructions tell registers apart. */
+/* What a register holds, as far as instructions distinguish it. */
 enum sg_ptx_class {
-    SG_CLASS_NONE,    /* unknown, or no register: nothing is checked */
+    SG_CLASS_NONE,    /* unknown, or not a register: nothing is checked */
     SG_CLASS_BITS,    /* .b32 */
     SG_CLASS_INTEGER, /* .u32, .s32 */
     SG_CLASS_REAL,    /* .f16, .f32 */
@@ -71,11 +71,11 @@ struct sg_ptx_type {
     unsigned size;
     enum sg_ptx_class class;
     bool untyped;               /* .b32: a bit pattern of any kind */
-    bool real, predicate, half; /* half: f16 and its like, which take no initial value */
+    bool real, predicate, half; /* half: f16 and similar, which take no initial value */
     enum { SG_OPAQUE_NONE, SG_OPAQUE_TEXTURE, SG_OPAQUE_SURFACE, SG_OPAQUE_SAMPLER } opaque;
 };
 
-/* Something of the module that has a name. */
+/* A named symbol of the module. */
 struct sg_ptx_symbol {
     const char *name;
     size_t length;
@@ -87,15 +87,15 @@ struct sg_ptx_symbol {
     size_t index;    /* of an entry or variable in the image; SIZE_MAX when it is not there */
     size_t line;
     uint64_t size, alignment; /* of a variable in .shared */
-    uint64_t range;           /* how many registers have the name, with a number behind it */
-    size_t last_user;         /* the body or call graph that named it last */
+    uint64_t range;           /* how many registers have this name followed by a number */
+    size_t last_user;         /* the last body or call graph that named it */
     /* A function: what its body declares, and which symbols it names. */
     uint64_t shared, shared_alignment;
-    uint64_t local[8]; /* bytes by log2 of the alignment, the last for all above */
+    uint64_t local[8]; /* bytes by log2 of the alignment; the last for all greater ones */
     size_t first_use, use_count;
     const char *start; /* .entry or .func of its body, in the text */
     size_t start_line;
-    size_t alias;            /* another name of this symbol, + 1; or 0 */
+    size_t alias;            /* the symbol that this is another name of, + 1; or 0 */
     struct sg_ptx_type type; /* of a variable */
     bool prototyped;         /* the counts are known */
     bool variadic;           /* the last parameter has no size: any number may follow */
@@ -112,22 +112,22 @@ struct sg_ptx_telling; /* ptx_sink.h */
 
 struct sg_ptx {
     struct sg_words words;
-    struct sg_word word; /* not yet taken */
+    struct sg_word word; /* the current one, not yet consumed */
     const struct sg_image_options *options;
     struct sg_image_log *log;
     struct sg_image *image;
-    CUresult result;         /* the first thing that went wrong */
-    bool debug, debug_found; /* .target debug; a section with such information */
-    bool wide_addresses;     /* .address_size 64 is there */
+    CUresult result;         /* the first error */
+    bool debug, debug_found; /* .target debug; a section with debug information */
+    bool wide_addresses;     /* .address_size 64 was given */
     bool tiny_addresses;     /* an address in a register of 8 or 16 bits was read */
-    size_t short_address; /* the line of the first one with 32 bits, where 64 are wanted; 0: none */
-    bool independent;     /* texmode_independent: samplers are declared by themselves */
+    size_t short_address;    /* line of the first one with 32 bits where 64 are required; 0: none */
+    bool independent;        /* texmode_independent: samplers are declared separately */
 
     struct sg_ptx_symbol *symbols;
     size_t symbol_count;
     struct sg_name_table names; /* scope 0: of the module, to index in symbols */
 
-    /* The body that is read. */
+    /* The body being read. */
     size_t body; /* the symbol + 1, or 0 */
     struct sg_name_table locals;
     struct sg_ptx_reference {
@@ -135,37 +135,37 @@ struct sg_ptx {
         size_t length, line;
     } * pending; /* names that may be labels further on */
     size_t pending_count;
-    size_t *uses; /* symbols that bodies name */
+    size_t *uses; /* symbols named by bodies */
     size_t use_count;
     struct sg_ptx_block {
         size_t id, first_shadow;
-    } * blocks; /* that are open */
+    } * blocks; /* the open ones */
     size_t block_count, block_ids;
     struct sg_ptx_shadow {
         const char *name;
         size_t length, scope, value;
-    } * shadows; /* what to put back where a block ends */
+    } * shadows; /* what to restore when a block ends */
     size_t shadow_count;
     const char *function_start; /* the word .entry or .func */
     size_t function_line;
     struct sg_ptx_source *files; /* of the .file directives */
     size_t file_count;
-    struct sg_ptx_telling *telling; /* of a function that is read again; NULL while all is read */
+    struct sg_ptx_telling *telling; /* for a function that is read again; NULL while all is read */
 };
 
-/* Takes the word: the next is in ptx->word. False at something that is no word. */
+/* Consumes the word; the next is then in ptx->word. False if that is not a valid word. */
 bool sg_ptx_next(struct sg_ptx *ptx);
 bool sg_ptx_is(const struct sg_ptx *ptx, const char *text);
-/* Takes it when it is there. */
+/* Consumes the word if it matches. */
 bool sg_ptx_accept(struct sg_ptx *ptx, const char *text);
 bool sg_ptx_expect(struct sg_ptx *ptx, const char *text);
 bool sg_ptx_integer(struct sg_ptx *ptx, uint64_t *number);
-/* Always false; keeps the first message. */
+/* Always returns false; only the first message is kept. */
 bool sg_ptx_wrong(struct sg_ptx *ptx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool sg_ptx_unexpected(struct sg_ptx *ptx, const char *wanted);
 bool sg_ptx_no_memory(struct sg_ptx *ptx);
-bool sg_ptx_skip_block(struct sg_ptx *ptx); /* from { to its } */
+bool sg_ptx_skip_block(struct sg_ptx *ptx); /* from { to the matching } */
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
@@ -176,7 +176,7 @@ enum sg_space sg_ptx_space(const struct sg_word *word);
 bool sg_ptx_alignment(struct sg_ptx *ptx, uint64_t *alignment);
 
 #define SG_PTX_DIMENSIONS 16
-/* A variable that is being declared. */
+/* A variable being declared. */
 struct sg_ptx_variable {
     enum sg_space space;
     enum sg_linkage linkage;
@@ -195,33 +195,33 @@ struct sg_ptx_variable {
     uint64_t initial_size;
     struct sg_relocation *relocations;
     size_t relocation_count;
-    uint64_t pieces; /* bytes so far of an address that is given byte by byte */
+    uint64_t pieces; /* bytes so far of an address given byte by byte */
 };
 
 /* After the linking directive: .global ... ; with all its names. */
 bool sg_ptx_variables(struct sg_ptx *ptx, enum sg_linkage linkage);
-/* .entry and .func, the word not yet taken. */
+/* .entry and .func, which is still the current word. */
 bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage);
-/* From { on, which has been taken, to the } that closes it. */
+/* From after the {, which is consumed, to the } that closes it. */
 bool sg_ptx_body(struct sg_ptx *ptx);
-/* Declares a name in the body that is read, at its scope. */
+/* Declares a name in the body being read, in its current scope. */
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable);
-/* What a name in a body stands for. */
+/* What a name in a body refers to. */
 struct sg_ptx_use {
-    size_t declaration; /* in a body that is read for a sink; 0 else */
+    size_t declaration; /* in a body that is read for a sink; else 0 */
     uint64_t index;
-    struct sg_ptx_kind kind; /* of a register that is no vector */
+    struct sg_ptx_kind kind; /* of a register that is not a vector */
     enum sg_space space;     /* of a variable, a parameter or a register */
     size_t symbol;           /* of the module, + 1; 0 for others */
 };
 bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use);
-/* From behind its opcode to behind its semicolon (ptx_instruction.c). */
+/* From after the opcode to after the semicolon (ptx_instruction.c). */
 bool sg_ptx_instruction(struct sg_ptx *ptx, const struct sg_word *name);
 bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol);
-/* Sums what entries use, names what is undefined. */
+/* Sums what entries use and lists what is undefined. */
 bool sg_ptx_close(struct sg_ptx *ptx);
 
-/* The symbol of this name, made when it is not there. NULL: no memory. */
+/* The symbol of this name, created if absent. NULL: out of memory. */
 struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made);
 struct sg_ptx_symbol *sg_ptx_find(struct sg_ptx *ptx, const char *name, size_t length);
 
@@ -242,30 +242,30 @@ bool sg_ptx_value(struct sg_ptx *ptx, struct sg_ptx_value *value);
 /* ---- instructions ---------------------------------------------------------------------------- */
 
 enum {
-    SG_PTX_TYPED = 1,  /* a type must be named */
-    SG_PTX_ROUNDED = 2 /* of floats, a rounding or .approx must be named */
+    SG_PTX_TYPED = 1,  /* a type is required */
+    SG_PTX_ROUNDED = 2 /* floats require a rounding or .approx */
 };
 
-/* What an opcode takes (ptx_opcodes.c); what is zero or NULL is not checked. */
+/* What an opcode takes (ptx_opcodes.c); zero and NULL mean not checked. */
 struct sg_ptx_opcode {
     const char *name;
     unsigned char least, most, flags;
     unsigned char types; /* how many types may be named */
     /*
-     * A letter for the register of each operand: 1 and 2 of the first and second type that is
-     * named, x and y of these or wider, w of the first or, with .wide, twice as wide, u of 32 bits,
-     * p a predicate, - anything.
+     * A letter for the register of each operand: 1 and 2 for the first and second type named, x and
+     * y for these or wider, w for the first or, with .wide, twice as wide, u for 32 bits, p for a
+     * predicate, - for anything.
      */
     const char *operands;
-    const char *modifiers;     /* those that there are beside types, each at most once */
-    unsigned char spaces;      /* sets of SG_SPACE_... that addresses of the opcode can be in */
-    unsigned char sm, version; /* the first that know it */
+    const char *modifiers;     /* those allowed beside types, each at most once */
+    unsigned char spaces;      /* sets of SG_SPACE_... that its addresses can be in */
+    unsigned char sm, version; /* the first that support it */
 };
 const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length);
 size_t sg_ptx_opcode_number(const struct sg_ptx_opcode *opcode); /* its row in ptx_opcodes.def */
 bool sg_ptx_modifier(const char *name, size_t length);           /* .name, .name::name */
 
-#define SG_PTX_OPERANDS 6 /* so many are checked */
+#define SG_PTX_OPERANDS 6 /* how many are checked */
 
 /* What was read of one instruction. */
 struct sg_ptx_given {
@@ -273,19 +273,19 @@ struct sg_ptx_given {
     struct sg_ptx_kind types[2];         /* the first ones */
     bool real, rounded, wide, predicate; /* what the modifiers name */
     enum sg_space space;
-    uint64_t seen;  /* which of the opcode's modifiers */
+    uint64_t seen;  /* which of the opcode's modifiers were seen */
     unsigned count; /* of operands */
     struct sg_ptx_kind registers[SG_PTX_OPERANDS];
-    size_t items[SG_PTX_OPERANDS]; /* in the round brackets that an operand is */
-    size_t target;                 /* symbol of the first name that is an operand, + 1 */
-    unsigned target_at;            /* which operand that is */
-    bool addressed;                /* there is an address; it begins with a name */
+    size_t items[SG_PTX_OPERANDS]; /* in an operand that is a list in parentheses */
+    size_t target;                 /* symbol of the first operand that is a name, + 1 */
+    unsigned target_at;            /* that operand's position */
+    bool addressed;                /* there is an address that begins with a name */
     struct sg_ptx_use address;
 };
 
 /* The rules for instructions (ptx_rules.c). */
 bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider);
-/* One modifier, which is the current word. */
+/* Checks one modifier, the current word. */
 bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                            struct sg_ptx_given *given);
 bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,

@@ -1,4 +1,4 @@
-/* Where the functions of a text are, kept with its image, and reading one of them again. */
+/* Where the functions of a text are, kept with its image, and rereading one of them. */
 #include "softgpu/ptx/ptx_sink.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ struct sg_ptx_again *sg_ptx_again_begin(const struct sg_image *image, struct sg_
                                  .names = outline->names,
                                  .symbol_count = outline->symbol_count,
                                  .telling = &again->telling};
-    /* Reading notes in symbols what a body does; names are only looked up. */
+    /* Reading a body modifies symbols; names are only looked up. */
     again->ptx.symbols = malloc((outline->symbol_count + 1) * sizeof *again->ptx.symbols);
     if (!again->ptx.symbols) {
         free(again);

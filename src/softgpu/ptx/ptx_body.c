@@ -82,7 +82,7 @@ bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *vari
     if (!once_in_block(ptx, name, 0))
         return false;
     if (ptx->block_count) {
-        /* No sum of so many can overflow: there are fewer declarations than bytes of text. */
+        /* These sums cannot overflow: there are fewer declarations than bytes of text. */
         bool memory = variable->space == SG_SPACE_SHARED || variable->space == SG_SPACE_LOCAL;
         if (memory && variable->size > UINT32_MAX)
             return sg_ptx_wrong(ptx, "the variable is too large");
@@ -194,7 +194,7 @@ bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
     return true;
 }
 
-/* What was not declared before it was named must be a label. */
+/* A name that was not declared before its use must be a label. */
 static bool settle_names(struct sg_ptx *ptx) {
     for (size_t i = 0; i < ptx->pending_count; i++) {
         const struct sg_ptx_reference *name = &ptx->pending[i];
@@ -314,7 +314,7 @@ static bool listed(struct sg_ptx *ptx, bool names) {
     return sg_ptx_expect(ptx, ";");
 }
 
-/* .callprototype: its parameters have names of no meaning. */
+/* .callprototype: the names of its parameters have no meaning. */
 static bool prototype(struct sg_ptx *ptx) {
     if (!tell_listed(ptx, SG_LIST_PROTOTYPE, NULL))
         return false;

@@ -1,13 +1,13 @@
-/* The end of the text: what entries use of shared and local memory, and what nobody defined. */
+/* The end of the text: the shared and local memory that entries use, and what nobody defined. */
 #include "softgpu/ptx/ptx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls that are followed for all entries together; a compiler's text needs a few for each. */
+/* Limit on calls followed for all entries together; compiled text needs a few for each. */
 #define MOST_STEPS ((size_t)20000000)
 
-/* Functions that the driver itself has. */
+/* Functions that the driver itself provides. */
 static bool of_the_driver(const struct sg_ptx_symbol *symbol) {
     static const char *const names[] = {"vprintf",      "malloc", "free",
                                         "__assertfail", "memcpy", "memset"};
@@ -31,7 +31,7 @@ static bool undefined(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
            sg_ptx_no_memory(ptx);
 }
 
-/* What others of a link may call; false when there is no memory. */
+/* Lists what other images of a link may call; false when out of memory. */
 static bool export(struct sg_image *image, const struct sg_ptx_symbol *symbol) {
     if (symbol->linkage == SG_LINK_VISIBLE)
         return sg_image_add_name(&image->exported, &image->exported_count, symbol->name,
@@ -102,7 +102,7 @@ static bool keep_calls(struct sg_ptx *ptx) {
 /* ---- memory of entries ----------------------------------------------------------------------- */
 
 struct walk {
-    size_t *queue; /* functions that are reached and not yet looked at */
+    size_t *queue; /* functions reached but not yet visited */
     size_t queued, mark, steps;
     uint64_t shared;
     uint64_t local[8];
@@ -139,7 +139,7 @@ static bool follow(struct sg_ptx *ptx, struct walk *walk) {
     return true;
 }
 
-/* By falling alignment, and in all a multiple of 8, as ptxas lays out a frame. */
+/* By decreasing alignment, with the total a multiple of 8, as ptxas lays out a frame. */
 static uint64_t frame(const uint64_t *local) {
     uint64_t sum = 0;
     for (unsigned log = 8; log-- > 0;) {
@@ -155,14 +155,14 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     struct sg_image_function *function = &ptx->image->functions[entry->index];
     function->weak = entry->linkage == SG_LINK_WEAK;
     function->visible = function->weak || entry->linkage == SG_LINK_VISIBLE;
-    /* Marks differ from those of the bodies. */
+    /* These marks must differ from those of bodies. */
     walk->mark = ptx->symbol_count + 2 + index;
     walk->shared = 0;
     walk->queue[walk->queued++] = index;
     if (!follow(ptx, walk))
         return false;
     uint64_t local = frame(entry->local);
-    /* An H200 takes more than the 48 KiB that ptxas allows: all that a block can have. */
+    /* An H200 accepts more than the 48 KiB that ptxas allows: all that a block can have. */
     const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
     if (walk->shared > most || local > UINT32_MAX)
         return sg_ptx_wrong(ptx, "%s uses too much shared or local memory", function->name);

@@ -1,4 +1,4 @@
-/* .entry and .func: parameters with their place in the buffer, limits, body. */
+/* .entry and .func: parameters with their offsets in the buffer, limits, body. */
 #include "softgpu/ptx/ptx_sink.h"
 
 #include <stdlib.h>
@@ -7,8 +7,9 @@
 /* ---- parameters ------------------------------------------------------------------------------ */
 
 /*
- * Where parameters begin in the constant bank. Alignments are of addresses in the bank: one of more
- * than 16 bytes shifts with the base, as the KPARAM_INFO of what ptxas makes of it shows.
+ * Where parameters begin in the constant bank. Alignments apply to addresses in the bank: a
+ * parameter aligned to more than 16 bytes shifts with the base, as the KPARAM_INFO that ptxas
+ * writes shows.
  */
 static uint64_t bank_base(const struct sg_ptx *ptx) {
     int device = ptx->options->architecture < 0 ? ptx->image->target : ptx->options->architecture;
@@ -20,7 +21,7 @@ static uint64_t bank_base(const struct sg_ptx *ptx) {
 }
 
 struct parameters {
-    struct sg_image_function *function; /* NULL: of a .func */
+    struct sg_image_function *function; /* NULL: a .func */
     uint64_t end;                       /* of the buffer so far */
     enum sg_ptx_role role;
     size_t count;
@@ -28,7 +29,7 @@ struct parameters {
 };
 
 static bool place(struct sg_ptx *ptx, struct parameters *list, const struct sg_ptx_variable *of) {
-    /* Since version 8.1, for sm_70 and later; before 4352 and 4096 were the limits of documents. */
+    /* Since version 8.1, for sm_70 and later; earlier documents have 4352 and 4096. */
     const uint64_t most = 32764;
     uint64_t base = bank_base(ptx), at = base + list->end;
     at = (at + of->alignment - 1) & ~(of->alignment - 1);
@@ -62,7 +63,7 @@ static bool vector(struct sg_ptx *ptx, struct sg_ptx_variable *parameter) {
     return sg_ptx_next(ptx);
 }
 
-/* ptxas takes vectors in registers and arrays of them, and no other. */
+/* ptxas accepts vectors in registers and arrays of them, and no others. */
 static bool vector_allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *parameter) {
     if (parameter->vector == 1)
         return true;
@@ -129,7 +130,7 @@ static bool parameter(struct sg_ptx *ptx, struct parameters *list) {
     if (!sg_ptx_next(ptx) || !parameter_extents(ptx, &one) || !vector_allowed(ptx, &one))
         return false;
     if (entry && one.type.opaque != SG_OPAQUE_NONE) {
-        /* The text compiles, but what comes out does not load. */
+        /* The text compiles, but the result does not load. */
         sg_ptx_wrong(ptx, "a parameter of an entry is no texture, sampler or surface");
         ptx->result = CUDA_ERROR_INVALID_IMAGE;
         return false;
@@ -148,7 +149,7 @@ static bool parameter(struct sg_ptx *ptx, struct parameters *list) {
     return sg_ptx_tell_declaration(ptx, &one, list->role, offset);
 }
 
-/* ( … ), which may be left out. */
+/* ( … ), optional. */
 static bool parameters(struct sg_ptx *ptx, struct parameters *list) {
     if (!sg_ptx_accept(ptx, "("))
         return ptx->result == CUDA_SUCCESS;
@@ -301,7 +302,7 @@ static struct sg_image_function *add_entry(struct sg_ptx *ptx, const struct sg_w
     return NULL;
 }
 
-/* The symbol of a name that may have been declared, but not with a body. */
+/* The symbol of a name that may already have been declared, but not with a body. */
 static bool introduce(struct sg_ptx *ptx, bool entry, enum sg_linkage linkage, size_t *index) {
     bool made;
     if (ptx->word.kind != SG_WORD_NAME || sg_ptx_is(ptx, "_"))
@@ -339,7 +340,7 @@ static bool body(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage) {
     return good;
 }
 
-/* Which of the entry's declarations the image lists: the one with the body. */
+/* Of an entry's declarations, the image lists the one with the body. */
 static bool entry(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage,
                   const struct sg_word *name) {
     struct sg_image *image = ptx->image;
@@ -355,7 +356,7 @@ static bool entry(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage,
     }
     free(list.function->name);
     free(list.function->parameters);
-    /* The room stays: growing asks for the count alone, and only at powers of two. */
+    /* The memory is kept: growing looks at the count alone, and only at powers of two. */
     image->function_count--;
     return sg_ptx_expect(ptx, ";");
 }
@@ -369,7 +370,7 @@ static bool attribute(struct sg_ptx *ptx) {
            sg_ptx_integer(ptx, &number) && sg_ptx_expect(ptx, ")") && sg_ptx_expect(ptx, ")");
 }
 
-/* How a function is called: each of its declarations says the same. */
+/* How a function is called: all its declarations must agree. */
 static bool prototype(struct sg_ptx *ptx, struct sg_ptx_symbol *symbol,
                       const struct parameters *results, const struct parameters *list) {
     if (symbol->prototyped &&

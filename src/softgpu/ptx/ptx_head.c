@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-/* The newest minor version of each major one that there was. Found by asking ptxas of CUDA 13.0. */
+/* The last minor version of each major one, as found with ptxas of CUDA 13.0. */
 static const unsigned newest_minor[] = {
     [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 0, [6] = 5, [7] = 8, [8] = 8, [9] = 0};
 
-/* Each target and the first version that knows it, and likewise of its a and f forms; ptxas again.
- */
+/* Each target, the first version with it, and with its a and f forms; also from ptxas. */
 static const struct target {
     int number, since, since_a, since_f;
 } targets[] = {
@@ -35,7 +34,7 @@ static bool version_exists(const struct sg_ptx *ptx, uint64_t major, uint64_t mi
     return major >= known || minor <= newest_minor[major] || major == known - 1;
 }
 
-/* major.minor, which is no float: 8.0 and 8.00 and 8.08 are the same numbers as text has digits. */
+/* major.minor as two integers, not a float: 8.00 is the same as 8.0, and 8.08 as 8.8. */
 static bool version_number(const struct sg_word *word, uint64_t *major, uint64_t *minor) {
     uint64_t *number = major;
     bool digits = false, point = false;
@@ -60,7 +59,7 @@ static bool version(struct sg_ptx *ptx) {
     uint64_t major, minor;
     sg_words_next(&ptx->words, &ptx->word);
     if (!sg_ptx_is(ptx, ".version")) {
-        /* Not a mistake in PTX: no PTX at all. */
+        /* Not an error in PTX: this is not PTX at all. */
         sg_image_log_error(ptx->log, ptx->options->name, ptx->word.line,
                            "the text does not begin with .version");
         refuse(ptx, CUDA_ERROR_INVALID_IMAGE);
@@ -82,7 +81,7 @@ static bool version(struct sg_ptx *ptx) {
     return sg_ptx_next(ptx);
 }
 
-/* sm_90a, compute_90: the number and the letter behind it. */
+/* sm_90a, compute_90: the number and the letter after it. */
 static bool target_number(const struct sg_word *word, int *number, char *suffix) {
     size_t at = 0;
     if (word->length > 3 && memcmp(word->text, "sm_", 3) == 0)
@@ -125,7 +124,7 @@ static bool target_known(struct sg_ptx *ptx, int number, char suffix) {
     return sg_ptx_wrong(ptx, "there is no target sm_%d%.1s", number, &suffix);
 }
 
-/* a: this device alone; f: its family, which is all of the same major version. */
+/* a: this device alone; f: its family, that is, all of the same major version. */
 static bool target_fits(struct sg_ptx *ptx, int number, char suffix) {
     int device = ptx->options->architecture;
     if (device < 0)

@@ -9,7 +9,7 @@
 static bool reach(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64_t size) {
     if (size <= variable->initial_size)
         return true;
-    /* By doubling: initial_size is what is used, the room is the power of two above it. */
+    /* By doubling: initial_size is what is used, the capacity is the next power of two. */
     uint64_t room = 64;
     while (room < variable->initial_size)
         room *= 2;
@@ -67,7 +67,7 @@ static bool whole_address(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
     return made && put(ptx, variable, at, 0);
 }
 
-/* 0xFF(x), 0xFF00(x), …: the bytes of one address, one behind the other. */
+/* 0xFF(x), 0xFF00(x), …: the bytes of one address, one after the other. */
 static bool piece(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
                   const struct sg_ptx_value *value, uint64_t at) {
     unsigned number = (unsigned)__builtin_ctzll(value->mask) / 8;
@@ -135,7 +135,7 @@ static bool element(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64
 struct braces {
     uint64_t index[SG_PTX_DIMENSIONS + 1], extents[SG_PTX_DIMENSIONS + 1];
     unsigned levels, depth;
-    bool open;     /* the first extent is as long as the braces make it */
+    bool open;     /* the braces determine the first extent */
     uint64_t next; /* where the next value goes */
 };
 
@@ -154,7 +154,7 @@ static bool room_for_next(struct sg_ptx *ptx, const struct braces *b) {
     return sg_ptx_wrong(ptx, "more values than elements");
 }
 
-/* One value or one opening brace; *complete when a value was taken. */
+/* One value or one opening brace; *complete when a value was read. */
 static bool begin(struct sg_ptx *ptx, struct sg_ptx_variable *variable, struct braces *b,
                   bool *complete) {
     if (b->depth && !room_for_next(ptx, b))
@@ -179,7 +179,7 @@ static bool begin(struct sg_ptx *ptx, struct sg_ptx_variable *variable, struct b
     return true;
 }
 
-/* Closes braces behind a value; then either a comma was taken or all are closed. */
+/* Closes braces after a value; afterwards either a comma was consumed or all are closed. */
 static bool finish(struct sg_ptx *ptx, struct sg_ptx_variable *variable, struct braces *b) {
     while (b->depth) {
         if (sg_ptx_accept(ptx, ","))

@@ -1,12 +1,10 @@
-/*
- * One instruction: modifiers, operands with their brackets. The rules for what was read are in
- * ptx_rules.c.
- */
+/* One instruction: its modifiers and its operands with their brackets. The rules for them are in
+ * ptx_rules.c. */
 #include "softgpu/ptx/ptx_sink.h"
 
 #include <string.h>
 
-#define BRACKETS 32 /* how deep the brackets of one instruction may be */
+#define BRACKETS 32 /* how deeply the brackets of one instruction may nest */
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -14,9 +12,9 @@ struct operands {
     struct sg_ptx_given *given;
     char brackets[BRACKETS];
     unsigned depth;
-    bool wanted; /* an operand must come: after a comma, an opening bracket, an operator */
+    bool wanted; /* an operand must follow: after a comma, an opening bracket, an operator */
     bool first;  /* it is the first in its brackets */
-    bool joined; /* it continues the operand before: a + 4, p | q */
+    bool joined; /* it continues the previous operand: a + 4, p | q */
 };
 
 static bool bracket(struct sg_ptx *ptx, struct operands *list, char c) {
@@ -40,7 +38,7 @@ static bool bracket(struct sg_ptx *ptx, struct operands *list, char c) {
     return true;
 }
 
-/* What follows | or an operator is of an operand that began before. */
+/* What follows | or an operator belongs to an operand that has already begun. */
 static void note_register(struct operands *list, struct sg_ptx_kind kind) {
     if (!list->joined && list->given->count <= SG_PTX_OPERANDS)
         list->given->registers[list->given->count - 1] = kind;
@@ -93,7 +91,7 @@ static bool punctuation(struct sg_ptx *ptx, struct operands *list) {
         list->first = list->joined = false;
         return true;
     }
-    /* Signs and negations begin an operand; the others stand between two. */
+    /* Signs and negations begin an operand; other operators stand between two. */
     if (strchr("-+!~", c) && (list->wanted || c == '-' || c == '+')) {
         if (!list->wanted) {
             list->given->count -= list->depth == 0;

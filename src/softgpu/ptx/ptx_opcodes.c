@@ -1,7 +1,5 @@
-/*
- * Names of PTX: instructions with the number of their operands, modifiers, special registers. By
- * the published description of PTX 9.0; the lists are sorted for the search.
- */
+/* Names of PTX: instructions with their number of operands, modifiers, special registers. From the
+ * published description of PTX 9.0; the lists are sorted for searching. */
 #include "softgpu/ptx/ptx.h"
 
 #include <stdlib.h>
@@ -23,7 +21,7 @@ static const struct sg_ptx_opcode opcodes[] = {
 #include "softgpu/ptx/ptx_opcodes.def"
 };
 
-/* Parts of modifiers: .shared::cluster has two. Shapes of matrices are in no list. */
+/* Parts of modifiers: .shared::cluster has two. Shapes of matrices are not listed. */
 /* clang-format off */
 static const char *const parts[] = {
     "01_23", "02_13", "1", "128", "128B", "128x128b", "128x256b", "16b", "16x128b", "16x256b",

@@ -1,4 +1,4 @@
-/* The operands of an instruction as a structure, for a sink: of words whose order was checked. */
+/* Builds the operands of an instruction for a sink, from words whose order was checked. */
 #include "softgpu/ptx/ptx_sink.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 struct builder {
     struct sg_ptx *ptx;
     struct sg_ptx_telling *telling;
-    size_t at; /* the next of the noted words */
+    size_t at; /* index of the next noted word */
 };
 
 struct sg_ptx_name sg_ptx_name_of(const struct sg_word *word, const struct sg_ptx_use *use) {
@@ -53,7 +53,7 @@ static bool is(const struct builder *b, char c) {
     return now->kind == SG_WORD_OPERATOR && now->length == 1 && now->text[0] == c;
 }
 
-/* The word behind an operand that stands by itself. */
+/* The word after an operand that stands alone. */
 static bool ends(const struct builder *b) {
     return is(b, ',') || is(b, ';') || is(b, ']') || is(b, '}') || is(b, ')') || is(b, '|');
 }
@@ -62,7 +62,7 @@ static struct sg_ptx_operand *operand_at(const struct builder *b, size_t number)
     return &b->telling->operands[number - 1];
 }
 
-/* The number of a new operand, counted from 1 on; 0: no memory. */
+/* The number of a new operand, counted from 1; 0: out of memory. */
 static size_t new_operand(struct builder *b) {
     struct sg_ptx_operand *grown =
         sg_image_grow(b->telling->operands, &b->telling->operand_count, sizeof *grown);
@@ -76,7 +76,7 @@ static size_t new_operand(struct builder *b) {
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-/* From the word on with the reader of constant expressions; false when it is none. */
+/* Reads a constant expression from this word on; false when there is none. */
 static bool expression(struct builder *b, struct sg_ptx_value *value) {
     struct sg_ptx *ptx = b->ptx;
     const struct sg_words words = ptx->words;
@@ -96,7 +96,7 @@ static bool expression(struct builder *b, struct sg_ptx_value *value) {
     return good && word(b)->text == end;
 }
 
-/* Behind what nobody can read, at the same depth. */
+/* Skips what cannot be read, to its end at the same depth. */
 static void skip(struct builder *b) {
     for (unsigned depth = 0;
          depth || !(is(b, ',') || is(b, ';') || is(b, ']') || is(b, '}') || is(b, ')'));) {
@@ -203,7 +203,7 @@ static bool bracketed(struct builder *b, size_t made, unsigned depth) {
     return true;
 }
 
-/* A list is of a call; a bracket inside another operand begins an expression. */
+/* Lists occur only in calls; a bracket inside another operand begins an expression. */
 static bool begins_bracket(const struct builder *b, unsigned depth) {
     return is(b, '[') || is(b, '{') || (is(b, '(') && depth == 0);
 }
@@ -248,7 +248,7 @@ static bool build(struct builder *b, struct sg_ptx_statement *statement) {
             statement->first = made;
         statement->operand_count++;
         last = made;
-        /* What no operand begins with: only where a word was unreadable. */
+        /* Not the start of any operand: only where a word was unreadable. */
         if (is(b, ',') || !is(b, ';'))
             b->at++;
     }

@@ -1,7 +1,7 @@
 /*
- * What an instruction must keep to: its modifiers, the types of its registers, the state space of
- * its address, the prototype of what it calls, the device and the version that know it. Each rule
- * is what ptxas of CUDA 13.0 refuses, and no more: a text that hardware takes must never be
+ * What an instruction must obey: its modifiers, the types of its registers, the state space of its
+ * address, the prototype of what it calls, the device and the version that support it. Each rule
+ * refuses what ptxas of CUDA 13.0 refuses, and no more: a text that hardware accepts must never be
  * refused.
  */
 #include "softgpu/ptx/ptx.h"
@@ -30,7 +30,7 @@ static bool names_rounding(const struct sg_word *word) {
     return false;
 }
 
-/* .b32, .s64, .f16x2: the types that registers are told apart by. */
+/* .b32, .s64, .f16x2: the types by which registers are distinguished. */
 static struct sg_ptx_kind kind_of(const struct sg_word *word) {
     static const struct {
         const char *text;
@@ -56,7 +56,7 @@ static struct sg_ptx_kind kind_of(const struct sg_word *word) {
 
 #define NOWHERE 64
 
-/* Where in a list of names with a blank between them; NOWHERE when it is not there. */
+/* Position in a blank-separated list of names; NOWHERE when absent. */
 static unsigned place_in(const char *list, const char *name, size_t length) {
     for (unsigned at = 0; *list && at < NOWHERE; at++) {
         size_t one = strcspn(list, " ");
@@ -67,21 +67,21 @@ static unsigned place_in(const char *list, const char *name, size_t length) {
     return NOWHERE;
 }
 
-/* Targets of later devices take more: their texts are linked, and never loaded by sm_90. */
+/* Targets of later devices accept more: their texts are linked, but never loaded by sm_90. */
 static bool newer_target(const struct sg_ptx *ptx) {
     return ptx->image->target >= 100;
 }
 
-/* ptxas lets these pass with any opcode, and heeds them only where they mean something. */
+/* ptxas accepts these with any opcode, and heeds them only where they mean something. */
 static const char unheeded[] =
     "b2 b4x16_p64 b6x16_p32 b8x16 box_dim element_stride elemtype fill_mode finite global_address "
     "global_dim global_stride infinite interleave_layout normal notanumber number rank samplerref "
     "subnormal surfref swizzle_atomicity swizzle_mode texref";
 
-/* Flags, which ptxas sets as often as they are named; of all others it wants one. */
+/* Flags that ptxas accepts any number of times; all others at most once. */
 static const char repeatable[] = "NaN approx cc relu sat shiftamt uni";
 
-/* Whether the opcode has this modifier; *known says so. */
+/* Sets *known to whether the opcode has this modifier. */
 static bool listed(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                    struct sg_ptx_given *given, bool *known) {
     const char *name = ptx->word.text + 1;
@@ -104,12 +104,12 @@ static bool type_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode
     given->real = given->real || (kind.class == SG_CLASS_REAL && kind.width > 2);
     given->type_count++;
     given->predicate = given->predicate || kind.class == SG_CLASS_PREDICATE;
-    /* ptxas lets .pred stand beside another type. */
+    /* ptxas accepts .pred beside another type. */
     return !opcode->types || given->predicate || given->type_count <= opcode->types ||
            newer_target(ptx) || sg_ptx_wrong(ptx, "%s takes fewer types", opcode->name);
 }
 
-/* What rules of other places want to know. */
+/* Notes what later rules need to know. */
 static void note(const struct sg_word *word, struct sg_ptx_given *given) {
     given->rounded = given->rounded || names_rounding(word);
     given->wide = given->wide || sg_word_is(word, ".wide");
@@ -130,7 +130,7 @@ bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcod
     if (!listed(ptx, opcode, given, &known))
         return false;
     ignored = opcode->modifiers && place_in(unheeded, word->text + 1, word->length - 1) != NOWHERE;
-    if (!known && !ignored && names_type(word)) /* .f4e of prmt is no type */
+    if (!known && !ignored && names_type(word)) /* .f4e of prmt is not a type */
         return type_modifier(ptx, opcode, given);
     if (!known && !ignored && opcode->modifiers && !newer_target(ptx))
         return sg_ptx_wrong(ptx, "%s does not take '%.*s'", opcode->name, length, word->text);
@@ -143,7 +143,7 @@ bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcod
 bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider) {
     if (is.class == SG_CLASS_NONE || wanted.class == SG_CLASS_NONE)
         return true;
-    /* ptxas takes .f16x2 for a predicate, too. */
+    /* ptxas accepts .f16x2 as a predicate, too. */
     if (wanted.class == SG_CLASS_PREDICATE)
         return is.class == SG_CLASS_PREDICATE || is.class == SG_CLASS_PAIR;
     if (wanted.class == SG_CLASS_PAIR && is.class == SG_CLASS_PREDICATE)
@@ -187,7 +187,7 @@ static struct sg_ptx_kind wanted_kind(char letter, const struct sg_ptx_given *gi
 
 static bool registers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                       const struct sg_ptx_given *given) {
-    /* More types than the opcode has say something else of each operand. */
+    /* With more types than the opcode takes, they describe the operands in another way. */
     if (!opcode->operands || given->type_count > (opcode->types ? opcode->types : 2))
         return true;
     for (size_t i = 0; i < SG_PTX_OPERANDS && i < given->count && opcode->operands[i]; i++) {
@@ -224,7 +224,7 @@ static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     if (at->kind.class != SG_CLASS_NONE && at->kind.class != SG_CLASS_BITS &&
         at->kind.class != SG_CLASS_INTEGER)
         return sg_ptx_wrong(ptx, "the address is no integer");
-    /* In the other spaces any width will do. */
+    /* In the other spaces any width is accepted. */
     bool whole = given->space == SG_SPACE_NONE || given->space == SG_SPACE_GLOBAL;
     if (whole && at->kind.width == 4 && !ptx->short_address)
         ptx->short_address = ptx->word.line;

@@ -1,7 +1,5 @@
-/*
- * Constant expressions of PTX: whole numbers, floats, addresses with an offset. Operators wait on a
- * stack of fixed size, so that no text can make the reader recurse.
- */
+/* Constant expressions of PTX: integers, floats, addresses with an offset. Operators wait on a
+ * stack of fixed size, so that no text can make the reader recurse. */
 #include "softgpu/ptx/ptx.h"
 
 #include <string.h>
@@ -124,7 +122,7 @@ static bool real_arithmetic(struct expression *e, struct sg_ptx_value *left,
 static uint64_t divide(uint64_t left, uint64_t right, bool is_signed) {
     if (!is_signed)
         return left / right;
-    /* The one quotient that does not fit. */
+    /* The one quotient that overflows. */
     if (right == UINT64_MAX)
         return 0 - left;
     return (uint64_t)((int64_t)left / (int64_t)right);
@@ -144,7 +142,7 @@ static bool less(const struct sg_ptx_value *left, const struct sg_ptx_value *rig
     return left->number < right->number;
 }
 
-/* < <= > >= == != && ||; false for another operator. */
+/* < <= > >= == != && ||; false for any other operator. */
 static bool compare(const struct sg_ptx_value *left, const struct sg_ptx_value *right,
                     const struct operator* op, bool *outcome) {
     uint64_t l = left->number, r = right->number;
@@ -240,7 +238,7 @@ static bool push_value(struct expression *e, struct sg_ptx_value value) {
     return true;
 }
 
-/* Applies what binds at least as strongly as `rank`. */
+/* Applies the operators that bind at least as strongly as `rank`. */
 static bool settle(struct expression *e, int rank) {
     while (e->operator_count && e->operators[e->operator_count - 1].kind != OP_OPEN &&
            e->operators[e->operator_count - 1].kind != OP_QUESTION &&
@@ -282,7 +280,7 @@ static bool number_value(struct expression *e) {
     return sg_ptx_next(ptx) && push_value(e, value);
 }
 
-/* ( of a cast, of generic(), of a mask, or of itself. */
+/* ( of a cast, of generic(), of a mask, or on its own. */
 static bool opened(struct expression *e) {
     struct sg_ptx *ptx = e->ptx;
     if (!sg_ptx_next(ptx))
@@ -339,7 +337,7 @@ static bool prefix(struct expression *e, bool *more) {
     return sg_ptx_unexpected(ptx, "a value");
 }
 
-/* ) pops to its (; the operator before that, such as generic, is then of high rank. */
+/* Pops to the matching (; the operator before it, such as generic, then has high rank. */
 static bool closed(struct expression *e, bool *ours) {
     if (!settle(e, 0))
         return false;
@@ -364,7 +362,7 @@ static bool conditional(struct expression *e, bool question) {
     return sg_ptx_next(e->ptx);
 }
 
-/* What follows a value; *ended when nothing of the expression does. */
+/* What follows a value; *ended when it does not continue the expression. */
 static bool infix(struct expression *e, bool *ended) {
     struct sg_ptx *ptx = e->ptx;
     *ended = false;

@@ -97,7 +97,7 @@ static bool vector(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     return sg_ptx_next(ptx);
 }
 
-/* Up to the type, which is taken. */
+/* Up to and including the type. */
 static bool specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     variable->vector = 1;
     while (!sg_ptx_type(&ptx->word, &variable->type)) {
@@ -120,7 +120,7 @@ static bool specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     return sg_ptx_next(ptx);
 }
 
-/* ---- the name and what comes behind it ------------------------------------------------------- */
+/* ---- the name and what follows it ------------------------------------------------------------ */
 
 static bool extent(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     uint64_t count = 0;
@@ -160,7 +160,7 @@ static bool name_and_extents(struct sg_ptx *ptx, struct sg_ptx_variable *variabl
     return true;
 }
 
-/* An initial value may have closed the first extent. */
+/* An initial value may have determined the first extent. */
 static bool total(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     variable->size = (uint64_t)variable->type.size * variable->vector;
     for (unsigned i = 0; i < variable->dimensions; i++) {
@@ -177,7 +177,7 @@ static bool total(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
 /* ---- of the module --------------------------------------------------------------------------- */
 
 static bool allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
-    /* Registers and .local of the module are of old texts, but hardware takes them. */
+    /* Registers and .local at module level occur in old texts, but hardware accepts them. */
     return variable->space != SG_SPACE_PARAM ||
            sg_ptx_wrong(ptx, "a parameter belongs to a function");
 }
@@ -199,7 +199,7 @@ static void discard(struct sg_ptx_variable *variable) {
     free(variable->initial);
 }
 
-/* Into the image, which owns the initial value then. */
+/* Moves it into the image, which then owns the initial value. */
 static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t *index) {
     struct sg_image *image = ptx->image;
     struct sg_image_variable *to;
@@ -249,7 +249,7 @@ static bool keep_opaque(struct sg_ptx *ptx, const struct sg_ptx_variable *variab
     return added || sg_ptx_no_memory(ptx);
 }
 
-/* A name may be declared again while it is external or common. */
+/* A name may be redeclared while it is external or common. */
 static bool again(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol,
                   const struct sg_ptx_variable *variable) {
     bool loose = !symbol->defined || symbol->linkage == SG_LINK_COMMON ||
@@ -299,7 +299,7 @@ static bool one(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         return sg_ptx_wrong(ptx, "nobody else can define the variable");
     if (!total(ptx, variable))
         return false;
-    /* In a body, names last as long as their block. */
+    /* In a body, names last until their block ends. */
     return ptx->body ? sg_ptx_declare_local(ptx, variable) : enter(ptx, variable);
 }
 

@@ -33,12 +33,12 @@ static char peek(const struct sg_words *words, size_t ahead) {
     return ahead < (size_t)(words->end - words->at) ? words->at[ahead] : '\0';
 }
 
-/* ptxas refuses other bytes even in comments and strings. */
+/* ptxas refuses non-ASCII bytes even in comments and strings. */
 static bool ascii(const struct sg_words *words) {
     return (*words->at & 0x80) == 0;
 }
 
-/* False at a comment that does not end, or is not ASCII. */
+/* False at a comment that is unterminated or not ASCII. */
 static bool skip_blanks(struct sg_words *words) {
     for (;;) {
         char c = peek(words, 0);
@@ -64,7 +64,7 @@ static bool skip_blanks(struct sg_words *words) {
     }
 }
 
-/* .word, with ::word behind it. */
+/* .word, with any ::word after it. */
 static void take_dotted(struct sg_words *words) {
     words->at++;
     for (;;) {
@@ -194,7 +194,7 @@ static enum sg_word_kind take(struct sg_words *words, struct sg_word *word) {
             words->at++;
         return words->at - word->text == 1 && (c == '$' || c == '%') ? SG_WORD_WRONG : SG_WORD_NAME;
     }
-    /* .5 is a number, but not behind a name: %v.2 is no number, and tex.2d is one word more. */
+    /* .5 is a number, but not after a name: %v.2 is not a number, and tex.2d has one more word. */
     if (c == '.' && (letter(peek(words, 1)) || peek(words, 1) == '_' ||
                      (digit(peek(words, 1)) && !word->apart))) {
         take_dotted(words);
