@@ -56,8 +56,8 @@ typedef struct gpumem_mapped_options {
     size_t chunk_maximum;   /* bytes of one piece of memory; 0: 512 MiB */
     uint64_t cache_bytes;   /* of freed buffers, kept mapped on both sides; 0: none */
     /* Buffers without a capacity and of at most a quarter of this size are cut out of slabs of this
-       size. 0: 2 MiB, which is also the minimum; SIZE_MAX: no slabs, each buffer has memory of its
-       own. Cannot be combined with `capacity`, which gives every buffer one. */
+     * size. 0: 2 MiB, which is also the minimum; SIZE_MAX: no slabs, each buffer has memory of its
+     * own. Cannot be combined with `capacity`, which gives every buffer one. */
     size_t slab_bytes;
     uint64_t maximum_bytes; /* for all memory that it holds; OUT_OF_CAPACITY above; 0: no limit */
 } gpumem_mapped_options;
@@ -129,12 +129,12 @@ GPUMEM_API gpumem_status gpumem_mapped_get_info(gpumem_resource *resource,
  */
 
 /* Copies host memory to the buffer, and makes it visible to work submitted after the call. Driver:
-   none for small copies; otherwise cuPointerGetAttribute, cuMemcpyHtoDAsync, cuStreamSynchronize.
+ * none for small copies; otherwise cuPointerGetAttribute, cuMemcpyHtoDAsync, cuStreamSynchronize.
  */
 GPUMEM_API gpumem_status gpumem_mapped_write(gpumem_buffer *buffer, size_t offset, const void *data,
                                              size_t bytes);
 /* Copies to host memory what the device's finished work and this thread have written. Driver:
-   likewise, with cuMemcpyDtoHAsync. */
+ * likewise, with cuMemcpyDtoHAsync. */
 GPUMEM_API gpumem_status gpumem_mapped_read(gpumem_buffer *buffer, size_t offset, void *data,
                                             size_t bytes);
 
@@ -228,7 +228,7 @@ GPUMEM_API void *gpumem_host_view_pointer(const gpumem_host_view *view);
 GPUMEM_API gpumem_status gpumem_host_view_get_info(const gpumem_host_view *view,
                                                    gpumem_mapped_info *info);
 /* Like gpumem_mapped_write and _read, by the plan of the device and the view's method.
-   NOT_SUPPORTED: the buffer is read-only (write). */
+ * NOT_SUPPORTED: the buffer is read-only (write). */
 GPUMEM_API gpumem_status gpumem_host_view_write(gpumem_host_view *view, size_t offset,
                                                 const void *data, size_t bytes);
 GPUMEM_API gpumem_status gpumem_host_view_read(gpumem_host_view *view, size_t offset, void *data,

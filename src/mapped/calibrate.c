@@ -83,8 +83,8 @@ static bool load_by_driver(void *user, void *host, size_t bytes) {
 }
 
 /* Powers of two, small ones also less a byte, and the largest. A size that is not a power of two
-   takes one more access for each bit: over the bus, 63 bytes are read three times as fast by
-   memcpy, whose accesses overlap, and 64 by one wide load. */
+ * takes one more access for each bit: over the bus, 63 bytes are read three times as fast by
+ * memcpy, whose accesses overlap, and 64 by one wide load. */
 static unsigned sizes_up_to(size_t largest, size_t sizes[MOST_SIZES]) {
     unsigned count = 0;
     for (size_t bytes = LEAST_BYTES; bytes < largest && count < MOST_SIZES - 2; bytes *= 2) {

@@ -36,7 +36,7 @@ void gm_engine_store(struct gm_engine *engine, unsigned char *to, const void *fr
 }
 
 /* Memory that needs flushes is written by the CPU alone. Its caches may hold lines that the
-   driver's copy writes in part; nothing would keep those from being written back over it later. */
+ * driver's copy writes in part; nothing would keep those from being written back over it later. */
 gpumem_status gm_engine_write(struct gm_engine *engine, struct gm_place to, const void *from,
                               size_t bytes) {
     if (engine && engine->coherent && is_cut_over(&plan_of(engine)->store, bytes)) {

@@ -37,8 +37,8 @@ struct gm_place {
 };
 
 /* When it returns OK the copy is complete and visible to the device. If the driver refuses to start
-   a copy, the CPU makes it; if the driver does not report that a copy has ended, that is an error.
-   `engine` may be NULL. */
+ * a copy, the CPU makes it; if the driver does not report that a copy has ended, that is an error.
+ * `engine` may be NULL. */
 gpumem_status gm_engine_write(struct gm_engine *engine, struct gm_place to, const void *from,
                               size_t bytes);
 gpumem_status gm_engine_read(struct gm_engine *engine, void *to, struct gm_place from,
@@ -56,7 +56,7 @@ enum gm_engine_outcome {
 };
 
 /* The driver's copy, from host to device memory with GM_COPY_STORE, otherwise the other way. On
-   refusal `status` is the error, which is also on record. */
+ * refusal `status` is the error, which is also on record. */
 enum gm_engine_outcome gm_engine_by_driver(struct gm_engine *engine, unsigned direction, void *host,
                                            CUdeviceptr device, size_t bytes, gpumem_status *status);
 /* The same if the plan prefers it for this host memory, pinned or not; otherwise NOT_DONE. */

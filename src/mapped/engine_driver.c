@@ -80,7 +80,7 @@ static CUresult wait_for(const gpumem_driver_api *cu, CUstream stream) {
 }
 
 /* Waits even after a refusal, which may have started a copy: afterwards the caller may reuse its
-   memory, or the CPU may write the same bytes. */
+ * memory, or the CPU may write the same bytes. */
 static enum gm_engine_outcome copy_on(const gpumem_driver_api *cu, CUstream stream,
                                       unsigned direction, void *host, CUdeviceptr device,
                                       size_t bytes, gpumem_status *status) {

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 /* Chunks lie at multiples of this on the device; the same alignment for the CPU allows huge pages,
-   and satisfies Vulkan. */
+ * and satisfies Vulkan. */
 #define PLACE_ALIGNMENT ((size_t)2 << 20)
 
 /* ---- Addresses ------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ void gm_incoherent_remove(struct gm_incoherent *entry) {
 }
 
 /* The lock must be held. Allocations do not span entries, so the entry with the first byte has all
-   of them. */
+ * of them. */
 static const struct gm_incoherent *find(const unsigned char *address) {
     for (const struct gm_incoherent *entry = entries; entry; entry = entry->next)
         if (address >= entry->base && address < entry->base + entry->bytes)

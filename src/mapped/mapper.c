@@ -73,7 +73,7 @@ static gpumem_status open_one(struct gm_mapper *mapper, const struct gm_mapper_o
 }
 
 /* Not a refusal of the method: the machine has run out of something, or the GPU has failed. A lost
-   Vulkan device does not count. */
+ * Vulkan device does not count. */
 static bool is_of_the_machine(gpumem_status status) {
     return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
            (status == GPUMEM_ERROR_DEVICE_FAULT && !gpumem_last_error()->vulkan_code);

@@ -33,7 +33,7 @@ struct gm_mapper_ops {
     /* NULL for a method without views. On failure the place is reserved as before. */
     gpumem_status (*map)(struct gm_mapper *mapper, struct gm_piece *piece);
     /* Reserves the place again, without access. Returns false, and logs it, if the place remains
-       mapped: its addresses must then not be reused. */
+     * mapped: its addresses must then not be reused. */
     bool (*unmap)(struct gm_mapper *mapper, struct gm_piece *piece);
     /* NULL if the memory is always coherent. */
     gpumem_status (*flush)(const struct gm_piece *piece, size_t offset, size_t bytes);
@@ -70,15 +70,15 @@ void gm_mapper_close(struct gm_mapper *mapper);
 gpumem_status gm_mapper_info(const struct gm_mapper *mapper, gpumem_mapped_info *info);
 
 /* Turns a mapping at `place` back into reserved addresses. Returns false, and logs it, if the
-   system refuses; the mapping then remains. */
+ * system refuses; the mapping then remains. */
 bool gm_place_reserve(void *place, size_t bytes);
 
 /* Compares some bytes of one granule through both addresses: NOT_SUPPORTED if they differ. The
-   mapper's `flush` and `invalidate` are used if `piece` is given. */
+ * mapper's `flush` and `invalidate` are used if `piece` is given. */
 gpumem_status gm_mapper_compare(struct gm_mapper *mapper, CUstream stream, CUdeviceptr address,
                                 void *host, const struct gm_piece *piece);
 /* Tests a chunk of one granule, mapped by the mapper's `map`, or opened to the CPU at its own
-   address. */
+ * address. */
 gpumem_status gm_mapper_try_chunk(struct gm_mapper *mapper, CUstream stream);
 
 /* Vulkan's flags for the wishes. */

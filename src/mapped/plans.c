@@ -16,7 +16,7 @@ static struct gm_plans *all;
 /* ---- Without a measurement ------------------------------------------------------------------- */
 
 /* For host memory at both addresses, or a coherent platform: it is cached by the CPU, so the C
-   library's copy is best. */
+ * library's copy is best. */
 static struct gm_copy_plan cached(void) {
     bool has = gm_copy_kernel_can(GM_COPY_MEMCPY, GM_COPY_STORE | GM_COPY_LOAD);
     enum gm_copy_kernel kernel = has ? GM_COPY_MEMCPY : GM_COPY_PLAIN;

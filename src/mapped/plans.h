@@ -24,8 +24,8 @@ struct gm_plans {
 };
 
 /* The plans of the device and method, valid for as long as the process runs. Reads small files the
-   first time. Cannot fail: without memory for a new entry, the default. The context must be
-   current. */
+ * first time. Cannot fail: without memory for a new entry, the default. The context must be
+ * current. */
 struct gm_plans *gm_plans_of(gpumem_device *device, gpumem_mapped_method method);
 
 static inline const struct gm_kept_plan *gm_plan_now(const struct gm_plans *plans) {

@@ -152,7 +152,7 @@ static gpumem_status make_memory(gpumem_ring *ring, gpumem_resource *resource) {
 }
 
 /* Chunks share no atom. The atom is known only from the memory, which a wrapper may have got
-   anywhere. */
+ * anywhere. */
 static gpumem_status make_aligned(gpumem_ring *ring, gpumem_resource *resource,
                                   const gpumem_ring_options *o) {
     ring->alignment = o->alignment ? o->alignment : ALIGNMENT;

@@ -1,5 +1,5 @@
 /* The ring's internals, shared by its parts: creation and destruction, producers, consumers,
-   release. */
+ * release. */
 #ifndef GM_MAPPED_RING_H
 #define GM_MAPPED_RING_H
 
@@ -54,7 +54,7 @@ struct gpumem_ring {
 /* ---- Memory: ring_memory.c ------------------------------------------------------------------- */
 
 /* Maps the buffer's memory a second time, right after itself, for the device and the CPU. The
-   buffer must have no other user. All or nothing; the context must be current. */
+ * buffer must have no other user. All or nothing; the context must be current. */
 gpumem_status gm_ring_map_twice(gpumem_buffer *buffer);
 
 /* ---- Chunks: ring.c -------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ gpumem_status gm_ring_find(gpumem_ring *ring, uint64_t sequence, enum gm_ring_st
 size_t gm_ring_count(const gpumem_ring *ring, enum gm_ring_state state);
 
 /* Frees places from the tail on. With `asks` the context must be current, and the driver is asked
-   which streams have passed; otherwise only places that wait for no work are freed. */
+ * which streams have passed; otherwise only places that wait for no work are freed. */
 void gm_ring_reclaim(gpumem_ring *ring, bool asks);
 
 /* ---- Waiting: ring_wait.c -------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ struct gm_ring_until {
 struct gm_ring_until gm_ring_until(int timeout_ms);
 
 /* Sleeps until `cond` is signalled, `most_ns` (0: no such limit) have passed, or the time-out.
-   Returns false, immediately, if the time-out had already expired. */
+ * Returns false, immediately, if the time-out had already expired. */
 bool gm_ring_sleep(gpumem_ring *ring, pthread_cond_t *cond, const struct gm_ring_until *until,
                    long most_ns);
 

@@ -9,7 +9,7 @@
 #include "memory/core/driver_error.h"
 
 /* How often a waiting producer queries the oldest chunk's events: at first, and after a while. No
-   event can wake a thread within a time-out. */
+ * event can wake a thread within a time-out. */
 #define FIRST_LOOK_NS 20000L
 #define LAST_LOOK_NS  200000L
 

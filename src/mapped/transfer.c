@@ -66,7 +66,7 @@ gpumem_status gpumem_mapped_invalidate(gpumem_buffer *buffer, size_t offset, siz
 }
 
 /* Never by the driver's copy, whatever the size: the kernel that waits for the flag may block the
-   queue that the copy would wait in. */
+ * queue that the copy would wait in. */
 gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t offset, const void *data,
                                     size_t bytes, size_t flag_offset, uint32_t value) {
     GM_UNCANCELLED;

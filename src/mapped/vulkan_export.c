@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* NVIDIA's drivers align such memory to this; it is also the largest alignment that may be
-   requested. */
+ * requested. */
 #define ALIGNMENT ((size_t)2 << 20)
 
 /* ---- One piece of memory --------------------------------------------------------------------- */

@@ -13,14 +13,14 @@ struct gm_exported {
 };
 
 /* All or nothing, with the context current; what the driver refuses to take back is counted in the
-   meter. */
+ * meter. */
 gpumem_status gm_exported_make(struct gm_mapper *mapper, struct gm_meter *meter, size_t bytes,
                                struct gm_exported **made);
 void gm_exported_end(struct gm_mapper *mapper, struct gm_meter *meter,
                      struct gm_exported *exported);
 
 /* Makes a resource of such memory, which owns `user` (which begins with the mapper) from here on
-   and ends it. */
+ * and ends it. */
 gpumem_status gm_exported_resource(gpumem_device *device, struct gm_mapper *mapper, void *user,
                                    void (*end)(void *user), gpumem_resource **resource);
 /* The mapper of such a resource, or NULL. */

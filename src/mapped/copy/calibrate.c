@@ -103,7 +103,7 @@ static bool measure_driver(const struct gm_copy_subject *subject, size_t bytes, 
 }
 
 /* Loads of 64 MiB over the bus take a second where the driver takes a millisecond: a direction in
-   which the driver is this much faster, whatever the host memory, is not measured at larger sizes.
+ * which the driver is this much faster, whatever the host memory, is not measured at larger sizes.
  */
 #define HOPELESS 8
 

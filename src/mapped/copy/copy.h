@@ -33,7 +33,7 @@ enum gm_copy_kernel {
 #define GM_COPY_LOAD  2u
 
 /* The kernels that this CPU has for any of `directions` (GM_COPY_STORE, GM_COPY_LOAD, or both):
-   writes them to `kernels`, plain first, and returns their count. */
+ * writes them to `kernels`, plain first, and returns their count. */
 unsigned gm_copy_kernels(unsigned directions, enum gm_copy_kernel kernels[GM_COPY_KERNEL_COUNT]);
 /* "avx2" and the like; a constant. */
 const char *gm_copy_kernel_name(enum gm_copy_kernel kernel);
@@ -43,14 +43,14 @@ bool gm_copy_kernel_find(const char *name, enum gm_copy_kernel *kernel);
 bool gm_copy_kernel_can(enum gm_copy_kernel kernel, unsigned directions);
 
 /* `dst` is mapped memory. The stores may become visible in any order, and late, until
-   gm_copy_fence. A kernel that gm_copy_kernel_can refuses is replaced by plain. */
+ * gm_copy_fence. A kernel that gm_copy_kernel_can refuses is replaced by plain. */
 void gm_copy_store(enum gm_copy_kernel kernel, void *dst, const void *src, size_t bytes);
 /* `src` is mapped memory. Streaming loads may be served from what the CPU has read ahead: call
-   gm_copy_fence_load first to see the data that a flag already read has announced. */
+ * gm_copy_fence_load first to see the data that a flag already read has announced. */
 void gm_copy_load(enum gm_copy_kernel kernel, void *dst, const void *src, size_t bytes);
 
 /* The device sees stores before it ahead of stores after it; those before it have left the CPU's
-   write-combining buffers. */
+ * write-combining buffers. */
 void gm_copy_fence(void);
 /* Loads after it do not happen before loads that precede it, including streaming loads. */
 void gm_copy_fence_load(void);
@@ -66,7 +66,7 @@ struct gm_copy_class {
 };
 
 /* From this many bytes on the driver's synchronous copy is faster; GM_COPY_NEVER: it never is, or
-   was not measured. */
+ * was not measured. */
 struct gm_copy_cutover {
     uint64_t pinned, pageable; /* by the kind of host memory */
 };
@@ -79,8 +79,8 @@ struct gm_copy_plan {
 };
 
 /* The default where nothing has been measured: plain for sizes within a line, the widest stores and
-   loads that the CPU has for the rest, the driver for large reads, and for large writes from pinned
-   memory. */
+ * loads that the CPU has for the rest, the driver for large reads, and for large writes from pinned
+ * memory. */
 struct gm_copy_plan gm_copy_plan_default(void);
 
 /* The class that a size belongs to. */
@@ -89,7 +89,7 @@ const struct gm_copy_class *gm_copy_plan_class(const struct gm_copy_plan *plan, 
 /* ---- Calibration ----------------------------------------------------------------------------- */
 
 /* The driver's copy of `bytes` between the host memory and the mapped buffer, complete when it
-   returns; false if it failed. */
+ * returns; false if it failed. */
 typedef bool (*gm_copy_driver_fn)(void *user, void *host, size_t bytes);
 
 struct gm_copy_subject {
@@ -136,7 +136,7 @@ enum gm_copy_outcome gm_copy_calibrate(const struct gm_copy_subject *subject, co
                                        struct gm_copy_timings *timings);
 
 /* The plan for these timings of `count` sizes. Negative times were not measured: where the driver's
-   are negative it is not cut over to, and where the kernels' are negative it is. */
+ * are negative it is not cut over to, and where the kernels' are negative it is. */
 struct gm_copy_plan gm_copy_plan_of(const struct gm_copy_timings *timings, const size_t *sizes,
                                     unsigned count);
 
@@ -156,7 +156,7 @@ struct gm_copy_key {
 void gm_copy_cpu_name(char name[GM_COPY_KEY_ROOM]);
 
 /* Writes the plan to `text` (NUL-terminated) and returns its length; 0 if the key or the plan
-   cannot be written: an empty key, control characters in it, or a plan that decode would refuse. */
+ * cannot be written: an empty key, control characters in it, or a plan that decode would refuse. */
 size_t gm_copy_plan_encode(const struct gm_copy_plan *plan, const struct gm_copy_key *key,
                            char text[GM_COPY_TEXT_ROOM]);
 

@@ -63,7 +63,7 @@ static inline void gm_load_piece(unsigned char *dst, const unsigned char *src, s
 }
 
 /* Stores until `dst` is aligned to `align`, a power of two, or fewer bytes are left than the next
-   piece has: those are left to the tail. Returns how many bytes it has stored. */
+ * piece has: those are left to the tail. Returns how many bytes it has stored. */
 static inline size_t gm_store_head(unsigned char *dst, const unsigned char *src, size_t bytes,
                                    size_t align) {
     size_t done = 0;

@@ -61,7 +61,7 @@ static unsigned look(void) {
 #endif
 
 /* The result is the same for every caller, so two threads may compute it at once, and a signal
-   handler too. */
+ * handler too. */
 static unsigned present(void) {
     static atomic_uint known;
     unsigned found = atomic_load_explicit(&known, memory_order_relaxed);
@@ -129,7 +129,7 @@ void gm_copy_fence(void) {
 }
 
 /* Streaming loads of write-combined memory are ordered by mfence, not by lfence alone: a line's
-   buffer may hold data that was read before. */
+ * buffer may hold data that was read before. */
 void gm_copy_fence_load(void) {
 #if defined(__x86_64__)
     __asm__ volatile("mfence" ::: "memory");

@@ -13,10 +13,10 @@ static enum gm_copy_kernel best(const enum gm_copy_kernel *preferred, unsigned c
 }
 
 /* Stores use one instruction per line where there is one, and plain words below a line, where
-   streaming gains nothing. On an H200 stores cross a PCIe 5 bus at 17 to 20 GB/s, which the driver
-   beats from pinned memory only: 47 us against 53 for 1 MiB, a third of the time for 16. Reads of
-   mapped memory cost a hundred times what the driver's copy costs from a few KiB on: 68 us for 4
-   KiB against 6. */
+ * streaming gains nothing. On an H200 stores cross a PCIe 5 bus at 17 to 20 GB/s, which the driver
+ * beats from pinned memory only: 47 us against 53 for 1 MiB, a third of the time for 16. Reads of
+ * mapped memory cost a hundred times what the driver's copy costs from a few KiB on: 68 us for 4
+ * KiB against 6. */
 struct gm_copy_plan gm_copy_plan_default(void) {
     static const enum gm_copy_kernel widest[] = {GM_COPY_AVX512, GM_COPY_AVX2, GM_COPY_SSE41,
                                                  GM_COPY_SSE2};
