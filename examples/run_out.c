@@ -1,6 +1,6 @@
 /*
- * What a program does when memory runs out: it drops results that it can compute again, and then
- * goes on with host memory. docs/running-out.md explains it.
+ * What a program can do when memory runs out: it drops results that it can compute again, and then
+ * continues with host memory. docs/running-out.md explains it.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/run_out
  */
@@ -19,7 +19,7 @@ static void check(gpumem_status status) {
     exit(1);
 }
 
-/* Results that are kept because there is room for them; the oldest comes first. */
+/* Results that are kept as long as there is room for them, oldest first. */
 struct results {
     gpumem_buffer *kept[RESULTS];
     unsigned first, dropped;
@@ -30,7 +30,7 @@ static gpumem_failure_answer drop_a_result(void *user, const gpumem_failure *fai
     struct results *results = user;
     if (results->first == RESULTS)
         return GPUMEM_FAILURE_GIVE_UP;
-    (void)failure; /* bytes, the message, how often RETRY is still obeyed */
+    (void)failure; /* bytes, the message, how many more RETRYs are honoured */
     check(gpumem_buffer_free(results->kept[results->first++], NULL));
     results->dropped++;
     return GPUMEM_FAILURE_RETRY;
@@ -60,7 +60,7 @@ int main(void) {
     struct results results = {.first = 0};
     check(gpumem_open(NULL, &library)); /* GPUMEM_DRIVER=softgpu where there is no GPU */
     check(gpumem_device_open(library, 0, &device));
-    /* The limit stands for the end of the device's memory. */
+    /* The limit simulates the end of the device's memory. */
     check(gpumem_device_pool_resource_create(device, NULL, &pool));
     check(gpumem_limit_resource_create(pool, 64 * MIB, &limited));
     check(gpumem_failure_resource_create(

@@ -32,29 +32,30 @@
 #include <stddef.h>
 
 #define VULKAN_ICD_FILE "/tests/vulkan_icd/libvulkan_icd.so" /* below the build folder */
-#define VULKAN_ICD_ATOM 64                                   /* unless it is told otherwise */
+#define VULKAN_ICD_ATOM 64                                   /* the default */
 /* minPlacedMemoryMapAlignment */
 #define VULKAN_ICD_PLACE_MULTIPLE 65536
 
-/* Objects of all instances that are alive, and mappings. */
+/* Counts of live objects of all instances, and of mappings. */
 struct vulkan_icd_live {
     size_t instances, devices, memories, maps;
 };
 
 struct vulkan_icd_control {
-    /* Forgets faults, counts of calls and violations. */
+    /* Resets faults, counts of calls and violations. */
     void (*reset)(void);
-    /* Calls `first` (from 1, counted from now on) and the `count` - 1 after it answer `result`, a
-     * VkResult, and do nothing. `function` NULL: calls of any function that can answer one. */
+    /* Makes calls `first` (from 1, counted from now on) and the `count` - 1 after it return
+     * `result`, a VkResult, and do nothing. `function` NULL: calls of any function that can return
+     * one. */
     void (*refuse)(const char *function, unsigned first, unsigned count, int result);
-    /* Since the last reset, those that failed included. NULL: of functions that can fail. */
+    /* Since the last reset, including calls that failed. NULL: of functions that can fail. */
     unsigned (*calls)(const char *function);
     struct vulkan_icd_live (*live)(void);
-    /* The first, or NULL. */
+    /* The first violation, or NULL. */
     const char *(*violation)(void);
 };
 
-/* Exported by the driver's file under this name. */
+/* The driver's file exports it under this name. */
 const struct vulkan_icd_control *vulkan_icd_control(void);
 
 #endif
