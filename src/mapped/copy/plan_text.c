@@ -12,7 +12,7 @@
  *   check 0123456789abcdef
  *
  * `check` is XXH64 of all bytes before its line. Decoding reads the values and writes the text
- * anew: what is not the same to the byte was not written here.
+ * again: a text that differs in any byte was not written here.
  */
 #include "mapped/copy/copy.h"
 
