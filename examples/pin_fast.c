@@ -34,8 +34,7 @@ static void stream_through(gpumem_device *device, struct chunk *ring, gpumem_buf
                            CUstream stream) {
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct chunk *chunk = &ring[round % CHUNKS];
-        check(gpumem_event_synchronize(device, chunk->copied)); /* returns at once in the first
-                                                                 * rounds */
+        check(gpumem_event_synchronize(device, chunk->copied)); /* at once in the first rounds */
         produce(gpumem_buffer_host_pointer(chunk->pinned), round);
         check(gpumem_buffer_copy(target, round * CHUNK, chunk->pinned, 0, CHUNK, stream));
         check(gpumem_event_record(device, chunk->copied, stream));

@@ -30,7 +30,7 @@ static gpumem_failure_answer drop_a_result(void *user, const gpumem_failure *fai
     struct results *results = user;
     if (results->first == RESULTS)
         return GPUMEM_FAILURE_GIVE_UP;
-    (void)failure; /* bytes, the message, how many more RETRYs are honoured */
+    (void)failure; /* bytes, the message, how often RETRY is still obeyed */
     check(gpumem_buffer_free(results->kept[results->first++], NULL));
     results->dropped++;
     return GPUMEM_FAILURE_RETRY;

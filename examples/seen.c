@@ -28,7 +28,7 @@ static size_t count(const char *text, const char *word) {
 
 static void look(gpumem_device *device) {
     char *text;
-    check(gpumem_snapshot(device, NULL, &text)); /* at any time, concurrently with any other call */
+    check(gpumem_snapshot(device, NULL, &text)); /* at any time, beside any other call */
     printf("%zu live, %zu chunks, %zu freed range kept, %zu call sites\n",
            count(text, "\"state\":\"live\""), count(text, "\"offset\":"),
            count(text, "\"state\":\"idle\"") + count(text, "\"state\":\"ordered\""),
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     check(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB),
         &memory));
-    /* Its buffers remember the call that made them. */
+    /* Whose buffers remember the call that made them. */
     check(gpumem_tracking_resource_create(memory, NULL, &tracked));
     check(gpumem_buffer_allocate(tracked, 16 * MIB, NULL, &table));
     check(gpumem_buffer_allocate(tracked, 4 * MIB, NULL, &scratch));
