@@ -1,12 +1,12 @@
 /*
- * A virtual buffer that grows by doubling, beside bare calls in handles of several sizes: the
- * library as it is by default, one handle a step, and in handles of 512 MiB.
+ * A virtual buffer that grows by doubling, compared with bare calls in handles of several sizes:
+ * the library with its defaults, with one handle per step, and with handles of 512 MiB.
  *
  *     bench_double [GIB [PAUSE_MS]]
  *
- * What one way frees the driver may still be busy with when the next one begins. So the ways take
- * turns in an order that changes from round to round, and each is measured twice: right after the
- * one before, and after a pause (300 ms).
+ * The driver may still be busy with memory that one way freed when the next one begins. So the ways
+ * take turns in an order that changes from round to round, and each is measured twice: right after
+ * the previous one, and after a pause (300 ms).
  */
 #include "check.h"
 #include "table.h"
@@ -39,7 +39,7 @@ struct way {
 
 /* ---- The library ----------------------------------------------------------------------------- */
 
-/* From 64 MiB to `most`, the first 64 MiB and the end not counted. */
+/* From 64 MiB to `most`, not counting the first 64 MiB and the end. */
 static void by_library(struct way *way) {
     gpumem_buffer *buffer;
     ok(gpumem_buffer_allocate(way->resource, FIRST, GPUMEM_BUFFER_OPTIONS(.capacity = most),
@@ -64,14 +64,14 @@ struct bare {
     CUmemGenericAllocationHandle handles[MOST_HANDLES];
 };
 
-/* Adds the time since *from, and begins anew. */
+/* Adds the time since *from, and restarts. */
 static void lap(struct way *way, enum phase phase, double *from) {
     double now = bench_now();
     way->seconds[phase] += now - *from;
     *from = now;
 }
 
-/* Adds `bytes` in handles of `way->handle` at most, with one change of access. */
+/* Adds `bytes` in handles of at most `way->handle`, with one change of access. */
 static void bare_grow(struct way *way, struct bare *bare, size_t bytes) {
     const CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -152,7 +152,7 @@ static void measure(unsigned pause) {
     static double samples[WAYS][PHASES][ROUNDS];
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (unsigned turn = 0; turn < WAYS; turn++) {
-            /* Steps of 1 and of 5: another one before each in every second round. */
+            /* In steps of 1 or of 5, so that another way precedes each in every second round. */
             unsigned which = (round + turn * (round % 2 ? WAYS - 1 : 1)) % WAYS;
             pause_for(pause);
             run(&ways[which]);
@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
     }
     make_resource(&ways[LIBRARY]);
     make_resource(&ways[LIBRARY_512]);
-    for (int i = 0; i < WAYS; i++) /* all warm */
+    for (int i = 0; i < WAYS; i++) /* warms all of them */
         run(&ways[i]);
     measure(0);
     measure((unsigned)pause);

@@ -1,6 +1,6 @@
 /*
- * What graphs cost: making them executable, launching them, waiting for them. Runs on any driver;
- * on a GPU the same table shows that machine.
+ * What graphs cost: making them executable, launching them, waiting for them. Runs on any driver,
+ * including a GPU's.
  */
 #include "table.h"
 
@@ -11,7 +11,7 @@
 
 #define NODES   1000
 #define ROUNDS  15
-#define REPEATS 20 /* launches of one sample */
+#define REPEATS 20 /* launches per sample */
 
 static const gpumem_driver_api *cu;
 static CUcontext context;
@@ -75,7 +75,7 @@ static CUgraph build(adder add, enum shape shape) {
 
 /* ---- Times ---------------------------------------------------------------------------------- */
 
-/* Seconds of a launch until the call is back, and until the work is done. */
+/* Seconds of a launch until the call returns, and until the work is done. */
 static void time_launches(CUgraphExec exec, double *call, double *done) {
     double calls[ROUNDS], dones[ROUNDS];
     OK(cu->cuGraphLaunch(exec, stream));

@@ -1,6 +1,7 @@
 /*
- * Growing a virtual buffer, beside the bare driver calls for the same chunks in the same run:
- * create + map + set access. The two take turns, so that both meet the machine in the same state.
+ * Growing a virtual buffer, compared with the bare driver calls for the same chunks in the same
+ * run: create + map + set access. The two take turns, so that both see the machine in the same
+ * state.
  */
 #include "check.h"
 #include "table.h"
@@ -16,7 +17,7 @@
 static const gpumem_driver_api *cu;
 static gpumem_device *device;
 
-/* Microseconds a step, by the library. */
+/* Microseconds per step, with the library. */
 static double grow_library(gpumem_resource *resource, size_t chunk, unsigned steps) {
     gpumem_buffer *buffer = NULL;
     ok(gpumem_buffer_allocate(
@@ -66,7 +67,7 @@ static void compare(size_t chunk, unsigned steps) {
     gpumem_resource *resource = NULL;
     ok(gpumem_virtual_resource_create(device, &options, &resource), "virtual resource");
     double library[ROUNDS], bare[ROUNDS];
-    grow_library(resource, chunk, steps); /* both warm */
+    grow_library(resource, chunk, steps); /* warms both */
     grow_bare(chunk, steps);
     for (int i = 0; i < ROUNDS; i++) {
         bare[i] = grow_bare(chunk, steps);

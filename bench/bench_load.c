@@ -1,7 +1,8 @@
 /*
- * gpumem_load_file from the page cache, with the pinned pool made before, beside what bounds it:
- * the pinned copy rate, and the rate at which the same threads read the file into the same memory.
- * Usage: bench_load [GIB [FILE]]; without FILE a file of that size is made, and removed again.
+ * gpumem_load_file from the page cache, with the pinned pool made beforehand, compared with what
+ * limits it: the pinned copy rate, and the rate at which the same threads read the file into the
+ * same memory. Usage: bench_load [GIB [FILE]]; without FILE a file of that size is made, and
+ * removed again.
  */
 #include "check.h"
 #include "table.h"
@@ -24,7 +25,7 @@
 #define MOST_THREADS 16
 
 static gpumem_device *device;
-static char made[64]; /* the file to be removed at the end, however it comes */
+static char made[64]; /* the file to remove at exit, however the program ends */
 
 static void remove_made(void) {
     unlink(made);
@@ -93,7 +94,7 @@ static double read_rate(const char *path, uint64_t size, unsigned threads, unsig
     return 1e-9 * (double)size / seconds;
 }
 
-/* GB/s of copying from pinned chunks to the device on one stream, in the bare driver. */
+/* GB/s of copying from pinned chunks to the device on one stream, with the bare driver. */
 static double copy_rate(const gpumem_driver_api *cu, uint64_t size, size_t slots,
                         const unsigned char *memory) {
     CUdeviceptr to = 0;

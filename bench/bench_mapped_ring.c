@@ -1,10 +1,10 @@
 /*
- * A ring of chunks in mapped memory: microseconds a chunk, and chunks a second, from acquire over
- * filling, commit and consume to release, beside filling alone. One producer, which consumes too;
- * four producers, and the main thread consumes; and a mirrored ring. Chunks are released behind no
- * work, and behind a stream without work.
+ * A ring of chunks in mapped memory: microseconds per chunk, and chunks per second, for acquire,
+ * fill, commit, consume and release, compared with filling alone. With one producer, which also
+ * consumes; with four producers, while the main thread consumes; and with a mirrored ring. Chunks
+ * are released after no work, and after a stream without work.
  *
- * GPUMEM_MAPPED_METHOD chooses the method by its name; else it is the best that works.
+ * GPUMEM_MAPPED_METHOD chooses the method by its name; the default is the best that works.
  */
 #include "mapped_method.h"
 #include "table.h"
@@ -22,7 +22,7 @@
 static gpumem_device *device;
 static gpumem_resource *mapped;
 static gpumem_mapped_method method;
-static uint64_t turns; /* chunks of a round */
+static uint64_t turns; /* chunks per round */
 
 static _Alignas(64) unsigned char data[LARGEST];
 
@@ -94,7 +94,7 @@ static double by_several(gpumem_ring *ring, const struct setting *s) {
     return 1e6 * seconds / (double)(each * PRODUCERS);
 }
 
-/* Filling alone, at as many places. */
+/* Filling alone, in as many places. */
 static double fill_alone(size_t bytes) {
     gpumem_buffer *buffer = NULL;
     ok(gpumem_buffer_allocate(mapped, CHUNKS * LARGEST, NULL, &buffer), "allocate");
@@ -120,7 +120,7 @@ static void row(const struct setting *s, double fill) {
                                               .mirrored = s->mirrored),
                           &ring),
        "ring");
-    for (int i = -1; i < ROUNDS; i++) /* the first warms */
+    for (int i = -1; i < ROUNDS; i++) /* the first is a warm-up */
         values[i < 0 ? 0 : i] = s->producers == 1 ? by_one(ring, s) : by_several(ring, s);
     ok(gpumem_ring_destroy(ring), "destroy");
     double us = bench_median(values, ROUNDS);
@@ -138,7 +138,7 @@ static void rows(CUstream stream) {
         double fill = fill_alone(sizes[i]);
         for (int mirrored = 0; mirrored < 2; mirrored++) {
             if (mirrored && method == GPUMEM_MAPPED_VULKAN_EXPORT)
-                continue; /* such memory is not mapped twice */
+                continue; /* such memory cannot be mapped twice */
             for (int producers = 1; producers <= PRODUCERS; producers += PRODUCERS - 1)
                 for (int streams = 0; streams < 2; streams++)
                     row(&(struct setting){.bytes = sizes[i],

@@ -1,7 +1,7 @@
 /*
  * From nothing to the first allocation, in fresh processes of this program: open the driver,
- * initialise it, make the context, allocate 2 MiB. The parent measures nothing that its own driver
- * has warmed up, because it opens none.
+ * initialise it, make the context, allocate 2 MiB. The parent opens no driver, so that it warms
+ * nothing up.
  */
 #include "check.h"
 #include "table.h"

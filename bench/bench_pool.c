@@ -1,7 +1,7 @@
 /*
- * What a pair of allocation and free from the device pool costs beside the driver's own calls, and
- * what the calls cost by which the library keeps out of stream captures. Over a driver whose calls
- * cost nothing (costless/driver.c) it is what the library itself takes.
+ * What a pair of allocation and free from the device pool costs compared with the driver's own
+ * calls, and the cost of the calls by which the library avoids disturbing stream captures. Over a
+ * driver whose calls cost nothing (costless/driver.c) it is the cost of the library itself.
  */
 #include "check.h"
 #include "table.h"
@@ -36,7 +36,7 @@ static void library_pair(CUstream on) {
     ok(gpumem_buffer_free(buffer, NULL), "free");
 }
 
-/* The mode is put to what it is. */
+/* Sets the mode to its present value. */
 static void exchange_mode(CUstream on) {
     (void)on;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -71,7 +71,7 @@ static void set_cancellable(CUstream on) {
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
 }
 
-/* Microseconds a time. */
+/* Microseconds per call. */
 static double measure(void (*run)(CUstream), CUstream on) {
     double samples[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {

@@ -1,7 +1,7 @@
 /*
- * Importing a shared buffer beside the bare driver in the same run: descriptors at hand, nothing
- * cached, as it is when another process's description has just come in. And what growth costs an
- * importer, beside mapping everything anew.
+ * Importing a shared buffer compared with the bare driver in the same run: the descriptors are at
+ * hand and nothing is cached, as when another process's description has just arrived. Also the cost
+ * of growth to an importer, compared with mapping everything again.
  */
 #include "check.h"
 #include "table.h"
@@ -20,7 +20,7 @@
 static const gpumem_driver_api *cu;
 static gpumem_device *device;
 
-/* What came from the other process. */
+/* What the other process sent. */
 struct received {
     const void *description;
     size_t description_bytes;
@@ -102,7 +102,7 @@ static void drop_bare(const struct bare *bare, const struct received *from) {
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* In turns, so that both see the same machine. What was imported is given back untimed. */
+/* In turns, so that both see the machine in the same state. Freeing the imports is not timed. */
 static void importing(const char *what, size_t bytes, size_t chunk) {
     static struct bare bare;
     static struct received received;
@@ -116,7 +116,7 @@ static void importing(const char *what, size_t bytes, size_t chunk) {
     ok(gpumem_buffer_allocate(resource, bytes, NULL, &buffer), "allocate");
     ok(gpumem_export_create(buffer, &exported), "export");
     take(&received, buffer, exported);
-    import_bare(&bare, &received); /* both warm: the first import of a handle costs more */
+    import_bare(&bare, &received); /* warms both: the first import of a handle costs more */
     drop_bare(&bare, &received);
     drop(import_by_library(&received, 0));
     for (int i = 0; i < ROUNDS; i++) {
@@ -138,7 +138,7 @@ static void importing(const char *what, size_t bytes, size_t chunk) {
     ok(gpumem_resource_destroy(resource), "destroy");
 }
 
-/* An import of 1 GiB takes in 64 MiB more: beside the bare calls for those 64 MiB. */
+/* An import of 1 GiB adds 64 MiB: compared with the bare calls for those 64 MiB. */
 static void growing(void) {
     static struct bare bare;
     static struct received before, after;

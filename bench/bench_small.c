@@ -1,6 +1,6 @@
 /*
- * Small allocations: the caching resource beside the driver's pool and a thread-local control loop,
- * with one thread and with many, all in one run.
+ * Small allocations: the caching resource compared with the driver's pool and a thread-local
+ * control loop, with one thread and with many, all in one run.
  */
 #include "check.h"
 #include "table.h"
@@ -50,7 +50,7 @@ static void driver_pairs(const struct job *job) {
     }
 }
 
-/* What scaling the machine has to give: the same number of steps on memory of the thread's own. */
+/* The scaling that the machine offers: the same number of steps on memory of the thread's own. */
 static void control_pairs(const struct job *job) {
     volatile unsigned long cell[8] = {0};
     for (unsigned i = 0; i < job->pairs; i++)
@@ -76,7 +76,7 @@ static void *work(void *data) {
     return NULL;
 }
 
-/* Pairs a second of all threads together, the median of the rounds. */
+/* Pairs per second of all threads together, the median of the rounds. */
 static double rate(const struct job *like, unsigned threads) {
     double rates[ROUNDS];
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -121,7 +121,7 @@ static void single(gpumem_resource *cache) {
     }
 }
 
-/* The resource without a cache, beside the calls that it makes. */
+/* The resource without a cache, compared with the calls that it makes. */
 static void device_pool(gpumem_resource *pool) {
     static const size_t sizes[] = {4096, 1 << 20};
     bench_header("device pool resource, allocate + free, one thread", "bare pool");

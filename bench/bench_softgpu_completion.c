@@ -1,7 +1,7 @@
 /*
- * A 4 KiB copy whose completion another thread sees, beside a bare hand-off by futex in the same
- * run: one thread queues the copy and tells the other, which waits for it and tells back. Runs on
- * any driver.
+ * A 4 KiB copy whose completion another thread sees, compared with a bare hand-off by futex in the
+ * same run: one thread queues the copy and signals the other, which waits for it and signals back.
+ * Runs on any driver.
  */
 #include "table.h"
 
@@ -28,12 +28,12 @@ static void ok(CUresult result, const char *call) {
 }
 #define OK(call) ok((call), #call)
 
-/* What the second thread does before it tells back. */
+/* What the second thread does before it signals back. */
 enum task { IDLE, NOTHING, SYNCHRONIZE_EVENT, SYNCHRONIZE_STREAM, POLL_EVENT, DONE };
 
 static struct {
     atomic_uint turn; /* an enum task; IDLE is the answer */
-    atomic_uint told; /* by the host function */
+    atomic_uint told; /* set by the host function */
     CUcontext context;
     CUstream stream;
     CUevent event;
@@ -98,7 +98,7 @@ static void CUDAAPI tell(void *unused) {
     say(&scene.told, 1);
 }
 
-/* A thread of the driver tells; the second one sleeps on. */
+/* A thread of the driver signals; the second thread sleeps on. */
 static void copy_and_host_function(enum task unused) {
     (void)unused;
     atomic_store(&scene.told, 0);

@@ -1,6 +1,6 @@
 /*
- * What softgpu's copies and hand-offs cost, beside memcpy and a hand-off between two threads in the
- * same run. Runs on any driver: on a GPU the same table shows that machine.
+ * What softgpu's copies and hand-offs cost, compared with memcpy and a hand-off between two threads
+ * in the same run. Runs on any driver, including a GPU's.
  */
 #include "table.h"
 
@@ -14,7 +14,7 @@
 #define LARGE   ((size_t)64 << 20)
 #define SMALL   ((size_t)4096)
 #define ROUNDS  15
-#define REPEATS 2000 /* small operations of one sample */
+#define REPEATS 2000 /* small operations per sample */
 
 static const gpumem_driver_api *cu;
 
@@ -139,7 +139,7 @@ static void small_async_and_wait(struct scene *scene) {
     OK(cu->cuStreamSynchronize(scene->stream));
 }
 
-/* Above the size that a call does itself. */
+/* Above the size that the call itself copies. */
 static void queued_and_wait(struct scene *scene) {
     OK(cu->cuMemcpyHtoDAsync_v2(scene->a, scene->pinned, 16 * SMALL, scene->stream));
     OK(cu->cuStreamSynchronize(scene->stream));
@@ -156,8 +156,8 @@ static void queue_hundred(struct scene *scene) {
     OK(cu->cuStreamSynchronize(scene->stream));
 }
 
-/* Behind a gate: the copy is not done when its call returns, and done when the wait is over. What
- * is timed is the call, the opening of the gate and the wait. */
+/* Behind a gate: the copy is not done when its call returns, but is done when the wait ends. The
+ * time covers the call, the opening of the gate and the wait. */
 static uint32_t gate_turn;
 
 static void gated(struct scene *scene) {

@@ -76,7 +76,7 @@ static double cycles_us(int count) {
     return bench_median(runs, RUNS);
 }
 
-/* Each step for many chunks in a row, so that the clock does not weigh on it. */
+/* Each step is done for many chunks in a row, so that reading the clock does not matter. */
 static void steps_us(int count, double us[STEPS]) {
     CUdeviceptr *at = calloc((size_t)count, sizeof *at);
     CUmemGenericAllocationHandle *handle = calloc((size_t)count, sizeof *handle);
@@ -203,8 +203,8 @@ static void small_copies(void) {
     DO(cu->cuMemFree_v2(b));
 }
 
-/* The look-ups and the map, again: what a program pays that takes memory from the pool as it goes.
- */
+/* The look-ups and the map, again: the cost to a program that takes memory from the pool as it
+ * runs. */
 static void pool_allocations(void) {
     CUstream stream;
     CUdeviceptr p;

@@ -1,5 +1,6 @@
 /*
- * Virtual memory beside the bare driver in the same run: allocating and freeing with a cache.
+ * Virtual memory compared with the bare driver in the same run: allocating and freeing with a
+ * cache.
  */
 #include "check.h"
 #include "table.h"
@@ -20,7 +21,7 @@ static CUstream stream, other;
 
 /* ---- By hand --------------------------------------------------------------------------------- */
 
-/* Reserve, create, map and give access, and all of it back. */
+/* Reserve, create, map and give access, and undo all of it. */
 static void bare_pair(void) {
     const CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -50,7 +51,7 @@ static void library_pair(gpumem_resource *resource, CUstream on) {
     ok(gpumem_buffer_free(buffer, NULL), "free");
 }
 
-/* Microseconds a pair; with two streams they take turns. */
+/* Microseconds per pair; two streams take turns. */
 static double time_library(gpumem_resource *resource, CUstream a, CUstream b, int pairs) {
     double samples[ROUNDS];
     library_pair(resource, a);
@@ -74,7 +75,7 @@ static double time_bare(void) {
     return bench_median(samples, ROUNDS);
 }
 
-/* Each pair's memory is written, so that the next one finds it in use on the same stream. */
+/* Each pair's memory is written to, so that the next pair finds it in use on the same stream. */
 static double time_with_work(gpumem_resource *resource) {
     double samples[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {

@@ -1,7 +1,7 @@
 /*
- * vkgdr's interface: what a small buffer costs, which is a piece of a slab, beside a buffer of its
- * own, which is what vkgdr makes of every buffer (vkAllocateMemory, vkMapMemory, export, import).
- * Without a Vulkan driver for the device (GPUMEM_VULKAN) it says so and measures nothing.
+ * vkgdr's interface: the cost of a small buffer, which is a piece of a slab, compared with a buffer
+ * of its own, which vkgdr makes for every buffer (vkAllocateMemory, vkMapMemory, export, import).
+ * Without a Vulkan driver for the device (GPUMEM_VULKAN) it prints so and measures nothing.
  */
 #include "table.h"
 
@@ -34,7 +34,7 @@ static void *find(void *library, const char *name) {
     return symbol;
 }
 
-/* From the library beside this program, in a build and in a bundle. */
+/* From the library next to this program, in a build and in a bundle. */
 static void load(void) {
     char path[PATH_MAX + 32];
     ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);

@@ -1,4 +1,4 @@
-/* Calls that a benchmark cannot go on without: of the library, and of the bare driver beside it. */
+/* Calls that must succeed for a benchmark to continue: of the library, and of the bare driver. */
 #ifndef BENCH_CHECK_H
 #define BENCH_CHECK_H
 
@@ -16,7 +16,7 @@ static inline void bench_must(const gpumem_driver_api *cu, CUresult result, cons
         bench_fail("%s answered %s", what, bench_result(cu, result));
 }
 
-/* With the program's own `cu`. */
+/* Uses the program's own `cu`. */
 #define MUST(call, what) bench_must(cu, (call), (what))
 
 #endif

@@ -8,15 +8,15 @@
 /* Seconds of the monotonic clock. */
 double bench_now(void);
 
-/* The median; sorts `values`. NAN for none. */
+/* The median; sorts `values`. NAN if there are none. */
 double bench_median(double *values, size_t count);
 
 void bench_header(const char *title, const char *baseline);
-/* One row: value, baseline and value / baseline; `unit` of the first two. A baseline of 0 is left
- * out. Rows of failed runs are not printed: a failed run is not a time. */
+/* One row: value, baseline and value / baseline; `unit` applies to the first two. A baseline of 0
+ * is left out. Rows of failed runs are not printed: a failed run is not a time. */
 void bench_row(const char *what, double value, double baseline, const char *unit);
 
-/* "CUDA_ERROR_OUT_OF_MEMORY"; "an unknown result" for one that the driver has no name for. */
+/* "CUDA_ERROR_OUT_OF_MEMORY"; "an unknown result" if the driver has no name for it. */
 const char *bench_result(const gpumem_driver_api *cu, CUresult result);
 
 /* Prints the message and ends the program with status 1. */

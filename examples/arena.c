@@ -1,7 +1,7 @@
 /*
- * A resource of one's own: an arena, which hands out pieces of one buffer after the other and takes
- * them back all at once. It stands on any other resource, which it names as its upstream, so that
- * memory is counted once. Here: over a log, so that `gpumem replay` can run what it asked for.
+ * A user-defined resource: an arena, which hands out consecutive pieces of a buffer and takes them
+ * all back at once. It works over any other resource, which it names as its upstream, so that
+ * memory is counted once. Here it is over a log, so that `gpumem replay` can replay its requests.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/arena [LOG]
  */
@@ -22,8 +22,8 @@ static void check(gpumem_status status) {
 
 /* ---- The arena ------------------------------------------------------------------------------- */
 
-/* A buffer of the upstream. Its pieces are only counted: when the last is back, all of it is free.
- */
+/* A buffer of the upstream. Its pieces are only counted: once the last is given back, all of it is
+ * free. */
 struct block {
     struct block *next;
     gpumem_buffer *buffer;
@@ -34,17 +34,17 @@ struct arena {
     gpumem_resource *upstream;
     size_t block_bytes;
     pthread_mutex_t lock; /* functions of a resource are called from any thread */
-    struct block *blocks; /* the newest first: pieces are cut from that one */
+    struct block *blocks; /* newest first: pieces are cut from the first */
 };
 
-/* Where a piece of `bytes` begins in the block, or -1 where it does not fit. */
+/* Where a piece of `bytes` begins in the block, or -1 if it does not fit. */
 static size_t place_in(const struct block *block, size_t bytes, size_t alignment) {
     CUdeviceptr base = gpumem_buffer_pointer(block->buffer), at = base + block->used;
     size_t offset = (size_t)(((at + alignment - 1) & ~(CUdeviceptr)(alignment - 1)) - base);
     return offset <= block->bytes && bytes <= block->bytes - offset ? offset : (size_t)-1;
 }
 
-/* Cuts a piece, under the lock. Blocks whose pieces are all back begin anew. */
+/* Cuts a piece, under the lock. Blocks whose pieces have all been given back start again. */
 static struct block *cut(struct arena *arena, const gpumem_request *request, size_t *offset) {
     for (struct block *block = arena->blocks; block; block = block->next) {
         if (!block->pieces)
@@ -59,7 +59,8 @@ static struct block *cut(struct arena *arena, const gpumem_request *request, siz
     return NULL;
 }
 
-/* The upstream is asked with no lock held: when it runs out of memory it trims, this arena too. */
+/* The upstream is called with no lock held: when it runs out of memory it trims, and that includes
+ * this arena. */
 static gpumem_status add_block(struct arena *arena, const gpumem_request *request) {
     size_t most = (size_t)-1 - request->alignment;
     if (request->bytes > most)
@@ -73,9 +74,10 @@ static gpumem_status add_block(struct arena *arena, const gpumem_request *reques
         gpumem_buffer_allocate(arena->upstream, block->bytes, NULL, &block->buffer);
     if (status != GPUMEM_OK) {
         free(block);
-        return status; /* with the upstream's message */
+        return status; /* the message is the upstream's */
     }
-    /* From a stream-ordered resource it is usable on that stream at once; pieces go to any. */
+    /* Memory of a stream-ordered resource is usable on that stream at once; pieces go to any
+     * stream. */
     status = gpumem_stream_synchronize(gpumem_resource_device(arena->upstream), NULL);
     if (status != GPUMEM_OK) {
         (void)gpumem_buffer_free(block->buffer, NULL);
@@ -110,7 +112,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return GPUMEM_OK; /* allocation->buffer stays NULL: a part of a buffer cannot be exported */
 }
 
-/* Not stream-ordered, so this is called when no stream uses the piece any more. */
+/* Not stream-ordered, so this is called when no stream uses the piece any longer. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct arena *arena = user;
     struct block *block = allocation->cookie;
@@ -131,7 +133,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->chunk_maximum = arena->block_bytes;
 }
 
-/* What is in blocks and in no piece. */
+/* Bytes of blocks that are in no piece. */
 static void stats(void *user, gpumem_stats *out) {
     struct arena *arena = user;
     pthread_mutex_lock(&arena->lock);
@@ -140,7 +142,7 @@ static void stats(void *user, gpumem_stats *out) {
     pthread_mutex_unlock(&arena->lock);
 }
 
-/* Gives the blocks back that have no pieces, until `keep_bytes` of them are left. */
+/* Gives back blocks without pieces, until `keep_bytes` of them are left. */
 static void trim(void *user, size_t keep_bytes) {
     struct arena *arena = user;
     struct block *gone = NULL, **at = &arena->blocks;

@@ -1,5 +1,5 @@
 /*
- * A table that grows where it lies, is moved when it outruns its addresses, and gives memory back:
+ * A table that grows in place, moves when it outgrows its addresses, and gives memory back:
  * docs/grow.md explains it.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/grow
@@ -42,7 +42,7 @@ int main(void) {
     gpumem_buffer *table;
     check(gpumem_open(NULL, &library)); /* GPUMEM_DRIVER=softgpu where there is no GPU */
     check(gpumem_device_open(library, 0, &device));
-    /* Not to be shared, and to be given back in units of 32 MiB. */
+    /* Not shareable, and given back in units of 32 MiB. */
     check(gpumem_virtual_resource_create(
         device,
         GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 32 * MIB),
@@ -58,7 +58,7 @@ int main(void) {
            gpumem_buffer_pointer(table) == address ? "stayed" : "moved",
            gpumem_status_name(status));
 
-    /* More room means other addresses. No byte is copied: the same memory is mapped there. */
+    /* More room requires other addresses. No byte is copied: the same memory is mapped there. */
     check(gpumem_buffer_move_to_capacity(table, 512 * MIB, NULL, &moved));
     (void)fill_up(table);
     report("moved", table);

@@ -1,7 +1,7 @@
 /*
  * Packets from the network, assembled in GPU memory: several threads receive UDP and write each
- * packet to its place in a chunk, in whatever order packets come; two streams work on each chunk
- * that is ready; its place is used again when both have passed. docs/mapped-memory.md explains it.
+ * packet to its place in a chunk, in whatever order packets arrive; two streams work on each chunk
+ * that is ready; its place is reused when both have finished. docs/mapped-memory.md explains it.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/packet_assembler
  */
@@ -22,7 +22,7 @@
 #define PACKETS   (CHUNKS * PER_CHUNK)
 #define RECEIVERS 3
 #define WINDOW    ((size_t)3)  /* chunks that are being filled at a time */
-#define SHUFFLED  ((size_t)16) /* packets that come in another order than they should */
+#define SHUFFLED  ((size_t)16) /* packets that arrive out of order */
 
 struct packet {
     uint64_t number;
@@ -40,7 +40,7 @@ struct assembler {
     gpumem_ring *ring;
     int socket;
     struct sockaddr_in address;
-    pthread_mutex_t lock; /* everything below */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t written;
     struct open_chunk open[WINDOW]; /* by number, modulo their count */
     size_t first, end;              /* numbers of the oldest that may be open, and of the next */
@@ -72,7 +72,7 @@ static bool is_lost(uint64_t number) {
 
 /* ---- Chunks that are being filled ------------------------------------------------------------ */
 
-/* With the lock held. What has not come is lost: zeros take its place. */
+/* With the lock held. Missing packets are lost: zeros take their place. */
 static void commit(struct assembler *a, struct open_chunk *open) {
     for (size_t i = 0; i < PER_CHUNK; i++)
         if (!open->seen[i])
@@ -85,8 +85,8 @@ static void commit(struct assembler *a, struct open_chunk *open) {
         a->first++;
 }
 
-/* With the lock held: gives up waiting for the rest of the oldest chunk. The caller looks again:
- * while a thread still writes to it, this only waits for a change. */
+/* With the lock held: gives up waiting for the rest of the oldest chunk. The caller checks again:
+ * while a thread is still writing to it, this only waits for a change. */
 static void commit_oldest(struct assembler *a) {
     struct open_chunk *oldest = &a->open[a->first % WINDOW];
     if (oldest->writers)
@@ -95,7 +95,8 @@ static void commit_oldest(struct assembler *a) {
         commit(a, oldest);
 }
 
-/* With the lock held. Waits while the streams are slower than the network: the ring is full. */
+/* With the lock held. Waits while the ring is full, because the streams are slower than the
+ * network. */
 static struct open_chunk *find(struct assembler *a, size_t number) {
     while (a->end <= number) {
         if (a->end - a->first == WINDOW) {
@@ -107,7 +108,7 @@ static struct open_chunk *find(struct assembler *a, size_t number) {
         check(gpumem_ring_acquire(a->ring, 0, -1, &open->chunk));
     }
     struct open_chunk *found = &a->open[number % WINDOW];
-    return number >= a->first && found->is_open ? found : NULL; /* NULL: it comes too late */
+    return number >= a->first && found->is_open ? found : NULL; /* NULL: it arrived too late */
 }
 
 /* The copy runs without the lock: threads write different packets of a chunk at once. */
@@ -150,7 +151,7 @@ static void send_packet(struct assembler *a, int socket, const void *data, size_
     check_system(sent == (ssize_t)bytes, "sendto");
 }
 
-/* Not faster than the receivers, so that nothing is lost but what is meant to be. */
+/* Not faster than the receivers, so that only what is meant to be lost is lost. */
 static void wait_for_receivers(struct assembler *a, size_t received) {
     pthread_mutex_lock(&a->lock);
     while (a->received < received)
@@ -200,7 +201,7 @@ static void open_socket(struct assembler *a) {
 
 /* ---- The GPU's side -------------------------------------------------------------------------- */
 
-/* One stream keeps each chunk in the device's memory, another one copies it to the host. */
+/* One stream keeps each chunk in the device's memory, the other copies it to the host. */
 static void consume_all(gpumem_device *device, gpumem_ring *ring, CUdeviceptr archive,
                         CUdeviceptr host, const CUstream streams[2]) {
     for (;;) {
@@ -216,7 +217,7 @@ static void consume_all(gpumem_device *device, gpumem_ring *ring, CUdeviceptr ar
     }
 }
 
-/* Bytes that are not what the network sent, or zero where it lost them. */
+/* Bytes that are neither what the network sent nor, where it lost them, zero. */
 static size_t count_wrong(const unsigned char *bytes) {
     size_t wrong = 0;
     for (uint64_t number = 0; number < PACKETS; number++)

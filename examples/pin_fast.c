@@ -22,10 +22,10 @@ static void check(gpumem_status status) {
 
 struct chunk {
     gpumem_buffer *pinned;
-    CUevent copied; /* passed when the CPU may write the chunk again */
+    CUevent copied; /* passed once the CPU may write to the chunk again */
 };
 
-/* A stand-in for a network card or a file: the CPU writes pinned memory directly. */
+/* Stands in for a network card or a file: the CPU writes pinned memory directly. */
 static void produce(void *where, unsigned round) {
     memset(where, (int)round + 1, CHUNK);
 }
@@ -68,7 +68,7 @@ int main(void) {
     check(gpumem_buffer_allocate(pool, ROUNDS * CHUNK, NULL, &target));
     check(gpumem_stream_synchronize(device, NULL)); /* the copies are on another stream */
     for (unsigned i = 0; i < CHUNKS; i++) {
-        /* No stream is meant: the program itself waits for what uses a chunk. */
+        /* Names no stream: the program itself waits for what uses a chunk. */
         check(gpumem_buffer_allocate(
             pinned, CHUNK, GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE), &ring[i].pinned));
         check(gpumem_event_create(device, NULL, &ring[i].copied));

@@ -1,6 +1,6 @@
 /*
- * What a program does when memory runs out: it drops results that it can compute again, and then
- * goes on with host memory. docs/running-out.md explains it.
+ * What a program can do when memory runs out: it drops results that it can compute again, and then
+ * continues with host memory. docs/running-out.md explains it.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/run_out
  */
@@ -19,7 +19,7 @@ static void check(gpumem_status status) {
     exit(1);
 }
 
-/* Results that are kept because there is room for them; the oldest comes first. */
+/* Results that are kept as long as there is room for them, oldest first. */
 struct results {
     gpumem_buffer *kept[RESULTS];
     unsigned first, dropped;
@@ -60,7 +60,7 @@ int main(void) {
     struct results results = {.first = 0};
     check(gpumem_open(NULL, &library)); /* GPUMEM_DRIVER=softgpu where there is no GPU */
     check(gpumem_device_open(library, 0, &device));
-    /* The limit stands for the end of the device's memory. */
+    /* The limit simulates the end of the device's memory. */
     check(gpumem_device_pool_resource_create(device, NULL, &pool));
     check(gpumem_limit_resource_create(pool, 64 * MIB, &limited));
     check(gpumem_failure_resource_create(

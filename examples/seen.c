@@ -1,5 +1,5 @@
 /*
- * A program that tells what it holds: docs/seen.md explains it.
+ * A program that reports what it holds: docs/seen.md explains it.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/seen memory.json
  *     gpumem map --output memory.html memory.json

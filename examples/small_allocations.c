@@ -1,6 +1,6 @@
 /*
  * Small device memory for many threads, which a caching resource hands out without a lock and
- * without a call of the driver: docs/small-allocations.md explains it.
+ * without a driver call: docs/small-allocations.md explains it.
  *
  *     GPUMEM_DRIVER=softgpu build/examples/small_allocations
  */
@@ -28,8 +28,8 @@ struct worker {
     unsigned wrong;
 };
 
-/* Each step takes a few buffers, works with them on its stream, and gives them up at once: what is
- * freed on a stream is handed out to the same stream again, behind the work that is queued. */
+/* Each step takes a few buffers, uses them on its stream, and frees them at once: memory freed on a
+ * stream can be reused on the same stream, after the work that is queued. */
 static void step(struct worker *worker, CUstream stream, unsigned round) {
     gpumem_buffer *buffers[AT_ONCE];
     unsigned char value = (unsigned char)(round + worker->number), seen;

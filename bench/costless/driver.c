@@ -1,11 +1,11 @@
 /*
- * A driver whose hot calls cost nothing: what a pair of allocation and free takes over it is what
- * the library itself takes. Everything else is softgpu's.
+ * A driver whose hot calls cost nothing: the time of a pair of allocation and free over it is that
+ * of the library itself. Everything else is softgpu's.
  *
  *     GPUMEM_DRIVER=$PWD/build/bench/costless_driver.so COSTLESS_OVER=LIBSOFTGPU
- * build/bench/bench_pool
+ *     build/bench/bench_pool
  *
- * COSTLESS_OVER is the path of libsoftgpu.so.0. Memory that it gives is none.
+ * COSTLESS_OVER is the path of libsoftgpu.so.0. The addresses that it returns are not memory.
  */
 #include <dlfcn.h>
 #include <gpumem/driver.h>

@@ -1,14 +1,14 @@
 /*
  * The kernels that store to mapped device memory and load from it, at each size: nanoseconds from
- * the first store or load until the fence has passed, and GB/s, beside a loop of words
- * that the compiler has in place; memcpy is among them. The host side is ordinary memory.
+ * the first store or load until the fence has completed, and GB/s, compared with an inlined loop of
+ * words; memcpy is among them. The host side is ordinary memory.
  *
- * Without a word more the mapped side is ordinary memory too, which shows what a kernel costs and
- * not what a mapping does to it. GPUMEM_BENCH_DESTINATION=LIBRARY:FUNCTION calls a function without
- * arguments, `void *FUNCTION(void)`, that answers the address of at least 16 MiB of mapped memory,
+ * By default the mapped side is ordinary memory too, which shows the cost of a kernel but not the
+ * effect of a mapping. GPUMEM_BENCH_DESTINATION=LIBRARY:FUNCTION calls a function without
+ * arguments, `void *FUNCTION(void)`, that returns the address of at least 16 MiB of mapped memory,
  * or NULL; bench_copy_destination is the same for a program that includes this file.
  *
- * bench_copy_kernels --plan: at the end also writes the plan that the timings ask for.
+ * bench_copy_kernels --plan: also writes the plan that results from the timings.
  */
 #include "table.h"
 
@@ -24,9 +24,9 @@
 
 #define LARGEST ((size_t)16 << 20)
 #define SAMPLES 41
-/* A sample of small copies takes this long, so that the clock does not count. */
+/* A sample of small copies takes this long, so that reading the clock does not matter. */
 #define SAMPLE_SECONDS 5e-6
-/* The slowest, loads of uncached memory, are not repeated for longer. */
+/* The slowest, loads of uncached memory, are repeated for no longer than this. */
 #define MOST_SECONDS 1.0
 
 static void *ordinary(void) {
@@ -44,11 +44,11 @@ static unsigned char *mapped, *host;
 struct way {
     const char *name;
     unsigned direction;
-    enum gm_copy_kernel kernel; /* where `copy` is NULL */
+    enum gm_copy_kernel kernel; /* used if `copy` is NULL */
     void (*copy)(void *to, const void *from, size_t bytes);
 };
 
-/* What a program would write itself: words, and whatever is left. */
+/* What a program would write itself: a loop of words, and then the rest. */
 static void by_loop(void *to, const void *from, size_t bytes) {
     volatile uint64_t *words = to;
     const uint64_t *source = from;
@@ -59,7 +59,7 @@ static void by_loop(void *to, const void *from, size_t bytes) {
                (const char *)from + bytes / sizeof *words * sizeof *words, bytes % sizeof *words);
 }
 
-/* The public form: its sizes are known to the compiler, so each has a piece of code. */
+/* The public form: the compiler knows the sizes, so each has its own code. */
 static void by_public(void *to, const void *from, size_t bytes) {
     switch (bytes) {
     case 8:

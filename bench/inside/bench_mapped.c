@@ -1,14 +1,14 @@
 /*
- * Stores to mapped memory, from the first store until the fence has passed, beside the same stores
- * in an inlined loop, the same loop on memory made vkgdr's way, GDRCopy's copy where it is, and
- * cuMemcpyHtoD; publishing; and from the CPU to a polling kernel and back.
+ * Stores to mapped memory, from the first store until the fence has completed, compared with the
+ * same stores in an inlined loop, the same loop on memory made vkgdr's way, GDRCopy's copy where
+ * available, and cuMemcpyHtoD; publishing; and from the CPU to a polling kernel and back.
  *
  * A store is timed in two states. *Drained*: everything before has arrived, which a load from the
- * mapping makes sure of, so that the stores find empty buffers on their way. *Stream*: store
- * follows store, so that the buffers are full. And once until it has arrived, with that load in the
- * time.
+ * mapping ensures, so that the stores find empty buffers on their way. *Stream*: store follows
+ * store, so that the buffers are full. It is also timed until it has arrived, with that load
+ * included in the time.
  *
- * GPUMEM_MAPPED_METHOD chooses the method by its name; else it is the best that works.
+ * GPUMEM_MAPPED_METHOD chooses the method by its name; the default is the best that works.
  */
 #include "by_hand.h"
 #include "echo_kernel.h"
@@ -131,7 +131,8 @@ static void publishing(void) {
 
 /* ---- There and back -------------------------------------------------------------------------- */
 
-/* Microseconds of `count` rounds; each is 64 B, all words of which are its number, and the flag. */
+/* Microseconds of `count` rounds; each is 64 B, whose words all hold the round's number, and the
+ * flag. */
 static double there_and_back(unsigned char *host, CUdeviceptr at, uint32_t count, bool payload,
                              double *worst) {
     double *values = calloc(count, sizeof *values);

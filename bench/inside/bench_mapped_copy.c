@@ -1,11 +1,12 @@
 /*
  * Copies of mapped memory: gpumem_mapped_write and _read at each size, from pinned and from
- * pageable host memory, beside the better of the bare mapped access (the best kernel at that size,
- * with its fence) and the driver's synchronous copy. The copies are calibrated first; the plan is
- * printed. Then the rate of 1 MiB by one thread and by four, beside that of the best kernel.
+ * pageable host memory, compared with the better of the bare mapped access (the best kernel at that
+ * size, with its fence) and the driver's synchronous copy. The copies are calibrated first; the
+ * plan is printed. Then the rate of 1 MiB by one thread and by four, compared with that of the best
+ * kernel.
  *
- * bench_mapped_copy [METHOD]: "vulkan-import" and so on; else the best that the machine has. On
- * softgpu sizes and times are small: what is to be seen there is that it runs.
+ * bench_mapped_copy [METHOD]: "vulkan-import" and so on; the default is the best that the machine
+ * has. On softgpu sizes and times are small: it only shows that the benchmark runs.
  */
 #include "table.h"
 
@@ -21,7 +22,7 @@
 
 #define ROUNDS_MOST    41
 #define ROUNDS_LEAST   5
-#define SAMPLE_SECONDS 5e-6 /* of copies that are timed together, at least */
+#define SAMPLE_SECONDS 5e-6 /* minimum for copies that are timed together */
 #define MIB            ((size_t)1 << 20)
 #define THREADS        4
 
@@ -83,7 +84,7 @@ static void copy(const struct way *way, unsigned direction, unsigned char *host,
         load(way, host, bytes);
 }
 
-/* After one that is not timed: the way before left the caches as it does. */
+/* After one copy that is not timed: the previous way affects the caches. */
 static double sample(const struct way *way, unsigned direction, unsigned char *host, size_t bytes,
                      unsigned repeats) {
     copy(way, direction, host, bytes);
@@ -106,7 +107,7 @@ static unsigned ways_of(unsigned direction, bool with_kernels,
     return count;
 }
 
-/* In turns, so that what disturbs disturbs all; medians. Returns the rounds. */
+/* In turns, so that disturbances affect all ways; medians. Returns the rounds. */
 static size_t run_ways(struct way *ways, unsigned count, unsigned direction, unsigned char *host,
                        size_t bytes) {
     for (unsigned i = 0; i < count; i++) {
@@ -188,7 +189,7 @@ static void table(unsigned direction, unsigned char *host, const char *title) {
             worst = found.library / better;
             worst_bytes = sizes[i];
         }
-        /* Loads of megabytes over the bus take seconds, and nobody would choose them. */
+        /* Loads of megabytes over the bus take seconds, and no program would choose them. */
         if (with_kernels && found.kernel > 8 * found.driver)
             with_kernels = false;
     }
@@ -217,7 +218,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* GB/s of `threads` that store a MiB each again and again. */
+/* GB/s of `threads` that each store a MiB repeatedly. */
 static double rate(const struct way *way, unsigned threads, unsigned copies) {
     struct worker workers[THREADS];
     pthread_barrier_t barrier;
@@ -238,7 +239,7 @@ static double rate(const struct way *way, unsigned threads, unsigned copies) {
     return (double)threads * copies * (double)MIB / (end - begin) / 1e9;
 }
 
-/* In turns again. */
+/* Again in turns. */
 static void rates(unsigned threads) {
     static struct way ways[GM_COPY_KERNEL_COUNT + 2];
     unsigned count = ways_of(GM_COPY_STORE, true, ways);

@@ -1,13 +1,13 @@
 /*
- * Mapped memory that comes and grows, beside the bare calls in the same run; both take turns, so
- * that they meet the machine in the same state.
+ * Allocating and growing mapped memory, compared with the bare calls in the same run; both take
+ * turns, so that they see the machine in the same state.
  *
- * - a small buffer, warm, beside vkgdr's way, which makes every buffer an allocation of Vulkan's;
+ * - a small buffer, warm, compared with vkgdr's way, where every buffer is a Vulkan allocation;
  * - growth in place by 2 MiB, once and in many steps (the library takes larger pieces as the buffer
- *   is larger; by hand each step is a piece);
+ *   grows; by hand each step is a piece);
  * - 8 GiB at once, or a quarter of what is free.
  *
- * GPUMEM_MAPPED_METHOD chooses the method by its name; else it is the best that works.
+ * GPUMEM_MAPPED_METHOD chooses the method by its name; the default is the best that works.
  */
 #include "by_hand.h"
 #include "mapped_method.h"
@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #define MIB    ((size_t)1 << 20)
-#define CHUNK  (512 * MIB) /* gpumem_mapped_options.chunk_maximum when it is 0 */
+#define CHUNK  (512 * MIB) /* gpumem_mapped_options.chunk_maximum if it is 0 */
 #define ROUNDS 21
 
 static const gpumem_driver_api *cu;
@@ -31,7 +31,7 @@ static void ok(gpumem_status status, const char *what) {
 
 /* ---- Small buffers --------------------------------------------------------------------------- */
 
-/* Microseconds of a pair, while another buffer keeps the memory that they are pieces of. */
+/* Microseconds per pair, while another buffer keeps the memory that they are pieces of. */
 static double pair(gpumem_resource *resource, size_t bytes, int count) {
     double samples[ROUNDS];
     gpumem_buffer *held = NULL, *buffer = NULL;
@@ -48,7 +48,7 @@ static double pair(gpumem_resource *resource, size_t bytes, int count) {
     return bench_median(samples, ROUNDS);
 }
 
-/* Microseconds of an allocation, of several that are held, each round anew. */
+/* Microseconds per allocation, of several that are held, again in each round. */
 static double allocation(gpumem_resource *resource, size_t bytes) {
     double samples[ROUNDS];
     gpumem_buffer *buffers[16];
@@ -107,7 +107,7 @@ static void small_buffers(gpumem_resource *mapped) {
 
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
-/* Microseconds a step, from `first` bytes on. */
+/* Microseconds per step, from `first` bytes on. */
 static double grow_library(gpumem_resource *resource, size_t first, size_t step, size_t steps) {
     gpumem_buffer *buffer = NULL;
     ok(gpumem_buffer_allocate(
@@ -136,7 +136,7 @@ static double grow_by_hand(size_t first, size_t step, size_t steps) {
     return 1e6 * seconds / (double)steps;
 }
 
-/* Each in front of the other half of the time. */
+/* Each goes first half of the time. */
 static void growth_row(gpumem_resource *resource, size_t first, size_t step, size_t steps) {
     double library[ROUNDS], hand[ROUNDS];
     bool by_hand = hand_can_grow(method);

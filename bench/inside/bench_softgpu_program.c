@@ -1,6 +1,7 @@
 /*
- * How long a kernel of PTX takes from its text to a program that can run: once a function, at its
- * first launch. The kernels are written here, in the mixture that compilers give.
+ * How long a PTX kernel takes from its text to a program that can run: once per function, at its
+ * first launch. The kernels are generated here, with the mix of instructions that compilers
+ * produce.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/program/program.h"
@@ -12,7 +13,7 @@
 
 #define ROUNDS 31
 
-/* Eight instructions, as of an unrolled loop. */
+/* Eight instructions, as in an unrolled loop. */
 static size_t piece(char *to, size_t room, int number) {
     return (size_t)snprintf(
         to, room,

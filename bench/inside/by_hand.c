@@ -124,7 +124,7 @@ static void import(int fd, size_t bytes, unsigned char *place, void **memory) {
                               .flags = VK_MEMORY_MAP_PLACED_BIT_EXT,
                               .size = bytes};
     void *host = NULL;
-    /* The descriptor is Vulkan's with success. */
+    /* On success the descriptor belongs to Vulkan. */
     vk_must(vk->vkAllocateMemory(vulkan->device, &info, NULL, &map.memory), "vkAllocateMemory");
     vk_must(vk->vkMapMemory2KHR(vulkan->device, &map, &host), "vkMapMemory2KHR");
     *memory = (void *)map.memory;

@@ -1,8 +1,8 @@
 /*
- * Memory that CPU and GPU reach, made by bare calls, which the library is measured beside. A call
- * that fails ends the program with its name.
+ * Memory that CPU and GPU can access, made by bare calls, with which the library is compared. A
+ * call that fails ends the program with the call's name.
  *
- * By hand is what a careful program would write for itself: every handle that is needed to give the
+ * It does what a careful program would write for itself: every handle that is needed to give the
  * memory back is kept, and nothing else is.
  */
 #ifndef BENCH_BY_HAND_H
@@ -14,7 +14,7 @@
 
 #define HAND_MOST_CHUNKS 128
 
-/* Opens the Vulkan driver of the device; false where there is none, with the reason printed. */
+/* Opens the Vulkan driver of the device; false if there is none, with the reason printed. */
 bool hand_open(const gpumem_driver_api *cu, gpumem_device *device);
 void hand_close(void);
 
@@ -36,7 +36,7 @@ void hand_export_end(struct hand_exported *made);
 
 struct hand_range {
     CUdeviceptr address;
-    unsigned char *place; /* of the CPU's mapping, reserved ahead */
+    unsigned char *place; /* the CPU's mapping, reserved beforehand */
     size_t capacity, committed, count;
     struct {
         CUmemGenericAllocationHandle handle;
@@ -45,11 +45,11 @@ struct hand_range {
     } chunks[HAND_MOST_CHUNKS];
 };
 
-/* Whether there is a way by hand for what the library does by this method. VULKAN_IMPORT needs
- * hand_open. */
+/* Whether what the library does by this method can be done by hand. VULKAN_IMPORT needs hand_open.
+ */
 bool hand_can_grow(gpumem_mapped_method method);
 void hand_range_reserve(size_t capacity, struct hand_range *range);
-/* Appends memory in pieces of `chunk` and a rest: cuMemCreate and cuMemMap for each, one
+/* Appends memory in pieces of `chunk` and a remainder: cuMemCreate and cuMemMap for each, one
  * cuMemSetAccess, and for each cuMemExportToShareableHandle, then vkAllocateMemory (an import) and
  * vkMapMemory2 at its place, or mmap. */
 void hand_range_grow(struct hand_range *range, gpumem_mapped_method method, size_t bytes,

@@ -5,7 +5,7 @@
 
 #define PATIENCE_SECONDS 10.0 /* longer than the kernel's own */
 
-/* The clock is looked at once in 256 looks at the flag, so that it costs nothing. */
+/* The clock is read once per 256 reads of the flag, so that it costs nothing. */
 static const char image[] =
     ".version 7.0\n"
     ".target sm_70\n"

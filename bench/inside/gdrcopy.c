@@ -26,7 +26,7 @@ static const void *missing(const char *why) {
     return NULL;
 }
 
-/* Why not, or NULL. */
+/* Returns the reason for a failure, or NULL. */
 static const char *find(void) {
     static const char *const names[] = {"gdr_open", "gdr_pin_buffer", "gdr_map",
                                         "gdr_copy_to_mapping"};
@@ -44,7 +44,7 @@ static const char *find(void) {
 }
 
 const void *gdrcopy_open(const gpumem_driver_api *cu, size_t bytes) {
-    const size_t page = 65536; /* of the GPU: what is pinned begins and ends with one */
+    const size_t page = 65536; /* the GPU's page: pinned ranges begin and end with one */
     unsigned one = 1;
     CUdeviceptr address = 0;
     const char *why = find();

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define STREAM 64 /* stores of one sample */
+#define STREAM 64 /* stores per sample */
 
 enum state { BUFFERED, DRAINED, STREAMED, STATES };
 
 /* ---- A clock that is finer than the stores --------------------------------------------------- */
 
 #if defined(__x86_64__)
-/* Everything before has been done, the fences included, and nothing behind has begun. */
+/* Everything before has completed, including fences, and nothing after has begun. */
 static uint64_t ticks(void) {
     __builtin_ia32_lfence();
     uint64_t now = __builtin_ia32_rdtsc();

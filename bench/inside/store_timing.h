@@ -1,4 +1,4 @@
-/* Times stores to mapped memory, several ways in turns: medians, beside the first way. */
+/* Times stores to mapped memory, several ways in turns: medians, compared with the first way. */
 #ifndef BENCH_STORE_TIMING_H
 #define BENCH_STORE_TIMING_H
 

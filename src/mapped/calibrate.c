@@ -1,4 +1,4 @@
-/* Which way copies of mapped memory are the fastest, measured on memory of the resource itself. */
+/* Measures the fastest way to copy mapped memory, on memory of the resource itself. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/engine.h"
@@ -11,9 +11,10 @@
 #define DEFAULT_BYTES   ((size_t)64 << 20)
 #define RUN_NANOSECONDS 1000000u
 #define LINE            ((size_t)64)
-/* 8 B to 64 MiB in powers of two, and one more; a plan of so many is a text that is kept. */
+/* 8 B to 64 MiB in powers of two, and one more; a plan of this many fits in the text that is kept.
+ */
 #define MOST_SIZES GM_COPY_CLASS_LIMIT
-#define LAST_ODD   2048 /* below it, how a size is cut into accesses counts as much as the size */
+#define LAST_ODD   2048 /* below it, how a size splits into accesses matters as much as the size */
 
 struct subject {
     struct gm_engine *engine;
@@ -36,7 +37,7 @@ static gpumem_status make_host_memory(gpumem_device *device, struct subject *sub
     if (!subject->pageable)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to copy %zu bytes from",
                        subject->bytes);
-    memset(subject->pageable, 0x5a, room); /* what is untouched is one page of zeros */
+    memset(subject->pageable, 0x5a, room); /* untouched memory would be one page of zeros */
     gpumem_status status = gpumem_pinned_resource_create(device, &options, &subject->pinning);
     if (status == GPUMEM_OK)
         status = gpumem_buffer_allocate(subject->pinning, subject->bytes,
@@ -47,7 +48,7 @@ static gpumem_status make_host_memory(gpumem_device *device, struct subject *sub
     return status;
 }
 
-/* Frees do not fail; of the others the first error counts. */
+/* Frees do not fail; of the other errors the first is returned. */
 static gpumem_status end(struct subject *subject, gpumem_status status) {
     struct gm_error_record saved;
     gm_error_save(&saved);
@@ -81,9 +82,9 @@ static bool load_by_driver(void *user, void *host, size_t bytes) {
     return by_driver(user, GM_COPY_LOAD, host, bytes);
 }
 
-/* Powers of two, small ones less a byte too, and the largest. What is no power of two takes one
- * access more for each bit: over the bus, 63 bytes are read three times as fast by memcpy, whose
- * accesses overlap, and 64 by one wide load. */
+/* Powers of two, small ones also less a byte, and the largest. A size that is not a power of two
+ * takes one more access for each bit: over the bus, 63 bytes are read three times as fast by
+ * memcpy, whose accesses overlap, and 64 by one wide load. */
 static unsigned sizes_up_to(size_t largest, size_t sizes[MOST_SIZES]) {
     unsigned count = 0;
     for (size_t bytes = LEAST_BYTES; bytes < largest && count < MOST_SIZES - 2; bytes *= 2) {
@@ -136,7 +137,7 @@ static gpumem_status calibrate(gpumem_resource *resource,
         status = measure(&subject, &plan);
     bool measured = status == GPUMEM_OK;
     status = end(&subject, status);
-    /* What was measured holds, also where something is given back later than now. */
+    /* The result is valid even if freeing something failed. */
     if (measured) {
         gpumem_status taken = gm_plans_take(subject.engine->plans, &plan, GPUMEM_MEASURED_HERE);
         if (status == GPUMEM_OK)

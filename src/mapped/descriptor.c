@@ -1,4 +1,4 @@
-/* Chunks that are mapped by their descriptors: the exported one, or that of the address range. */
+/* Chunks that are mapped through a descriptor: the exported one, or that of the address range. */
 #include "base/log.h"
 #include "mapped/mapper.h"
 #include "memory/core/driver_error.h"
@@ -52,7 +52,7 @@ static gpumem_status map_dma_buf(struct gm_mapper *mapper, struct gm_piece *piec
             ? map_descriptor(piece, fd, "the dma-buf")
             : gm_cu_fail(mapper->device->cu, result, "cuMemGetHandleForAddressRange",
                          "no dma-buf of %zu bytes", piece->bytes);
-    if (fd >= 0) /* also after a refusal, which may have made it */
+    if (fd >= 0) /* even after a refusal, which may have made it */
         close(fd);
     return status;
 }

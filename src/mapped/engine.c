@@ -1,4 +1,4 @@
-/* Which way a copy goes. */
+/* Chooses how a copy is made. */
 #include "mapped/engine.h"
 
 #include "mapped/incoherent.h"
@@ -11,7 +11,7 @@ struct gm_engine *gm_engine_of(gpumem_buffer *buffer) {
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
     if (root->resource->engine)
         return root->resource->engine;
-    const gpumem_buffer *inner = gm_buffer_innermost(root); /* of a wrapper of the user's */
+    const gpumem_buffer *inner = gm_buffer_innermost(root); /* for wrappers made by the user */
     return inner ? inner->resource->engine : NULL;
 }
 
@@ -35,8 +35,8 @@ void gm_engine_store(struct gm_engine *engine, unsigned char *to, const void *fr
         memcpy(to, from, bytes);
 }
 
-/* Memory that needs flushes is written by the CPU alone. Its caches may hold lines of which the
- * driver's copy writes a part; nothing would keep them from going back over it later. */
+/* Memory that needs flushes is written by the CPU alone. Its caches may hold lines that the
+ * driver's copy writes in part; nothing would keep those from being written back over it later. */
 gpumem_status gm_engine_write(struct gm_engine *engine, struct gm_place to, const void *from,
                               size_t bytes) {
     if (engine && engine->coherent && is_cut_over(&plan_of(engine)->store, bytes)) {
@@ -68,7 +68,7 @@ gpumem_status gm_engine_read(struct gm_engine *engine, void *to, struct gm_place
                              size_t bytes) {
     gpumem_status status;
     if (engine && is_cut_over(&plan_of(engine)->load, bytes)) {
-        /* What this thread stored before is part of it. */
+        /* The copy must include what this thread stored before. */
         status = gm_engine_flush(from.host, bytes);
         if (status != GPUMEM_OK)
             return status;

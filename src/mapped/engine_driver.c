@@ -1,4 +1,4 @@
-/* The driver's copy, waited for on a stream that nothing else is ordered with. */
+/* The driver's copy, on a stream that nothing else is ordered with. */
 #include "mapped/engine.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -19,7 +19,7 @@ static void end_stream(gpumem_device *device, CUstream stream) {
         gm_meter_quarantine(&device->meter, 0);
 }
 
-/* NULL, with the error on record, where there is none. */
+/* NULL, with the error on record, if there is none. */
 static CUstream take_stream(struct gm_engine *engine) {
     const gpumem_driver_api *cu = engine->device->cu;
     for (size_t i = 0; i < GM_ENGINE_STREAMS; i++) {
@@ -31,7 +31,7 @@ static CUstream take_stream(struct gm_engine *engine) {
     CUresult result = cu->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING);
     if (result == CUDA_SUCCESS)
         return made;
-    end_stream(engine->device, made); /* a refusal may have made it */
+    end_stream(engine->device, made); /* a refused call may still have made it */
     (void)gm_cu_fail(cu, result, "cuStreamCreate", "no stream for a copy of mapped memory");
     return NULL;
 }
@@ -71,7 +71,7 @@ void gm_engine_close(struct gm_engine *engine) {
 
 /* ---- The copy -------------------------------------------------------------------------------- */
 
-/* A refusal may come of an earlier failure, and be over with the next call. */
+/* A refusal may report an earlier failure, and the next call may succeed. */
 static CUresult wait_for(const gpumem_driver_api *cu, CUstream stream) {
     CUresult result = cu->cuStreamSynchronize(stream);
     if (result != CUDA_SUCCESS && !gm_code_is_sticky(result))
@@ -79,8 +79,8 @@ static CUresult wait_for(const gpumem_driver_api *cu, CUstream stream) {
     return result;
 }
 
-/* Waits also after a refusal, which may have begun a copy: the caller's memory is the caller's
- * again, or the CPU writes the same bytes. */
+/* Waits even after a refusal, which may have started a copy: afterwards the caller may reuse its
+ * memory, or the CPU may write the same bytes. */
 static enum gm_engine_outcome copy_on(const gpumem_driver_api *cu, CUstream stream,
                                       unsigned direction, void *host, CUdeviceptr device,
                                       size_t bytes, gpumem_status *status) {
@@ -131,7 +131,8 @@ enum gm_engine_outcome gm_engine_by_driver(struct gm_engine *engine, unsigned di
 
 /* ---- Whether it is the faster way ------------------------------------------------------------ */
 
-/* Costs some 0.1 us, and is asked only between the two cut-overs, where copies take many. */
+/* Costs some 0.1 us, and is called only between the two cut-overs, where copies take much longer.
+ */
 static bool is_pinned(const gpumem_driver_api *cu, const void *host) {
     unsigned type = 0;
     return cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Chunks lie at multiples of this on the device; a place that is aligned alike keeps huge pages
- * possible, and suits what Vulkan wants. */
+/* Chunks lie at multiples of this on the device; the same alignment for the CPU allows huge pages,
+ * and satisfies Vulkan. */
 #define PLACE_ALIGNMENT ((size_t)2 << 20)
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static gpumem_status make_room(struct gm_host_range *range) {
     return GPUMEM_OK;
 }
 
-/* The first piece that lies at `place` or behind it. */
+/* The first piece at or after `place`. */
 static size_t find(const struct gm_host_range *range, const unsigned char *place) {
     size_t low = 0, high = range->count;
     while (low < high) {
@@ -171,7 +171,7 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
 void gm_host_range_free(struct gm_host_range *range) {
     if (range->incoherent.bytes)
         gm_incoherent_remove(&range->incoherent);
-    if (!range->stuck) /* else the addresses would be somebody else's and Vulkan's */
+    if (!range->stuck) /* else the addresses would be reused while Vulkan has them */
         munmap(range->base, range->capacity);
     pthread_rwlock_destroy(&range->lock);
     free(range->pieces);

@@ -7,22 +7,22 @@
 #include "memory/virtual/extent.h"
 
 struct gm_host_range {
-    struct gm_mirror mirror; /* first: the mirror is the range */
+    struct gm_mirror mirror; /* first: a pointer to the mirror is one to the range */
     struct gm_mapper *mapper;
     const struct gm_extent *extent;
     unsigned char *base;
     size_t capacity;
-    struct gm_piece *pieces; /* in the order of their places; changed with the owner's lock held */
+    struct gm_piece *pieces; /* sorted by place; changed with the owner's lock held */
     size_t count, room;
-    bool stuck;                      /* a piece stays mapped that the owner is done with */
-    pthread_rwlock_t lock;           /* pieces: flushes come from any thread */
+    bool stuck;                      /* a piece that the owner no longer uses is still mapped */
+    pthread_rwlock_t lock;           /* guards pieces: flushes come from any thread */
     struct gm_incoherent incoherent; /* where flushes are needed */
 };
 
-/* Reserves addresses for the extent's capacity; nothing is attached. `mapper` is borrowed. */
+/* Reserves addresses for the extent's capacity; nothing is attached yet. `mapper` is borrowed. */
 gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_extent *extent,
                                  struct gm_host_range **range);
-/* Everything is detached. */
+/* Everything must be detached. */
 void gm_host_range_free(struct gm_host_range *range);
 
 #endif

@@ -1,4 +1,4 @@
-/* Mappings for the CPU of virtual buffers that are there already. */
+/* CPU mappings of existing virtual buffers. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
@@ -42,7 +42,7 @@ static gpumem_status check(gpumem_buffer *buffer, const gpumem_host_view_options
     return GPUMEM_OK;
 }
 
-/* The memory of the buffer as it is, and that to come. */
+/* Attaches the buffer's present memory, and follows later changes. */
 static gpumem_status attach(gpumem_host_view *view) {
     struct gm_range *range = view->buffer->allocation.cookie;
     pthread_mutex_lock(&view->buffer->lock);
@@ -51,7 +51,7 @@ static gpumem_status attach(gpumem_host_view *view) {
     if (status == GPUMEM_OK) {
         status = gm_extent_add_mirror(&range->extent, &view->range->mirror);
         if (status == GPUMEM_OK)
-            atomic_store(&range->extent.shared, 1); /* descriptors of it were made */
+            atomic_store(&range->extent.shared, 1); /* its descriptors were exported */
         else
             gm_host_range_free(view->range);
     }

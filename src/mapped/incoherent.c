@@ -27,9 +27,8 @@ void gm_incoherent_remove(struct gm_incoherent *entry) {
     pthread_rwlock_unlock(&lock);
 }
 
-/* With the lock held. Allocations do not span entries: the one that has the first byte has them
- * all.
- */
+/* The lock must be held. Allocations do not span entries, so the entry with the first byte has all
+ * of them. */
 static const struct gm_incoherent *find(const unsigned char *address) {
     for (const struct gm_incoherent *entry = entries; entry; entry = entry->next)
         if (address >= entry->base && address < entry->base + entry->bytes)

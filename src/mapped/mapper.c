@@ -1,4 +1,4 @@
-/* Which method this machine has, by trying each. */
+/* Finds the method that works on this machine, by trying each. */
 #include "mapped/mapper.h"
 
 #include "memory/core/driver_error.h"
@@ -45,7 +45,7 @@ static void refuse(struct gm_mapper *mapper, gpumem_mapped_method method, const 
 
 /* ---- One method ------------------------------------------------------------------------------ */
 
-/* Also after a refusal, which may have made it. */
+/* Also after a refused call, which may have made it. */
 static void end_stream(gpumem_device *device, CUstream stream) {
     if (stream && device->cu->cuStreamDestroy_v2(stream) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
@@ -72,8 +72,8 @@ static gpumem_status open_one(struct gm_mapper *mapper, const struct gm_mapper_o
     return status;
 }
 
-/* Not a refusal of the method: the machine is out of something, or the GPU has failed. Vulkan's
- * device may be lost for itself. */
+/* Not a refusal of the method: the machine has run out of something, or the GPU has failed. A lost
+ * Vulkan device does not count. */
 static bool is_of_the_machine(gpumem_status status) {
     return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
            (status == GPUMEM_ERROR_DEVICE_FAULT && !gpumem_last_error()->vulkan_code);

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The list, and that each machine stands there once. Nothing else is locked under it. */
+/* Guards the list, and that each machine is in it once. No other lock is taken under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_plans *all;
 
 /* ---- Without a measurement ------------------------------------------------------------------- */
 
-/* Memory of the host behind both addresses, or that of a coherent platform: the CPU's caches are
- * before it, and the C library knows best. */
+/* For host memory at both addresses, or a coherent platform: it is cached by the CPU, so the C
+ * library's copy is best. */
 static struct gm_copy_plan cached(void) {
     bool has = gm_copy_kernel_can(GM_COPY_MEMCPY, GM_COPY_STORE | GM_COPY_LOAD);
     enum gm_copy_kernel kernel = has ? GM_COPY_MEMCPY : GM_COPY_PLAIN;
@@ -57,7 +57,7 @@ static void file_name(const struct gm_copy_key *key, char name[64]) {
     const char *const parts[] = {key->cpu, key->driver, key->gpu};
     uint64_t sum = 0xcbf29ce484222325u;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        for (const char *at = parts[i];; at++) { /* the final 0 too: it parts them */
+        for (const char *at = parts[i];; at++) { /* includes the final 0, as a separator */
             sum = (sum ^ (unsigned char)*at) * 0x100000001b3u;
             if (!*at)
                 break;
@@ -96,7 +96,7 @@ gpumem_status gm_plans_take(struct gm_plans *plans, const struct gm_copy_plan *p
     return GPUMEM_OK;
 }
 
-/* What there is without memory for more. With the lock held. */
+/* Used when there is no memory for another entry. The lock must be held. */
 static struct gm_plans *without_memory(gpumem_mapped_method method) {
     static struct gm_plans plans[GPUMEM_MAPPED_HOST + 1];
     static struct gm_kept_plan kept[GPUMEM_MAPPED_HOST + 1];
@@ -107,7 +107,7 @@ static struct gm_plans *without_memory(gpumem_mapped_method method) {
     return &plans[method];
 }
 
-/* With the lock held. */
+/* The lock must be held. */
 static struct gm_plans *make(const struct gm_copy_key *key, gpumem_mapped_method method) {
     struct gm_plans *plans = calloc(1, sizeof *plans);
     struct gm_copy_plan plan = default_of(method);

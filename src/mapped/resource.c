@@ -102,7 +102,7 @@ static gpumem_status open_mapper(gpumem_device *device, const gpumem_mapped_opti
     return status;
 }
 
-/* What it is made of on top of its memory. On failure it has ended. */
+/* Adds what it has on top of its memory. On failure it has been ended. */
 static gpumem_status complete(gpumem_resource *made, const gpumem_mapped_options *o,
                               struct mapped *mapped) {
     mapped->bound.kind = kind;
@@ -145,7 +145,7 @@ static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *
         return status;
     }
     if (mapped->mapper.engine.plans)
-        made->engine = &mapped->mapper.engine; /* before what is made over it and inherits it */
+        made->engine = &mapped->mapper.engine; /* before anything made over it inherits it */
     status = complete(made, o, mapped);
     if (status == GPUMEM_OK)
         *resource = made;

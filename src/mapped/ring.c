@@ -1,4 +1,4 @@
-/* Rings of chunks: made and ended, their state, and what is known of them. */
+/* Rings of chunks: creation, destruction, state and information. */
 #include "mapped/ring.h"
 
 #include "base/cancel.h"
@@ -83,12 +83,12 @@ static gpumem_status check(const gpumem_ring_options *o) {
     return GPUMEM_OK;
 }
 
-/* The next multiple; 0 when there is none. */
+/* The next multiple; 0 if there is none. */
 static size_t round_up(size_t bytes, size_t unit) {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-/* Sizes and places of the chunks, by the alignment. */
+/* Computes sizes and places of the chunks from the alignment. */
 static gpumem_status plan(gpumem_ring *ring, gpumem_resource *resource,
                           const gpumem_ring_options *o) {
     size_t granularity = resource->properties.granularity;
@@ -151,8 +151,8 @@ static gpumem_status make_memory(gpumem_ring *ring, gpumem_resource *resource) {
     return status;
 }
 
-/* Chunks share no atom. Which it is, the memory tells: a wrapper may have taken it from anywhere.
- */
+/* Chunks share no atom. The atom is known only from the memory, which a wrapper may have got
+ * anywhere. */
 static gpumem_status make_aligned(gpumem_ring *ring, gpumem_resource *resource,
                                   const gpumem_ring_options *o) {
     ring->alignment = o->alignment ? o->alignment : ALIGNMENT;
@@ -227,7 +227,7 @@ static gpumem_status nobody_uses(const gpumem_ring *ring) {
     return GPUMEM_OK;
 }
 
-/* Waits for all work behind released chunks; the driver may be refusing everything. */
+/* Waits for all work on released chunks; the driver may be refusing every call. */
 static gpumem_status wait_for_streams(gpumem_ring *ring) {
     for (uint64_t i = ring->tail; i < ring->head; i++)
         if (!has_passed(ring, gm_ring_slot(ring, i), true))
@@ -289,7 +289,7 @@ gpumem_status gpumem_ring_close(gpumem_ring *ring) {
 
 /* ---- What is known of it --------------------------------------------------------------------- */
 
-/* Abandoned ones wait for no work, and are not counted. */
+/* Abandoned chunks wait for no work, and are not counted. */
 static size_t count_pending(const gpumem_ring *ring) {
     size_t count = 0;
     for (uint64_t i = ring->tail; i < ring->head; i++) {

@@ -1,4 +1,4 @@
-/* The way of a chunk through a ring: acquired, filled, committed, consumed. */
+/* A chunk's life in a ring: acquired, filled, committed, consumed. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/engine.h"
@@ -8,8 +8,8 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 
-/* How often a waiting producer asks for the oldest chunk's events: at first, and after a while. An
- * event cannot wake a thread within a time-out. */
+/* How often a waiting producer queries the oldest chunk's events: at first, and after a while. No
+ * event can wake a thread within a time-out. */
 #define FIRST_LOOK_NS 20000L
 #define LAST_LOOK_NS  200000L
 
@@ -18,7 +18,7 @@ static gpumem_status check_result(const gpumem_ring_chunk *chunk, const char *ca
     return GM_RESULT_CHECK(gpumem_ring_chunk, chunk);
 }
 
-/* The slot does not change while the chunk is the caller's. */
+/* The slot does not change while the caller owns the chunk. */
 static gpumem_status tell(const gpumem_ring *ring, uint64_t sequence,
                           const struct gm_ring_slot *slot, gpumem_ring_chunk *chunk) {
     const gpumem_ring_chunk found = {.size = sizeof found,
@@ -45,7 +45,7 @@ static gpumem_status timed_out(gpumem_ring *ring, const struct gm_ring_until *un
 
 /* ---- Acquiring ------------------------------------------------------------------------------- */
 
-/* Bytes of the ring that a chunk of so many takes; 0: it cannot have them. */
+/* Bytes of the ring that a chunk of this size occupies; 0: the size is not possible. */
 static size_t room_for(const gpumem_ring *ring, size_t bytes) {
     size_t most = ring->mirrored ? ring->bytes : ring->chunk_bytes;
     if (bytes > most)
@@ -82,7 +82,7 @@ static gpumem_status get_room(gpumem_ring *ring, size_t room, const struct gm_ri
     gm_ring_reclaim(ring, false);
     if (!ring->closed && fits(ring, room))
         return GPUMEM_OK;
-    /* The lock is the ring's own: a thread that enters a context waits for nobody. */
+    /* The lock is the ring's own: entering a context waits for no other thread. */
     gpumem_status status = gm_current_enter(&current, ring->device);
     if (status != GPUMEM_OK)
         return status;
@@ -124,7 +124,8 @@ gpumem_status gpumem_ring_acquire(gpumem_ring *ring, size_t bytes, int timeout_m
     if (status != GPUMEM_OK)
         return status;
     const struct gm_ring_slot *slot = gm_ring_slot(ring, sequence);
-    /* The CPU may have older bytes of non-coherent memory, of this mapping or of its twin. */
+    /* The CPU may have cached older bytes of non-coherent memory, through this mapping or its twin.
+     */
     status = gm_incoherent_invalidate(ring->host + slot->offset, slot->room);
     if (status == GPUMEM_OK)
         return tell(ring, sequence, slot, chunk);
@@ -134,7 +135,7 @@ gpumem_status gpumem_ring_acquire(gpumem_ring *ring, size_t bytes, int timeout_m
 
 /* ---- Filling --------------------------------------------------------------------------------- */
 
-/* Where [offset, offset + bytes) of a chunk that is being filled is. */
+/* Finds [offset, offset + bytes) of a chunk that is being filled. */
 static gpumem_status locate(gpumem_ring *ring, uint64_t sequence, size_t offset, size_t bytes,
                             const char *call, unsigned char **begin) {
     struct gm_ring_slot *slot = NULL;
@@ -221,7 +222,7 @@ gpumem_status gpumem_ring_abandon(gpumem_ring *ring, uint64_t sequence) {
         slot->state = GM_RING_RELEASED;
         ring->abandoned++;
         pthread_cond_broadcast(&ring->space);
-        pthread_cond_broadcast(&ring->ready); /* the one after it may be ready */
+        pthread_cond_broadcast(&ring->ready); /* the chunk after it may be ready */
     }
     pthread_mutex_unlock(&ring->lock);
     return status;
@@ -229,7 +230,7 @@ gpumem_status gpumem_ring_abandon(gpumem_ring *ring, uint64_t sequence) {
 
 /* ---- Consuming ------------------------------------------------------------------------------- */
 
-/* The state of the next chunk; FREE when there is none. Passes over abandoned ones. */
+/* The state of the next chunk; FREE if there is none. Skips abandoned ones. */
 static enum gm_ring_state look_at_next(gpumem_ring *ring) {
     while (ring->next < ring->head && gm_ring_slot(ring, ring->next)->state == GM_RING_RELEASED)
         ring->next++;
@@ -263,7 +264,7 @@ gpumem_status gpumem_ring_consume(gpumem_ring *ring, int timeout_ms, gpumem_ring
     if (status == GPUMEM_OK) {
         sequence = ring->next++;
         gm_ring_slot(ring, sequence)->state = GM_RING_CONSUMED;
-        pthread_cond_broadcast(&ring->ready); /* for the consumer of the one after it */
+        pthread_cond_broadcast(&ring->ready); /* for the consumer of the next chunk */
     }
     pthread_mutex_unlock(&ring->lock);
     return status == GPUMEM_OK ? tell(ring, sequence, gm_ring_slot(ring, sequence), chunk) : status;

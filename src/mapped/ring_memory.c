@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* One more reference to each chunk, so that each mapping has one to give back. */
+/* Takes one more reference to each chunk, so that each mapping has its own to give back. */
 static gpumem_status retain(struct gm_extent *extent, struct gm_chunk *chunks, size_t *count) {
     gpumem_status status = GPUMEM_OK;
     CUdeviceptr address = extent->address;
@@ -49,7 +49,7 @@ gpumem_status gm_ring_map_twice(gpumem_buffer *buffer) {
     pthread_mutex_lock(&buffer->lock);
     pthread_rwlock_rdlock(&v->mapped.lock);
     if (range->extent.committed == gpumem_buffer_size(buffer)) {
-        atomic_store(&range->extent.shared, 1); /* its chunks have two places: nobody else's */
+        atomic_store(&range->extent.shared, 1); /* its chunks are mapped twice: no reuse */
         status = append_again(&range->extent);
     } else {
         status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,

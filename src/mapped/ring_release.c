@@ -1,4 +1,4 @@
-/* Chunks given back after the work of several streams. */
+/* Releasing chunks after the work of several streams. */
 #include "base/cancel.h"
 #include "mapped/ring.h"
 #include "memory/core/capture.h"
@@ -9,7 +9,7 @@
 
 /* ---- Marks ----------------------------------------------------------------------------------- */
 
-/* Marks the stream's present end, or says why it cannot be. */
+/* Marks the stream's current end, or reports why it cannot be marked. */
 static gpumem_status mark(gpumem_ring *ring, CUstream stream, struct gm_wait *wait) {
     static const char call[] = "gpumem_ring_release";
     bool named = !gm_is_legacy(stream) && stream != CU_STREAM_PER_THREAD;
@@ -50,7 +50,7 @@ static gpumem_status own_stream(gpumem_ring *ring, CUstream *stream) {
     return status;
 }
 
-/* A capture recorded it, or there is no such event. */
+/* A capture recorded the event, or there is no such event. */
 static bool is_the_events_fault(CUresult result) {
     return result == CUDA_ERROR_CAPTURED_EVENT || result == CUDA_ERROR_INVALID_HANDLE ||
            result == CUDA_ERROR_INVALID_VALUE;
@@ -82,7 +82,7 @@ static gpumem_status mark_event(gpumem_ring *ring, CUevent event, struct gm_wait
 
 /* ---- Release --------------------------------------------------------------------------------- */
 
-/* What a chunk is released after: one of the two lists. */
+/* What a release waits for: one of the two lists. */
 struct after {
     const CUstream *streams;
     const CUevent *events;
@@ -94,7 +94,7 @@ static void drop(gpumem_ring *ring, struct gm_wait *waits, size_t count) {
         gm_wait_drop(ring->device, &waits[count]);
 }
 
-/* All of them or none; those that have passed already are left out. */
+/* All or nothing; those that have already passed are left out. */
 static gpumem_status mark_all(gpumem_ring *ring, const struct after *after, struct gm_wait *waits,
                               size_t *count) {
     size_t kept = 0;
@@ -136,7 +136,7 @@ static gpumem_status mark_in_context(gpumem_ring *ring, const struct after *afte
     return status;
 }
 
-/* The marks are made without the lock: a stream that is full of work lets a record wait. */
+/* Marks are made without the lock: recording an event blocks on a stream that is full of work. */
 static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct after *after,
                              const char *call) {
     struct gm_ring_slot *slot = NULL;

@@ -1,4 +1,4 @@
-/* How threads wait in a ring: with a time-out that is kept, and for events by looking. */
+/* How threads wait in a ring: up to a time-out, and polling for events. */
 #include "mapped/ring.h"
 
 #define SECOND 1000000000L

@@ -1,7 +1,7 @@
 /*
- * Slabs: a caching resource over the mapped one, of which the program sees nothing but that small
- * buffers are cheap. The CPU writes this memory, so the cache hands it out again only when the
- * streams that used it have passed.
+ * Slabs: a caching resource over the mapped one, which the program notices only because small
+ * buffers are cheap. The CPU writes this memory, so the cache reuses it only when the streams that
+ * used it have passed.
  */
 #include "mapped/slab.h"
 
@@ -10,9 +10,9 @@
 
 #include <gpumem/caching.h>
 
-#define SLAB_BYTES ((size_t)2 << 20) /* unless the options say otherwise; and the least */
+#define SLAB_BYTES ((size_t)2 << 20) /* the default, and the minimum */
 #define SHARE      4                 /* of a slab: larger buffers have memory of their own */
-#define CLASS_MOST ((size_t)1 << 20) /* small_maximum has no more */
+#define CLASS_MOST ((size_t)1 << 20) /* the limit of small_maximum */
 
 gpumem_status gm_slabs_check(size_t slab_bytes) {
     GM_REQUIRE(!slab_bytes || slab_bytes >= SLAB_BYTES,
@@ -22,7 +22,7 @@ gpumem_status gm_slabs_check(size_t slab_bytes) {
     return GPUMEM_OK;
 }
 
-/* Two buffers in one atom: invalidating one would undo stores to the other. */
+/* With two buffers in one atom, invalidating one would undo stores to the other. */
 static int fits(const gpumem_resource *slabs, size_t atom) {
     return slabs->properties.granularity % atom == 0;
 }

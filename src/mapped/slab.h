@@ -6,11 +6,11 @@
 
 #include <gpumem/mapped.h>
 
-/* Of the options: INVALID_ARGUMENT for a size that slabs do not have. */
+/* Checks the option: INVALID_ARGUMENT for a size that slabs cannot have. */
 gpumem_status gm_slabs_check(size_t slab_bytes);
 
-/* Gives a resource that the program does not have yet its slabs. Where atoms are too large for them
- * there are none, or NOT_SUPPORTED if the options name a size. */
+/* Gives slabs to a resource that the program has not yet received. If atoms are too large for them
+ * there are none, or NOT_SUPPORTED if the options set a size. */
 gpumem_status gm_slabs_add(gpumem_resource *resource, size_t slab_bytes, size_t atom);
 
 #endif

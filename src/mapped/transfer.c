@@ -1,4 +1,4 @@
-/* Reading and writing memory that the CPU reaches. */
+/* Reading and writing memory that the CPU can access. */
 #include "base/cancel.h"
 #include "mapped/engine.h"
 #include "mapped/incoherent.h"
@@ -65,8 +65,8 @@ gpumem_status gpumem_mapped_invalidate(gpumem_buffer *buffer, size_t offset, siz
     return status == GPUMEM_OK && bytes ? gm_incoherent_invalidate(place.host, bytes) : status;
 }
 
-/* Not by the driver's copy, whatever the size: the kernel that waits for the flag may hold the
- * queue that it would wait in. */
+/* Never by the driver's copy, whatever the size: the kernel that waits for the flag may block the
+ * queue that the copy would wait in. */
 gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t offset, const void *data,
                                     size_t bytes, size_t flag_offset, uint32_t value) {
     GM_UNCANCELLED;

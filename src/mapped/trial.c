@@ -1,4 +1,4 @@
-/* Whether a method works: the same bytes, seen from both sides. */
+/* Tests whether a method works: the same bytes must be seen from both sides. */
 #include "mapped/host_range.h"
 #include "mapped/mapper.h"
 #include "memory/core/driver_error.h"
@@ -10,7 +10,7 @@ static uint32_t word(uint32_t i) {
     return i * 2654435761u + 1;
 }
 
-/* On a stream of its own, which no capture and no work of the program's has to do with. */
+/* Uses a stream of its own, independent of the program's captures and work. */
 static gpumem_status copied(struct gm_mapper *mapper, CUstream stream, CUresult result,
                             const char *call) {
     const gpumem_driver_api *cu = mapper->device->cu;

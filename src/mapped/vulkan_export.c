@@ -9,12 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What NVIDIA's drivers align such memory to, and the most that may be asked for. */
+/* NVIDIA's drivers align such memory to this; it is also the largest alignment that may be
+ * requested. */
 #define ALIGNMENT ((size_t)2 << 20)
 
 /* ---- One piece of memory --------------------------------------------------------------------- */
 
-/* The driver takes the descriptor with success, and closes it. */
+/* On success the driver owns the descriptor and closes it. */
 static gpumem_status import(struct gm_mapper *mapper, struct gm_exported *e) {
     const gpumem_driver_api *cu = mapper->device->cu;
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle = {.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD,
@@ -27,7 +28,7 @@ static gpumem_status import(struct gm_mapper *mapper, struct gm_exported *e) {
         return GPUMEM_OK;
     status =
         gm_cu_fail(cu, result, "cuImportExternalMemory", "%zu bytes of Vulkan's", e->piece.bytes);
-    if (!e->external) /* else it was taken, and the failure is an earlier one */
+    if (!e->external) /* otherwise it was taken, and the error is an earlier one */
         close(handle.handle.fd);
     return status;
 }
@@ -52,7 +53,7 @@ void gm_exported_end(struct gm_mapper *mapper, struct gm_meter *meter, struct gm
         gm_meter_quarantine_memory(meter, e->piece.bytes);
         lost = 1;
     }
-    /* Vulkan's memory object is not CUDA's: the bytes stay as long as either has them. */
+    /* Vulkan's memory object is separate from CUDA's: the bytes remain while either exists. */
     if (e->piece.memory && gm_vulkan_free(e->piece.memory) != GPUMEM_OK) {
         gm_meter_quarantine(meter, 0);
         lost = 1;
@@ -147,7 +148,7 @@ struct exporting {
     gpumem_resource *resource;
     void *user;
     void (*end)(void *user);
-    /* Of all addresses so far; lavapipe's memory begins behind a header of a page. */
+    /* The alignment of all addresses so far; lavapipe's memory starts after a one-page header. */
     atomic_size_t aligned;
 };
 
@@ -157,7 +158,8 @@ static void note_alignment(struct exporting *x, CUdeviceptr address) {
     }
 }
 
-/* Larger than asked for where the driver aligns less. `shift`: where the aligned bytes begin. */
+/* Allocates more than requested if the driver aligns less. `shift`: where the aligned bytes begin.
+ */
 static gpumem_status make_aligned(struct exporting *x, size_t bytes, size_t alignment,
                                   struct gm_exported **made, size_t *shift) {
     for (;;) {
@@ -172,7 +174,8 @@ static gpumem_status make_aligned(struct exporting *x, size_t bytes, size_t alig
         *shift = (size_t)(-address & (alignment - 1));
         if (*shift <= more)
             return GPUMEM_OK;
-        gm_exported_end(x->mapper, &x->resource->meter, *made); /* the first, without more */
+        gm_exported_end(x->mapper, &x->resource->meter, *made); /* the first attempt, without `more`
+                                                                 */
     }
 }
 

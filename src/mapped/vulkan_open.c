@@ -1,4 +1,4 @@
-/* What the methods that have Vulkan share. */
+/* What the methods that use Vulkan share. */
 #include "mapped/mapper.h"
 #include "memory/core/driver_error.h"
 #include "vulkan/device.h"

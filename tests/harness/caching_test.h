@@ -1,4 +1,4 @@
-/* What tests of the caching resource share; beside library_test.h. */
+/* Shared by tests of the caching resource; used together with library_test.h. */
 #ifndef TESTS_CACHING_TEST_H
 #define TESTS_CACHING_TEST_H
 

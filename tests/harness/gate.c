@@ -3,13 +3,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* cmocka wants the three above before it. */
+/* cmocka requires the three headers above. */
 #include <cmocka.h>
 
 #define GATE_LIMIT 64
 
 static const gpumem_driver_api *cu;
-/* Those that live: a test that fails must not leave the next one waiting behind its gate. */
+/* Gates that exist: a test that fails must not leave the next one waiting behind its gate. */
 static uint32_t *live[GATE_LIMIT];
 
 #define OK(call) assert_int_equal((call), CUDA_SUCCESS)

@@ -1,9 +1,10 @@
 /*
- * A gate holds a stream: work behind gate_hold does not begin before gate_release, so that states
- * between submission and completion can be looked at without sleeping. The same on every driver.
+ * A gate holds a stream: work queued after gate_hold does not begin before gate_release, so that
+ * states between submission and completion can be examined without sleeping. The same on every
+ * driver.
  *
- * Which driver's it is, a folder's harness says once by gate_use. The other calls but gate_release
- * need a current context. A driver call that fails fails the test.
+ * A folder's harness chooses the driver once by gate_use. All other calls except gate_release need
+ * a current context. A driver call that fails fails the test.
  */
 #ifndef TESTS_GATE_H
 #define TESTS_GATE_H
@@ -15,18 +16,19 @@
 
 struct gate {
     uint32_t *flag;  /* pinned; 1 when released */
-    CUstream stream; /* one of its own, for harnesses that give it one; else NULL */
+    CUstream stream; /* one of its own, for harnesses that use it; else NULL */
 };
 
 void gate_use(const gpumem_driver_api *driver);
 
 void gate_make(struct gate *gate);
-/* Closes it, too: a gate may be held again after its release. */
+/* Also closes it: a gate may be held again after its release. */
 void gate_hold(struct gate *gate, CUstream stream);
 void gate_release(struct gate *gate);
 void gate_free(struct gate *gate); /* releases it first; the stream must be done with it */
 
-/* All that were made and not freed, from a signal handler too. Says whether one was closed. */
+/* All that were made and not freed; may be called from a signal handler. Returns whether one was
+ * closed. */
 bool gate_release_all(void);
 
 #endif

@@ -1,25 +1,25 @@
 /*
- * Program images that real tools made, inside the program, so that a test needs no file where it
- * runs: the bytes of files in tests/fixtures/images, which make.py beside them makes.
+ * Program images made by real tools, embedded in the program, so that a test needs no files where
+ * it runs: the bytes of files in tests/fixtures/images, which make.py there generates.
  */
 #ifndef IMAGES_H
 #define IMAGES_H
 
-/* Name, size in bytes, file. tests/CMakeLists.txt refuses a size that is not the file's. */
+/* Name, size in bytes, file. tests/CMakeLists.txt refuses a size that differs from the file's. */
 #define IMAGES(X)                                                                                  \
     X(kernels_cubin, 27928, "kernels.cubin")    /* each kind of kernel and variable, for sm_90 */  \
     X(small_cubin, 4208, "small.cubin")         /* one kernel, for sm_90 */                        \
     X(other_cubin, 6256, "small-100.cubin")     /* for a newer architecture than an H200's */      \
-    X(older_cubin, 3624, "small-80.cubin")      /* for an older one */                             \
-    X(specific_cubin, 4208, "small-90a.cubin")  /* for sm_90a alone */                             \
-    X(small_fatbin, 4616, "small.fatbin")       /* for sm_90, and text; compressed */              \
+    X(older_cubin, 3624, "small-80.cubin")      /* for an older architecture */                    \
+    X(specific_cubin, 4208, "small-90a.cubin")  /* for sm_90a only */                              \
+    X(small_fatbin, 4616, "small.fatbin")       /* for sm_90, and PTX text; compressed */          \
     X(plain_fatbin, 4776, "small-plain.fatbin") /* the same, not compressed */                     \
-    X(ptx_fatbin, 344, "small-ptx.fatbin")      /* text alone */                                   \
-    X(other_fatbin, 6384, "small-100.fatbin")   /* nothing that an H200 runs */                    \
+    X(ptx_fatbin, 344, "small-ptx.fatbin")      /* PTX text only */                                \
+    X(other_fatbin, 6384, "small-100.fatbin")   /* nothing that an H200 can run */                 \
     X(part_cubin, 4120, "parts.cubin")          /* to be linked: what it calls is elsewhere */     \
-    X(caller_object, 2608, "caller.object")     /* a host's object, calls into the archive */      \
-    X(reaching_object, 2480, "reaching.object") /* another, which reaches more of its members */   \
-    X(archive, 7868, "library.archive")         /* a host's: code, none, and a text */
+    X(caller_object, 2608, "caller.object")     /* a host object, calls into the archive */        \
+    X(reaching_object, 2480, "reaching.object") /* another, which reaches more members */          \
+    X(archive, 7868, "library.archive")         /* host objects: code, none, and a text */
 
 #define IMAGE_DECLARED(name, size, file) extern const unsigned char image_##name[size];
 IMAGES(IMAGE_DECLARED)

@@ -1,6 +1,6 @@
 /*
- * Reads JSON for tests: whether a text is valid by RFC 8259, and what stands at a path. Header
- * only, because each folder of tests links other things.
+ * Reads JSON for tests: whether a text is valid by RFC 8259, and what is at a path. Header only,
+ * because each folder of tests links other things.
  */
 #ifndef TESTS_JSON_READER_H
 #define TESTS_JSON_READER_H
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In place of strspn and strncmp, for which AddressSanitizer reads all of the text that follows. */
+/* Replaces strspn and strncmp, for which AddressSanitizer reads all of the text that follows. */
 static inline const char *json_skip(const char *at, const char *characters) {
     while (*at && strchr(characters, *at))
         at++;
@@ -33,7 +33,7 @@ static inline size_t json_digits(const char *at) {
     return (size_t)(json_skip(at, "0123456789") - at);
 }
 
-/* Each answers what follows the value, or NULL when none begins at `at`. */
+/* Each returns what follows the value, or NULL if none begins at `at`. */
 static inline const char *json_value(const char *at, unsigned depth);
 
 static inline bool json_is_hex(char c) {
@@ -51,7 +51,7 @@ static inline const char *json_escape(const char *at) {
     return at + 5;
 }
 
-/* Bytes of a character of UTF-8; overlong forms and surrogates are none. */
+/* The length of a UTF-8 character; 0 for overlong forms and surrogates. */
 static inline size_t json_utf8(const unsigned char *at) {
     size_t length = at[0] < 0x80   ? 1
                     : at[0] < 0xc2 ? 0
@@ -143,8 +143,8 @@ static inline bool json_is_valid(const char *text) {
     return end && !*json_space(end);
 }
 
-/* The value of a member, or an element by its number; NULL when there is none. The text is valid.
- */
+/* The value of a member, or an element by its number; NULL if there is none. The text must be
+ * valid. */
 static inline const char *json_get(const char *object, const char *name, size_t length) {
     const char *at = json_space(object);
     char bracket = *at;
@@ -165,7 +165,7 @@ static inline const char *json_get(const char *object, const char *name, size_t 
     return NULL;
 }
 
-/* By a path such as "devices.0.name". */
+/* Looks up a path such as "devices.0.name". */
 static inline const char *json_find(const char *text, const char *path) {
     while (text && *path) {
         size_t length = strcspn(path, ".");

@@ -1,5 +1,5 @@
 /*
- * What tests of the memory library share: an open device of softgpu, its controls, and checks that
+ * Shared by tests of the memory library: an open device of softgpu, its controls, and checks that
  * print the library's message. Header only, because each folder of tests links other things.
  */
 #ifndef TESTS_LIBRARY_TEST_H
@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka wants the four above before it. */
+/* cmocka requires the four headers above. */
 #include "gate.h"
 #include <cmocka.h>
 #include <gpumem/driver.h>
@@ -41,7 +41,7 @@ static inline void check_status(gpumem_status got, gpumem_status wanted, const c
 #define OK(call)            check_status((call), GPUMEM_OK, #call, __FILE__, __LINE__)
 #define FAILS(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
 
-/* That the last message names what it should. */
+/* Checks that the last message names what it should. */
 #define SAYS(text)                                                                                 \
     do {                                                                                           \
         if (!strstr(gpumem_last_error()->message, text))                                           \
@@ -69,7 +69,8 @@ static inline int open_device(void **state) {
     return soft ? 0 : -1;
 }
 
-/* softgpu's file of host memory is made by the first that is wanted, and stays. 0 or -1. */
+/* Makes the first request for host memory, which creates softgpu's file for it; the file remains.
+ * Returns 0 or -1. */
 static inline int make_host_memory_file(void) {
     void *pinned;
     CUcontext before;
@@ -81,7 +82,7 @@ static inline int make_host_memory_file(void) {
     return result == CUDA_SUCCESS ? 0 : -1;
 }
 
-/* For cmocka's teardown: nothing may be left. */
+/* For cmocka's teardown: nothing must be left. */
 static inline int close_device(void **state) {
     (void)state;
     if (gpumem_device_close(device) != GPUMEM_OK || gpumem_close(library) != GPUMEM_OK) {
@@ -117,7 +118,7 @@ static inline void synchronize(CUstream stream) {
     OK(gpumem_stream_synchronize(device, stream));
 }
 
-/* A stream of the library's that does not go on before its gate is released. */
+/* A stream of the library's that waits until its gate is released. */
 static inline struct gate gate_with_stream(void) {
     struct gate gate;
     CUcontext before = NULL;
@@ -130,7 +131,7 @@ static inline struct gate gate_with_stream(void) {
     return gate;
 }
 
-/* Releases it, and waits for what was behind it. */
+/* Releases it, and waits for the work after it. */
 static inline void gate_drain(struct gate *gate) {
     gate_release(gate);
     synchronize(gate->stream);
@@ -145,7 +146,7 @@ static inline void gate_remove(struct gate *gate) {
     cu->cuCtxPopCurrent_v2(&before);
 }
 
-/* The same by names of before, which some tests still have. */
+/* The same under older names, which some tests still use. */
 #define close_gate()      gate_with_stream()
 #define open_gate(gate)   gate_drain(&(gate))
 #define remove_gate(gate) gate_remove(&(gate))

@@ -1,6 +1,7 @@
 /*
- * A thread that opens a gate once the library waits for an event: so that a call can be seen to
- * wait for held work, without sleeping. A call that does not wait returns with the gate closed.
+ * A thread that opens a gate once the library waits for an event, so that a test can see that a
+ * call waits for held work, without sleeping. A call that does not wait returns with the gate
+ * closed.
  */
 #ifndef TESTS_OPENER_H
 #define TESTS_OPENER_H
@@ -37,7 +38,7 @@ static inline void opener_start(struct opener *opener, struct gate gate) {
     assert_int_equal(pthread_create(&opener->thread, NULL, opener_run, opener), 0);
 }
 
-/* After the call: whether it waited. The gate is open. */
+/* Returns, after the call, whether it waited. The gate is then open. */
 static inline int opener_end(struct opener *opener) {
     atomic_store(&opener->over, 1);
     pthread_join(opener->thread, NULL);

@@ -1,7 +1,7 @@
 /*
- * The other process of a test of sharing: this program again, by exec, with what it is to do and
- * its end of a socket pair as arguments. A forked child alone could not use the driver. Header
- * only, beside library_test.h.
+ * The other process of a test of sharing: this program again, by exec, whose arguments are its task
+ * and its end of a socket pair. A forked child alone could not use the driver. Header only; used
+ * together with library_test.h.
  */
 #ifndef TESTS_OTHER_PROCESS_H
 #define TESTS_OTHER_PROCESS_H
@@ -25,7 +25,8 @@ static inline size_t open_descriptors(void) {
     return count;
 }
 
-/* The program gets `what` and the number of its descriptor: argc is 3. `type` is the socket's. */
+/* The program receives `what` and the number of its descriptor: argc is 3. `type` is the socket's.
+ */
 static inline pid_t other_start(const char *what, int type, int *socket) {
     int sockets[2];
     char number[12];
@@ -45,7 +46,7 @@ static inline pid_t other_start(const char *what, int type, int *socket) {
     return child;
 }
 
-/* Waits until it has ended by itself, closes the socket: its exit status. */
+/* Waits until it has ended by itself, and closes the socket. Returns its exit status. */
 static inline int other_end(pid_t child, int socket) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -54,8 +55,8 @@ static inline int other_end(pid_t child, int socket) {
     return WEXITSTATUS(status);
 }
 
-/* One byte over the socket, to say where one is. In the other process too: 1, or 0 when the socket
- * is at its end. */
+/* Sends or receives one byte over the socket, to synchronize. Also used by the other process: 1, or
+ * 0 at the end of the socket. */
 static inline int other_say(int socket) {
     return send(socket, "x", 1, MSG_NOSIGNAL) == 1;
 }

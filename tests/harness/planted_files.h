@@ -1,4 +1,4 @@
-/* A folder of planted files in the place of /proc and /sys. Header only; for cmocka programs. */
+/* A folder of planted files that replaces /proc and /sys. Header only; for cmocka programs. */
 #ifndef TESTS_PLANTED_FILES_H
 #define TESTS_PLANTED_FILES_H
 
@@ -13,7 +13,7 @@
 
 static char planted_root[TEMPORARY_ROOM];
 
-/* 0 or -1. */
+/* Returns 0 or -1. */
 static inline int planted_make(void) {
     return temporary_folder(planted_root, "gpumem-planted") ? 0 : -1;
 }
@@ -30,7 +30,7 @@ static inline int planted_remove(void) {
     return nftw(planted_root, planted_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Writes a file below the root, making its folders. */
+/* Writes a file below the root, creating its folders. */
 static inline void plant(const char *name, const char *text) {
     char path[512];
     snprintf(path, sizeof path, "%s%s", planted_root, name);

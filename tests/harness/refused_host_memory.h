@@ -1,7 +1,7 @@
 /*
- * Allocations that fail: malloc, calloc and realloc of the program that includes this, in one file
- * of it. Only what libgpumem, linked into the program, asks for is refused. Under a sanitizer,
- * which has its own, nothing can be.
+ * Makes allocations fail: malloc, calloc and realloc of the program that includes this, in one of
+ * its files. Only requests of libgpumem, linked into the program, are refused. Under a sanitizer,
+ * which has its own allocator, nothing can be refused.
  */
 #ifndef REFUSED_HOST_MEMORY_H
 #define REFUSED_HOST_MEMORY_H

@@ -1,6 +1,6 @@
 /*
- * Files and folders that a test makes: in $TMPDIR, which the runner gives each test for itself and
- * empties behind it, also when the test dies half way. Header only, for programs of every kind.
+ * Files and folders that a test makes, in $TMPDIR, which the runner creates for each test and
+ * empties afterwards, even if the test dies. Header only, for programs of every kind.
  */
 #ifndef TESTS_TEMPORARY_H
 #define TESTS_TEMPORARY_H
@@ -11,7 +11,7 @@
 
 #define TEMPORARY_ROOM 256
 
-/* Writes a name of no file yet, with six X at its end. False when it does not fit. */
+/* Writes a template that ends in six X. False if it does not fit. */
 static inline int temporary_name(char path[TEMPORARY_ROOM], const char *name) {
     const char *folder = getenv("TMPDIR");
     int length =
@@ -19,12 +19,12 @@ static inline int temporary_name(char path[TEMPORARY_ROOM], const char *name) {
     return length > 0 && length < TEMPORARY_ROOM;
 }
 
-/* A new empty file, open for reading and writing: its descriptor, or -1. */
+/* Makes an empty file, open for reading and writing: its descriptor, or -1. */
 static inline int temporary_file(char path[TEMPORARY_ROOM], const char *name) {
     return temporary_name(path, name) ? mkstemp(path) : -1;
 }
 
-/* A new empty folder: `path`, or NULL. */
+/* Makes an empty folder: `path`, or NULL. */
 static inline char *temporary_folder(char path[TEMPORARY_ROOM], const char *name) {
     return temporary_name(path, name) ? mkdtemp(path) : NULL;
 }

@@ -1,5 +1,5 @@
-/* What tests of libvkgdr share: softgpu and the test driver of Vulkan chosen, a context current,
- * and checks of the error's text; beside cmocka's headers. */
+/* Shared by tests of libvkgdr: selects softgpu and the Vulkan test driver, makes a context current,
+ * and checks the error's text; used together with cmocka's headers. */
 #ifndef TESTS_VKGDR_TEST_H
 #define TESTS_VKGDR_TEST_H
 
@@ -7,10 +7,10 @@
 
 #include <vkgdr.h>
 
-/* The first. A CUdevice is its number. */
+/* The first device. A CUdevice is its number. */
 #define DEVICE 0
 
-/* The text is freed by whoever asked. */
+/* The caller frees the text. */
 static inline void check_error(const char *wanted, const char *file, int line) {
     char *text = vkgdr_last_error();
     bool same = wanted ? text && strcmp(text, wanted) == 0 : !text;
@@ -34,13 +34,13 @@ static inline int start_vkgdr(void **state) {
     return open_device(state) != 0 ? -1 : find_icd(state);
 }
 
-/* For cmocka's setup of a test: the device's context is current. */
+/* For cmocka's setup of a test: makes the device's context current. */
 static inline int start_with_context(void **state) {
     start_with_icd(state);
     return cu->cuCtxPushCurrent_v2(own_context()) == CUDA_SUCCESS ? 0 : -1;
 }
 
-/* For its teardown: nothing is left in either driver. */
+/* For its teardown: nothing must be left in either driver. */
 static inline int end_with_context(void **state) {
     CUcontext popped = NULL;
     (void)state;
@@ -90,7 +90,7 @@ static inline void check_bytes(const unsigned char *bytes, size_t size, unsigned
             fail_msg("byte %zu of %zu is %d", i, size, bytes[i]);
 }
 
-/* By the device's address. */
+/* Writes through the device's address. */
 static inline void write_device(vkgdr_memory_t memory, size_t size, unsigned seed) {
     unsigned char *bytes = malloc(size);
     assert_non_null(bytes);

@@ -1,4 +1,5 @@
-/* What tests of Vulkan share: the test driver chosen and looked into; beside cmocka's headers. */
+/* Shared by tests of Vulkan: selects and inspects the test driver; used together with cmocka's
+ * headers. */
 #ifndef TESTS_VULKAN_TEST_H
 #define TESTS_VULKAN_TEST_H
 
@@ -9,7 +10,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-/* Of softgpu's device 0, which is what the test driver's device has unless it is told otherwise. */
+/* The UUID of softgpu's device 0, which the test driver's device has by default. */
 static const unsigned char softgpu_uuid[16] = {0x73, 0x6f, 0x66, 0x74, 0x67,
                                                0x70, 0x80, 0x75, 0x80};
 
@@ -19,7 +20,7 @@ static inline void choose_vulkan(const char *path) {
     assert_int_equal(path ? setenv("GPUMEM_VULKAN", path, 1) : unsetenv("GPUMEM_VULKAN"), 0);
 }
 
-/* Makes the test driver the one that is opened, with nothing asked of it. */
+/* Selects the test driver, with its default behaviour. */
 static inline void choose_icd(void) {
     static const char *const settings[] = {
         "VULKAN_ICD_UUID",        "VULKAN_ICD_COHERENT", "VULKAN_ICD_PLACED",
@@ -53,13 +54,13 @@ static inline int start_with_icd(void **state) {
     return 0;
 }
 
-/* The test driver was used as Vulkan wants it. */
+/* Checks that the test driver was used as Vulkan requires. */
 static inline void assert_used_well(void) {
     if (icd->violation())
         fail_msg("the test driver was misused: %s", icd->violation());
 }
 
-/* And nothing of it is left. */
+/* And that nothing of it is left. */
 static inline void assert_nothing_left(void) {
     struct vulkan_icd_live live = icd->live();
     assert_used_well();

@@ -1,4 +1,4 @@
-/* Measures the kernels over a mapping, and the driver's copies beside them. */
+/* Measures the kernels on a mapping, and the driver's copies for comparison. */
 #include "mapped/copy/copy.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 
 #define SAMPLES_LEAST 3
 #define SAMPLES_MOST  64
-/* A sample is long enough for a clock that takes 20 ns to be read. */
+/* A sample lasts long enough that the 20 ns of reading the clock do not matter. */
 #define SAMPLE_NANOSECONDS 2000.0
 
-/* One thing that is measured: a copy of `bytes` and what makes sure that it is done. */
+/* One measurement: a copy of `bytes`, and what ensures that it is complete. */
 struct run {
     const struct gm_copy_subject *subject;
     size_t bytes;
@@ -54,8 +54,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The lower quartile of some samples, after one that makes everything warm: what disturbs only
- * adds. */
+/* The lower quartile of several samples, after a warm-up: disturbances only add time. */
 static bool measure(const struct run *run, double *quartile) {
     double samples[SAMPLES_MOST], once;
     if (!sample(run, 1, &once))
@@ -74,7 +73,7 @@ static bool measure(const struct run *run, double *quartile) {
     return true;
 }
 
-/* Directions whose kernels are measured; what is not, has negative times. */
+/* `directions` are measured; anything not measured gets a negative time. */
 static void measure_kernels(const struct gm_copy_subject *subject, size_t bytes,
                             unsigned directions, struct gm_copy_timing *timings) {
     struct run run = {.subject = subject, .bytes = bytes, .host = subject->pageable};
@@ -104,7 +103,8 @@ static bool measure_driver(const struct gm_copy_subject *subject, size_t bytes, 
 }
 
 /* Loads of 64 MiB over the bus take a second where the driver takes a millisecond: a direction in
- * which the driver is so much faster, whatever the host memory, is not measured at larger sizes. */
+ * which the driver is this much faster, whatever the host memory, is not measured at larger sizes.
+ */
 #define HOPELESS 8
 
 static bool is_hopeless(const struct gm_copy_timings *timings, unsigned size, unsigned direction) {

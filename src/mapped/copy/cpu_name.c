@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* "model name\t: AMD EPYC 9575F 64-Core Processor\n", of the first processor. */
+/* "model name\t: AMD EPYC 9575F 64-Core Processor\n", for the first processor. */
 static bool model_of(char *line, char name[GM_COPY_KEY_ROOM]) {
     static const char label[] = "model name";
     char *colon = strchr(line, ':');

@@ -1,10 +1,10 @@
 /*
- * The ends of a copy, which the wide instructions of its middle do not fit. The mapped side gets
+ * The ends of a copy, which do not fit the wide instructions of its middle. The mapped side gets
  * one naturally aligned access for each power of two, upwards until it is aligned for the middle,
- * and downwards after it; the other side may lie anywhere.
+ * and downwards after it; the other side may have any alignment.
  *
- * The accesses are volatile so that they stay single ones: memory that is mapped as a device's does
- * not take unaligned words on some machines, and compilers make calls of memcpy from such code.
+ * The accesses are volatile so that they remain single ones: device memory mapped on some machines
+ * does not accept unaligned words, and compilers turn such code into calls of memcpy.
  */
 #ifndef GM_MAPPED_COPY_EDGE_H
 #define GM_MAPPED_COPY_EDGE_H
@@ -63,7 +63,7 @@ static inline void gm_load_piece(unsigned char *dst, const unsigned char *src, s
 }
 
 /* Stores until `dst` is aligned to `align`, a power of two, or fewer bytes are left than the next
- * piece has: those are for the tail. Returns how many it has stored. */
+ * piece has: those are left to the tail. Returns how many bytes it has stored. */
 static inline size_t gm_store_head(unsigned char *dst, const unsigned char *src, size_t bytes,
                                    size_t align) {
     size_t done = 0;
@@ -88,7 +88,7 @@ static inline size_t gm_load_head(unsigned char *dst, const unsigned char *src, 
     return done;
 }
 
-/* Fewer than `align` bytes, where the head and the middle have left off. */
+/* Fewer than `align` bytes, continuing where the head and the middle ended. */
 static inline void gm_store_tail(unsigned char *dst, const unsigned char *src, size_t bytes,
                                  size_t align) {
     for (size_t piece = align / 2; piece > 0; piece /= 2) {

@@ -10,7 +10,7 @@ void gm_store_plain(unsigned char *dst, const unsigned char *src, size_t bytes);
 void gm_load_plain(unsigned char *dst, const unsigned char *src, size_t bytes);
 
 #if defined(__x86_64__)
-/* To be called only where the CPU, and the system for its registers, has what the name says. */
+/* Call these only if the CPU has what the name says, and the system saves its registers. */
 void gm_store_sse2(unsigned char *dst, const unsigned char *src, size_t bytes);
 void gm_store_avx2(unsigned char *dst, const unsigned char *src, size_t bytes);
 void gm_store_avx512(unsigned char *dst, const unsigned char *src, size_t bytes);

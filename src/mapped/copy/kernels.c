@@ -1,4 +1,4 @@
-/* Which kernels there are, and which of them this CPU has. */
+/* Lists the kernels, and finds which of them this CPU has. */
 #include "mapped/copy/copy.h"
 #include "mapped/copy/kernel.h"
 
@@ -34,14 +34,14 @@ static const struct kernel {
 #define BIT(kernel) (1u << (unsigned)(kernel))
 
 #if defined(__x86_64__)
-/* Leaf 7: compilers' own question does not know this one. It has no registers to be saved. */
+/* Leaf 7: the compilers' builtin does not know this feature. It has no registers to save. */
 static bool has_movdir64b(void) {
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 28)) != 0;
 }
 
 static unsigned look(void) {
-    /* These need nothing that the architecture does not have. */
+    /* These are part of the architecture. */
     unsigned found = BIT(GM_COPY_PLAIN) | BIT(GM_COPY_MEMCPY) | BIT(GM_COPY_SSE2);
     __builtin_cpu_init();
     if (__builtin_cpu_supports("sse4.1"))
@@ -60,8 +60,8 @@ static unsigned look(void) {
 }
 #endif
 
-/* The answer is the same whoever asks, so two threads may look at once, and a signal handler too.
- */
+/* The result is the same for every caller, so two threads may compute it at once, and a signal
+ * handler too. */
 static unsigned present(void) {
     static atomic_uint known;
     unsigned found = atomic_load_explicit(&known, memory_order_relaxed);
@@ -129,7 +129,7 @@ void gm_copy_fence(void) {
 }
 
 /* Streaming loads of write-combined memory are ordered by mfence, not by lfence alone: a line's
- * buffer may hold what was read before. */
+ * buffer may hold data that was read before. */
 void gm_copy_fence_load(void) {
 #if defined(__x86_64__)
     __asm__ volatile("mfence" ::: "memory");

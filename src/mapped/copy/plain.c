@@ -1,4 +1,4 @@
-/* Words of the machine, for every machine. */
+/* Copies by machine words, for every machine. */
 #include "mapped/copy/edge.h"
 #include "mapped/copy/kernel.h"
 

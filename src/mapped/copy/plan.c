@@ -1,4 +1,4 @@
-/* Plans: the one that needs no measurement, and the one that timings ask for. */
+/* Plans: the default, and the one derived from timings. */
 #include "mapped/copy/copy.h"
 
 #define LINE 64
@@ -12,10 +12,11 @@ static enum gm_copy_kernel best(const enum gm_copy_kernel *preferred, unsigned c
     return GM_COPY_PLAIN;
 }
 
-/* Stores: one instruction for a line where there is one. Plain below a line, where streaming gains
- * nothing. On an H200 stores pass a PCIe 5 bus at 17 to 20 GB/s, which the driver beats from pinned
- * memory only: 47 us against 53 for 1 MiB, a third of the time for 16. Reads of mapped memory cost
- * a hundred times what the driver's copy costs from a few KiB on: 68 us for 4 KiB against 6. */
+/* Stores use one instruction per line where there is one, and plain words below a line, where
+ * streaming gains nothing. On an H200 stores cross a PCIe 5 bus at 17 to 20 GB/s, which the driver
+ * beats from pinned memory only: 47 us against 53 for 1 MiB, a third of the time for 16. Reads of
+ * mapped memory cost a hundred times what the driver's copy costs from a few KiB on: 68 us for 4
+ * KiB against 6. */
 struct gm_copy_plan gm_copy_plan_default(void) {
     static const enum gm_copy_kernel widest[] = {GM_COPY_AVX512, GM_COPY_AVX2, GM_COPY_SSE41,
                                                  GM_COPY_SSE2};
@@ -38,7 +39,7 @@ const struct gm_copy_class *gm_copy_plan_class(const struct gm_copy_plan *plan, 
     return &plan->classes[at];
 }
 
-/* Where none was measured, that of the size before. */
+/* If none was measured, the kernel of the previous size. */
 static enum gm_copy_kernel fastest(const struct gm_copy_timing *timings, unsigned direction,
                                    enum gm_copy_kernel before) {
     enum gm_copy_kernel found = GM_COPY_KERNEL_COUNT;
@@ -61,9 +62,10 @@ static double lead_of(const struct gm_copy_timings *timings, const struct gm_cop
 }
 
 /*
- * From which size on the driver is faster. Above it, it is so at every measured size, or nothing
- * else was measured; between that size and the one before, where it was slower, the times are taken
- * for straight lines, which is what they nearly are: so much, and so much for each byte.
+ * The size from which the driver is faster. Above it the driver is faster at every measured size,
+ * or nothing else was measured. Between that size and the previous one, where the driver was
+ * slower, times are taken as straight lines, which they nearly are: a constant, plus a cost per
+ * byte.
  */
 static uint64_t cutover(const struct gm_copy_timings *timings, const struct gm_copy_timing *driver,
                         const struct gm_copy_plan *plan, const size_t *sizes, unsigned direction) {

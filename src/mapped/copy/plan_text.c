@@ -12,7 +12,7 @@
  *   check 0123456789abcdef
  *
  * `check` is XXH64 of all bytes before its line. Decoding reads the values and writes the text
- * anew: what is not the same to the byte was not written here.
+ * again: a text that differs in any byte was not written here.
  */
 #include "mapped/copy/copy.h"
 
@@ -34,7 +34,7 @@
 
 struct text {
     char *bytes;
-    size_t length; /* GM_COPY_TEXT_ROOM when it did not fit */
+    size_t length; /* GM_COPY_TEXT_ROOM if it did not fit */
 };
 
 static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -108,9 +108,9 @@ size_t gm_copy_plan_encode(const struct gm_copy_plan *plan, const struct gm_copy
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* A copy of the text, read word by word. */
+/* A copy of the text, which is read word by word. */
 struct reader {
-    char *at; /* NULL behind a line without an end */
+    char *at; /* NULL after a line without an end */
     char *why;
     size_t why_size;
 };
@@ -126,7 +126,7 @@ static bool wrong(const struct reader *reader, const char *format, ...) {
     return false;
 }
 
-/* The rest of the line, which ends there; NULL at the end of the text. */
+/* The rest of the line, terminated there; NULL at the end of the text. */
 static char *next_line(struct reader *reader) {
     return reader->at && *reader->at ? strsep(&reader->at, "\n") : NULL;
 }

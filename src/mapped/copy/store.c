@@ -1,4 +1,4 @@
-/* gpumem_store_bytes: what the inlined form in gpumem/mapped_store.h leaves over. */
+/* gpumem_store_bytes: what the inlined form in gpumem/mapped_store.h does not handle. */
 #include "mapped/copy/copy.h"
 
 #include <gpumem/mapped_store.h>
@@ -6,7 +6,7 @@
 
 #define LINE 64
 
-/* The same whoever asks first: a signal handler may. */
+/* The result is the same for every caller; a signal handler may call this. */
 static enum gm_copy_kernel kernel_for_large(void) {
     static atomic_int known = GM_COPY_KERNEL_COUNT;
     int kernel = atomic_load_explicit(&known, memory_order_relaxed);
@@ -18,7 +18,7 @@ static enum gm_copy_kernel kernel_for_large(void) {
     return (enum gm_copy_kernel)kernel;
 }
 
-/* There is no cancellation point in it, so nothing has to be disabled. */
+/* It has no cancellation point, so cancelling need not be disabled. */
 void gpumem_store_bytes(void *to, const void *from, size_t bytes) {
     gm_copy_store(bytes > LINE ? kernel_for_large() : GM_COPY_PLAIN, to, from, bytes);
 }

@@ -1,7 +1,7 @@
 /*
- * Streaming loads: of write-combined memory a line is read once, whereas each plain load is a
- * transfer of its own. All loads of a line come before its stores, so that the line's buffer is
- * not given up in between.
+ * Streaming loads read a line of write-combined memory once, whereas each plain load is a transfer
+ * of its own. All loads of a line come before its stores, so that the line's buffer is not given up
+ * in between.
  */
 #if defined(__x86_64__)
 #include "mapped/copy/edge.h"
@@ -11,7 +11,7 @@
 
 #define LINE 64
 
-/* The intrinsics of older compilers take pointers to what is not const. */
+/* The intrinsics of older compilers take pointers to non-const data. */
 #define AT(type, address) ((type *)(uintptr_t)(address))
 
 __attribute__((target("sse4.1"))) void gm_load_sse41(unsigned char *dst, const unsigned char *src,

@@ -1,7 +1,7 @@
 /*
- * Stores that go past the caches. Each function is compiled for the instructions that it uses,
- * whatever the rest of the library is compiled for. A line is stored as a whole before the next one
- * is begun, so that its write-combining buffer goes out at once as one transfer.
+ * Stores that bypass the caches. Each function is compiled for the instructions that it uses,
+ * whatever the rest of the library is compiled for. A line is stored completely before the next one
+ * is begun, so that its write-combining buffer is sent at once as one transfer.
  */
 #if defined(__x86_64__)
 #include "mapped/copy/edge.h"
