@@ -111,7 +111,7 @@ static void share(const struct owner *o) {
 
 static void a_mapped_resources(gpumem_mapped_method method) {
     gpumem_resource *mapped;
-    struct owner o = {NULL};
+    struct owner o = {.view = NULL};
     OK(gpumem_mapped_resource_create(device,
                                      GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1,
                                                            .capacity = CAPACITY,
@@ -126,7 +126,7 @@ static void a_mapped_resources(gpumem_mapped_method method) {
 
 static void a_views(gpumem_mapped_method method) {
     gpumem_resource *plain;
-    struct owner o = {NULL};
+    struct owner o = {.view = NULL};
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.capacity = CAPACITY, .chunk_maximum = CHUNK), &plain));
     OK(gpumem_buffer_allocate(plain, CHUNK, NULL, &o.buffer));

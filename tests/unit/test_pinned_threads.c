@@ -142,7 +142,7 @@ static void let_it_try(struct party *p) {
 
 static void what_is_being_unpinned_counts_until_it_is_gone(void **state) {
     (void)state;
-    struct party giver = {NULL}, taker = {NULL};
+    struct party giver = {.status = 0}, taker = {.status = 0};
     pthread_t giving, taking;
     gpumem_driver_api gated = *cu;
     gpumem_stats stats = {.size = sizeof stats};
