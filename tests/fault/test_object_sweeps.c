@@ -158,6 +158,9 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 1);
     pop_contexts(NULL);
+    CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (mode == SOFTGPU_FAULT_FROM) /* which was refused too: see sweep.c */
+        assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&usual), CUDA_SUCCESS);
     OK(gpumem_device_trim(device, 0)); /* does not wait */
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
     gate_drain(&gate); /* no fault of the device: the fill found its memory */
