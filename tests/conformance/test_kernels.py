@@ -11,7 +11,7 @@ BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", Path(__file__).resolve().parents
 
 
 def run(program, **variables):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SOFTGPU_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SOFTGPU_", "CMOCKA_"))}
     environment.update(GPUMEM_DRIVER="softgpu", **variables)
     done = subprocess.run([BUILD / "tests/conformance" / program], env=environment, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
