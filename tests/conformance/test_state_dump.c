@@ -645,6 +645,8 @@ static void try_one(const struct thing *thing, char *report, size_t size) {
 static void whatever_is_made_shows_until_it_ends(void **state) {
     (void)state;
     NEEDS_SOFTGPU("reads its state");
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     static char report[16384];
     make_bases();
     for (size_t i = 0; i < COUNT(things); i++)
