@@ -41,6 +41,9 @@ def main():
     print(f"1..{len(TESTS)}")
     failed = 0
     for number, (title, test) in enumerate(TESTS, 1):
+        if "mapped memory" in title and os.environ.get("GPUMEM_SANITIZE") == "thread":
+            print(f"ok {number} - {title} # SKIP ThreadSanitizer does not know that two mappings are one memory")
+            continue
         good, output = test()
         failed += not good
         print(f"{'' if good else 'not '}ok {number} - {title}")
