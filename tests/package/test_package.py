@@ -54,14 +54,14 @@ def check_needed(library):
     """Nothing but the C library, and one another."""
     said = run("objdump", "-p", library)
     needed = {line.split()[1] for line in said.splitlines() if line.split()[:1] == ["NEEDED"]}
-    foreign = needed - {"libc.so.6", "ld-linux-x86-64.so.2", "libsoftgpu.so.0", "libgpumem.so.0"}
+    foreign = needed - {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libsoftgpu.so.0", "libgpumem.so.0"}
     assert needed and not foreign, f"{library} needs {foreign or 'nothing: was it read?'}"
 
 
 def foreign_libraries():
     """(name, a piece of its licence) for each library that docs/dependencies.md says is installed."""
     text = (SOURCE / "docs/dependencies.md").read_text()
-    table = text.partition("## In what is installed")[2].partition("\n## ")[0]
+    table = text.partition("## In the installed files")[2].partition("\n## ")[0]
     names = [re.sub(r" [0-9.]+$", "", row.split("|")[1].strip()).lower()
              for row in table.splitlines() if row.startswith("| ") and "`" in row]
     assert len(names) >= 5, names
