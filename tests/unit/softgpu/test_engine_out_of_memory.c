@@ -1,40 +1,6 @@
 /* Compiling and running a kernel where memory ends: at each allocation in turn. */
 #include "kernel.h"
-
-/* The linker puts these in front of the C library's. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *at, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *at, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-static size_t left; /* allocations that succeed, and the one that does not; 0: all do */
-static bool refused;
-
-static bool refuse(void) {
-    if (!left || --left)
-        return false;
-    return refused = true;
-}
-
-void *__wrap_malloc(size_t size) {
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *at, size_t size) {
-    return refuse() ? NULL : __real_realloc(at, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-    return refuse() ? NULL : __real_aligned_alloc(alignment, size);
-}
+#include "refused_allocations.h"
 
 /* Calls (paths and frames), parameters, specials, a variable, an indexed branch. */
 static const char text[] = KERNEL_HEAD
@@ -57,12 +23,12 @@ static void compiling_fails_whole(void **state) {
     kernel_make(&kernel, text, sg_level_best());
     for (bool done = false; !done; failures += !done) {
         struct sg_code *code = NULL;
-        left = failures + 1;
-        refused = false;
+        allocations_left = failures + 1;
+        allocation_refused = false;
         CUresult result = sg_code_make(kernel.program, sg_level_best(), &code);
-        left = 0;
-        done = !refused;
-        assert_int_equal(result, refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        allocations_left = 0;
+        done = !allocation_refused;
+        assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         assert_true((code != NULL) == done);
         sg_code_free(code);
     }
@@ -81,21 +47,21 @@ static void running_says_that_memory_ended(void **state) {
     kernel.launch.parameters = kernel.parameters;
     for (bool done = false; !done; failures += !done) {
         struct sg_grid *grid = NULL;
-        left = failures + 1;
-        refused = false;
+        allocations_left = failures + 1;
+        allocation_refused = false;
         CUresult result = sg_grid_begin(&kernel.launch, &grid);
         if (result == CUDA_SUCCESS) {
             while (!sg_grid_advance(grid, UINT64_MAX))
                 ;
             const struct sg_grid_fault *fault = sg_grid_fault(grid);
-            assert_true((fault != NULL) == refused);
+            assert_true((fault != NULL) == allocation_refused);
             assert_true(!fault || fault->kind == SG_FAULT_MEMORY);
             faults += fault != NULL;
         } else {
-            assert_true(refused && result == CUDA_ERROR_OUT_OF_MEMORY && !grid);
+            assert_true(allocation_refused && result == CUDA_ERROR_OUT_OF_MEMORY && !grid);
         }
-        left = 0;
-        done = !refused;
+        allocations_left = 0;
+        done = !allocation_refused;
         sg_grid_end(grid);
     }
     for (int i = 0; i < 64; i++)

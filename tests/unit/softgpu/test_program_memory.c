@@ -2,6 +2,8 @@
 #include "softgpu/binary/read.h"
 #include "softgpu/program/program.h"
 
+#include "refused_allocations.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,35 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-/* The linker puts these in front of the C library's. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *at, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *at, size_t size);
-
-static size_t left; /* allocations that succeed; 0: all do */
-static bool refused_one;
-
-static bool refuse(void) {
-    if (!left || --left)
-        return false;
-    return refused_one = true;
-}
-
-void *__wrap_malloc(size_t size) {
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *at, size_t size) {
-    return refuse() ? NULL : __real_realloc(at, size);
-}
 
 static const char text[] =
     ".version 8.5\n.target sm_90\n.address_size 64\n"
@@ -70,12 +43,12 @@ static void each_allocation_may_fail(void **state) {
         CUresult result;
         struct sg_image *image = image_of(&result);
         assert_int_equal(result, CUDA_SUCCESS);
-        left = failures + 1;
-        refused_one = false;
+        allocations_left = failures + 1;
+        allocation_refused = false;
         result = sg_program_make(image, "k", &log, &program);
-        left = 0;
-        done = !refused_one;
-        assert_int_equal(result, refused_one ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        allocations_left = 0;
+        done = !allocation_refused;
+        assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         assert_true((program != NULL) == done);
         sg_program_free(program);
         sg_image_free(image);
@@ -88,12 +61,12 @@ static void reading_a_text_may_fail(void **state) {
     (void)state;
     for (bool done = false; !done; failures += !done) {
         CUresult result;
-        left = failures + 1;
-        refused_one = false;
+        allocations_left = failures + 1;
+        allocation_refused = false;
         struct sg_image *image = image_of(&result);
-        left = 0;
-        done = !refused_one;
-        assert_int_equal(result, refused_one ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        allocations_left = 0;
+        done = !allocation_refused;
+        assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         assert_true((image != NULL) == done);
         sg_image_free(image);
     }
@@ -109,11 +82,11 @@ static void a_dump_may_fail(void **state) {
     assert_int_equal(sg_program_make(image, "k", &log, &program), CUDA_SUCCESS);
     for (bool done = false; !done;) {
         static size_t at = 0;
-        left = ++at;
-        refused_one = false;
+        allocations_left = ++at;
+        allocation_refused = false;
         char *dump = sg_program_dump(program);
-        left = 0;
-        done = !refused_one;
+        allocations_left = 0;
+        done = !allocation_refused;
         assert_true((dump != NULL) == done);
         free(dump);
     }

@@ -1,0 +1,46 @@
+/*
+ * Makes allocations fail one after the other: malloc, calloc, realloc and aligned_alloc of a program
+ * that is linked with --wrap for each of them (gpumem_test_refuses in tests/CMakeLists.txt). For one
+ * file of the program.
+ */
+#ifndef REFUSED_ALLOCATIONS_H
+#define REFUSED_ALLOCATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *at, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *at, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+static size_t allocations_left; /* that succeed, and the one that does not; 0: all do */
+static bool allocation_refused;
+
+static bool refuse_allocation(void) {
+    if (!allocations_left || --allocations_left)
+        return false;
+    return allocation_refused = true;
+}
+
+void *__wrap_malloc(size_t size) {
+    return refuse_allocation() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return refuse_allocation() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *at, size_t size) {
+    return refuse_allocation() ? NULL : __real_realloc(at, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    return refuse_allocation() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+#endif
