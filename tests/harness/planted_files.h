@@ -4,6 +4,7 @@
 
 #include "temporary.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -43,6 +44,20 @@ static inline void plant(const char *name, const char *text) {
     assert_non_null(file);
     fputs(text, file);
     assert_int_equal(fclose(file), 0);
+}
+
+/* Files in a folder below the root, hidden ones left out; `name` receives the path of the last. */
+static inline size_t planted_count(const char *folder, char *name, size_t room) {
+    char path[TEMPORARY_ROOM + 16];
+    size_t count = 0;
+    snprintf(path, sizeof path, "%s%s", planted_root, folder);
+    DIR *open = opendir(path);
+    for (struct dirent *entry; open && (entry = readdir(open));)
+        if (entry->d_name[0] != '.' && ++count)
+            snprintf(name, room, "%s/%s", path, entry->d_name);
+    if (open)
+        closedir(open);
+    return count;
 }
 
 #endif

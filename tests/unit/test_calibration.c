@@ -6,7 +6,6 @@
 #include "memory/pinned/pinned_slab.h"
 #include "memory/pinned/touch_calibration.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -73,19 +72,6 @@ static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
     return info;
 }
 
-static size_t files_kept(char *name, size_t room) {
-    char path[TEMPORARY_ROOM + 16];
-    size_t count = 0;
-    snprintf(path, sizeof path, "%s/gpumem", folder);
-    DIR *open = opendir(path);
-    for (struct dirent *entry; open && (entry = readdir(open));)
-        if (entry->d_name[0] != '.' && ++count)
-            snprintf(name, room, "%s/%s", path, entry->d_name);
-    if (open)
-        closedir(open);
-    return count;
-}
-
 #define NEEDS_THREADS()                                                                            \
     do {                                                                                           \
         if (gm_slab_default_threads() < 2) {                                                       \
@@ -101,15 +87,15 @@ static void measured_once_and_kept(void **state) {
     gpumem_pinned_info info = pin(8 * MIB, 0);
     assert_int_equal(info.touch_measured, GPUMEM_MEASURED_NEVER); /* too small to tell */
     assert_int_equal(info.touch_threads, gm_slab_default_threads());
-    assert_int_equal(files_kept(name, sizeof name), 0);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 0);
     info = pin(64 * MIB, 3);
     assert_int_equal(info.touch_threads, 3); /* as was asked: nothing to measure */
     assert_int_equal(info.touch_measured, GPUMEM_MEASURED_NEVER);
-    assert_int_equal(files_kept(name, sizeof name), 0);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 0);
     info = pin(64 * MIB, 0);
     assert_int_equal(info.touch_measured, GPUMEM_MEASURED_HERE);
     assert_true(info.touch_threads >= 1 && info.touch_threads <= gm_slab_default_threads());
-    assert_int_equal(files_kept(name, sizeof name), 1);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 1);
     unsigned threads = info.touch_threads;
     gm_calibration_for_tests(64 * MIB, MIB); /* as another process */
     info = pin(8 * MIB, 0);
@@ -125,7 +111,7 @@ static void another_machines_file_is_not_believed(void **state) {
     NEEDS_THREADS();
     char name[600], text[1000] = "";
     (void)pin(64 * MIB, 0);
-    assert_int_equal(files_kept(name, sizeof name), 1);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 1);
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     assert_true(read(fd, text, sizeof text - 1) > 0);
     close(fd);

@@ -2,7 +2,6 @@
 #include "mapped_copies.h"
 #include "planted_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -51,19 +50,6 @@ static gpumem_measured source_later(void) {
     return source;
 }
 
-static size_t files_kept(char *name, size_t room) {
-    char path[TEMPORARY_ROOM + 16];
-    size_t count = 0;
-    snprintf(path, sizeof path, "%s/gpumem", planted_root);
-    DIR *open = opendir(path);
-    for (struct dirent *entry; open && (entry = readdir(open));)
-        if (entry->d_name[0] != '.' && ++count)
-            snprintf(name, room, "%s/%s", path, entry->d_name);
-    if (open)
-        closedir(open);
-    return count;
-}
-
 static void measured_when_asked_and_kept(void **state) {
     (void)state;
     char name[600];
@@ -72,7 +58,7 @@ static void measured_when_asked_and_kept(void **state) {
     OK(gpumem_mapped_calibrate(mapped, &quick));
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
     assert_int_equal(source_of(second), GPUMEM_MEASURED_HERE); /* the device and method are its */
-    assert_int_equal(files_kept(name, sizeof name), 1);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 1);
     const struct gm_copy_plan measured = gm_plan_now(mapped->engine->plans)->plan;
     assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
     OK(gpumem_resource_destroy(second));
@@ -111,7 +97,7 @@ static void for_this_process_alone(void **state) {
     options.keep_nothing = 1;
     OK(gpumem_mapped_calibrate(mapped, &options));
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
-    assert_int_equal(files_kept(name, sizeof name), 0);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 0);
     assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
 }
 
@@ -137,7 +123,7 @@ static void another_machines_file_is_not_believed(void **state) {
     char name[600];
     struct gm_copy_plan plan = gm_copy_plan_default();
     gm_plans_keep(mapped->engine->plans, &plan);
-    assert_int_equal(files_kept(name, sizeof name), 1);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 1);
     assert_non_null(strstr(name, "/copy-"));
     assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
     /* The text of another GPU under this one's name, whole in itself. */
@@ -147,7 +133,7 @@ static void another_machines_file_is_not_believed(void **state) {
     snprintf(mine, sizeof mine, "%s", name);
     assert_int_equal(unlink(mine), 0);
     gm_plans_keep(&other, &plan);
-    assert_int_equal(files_kept(theirs, sizeof theirs), 1);
+    assert_int_equal(planted_count("/gpumem", theirs, sizeof theirs), 1);
     assert_string_not_equal(theirs, mine);
     snprintf(path, sizeof path, "%s", theirs);
     assert_int_equal(rename(path, mine), 0);
@@ -161,7 +147,7 @@ static void a_file_that_was_changed_is_not_believed(void **state) {
     char name[600], byte;
     struct gm_copy_plan plan = gm_copy_plan_default();
     gm_plans_keep(mapped->engine->plans, &plan);
-    assert_int_equal(files_kept(name, sizeof name), 1);
+    assert_int_equal(planted_count("/gpumem", name, sizeof name), 1);
     int fd = open(name, O_RDWR | O_CLOEXEC);
     assert_int_equal(pread(fd, &byte, 1, 60), 1);
     byte ^= 1;
