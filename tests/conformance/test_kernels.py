@@ -32,6 +32,11 @@ def refuses():
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
     ("kernels in graphs", "test_graph_kernel_run"),
+    ("every way to launch", "test_launch_ways"),
+    ("cooperative launches", "test_cooperative_run"),
+    ("kernels that begin before another has ended", "test_dependent_launch"),
+    ("kernels that wait for each other", "test_kernel_waits"),
+    ("what ends while a kernel runs", "test_kernel_ends"),
 ]
 SETTINGS = [
     ("", {}),

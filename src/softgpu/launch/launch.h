@@ -32,6 +32,9 @@ struct sg_launch {
     bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
 };
 
+/* cuInit's work for this chapter. */
+CUresult sg_launches_init(void);
+
 /* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other runs
  * (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the log
  * says what the image was. */

@@ -8,6 +8,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/module/module.h"
+#include "softgpu/stream/schedule.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -97,6 +98,21 @@ static void forget(struct sg_function *function) {
 
 void sg_launch_run_begin(void) {
     sg_function_engine_end = forget;
+}
+
+/* What a kernel calls of the device runtime depends on limits, which cannot change any more. */
+static void fix_limits(struct sg_context *context, const struct sg_program *program) {
+    static const struct {
+        const char *function;
+        CUlimit limit;
+    } uses[] = {{"vprintf", CU_LIMIT_PRINTF_FIFO_SIZE},
+                {"malloc", CU_LIMIT_MALLOC_HEAP_SIZE},
+                {"free", CU_LIMIT_MALLOC_HEAP_SIZE}};
+    for (size_t f = 0; f < program->function_count; f++)
+        for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
+            if (program->functions[f].instructions == 0 &&
+                strcmp(program->functions[f].name, uses[i].function) == 0)
+                context->limit_fixed[uses[i].limit] = true;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -219,12 +235,33 @@ static struct running *dependent_of(const struct sg_op *op, const struct running
     }
 }
 
+/*
+ * A context ends when its work has ended. A kernel that only waits for memory that nothing writes
+ * never would: it has this long, from when any kernel last did something else or any operation
+ * ended.
+ */
+#define LAST_SPIN 500000000u /* ns */
+
+static bool is_given_up(const struct sg_op *op, const struct running *running) {
+    static uint64_t moved, completions;
+    uint64_t now = sg_now();
+    if (op->stream->context->alive || !op->spins || completions != sg_completions)
+        moved = now;
+    completions = sg_completions;
+    if (now - moved < LAST_SPIN)
+        return false;
+    sg_log(SG_LOG_WARNING,
+           "kernel %s was ended with its context: it waited for memory that nothing writes",
+           running->ready->program->name);
+    return true;
+}
+
 static bool goes_on(struct sg_op *op) {
     struct running *running = running_of(op);
     if (running->progress)
         sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
                                sg_grid_triggered(running->grid));
-    if (running->done)
+    if (running->done || is_given_up(op, running))
         return false;
     if (!running->dependent)
         running->dependent = dependent_of(op, running);
@@ -287,6 +324,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
         free(running);
         return result;
     }
+    fix_limits(function->context, ready->program);
     ready->refs++;
     running->ready = ready;
     running->early = launch->early;
