@@ -121,8 +121,8 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
-/* Whether its last slice ended early, because all its blocks only look at what others may write: then
- * others should have a turn. */
+/* Whether its last slice ended early, because all its blocks only look at what others may write:
+ * then others should have a turn. */
 bool sg_grid_spins(const struct sg_grid *grid);
 /* Whether all blocks have begun; and whether each has let the grids that depend on it go
  * (griddepcontrol.launch_dependents) or has ended. Not while another thread advances it. */

@@ -129,7 +129,9 @@ static CUresult run_body(struct sg_op *op) {
             CUresult result = loop->work->run ? loop->work->run(loop->work) : CUDA_SUCCESS;
             if (result != CUDA_SUCCESS)
                 return result;
-            if (wants_more(loop->work, item->type))
+            bool more = wants_more(loop->work, item->type);
+            op->spins = more && loop->work->spins;
+            if (more)
                 return CUDA_SUCCESS;
         }
     }

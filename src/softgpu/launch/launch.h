@@ -35,9 +35,9 @@ struct sg_launch {
 /* cuInit's work for this chapter. */
 CUresult sg_launches_init(void);
 
-/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other runs
- * (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the log
- * says what the image was. */
+/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other
+ * runs (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the
+ * log says what the image was. */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
 
 /* The checks of arguments alone: parameters, shape, attributes. */

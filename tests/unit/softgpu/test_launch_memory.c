@@ -1,5 +1,5 @@
-/* Launches with too little memory: each allocation fails in turn, and then nothing is queued, nothing
- * is recorded and nothing kept. */
+/* Launches with too little memory: each allocation fails in turn, and then nothing is queued,
+ * nothing is recorded and nothing kept. */
 #include "refused_allocations.h"
 
 #include <gpumem/cuda_api.h>
