@@ -29,6 +29,8 @@ struct sg_launch {
     unsigned attribute_count;
     bool cooperative; /* by the function called; an attribute may say so too */
     enum sg_early early;
+    bool has_priority; /* instead of the stream's */
+    int priority;
     bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
 };
 
@@ -63,6 +65,9 @@ CUresult sg_cluster_check(const struct sg_function *function, const unsigned gri
 /* Checks the values of the attributes, except clusters; COOPERATIVE sets *cooperative. */
 CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
                              bool *cooperative);
+
+/* The priority that they ask for, the nearest that there is; false: none. */
+bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count, int *priority);
 
 struct sg_chapter;
 extern const struct sg_chapter sg_launch_chapter;
