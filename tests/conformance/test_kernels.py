@@ -31,6 +31,7 @@ def refuses():
 # Each by itself, when work is done late, in a random order, and with one worker.
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
+    ("names of several texts", "test_kernel_link"),
     ("kernels in graphs", "test_graph_kernel_run"),
     ("every way to launch", "test_launch_ways"),
     ("cooperative launches", "test_cooperative_run"),
