@@ -38,7 +38,6 @@ PROGRAMS = [
     ("kernels that begin before another has ended", "test_dependent_launch"),
     ("kernels that wait for each other", "test_kernel_waits"),
     ("what ends while a kernel runs", "test_kernel_ends"),
-    ("functions know whether they launch", "test_control"),
     ("updates of graphs with kernels", "test_graph_update"),
 ]
 SETTINGS = [
