@@ -1,5 +1,6 @@
 /* Steps that decide what comes next: branches, guards, calls, exits, traps. */
 #include "softgpu/engine/inside.h"
+#include "softgpu/engine/stack.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -175,6 +176,10 @@ static const struct sg_step *enter(struct sg_warp *warp, const struct sg_step *s
     if (!path)
         return NULL;
     path->lanes |= lanes;
+    uint64_t end = path->frame + code->program->functions[function].frame;
+    unsigned lane;
+    if (code->allocates && !sg_stack_holds(warp, lanes, end, &lane))
+        return sg_warp_fault(warp, step, SG_FAULT_STACK, lane, end, 0);
     hand_over(warp, path, lanes, code->list + step->list + step->count, true);
     sg_path_use(warp, path);
     warp->mask = lanes;

@@ -117,6 +117,7 @@ struct sg_code {
     struct sg_code_special *specials;
     uint32_t special_count, special_room, special_bytes;
     uint32_t caches;
+    bool allocates; /* alloca */
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -164,8 +165,9 @@ struct sg_warp {
     uint64_t stamp;
     unsigned char *shared;
     uint64_t shared_size;
-    unsigned char *local; /* lane after lane */
-    uint64_t local_size;  /* of a lane */
+    unsigned char *local;     /* lane after lane */
+    uint64_t local_size;      /* of a lane */
+    uint32_t stack[SG_LANES]; /* where in it what alloca gave out begins */
     struct sg_range_cache *caches;
     struct sg_grid *grid;
     struct sg_block *block;
