@@ -168,9 +168,11 @@ static uint64_t converted(struct number n, const struct sg_step *step) {
     }
     switch (type) {
     case SG_TYPE_F16:
-        return SG_LEVEL(sg_half_from_double)(n.floating ? n.value : odd_double(n), rounding);
+        return SG_LEVEL(sg_half_from_double)(
+            n.floating ? n.value : limited(odd_double(n), step->flags), rounding);
     case SG_TYPE_BF16:
-        return SG_LEVEL(sg_bfloat_from_double)(n.floating ? n.value : odd_double(n), rounding);
+        return SG_LEVEL(sg_bfloat_from_double)(
+            n.floating ? n.value : limited(odd_double(n), step->flags), rounding);
     case SG_TYPE_TF32:
         return tensor_float((float)n.value, rounding);
     case SG_TYPE_F32: {

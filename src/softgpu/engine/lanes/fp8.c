@@ -11,6 +11,8 @@
  * is bits without a sign, past the largest where it is too large. */
 static unsigned magnitude(double value, int digits, int least) {
     int exponent;
+    if (!(value > 0))
+        return 0;
     frexp(value, &exponent); /* value is 0.5 to 1 times 2 to the exponent */
     exponent = exponent - 1 < least ? least : exponent - 1;
     /* Exact: a power of two, and few bits before the point. */
