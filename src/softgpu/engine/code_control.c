@@ -94,7 +94,8 @@ static bool handed(struct sg_maker *maker, const struct sg_operand *operand, boo
         uint32_t number = maker->function->first_register + operand->reg;
         *place = maker->code->register_place[number];
         if (sg_width_of_type(maker->program->registers[number].type) == SG_W_NONE)
-            return sg_maker_refuse(maker, "an argument or result in a register of 128 bits");
+            return sg_maker_refuse(maker,
+                                   "an argument or result in a register of 128 bits or a vector");
         return !operand->negated || sg_maker_refuse(maker, "a negated argument");
     }
     if (result || operand->kind != SG_OPERAND_IMMEDIATE)
@@ -145,7 +146,8 @@ static bool call(struct sg_maker *maker) {
     if (direct && maker->program->functions[target->first].runtime != SG_RUNTIME_NONE)
         return runtime(maker, &maker->program->functions[target->first]);
     if (direct && in_quads(maker->program, &maker->program->functions[target->first]))
-        return sg_maker_refuse(maker, "an argument or result in a register of 128 bits");
+        return sg_maker_refuse(maker,
+                               "an argument or result in a register of 128 bits or a vector");
     if (direct && maker->program->functions[target->first].instructions == 0)
         return sg_maker_refuse(maker, "a function without a body");
     for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
