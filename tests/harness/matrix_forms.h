@@ -31,6 +31,9 @@ void matrix_words(const struct matrix_form *form, char *words, size_t size);
 /* Data to multiply, one for each product: filled, and for a sparse form with half of A zero. */
 void matrix_prepare(const struct matrix_form *form, struct matrix_data *data, bool exact,
                     uint32_t *seed, uint64_t in[32][MATRIX_IN]);
+/* The registers of data that is there, of a form that is not sparse. */
+void matrix_pack(const struct matrix_form *form, const struct matrix_data *data,
+                 uint64_t in[32][MATRIX_IN]);
 /* The registers of D to data->d. */
 void matrix_collect(const struct matrix_form *form, const uint64_t out[32][MATRIX_OUT],
                     struct matrix_data *data);

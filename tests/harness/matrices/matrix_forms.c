@@ -306,25 +306,36 @@ static void thin_out(const struct matrix_form *form, struct matrix_data *data,
 
 /* ---- data ------------------------------------------------------------------------------------- */
 
+static void pack(const struct matrix_form *form, unsigned product, const struct matrix_data *one,
+                 uint64_t in[32][MATRIX_IN]) {
+    const struct matrix_product *p = &form->product;
+    for (unsigned k = 0; k < p->k; k++) {
+        for (unsigned i = 0; i < p->m && !form->sparse; i++)
+            set(form, in, 'a', spot(form, product, 'a', i, k), one->a[i][k]);
+        for (unsigned j = 0; j < p->n; j++)
+            set(form, in, 'b', spot(form, product, 'b', j, k), one->b[k][j]);
+    }
+    for (unsigned i = 0; i < p->m; i++)
+        for (unsigned j = 0; j < p->n; j++)
+            set(form, in, 'c', spot(form, product, 'c', i, j), one->c[i][j]);
+}
+
 void matrix_prepare(const struct matrix_form *form, struct matrix_data *data, bool exact,
                     uint32_t *seed, uint64_t in[32][MATRIX_IN]) {
-    const struct matrix_product *p = &form->product;
     memset(in, 0, 32 * sizeof in[0]);
     for (unsigned product = 0; product < matrix_products(form); product++) {
-        struct matrix_data *one = &data[product];
-        matrix_fill(p, one, exact, seed);
+        matrix_fill(&form->product, &data[product], exact, seed);
         if (form->sparse)
-            thin_out(form, one, in, seed);
-        for (unsigned k = 0; k < p->k; k++) {
-            for (unsigned i = 0; i < p->m && !form->sparse; i++)
-                set(form, in, 'a', spot(form, product, 'a', i, k), one->a[i][k]);
-            for (unsigned j = 0; j < p->n; j++)
-                set(form, in, 'b', spot(form, product, 'b', j, k), one->b[k][j]);
-        }
-        for (unsigned i = 0; i < p->m; i++)
-            for (unsigned j = 0; j < p->n; j++)
-                set(form, in, 'c', spot(form, product, 'c', i, j), one->c[i][j]);
+            thin_out(form, &data[product], in, seed);
+        pack(form, product, &data[product], in);
     }
+}
+
+void matrix_pack(const struct matrix_form *form, const struct matrix_data *data,
+                 uint64_t in[32][MATRIX_IN]) {
+    memset(in, 0, 32 * sizeof in[0]);
+    for (unsigned product = 0; product < matrix_products(form); product++)
+        pack(form, product, &data[product], in);
 }
 
 void matrix_collect(const struct matrix_form *form, const uint64_t out[32][MATRIX_OUT],
