@@ -66,7 +66,7 @@ static void launch(const char *name, const void *in, size_t in_bytes, void *out,
     OK(cu.cuMemcpyDtoH_v2(out, output, out_bytes));
 }
 
-/* ---- mma -------------------------------------------------------------------------------------- */
+/* ---- mma ------------------------------------------------------------------------------------- */
 
 static struct matrix_form forms[MATRIX_FORMS];
 static struct matrix_data data[MATRIX_PRODUCTS];
@@ -105,7 +105,7 @@ static void every_mma_multiplies(void **state) {
     end();
 }
 
-/* ---- wmma ------------------------------------------------------------------------------------- */
+/* ---- wmma ------------------------------------------------------------------------------------ */
 
 static struct wide_form wide[WIDE_FORMS];
 static unsigned char wide_in[3 * WIDE_PART], wide_out[WIDE_PART];
@@ -172,7 +172,7 @@ static void fragments_lie_as_for_mma(void **state) {
     end();
 }
 
-/* ---- how floats are added ---------------------------------------------------------------------- */
+/* ---- how floats are added -------------------------------------------------------------------- */
 
 static struct matrix_edge edges[MATRIX_EDGES];
 

@@ -24,7 +24,7 @@ struct matrix_form {
 #define MATRIX_OUT 8
 
 size_t matrix_forms(struct matrix_form *forms, size_t room);
-/* An entry `name(in, out)` for one warp; "mma.sync.…" alone into `words`. Without a module's head. */
+/* An entry `name(in, out)` for one warp, without a module's head; "mma.sync.…" alone. */
 void matrix_kernel(const struct matrix_form *form, const char *name, char *text, size_t size);
 void matrix_words(const struct matrix_form *form, char *words, size_t size);
 

@@ -65,7 +65,7 @@ bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);
 
-/* ---- code_emit.c, code_control.c, code_matrix.c ------------------------------------------------------------- */
+/* ---- code_emit.c, code_control.c, code_matrix.c ---------------------------------------------- */
 
 bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in,
                    struct sg_form *form);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 struct list {
     struct matrix_edge *edges;
@@ -315,7 +315,7 @@ size_t matrix_edges(struct matrix_edge *edges, size_t room) {
     return list.count;
 }
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 void matrix_edge_pack(const struct matrix_edge *edge, struct matrix_data *data,
                       uint64_t in[32][MATRIX_IN]) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which forms there are -------------------------------------------------------------------- */
+/* ---- which forms there are ------------------------------------------------------------------- */
 
 struct list {
     struct matrix_form *forms;
@@ -119,7 +119,7 @@ unsigned matrix_products(const struct matrix_form *form) {
     return form->quarters ? MATRIX_PRODUCTS : 1;
 }
 
-/* ---- registers -------------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 static unsigned registers(const struct matrix_form *form, char which) {
     const struct matrix_product *p = &form->product;
@@ -206,7 +206,7 @@ void matrix_kernel(const struct matrix_form *form, const char *name, char *text,
     put(&out, "ret; }\n");
 }
 
-/* ---- where elements lie ------------------------------------------------------------------------ */
+/* ---- where elements lie ---------------------------------------------------------------------- */
 
 struct matrix_spot matrix_spot_a(unsigned m, unsigned bits, unsigned i, unsigned k) {
     unsigned each = bits == 64 ? 1 : 32 / bits, chunk = k / (4 * each);
@@ -259,7 +259,7 @@ static void set(const struct matrix_form *form, uint64_t in[32][MATRIX_IN], char
     in[at.lane][begin(form, which) + at.reg] |= bits << at.shift;
 }
 
-/* ---- sparse ones ------------------------------------------------------------------------------ */
+/* ---- sparse ones ----------------------------------------------------------------------------- */
 
 /* The lane and the first bit of field `number` of row i; fields are of two bits. */
 static struct matrix_spot spot_of_field(const struct matrix_form *form, unsigned i,
@@ -304,7 +304,7 @@ static void thin_out(const struct matrix_form *form, struct matrix_data *data,
         }
 }
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static void pack(const struct matrix_form *form, unsigned product, const struct matrix_data *one,
                  uint64_t in[32][MATRIX_IN]) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which forms there are -------------------------------------------------------------------- */
+/* ---- which forms there are ------------------------------------------------------------------- */
 
 struct list {
     struct wide_form *forms;
@@ -74,7 +74,7 @@ size_t wide_forms(struct wide_form *forms, size_t room) {
     return list.count;
 }
 
-/* ---- texts ------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 struct out {
     char *text;
@@ -206,7 +206,7 @@ void wide_fragment_kernel(const struct wide_form *form, unsigned which, const ch
     put(&out, "ret; }\n");
 }
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static unsigned index_of(const struct wide_form *form, unsigned which, unsigned row,
                          unsigned column) {
@@ -252,7 +252,7 @@ void wide_collect(const struct wide_form *form, const unsigned char out[WIDE_PAR
         }
 }
 
-/* ---- fragments -------------------------------------------------------------------------------- */
+/* ---- fragments ------------------------------------------------------------------------------- */
 
 /* A matrix of more lines than mma has is several, one behind the other; m8n32 is m32n8 with A and B
  * exchanged. */

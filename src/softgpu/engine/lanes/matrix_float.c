@@ -84,7 +84,7 @@ static uint32_t special(enum kind kind, bool half) {
     return half ? UINT32_C(0x7c00) | below << 15 : UINT32_C(0x7f800000) | below << 31;
 }
 
-/* ---- one instruction of a tensor core --------------------------------------------------------- */
+/* ---- one instruction of a tensor core -------------------------------------------------------- */
 
 struct sides {
     unsigned type, digits; /* of the factors, after conversion */
@@ -178,7 +178,7 @@ static void eight(const struct sides *sides, const struct columns *columns,
     }
 }
 
-/* ---- which terms are added together ----------------------------------------------------------- */
+/* ---- which terms are added together ---------------------------------------------------------- */
 
 /*
  * Most shapes are one instruction of a tensor core. wmma of tf32 is two, one behind the other, for

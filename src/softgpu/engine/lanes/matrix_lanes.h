@@ -33,11 +33,11 @@ void SG_LEVEL(sg_matrix_quarter)(struct sg_matrix_work *work);
 void SG_LEVEL(sg_matrix_integers)(struct sg_matrix_work *work);
 void SG_LEVEL(sg_matrix_bits)(struct sg_matrix_work *work);
 
-/* ---- matrix_sum.c: how tensor cores add ------------------------------------------------------- */
+/* ---- matrix_sum.c: how tensor cores add ------------------------------------------------------ */
 
 /*
- * One sum of products: 8 elements of D, of one line of A and eight of B. A factor is `value` times 2
- * to the power of `exponent`, and so is a term; what is zero has the exponent SG_MATRIX_ZERO.
+ * One sum of products: 8 elements of D, of one line of A and eight of B. A factor is `value` times
+ * 2 to the power of `exponent` - `digits`; what is zero has the exponent SG_MATRIX_ZERO.
  */
 struct sg_matrix_factors {
     unsigned count;
@@ -48,11 +48,12 @@ struct sg_matrix_factors {
 };
 #define SG_MATRIX_ZERO (-4096)
 
+/* `value` is in units of 2 to the power of `exponent` - SG_MATRIX_KEPT. */
 struct sg_matrix_sums {
-    int64_t value[SG_MATRIX_EIGHT];    /* in units of 2 to the power of exponent - SG_MATRIX_KEPT */
+    int64_t value[SG_MATRIX_EIGHT];
     int32_t exponent[SG_MATRIX_EIGHT]; /* the largest of the terms */
 };
-/* Bits behind the point that are kept of a term, when the largest has the point behind its first. */
+/* Bits behind the point that are kept of a term, with the largest exponent of all terms. */
 #define SG_MATRIX_KEPT 25
 
 /* c: factors with `c_digits` bits behind the point, which are added as they are. */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- out of registers and back ---------------------------------------------------------------- */
+/* ---- out of registers and back --------------------------------------------------------------- */
 
 static void prepare(const struct sg_warp *warp, const struct sg_step *step,
                     struct sg_matrix_work *work) {
@@ -60,7 +60,7 @@ static void put(const struct sg_warp *warp, const struct sg_matrix_work *work) {
     }
 }
 
-/* ---- sparse ones ------------------------------------------------------------------------------ */
+/* ---- sparse ones ----------------------------------------------------------------------------- */
 
 /*
  * Field `number` of a line of A, of two bits. Floats of 16 bits and more: a lane's word has eight
@@ -95,7 +95,7 @@ void SG_LEVEL(sg_matrix_pick)(const struct sg_matrix_work *work, unsigned line,
     }
 }
 
-/* ---- by kinds --------------------------------------------------------------------------------- */
+/* ---- by kinds -------------------------------------------------------------------------------- */
 
 static const struct sg_step *floats(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_matrix_work work;
@@ -122,7 +122,7 @@ static const struct sg_step *integers(struct sg_warp *warp, const struct sg_step
     return step + 1;
 }
 
-/* ---- m8n8k4 of half precision ----------------------------------------------------------------- */
+/* ---- m8n8k4 of half precision ---------------------------------------------------------------- */
 
 /* The element of a lane: `to` is its register, `shift` where in it. */
 static u32 *quarter_word(const struct sg_warp *warp, const struct sg_matrix_work *work,
@@ -175,7 +175,7 @@ static const struct sg_step *quarters(struct sg_warp *warp, const struct sg_step
     return step + 1;
 }
 
-/* ---- f64 -------------------------------------------------------------------------------------- */
+/* ---- f64 ------------------------------------------------------------------------------------- */
 
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
 #define fused(a, b, c) __builtin_fma(a, b, c)
@@ -226,7 +226,7 @@ static const struct sg_step *doubles(struct sg_warp *warp, const struct sg_step 
     return step + 1;
 }
 
-/* ---- which ------------------------------------------------------------------------------------ */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 bool SG_LEVEL(sg_theme_matrix)(const struct sg_instruction *in, struct sg_form *form) {
     if (in->op != SG_OP_mma && (in->op != SG_OP_wmma || in->operation != SG_DO_MMA))
