@@ -80,7 +80,7 @@ static uint64_t any_float(enum matrix_type type, uint32_t *seed) {
     int digits = types[type].digits, bias = (1 << (types[type].exponents - 1)) - 1;
     uint64_t random = (uint64_t)matrix_random(seed) << 32 | matrix_random(seed);
     uint64_t fraction = random & ((UINT64_C(1) << digits) - 1);
-    uint64_t exponent = (uint64_t)(bias - 2 + (int)(random >> 54 & 3));
+    uint64_t exponent = (uint64_t)bias - 2 + (random >> 54 & 3);
     return (random >> 63) << (types[type].bits - 1) | exponent << digits | fraction;
 }
 

@@ -291,5 +291,5 @@ void wide_fragment(const struct wide_form *form, unsigned which, const struct ma
         }
     for (unsigned lane = 0; lane < 32; lane++)
         for (unsigned reg = same; reg < wide_registers(form, which); reg++)
-            registers[lane][reg] = registers[lane][reg % same];
+            registers[lane][reg] = registers[lane][reg - same];
 }

@@ -110,7 +110,6 @@ static void read_sides(const struct sg_matrix_work *work, struct sides *sides) {
     sides->b_length = work->shape[SG_MATRIX_B].length;
     sides->m = work->m;
     sides->n = work->n;
-    sides->special = false;
     read_side(sides, sides->a, work->a, work->m * sides->a_length, type);
     read_side(sides, sides->b, work->b, work->n * sides->b_length, work->shape[SG_MATRIX_B].type);
 }
@@ -261,7 +260,7 @@ static void line(struct sg_matrix_work *work, const struct plan *plan, const str
 }
 
 void SG_LEVEL(sg_matrix_floats)(struct sg_matrix_work *work) {
-    struct sides sides;
+    struct sides sides = {.special = false};
     struct columns columns;
     const struct plan plan = plan_of(work);
     read_sides(work, &sides);

@@ -29,7 +29,7 @@ static uint32_t total(int32_t c, int32_t sum, bool saturates) {
 }
 
 void SG_LEVEL(sg_matrix_integers)(struct sg_matrix_work *work) {
-    int32_t a[SG_MATRIX_MOST], b[SG_MATRIX_MOST];
+    int32_t a[SG_MATRIX_MOST] = {0}, b[SG_MATRIX_MOST] = {0};
     unsigned a_length = work->shape[SG_MATRIX_A].length, b_length = work->shape[SG_MATRIX_B].length;
     bool saturates = (work->in->modifiers & SG_MOD(SATFINITE)) != 0;
     unsigned char pick[64];
