@@ -29,7 +29,7 @@ static inline struct factor factor_of(uint32_t magnitude, bool negative, int dig
     return (struct factor){negative ? -value : value, exponent, FINITE};
 }
 
-static struct factor factor(uint32_t bits, unsigned type) {
+static inline struct factor factor(uint32_t bits, unsigned type) {
     switch (type) {
     case SG_TYPE_F16:
         return factor_of(bits & 0x7fff, bits >> 15 & 1, 10, 5);
@@ -86,32 +86,51 @@ static uint32_t special(enum kind kind, bool half) {
 
 /* ---- one instruction of a tensor core -------------------------------------------------------- */
 
-struct sides {
-    unsigned type, digits; /* of the factors, after conversion */
-    unsigned a_length, b_length, m, n;
-    bool special; /* somewhere is an infinity or what is no number */
-    struct factor a[SG_MATRIX_MOST], b[SG_MATRIX_MOST];
+/* The factors of A and of B, each by lines; `bits` as they are multiplied. */
+struct side {
+    unsigned length;
+    uint32_t bits[SG_MATRIX_MOST];
+    int32_t value[SG_MATRIX_MOST], exponent[SG_MATRIX_MOST];
 };
 
-static void read_side(struct sides *sides, struct factor *to, const uint32_t *bits, unsigned count,
-                      unsigned type) {
-    bool eight = type == SG_TYPE_E4M3 || type == SG_TYPE_E5M2;
+struct sides {
+    unsigned type, digits; /* of the factors, after conversion */
+    bool special;          /* somewhere is an infinity or what is no number */
+    struct side a, b;
+};
+
+/* A constant type gives a loop without choices in it. */
+static inline __attribute__((always_inline)) bool factors(struct side *side, unsigned count,
+                                                          unsigned type) {
+    uint32_t odd = 0;
     for (unsigned i = 0; i < count; i++) {
-        to[i] = factor(eight ? half_of(bits[i], type) : bits[i], sides->type);
-        sides->special |= to[i].kind != FINITE;
+        struct factor one = factor(side->bits[i], type);
+        side->value[i] = one.value;
+        side->exponent[i] = one.exponent;
+        odd |= one.kind;
     }
+    return odd != FINITE;
+}
+
+static void read_side(struct sides *sides, struct side *side, const struct sg_matrix *shape,
+                      const uint32_t *bits) {
+    unsigned count = (unsigned)shape->lines * shape->length;
+    bool eights = shape->type == SG_TYPE_E4M3 || shape->type == SG_TYPE_E5M2;
+    side->length = shape->length;
+    for (unsigned i = 0; i < count; i++)
+        side->bits[i] = eights ? half_of(bits[i], shape->type) : bits[i];
+    sides->special |= sides->type == SG_TYPE_F16    ? factors(side, count, SG_TYPE_F16)
+                      : sides->type == SG_TYPE_BF16 ? factors(side, count, SG_TYPE_BF16)
+                                                    : factors(side, count, SG_TYPE_TF32);
 }
 
 static void read_sides(const struct sg_matrix_work *work, struct sides *sides) {
     unsigned type = work->shape[SG_MATRIX_A].type;
     sides->type = type == SG_TYPE_E4M3 || type == SG_TYPE_E5M2 ? (unsigned)SG_TYPE_F16 : type;
     sides->digits = type == SG_TYPE_BF16 ? 7 : 10;
-    sides->a_length = work->shape[SG_MATRIX_A].length;
-    sides->b_length = work->shape[SG_MATRIX_B].length;
-    sides->m = work->m;
-    sides->n = work->n;
-    read_side(sides, sides->a, work->a, work->m * sides->a_length, type);
-    read_side(sides, sides->b, work->b, work->n * sides->b_length, work->shape[SG_MATRIX_B].type);
+    sides->special = false;
+    read_side(sides, &sides->a, &work->shape[SG_MATRIX_A], work->a);
+    read_side(sides, &sides->b, &work->shape[SG_MATRIX_B], work->b);
 }
 
 /* Which products one instruction adds: of each line of A so many, and their partners. */
@@ -122,10 +141,12 @@ struct batch {
 
 static uint32_t one_special(const struct sides *sides, const struct batch *batch, unsigned i,
                             unsigned j, struct factor c, bool half, uint32_t otherwise) {
+    const uint32_t *a = sides->a.bits + i * sides->a.length;
+    const uint32_t *b = sides->b.bits + j * sides->b.length;
     enum kind all = c.kind;
     for (unsigned p = 0; p < batch->count; p++)
-        all = plus(all, times(sides->a[i * sides->a_length + batch->a[p]],
-                              sides->b[j * sides->b_length + batch->b[p]]));
+        all = plus(all,
+                   times(factor(a[batch->a[p]], sides->type), factor(b[batch->b[p]], sides->type)));
     return all == FINITE ? otherwise : special(all, half);
 }
 
@@ -135,24 +156,20 @@ struct columns {
 };
 
 static void columns_of(const struct sides *sides, unsigned first, struct columns *columns) {
+    const struct side *b = &sides->b;
     for (unsigned j = 0; j < SG_MATRIX_EIGHT; j++)
-        for (unsigned k = 0; k < sides->b_length; k++) {
-            columns->value[k][j] = sides->b[(first + j) * sides->b_length + k].value;
-            columns->exponent[k][j] = sides->b[(first + j) * sides->b_length + k].exponent;
+        for (unsigned k = 0; k < b->length; k++) {
+            columns->value[k][j] = b->value[(first + j) * b->length + k];
+            columns->exponent[k][j] = b->exponent[(first + j) * b->length + k];
         }
 }
 
 /* Eight elements of a line of D from those of C; `half`: of f16 both. */
 static void eight(const struct sides *sides, const struct columns *columns,
                   const struct batch *batch, unsigned i, unsigned first, uint32_t *sum, bool half) {
-    int32_t a_value[MOST_K], a_exponent[MOST_K];
     int32_t c_value[SG_MATRIX_EIGHT], c_exponent[SG_MATRIX_EIGHT];
     struct factor old[SG_MATRIX_EIGHT];
     bool odd = sides->special;
-    for (unsigned k = 0; k < sides->a_length; k++) {
-        a_value[k] = sides->a[i * sides->a_length + k].value;
-        a_exponent[k] = sides->a[i * sides->a_length + k].exponent;
-    }
     for (unsigned j = 0; j < SG_MATRIX_EIGHT; j++) {
         old[j] = factor(sum[j], half ? SG_TYPE_F16 : SG_TYPE_F32);
         c_value[j] = old[j].value;
@@ -161,8 +178,8 @@ static void eight(const struct sides *sides, const struct columns *columns,
     }
     const struct sg_matrix_factors factors = {.count = batch->count,
                                               .digits = sides->digits,
-                                              .a_value = a_value,
-                                              .a_exponent = a_exponent,
+                                              .a_value = sides->a.value + i * sides->a.length,
+                                              .a_exponent = sides->a.exponent + i * sides->a.length,
                                               .b_value = columns->value,
                                               .b_exponent = columns->exponent,
                                               .a = batch->a,
@@ -260,7 +277,7 @@ static void line(struct sg_matrix_work *work, const struct plan *plan, const str
 }
 
 void SG_LEVEL(sg_matrix_floats)(struct sg_matrix_work *work) {
-    struct sides sides = {.special = false};
+    struct sides sides;
     struct columns columns;
     const struct plan plan = plan_of(work);
     read_sides(work, &sides);

@@ -33,16 +33,30 @@ static unsigned index_of(const struct sg_matrix *shape, struct sg_matrix_place p
     return place.line * shape->length + place.at;
 }
 
+/* Where a register's elements go: their numbers grow evenly with lane / 4, lane % 4, and element. */
+struct steps {
+    unsigned first, eighth, quarter, element;
+};
+
+static struct steps steps_of(const struct sg_matrix *shape, unsigned reg) {
+    unsigned first = index_of(shape, sg_matrix_at(shape, 0, reg, 0));
+    return (struct steps){first, index_of(shape, sg_matrix_at(shape, 4, reg, 0)) - first,
+                          index_of(shape, sg_matrix_at(shape, 1, reg, 0)) - first,
+                          index_of(shape, sg_matrix_at(shape, 0, reg, 1)) - first};
+}
+
 static void take(const struct sg_warp *warp, const struct sg_matrix_work *work, unsigned which,
                  uint32_t *to) {
     const struct sg_matrix *shape = &work->shape[which];
     uint32_t mask = shape->bits == 32 ? UINT32_MAX : (1u << shape->bits) - 1;
     for (unsigned reg = 0; reg < shape->distinct; reg++) {
         const u32 *from = SG_SLOT(warp, work->list[which][reg]);
-        for (unsigned lane = 0; lane < SG_LANES; lane++)
+        const struct steps steps = steps_of(shape, reg);
+        for (unsigned lane = 0; lane < SG_LANES; lane++) {
+            uint32_t *at = to + steps.first + lane / 4 * steps.eighth + lane % 4 * steps.quarter;
             for (unsigned e = 0; e < shape->each; e++)
-                to[index_of(shape, sg_matrix_at(shape, lane, reg, e))] =
-                    from[lane] >> (e * shape->bits) & mask;
+                at[e * steps.element] = from[lane] >> (e * shape->bits) & mask;
+        }
     }
 }
 
@@ -50,11 +64,13 @@ static void put(const struct sg_warp *warp, const struct sg_matrix_work *work) {
     const struct sg_matrix *shape = &work->shape[SG_MATRIX_D];
     for (unsigned reg = 0; reg < shape->registers; reg++) {
         u32 *to = SG_SLOT(warp, work->list[SG_MATRIX_D][reg]);
+        const struct steps steps = steps_of(shape, reg);
         for (unsigned lane = 0; lane < SG_LANES; lane++) {
+            const uint32_t *at =
+                work->d + steps.first + lane / 4 * steps.eighth + lane % 4 * steps.quarter;
             uint32_t word = 0;
             for (unsigned e = 0; e < shape->each; e++)
-                word |= work->d[index_of(shape, sg_matrix_at(shape, lane, reg, e))]
-                        << (e * shape->bits);
+                word |= at[e * steps.element] << (e * shape->bits);
             to[lane] = warp->mask >> lane & 1 ? word : to[lane];
         }
     }
