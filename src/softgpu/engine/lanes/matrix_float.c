@@ -159,6 +159,7 @@ static void columns_of(const struct sides *sides, unsigned first, struct columns
     const struct side *b = &sides->b;
     for (unsigned j = 0; j < SG_MATRIX_EIGHT; j++)
         for (unsigned k = 0; k < b->length; k++) {
+            /* All were read. NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
             columns->value[k][j] = b->value[(first + j) * b->length + k];
             columns->exponent[k][j] = b->exponent[(first + j) * b->length + k];
         }
