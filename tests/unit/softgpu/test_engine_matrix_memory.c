@@ -175,6 +175,21 @@ static void lanes_come_together_first(void **state) {
     assert_int_equal(got[24][1], 0xcccccccc);
 }
 
+/* All lanes' elements are there; only those write for whom the guard is true. */
+static void a_guard_decides_who_writes(void **state) {
+    (void)state;
+    runs("setp.lt.u32 p, r0, 7; mov.b32 r8, 77; mov.b32 r9, 88; mov.b32 r10, 0; mov.b32 r11, 0;\n"
+         "@p movmatrix.sync.aligned.m8n8.trans.b16 r8, r0;\n"
+         "setp.lt.u32 p, r0, 0; @p movmatrix.sync.aligned.m8n8.trans.b16 r9, r0;" KEEP,
+         SG_LEVEL_GENERIC);
+    for (unsigned lane = 0; lane < 32; lane++) {
+        unsigned line = lane / 4, at = 2 * (lane % 4);
+        uint32_t moved = line & 1 ? 0 : (at * 4 + line / 2) | ((at + 1) * 4 + line / 2) << 16;
+        assert_int_equal(got[lane][0], lane < 7 ? moved : 77);
+        assert_int_equal(got[lane][1], 88);
+    }
+}
+
 static void lanes_that_never_meet_are_reported(void **state) {
     (void)state;
     struct sg_grid_fault fault = run("setp.lt.u32 p, r0, 16; @p bra LOW;\n"
@@ -228,6 +243,7 @@ int main(void) {
         cmocka_unit_test(stmatrix_and_movmatrix_are_the_way_back),
         cmocka_unit_test(wmma_reads_and_writes_shared_memory),
         cmocka_unit_test(lanes_come_together_first),
+        cmocka_unit_test(a_guard_decides_who_writes),
         cmocka_unit_test(lanes_that_never_meet_are_reported),
         cmocka_unit_test(faults_name_the_lane),
     };
