@@ -33,7 +33,7 @@ static unsigned index_of(const struct sg_matrix *shape, struct sg_matrix_place p
     return place.line * shape->length + place.at;
 }
 
-/* Where a register's elements go: their numbers grow evenly with lane / 4, lane % 4, and element. */
+/* Where a register's elements go: evenly by lane / 4, lane % 4, and element. */
 struct steps {
     unsigned first, eighth, quarter, element;
 };
