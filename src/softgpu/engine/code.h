@@ -76,5 +76,7 @@ bool sg_maker_control(struct sg_maker *maker, bool *ok);
 /* mov of vectors, cvta, isspacep, set, and what has no effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
 bool sg_is_control(unsigned op);
+/* code_texture.c: textures, surfaces, and what asks about them. False when it cannot run. */
+bool sg_maker_texture(struct sg_maker *maker);
 
 #endif

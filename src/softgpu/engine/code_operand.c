@@ -173,8 +173,15 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_PARAMETERS:
         *place = sg_maker_constant(maker, width, (uint64_t)offset);
         return true;
+    case SG_PLACE_TEXTURE:
+        if (width != SG_W_64)
+            return sg_maker_refuse(maker, "a texture or surface in 32 bits");
+        if (what->sampler)
+            return sg_maker_refuse(maker, "a .samplerref: nothing in CUDA's interface sets one");
+        *place = patched(maker, operand->first, operand->value, SG_W_64);
+        return true;
     default:
-        return sg_maker_refuse(maker, "textures, surfaces and samplers do not run yet");
+        return sg_maker_refuse(maker, "a variable of a kind that does not run yet");
     }
 }
 

@@ -17,11 +17,12 @@
 
 #include "softgpu/engine/engine.h"
 
-#define SG_LANES     32u
-#define SG_ALL       UINT32_MAX
-#define SG_BARRIERS  16
-#define SG_NO_STEP   UINT32_MAX
-#define SG_SLOT_LINE 64u /* alignment of registers */
+#define SG_LANES          32u
+#define SG_ALL            UINT32_MAX
+#define SG_BARRIERS       16
+#define SG_NO_STEP        UINT32_MAX
+#define SG_SLOT_LINE      64u /* alignment of registers */
+#define SG_KNOWN_TEXTURES 16
 
 struct sg_warp;
 struct sg_step;
@@ -211,6 +212,10 @@ struct sg_grid {
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
     unsigned passes; /* of the first */
+    struct {         /* handles that were looked up */
+        uint64_t handle;
+        const struct sg_texture *texture;
+    } textures[SG_KNOWN_TEXTURES];
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
     uint64_t instructions;
@@ -281,6 +286,8 @@ void sg_barriers_look(struct sg_block *block);
 sg_run sg_run_collective, sg_run_activemask;
 /* copy_async.c */
 sg_run sg_run_copy_async;
+/* texture_run.c, texture_surface.c, texture_query.c */
+sg_run sg_run_texture, sg_run_surface, sg_run_texture_query;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
 bool sg_special_constant(unsigned special);

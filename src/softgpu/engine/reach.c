@@ -7,9 +7,11 @@
 
 static unsigned rights_of(const struct sg_step *step, const struct sg_program *program) {
     unsigned op = program->instructions[step->instruction].op;
-    if (op == SG_OP_st)
+    if (op == SG_OP_st || op == SG_OP_sust)
         return SG_WRITE;
-    return op == SG_OP_ld || op == SG_OP_ldu || op == SG_OP_cp ? SG_READ : SG_READ | SG_WRITE;
+    bool reads = op == SG_OP_ld || op == SG_OP_ldu || op == SG_OP_cp || op == SG_OP_tex ||
+                 op == SG_OP_tld4 || op == SG_OP_suld;
+    return reads ? SG_READ : SG_READ | SG_WRITE;
 }
 
 /* The range of host bytes around an address, from its page on where that is mapped likewise. */
@@ -63,7 +65,8 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
-    fault->write = in->op == SG_OP_st || in->op == SG_OP_atom || in->op == SG_OP_red;
+    fault->write = in->op == SG_OP_st || in->op == SG_OP_atom || in->op == SG_OP_red ||
+                   in->op == SG_OP_sust || in->op == SG_OP_sured;
     fault->space = in->space;
     fault->instruction = step->instruction;
     fault->line = in->line;
@@ -88,6 +91,8 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_STACK] = "stack overflow",
                                         [SG_FAULT_INSTRUCTION] = "illegal instruction",
                                         [SG_FAULT_DEADLOCK] = "deadlock",
-                                        [SG_FAULT_MEMORY] = "no memory on the host"};
+                                        [SG_FAULT_MEMORY] = "no memory on the host",
+                                        [SG_FAULT_TEXTURE] = "texture or surface not usable",
+                                        [SG_FAULT_SURFACE] = "outside of a surface"};
     return kind < SG_FAULT_COUNT ? names[kind] : "";
 }

@@ -201,6 +201,7 @@ struct sg_program_variable {
     unsigned char space; /* enum sg_state_space; that of SG_PLACE_TEXTURE is SG_IN_NONE */
     unsigned char type;  /* enum sg_type of an element */
     bool of_call;        /* of the frame: a parameter or result of calls, and lies over others */
+    bool sampler;        /* SG_PLACE_TEXTURE: a .samplerref */
     uint32_t function;   /* of the frame: index of the function; UINT32_MAX: of the module */
     uint64_t offset, size, alignment;
     uint32_t image;
