@@ -50,6 +50,19 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
     return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
 }
 
+unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                              uint64_t address, uint64_t size) {
+    const struct sg_grid *grid = warp->grid;
+    uint64_t low, length;
+    unsigned char *host =
+        range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
+    if (!host || size > length - (address - low))
+        return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+    uint64_t distance = (uint64_t)(uintptr_t)host - low;
+    warp->caches[step->cache] = (struct sg_range_cache){low, length, distance};
+    return (unsigned char *)(uintptr_t)(address + distance);
+}
+
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size) {
     if (lane >= SG_LANES)

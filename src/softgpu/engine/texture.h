@@ -45,6 +45,7 @@ struct sg_texture {
     const char *refused; /* why it cannot be used, for a report; else NULL */
     bool surface;
     bool memory;  /* linear memory: one row, which coordinates never wrap around */
+    bool array;   /* its bytes belong to no allocation */
     bool layered; /* depth counts layers; of cubes, their faces */
     bool cube;    /* six faces for each cube */
     bool faults;  /* pieces: access where nothing is mapped is a fault; else reads give 0 */

@@ -24,7 +24,8 @@ unsigned char *sg_texel_bytes(struct sg_sampling *sampling, const struct sg_text
     const struct sg_range_cache *cache = &warp->caches[step->cache];
     if (size <= cache->length && address - cache->low <= cache->length - size)
         return (unsigned char *)(uintptr_t)(address + cache->distance);
-    unsigned char *bytes = sg_reach_global(warp, step, sampling->lane, address, size);
+    unsigned char *bytes = (sampling->image->array ? sg_reach_array : sg_reach_global)(
+        warp, step, sampling->lane, address, size);
     sampling->failed |= bytes == NULL;
     return bytes;
 }

@@ -64,6 +64,7 @@ static void add_level(struct taken *to, const struct sg_array *array) {
 }
 
 static void shape_of(struct sg_texture *to, const CUDA_ARRAY3D_DESCRIPTOR *d) {
+    to->array = true;
     to->layered = d->Flags & CUDA_ARRAY3D_LAYERED;
     to->cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;
     bool flat = to->layered || to->cube || d->Depth == 0;
