@@ -289,6 +289,7 @@ void sg_barriers_look(struct sg_block *block);
 sg_run sg_run_collective, sg_run_activemask;
 /* copy_async.c */
 sg_run sg_run_copy_async;
+#define SG_SAMPLER_WINDOW ((uint64_t)0xfffe << 48) /* handles that are settings themselves */
 /* texture_run.c, texture_surface.c, texture_query.c */
 sg_run sg_run_texture, sg_run_surface, sg_run_texture_query;
 /* special.c */

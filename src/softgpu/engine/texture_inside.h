@@ -32,8 +32,9 @@ struct sg_sampling {
     const struct sg_step *step;
     unsigned lane;
     const struct sg_texture *image, *sampler;
-    bool resident; /* all texels so far lie in memory */
-    bool failed;   /* the warp has faulted */
+    bool resident;          /* all texels so far lie in memory */
+    bool failed;            /* the warp has faulted */
+    struct sg_texture *own; /* room for the settings of a .samplerref */
 };
 
 static inline uint32_t sg_lane_32(const struct sg_warp *warp, uint32_t place, unsigned lane) {

@@ -74,6 +74,19 @@ static uint32_t size_asked(const struct sg_texture *image, unsigned what, uint32
     }
 }
 
+static bool asks_sampler(unsigned what) {
+    return what == SG_DO_FILTER_MODE || what == SG_DO_FORCE_UNNORMALIZED_COORDS ||
+           (what >= SG_DO_ADDR_MODE_0 && what <= SG_DO_ADDR_MODE_2);
+}
+
+static uint32_t sampler_asked(uint32_t settings, unsigned what) {
+    if (what == SG_DO_FILTER_MODE)
+        return (settings & SG_SAMPLER_LINEAR) != 0;
+    if (what == SG_DO_FORCE_UNNORMALIZED_COORDS)
+        return (settings & SG_SAMPLER_UNNORMALIZED) != 0;
+    return SG_SAMPLER_MODE(settings, what - SG_DO_ADDR_MODE_0);
+}
+
 static uint32_t asked(const struct sg_texture *image, unsigned what, uint32_t level) {
     switch (what) {
     case SG_DO_WIDTH:
@@ -105,28 +118,45 @@ static uint32_t asked(const struct sg_texture *image, unsigned what, uint32_t le
     }
 }
 
+static bool of_type(struct sg_grid *grid, uint64_t handle, unsigned type) {
+    if (handle >> 48 == SG_SAMPLER_WINDOW >> 48)
+        return type == SG_DO_SAMPLERREF;
+    const struct sg_texture *image = sg_texture_look_up(grid, handle);
+    return image && type == (image->surface ? SG_DO_SURFREF : SG_DO_TEXREF);
+}
+
+/* False: the warp has faulted. */
+static bool ask(struct sg_warp *warp, const struct sg_step *step, unsigned lane, uint64_t handle,
+                uint32_t *to) {
+    const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
+    const uint32_t *list = warp->grid->code->list + step->list;
+    uint32_t level = 0;
+    if (handle >> 48 == SG_SAMPLER_WINDOW >> 48 && asks_sampler(in->operation)) {
+        *to = sampler_asked((uint32_t)handle, in->operation);
+        return true;
+    }
+    const struct sg_texture *image = sg_texture_find(warp, step, lane, handle, in->op == SG_OP_suq);
+    if (list[SG_AT_LEVEL] != SG_NOWHERE)
+        level = sg_lane_32(warp, list[SG_AT_LEVEL], lane);
+    if (image)
+        *to = asked(image, in->operation, level);
+    return image != NULL;
+}
+
 const struct sg_step *sg_run_texture_query(struct sg_warp *warp, const struct sg_step *step) {
     const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
     const uint32_t *list = warp->grid->code->list + step->list;
     const uint64_t *handles = sg_place(warp, list[SG_AT_HANDLE]);
+    bool type = in->op == SG_OP_istypep;
     uint32_t *to = sg_place(warp, list[SG_AT_VALUE]), is = 0;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
-        if (in->op == SG_OP_istypep) {
-            const struct sg_texture *image = sg_texture_look_up(warp->grid, handles[lane]);
-            bool wanted = image && in->operation == (image->surface ? SG_DO_SURFREF : SG_DO_TEXREF);
-            is |= (uint32_t)wanted << lane;
-            continue;
-        }
-        const struct sg_texture *image =
-            sg_texture_find(warp, step, lane, handles[lane], in->op == SG_OP_suq);
-        if (!image)
+        if (type)
+            is |= (uint32_t)of_type(warp->grid, handles[lane], in->operation) << lane;
+        else if (!ask(warp, step, lane, handles[lane], &to[lane]))
             return NULL;
-        uint32_t level =
-            list[SG_AT_LEVEL] == SG_NOWHERE ? 0 : sg_lane_32(warp, list[SG_AT_LEVEL], lane);
-        to[lane] = asked(image, in->operation, level);
     }
-    if (in->op == SG_OP_istypep)
+    if (type)
         sg_predicate_set(warp, list[SG_AT_VALUE], is);
     return step + 1;
 }

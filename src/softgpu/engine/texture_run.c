@@ -236,6 +236,18 @@ static void receive(const struct sg_sampling *s, const uint32_t *list, const uin
     }
 }
 
+/* The image's own settings, but for what a .samplerref says. */
+static void take_settings(struct sg_sampling *s, uint32_t settings) {
+    static const unsigned char modes[8] = {SG_ADDRESS_WRAP, SG_ADDRESS_MIRROR, SG_ADDRESS_CLAMP,
+                                           SG_ADDRESS_CLAMP, SG_ADDRESS_BORDER};
+    *s->own = *s->image;
+    for (unsigned axis = 0; axis < 3; axis++)
+        s->own->address[axis] = modes[SG_SAMPLER_MODE(settings, axis)];
+    s->own->linear = settings & SG_SAMPLER_LINEAR;
+    s->own->normalized &= !(settings & SG_SAMPLER_UNNORMALIZED);
+    s->sampler = s->own;
+}
+
 /* False: the warp has faulted. */
 static bool images(struct sg_sampling *s, const uint32_t *list, unsigned operation) {
     const uint64_t *handles = sg_place(s->warp, list[SG_AT_HANDLE]);
@@ -245,7 +257,10 @@ static bool images(struct sg_sampling *s, const uint32_t *list, unsigned operati
         return false;
     if (list[SG_AT_SAMPLER] != SG_NOWHERE) {
         handle = ((const uint64_t *)sg_place(s->warp, list[SG_AT_SAMPLER]))[s->lane];
-        s->sampler = sg_texture_find(s->warp, s->step, s->lane, handle, false);
+        if (handle >> 48 == SG_SAMPLER_WINDOW >> 48)
+            take_settings(s, (uint32_t)handle);
+        else
+            s->sampler = sg_texture_find(s->warp, s->step, s->lane, handle, false);
     }
     if (!s->sampler)
         return false;
@@ -260,9 +275,13 @@ const struct sg_step *sg_run_texture(struct sg_warp *warp, const struct sg_step 
     const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
     const uint32_t *list = warp->grid->code->list + step->list;
     uint32_t resident = 0;
+    struct sg_texture own;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
-        struct sg_sampling one = {
-            .warp = warp, .step = step, .lane = (unsigned)__builtin_ctz(left), .resident = true};
+        struct sg_sampling one = {.warp = warp,
+                                  .step = step,
+                                  .lane = (unsigned)__builtin_ctz(left),
+                                  .resident = true,
+                                  .own = &own};
         uint32_t value[4];
         if (!images(&one, list, in->operation))
             return NULL;

@@ -533,6 +533,54 @@ static void settings_may_come_from_another_handle(void **state) {
     assert_true(lane.out.f[0] == 15);
 }
 
+static const struct sg_texture *only_texture(void *user, uint64_t handle) {
+    return handle == 1 ? user : NULL;
+}
+
+/* texmode_independent: samplers have the settings of their initial values. */
+static void samplers_are_declared_with_their_settings(void **state) {
+    (void)state;
+    static const char text[] =
+        ".version 8.0\n.target sm_90, texmode_independent\n.address_size 64\n"
+        ".global .texref T = {width = 4, normalized_coords = 1};\n"
+        ".global .samplerref S1 = {addr_mode_0 = clamp_to_border, filter_mode = nearest};\n"
+        ".global .samplerref S2 = {addr_mode_0 = wrap, addr_mode_1 = 1,\n"
+        "  filter_mode = linear, force_unnormalized_coords = 1};\n"
+        ".visible .entry k(.param .u64 to) {\n"
+        ".reg .b64 %a; .reg .f32 %f<8>; .reg .b32 %r<8>; .reg .pred %p;\n"
+        "ld.param.u64 %a, [to]; mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f3F000000;\n"
+        "tex.1d.v4.f32.f32 {%f2,_,_,_}, [T, S1, {%f0}]; st.global.f32 [%a], %f2;\n"
+        "tex.1d.v4.f32.f32 {%f2,_,_,_}, [T, S1, {%f1}]; st.global.f32 [%a+4], %f2;\n"
+        "tex.1d.v4.f32.f32 {%f2,_,_,_}, [T, S2, {%f0}]; st.global.f32 [%a+8], %f2;\n"
+        "txq.addr_mode_1.b32 %r1, [S2]; txq.filter_mode.b32 %r2, [S2];\n"
+        "txq.force_unnormalized_coords.b32 %r3, [S1]; st.global.v2.b32 [%a+16], {%r1,%r2};\n"
+        "mov.u64 %a, S1; istypep.samplerref %p, %a; selp.u32 %r4, 1, 0, %p;\n"
+        "ld.param.u64 %a, [to]; st.global.v2.b32 [%a+24], {%r3,%r4}; ret; }\n";
+    static const float texels[4] = {10, 20, 30, 40};
+    struct sg_texture texture = texture_of_floats(texels, 4, 0, 0);
+    uint64_t handles[8] = {0};
+    union {
+        float f[4];
+        uint32_t u[8];
+    } out;
+    struct kernel kernel;
+    texture.normalized = true;
+    texture.border[0] = 7;
+    kernel_make(&kernel, text, sg_level_best());
+    kernel_pointer(&kernel, &out);
+    kernel_shape(&kernel, 1, 1);
+    kernel.launch.texture = only_texture;
+    kernel.launch.user = &texture;
+    for (size_t i = 0; i < kernel.program->variable_count && i < 8; i++)
+        handles[i] = strcmp(kernel.program->variables[i].name, "T") == 0;
+    kernel.launch.variables = handles;
+    kernel_succeeds(&kernel);
+    assert_true(out.f[0] == 7 && out.f[1] == 30); /* of normalised coordinates */
+    assert_true(out.f[2] == 15);                  /* of texels, between two */
+    assert_true(out.u[4] == 1 && out.u[5] == 1 && out.u[6] == 0 && out.u[7] == 1);
+    kernel_free(&kernel);
+}
+
 static void faults(const char *body, const struct sg_texture *texture, const char *why) {
     struct texture_set set = {.each = {texture}};
     struct texture_lane lane = {0};
@@ -583,6 +631,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_cubes),
         cmocka_unit_test(handles_are_looked_up_once),
         cmocka_unit_test(settings_may_come_from_another_handle),
+        cmocka_unit_test(samplers_are_declared_with_their_settings),
         cmocka_unit_test(what_cannot_be_sampled_says_why),
         cmocka_unit_test(what_does_not_run_is_refused_at_the_function),
     };
