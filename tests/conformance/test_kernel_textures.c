@@ -524,6 +524,159 @@ static void gathers_and_offsets(void **state) {
     close_module();
 }
 
+/* ---- views ----------------------------------------------------------------------------------- */
+
+static CUtexObject view_of(const CUDA_RESOURCE_DESC *resource, unsigned flags,
+                           const CUDA_RESOURCE_VIEW_DESC *view) {
+    CUtexObject object;
+    CUDA_TEXTURE_DESC texture;
+    memset(&texture, 0, sizeof texture);
+    texture.addressMode[0] = texture.addressMode[1] = CU_TR_ADDRESS_MODE_CLAMP;
+    texture.flags = flags;
+    texture.maxMipmapLevelClamp = 9;
+    OK(cu.cuTexObjectCreate(&object, resource, &texture, view));
+    return object;
+}
+
+static void views_have_formats_of_their_own(void **state) {
+    (void)state;
+    static const uint32_t words[4] = {0x04030201, 0x08070605, 0x0c0b0a09, 0xff807f00};
+    open_module();
+    CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 4, 0, 0, 0);
+    fill(array, words, 16, 1, 1);
+    CUDA_RESOURCE_DESC resource = of_array(array);
+    CUDA_RESOURCE_VIEW_DESC view;
+    memset(&view, 0, sizeof view);
+    view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
+    view.width = 4;
+    CUtexObject object = view_of(&resource, CU_TRSF_READ_AS_INTEGER, &view);
+    given[0].f[0] = 1.5f;
+    given[1].f[0] = 3.5f;
+    run("t_1d_u32", object, 2);
+    for (uint32_t c = 0; c < 4; c++)
+        assert_int_equal(got[0].u[c], 5 + c);
+    assert_true(got[1].u[0] == 0 && got[1].u[1] == 0x7f && got[1].u[3] == 0xff);
+    OK(cu.cuTexObjectDestroy(object));
+    object = view_of(&resource, 0, &view);
+    run("t_1d", object, 2);
+    assert_true(got[1].f[0] == 0 && got[1].f[3] == 1);
+    OK(cu.cuTexObjectDestroy(object));
+    view.format = CU_RES_VIEW_FORMAT_SINT_2X16;
+    object = view_of(&resource, CU_TRSF_READ_AS_INTEGER, &view);
+    run("t_1d_u32", object, 2);
+    assert_true(got[0].i[0] == 0x0605 && got[1].i[0] == 0x7f00 && got[1].i[1] == -128);
+    OK(cu.cuTexObjectDestroy(object));
+    OK(cu.cuArrayDestroy(array));
+    close_module();
+}
+
+static void views_have_levels_and_layers_of_their_own(void **state) {
+    (void)state;
+    float texels[48];
+    open_module();
+    CUmipmappedArray mipmap = make_levels();
+    CUDA_RESOURCE_DESC resource;
+    CUDA_RESOURCE_VIEW_DESC view;
+    memset(&view, 0, sizeof view);
+    memset(&resource, 0, sizeof resource);
+    resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    resource.res.mipmap.hMipmappedArray = mipmap;
+    view.format = CU_RES_VIEW_FORMAT_FLOAT_1X32;
+    view.width = view.height = 8;
+    view.firstMipmapLevel = 1;
+    view.lastMipmapLevel = 2;
+    CUtexObject object = view_of(&resource, CU_TRSF_NORMALIZED_COORDINATES, &view);
+    for (int i = 0; i < 4; i++) {
+        given[i].f[0] = given[i].f[1] = 0.5f;
+        given[i].f[2] = (float)i;
+    }
+    run("t_level", object, 4);
+    assert_true(got[0].f[0] == 100 && got[1].f[0] == 200);
+    assert_true(got[2].f[0] == 200 && got[3].f[0] == 200);
+    OK(cu.cuTexObjectDestroy(object));
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    for (int i = 0; i < 48; i++)
+        texels[i] = (float)i;
+    CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 4, 4, 3, CUDA_ARRAY3D_LAYERED);
+    fill(array, texels, 16, 4, 3);
+    resource = of_array(array);
+    memset(&view, 0, sizeof view);
+    view.format = CU_RES_VIEW_FORMAT_FLOAT_1X32;
+    view.width = view.height = 4;
+    view.depth = 3;
+    view.firstLayer = 1;
+    view.lastLayer = 2;
+    object = view_of(&resource, 0, &view);
+    for (int i = 0; i < 2; i++) {
+        given[i].f[0] = given[i].f[1] = 0.5f;
+        given[i].i[3] = i;
+    }
+    run("t_a2d", object, 2);
+    assert_true(got[0].f[0] == 16 && got[1].f[0] == 32);
+    OK(cu.cuTexObjectDestroy(object));
+    OK(cu.cuArrayDestroy(array));
+    close_module();
+}
+
+/* Of a sparse array only one tile has memory. */
+static void sparse_arrays_say_what_is_resident(void **state) {
+    (void)state;
+    enum { SIDE = 256 };
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    static float texels[128 * 128];
+    open_module();
+    CUmemGenericAllocationHandle pool;
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+    OK(cu.cuMemCreate(&pool, (size_t)2 << 20, &prop, 0));
+    CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, SIDE, SIDE, 0, CUDA_ARRAY3D_SPARSE);
+    CUarrayMapInfo map;
+    memset(&map, 0, sizeof map);
+    map.resourceType = CU_RESOURCE_TYPE_ARRAY;
+    map.resource.array = array;
+    map.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+    map.subresource.sparseLevel.offsetX = 128;
+    map.subresource.sparseLevel.extentWidth = map.subresource.sparseLevel.extentHeight = 128;
+    map.subresource.sparseLevel.extentDepth = 1;
+    map.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+    map.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+    map.memHandle.memHandle = pool;
+    map.deviceBitMask = 1u << dev;
+    OK(cu.cuMemMapArrayAsync(&map, 1, NULL));
+    for (int i = 0; i < 128 * 128; i++)
+        texels[i] = (float)(i + 1);
+    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                          .srcHost = texels,
+                          .srcPitch = 512,
+                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .dstArray = array,
+                          .dstXInBytes = 512,
+                          .WidthInBytes = 512,
+                          .Height = 128,
+                          .Depth = 1};
+    OK(cu.cuMemcpy3D_v2(&copy));
+    CUDA_RESOURCE_DESC resource = of_array(array);
+    CUtexObject object = texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
+                                    CU_TR_FILTER_MODE_POINT, 0);
+    static const float at[3][2] = {{130.5f, 3.5f}, {100.5f, 3.5f}, {200.5f, 130.5f}};
+    for (int i = 0; i < 3; i++) {
+        given[i].f[0] = at[i][0];
+        given[i].f[1] = at[i][1];
+    }
+    run("t_resident", object, 3);
+    assert_true(got[0].f[0] == 3 * 128 + 2 + 1 && got[0].u[3] == 1);
+    assert_true(got[1].f[0] == 0 && got[1].u[3] == 0);
+    assert_true(got[2].f[0] == 0 && got[2].u[3] == 0);
+    OK(cu.cuTexObjectDestroy(object));
+    OK(cu.cuArrayDestroy(array));
+    OK(cu.cuMemRelease(pool));
+    close_module();
+}
+
 /* ---- surfaces -------------------------------------------------------------------------------- */
 
 static CUsurfObject surface_of(CUarray array) {
@@ -674,6 +827,32 @@ static void a_module_samples_its_own_references(void **state) {
     close_module();
 }
 
+static void references_to_memory(void **state) {
+    (void)state;
+    float texels[256];
+    CUtexref texture;
+    CUdeviceptr memory;
+    open_module();
+    for (int i = 0; i < 256; i++)
+        texels[i] = (float)i;
+    OK(cu.cuMemAlloc_v2(&memory, sizeof texels));
+    OK(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
+    OK(cu.cuModuleGetTexRef(&texture, module, "TX"));
+    CUDA_ARRAY_DESCRIPTOR rows = {
+        .Width = 20, .Height = 8, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    OK(cu.cuTexRefSetAddress2D_v3(texture, &rows, memory, 128));
+    OK(cu.cuTexRefSetFormat(texture, CU_AD_FORMAT_FLOAT, 1));
+    OK(cu.cuTexRefSetFilterMode(texture, CU_TR_FILTER_MODE_LINEAR));
+    given[0].f[0] = 3;
+    given[0].f[1] = 2.5f;
+    given[1].f[0] = 30;
+    given[1].f[1] = 30;
+    run("t_named", 0, 2);
+    assert_true(got[0].f[0] == 2 * 32 + 2.5f && got[1].f[0] == 7 * 32 + 19);
+    OK(cu.cuMemFree_v2(memory));
+    close_module();
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(each_mode_of_each_axis),
@@ -684,10 +863,14 @@ int main(int argc, char **argv) {
         TEST(cubes_have_six_faces),
         TEST(levels_by_number_and_gradient),
         TEST(gathers_and_offsets),
+        TEST(views_have_formats_of_their_own),
+        TEST(views_have_levels_and_layers_of_their_own),
+        TEST(sparse_arrays_say_what_is_resident),
         TEST(surfaces_are_read_and_written),
         TEST(surfaces_have_layers_and_slices),
         TEST(a_surface_becomes_a_texture),
         TEST(a_module_samples_its_own_references),
+        TEST(references_to_memory),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

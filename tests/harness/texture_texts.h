@@ -43,6 +43,8 @@ static const char *const texture_parts[] = {
     TEXTURE_KERNEL("t_grad", "tex.grad.2d.v4.f32.f32 " TEXTURE_ALL ", [%h, {%f0,%f1}], "
                              "{%f2,%f3}, {%f4,%f5};"),
     TEXTURE_KERNEL("t_offset", "tex.2d.v4.f32.f32 " TEXTURE_ALL ", [%h, {%f0,%f1}], {1,-2};"),
+    TEXTURE_KERNEL("t_resident", "tex.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}|%p, [%h, {%f0,%f1}];"
+                                 "selp.u32 %o3, 1, 0, %p;"),
     TEXTURE_KERNEL("t_gather_r", "tld4.r.2d.v4.f32.f32 " TEXTURE_ALL ", [%h, {%f0,%f1}];"),
     TEXTURE_KERNEL("t_gather_g", "tld4.g.2d.v4.f32.f32 " TEXTURE_ALL ", [%h, {%f0,%f1}];"),
     TEXTURE_KERNEL("t_gather_cube",
