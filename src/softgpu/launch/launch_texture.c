@@ -300,7 +300,9 @@ CUresult sg_launch_texture_take(struct sg_launch_textures *textures, uint64_t ha
 }
 
 const struct sg_texture *sg_launch_texture(struct sg_launch_textures *textures, uint64_t handle) {
+    static const struct sg_texture unknown = {.refused = "the host has no memory to describe it"};
     struct taken *taken;
-    CUresult result = take(textures, handle, &taken);
-    return result == CUDA_SUCCESS && taken ? &taken->texture : NULL;
+    if (take(textures, handle, &taken) != CUDA_SUCCESS)
+        return &unknown;
+    return taken ? &taken->texture : NULL;
 }

@@ -21,7 +21,8 @@ void sg_launch_textures_end(struct sg_launch_textures *textures);
 CUresult sg_launch_reference(const struct sg_module *module, const char *name, uint64_t *handle);
 /* Takes a handle's description now, as later changes are not this launch's. OUT_OF_MEMORY. */
 CUresult sg_launch_texture_take(struct sg_launch_textures *textures, uint64_t handle);
-/* The description of a handle, or NULL: it is no texture's or surface's, or memory is out. */
+/* The description of a handle, one that is refused when out of memory; NULL: it is no texture's or
+ * surface's. */
 const struct sg_texture *sg_launch_texture(struct sg_launch_textures *textures, uint64_t handle);
 
 /* sg_grid_launch.piece: without the lock. */
