@@ -138,7 +138,7 @@ static CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource, CUaddress_mode
     return object;
 }
 
-/* ---- the guide's formulas, in whole numbers of 1/256 of a texel ------------------------------- */
+/* ---- the guide's formulas, in whole numbers of 1/256 of a texel ------------------------------ */
 
 static int floor_of(int value, int by) {
     return value / by - (value % by < 0);

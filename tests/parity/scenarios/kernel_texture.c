@@ -35,7 +35,7 @@ static void start(void) {
     memset(lanes, 0, sizeof(lanes));
 }
 
-/* Runs a kernel on `count` lanes; the words, `each` of them a lane, are printed eight lanes a line. */
+/* Runs a kernel on `count` lanes and prints `each` words of a lane, eight lanes a line. */
 static void show(const char *what, const char *name, unsigned long long handle, unsigned count,
                  unsigned each) {
     CUfunction f = NULL;
@@ -588,7 +588,7 @@ static void formatted_stores(void) {
     }
 }
 
-/* ---- faults: each is the last of its process -------------------------------------------------- */
+/* ---- faults: each is the last of its process ------------------------------------------------- */
 
 static CUsurfObject small_surface(void) {
     static const uint32_t texels[16] = {1, 2, 3, 4};

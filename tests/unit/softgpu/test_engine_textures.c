@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- the reference: coordinates in 1/1024 of a texel ------------------------------------------ */
+/* ---- the reference: coordinates in 1/1024 of a texel ----------------------------------------- */
 
 #define UNIT 1024
 
