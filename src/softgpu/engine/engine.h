@@ -72,9 +72,9 @@ struct sg_grid_launch {
     /* The texture or surface of a handle, good as long as the grid; NULL: there is none of that
      * handle. NULL: there are no textures. It must not call back into the engine. */
     const struct sg_texture *(*texture)(void *user, uint64_t handle);
-    /* Of memory in pieces: the host bytes at an offset of a level's view, for `want` bytes at most;
-     * NULL where nothing is mapped. Needed only where a texture has views. */
-    unsigned char *(*piece)(const void *view, uint64_t offset, size_t want, size_t *span);
+    /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
+     * nothing is mapped. Needed only where a texture has views. */
+    unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
     void *user;
 };
 

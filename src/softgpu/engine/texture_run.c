@@ -109,8 +109,8 @@ static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list)
         at[i] = real_at(s, coordinates[i]);
     if (shape.cube)
         spot.layer = spot.layer * 6 + sg_cube_face(at, spot.at);
-    else
-        memcpy(spot.at, at, sizeof at);
+    for (unsigned i = 0; i < 3 && !shape.cube; i++)
+        spot.at[i] = at[i];
     offsets(s, list, &spot);
     return spot;
 }
@@ -121,7 +121,7 @@ static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *
     struct sg_spot to = *spot;
     const double sizes[3] = {level->width, level->height, level->depth};
     for (unsigned i = 0; i < to.axes; i++)
-        to.at[i] *= s->sampler->normalized || s->image->cube ? sizes[i] : 1;
+        to.at[i] = spot->at[i] * (s->sampler->normalized || s->image->cube ? sizes[i] : 1);
     return to;
 }
 

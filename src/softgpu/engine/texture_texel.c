@@ -10,9 +10,7 @@ unsigned char *sg_texel_bytes(struct sg_sampling *sampling, const struct sg_text
     const struct sg_step *step = sampling->step;
     uint64_t offset = z * level->layer + y * level->pitch + x;
     if (level->view) {
-        size_t span;
-        unsigned char *bytes =
-            warp->grid->launch.piece(level->view, level->base + offset, size, &span);
+        unsigned char *bytes = warp->grid->launch.piece(level->view, level->base + offset, size);
         sampling->resident &= bytes != NULL;
         if (!bytes && sampling->image->faults) {
             sampling->failed = true;

@@ -37,8 +37,10 @@ void sg_launch_textures_end(struct sg_launch_textures *textures) {
     free(textures);
 }
 
-unsigned char *sg_launch_piece(const void *view, uint64_t offset, size_t want, size_t *span) {
-    return sg_tile_bytes(view, offset, want, span);
+/* A texel lies in one piece: pieces begin at multiples of every texel's size. */
+unsigned char *sg_launch_piece(const void *view, uint64_t offset, size_t size) {
+    size_t span;
+    return sg_tile_bytes(view, offset, size, &span);
 }
 
 /* ---- Resources ------------------------------------------------------------------------------- */

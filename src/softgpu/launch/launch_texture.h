@@ -26,6 +26,6 @@ CUresult sg_launch_texture_take(struct sg_launch_textures *textures, uint64_t ha
 const struct sg_texture *sg_launch_texture(struct sg_launch_textures *textures, uint64_t handle);
 
 /* sg_grid_launch.piece: without the lock. */
-unsigned char *sg_launch_piece(const void *view, uint64_t offset, size_t want, size_t *span);
+unsigned char *sg_launch_piece(const void *view, uint64_t offset, size_t size);
 
 #endif
