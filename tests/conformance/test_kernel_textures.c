@@ -500,7 +500,7 @@ static void gathers_and_offsets(void **state) {
     float texels[2 * 64];
     open_module();
     for (int i = 0; i < 128; i++)
-        texels[i] = (float)(i / 2 + 1000 * (i % 2));
+        texels[i] = (float)((i >> 1) + 1000 * (i % 2));
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 2, 8, 8, 0, CUDA_ARRAY3D_TEXTURE_GATHER);
     fill(array, texels, 64, 8, 1);
     CUDA_RESOURCE_DESC resource = of_array(array);
@@ -779,7 +779,7 @@ static void a_surface_becomes_a_texture(void **state) {
     run("s_store", surface, 64);
     for (int i = 0; i < 56; i++) {
         given[i].f[0] = (float)(i % 8) + 0.5f;
-        given[i].f[1] = (float)(i / 8) + 1;
+        given[i].f[1] = (float)(i >> 3) + 1;
     }
     run("t_2d", texture, 56);
     for (int i = 0; i < 56; i++)

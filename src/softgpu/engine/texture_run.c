@@ -120,7 +120,7 @@ static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *
                              const struct sg_texture_level *level) {
     struct sg_spot to = *spot;
     const double sizes[3] = {level->width, level->height, level->depth};
-    for (unsigned i = 0; i < to.axes; i++)
+    for (unsigned i = 0; i < 3 && i < to.axes; i++)
         to.at[i] = spot->at[i] * (s->sampler->normalized || s->image->cube ? sizes[i] : 1);
     return to;
 }

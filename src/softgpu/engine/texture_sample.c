@@ -119,7 +119,7 @@ static void read_all(struct sg_sampling *s, const struct sg_texture_level *level
     bool seamless = s->image->cube && s->sampler->seamless;
     unsigned corner = 8;
     for (unsigned k = 0; k < 1u << spot->axes && !s->failed; k++) {
-        int64_t at[3];
+        int64_t at[3] = {0};
         for (unsigned i = 0; i < spot->axes; i++)
             at[i] = to->first[i] + (k >> i & 1);
         if (seamless) {
@@ -157,7 +157,7 @@ void sg_sample_level(struct sg_sampling *sampling, const struct sg_texture_level
         weighted(&all, spot->axes, value);
         return;
     }
-    int64_t at[3];
+    int64_t at[3] = {0};
     for (unsigned i = 0; i < spot->axes; i++)
         at[i] = (int64_t)floor(limited(spot->at[i])) + spot->offset[i];
     /* A direction within a face can be at its very end. */

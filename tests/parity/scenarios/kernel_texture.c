@@ -178,7 +178,7 @@ static void sums(void) {
     float plane[64], infinite[4] = {1, INFINITY, NAN, 2};
     start();
     for (int i = 0; i < 64; i++) {
-        plane[i] = values[i % 8] * (float)(1 + i / 8);
+        plane[i] = values[i % 8] * (float)(1 + (i >> 3));
     }
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0, 0, plane, 32, 8);
     CUDA_RESOURCE_DESC resource = resource_of(array);
@@ -393,7 +393,7 @@ static void cubes(void) {
         for (int i = 0; i < 27; i++) {
             lanes[i].f[0] = (float)(i % 3 - 1);
             lanes[i].f[1] = (float)(i / 3 % 3 - 1);
-            lanes[i].f[2] = (float)(i / 9 - 1);
+            lanes[i].f[2] = (float)(i >= 18 ? 1 : i >= 9 ? 0 : -1);
         }
         show(text, "t_cube", object, 27, 1);
         for (int i = 0; i < 48; i++) {
@@ -474,7 +474,7 @@ static void levels(void) {
             show(text, "t_2d", object, 1, 1);
             for (int i = 0; i < MOST; i++) {
                 lanes[i].f[2] = (float)(i % 8) / 40;
-                lanes[i].f[3] = (float)(i / 8) / 50;
+                lanes[i].f[3] = (float)(i >> 3) / 50;
                 lanes[i].f[4] = (float)(i % 3) / 30;
                 lanes[i].f[5] = -(float)(i % 5) / 60;
             }

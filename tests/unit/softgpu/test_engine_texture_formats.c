@@ -181,10 +181,10 @@ static void blocks_of_channels(void **state) {
     static const float of_up[8] = {70, 220, 100, 130, 160, 190, 0, 255};
     for (int i = 0; i < 8; i++) {
         struct sg_texture texture = of_blocks(down, SG_TEXEL_BC4, 1, 8);
-        struct texture_lane lane = texel_at(&texture, (float)(i % 4), (float)(i / 4));
+        struct texture_lane lane = texel_at(&texture, (float)(i % 4), (float)(i >> 2));
         assert_true(all_are(&lane, of_down[i] / 255, 0, 0, 1));
         texture = of_blocks(up, SG_TEXEL_BC4, 1, 8);
-        lane = texel_at(&texture, (float)(i % 4), (float)(i / 4));
+        lane = texel_at(&texture, (float)(i % 4), (float)(i >> 2));
         assert_true(lane.out.f[0] == of_up[i] / 255);
     }
     struct sg_texture texture = of_blocks(below, SG_TEXEL_BC4_SIGNED, 1, 8);
@@ -212,7 +212,7 @@ static void blocks_lie_side_by_side(void **state) {
     texture.levels[0].width = texture.levels[0].height = 8;
     texture.levels[0].pitch = 16;
     for (int i = 0; i < 4; i++)
-        assert_true(texel_at(&texture, 3.0f + (float)(i % 2), 3.0f + (float)(i / 2)).out.f[0] ==
+        assert_true(texel_at(&texture, 3.0f + (float)(i % 2), 3.0f + (float)(i >> 1)).out.f[0] ==
                     (float)(i + 1) / 255);
 }
 

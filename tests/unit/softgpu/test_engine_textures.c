@@ -232,7 +232,7 @@ static void gathers_are_in_order(void **state) {
     (void)state;
     float texels[16 * 4];
     for (int i = 0; i < 64; i++)
-        texels[i] = (float)(i / 4 + 100 * (i % 4));
+        texels[i] = (float)((i >> 2) + 100 * (i % 4));
     struct sg_texture texture = texture_of_floats(texels, 4, 4, 0);
     texture.channels = 4;
     texture.element = 16;
@@ -254,11 +254,11 @@ static void gathers_are_in_order(void **state) {
 
 /* ---- cubes ----------------------------------------------------------------------------------- */
 
-#define FACE 4
+#define FACE 4 /* texels of a side; shifts below count in rows and faces of this */
 
 static struct sg_texture cube(float *texels, unsigned cubes) {
     for (unsigned i = 0; i < cubes * 6 * FACE * FACE; i++)
-        texels[i] = (float)(i / (FACE * FACE) * 100 + i % (FACE * FACE));
+        texels[i] = (float)((i >> 4) * 100 + i % (FACE * FACE));
     struct sg_texture texture = texture_of_floats(texels, FACE, FACE, 0);
     texture.cube = true;
     texture.layered = cubes > 1;
@@ -346,7 +346,7 @@ static float nearest_elsewhere(const float *texels, int face, double s, double t
     for (int other = 0; other < 6; other++)
         for (int i = 0; other != face && i < FACE * FACE; i++) {
             double at[3], sum = 0;
-            centre(other, (i % FACE + 0.5) * 2 / FACE - 1, (i / FACE + 0.5) * 2 / FACE - 1, at);
+            centre(other, (i % FACE + 0.5) * 2 / FACE - 1, ((i >> 2) + 0.5) * 2 / FACE - 1, at);
             for (int a = 0; a < 3; a++)
                 sum += (at[a] - from[a]) * (at[a] - from[a]);
             if (sum < best) {
@@ -562,7 +562,7 @@ static void samplers_are_declared_with_their_settings(void **state) {
     union {
         float f[4];
         uint32_t u[8];
-    } out;
+    } out = {.u = {0}};
     struct kernel kernel;
     texture.normalized = true;
     texture.border[0] = 7;
