@@ -75,6 +75,10 @@ bool sg_maker_emit(struct sg_maker *maker);
 bool sg_maker_control(struct sg_maker *maker, bool *ok);
 /* mov of vectors, cvta, isspacep, set, and what has no effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
+/* code_async.c: copies that complete later, mbarriers, clusters. */
+bool sg_maker_async(struct sg_maker *maker, bool *ok);
+/* Whether a program has any of these. */
+bool sg_program_clustered(const struct sg_program *program);
 bool sg_is_control(unsigned op);
 
 #endif

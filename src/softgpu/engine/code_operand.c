@@ -127,7 +127,7 @@ static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand
     for (uint32_t i = 0; i < code->special_count; i++) {
         const struct sg_code_special *known = &code->specials[i];
         if (known->special == operand->first && known->part == operand->part &&
-            known->width == width)
+            known->width == width && known->value == (uint32_t)operand->value)
             return SG_PLACE(SG_BASE_SPECIALS, known->offset);
     }
     void *specials = code->specials;
@@ -171,7 +171,11 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_SHARED:
     case SG_PLACE_DYNAMIC_SHARED:
     case SG_PLACE_PARAMETERS:
-        *place = sg_maker_constant(maker, width, (uint64_t)offset);
+        if (maker->code->clustered && what->place != SG_PLACE_PARAMETERS)
+            *place = special(
+                maker, &(struct sg_operand){.first = SG_SPECIAL_SHARED, .value = offset}, width);
+        else
+            *place = sg_maker_constant(maker, width, (uint64_t)offset);
         return true;
     default:
         return sg_maker_refuse(maker, "textures, surfaces and samplers do not run yet");

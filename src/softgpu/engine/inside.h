@@ -20,6 +20,7 @@
 #define SG_LANES     32u
 #define SG_ALL       UINT32_MAX
 #define SG_BARRIERS  16
+#define SG_LEFT_BYTE 0xcc /* in shared memory of a block that has left copies of it behind */
 #define SG_NO_STEP   UINT32_MAX
 #define SG_SLOT_LINE 64u /* alignment of registers */
 
@@ -117,6 +118,7 @@ struct sg_code {
     struct sg_code_special *specials;
     uint32_t special_count, special_room, special_bytes;
     uint32_t caches;
+    bool clustered; /* it has instructions of async.h */
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -138,7 +140,7 @@ struct sg_path {
     uint64_t frame;     /* offset of its frame in the thread's local memory */
 };
 
-enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP };
+enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP, SG_GROUP_CLUSTER };
 
 struct sg_group {
     uint32_t lanes;
@@ -196,7 +198,9 @@ struct sg_block {
     uint32_t live; /* threads */
     struct sg_barrier barriers[SG_BARRIERS];
     unsigned char *shared;
-    unsigned char *memory; /* one allocation: shared, local, specials */
+    unsigned char *memory;          /* one allocation: shared, local, specials */
+    struct sg_cluster_run *cluster; /* NULL: the code has no use for it */
+    unsigned rank;                  /* in its cluster */
 };
 
 struct sg_grid {
@@ -213,6 +217,10 @@ struct sg_grid {
     unsigned passes; /* of the first */
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
+    unsigned cluster[3], cluster_size; /* in blocks: 1 without clusters */
+    bool clustered;                    /* its blocks know their cluster */
+    struct sg_cluster_run *opening;    /* that blocks begin in */
+    uint64_t random;                   /* state of the seed */
     uint64_t instructions;
     bool failed;
     struct sg_grid_fault fault;
@@ -248,6 +256,17 @@ const struct sg_lanes *sg_level_lanes(enum sg_level level);
 /* The host bytes of [address, address + size), or NULL: the warp has faulted. */
 unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
+/* As many bytes from an address on as are there without a gap, `size` at most: their number in
+ * *got. */
+unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                             uint64_t address, uint64_t size, uint64_t *got);
+/*
+ * Bytes of shared memory, of the block's own or another's of its cluster. Blocks of a cluster other
+ * than its first have a warp->shared_size of 0 where the code has use for clusters: this answers
+ * what a look at it refuses.
+ */
+unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                               uint64_t address, uint64_t size);
 /* Notes the fault of a lane, and answers NULL. */
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size);
@@ -279,10 +298,13 @@ sg_run sg_run_barrier;
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
 sg_run sg_run_collective, sg_run_activemask;
-/* copy_async.c */
-sg_run sg_run_copy_async;
+/* copy_async.c, pending.c, bulk.c, mbarrier.c, cluster.c */
+sg_run sg_run_copy_async, sg_run_copy_arrive, sg_run_copy_group, sg_run_bulk, sg_run_store_async;
+sg_run sg_run_mbarrier, sg_run_mbarrier_wait, sg_run_mbarrier_count;
+sg_run sg_run_mapa, sg_run_getctarank, sg_run_cluster_arrive, sg_run_cluster_wait;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
+#define SG_SPECIAL_SHARED SG_SPECIAL_COUNT /* the address of an offset in shared memory */
 bool sg_special_constant(unsigned special);
 bool sg_special_of_block(unsigned special);
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);

@@ -5,10 +5,18 @@
 /* As far as one range goes that a step remembers. */
 #define FARTHEST ((uint64_t)1 << 30)
 
+/* Copies in bulk may go out of shared memory. */
+static bool writes(const struct sg_instruction *in) {
+    return in->op == SG_OP_st || in->op == SG_OP_atom || in->op == SG_OP_red ||
+           (in->op == SG_OP_cp && in->space == SG_IN_GLOBAL);
+}
+
 static unsigned rights_of(const struct sg_step *step, const struct sg_program *program) {
     unsigned op = program->instructions[step->instruction].op;
     if (op == SG_OP_st)
         return SG_WRITE;
+    if (op == SG_OP_cp && writes(&program->instructions[step->instruction]))
+        return step->choice == SG_DO_NONE ? SG_WRITE : SG_READ | SG_WRITE;
     return op == SG_OP_ld || op == SG_OP_ldu || op == SG_OP_cp ? SG_READ : SG_READ | SG_WRITE;
 }
 
@@ -28,8 +36,8 @@ static unsigned char *range_at(const struct sg_grid *grid, uint64_t address, uns
     return host;
 }
 
-unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
-                               uint64_t address, uint64_t size) {
+unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                             uint64_t address, uint64_t size, uint64_t *got) {
     struct sg_grid *grid = warp->grid;
     uint64_t low, length;
     unsigned char *host =
@@ -39,13 +47,23 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
         if (!grid->launch.extent ||
             grid->launch.extent(grid->launch.user, address, &low, &length)) {
             uint64_t offset = address - low;
-            if (offset < length && size <= length - offset) {
+            if (offset < length) {
+                *got = size <= length - offset ? size : length - offset;
                 warp->caches[step->cache] = (struct sg_range_cache){low, length, distance};
                 return (unsigned char *)(uintptr_t)(address + distance);
             }
         }
     }
     return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+}
+
+unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                               uint64_t address, uint64_t size) {
+    uint64_t got;
+    unsigned char *host = sg_reach_some(warp, step, lane, address, size, &got);
+    if (host && got < size)
+        return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+    return host;
 }
 
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
@@ -63,7 +81,7 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
-    fault->write = in->op == SG_OP_st || in->op == SG_OP_atom || in->op == SG_OP_red;
+    fault->write = writes(in);
     fault->space = in->space;
     fault->instruction = step->instruction;
     fault->line = in->line;
@@ -88,6 +106,7 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_STACK] = "stack overflow",
                                         [SG_FAULT_INSTRUCTION] = "illegal instruction",
                                         [SG_FAULT_DEADLOCK] = "deadlock",
+                                        [SG_FAULT_MBARRIER] = "misuse of an mbarrier",
                                         [SG_FAULT_MEMORY] = "no memory on the host"};
     return kind < SG_FAULT_COUNT ? names[kind] : "";
 }

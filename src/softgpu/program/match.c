@@ -80,6 +80,9 @@ static bool source(struct fitting *f, struct sg_operand *operand, unsigned type)
 static bool predicate_source(struct fitting *f, struct sg_operand *operand) {
     if (operand->kind == SG_OPERAND_IMMEDIATE)
         return !operand->negated && constant(f, operand, SG_TYPE_PRED);
+    if (operand->kind == SG_OPERAND_SPECIAL) /* the only one that is a predicate */
+        return operand->first == SG_SPECIAL_IS_EXPLICIT_CLUSTER && f->to->op == SG_OP_mov &&
+               !operand->negated && !operand->part;
     return operand->kind == SG_OPERAND_REGISTER && is_predicate(operand) && !operand->part &&
            operand->value == 0;
 }
