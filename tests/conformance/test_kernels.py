@@ -32,6 +32,9 @@ TESTS = [
     ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
     ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
     ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    ("mbarriers, asynchronous copies and clusters", lambda: runs("test_kernel_async")),
+    ("the same when copies are done late", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="late")),
+    ("the same in an order of a seed", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="random", SOFTGPU_SEED="7")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]

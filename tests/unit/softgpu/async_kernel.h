@@ -2,26 +2,8 @@
 #ifndef TESTS_UNIT_SOFTGPU_ASYNC_KERNEL_H
 #define TESTS_UNIT_SOFTGPU_ASYNC_KERNEL_H
 
+#include "../../harness/async_cases.h"
 #include "kernel.h"
-
-/* %r1: thread, %r3: lane, %rd1: out, %rd2: out + 4 * thread, %rd3: in; buf: 1024 bytes, bar: two
- * mbarriers, %r8 and %r9 their addresses, %r10 that of buf. */
-#define ASYNC_HEAD                                                                                 \
-    ".version 9.0\n.target sm_90\n.address_size 64\n"                                              \
-    ".visible .entry k(.param .u64 out, .param .u64 in) {\n"                                       \
-    ".reg .pred %p, %q; .reg .b16 %rs<3>; .reg .b32 %r<24>; .reg .b64 %rd<12>;\n"                  \
-    ".shared .align 16 .b8 buf[1024]; .shared .align 8 .b64 bar[2];\n"                             \
-    "ld.param.u64 %rd1, [out]; ld.param.u64 %rd3, [in]; mov.u32 %r1, %tid.x;\n"                    \
-    "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; mov.u32 %r3, %laneid;\n"                 \
-    "mov.u32 %r8, bar; add.u32 %r9, %r8, 8; mov.u32 %r10, buf; setp.eq.u32 %q, %r1, 0;\n"
-#define ASYNC_TAIL  "\nret; }\n"
-#define ASYNC(body) ASYNC_HEAD body ASYNC_TAIL
-/* Writes %r2. */
-#define ANSWER "\nst.global.u32 [%rd2], %r2;"
-/* Waits until the phase of a parity of the mbarrier at a register is over. */
-#define AWAIT(label, bar, parity)                                                                  \
-    "\n" label ": mbarrier.try_wait.parity.shared.b64 %p, [" bar "], " parity "; @!%p bra " label  \
-    ";\n"
 
 struct async_run {
     unsigned blocks, threads, cluster;

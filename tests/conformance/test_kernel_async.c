@@ -1,0 +1,134 @@
+/*
+ * Kernels of mbarriers, asynchronous copies in bulk and by threads, and clusters: the answers that
+ * PTX defines. softgpu runs them with SOFTGPU_KERNELS=1 (test_kernels.py).
+ */
+#include "../harness/async_reductions.h"
+#include "harness.h"
+
+/* Skips where the driver runs no kernels, or the device is older than these instructions. */
+static void need_kernels(void) {
+    int major = 0;
+    CUmodule module;
+    CUfunction function;
+    OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    if (major < 9)
+        SKIP("the device is older than 9.0");
+    OK(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                    ".visible .entry k() { ret; }\n"));
+    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuModuleUnload(module));
+    if (result == CUDA_ERROR_NOT_SUPPORTED)
+        SKIP("the driver runs no kernels; softgpu does with SOFTGPU_KERNELS=1");
+    assert_int_equal(result, CUDA_SUCCESS);
+}
+
+/* Runs k(out, in) over buffers of these bytes, and brings `out` back. */
+static void run(const char *text, unsigned blocks, unsigned threads, unsigned cluster, void *out,
+                size_t out_bytes, const void *in, size_t in_bytes) {
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr to, from;
+    OK(cu.cuModuleLoadData(&module, text));
+    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    OK(cu.cuMemAlloc_v2(&to, out_bytes));
+    OK(cu.cuMemAlloc_v2(&from, in_bytes));
+    OK(cu.cuMemcpyHtoD_v2(to, out, out_bytes));
+    OK(cu.cuMemcpyHtoD_v2(from, in, in_bytes));
+    void *params[] = {&to, &from};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = &attribute,
+                             .numAttrs = cluster != 0};
+    OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
+    OK(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
+    OK(cu.cuMemFree_v2(to));
+    OK(cu.cuMemFree_v2(from));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void each_case_answers(void **state) {
+    (void)state;
+    uint32_t in[ASYNC_INPUT], out[1024];
+    unsigned wrong = 0;
+    need_kernels();
+    for (uint32_t i = 0; i < ASYNC_INPUT; i++)
+        in[i] = ASYNC_IN(i);
+    for (size_t i = 0; i < ASYNC_CASES; i++) {
+        const struct async_case *each = &async_cases[i];
+        memset(out, UNTOUCHED & 0xff, sizeof out);
+        run(each->text, each->blocks, each->threads, each->cluster, out,
+            each->blocks * (size_t)each->threads * sizeof *out, in, sizeof in);
+        for (uint32_t k = 0; k < each->blocks * each->threads; k++) {
+            uint32_t wanted = each->answer(k / each->threads, k % each->threads);
+            if (out[k] == wanted)
+                continue;
+            print_message("%s: thread %u has %x instead of %x\n", each->name, k, out[k], wanted);
+            wrong++;
+            break;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static unsigned reductions_wrong;
+
+static void reduces(const char *operation, const void *old, const void *with, const void *wanted) {
+    char text[ASYNC_REDUCTION];
+    unsigned char out[64];
+    async_reduction(text, operation);
+    memcpy(out, old, sizeof out);
+    run(text, 1, 32, 0, out, sizeof out, with, sizeof out);
+    for (size_t i = 0; i < sizeof out; i++)
+        if (out[i] != ((const unsigned char *)wanted)[i]) {
+            print_message("%s: byte %zu is %02x instead of %02x\n", operation, i, out[i],
+                          ((const unsigned char *)wanted)[i]);
+            reductions_wrong++;
+            return;
+        }
+}
+
+static void each_reduction_answers(void **state) {
+    (void)state;
+    need_kernels();
+    integers_are_reduced(reduces);
+    floats_are_reduced(reduces);
+    assert_int_equal(reductions_wrong, 0);
+}
+
+/* .reqnctapercluster: no attribute of the launch is needed, and another is refused. */
+static void a_kernel_may_require_its_cluster(void **state) {
+    (void)state;
+    static const char text[] =
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 out, .param .u64 in) .explicitcluster "
+        ".reqnctapercluster 2, 1, 1 {\n"
+        ".reg .b32 %r<4>; .reg .b64 %d<3>; ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x;\n"
+        "mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; mov.u32 %r2, %cluster_nctarank;\n"
+        "mov.u32 %r3, %cluster_ctarank; mad.lo.u32 %r2, %r2, 10, %r3;\n"
+        "st.global.u32 [%d1], %r2; ret; }\n";
+    uint32_t out[4] = {0}, in = 0;
+    need_kernels();
+    run(text, 4, 1, 0, out, sizeof out, &in, sizeof in);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(out[i], 20 + i % 2);
+    run(text, 4, 1, 2, out, sizeof out, &in, sizeof in);
+    assert_int_equal(out[3], 21);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(each_case_answers),
+        TEST(each_reduction_answers),
+        TEST(a_kernel_may_require_its_cluster),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
