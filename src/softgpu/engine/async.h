@@ -20,9 +20,9 @@ struct sg_cluster_run {
     struct sg_grid *grid;
     uint64_t first; /* number of its first block in the order in which blocks begin */
     unsigned size, present;
-    struct sg_block *blocks[SG_CLUSTER_MOST]; /* NULL: not begun yet, or ended */
-    uint32_t arrived;                         /* threads, at barrier.cluster */
-    uint32_t arrived_lanes[SG_CLUSTER_MOST][32];
+    struct sg_block *blocks[SG_CLUSTER_MOST];    /* NULL: not begun yet, or ended */
+    bool arrived;                                /* a thread has, at barrier.cluster */
+    uint32_t arrived_lanes[SG_CLUSTER_MOST][32]; /* that have, by rank and warp */
     /* Copies under way, in the order of their issue: those in bulk, and cp.async's by warps. */
     struct sg_pending *bulk;
     struct sg_pending **copies; /* by rank and warp */

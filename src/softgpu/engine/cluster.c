@@ -164,6 +164,8 @@ const struct sg_step *sg_run_getctarank(struct sg_warp *warp, const struct sg_st
 
 void sg_cluster_look(struct sg_cluster_run *cluster) {
     uint32_t wanted = 0, arrived = 0;
+    if (!cluster->arrived)
+        return;
     for (unsigned i = 0; i < cluster->size; i++) {
         const struct sg_block *block = cluster->blocks[i];
         wanted += block ? block->live : 0;
@@ -172,8 +174,9 @@ void sg_cluster_look(struct sg_cluster_run *cluster) {
             arrived += (uint32_t)__builtin_popcount(cluster->arrived_lanes[i][w]);
         }
     }
-    if (arrived == 0 || arrived < wanted)
+    if (arrived < wanted)
         return;
+    cluster->arrived = false;
     memset(cluster->arrived_lanes, 0, sizeof cluster->arrived_lanes);
     for (unsigned i = 0; i < cluster->size; i++)
         for (unsigned w = 0; cluster->blocks[i] && w < cluster->blocks[i]->warp_count; w++) {
@@ -190,7 +193,9 @@ void sg_cluster_look(struct sg_cluster_run *cluster) {
 /* An arrival of a lane that has arrived already is none: PTX wants a wait between them. */
 const struct sg_step *sg_run_cluster_arrive(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_cluster_run *cluster = warp->block->cluster;
-    cluster->arrived_lanes[warp->block->rank][warp->number] |= sg_taken(warp, step);
+    uint32_t taken = sg_taken(warp, step);
+    cluster->arrived_lanes[warp->block->rank][warp->number] |= taken;
+    cluster->arrived |= taken != 0;
     sg_cluster_look(cluster);
     return step + 1;
 }

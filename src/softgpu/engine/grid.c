@@ -202,7 +202,7 @@ static void deadlock(struct sg_grid *grid, struct sg_block *block) {
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_FAULT };
+enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_WAITS, TURN_FAULT };
 
 /* Each warp that can runs for a while. */
 static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
@@ -229,7 +229,7 @@ static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_
     if (done == block->warp_count)
         return TURN_DONE;
     if (!ran && sg_cluster_runs(block)) /* others of its cluster do */
-        return TURN_SPINS;
+        return TURN_WAITS;
     if (!ran) {
         deadlock(grid, block);
         return TURN_FAULT;
@@ -292,6 +292,8 @@ static bool advance(struct sg_grid *grid, int64_t budget) {
             return true;
         if (turn == TURN_DONE) {
             first_is_done(grid);
+        } else if (turn == TURN_WAITS) {
+            rotate(grid);
         } else if (turn == TURN_SPINS || ++grid->passes >= passes(grid)) {
             if (grid->begun < grid->blocks &&
                 grid->running_count + grid->cluster_size <= grid->resident_most)

@@ -357,9 +357,11 @@ static const struct rule {
 } rules[] = {
 #define SG_RULE(op, modifiers, types, operands) {SG_OP_##op, modifiers, types, operands, NULL},
 #define SG_REFUSED(op, reason)                  {SG_OP_##op, NULL, NULL, NULL, reason},
+#define SG_REFUSED_WORD(op, word, reason)       {SG_OP_##op, word, NULL, NULL, reason},
 #include "softgpu/program/program_rules.def"
 #undef SG_RULE
 #undef SG_REFUSED
+#undef SG_REFUSED_WORD
 };
 
 /* Where an address is that the text gives by a name: its variable says it better. */
@@ -381,6 +383,13 @@ static void settle_space(const struct sg_build *b, const struct sg_build_words *
         to->space = to->space == SG_IN_PARAM && !entry ? SG_IN_PARAM_FRAME : to->space;
     else if (parameter || to->space == SG_IN_GENERIC)
         to->space = program->variables[operands[at].first].space;
+}
+
+static bool has_word(const struct sg_build_words *words, const char *word) {
+    for (size_t i = 0; i < words->count; i++)
+        if (strcmp(words->each[i].text, word) == 0)
+            return true;
+    return false;
 }
 
 #define MOST_CHILDREN 192
@@ -414,8 +423,10 @@ const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *st
         const struct rule *rule = &rules[i];
         if (rule->op != instruction->op)
             continue;
-        if (rule->refused)
+        if (rule->refused && (!rule->modifiers || has_word(&words, rule->modifiers)))
             return rule->refused;
+        if (rule->refused)
+            continue;
         struct sg_operand fitted[SG_MOST_OPERANDS];
         bool policy = false;
         struct fitting f = {.program = program, .to = instruction};

@@ -44,6 +44,21 @@ static void clusters_have_three_dimensions(void **state) {
 
 /* ---- the barrier ----------------------------------------------------------------------------- */
 
+/* The largest: sixteen blocks of a thousand threads, each heard by the first block. */
+static void the_largest_cluster(void **state) {
+    (void)state;
+    static uint32_t out[16 * 1024];
+    struct async_run run = {.blocks = 16, .threads = 1024, .cluster = 16};
+    run.level = sg_level_best();
+    async_succeeds(CLUSTER("@%q st.shared.u32 [%r10], 0;\n" SYNC
+                           "mapa.shared::cluster.u32 %r6, %r10, 0;\n"
+                           "red.shared::cluster.add.u32 [%r6], %r12;\n" SYNC
+                           "ld.shared::cluster.u32 %r2, [%r6];\n" SYNC ANSWER),
+                   &run, out, NULL);
+    for (uint32_t i = 0; i < 16 * 1024; i++)
+        assert_int_equal(out[i], 1024 * 120);
+}
+
 static void faults_and_deadlocks(void **state) {
     (void)state;
     uint32_t out[64];
@@ -79,6 +94,7 @@ static void faults_and_deadlocks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clusters_have_three_dimensions),
+        cmocka_unit_test(the_largest_cluster),
         cmocka_unit_test(faults_and_deadlocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
