@@ -73,7 +73,7 @@ static void bytes_go_out(void **state) {
 /* Overwritten before it was read, and left by the block that has it. */
 static void sources_that_were_not_waited_for(void **state) {
     (void)state;
-    uint32_t out[64] __attribute__((aligned(16)));
+    uint32_t out[64] __attribute__((aligned(16))) = {0};
     struct async_run run = {.threads = 64, .schedule = SG_GRID_LATE};
     async_succeeds(ASYNC(FILL "@!%q bra end;\n"
                               "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], 256;\n"
@@ -150,7 +150,7 @@ static void faults_are_those_of_the_thread(void **state) {
                "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"),
          SG_FAULT_SPACE, true},
     };
-    uint32_t out[64] __attribute__((aligned(16)));
+    uint32_t out[64] __attribute__((aligned(16))) = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct async_run run = {.threads = 32};
         FOR_EACH_SCHEDULE(run) {

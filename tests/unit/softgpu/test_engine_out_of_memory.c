@@ -40,7 +40,7 @@ static void running_says_that_memory_ended(void **state) {
     (void)state;
     struct kernel kernel;
     size_t failures = 0, faults = 0;
-    uint32_t out[64];
+    uint32_t out[64] = {0};
     kernel_make(&kernel, text, sg_level_best());
     kernel_pointer(&kernel, out);
     kernel_shape(&kernel, 2, 64);

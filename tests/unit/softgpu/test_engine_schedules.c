@@ -52,7 +52,7 @@ static void blocks_begin_in_order(void **state) {
               "mul.wide.u32 %rd4, %r4, 4; add.u64 %rd4, %rd1, %rd4; st.global.u32 [%rd4], %r4;\n"
               "add.u32 %r5, %r5, 1; st.release.gpu.u32 [%rd3], %r5;");
     for (uint64_t seed = 0; seed < 20; seed++) {
-        uint32_t out[40], counter[4] = {0};
+        uint32_t out[40] = {0}, counter[4] = {0};
         struct kernel kernel;
         kernel_make(&kernel, text, SG_LEVEL_GENERIC);
         kernel_pointer(&kernel, out);
