@@ -35,6 +35,9 @@ TESTS = [
     ("mbarriers, asynchronous copies and clusters", lambda: runs("test_kernel_async")),
     ("the same when copies are done late", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="late")),
     ("the same in an order of a seed", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="random", SOFTGPU_SEED="7")),
+    ("names of several texts", lambda: runs("test_kernel_link")),
+    ("kernels when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
+    ("kernels with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]
