@@ -30,11 +30,9 @@ def refuses():
 
 TESTS = [
     ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
-    ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
-    ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
     ("mbarriers, asynchronous copies and clusters", lambda: runs("test_kernel_async")),
-    ("the same when copies are done late", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="late")),
-    ("the same in an order of a seed", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="random", SOFTGPU_SEED="7")),
+    ("copies that are done late", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="late")),
+    ("copies and turns in an order of a seed", lambda: runs("test_kernel_async", SOFTGPU_SCHEDULE="random", SOFTGPU_SEED="7")),
     ("names of several texts", lambda: runs("test_kernel_link")),
     ("kernels when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
     ("kernels with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
