@@ -8,6 +8,11 @@
 
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 
+#define STRONG                                                                                     \
+    ".visible .global .u32 common_sum;\n"                                                          \
+    ".visible .func (.param .b32 r) chosen(.param .b32 x) { .reg .b32 %r<2>;\n"                    \
+    "ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 10000; st.param.b32 [r], %r1; ret; }\n"
+
 static const char *const texts[] = {
     /* Calls a function of the second text, directly and by its address; has a variable and a
      * function of its own of a name that the others have too. */
@@ -44,9 +49,9 @@ static const char *const texts[] = {
          "st.param.b32 [r], %r2; ret; }\n"
          ".weak .func (.param .b32 r) chosen(.param .b32 x) { .reg .b32 %r<2>;\n"
          "ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 1; st.param.b32 [r], %r1; ret; }\n",
-    HEAD ".visible .global .u32 common_sum;\n"
-         ".visible .func (.param .b32 r) chosen(.param .b32 x) { .reg .b32 %r<2>;\n"
-         "ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 10000; st.param.b32 [r], %r1; ret; }\n",
+    HEAD STRONG,
+    /* The same for one architecture alone, as compilers of 9.0 write it. */
+    ".version 8.0\n.target sm_90a\n.address_size 64\n" STRONG,
 };
 
 /* As the texts say: twice, 1000 of the second, 100 of the first, 10000 of the strong one. */
@@ -111,10 +116,20 @@ static void the_order_of_the_inputs_changes_nothing(void **state) {
     check((const unsigned[]){1, 0, 2});
 }
 
+static void a_text_for_one_architecture_is_one_of_them(void **state) {
+    (void)state;
+    int major = 0;
+    OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
+    if (major != 9)
+        SKIP("sm_90a runs on compute capability 9.0 only");
+    check((const unsigned[]){0, 1, 3});
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(names_mean_what_a_linker_makes_of_them),
         TEST(the_order_of_the_inputs_changes_nothing),
+        TEST(a_text_for_one_architecture_is_one_of_them),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -10,8 +10,10 @@
 
 /* Of a linked image the texts are there, but nobody has read them yet. */
 static CUresult read_part(const struct sg_build *b, const char *text, struct sg_build_part *part) {
-    const struct sg_image_options options = {
-        .architecture = b->image->target, .newest_ptx = b->image->ptx_version, .relocatable = true};
+    const struct sg_image_options options = {.architecture = b->image->target,
+                                             .suffix = b->image->target >= 90 ? 'a' : 0,
+                                             .newest_ptx = b->image->ptx_version,
+                                             .relocatable = true};
     part->own = calloc(1, sizeof *part->own);
     if (!part->own)
         return CUDA_ERROR_OUT_OF_MEMORY;
