@@ -93,6 +93,8 @@ bool sg_pending_submit(struct sg_warp *warp, const struct sg_pending *what);
 /* A lane has found an mbarrier unfinished, with so many arrivals to come: what the barrier waits
  * for may have to be done now. False: it has faulted. */
 bool sg_pending_poll(struct sg_warp *warp, uint64_t address, uint32_t arrivals);
+/* Who issued what a warp is doing now (warp->doing). */
+void sg_pending_thread(const struct sg_warp *warp, unsigned *thread, unsigned block[3]);
 /* Frees what has not been done. */
 void sg_pending_drop(struct sg_pending **list);
 /* Does what a block leaves. */

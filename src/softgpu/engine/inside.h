@@ -181,6 +181,7 @@ struct sg_warp {
     struct sg_path *spare;
     uint64_t clock;
     unsigned char *specials;
+    const struct sg_pending *doing; /* a copy, perhaps of another thread's; else NULL */
 };
 
 struct sg_barrier {

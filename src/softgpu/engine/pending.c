@@ -54,30 +54,25 @@ static bool transfer(struct sg_warp *warp, const struct sg_pending *what) {
     return true;
 }
 
-/* A fault is that of the thread that issued it. */
-static bool blame(struct sg_warp *warp, const struct sg_pending *what) {
-    struct sg_grid *grid = warp->grid;
-    unsigned thread = what->thread % grid->threads;
-    const unsigned *shape = grid->launch.block;
-    grid->fault.thread[0] = thread % shape[0];
-    grid->fault.thread[1] = thread / shape[0] % shape[1];
-    grid->fault.thread[2] = thread / shape[0] / shape[1];
-    if (warp->block->cluster)
-        sg_cluster_place(grid, warp->block->cluster->first + what->thread / grid->threads,
-                         grid->fault.block);
-    return false;
+void sg_pending_thread(const struct sg_warp *warp, unsigned *thread, unsigned block[3]) {
+    const struct sg_grid *grid = warp->grid;
+    *thread = warp->doing->thread % grid->threads;
+    sg_cluster_place(grid, warp->block->cluster->first + warp->doing->thread / grid->threads,
+                     block);
 }
 
 static bool complete(struct sg_warp *warp, const struct sg_pending *what) {
     unsigned lane = what->thread % warp->grid->threads % SG_LANES;
     bool good;
+    warp->doing = what; /* whose fault it would be */
     if (what->kind == SG_PENDING_ARRIVE)
         good = sg_mbarrier_arrive(warp, what->step, lane, what->mbarrier, 1, false, 0, NULL);
     else
         good = transfer(warp, what) &&
                (!what->tells ||
                 sg_mbarrier_bytes(warp, what->step, lane, what->mbarrier, -(int64_t)what->size));
-    return good || blame(warp, what);
+    warp->doing = NULL;
+    return good;
 }
 
 static void pending_free(struct sg_pending *what) {

@@ -1,6 +1,6 @@
 /* The slow way to global memory: the page table, and the range that a step keeps of it. */
 #include "softgpu/address/pagetable.h"
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 /* As far as one range goes that a step remembers. */
 #define FARTHEST ((uint64_t)1 << 30)
@@ -87,12 +87,14 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->line = in->line;
     fault->location = in->location;
     unsigned thread = warp->number * SG_LANES + lane;
+    for (int i = 0; i < 3; i++)
+        fault->block[i] = warp->block->place[i];
+    if (warp->doing)
+        sg_pending_thread(warp, &thread, fault->block);
     const unsigned *shape = grid->launch.block;
     fault->thread[0] = thread % shape[0];
     fault->thread[1] = thread / shape[0] % shape[1];
     fault->thread[2] = thread / shape[0] / shape[1];
-    for (int i = 0; i < 3; i++)
-        fault->block[i] = warp->block->place[i];
     return NULL;
 }
 
