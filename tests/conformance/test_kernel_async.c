@@ -5,6 +5,8 @@
 #include "../harness/async_reductions.h"
 #include "harness.h"
 
+#include <stdlib.h>
+
 /* Skips where the driver runs no kernels, or the device is older than these instructions. */
 static void need_kernels(void) {
     int major = 0;
@@ -124,11 +126,113 @@ static void a_kernel_may_require_its_cluster(void **state) {
     assert_int_equal(out[3], 21);
 }
 
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* What goes wrong and must not go unnoticed; the first two's errors PTX leaves no doubt of, the
+ * others' are told, for softgpu's to be compared with. */
+static const struct {
+    const char *name, *text;
+    unsigned cluster;
+    CUresult error; /* SUCCESS: any but this */
+} wrongs[] = {
+    {"a copy in bulk to no memory",
+     ASYNC("@!%q bra end; mov.u64 %rd4, 4096;\n"
+           "cp.async.bulk.global.shared::cta.bulk_group [%rd4], [%r10], 64;\n"
+           "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
+     0, CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"a copy from no memory",
+     ASYNC("@!%q bra end; mov.u64 %rd4, 4096;\n"
+           "cp.async.ca.shared.global [%r10], [%rd4], 4; cp.async.wait_all;\nend:"),
+     0, CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"a copy in bulk of 8 bytes alignment",
+     ASYNC("@!%q bra end; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10+8], 64;\n"
+           "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
+     0, CUDA_SUCCESS},
+    {"a copy in bulk of 24 bytes",
+     ASYNC("@!%q bra end; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], 24;\n"
+           "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
+     0, CUDA_SUCCESS},
+    {"a copy of 16 bytes with 8 bytes alignment",
+     ASYNC(
+         "@!%q bra end; cp.async.cg.shared.global [%r10+8], [%rd3], 16; cp.async.wait_all;\nend:"),
+     0, CUDA_SUCCESS},
+    {"an mbarrier of 4 bytes alignment", ASYNC("mbarrier.init.shared.b64 [%r8+4], 1;"), 0,
+     CUDA_SUCCESS},
+    {"shared memory of a rank that the cluster does not have",
+     CLUSTER("mapa.shared::cluster.u32 %r6, %r10, 5; ld.shared::cluster.u32 %r2, [%r6];" ANSWER), 2,
+     CUDA_SUCCESS},
+    {"another block's shared memory, behind its end",
+     CLUSTER("mapa.shared::cluster.u32 %r6, %r10, %r14; mov.u32 %r5, 0xf00000;\n"
+             "add.u32 %r6, %r6, %r5; ld.shared::cluster.u32 %r2, [%r6];" ANSWER),
+     2, CUDA_SUCCESS},
+    /* PTX leaves these undefined: hardware may go on. */
+    {"an arrival at what is no mbarrier",
+     ASYNC("@!%q bra end; mov.u64 %rd4, 0; st.shared.u64 [%r8], %rd4;\n"
+           "mbarrier.arrive.shared.b64 %rd5, [%r8];\nend:"),
+     0, CUDA_ERROR_UNKNOWN},
+    {"more arrivals than an mbarrier awaits",
+     ASYNC("@!%q bra end; mbarrier.init.shared.b64 [%r8], 3;\n"
+           "mbarrier.arrive.shared.b64 %rd5, [%r8], 4;\nend:"),
+     0, CUDA_ERROR_UNKNOWN},
+};
+
+static int go_wrong(int argc, char **argv) {
+    (void)argc;
+    unsigned which = (unsigned)strtoul(argv[1], NULL, 10);
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr memory;
+    const char *name = "?";
+    init_driver();
+    if (cu.cuModuleLoadData(&module, wrongs[which].text) != CUDA_SUCCESS ||
+        cu.cuModuleGetFunction(&function, module, "k") != CUDA_SUCCESS ||
+        cu.cuMemAlloc_v2(&memory, 4096) != CUDA_SUCCESS)
+        return 2;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = wrongs[which].cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = 2,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 32,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = &attribute,
+                             .numAttrs = wrongs[which].cluster != 0};
+    void *params[] = {&memory, &memory};
+    if (cu.cuLaunchKernelEx(&config, function, params, NULL) != CUDA_SUCCESS)
+        return 3;
+    CUresult result = cu.cuCtxSynchronize();
+    cu.cuGetErrorName(result, &name);
+    printf("# %s: %s\n", wrongs[which].name, name);
+    fflush(stdout);
+    if (wrongs[which].error == CUDA_ERROR_UNKNOWN)
+        return 0;
+    return wrongs[which].error ? result != wrongs[which].error : result == CUDA_SUCCESS;
+}
+
+static void what_goes_wrong_is_noticed(void **state) {
+    (void)state;
+    unsigned unnoticed = 0;
+    need_kernels();
+    for (size_t i = 0; i < COUNT(wrongs); i++) {
+        char number[8];
+        snprintf(number, sizeof number, "%zu", i);
+        int status = run_child("go_wrong", number, NULL);
+        if (status != 0)
+            print_message("%s: status %d\n", wrongs[i].name, status);
+        unnoticed += status != 0;
+    }
+    assert_int_equal(unnoticed, 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(each_case_answers),
         TEST(each_reduction_answers),
         TEST(a_kernel_may_require_its_cluster),
+        TEST(what_goes_wrong_is_noticed),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"go_wrong", go_wrong}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }
