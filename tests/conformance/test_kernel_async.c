@@ -149,7 +149,8 @@ static const struct {
            "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
      0, CUDA_SUCCESS},
     {"a copy in bulk of 24 bytes",
-     ASYNC("@!%q bra end; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], 24;\n"
+     ASYNC("@!%q bra end; mov.u32 %r5, 24;\n"
+           "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], %r5;\n"
            "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
      0, CUDA_SUCCESS},
     {"a copy of 16 bytes with 8 bytes alignment",

@@ -142,8 +142,8 @@ static void faults_are_those_of_the_thread(void **state) {
         {ASYNC("setp.eq.u32 %p, %r1, 5;\n"
                "@%p cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10+8], 64;"),
          SG_FAULT_MISALIGNED, true},
-        {ASYNC("setp.eq.u32 %p, %r1, 5;\n"
-               "@%p cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], 24;"),
+        {ASYNC("setp.eq.u32 %p, %r1, 5; mov.u32 %r4, 24;\n"
+               "@%p cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], %r4;"),
          SG_FAULT_MISALIGNED, true},
         {ASYNC("setp.eq.u32 %p, %r1, 5;\n"
                "@%p cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10+960], 128;\n"
