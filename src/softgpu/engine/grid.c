@@ -163,7 +163,7 @@ static bool cluster_begin(struct sg_grid *grid) {
 
 static const struct sg_step *report_groups(struct sg_block *block, char *text, size_t size) {
     const struct sg_step *first = NULL;
-    size_t used = 0;
+    size_t used = strlen(text);
     for (unsigned w = 0; w < block->warp_count; w++) {
         const struct sg_warp *warp = &block->warps[w];
         const struct sg_code *code = warp->grid->code;
@@ -187,9 +187,24 @@ static const struct sg_step *report_groups(struct sg_block *block, char *text, s
     return first;
 }
 
+/* All that wait for each other: a block, or those of a cluster. */
+static const struct sg_step *report(struct sg_block *block, char *text, size_t size) {
+    const struct sg_cluster_run *cluster = block->cluster;
+    const struct sg_step *own = report_groups(block, text, size);
+    for (unsigned i = 0; cluster && i < cluster->size; i++) {
+        struct sg_block *other = cluster->blocks[i];
+        size_t used = strlen(text);
+        if (!other || other == block)
+            continue;
+        snprintf(text + used, size - used, "block %u,%u,%u of its cluster:\n", other->place[0],
+                 other->place[1], other->place[2]);
+        (void)report_groups(other, text, size);
+    }
+    return own;
+}
+
 static void deadlock(struct sg_grid *grid, struct sg_block *block) {
-    const struct sg_step *step =
-        report_groups(block, grid->fault.report, sizeof grid->fault.report);
+    const struct sg_step *step = report(block, grid->fault.report, sizeof grid->fault.report);
     for (unsigned w = 0; w < block->warp_count; w++) {
         struct sg_warp *warp = &block->warps[w];
         if (warp->group_count && step) {
