@@ -126,6 +126,60 @@ static void a_kernel_may_require_its_cluster(void **state) {
     assert_int_equal(out[3], 21);
 }
 
+/* A launch with a cluster, captured: the node keeps it, and each launch of the graph has it. */
+static void clusters_run_in_graphs(void **state) {
+    (void)state;
+    static const char text[] =
+        CLUSTER("@%q st.shared.u32 [%r10], %r15;\n" SYNC
+                "mapa.shared::cluster.u32 %r6, %r10, %r14; ld.shared::cluster.u32 %r2, [%r6];\n"
+                "ld.global.u32 %r5, [%rd2]; add.u32 %r2, %r2, %r5;\n" SYNC ANSWER);
+    int has = 0;
+    uint32_t out[4];
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr memory;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    need_kernels();
+    OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
+    assert_int_equal(has, 1);
+    OK(cu.cuModuleLoadData(&module, text));
+    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    OK(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    void *params[] = {&memory, &memory};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = 2;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = 4,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = stream,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+    for (uint32_t i = 0; i < COUNT(out); i++)
+        assert_int_equal(out[i], 100 + 3 * (i ^ 1));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
+    OK(cu.cuModuleUnload(module));
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* What goes wrong and must not go unnoticed; the first two's errors PTX leaves no doubt of, the
@@ -232,6 +286,7 @@ int main(int argc, char **argv) {
         TEST(each_case_answers),
         TEST(each_reduction_answers),
         TEST(a_kernel_may_require_its_cluster),
+        TEST(clusters_run_in_graphs),
         TEST(what_goes_wrong_is_noticed),
     };
     const struct child children[] = {{"go_wrong", go_wrong}};

@@ -94,7 +94,7 @@ unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step,
                                uint64_t address, uint64_t size) {
     const struct sg_cluster_run *cluster = warp->block->cluster;
     const struct sg_block *block = warp->block;
-    uint64_t offset = address, room = warp->grid->shared_exact;
+    uint64_t offset = address, room = sg_shared_room(warp->grid);
     if (cluster) {
         uint64_t rank = address >> SG_RANK_SHIFT;
         offset = SG_RANK_OFFSET(address);
