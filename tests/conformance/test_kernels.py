@@ -32,6 +32,7 @@ def refuses():
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
     ("names of several texts", "test_kernel_link"),
+    ("mbarriers, asynchronous copies and clusters", "test_kernel_async"),
     ("kernels in graphs", "test_graph_kernel_run"),
     ("every way to launch", "test_launch_ways"),
     ("cooperative launches", "test_cooperative_run"),

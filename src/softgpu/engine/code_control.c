@@ -232,8 +232,13 @@ static bool barrier(struct sg_maker *maker) {
     if (in->operation == SG_DO_WARP_SYNC)
         return collective(maker, NULL, sg_maker_operand(maker, 0), 0);
     bool red = in->operation == SG_DO_RED;
+    if (in->operation == SG_DO_CLUSTER_ARRIVE || in->operation == SG_DO_CLUSTER_WAIT) {
+        bool arrives = in->operation == SG_DO_CLUSTER_ARRIVE;
+        guarded(maker, arrives ? sg_run_cluster_arrive : sg_run_cluster_wait);
+        return true;
+    }
     if (!red && in->operation != SG_DO_SYNC && in->operation != SG_DO_ARRIVE)
-        return sg_maker_refuse(maker, "barriers of clusters do not run yet");
+        return sg_maker_refuse(maker, "a barrier of a kind that does not run yet");
     unsigned at = red ? 1 : 0, left = in->operand_count - at;
     uint32_t number, count = SG_NOWHERE, predicate = 0, d = SG_NOWHERE;
     if (red && !sg_maker_result(maker, sg_maker_operand(maker, 0),

@@ -49,6 +49,14 @@ void sg_code_free(struct sg_code *code);
 
 struct sg_grid;
 
+/*
+ * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
+ * wait needs them (LATE), or as the seed says (RANDOM). Warps take their turns in order and for as
+ * long as they are (EAGER, LATE), or as the seed says; so do blocks under way, which begin in
+ * ascending order always.
+ */
+enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };
+
 struct sg_grid_launch {
     const struct sg_code *code;
     unsigned grid[3], block[3];
@@ -66,6 +74,10 @@ struct sg_grid_launch {
                   sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
+    unsigned cluster[3];      /* blocks of a cluster; 0: no clusters, as 1, 1, 1 */
+    bool explicit_cluster;    /* for %is_explicit_cluster */
+    unsigned char schedule;   /* enum sg_grid_schedule */
+    uint64_t seed;            /* of SG_GRID_RANDOM */
     /*
      * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
      * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
@@ -94,6 +106,7 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
+    SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
     SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
     SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
@@ -115,8 +128,8 @@ struct sg_grid_fault {
 
 const char *sg_fault_name(enum sg_fault_kind kind);
 
-/* INVALID_VALUE for a grid or block without threads or of more than 1024, and for fewer parameters
- * than the kernel reads; OUT_OF_MEMORY. *grid is
+/* INVALID_VALUE for a grid or block without threads or of more than 1024, for clusters that do not
+ * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads; OUT_OF_MEMORY. *grid is
  * set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*

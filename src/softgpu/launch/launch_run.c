@@ -182,6 +182,7 @@ static CUresult error_of(enum sg_fault_kind kind) {
         [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
         [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
         [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
+        [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
         [SG_FAULT_TEXTURE] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
@@ -325,6 +326,28 @@ static const struct sg_texture *find_texture(void *user, uint64_t handle) {
     return found;
 }
 
+/* What check_cluster has found good. */
+static struct sg_cluster cluster_of(const struct sg_function *function,
+                                    const struct sg_launch *launch) {
+    struct sg_cluster cluster;
+    (void)sg_cluster_read(launch->attributes, launch->attribute_count, &cluster);
+    (void)sg_cluster_check(function, launch->grid, &cluster);
+    return cluster;
+}
+
+static unsigned char grid_schedule(void) {
+    enum sg_schedule schedule = sg_config()->schedule;
+    return schedule == SG_SCHEDULE_RANDOM ? SG_GRID_RANDOM
+           : schedule == SG_SCHEDULE_LATE ? SG_GRID_LATE
+                                          : SG_GRID_EAGER;
+}
+
+/* Each launch has one of its own. */
+static uint64_t next_seed(void) {
+    static uint64_t launches;
+    return sg_config()->seed + ++launches;
+}
+
 static CUresult begin(struct ready *ready, const struct sg_function *function,
                       const struct sg_launch *launch, struct running **made) {
     static uint64_t last_grid;
@@ -332,6 +355,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     const struct sg_device *device = sg_device(function->context->device);
     struct running *running = calloc(1, sizeof *running);
     unsigned char *parameters = malloc(image->parameter_bytes + 1u);
+    struct sg_cluster cluster = cluster_of(function, launch);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (running && parameters) {
         running->textures = sg_launch_textures_new(function->context);
@@ -359,6 +383,10 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .texture = find_texture,
             .piece = sg_launch_piece,
             .user = running,
+            .schedule = grid_schedule(),
+            .seed = next_seed(),
+            .cluster = {cluster.size[0], cluster.size[1], cluster.size[2]},
+            .explicit_cluster = cluster.size[0] != 0,
         };
         result = sg_grid_begin(&grid, &running->grid);
     }
@@ -376,18 +404,9 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     return CUDA_SUCCESS;
 }
 
-static bool wants_cluster(const struct sg_function *function, const struct sg_launch *launch) {
-    for (unsigned i = 0; i < launch->attribute_count; i++)
-        if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            return true;
-    return function->image->cluster[0] != 0;
-}
-
 CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *launch,
                         struct sg_op **made) {
     struct running *running;
-    if (wants_cluster(function, launch))
-        return refuse(function, "it has clusters, which softgpu does not run");
     CUresult result = function->engine ? CUDA_SUCCESS : make_ready(function);
     if (result == CUDA_SUCCESS)
         result = begin(function->engine, function, launch, &running);
