@@ -146,6 +146,8 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS || !limit_known(context, limit, &result))
         return result;
+    if (context->limits_fixed >> limit & 1)
+        return CUDA_ERROR_INVALID_VALUE;
     result = settle(sg_device(context->device), limit, &value);
     if (result == CUDA_SUCCESS)
         context->limits[limit] = value;

@@ -46,6 +46,7 @@ void sg_code_free(struct sg_code *code);
 /* ---- grids ----------------------------------------------------------------------------------- */
 
 struct sg_grid;
+struct sg_device_call;
 
 struct sg_grid_launch {
     const struct sg_code *code;
@@ -68,11 +69,16 @@ struct sg_grid_launch {
      * back into the engine.
      */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
+    /* What a lane calls of the device runtime: device_call.h. NULL: such calls fault as illegal
+     * instructions, except that an assertion is its own fault. */
+    void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
 };
 
 /* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
 #define SG_GRID_MEMORY ((uint64_t)48 << 20)
+
+#define SG_REPORT_ROOM 4096
 
 enum sg_fault_kind {
     SG_FAULT_ADDRESS,     /* nothing there, or no right to it */
@@ -85,6 +91,8 @@ enum sg_fault_kind {
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
+    SG_FAULT_HEAP,        /* free() of what malloc() has not returned, or not any more */
+    SG_FAULT_TIME,        /* sg_grid_give_up */
     SG_FAULT_COUNT
 };
 
@@ -94,11 +102,12 @@ struct sg_grid_fault {
     uint32_t size;        /* bytes of the access */
     bool write;           /* it would have written */
     unsigned char space;  /* enum sg_state_space */
+    uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */
     uint32_t instruction; /* index in the program */
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[1024]; /* a deadlock: where each group of lanes waits; lines */
+    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);
@@ -118,6 +127,15 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
+/* Turns of blocks so far in which not all that ran only waited for what others write: while the
+ * number stays the same, the grid spins. */
+uint64_t sg_grid_progress(const struct sg_grid *grid);
+/* Where the lanes of blocks under way are, in lines, cut where `size` ends; not while it is being
+ * advanced. */
+void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
+/* Ends an unfinished grid as a fault of kind TIME, with its places; not while it is being advanced.
+ */
+void sg_grid_give_up(struct sg_grid *grid);
 /* At any time, also unfinished. NULL is allowed. */
 void sg_grid_end(struct sg_grid *grid);
 

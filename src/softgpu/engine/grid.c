@@ -14,7 +14,6 @@
 #if !defined __x86_64__
 #include <fenv.h>
 #endif
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,45 +129,6 @@ static bool block_begin(struct sg_grid *grid) {
     return true;
 }
 
-/* ---- deadlocks ------------------------------------------------------------------------------- */
-
-static const struct sg_step *report_groups(struct sg_block *block, char *text, size_t size) {
-    const struct sg_step *first = NULL;
-    size_t used = 0;
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        const struct sg_warp *warp = &block->warps[w];
-        const struct sg_code *code = warp->grid->code;
-        for (unsigned i = 0; i < warp->group_count && used < size; i++) {
-            const struct sg_group *group = &warp->groups[i];
-            const struct sg_step *step = &code->steps[group->step];
-            char what[64];
-            if (group->state == SG_GROUP_BARRIER)
-                snprintf(what, sizeof what, "barrier %u", group->barrier);
-            else
-                snprintf(what, sizeof what, "lanes %08x", group->members & warp->live);
-            int wrote =
-                snprintf(text + used, size - used, "warp %u lanes %08x line %u: waits for %s\n", w,
-                         group->lanes, code->program->instructions[step->instruction].line, what);
-            used += wrote > 0 ? (size_t)wrote : 0;
-            first = first ? first : step;
-        }
-    }
-    return first;
-}
-
-static void deadlock(struct sg_grid *grid, struct sg_block *block) {
-    const struct sg_step *step =
-        report_groups(block, grid->fault.report, sizeof grid->fault.report);
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[w];
-        if (warp->group_count && step) {
-            sg_warp_fault(warp, step, SG_FAULT_DEADLOCK,
-                          (unsigned)__builtin_ctz(warp->groups[0].lanes), 0, 0);
-            return;
-        }
-    }
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_FAULT };
@@ -196,7 +156,7 @@ static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_
     if (done == block->warp_count)
         return TURN_DONE;
     if (!ran) {
-        deadlock(grid, block);
+        sg_deadlock(grid, block);
         return TURN_FAULT;
     }
     return spins ? TURN_SPINS : TURN_ON;
@@ -250,6 +210,7 @@ static bool advance(struct sg_grid *grid, int64_t budget) {
         enum turn turn = block_turn(grid, grid->running, &budget);
         if (turn == TURN_FAULT)
             return true;
+        grid->progress += turn != TURN_SPINS;
         if (turn == TURN_DONE) {
             first_is_done(grid);
         } else if (turn == TURN_SPINS || ++grid->passes >= PASSES) {

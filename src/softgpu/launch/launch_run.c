@@ -5,6 +5,11 @@
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/launch/device_output.h"
+#include "softgpu/launch/device_runtime.h"
+#include "softgpu/launch/device_state.h"
+#include "softgpu/launch/kernel_report.h"
+#include "softgpu/launch/kernel_watch.h"
 #include "softgpu/module/module.h"
 
 #include <stdlib.h>
@@ -18,12 +23,15 @@ struct ready {
     unsigned refs;
     struct sg_program *program;
     struct sg_code *code;
-    uint64_t variables[]; /* device addresses, by the program's variables */
+    struct sg_loaded *loaded; /* referenced: its text, for reports */
+    uint64_t variables[];     /* device addresses, by the program's variables */
 };
 
 struct running {
     struct ready *ready;
     struct sg_grid *grid;
+    struct sg_device_runtime runtime;
+    struct sg_kernel_watch watch;
     bool done;
 };
 
@@ -32,6 +40,7 @@ static void unref(struct ready *ready) {
         return;
     sg_code_free(ready->code);
     sg_program_free(ready->program);
+    sg_loaded_unref(ready->loaded);
     free(ready);
 }
 
@@ -77,6 +86,8 @@ static CUresult make_ready(struct sg_function *function) {
     }
     ready->refs = 1;
     ready->program = program;
+    ready->loaded = function->module->program;
+    sg_loaded_ref(ready->loaded);
     find_variables(ready, function->module);
     function->engine = ready;
     return CUDA_SUCCESS;
@@ -89,6 +100,7 @@ static void forget(struct sg_function *function) {
 
 void sg_launch_run_begin(void) {
     sg_function_engine_end = forget;
+    sg_before_host_function = sg_device_runtime_host_function;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -120,43 +132,17 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 /* The allocation around an address: pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    (void)user;
+    const struct sg_device_runtime *runtime = user;
     sg_lock();
-    const struct sg_range *range = sg_range_find(address);
-    bool found = range != NULL;
-    if (found) {
+    const struct sg_device_state *state = runtime->context->device_state;
+    bool found = state && sg_heap_extent(&state->heap, address, low, length);
+    const struct sg_range *range = found ? NULL : sg_range_find(address);
+    if (range) {
         *low = range->start;
         *length = range->size;
     }
     sg_unlock();
-    return found;
-}
-
-/* By the names of the errors; not recorded on hardware yet. */
-static CUresult error_of(enum sg_fault_kind kind) {
-    static const CUresult errors[SG_FAULT_COUNT] = {
-        [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
-        [SG_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
-        [SG_FAULT_SPACE] = CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        [SG_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_BREAKPOINT] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
-        [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
-        [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
-        [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
-        [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
-    };
-    return errors[kind];
-}
-
-static void report(const struct running *running, const struct sg_grid_fault *fault) {
-    sg_log(
-        SG_LOG_ERROR,
-        "kernel %s: %s at 0x%llx (%u bytes, %s), PTX line %u, block %u,%u,%u thread %u,%u,%u%s%s",
-        running->ready->program->name, sg_fault_name(fault->kind),
-        (unsigned long long)fault->address, fault->size, fault->write ? "write" : "read",
-        fault->line, fault->block[0], fault->block[1], fault->block[2], fault->thread[0],
-        fault->thread[1], fault->thread[2], fault->report[0] ? "\n" : "", fault->report);
+    return found || range;
 }
 
 static struct running *running_of(const struct sg_op *op) {
@@ -165,14 +151,37 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
+/* Poisons the context here, where the report is at hand; the error then finds it poisoned. */
+static CUresult fail(const struct sg_op *op, const struct sg_grid_fault *fault) {
+    const struct running *running = running_of(op);
+    struct sg_context *context = running->runtime.context;
+    const struct ready *ready = running->ready;
+    CUresult error = sg_kernel_error(fault->kind);
+    char *text = malloc(SG_KERNEL_REPORT);
+    sg_lock();
+    if (text)
+        sg_kernel_report(context, ready->program, ready->loaded->image->ptx, fault, text,
+                         SG_KERNEL_REPORT);
+    sg_coredump_report(text);
+    sg_coredump_work(op->stream->id, op->number);
+    sg_context_fault(op->stream->context, error);
+    sg_coredump_work(0, 0);
+    sg_coredump_report(NULL);
+    sg_output_flush(context);
+    sg_unlock();
+    if (text)
+        sg_kernel_say(SG_LOG_ERROR, text);
+    free(text);
+    return error;
+}
+
 static CUresult run(struct sg_op *op) {
     struct running *running = running_of(op);
     running->done = sg_grid_advance(running->grid, SLICE);
+    if (!running->done)
+        running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
-    if (!fault)
-        return CUDA_SUCCESS;
-    report(running, fault);
-    return error_of(fault->kind);
+    return fault ? fail(op, fault) : CUDA_SUCCESS;
 }
 
 static bool goes_on(struct sg_op *op) {
@@ -211,8 +220,13 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
             .extent = find_extent,
+            .device_call = sg_device_runtime_call,
+            .user = &running->runtime,
         };
-        result = sg_grid_begin(&grid, &running->grid);
+        running->runtime.context = function->context;
+        result = sg_device_runtime_begin(function->context, ready->program);
+        if (result == CUDA_SUCCESS)
+            result = sg_grid_begin(&grid, &running->grid);
     }
     free(parameters);
     if (result != CUDA_SUCCESS) {
