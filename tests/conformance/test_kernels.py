@@ -33,6 +33,10 @@ TESTS = [
     ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
     ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
+    ("what kernels print, and when", lambda: runs("test_kernel_print")),
+    ("the same when work is done late", lambda: runs("test_kernel_print", SOFTGPU_SCHEDULE="late")),
+    ("memory that kernels allocate", lambda: runs("test_kernel_heap")),
+    ("faults of kernels, and what is said of them", lambda: runs("test_kernel_faults")),
     ("without the variable, launching is refused", refuses),
 ]
 
