@@ -28,10 +28,25 @@ def refuses():
     return status == 0 and len(re.findall(r"^skip: the driver runs no kernels", output, re.M)) == 5, output
 
 
+# Each by itself, when work is done late, in a random order, and with one worker.
+PROGRAMS = [
+    ("what kernels compute, their order, waits and faults", "test_kernel_run"),
+    ("kernels in graphs", "test_graph_kernel_run"),
+]
+SETTINGS = [
+    ("", {}),
+    (", late", {"SOFTGPU_SCHEDULE": "late"}),
+    (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),
+    (", with one worker", {"SOFTGPU_WORKERS": "1"}),
+]
+
+
+def runs_with(program, variables):
+    return lambda: runs(program, **variables)
+
+
 TESTS = [
-    ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
-    ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
-    ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("what kernels print, and when", lambda: runs("test_kernel_print")),
     ("the same when work is done late", lambda: runs("test_kernel_print", SOFTGPU_SCHEDULE="late")),

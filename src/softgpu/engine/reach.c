@@ -32,6 +32,9 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
                                uint64_t address, uint64_t size) {
     struct sg_grid *grid = warp->grid;
     uint64_t low, length;
+    unsigned char *own = sg_workspace_reach(grid, address, size);
+    if (own)
+        return own;
     unsigned char *host =
         range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
     if (host) {

@@ -1,5 +1,7 @@
 #include "softgpu/launch/launch_run.h"
 
+#include "softgpu/launch/launch_events.h"
+
 #include "softgpu/address/range.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
@@ -12,6 +14,7 @@
 #include "softgpu/launch/kernel_watch.h"
 #include "softgpu/module/module.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +36,11 @@ struct running {
     struct sg_device_runtime runtime;
     struct sg_kernel_watch watch;
     bool done;
+    enum sg_early early;
+    /* The next kernel of the stream, which may run beside this one and has begun early; its
+     * operation comes after this one's, so it outlives it. */
+    struct running *dependent;
+    struct sg_launch_progress *progress; /* what events of the launch look at; or NULL */
 };
 
 static void unref(struct ready *ready) {
@@ -152,8 +160,8 @@ static struct running *running_of(const struct sg_op *op) {
 }
 
 /* Poisons the context here, where the report is at hand; the error then finds it poisoned. */
-static CUresult fail(const struct sg_op *op, const struct sg_grid_fault *fault) {
-    const struct running *running = running_of(op);
+static CUresult fail(const struct sg_op *op, const struct running *running,
+                     const struct sg_grid_fault *fault) {
     struct sg_context *context = running->runtime.context;
     const struct ready *ready = running->ready;
     CUresult error = sg_kernel_error(fault->kind);
@@ -175,24 +183,82 @@ static CUresult fail(const struct sg_op *op, const struct sg_grid_fault *fault) 
     return error;
 }
 
-static CUresult run(struct sg_op *op) {
-    struct running *running = running_of(op);
-    running->done = sg_grid_advance(running->grid, SLICE);
+static CUresult advance(const struct sg_op *op, struct running *running) {
+    if (!running->done)
+        running->done = sg_grid_advance(running->grid, SLICE);
     if (!running->done)
         running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
-    return fault ? fail(op, fault) : CUDA_SUCCESS;
+    return fault ? fail(op, running, fault) : CUDA_SUCCESS;
+}
+
+static CUresult run(struct sg_op *op) {
+    struct running *running = running_of(op);
+    /* At the head of its stream with nothing to wait for: what it depends on has ended. */
+    sg_grid_release(running->grid);
+    CUresult result = advance(op, running);
+    if (result == CUDA_SUCCESS && running->dependent && !running->done)
+        result = advance(op, running->dependent);
+    op->spins = !running->done && sg_grid_spins(running->grid);
+    if (op->spins) /* the processor, too, to whom it waits for */
+        sched_yield();
+    return result;
+}
+
+static bool waits_for_nothing(const struct sg_op *op) {
+    for (unsigned i = 0; i < op->wait_count; i++)
+        if (!sg_token_complete(op->waits[i]))
+            return false;
+    return true;
+}
+
+/* The next operation of the stream, if it is a kernel that may begin before this one has ended. */
+static struct running *dependent_of(const struct sg_op *op, const struct running *running) {
+    struct sg_op *next = op->next;
+    if (!next || next->run != run || !waits_for_nothing(next))
+        return NULL;
+    struct running *dependent = running_of(next);
+    switch (dependent->early) {
+    case SG_EARLY_TRIGGERED:
+        return sg_grid_triggered(running->grid) ? dependent : NULL;
+    case SG_EARLY_BEGUN:
+        return sg_grid_all_begun(running->grid) ? dependent : NULL;
+    default:
+        return NULL;
+    }
 }
 
 static bool goes_on(struct sg_op *op) {
-    return !running_of(op)->done;
+    struct running *running = running_of(op);
+    if (running->progress)
+        sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
+                               sg_grid_triggered(running->grid));
+    if (running->done)
+        return false;
+    if (!running->dependent)
+        running->dependent = dependent_of(op, running);
+    return true;
+}
+
+static void free_running(struct running *running) {
+    if (running->progress)
+        sg_launch_progress_unref(running->progress);
+    sg_grid_end(running->grid);
+    unref(running->ready);
+    free(running);
 }
 
 static void finish(struct sg_op *op) {
     struct running *running = running_of(op);
-    sg_grid_end(running->grid);
-    unref(running->ready);
-    free(running);
+    if (running->progress)
+        sg_launch_progress_set(running->progress, true, true);
+    free_running(running);
+}
+
+/* A block of 1 in all dimensions stands for the shape that the function requires. */
+static const unsigned *block_of(const struct sg_image_function *image,
+                                const struct sg_launch *launch) {
+    return image->required_threads[0] ? image->required_threads : launch->block;
 }
 
 static CUresult begin(struct ready *ready, const struct sg_function *function,
@@ -204,11 +270,12 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     unsigned char *parameters = malloc(image->parameter_bytes + 1u);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (running && parameters) {
+        const unsigned *block = block_of(image, launch);
         lay_out(parameters, image, launch);
         const struct sg_grid_launch grid = {
             .code = ready->code,
             .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
-            .block = {launch->block[0], launch->block[1], launch->block[2]},
+            .block = {block[0], block[1], block[2]},
             .dynamic_shared = launch->shared,
             .parameters = parameters,
             .parameter_bytes = image->parameter_bytes,
@@ -216,6 +283,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .variables = ready->variables,
             .stack_limit = function->context->limits[CU_LIMIT_STACK_SIZE],
             .cooperative = launch->cooperative,
+            .held = launch->early != SG_EARLY_NOT,
             .multiprocessors =
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
@@ -235,6 +303,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     }
     ready->refs++;
     running->ready = ready;
+    running->early = launch->early;
     *made = running;
     return CUDA_SUCCESS;
 }
@@ -246,8 +315,8 @@ static bool wants_cluster(const struct sg_function *function, const struct sg_la
     return function->image->cluster[0] != 0;
 }
 
-CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
-                       const struct sg_launch *launch) {
+CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *launch,
+                        struct sg_op **made) {
     struct running *running;
     if (wants_cluster(function, launch))
         return refuse(function, "it has clusters, which softgpu does not run");
@@ -258,21 +327,48 @@ CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
         return result;
     struct sg_op *op = sg_op_new(run);
     if (!op) {
-        sg_grid_end(running->grid);
-        unref(running->ready);
-        free(running);
+        free_running(running);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(op->data.bytes, &running, sizeof running);
     op->again = goes_on;
     op->finish = finish;
-    result = sg_stream_submit(stream, op);
-    if (result != CUDA_SUCCESS) { /* the operation is gone, without its finish */
-        sg_grid_end(running->grid);
-        unref(running->ready);
-        free(running);
+    *made = op;
+    return CUDA_SUCCESS;
+}
+
+void sg_launch_discard(struct sg_op *op) {
+    free_running(running_of(op));
+    sg_op_free(op);
+}
+
+void sg_launch_rewind(struct sg_op *op) {
+    struct running *running = running_of(op);
+    sg_grid_rewind(running->grid);
+    running->watch = (struct sg_kernel_watch){0};
+    running->done = false;
+}
+
+CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
+                       const struct sg_launch *launch) {
+    struct sg_launch_events events;
+    struct sg_op *op;
+    CUresult result = sg_launch_events_make(stream->context, launch, &events);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_launch_make(function, launch, &op);
+    if (result == CUDA_SUCCESS) {
+        struct running *running = running_of(op);
+        running->progress = sg_launch_events_progress(&events);
+        result = sg_stream_submit(stream, op);
+        if (result != CUDA_SUCCESS) /* the operation is gone, without its finish */
+            free_running(running);
+    }
+    if (result != CUDA_SUCCESS) {
+        sg_launch_events_discard(&events);
         return result;
     }
+    sg_launch_events_queue(&events);
     sg_schedule_chance();
     return CUDA_SUCCESS;
 }
