@@ -50,6 +50,8 @@ TESTS = [
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("what kernels print, and when", lambda: runs("test_kernel_print")),
     ("the same when work is done late", lambda: runs("test_kernel_print", SOFTGPU_SCHEDULE="late")),
+    ("conditions that kernels set", lambda: runs("test_kernel_conditions")),
+    ("the same when work is done late", lambda: runs("test_kernel_conditions", SOFTGPU_SCHEDULE="late")),
     ("memory that kernels allocate", lambda: runs("test_kernel_heap")),
     ("faults of kernels, and what is said of them", lambda: runs("test_kernel_faults")),
     ("without the variable, launching is refused", refuses),

@@ -94,8 +94,7 @@ static void give_back(struct sg_context *context, struct sg_device_call *call) {
 /* Outside of a graph, and for handles of others, nothing depends on it. */
 static void set_condition(const struct sg_device_runtime *runtime, struct sg_device_call *call) {
     bool set =
-        runtime->set_condition &&
-        runtime->set_condition(runtime->conditions, call->argument[0], (unsigned)call->argument[1]);
+        sg_conditions_set(runtime->conditions, call->argument[0], (unsigned)call->argument[1]);
     if (!set)
         sg_log(SG_LOG_WARNING,
                "cudaGraphSetConditional: the kernel's graph has no conditional handle %llu",

@@ -8,14 +8,12 @@
 
 #include "softgpu/context/context.h"
 #include "softgpu/engine/device_call.h"
+#include "softgpu/launch/device_conditions.h"
 
 /* What a launch gives to its kernel. */
 struct sg_device_runtime {
     struct sg_context *context;
-    /* Of a kernel in a graph: sets the value of one of the graph's conditional handles; false: it
-     * has no such handle. Without the lock, from any thread. NULL outside of graphs. */
-    bool (*set_condition)(void *conditions, uint64_t handle, unsigned value);
-    void *conditions;
+    struct sg_conditions *conditions; /* of the graph that the kernel is in, or NULL */
 };
 
 /* With the lock, before a program is launched: makes what it uses, and fixes the limits on it.

@@ -20,6 +20,8 @@ enum sg_early {
     SG_EARLY_BEGUN,     /* all blocks of that kernel have begun */
 };
 
+struct sg_conditions;
+
 struct sg_launch {
     unsigned grid[3], block[3];
     unsigned shared;
@@ -29,6 +31,7 @@ struct sg_launch {
     unsigned attribute_count;
     bool cooperative; /* by the function called; an attribute may say so too */
     enum sg_early early;
+    struct sg_conditions *conditions; /* of the graph that it is launched by, or NULL */
     bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
 };
 

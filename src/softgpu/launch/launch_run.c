@@ -244,6 +244,7 @@ static void free_running(struct running *running) {
     if (running->progress)
         sg_launch_progress_unref(running->progress);
     sg_grid_end(running->grid);
+    sg_conditions_unref(running->runtime.conditions);
     unref(running->ready);
     free(running);
 }
@@ -303,6 +304,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     }
     ready->refs++;
     running->ready = ready;
+    running->runtime.conditions = sg_conditions_ref(launch->conditions);
     running->early = launch->early;
     *made = running;
     return CUDA_SUCCESS;
