@@ -80,13 +80,13 @@ static CUresult make_ready(struct sg_function *function) {
         return result;
     if (result != CUDA_SUCCESS)
         return refuse(function, why);
-    struct ready *ready = NULL;
-    if (!sg_engine_can(program, why, sizeof why))
+    struct ready *ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t));
+    result =
+        ready ? sg_code_make(program, sg_level_best(), &ready->code) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);
-    else if (!(ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t))))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else
-        result = sg_code_make(program, sg_level_best(), &ready->code);
+    }
     if (result != CUDA_SUCCESS) {
         free(ready);
         sg_program_free(program);
