@@ -16,6 +16,18 @@ static inline CUfunction kernel(const char *name) {
     return function;
 }
 
+/* Hardware loads a function at its first use and may wait for running kernels then, which a test
+ * lets wait for itself. */
+static inline void kernels_load_all(void) {
+    CUfunction functions[16];
+    unsigned count = 0;
+    OK(cu.cuModuleGetFunctionCount(&count, kernels_module));
+    assert_true(count <= COUNT(functions));
+    OK(cu.cuModuleEnumerateFunctions(functions, count, kernels_module));
+    for (unsigned i = 0; i < count; i++)
+        OK(cu.cuFuncLoad(functions[i]));
+}
+
 /* Loads a text that has an entry "probe" without parameters, and skips the test where the driver
  * runs no kernels: softgpu then answers NOT_SUPPORTED; hardware must run them. */
 static inline void kernels_open(const char *text) {
@@ -29,6 +41,7 @@ static inline void kernels_open(const char *text) {
     }
     OK(result);
     OK(cu.cuCtxSynchronize());
+    kernels_load_all();
 }
 
 static inline void kernels_close(void) {

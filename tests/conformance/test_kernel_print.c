@@ -153,6 +153,17 @@ static int moments(int argc, char **argv) {
     return 0;
 }
 
+/* CUDA_LAUNCH_BLOCKING is set. */
+static int blocking(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module = begin();
+    unsigned two = 2;
+    void *params[] = {&two};
+    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    expect("0\n1\n");
+    return 0;
+}
+
 static int context_end(int argc, char **argv) {
     (void)argc, (void)argv;
     CUcontext context;
@@ -206,6 +217,14 @@ static int overflow(int argc, char **argv) {
 IN_CHILD(values_are_printed_as_the_host_prints_them, "values")
 IN_CHILD(vectors_are_printed_as_opencl_prints_them, "vectors")
 IN_CHILD(text_comes_when_the_host_waits, "moments")
+static void text_comes_at_the_end_of_a_launch_that_waits(void **state) {
+    (void)state;
+    NEEDS_KERNELS();
+    assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
+    int status = run_child("blocking", NULL);
+    unsetenv("CUDA_LAUNCH_BLOCKING");
+    assert_int_equal(status, 0);
+}
 IN_CHILD(text_comes_when_the_context_ends, "context_end")
 IN_CHILD(the_oldest_lines_are_lost, "overflow")
 
@@ -214,12 +233,13 @@ int main(int argc, char **argv) {
         TEST(values_are_printed_as_the_host_prints_them),
         TEST(vectors_are_printed_as_opencl_prints_them),
         TEST(text_comes_when_the_host_waits),
+        TEST(text_comes_at_the_end_of_a_launch_that_waits),
         TEST(text_comes_when_the_context_ends),
         TEST(the_oldest_lines_are_lost),
     };
     const struct child children[] = {
-        {"values", values},           {"vectors", vectors},   {"moments", moments},
-        {"context_end", context_end}, {"overflow", overflow},
+        {"values", values},     {"vectors", vectors},         {"moments", moments},
+        {"blocking", blocking}, {"context_end", context_end}, {"overflow", overflow},
     };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -32,6 +32,15 @@ def refuses():
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
     ("kernels in graphs", "test_graph_kernel_run"),
+    ("every way to launch", "test_launch_ways"),
+    ("cooperative launches", "test_cooperative_run"),
+    ("kernels that begin before another has ended", "test_dependent_launch"),
+    ("kernels that wait for each other", "test_kernel_waits"),
+    ("what ends while a kernel runs", "test_kernel_ends"),
+    ("what kernels print, and when", "test_kernel_print"),
+    ("memory that kernels allocate", "test_kernel_heap"),
+    ("conditions that kernels set", "test_kernel_conditions"),
+    ("faults of kernels, and what is said of them", "test_kernel_faults"),
 ]
 SETTINGS = [
     ("", {}),
@@ -48,12 +57,6 @@ def runs_with(program, variables):
 TESTS = [
     *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
-    ("what kernels print, and when", lambda: runs("test_kernel_print")),
-    ("the same when work is done late", lambda: runs("test_kernel_print", SOFTGPU_SCHEDULE="late")),
-    ("conditions that kernels set", lambda: runs("test_kernel_conditions")),
-    ("the same when work is done late", lambda: runs("test_kernel_conditions", SOFTGPU_SCHEDULE="late")),
-    ("memory that kernels allocate", lambda: runs("test_kernel_heap")),
-    ("faults of kernels, and what is said of them", lambda: runs("test_kernel_faults")),
     ("without the variable, launching is refused", refuses),
 ]
 

@@ -29,7 +29,7 @@ struct sg_context {
     unsigned api_version;
     CUresult sticky; /* CUDA_SUCCESS, or the error that poisons every later call */
     size_t limits[CU_LIMIT_MAX];
-    unsigned limits_fixed; /* a bit per CUlimit: kernels use it, and it does not change any more */
+    bool limit_fixed[CU_LIMIT_MAX]; /* a kernel that depends on it has been launched */
     CUfunc_cache cache_config;
     struct sg_peer *peers; /* contexts whose memory this one may access */
 

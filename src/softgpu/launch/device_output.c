@@ -2,6 +2,7 @@
 
 #include "softgpu/core/watch.h"
 #include "softgpu/launch/device_state.h"
+#include "softgpu/launch/launch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -146,7 +147,8 @@ void sg_output_enter(gpumem_driver_fn fn) {
 void sg_output_leave(gpumem_driver_fn fn) {
     if (sg_thread()->in_call)
         return;
-    if (moment_of(sg_rows[fn].name) == AFTER)
+    enum moment moment = moment_of(sg_rows[fn].name);
+    if (moment == AFTER || (moment == BEFORE && sg_launches_block()))
         flush_current();
     sg_output_write();
 }

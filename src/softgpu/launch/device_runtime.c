@@ -26,13 +26,13 @@ CUresult sg_device_runtime_begin(struct sg_context *context, const struct sg_pro
     if (!state)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (uses(program, SG_RUNTIME_VPRINTF))
-        context->limits_fixed |= 1U << CU_LIMIT_PRINTF_FIFO_SIZE;
+        context->limit_fixed[CU_LIMIT_PRINTF_FIFO_SIZE] = true;
     if (!heap)
         return CUDA_SUCCESS;
     CUresult result =
         sg_heap_begin(&state->heap, context->device, context->limits[CU_LIMIT_MALLOC_HEAP_SIZE]);
     if (result == CUDA_SUCCESS)
-        context->limits_fixed |= 1U << CU_LIMIT_MALLOC_HEAP_SIZE;
+        context->limit_fixed[CU_LIMIT_MALLOC_HEAP_SIZE] = true;
     return result;
 }
 
@@ -131,7 +131,6 @@ void sg_device_runtime_streams_end(struct sg_context *context) {
 }
 
 void sg_device_runtime_memory_end(struct sg_context *context) {
-    context->limits_fixed = 0;
     if (context->device_state)
         sg_heap_end(&context->device_state->heap);
 }

@@ -32,8 +32,13 @@ struct sg_launch {
     bool cooperative; /* by the function called; an attribute may say so too */
     enum sg_early early;
     struct sg_conditions *conditions; /* of the graph that it is launched by, or NULL */
-    bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
+    bool never_captured;              /* cuLaunchGridAsync does not become a node of a capture */
 };
+
+/* cuInit's work for this chapter. */
+CUresult sg_launches_init(void);
+/* Whether CUDA_LAUNCH_BLOCKING makes launches wait for their kernels. Constant after cuInit. */
+bool sg_launches_block(void);
 
 /* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other runs
  * (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the log

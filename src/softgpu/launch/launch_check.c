@@ -7,6 +7,9 @@
 #include "softgpu/module/occupancy.h"
 #include "softgpu/stream/capture.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static bool within(const struct sg_device *device, const unsigned size[3],
                    CUdevice_attribute first) {
     for (int i = 0; i < 3; i++)
@@ -219,6 +222,19 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
     return result;
 }
 
+/* CUDA_LAUNCH_BLOCKING: a launch waits for its kernel. */
+static bool blocking;
+
+CUresult sg_launches_init(void) {
+    const char *set = secure_getenv("CUDA_LAUNCH_BLOCKING");
+    blocking = set && strcmp(set, "0") != 0;
+    return CUDA_SUCCESS;
+}
+
+bool sg_launches_block(void) {
+    return blocking;
+}
+
 /* Attributes count as much as the function that was called. */
 static CUresult run(struct sg_stream *stream, struct sg_function *function,
                     const struct sg_launch *given) {
@@ -229,7 +245,13 @@ static CUresult run(struct sg_stream *stream, struct sg_function *function,
         return result;
     if (serializes_programmatically(given))
         launch.early = SG_EARLY_TRIGGERED;
-    return sg_launch_run(stream, function, &launch);
+    result = sg_launch_run(stream, function, &launch);
+    if (result != CUDA_SUCCESS || !blocking)
+        return result;
+    struct sg_token token = sg_stream_token(stream);
+    result = sg_token_wait(token);
+    sg_token_release(&token);
+    return result;
 }
 
 CUresult sg_launch_refuse(struct sg_function *function) {

@@ -13,6 +13,7 @@
 #include "softgpu/launch/kernel_report.h"
 #include "softgpu/launch/kernel_watch.h"
 #include "softgpu/module/module.h"
+#include "softgpu/stream/schedule.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -228,12 +229,33 @@ static struct running *dependent_of(const struct sg_op *op, const struct running
     }
 }
 
+/*
+ * A context ends when its work has ended. A kernel that only waits for memory that nothing writes
+ * never would: it has this long, from when any kernel last did something else or any operation
+ * ended.
+ */
+#define LAST_SPIN 500000000u /* ns */
+
+static bool is_given_up(const struct sg_op *op, const struct running *running) {
+    static uint64_t moved, completions;
+    uint64_t now = sg_now();
+    if (op->stream->context->alive || !op->spins || completions != sg_completions)
+        moved = now;
+    completions = sg_completions;
+    if (now - moved < LAST_SPIN)
+        return false;
+    sg_log(SG_LOG_WARNING,
+           "kernel %s was ended with its context: it waited for memory that nothing writes",
+           running->ready->program->name);
+    return true;
+}
+
 static bool goes_on(struct sg_op *op) {
     struct running *running = running_of(op);
     if (running->progress)
         sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
                                sg_grid_triggered(running->grid));
-    if (running->done)
+    if (running->done || is_given_up(op, running))
         return false;
     if (!running->dependent)
         running->dependent = dependent_of(op, running);
