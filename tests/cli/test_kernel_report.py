@@ -34,7 +34,7 @@ print("synchronize", cuda.cuCtxSynchronize())
 PTX = """.version 7.0
 .target sm_70
 .address_size 64
-.file 1 "/home/user/fill.cu"
+.file 1 "/src/fill.cu"
 .global .align 1 .b8 said[7] = {116, 61, 37, 117, 10, 0, 0};
 .global .align 1 .b8 message[6] = {105, 32, 60, 32, 110, 0};
 .global .align 1 .b8 name[8] = {102, 105, 108, 108, 46, 99, 117, 0};
@@ -107,7 +107,7 @@ def test_an_address_behind_an_allocation(folder):
     expect(out == "synchronize 700\n", out)
     expect_text(text, """\
 softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
-softgpu: error:   at /home/user/fill.cu:7
+softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
 softgpu: error:   block 0,0,0 thread 100,0,0
@@ -119,7 +119,7 @@ def test_freed_memory(folder):
     _, text = report(folder, "fill", "100", "1", "freed")
     expect_text(text, """\
 softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
-softgpu: error:   at /home/user/fill.cu:7
+softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
 softgpu: error:   block 0,0,0 thread 0,0,0
@@ -132,7 +132,7 @@ def test_a_misaligned_address(folder):
     expect(out == "synchronize 716\n", out)
     expect_text(text, """\
 softgpu: error: kernel fill: misaligned address: write of 4 bytes at ADDRESS
-softgpu: error:   at /home/user/fill.cu:7
+softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
 softgpu: error:   block 0,0,0 thread 0,0,0
@@ -145,7 +145,7 @@ def test_an_assertion_after_what_was_printed(folder):
     expect(out == "t=0\nt=1\nt=2\nsynchronize 710\n", out)
     expect_text(text, """\
 softgpu: error: kernel checked: assertion
-softgpu: error:   at /home/user/fill.cu:20
+softgpu: error:   at /src/fill.cu:20
 softgpu: error:   PTX line 37: call.uni __assertfail, (a, b, c, d, e); }
 softgpu: error:   block 0,0,0 thread 2,0,0
 fill.cu:20: fill.cu: block: [0,0,0], thread: [2,0,0] Assertion `i < n` failed.
@@ -157,11 +157,11 @@ def test_a_deadlock(folder):
     expect(out == "synchronize 702\n", out)
     expect_text(text, """\
 softgpu: error: kernel apart: deadlock
-softgpu: error:   at /home/user/fill.cu:33
+softgpu: error:   at /src/fill.cu:33
 softgpu: error:   PTX line 48: bar.sync 1;
 softgpu: error:   block 0,0,0 thread 0,0,0
-softgpu: error: block 0,0,0 warp 0 lanes ffffffff line 48 (/home/user/fill.cu:33): waits for barrier 1
-softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/home/user/fill.cu:30): waits for barrier 2
+softgpu: error: block 0,0,0 warp 0 lanes ffffffff line 48 (/src/fill.cu:33): waits for barrier 1
+softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/src/fill.cu:30): waits for barrier 2
 """)
 
 

@@ -53,7 +53,7 @@ struct sg_context {
      * reached them; those of a green context are kept in its owner. The first may be running. */
     struct sg_op *calls;
 
-    /* launch/ owns this: what kernels leave behind for later ones; NULL until there is something. */
+    /* launch/ owns this: what kernels leave behind for later ones; NULL until there is any. */
     struct sg_device_state *device_state;
 
     /* texture/ owns these. */

@@ -145,7 +145,8 @@ void sg_plan_free(struct sg_plan *plan);
 /*
  * Makes the operation of a node that does one thing on the device: copy, memset, host function,
  * batch of memory operations (several, linked through `next`), semaphore signal or wait, condition.
- * The operation takes over what it needs of the parameters. NOT_SUPPORTED for types without operations.
+ * The operation takes over what it needs of the parameters. NOT_SUPPORTED for types without
+ * operations.
  */
 CUresult sg_work_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
