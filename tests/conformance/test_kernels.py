@@ -56,6 +56,7 @@ def runs_with(program, variables):
 
 TESTS = [
     *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
+    ("names of several texts", lambda: runs("test_kernel_link")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]
