@@ -1,5 +1,5 @@
 /* Cooperative launches: all blocks run at the same time, and meet as the headers of cooperative
- * groups have it; the kernels are written after what nvcc 13.0 makes of grid.sync() and of tiles. */
+ * groups have it; the kernels do what nvcc 13.0 makes of grid.sync() and of tiles. */
 #include "kernels.h"
 
 #include <stdlib.h>

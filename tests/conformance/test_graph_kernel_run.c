@@ -1,4 +1,4 @@
-/* Kernels in graphs: what they compute, when the graph's edges and updates say, and what refuses. */
+/* Kernels in graphs: what they compute, as the graph's edges and updates have it. */
 #include "kernels.h"
 
 static const char text[] = KERNELS_HEAD
@@ -343,6 +343,57 @@ static void a_graph_outlives_the_module_of_its_kernel(void **state) {
     end();
 }
 
+/* A body of a loop runs its kernels again and again, and one that waits lets others run. */
+static void kernels_in_loops_run_each_time(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
+    begin();
+    CUcontext context, primary = ctx;
+    CUstream looping;
+    CUgraphConditionalHandle handle;
+    CUgraphNode condition;
+    CUmodule outer_module = kernels_module;
+    CUgraph outer = graph, loop;
+    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK(cu.cuModuleLoadData(&kernels_module, text));
+    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuGraphCreate(&loop, 0));
+    OK(cu.cuGraphConditionalHandleCreate(&handle, loop, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    params.conditional.handle = handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    params.conditional.size = 1;
+    params.conditional.ctx = context;
+    OK(cu.cuGraphAddNode_v2(&condition, loop, NULL, NULL, 0, &params));
+    CUdeviceptr p = words.device, q = words.device + 16;
+    void *first[] = {&p}, *second[] = {&q};
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS kernels[2] = {measure(1, 1, 0, first), measure(1, 1, 0, second)};
+    kernels[1].func = kernel("wait_for");
+    CUgraph body = params.conditional.phGraph_out[0];
+    OK(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &kernels[0]));
+    OK(cu.cuGraphAddKernelNode_v2(&node, body, &node, 1, &kernels[1]));
+    CUgraphExec exec = instantiate(loop);
+    OK(cu.cuGraphLaunch(exec, looping));
+    while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) != 1)
+        ;
+    /* The second kernel waits: no further round begins. */
+    OK(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(words.host[0], 1);
+    __atomic_store_n(&words.host[4], 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) < 4)
+        ;
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(looping));
+    OK(cu.cuCtxDestroy_v2(context));
+    OK(cu.cuCtxSetCurrent(primary));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(loop));
+    kernels_module = outer_module;
+    graph = outer;
+    end();
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(kernels_follow_the_edges),
@@ -354,6 +405,7 @@ int main(int argc, char **argv) {
         TEST(two_graphs_are_in_flight),
         TEST(kernels_in_child_graphs_and_chosen_bodies_run),
         TEST(a_graph_outlives_the_module_of_its_kernel),
+        TEST(kernels_in_loops_run_each_time),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -1,4 +1,4 @@
-/* Kernels that wait for each other, for the host, and for copies; and threads that wait for them. */
+/* Kernels that wait for each other, for the host and for copies; and threads that wait for them. */
 #include "kernels.h"
 
 #include <pthread.h>

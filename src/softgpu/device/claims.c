@@ -41,7 +41,7 @@ static const struct claim {
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
 };
 
-/* Claims that depend on the machine, on settings, and on the rest of the profile: if the CPU can map
+/* Claims that depend on settings, on the machine and on the rest of the profile: if the CPU can map
  * DMA buffers, a memory file serves as one, and its bytes can be reached. */
 static bool is_true_here(CUdevice_attribute attribute, const int *attributes) {
     bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;

@@ -139,8 +139,8 @@ void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
 /* Ends an unfinished grid as a fault of kind TIME, with its places; not while it is being advanced.
  */
 void sg_grid_give_up(struct sg_grid *grid);
-/* Whether its last slice ended early, because all its blocks only look at what others may write: then
- * others should have a turn. */
+/* Whether its last slice ended early, because all its blocks only look at what others may write:
+ * then others should have a turn. */
 bool sg_grid_spins(const struct sg_grid *grid);
 /* Whether all blocks have begun; and whether each has let the grids that depend on it go
  * (griddepcontrol.launch_dependents) or has ended. Not while another thread advances it. */

@@ -216,6 +216,7 @@ static bool is_due(struct sg_op *op) {
 static CUresult run_flow(struct sg_op *op) {
     struct flow *flow = flow_of(op);
     bool looked = flow->work != NULL; /* it is ready, then */
+    op->spins = false;
     if (!looked)
         settle(flow);
     struct sg_op *work = flow->work;

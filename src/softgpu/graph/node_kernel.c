@@ -71,8 +71,8 @@ static unsigned attributes_of(const struct sg_exec_node *node,
     return count;
 }
 
-/* It may begin early if all that it depends on are kernels behind programmatic edges. The one before
- * it in its lane then is among them, or nothing that it depends on. */
+/* It may begin early if all that it depends on are kernels behind programmatic edges. The one
+ * before it in its lane then is among them, or nothing that it depends on. */
 static enum sg_early early_of(const struct sg_exec_node *node) {
     enum sg_early early = node->from_count ? SG_EARLY_BEGUN : SG_EARLY_NOT;
     for (size_t i = 0; i < node->from_count; i++) {

@@ -31,6 +31,8 @@ struct sg_launch {
     unsigned attribute_count;
     bool cooperative; /* by the function called; an attribute may say so too */
     enum sg_early early;
+    bool has_priority; /* instead of the stream's */
+    int priority;
     struct sg_conditions *conditions; /* of the graph that it is launched by, or NULL */
     bool never_captured;              /* cuLaunchGridAsync does not become a node of a capture */
 };
@@ -40,9 +42,9 @@ CUresult sg_launches_init(void);
 /* Whether CUDA_LAUNCH_BLOCKING makes launches wait for their kernels. Constant after cuInit. */
 bool sg_launches_block(void);
 
-/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other runs
- * (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the log
- * says what the image was. */
+/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other
+ * runs (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the
+ * log says what the image was. */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
 
 /* The checks of arguments alone: parameters, shape, attributes. */
@@ -68,6 +70,9 @@ CUresult sg_cluster_check(const struct sg_function *function, const unsigned gri
 /* Checks the values of the attributes, except clusters; COOPERATIVE sets *cooperative. */
 CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
                              bool *cooperative);
+
+/* The priority that they ask for, the nearest that there is; false: none. */
+bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count, int *priority);
 
 struct sg_chapter;
 extern const struct sg_chapter sg_launch_chapter;

@@ -245,6 +245,8 @@ static CUresult run(struct sg_stream *stream, struct sg_function *function,
         return result;
     if (serializes_programmatically(given))
         launch.early = SG_EARLY_TRIGGERED;
+    launch.has_priority =
+        sg_attributes_priority(launch.attributes, launch.attribute_count, &launch.priority);
     result = sg_launch_run(stream, function, &launch);
     if (result != CUDA_SUCCESS || !blocking)
         return result;

@@ -33,7 +33,7 @@ static bool has_come(struct sg_op *op) {
     return op->data.words[AT_START] ? progress->begun : progress->triggered;
 }
 
-/* The event that an attribute names, and whether it is recorded as soon as all blocks have begun. */
+/* The event that an attribute names, and whether it is recorded once all blocks have begun. */
 static struct sg_event *event_of(const CUlaunchAttribute *attribute, bool *at_start) {
     const CUlaunchAttributeValue *value = &attribute->value;
     switch ((int)attribute->id) {

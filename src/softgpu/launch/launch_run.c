@@ -357,6 +357,8 @@ CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *la
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(op->data.bytes, &running, sizeof running);
+    op->has_priority = launch->has_priority;
+    op->priority = launch->priority;
     op->again = goes_on;
     op->finish = finish;
     *made = op;

@@ -31,10 +31,14 @@ struct sg_op *sg_schedule_any(void) {
     return chosen;
 }
 
+static int priority_of(const struct sg_op *op) {
+    return op->has_priority ? op->priority : op->stream->priority;
+}
+
 bool sg_schedule_before(const struct sg_op *op, const struct sg_op *other) {
     if (op->turn || other->turn)
         return op->turn < other->turn;
-    return op->stream->priority < other->stream->priority;
+    return priority_of(op) < priority_of(other);
 }
 
 struct sg_op *sg_schedule_turn(void) {

@@ -1,4 +1,4 @@
-/* What grids have beside their parameters: a workspace, reserved memory, and grids they depend on. */
+/* What grids have beside their parameters: a workspace, reserved memory, grids they depend on. */
 #include "kernel.h"
 
 #include "softgpu/binary/read.h"
