@@ -121,6 +121,33 @@ static void an_assertion_says_what_failed(void **state) {
     assert_int_equal(run_child("asserts", NULL), 0);
 }
 
+/* Whichever call finds the fault, also one that is refused for it at once. */
+static int found_by_query(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
+    OK(launch("asserts", 0, 6));
+    CUresult result;
+    do {
+        result = cu.cuStreamQuery(NULL);
+    } while (result == CUDA_ERROR_NOT_READY);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    assert_int_equal(result, CUDA_ERROR_ASSERT);
+    char *got = output_so_far(file);
+    assert_non_null(strstr(got, "thread: [5,0,0] Assertion `x < 4` failed.\n"));
+    free(got);
+    return 0;
+}
+
+static void an_assertion_is_told_by_the_call_that_finds_it(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("when hardware writes it is not known");
+    NEEDS_KERNELS();
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(run_child("found_by_query", NULL), 0);
+}
+
 /* ---- softgpu's own reports ------------------------------------------------------------------- */
 
 /* argv: the kernel, the offset, "freed" or "", then what the report must contain. */
@@ -218,11 +245,14 @@ int main(int argc, char **argv) {
         TEST(a_misaligned_address),
         TEST(a_trap_and_shared_memory_that_is_not_there),
         TEST(an_assertion_says_what_failed),
+        TEST(an_assertion_is_told_by_the_call_that_finds_it),
         TEST(reports_say_where_the_address_is),
         TEST(reports_say_who_waits_where),
         TEST(a_kernel_that_never_ends_is_ended_at_the_limit),
     };
-    const struct child children[] = {
-        {"faults", faults}, {"asserts", asserts}, {"reports", reports}};
+    const struct child children[] = {{"faults", faults},
+                                     {"asserts", asserts},
+                                     {"found_by_query", found_by_query},
+                                     {"reports", reports}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -245,7 +245,7 @@ static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUre
         result = call->fault;
     if ((watched & SG_WATCH_COREDUMP) && !atomic_load(&sg_forked))
         sg_coredumps_write();
-    if ((watched & SG_WATCH_OUTPUT) && call->inside && !atomic_load(&sg_forked))
+    if ((watched & SG_WATCH_OUTPUT) && !atomic_load(&sg_forked) && !atomic_load(&sg_exiting))
         sg_output_leave(call->fn);
     if (is_refusal(result))
         sg_error_log_refusal(call->fn, call->arguments, result, call->inside);
