@@ -237,6 +237,7 @@ struct sg_grid {
     struct sg_cluster_run *opening;    /* that blocks begin in */
     uint64_t random;                   /* state of the seed */
     uint64_t instructions;
+    uint64_t progress; /* turns of blocks that did not only wait */
     bool failed;
     struct sg_grid_fault fault;
     atomic_ullong triggered; /* blocks that have let their dependents go, or have ended */
@@ -317,8 +318,13 @@ void sg_paths_free(struct sg_warp *warp);
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
-sg_run sg_run_fence, sg_run_assert;
+sg_run sg_run_fence;
 #define SG_FUNCTION_WINDOW ((uint64_t)0x10003 << 32) /* where functions' addresses are */
+/* device_call.c: list: the result's place, then the arguments', two words each */
+sg_run sg_run_device_call;
+#define SG_ARGUMENT_FRAME 16u /* with bytes below: in the caller's frame; else an enum sg_width */
+/* report.c */
+void sg_deadlock(struct sg_grid *grid, struct sg_block *block);
 /* barrier.c */
 sg_run sg_run_barrier;
 /* A thread has exited: barriers that wait for all look again. */
