@@ -17,12 +17,11 @@
 
 #include "softgpu/engine/engine.h"
 
-#define SG_LANES          32u
-#define SG_ALL            UINT32_MAX
-#define SG_BARRIERS       16
-#define SG_NO_STEP        UINT32_MAX
-#define SG_SLOT_LINE      64u /* alignment of registers */
-#define SG_KNOWN_TEXTURES 16
+#define SG_LANES     32u
+#define SG_ALL       UINT32_MAX
+#define SG_BARRIERS  16
+#define SG_NO_STEP   UINT32_MAX
+#define SG_SLOT_LINE 64u /* alignment of registers */
 
 struct sg_warp;
 struct sg_step;
@@ -150,6 +149,13 @@ struct sg_group {
     uint32_t members; /* whom it waits for */
 };
 
+/* A handle that a warp has looked up. */
+#define SG_KNOWN_TEXTURES 4
+struct sg_known_texture {
+    uint64_t handle;
+    const struct sg_texture *texture;
+};
+
 enum sg_stop { SG_STOP_NONE, SG_STOP_YIELD, SG_STOP_BLOCKED, SG_STOP_DONE, SG_STOP_FAULT };
 
 struct sg_warp {
@@ -180,6 +186,7 @@ struct sg_warp {
     struct sg_path *spare;
     uint64_t clock;
     unsigned char *specials;
+    struct sg_known_texture textures[SG_KNOWN_TEXTURES];
 };
 
 struct sg_barrier {
@@ -212,10 +219,6 @@ struct sg_grid {
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
     unsigned passes; /* of the first */
-    struct {         /* handles that were looked up */
-        uint64_t handle;
-        const struct sg_texture *texture;
-    } textures[SG_KNOWN_TEXTURES];
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
     uint64_t instructions;
