@@ -66,11 +66,33 @@ static bool constant(struct fitting *f, struct sg_operand *operand, unsigned typ
     return !why && !operand->negated;
 }
 
+/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
+static bool special(struct fitting *f, struct sg_operand *operand) {
+    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
+                                                            [SG_SPECIAL_NTID] = 1,
+                                                            [SG_SPECIAL_CTAID] = 1,
+                                                            [SG_SPECIAL_NCTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTERID] = 1,
+                                                            [SG_SPECIAL_NCLUSTERID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
+                                                            [SG_SPECIAL_PM] = 2};
+    bool part = operand->part != 0;
+    operand->type = f->to->type;
+    if (operand->negated || vectors[operand->first] == 2)
+        return !operand->negated && f->to->vector == 1;
+    if (!vectors[operand->first])
+        return !part && f->to->vector == 1;
+    return part == (f->to->vector == 1);
+}
+
 static bool source(struct fitting *f, struct sg_operand *operand, unsigned type) {
     if (operand->kind == SG_OPERAND_IMMEDIATE)
         return constant(f, operand, type);
+    if (operand->kind == SG_OPERAND_SPECIAL && f->to->op == SG_OP_cvt)
+        return special(f, operand);
     if (operand->kind == SG_OPERAND_SPECIAL)
-        f->why = "a special register outside of mov";
+        f->why = "a special register outside of mov and cvt";
     if (operand->kind != SG_OPERAND_REGISTER || !bare(operand) || is_predicate(operand))
         return false;
     operand->type = (unsigned char)type;
@@ -84,7 +106,7 @@ static bool predicate_source(struct fitting *f, struct sg_operand *operand) {
            operand->value == 0;
 }
 
-/* A video operand: a register or part of one, or a constant. */
+/* A video operand: a register or part of one, or a constant. Only those of vmad may have a sign. */
 static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, bool selector,
                   bool result) {
     bool selected = operand->part == SG_PART_SELECTOR;
@@ -92,7 +114,8 @@ static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, 
         return constant(f, operand, type);
     if (operand->kind == SG_OPERAND_NONE && result)
         return true;
-    if (operand->kind != SG_OPERAND_REGISTER || operand->negated || is_predicate(operand))
+    if (operand->kind != SG_OPERAND_REGISTER || is_predicate(operand) ||
+        (operand->negated && f->to->op != SG_OP_vmad))
         return false;
     if (!selected && operand->value != 0)
         return false;
@@ -134,13 +157,26 @@ static bool coordinates(struct fitting *f, struct sg_operand *operand) {
     return !operand->negated;
 }
 
-/* {…} of a matrix: registers, each with the type that it was declared with. */
-static bool fragment(const struct fitting *f, struct sg_operand *operand) {
+/* What a constant is among a matrix's registers: floats of the width that they are written with,
+ * where the matrix has them. */
+static bool fragment_constant(struct fitting *f, struct sg_operand *one) {
+    bool wide = f->to->type == SG_TYPE_F64;
+    if (one->reg == SG_RAW_INTEGER)
+        return constant(f, one, SG_TYPE_B32);
+    return constant(f, one, wide ? SG_TYPE_F64 : SG_TYPE_F32);
+}
+
+/* {…} of a matrix: registers, each with the type that it was declared with; of one that is read
+ * also constants, of one that is written also _. */
+static bool fragment(struct fitting *f, struct sg_operand *operand, bool result) {
     if (operand->kind != SG_OPERAND_VECTOR || operand->negated)
         return false;
     for (uint32_t i = 0; i < operand->count; i++) {
-        const struct sg_operand *one = &f->program->operands[operand->first + i];
-        if (one->kind != SG_OPERAND_REGISTER || !bare(one))
+        struct sg_operand *one = &f->program->operands[operand->first + i];
+        bool fits = one->kind == SG_OPERAND_REGISTER ? bare(one) && !is_predicate(one)
+                    : result                         ? one->kind == SG_OPERAND_NONE
+                             : one->kind == SG_OPERAND_IMMEDIATE && fragment_constant(f, one);
+        if (!fits)
             return false;
     }
     return true;
@@ -176,26 +212,6 @@ static bool moved_elements(struct fitting *f, struct sg_operand *operand, bool r
     if (type == SG_TYPE_NONE || operand->negated)
         return false;
     return vector(f, operand, type, operand->count, result);
-}
-
-/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
-static bool special(struct fitting *f, struct sg_operand *operand) {
-    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
-                                                            [SG_SPECIAL_NTID] = 1,
-                                                            [SG_SPECIAL_CTAID] = 1,
-                                                            [SG_SPECIAL_NCTAID] = 1,
-                                                            [SG_SPECIAL_CLUSTERID] = 1,
-                                                            [SG_SPECIAL_NCLUSTERID] = 1,
-                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
-                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
-                                                            [SG_SPECIAL_PM] = 2};
-    bool part = operand->part != 0;
-    operand->type = f->to->type;
-    if (operand->negated || vectors[operand->first] == 2)
-        return !operand->negated && f->to->vector == 1;
-    if (!vectors[operand->first])
-        return !part && f->to->vector == 1;
-    return part == (f->to->vector == 1);
 }
 
 static bool moved(struct fitting *f, struct sg_operand *operand) {
@@ -299,7 +315,8 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
     case 'm':
         return moved(f, operand);
     case 'K':
-        return fragment(f, operand);
+    case 'k':
+        return fragment(f, operand, letter == 'K');
     case 'L':
     case 'T':
         return operand->kind == SG_OPERAND_LABEL && !operand->negated;
@@ -311,6 +328,9 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
         return coordinates(f, operand);
     case 'i':
         return operand->kind == SG_OPERAND_IMMEDIATE && constant(f, operand, SG_TYPE_U32);
+    case 'n':
+        return operand->kind == SG_OPERAND_SPECIAL ? special(f, operand)
+                                                   : predicate_source(f, operand);
     case 'v':
         return video(f, operand, to->type, true, true);
     case 'a':
