@@ -28,6 +28,7 @@ struct sg_context {
     unsigned api_version;
     CUresult sticky; /* CUDA_SUCCESS, or the error that poisons every later call */
     size_t limits[CU_LIMIT_MAX];
+    bool limit_fixed[CU_LIMIT_MAX]; /* a kernel that depends on it has been launched */
     CUfunc_cache cache_config;
     struct sg_peer *peers; /* contexts whose memory this one may access */
 

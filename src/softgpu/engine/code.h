@@ -66,7 +66,7 @@ bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);
 
-/* ---- code_emit.c, code_control.c ------------------------------------------------------------- */
+/* ---- code_emit.c, code_control.c, code_matrix.c ---------------------------------------------- */
 
 bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in,
                    struct sg_form *form);
@@ -76,6 +76,9 @@ bool sg_maker_emit(struct sg_maker *maker);
 bool sg_maker_control(struct sg_maker *maker, bool *ok);
 /* mov of parts, cvta, isspacep, and what has no effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
+/* Instructions of a whole warp on matrices, .sync.aligned: behind a step that gathers it. */
+bool sg_maker_matrix(struct sg_maker *maker);
+bool sg_is_matrix(unsigned op);
 bool sg_is_control(unsigned op);
 /* As sg_maker_other: code_vector.c, code_compound.c, code_video.c, code_stack.c. */
 bool sg_maker_vector(struct sg_maker *maker, bool *ok);

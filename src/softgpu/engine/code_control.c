@@ -17,6 +17,7 @@ bool sg_is_control(unsigned op) {
     case SG_OP_elect:
     case SG_OP_trap:
     case SG_OP_brkpt:
+    case SG_OP_griddepcontrol:
         return true;
     default:
         return false;
@@ -283,6 +284,10 @@ bool sg_maker_control(struct sg_maker *maker, bool *ok) {
     case SG_OP_bar:
     case SG_OP_barrier:
         *ok = barrier(maker);
+        return true;
+    case SG_OP_griddepcontrol:
+        guarded(maker, maker->in->operation == SG_DO_WAIT ? sg_run_dependency_wait
+                                                          : sg_run_launch_dependents);
         return true;
     case SG_OP_shfl:
     case SG_OP_vote:

@@ -127,7 +127,7 @@ static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand
     for (uint32_t i = 0; i < code->special_count; i++) {
         const struct sg_code_special *known = &code->specials[i];
         if (known->special == operand->first && known->part == operand->part &&
-            known->width == width)
+            known->value == (uint32_t)operand->value && known->width == width)
             return SG_PLACE(SG_BASE_SPECIALS, known->offset);
     }
     void *specials = code->specials;
@@ -225,9 +225,8 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
         *place = sg_maker_constant(maker, width, (uint64_t)operand->value);
         return true;
     case SG_OPERAND_SPECIAL:
-        if (operand->first > SG_SPECIAL_CURRENT_GRAPH_EXEC &&
-            operand->first != SG_SPECIAL_WARP_SZ && operand->first != SG_SPECIAL_PM)
-            return sg_maker_refuse(maker, "a special register that has no value here yet");
+        if (operand->first == SG_SPECIAL_ENVREG && operand->value != 1 && operand->value != 2)
+            return sg_maker_refuse(maker, "an environment register whose meaning is not known");
         *place = special(maker, operand, width);
         return true;
     case SG_OPERAND_VARIABLE:

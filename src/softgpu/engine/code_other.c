@@ -205,6 +205,13 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_membar:
         *ok = plain_step(maker, sg_run_fence);
         return true;
+    case SG_OP_mma:
+    case SG_OP_wmma:
+    case SG_OP_ldmatrix:
+    case SG_OP_stmatrix:
+    case SG_OP_movmatrix:
+        *ok = sg_maker_matrix(maker);
+        return true;
     /* Hints about caches, and marks for profilers: nothing that a program could see. */
     case SG_OP_prefetch:
     case SG_OP_prefetchu:

@@ -17,6 +17,7 @@
 #define SG_SHARED_WINDOW    ((uint64_t)0x10000 << 32)
 #define SG_LOCAL_WINDOW     ((uint64_t)0x10001 << 32)
 #define SG_PARAMETER_WINDOW ((uint64_t)0x10002 << 32)
+#define SG_WORKSPACE_WINDOW ((uint64_t)0x10004 << 32) /* of a cooperative launch's grid.sync() */
 
 /* The instruction sets that the interpreter is compiled for: the same results on each. */
 enum sg_level { SG_LEVEL_GENERIC, SG_LEVEL_V3, SG_LEVEL_V4, SG_LEVEL_COUNT };
@@ -60,6 +61,8 @@ struct sg_grid_launch {
     uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
     uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
     bool cooperative;     /* all blocks are resident, whatever room they take */
+    bool held; /* it may begin before what it depends on has ended: griddepcontrol.wait waits for
+                  sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
     /*
@@ -118,6 +121,17 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
+/* Whether its last slice ended early, because all its blocks only look at what others may write:
+ * then others should have a turn. */
+bool sg_grid_spins(const struct sg_grid *grid);
+/* Whether all blocks have begun; and whether each has let the grids that depend on it go
+ * (griddepcontrol.launch_dependents) or has ended. Not while another thread advances it. */
+bool sg_grid_all_begun(const struct sg_grid *grid);
+bool sg_grid_triggered(const struct sg_grid *grid);
+/* What a `held` grid depends on has ended. From any thread, at any time. */
+void sg_grid_release(struct sg_grid *grid);
+/* A grid that is done and has not failed begins again, with the same parameters. */
+void sg_grid_rewind(struct sg_grid *grid);
 /* At any time, also unfinished. NULL is allowed. */
 void sg_grid_end(struct sg_grid *grid);
 

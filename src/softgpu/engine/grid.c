@@ -48,7 +48,8 @@ static bool warp_make(struct sg_grid *grid, struct sg_block *block, unsigned num
     warp->local = at + special * grid->warps + grid->local_bytes * SG_LANES * number;
     warp->local_size = grid->local_bytes;
     warp->shared = block->memory;
-    warp->shared_size = grid->shared_exact;
+    warp->shared_size =
+        grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
     warp->caches = grid->caches;
     warp->grid = grid;
     warp->block = block;
@@ -88,6 +89,7 @@ static void block_place(const struct sg_grid *grid, struct sg_block *block, uint
     block->place[1] = (unsigned)(index / shape[0] % shape[1]);
     block->place[2] = (unsigned)(index / shape[0] / shape[1]);
     block->live = grid->threads;
+    block->triggered = false;
     for (unsigned i = 0; i < SG_BARRIERS; i++)
         block->barriers[i] = (struct sg_barrier){.all = true};
 }
@@ -204,6 +206,7 @@ static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_
 
 static void first_is_done(struct sg_grid *grid) {
     struct sg_block *block = grid->running;
+    sg_block_triggers(block);
     grid->running = block->next;
     if (!grid->running)
         grid->last = NULL;
@@ -234,8 +237,16 @@ static bool no_memory(struct sg_grid *grid) {
     return true;
 }
 
+/* Whether each block under way has only looked at what others may write, one after the other. */
+static bool only_spins(struct sg_grid *grid, enum turn turn) {
+    grid->spun = turn == TURN_SPINS ? grid->spun + 1 : 0;
+    bool all = grid->begun == grid->blocks || grid->running_count >= grid->resident_most;
+    return grid->spun > grid->running_count && all;
+}
+
 /* True: all is done, or has failed. */
 static bool advance(struct sg_grid *grid, int64_t budget) {
+    grid->spun = 0;
     while (!grid->failed && grid->ended < grid->blocks) {
         bool all = grid->launch.cooperative;
         while (grid->begun < grid->blocks && (grid->running_count == 0 || all))
@@ -257,7 +268,7 @@ static bool advance(struct sg_grid *grid, int64_t budget) {
                 (void)block_begin(grid);
             rotate(grid);
         }
-        if (budget <= 0)
+        if (only_spins(grid, turn) || budget <= 0)
             return grid->failed || grid->ended == grid->blocks;
     }
     return true;
@@ -307,7 +318,11 @@ static void measure(struct sg_grid *grid) {
     if (launch->dynamic_shared)
         fixed = program->dynamic_shared_offset > fixed ? program->dynamic_shared_offset : fixed;
     grid->shared_exact = fixed + launch->dynamic_shared;
-    grid->shared_bytes = (grid->shared_exact + 255) & ~UINT64_C(255);
+    grid->reserved_bytes = sg_reserved_shared(grid->code);
+    grid->reserved_offset = (grid->shared_exact + 15) & ~UINT64_C(15);
+    uint64_t shared =
+        grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
+    grid->shared_bytes = (shared + 255) & ~UINT64_C(255);
     uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
     bool calls = program->function_count > 1 || grid->code->allocates;
     grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
@@ -355,6 +370,7 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     grid->code = code;
     grid->launch = *launch;
     measure(grid);
+    atomic_init(&grid->held, launch->held);
     grid->parameters = malloc(launch->parameter_bytes + 1);
     grid->caches = calloc(code->caches + 1u, sizeof *grid->caches);
     uint32_t constants = (code->constant_bytes + 511u) & ~255u;
@@ -374,6 +390,16 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     grid->launch.variables = NULL;
     *result = grid;
     return CUDA_SUCCESS;
+}
+
+bool sg_grid_spins(const struct sg_grid *grid) {
+    return grid->spun > grid->running_count;
+}
+
+void sg_grid_rewind(struct sg_grid *grid) {
+    grid->begun = grid->ended = 0;
+    atomic_store(&grid->triggered, 0);
+    memset(grid->workspace, 0, sizeof grid->workspace);
 }
 
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid) {

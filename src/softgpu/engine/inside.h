@@ -17,6 +17,8 @@
 
 #include "softgpu/engine/engine.h"
 
+#include <stdatomic.h>
+
 #define SG_LANES     32u
 #define SG_ALL       UINT32_MAX
 #define SG_BARRIERS  16
@@ -198,7 +200,8 @@ struct sg_block {
     unsigned place[3];
     struct sg_warp *warps;
     unsigned warp_count;
-    uint32_t live; /* threads */
+    uint32_t live;  /* threads */
+    bool triggered; /* griddepcontrol.launch_dependents, or its end */
     struct sg_barrier barriers[SG_BARRIERS];
     unsigned char *shared;
     unsigned char *memory; /* one allocation: shared, local, specials */
@@ -216,11 +219,16 @@ struct sg_grid {
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
     unsigned passes; /* of the first */
+    uint64_t spun;   /* turns in succession in which blocks only looked */
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
     uint64_t instructions;
     bool failed;
     struct sg_grid_fault fault;
+    atomic_ullong triggered; /* blocks that have let their dependents go, or have ended */
+    atomic_bool held;        /* griddepcontrol.wait waits */
+    uint64_t reserved_offset, reserved_bytes; /* in shared memory */
+    uint64_t workspace[32];                   /* of a cooperative launch */
 };
 
 static inline void *sg_place(const struct sg_warp *warp, uint32_t place) {
@@ -284,6 +292,16 @@ sg_run sg_run_barrier;
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
 sg_run sg_run_collective, sg_run_activemask;
+/* dependents.c */
+sg_run sg_run_launch_dependents, sg_run_dependency_wait;
+/* Notes once that the block has let its dependents go. */
+void sg_block_triggers(struct sg_block *block);
+/* workspace.c: bytes of shared memory that a kernel expects behind its own. */
+uint64_t sg_reserved_shared(const struct sg_code *code);
+/* %reserved_smem_*, %aggr_smem_size, %envreg1 and 2. */
+uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number);
+/* NULL for what is not in the workspace. */
+unsigned char *sg_workspace_reach(struct sg_grid *grid, uint64_t address, uint64_t size);
 /* copy_async.c */
 sg_run sg_run_copy_async;
 /* special.c */

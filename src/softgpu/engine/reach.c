@@ -5,11 +5,18 @@
 /* As far as one range goes that a step remembers. */
 #define FARTHEST ((uint64_t)1 << 30)
 
+static bool only_writes(const struct sg_instruction *in) {
+    return in->op == SG_OP_st || in->op == SG_OP_stmatrix ||
+           (in->op == SG_OP_wmma && in->operation == SG_DO_STORE_D);
+}
+
 static unsigned rights_of(const struct sg_step *step, const struct sg_program *program) {
-    unsigned op = program->instructions[step->instruction].op;
-    if (op == SG_OP_st)
+    const struct sg_instruction *in = &program->instructions[step->instruction];
+    if (only_writes(in))
         return SG_WRITE;
-    return op == SG_OP_ld || op == SG_OP_ldu || op == SG_OP_cp ? SG_READ : SG_READ | SG_WRITE;
+    bool reads = in->op == SG_OP_ld || in->op == SG_OP_ldu || in->op == SG_OP_cp ||
+                 in->op == SG_OP_ldmatrix || in->op == SG_OP_wmma;
+    return reads ? SG_READ : SG_READ | SG_WRITE;
 }
 
 /* The range of host bytes around an address, from its page on where that is mapped likewise. */
@@ -32,6 +39,9 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
                                uint64_t address, uint64_t size) {
     struct sg_grid *grid = warp->grid;
     uint64_t low, length;
+    unsigned char *own = sg_workspace_reach(grid, address, size);
+    if (own)
+        return own;
     unsigned char *host =
         range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
     if (host) {
@@ -63,7 +73,7 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
-    fault->write = in->op == SG_OP_st || in->op == SG_OP_atom || in->op == SG_OP_red;
+    fault->write = only_writes(in) || in->op == SG_OP_atom || in->op == SG_OP_red;
     fault->space = in->space;
     fault->instruction = step->instruction;
     fault->line = in->line;

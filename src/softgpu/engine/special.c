@@ -15,7 +15,8 @@ bool sg_special_of_block(unsigned special) {
            special == SG_SPECIAL_SMID;
 }
 
-static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned axis) {
+static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned axis,
+                         uint32_t number) {
     const struct sg_grid *grid = warp->grid;
     const struct sg_grid_launch *launch = &grid->launch;
     switch (special) {
@@ -43,12 +44,11 @@ static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned 
     case SG_SPECIAL_DYNAMIC_SMEM_SIZE:
         return launch->dynamic_shared;
     case SG_SPECIAL_TOTAL_SMEM_SIZE:
-    case SG_SPECIAL_AGGR_SMEM_SIZE:
-        return warp->shared_size;
+        return grid->shared_exact;
     case SG_SPECIAL_WARP_SZ:
         return SG_LANES;
     default:
-        return 0;
+        return sg_workspace_special(grid, special, number);
     }
 }
 
@@ -92,7 +92,7 @@ static void put(void *lanes, unsigned width, unsigned l, uint64_t value) {
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes) {
     unsigned axis = special->part ? special->part - 1u : 0;
     bool own = by_lane(special->special);
-    uint64_t value = axis > 2 || own ? 0 : of_block(warp, special->special, axis);
+    uint64_t value = axis > 2 || own ? 0 : of_block(warp, special->special, axis, special->value);
     if (special->width == SG_W_PRED) {
         *(uint32_t *)lanes = value ? SG_ALL : 0;
         return;

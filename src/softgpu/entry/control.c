@@ -99,7 +99,10 @@ static softgpu_function_state function_state(const char *function, const char **
     if (test)
         *test = proof ? proof : "";
     const unsigned refused = SG_REFUSES | SG_REFUSES_BUT_CAPTURES;
-    if (fn == GPUMEM_FN_COUNT || (sg_rules[fn].flags & refused) || !sg_implemented(fn))
+    unsigned flags = fn == GPUMEM_FN_COUNT ? 0 : sg_rules[fn].flags;
+    if (flags & SG_LAUNCHES && sg_config()->kernels)
+        flags &= ~refused;
+    if (fn == GPUMEM_FN_COUNT || flags & refused || !sg_implemented(fn))
         return SOFTGPU_FUNCTION_REFUSED;
     return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
 }

@@ -12,6 +12,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/verdict.h"
+#include "softgpu/launch/launch.h"
 #include "softgpu/module/loading.h"
 #include "softgpu/stream/stream.h"
 
@@ -49,8 +50,9 @@ static void begin_exit(void) {
 
 /* Completed stages are kept, so that a second cuInit continues where the first one failed. */
 static CUresult initialize(void) {
-    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init,    sg_streams_init,
-                                               sg_loading_init, sg_coredumps_init, sg_gate_init};
+    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init,   sg_streams_init,
+                                               sg_loading_init, sg_launches_init, sg_coredumps_init,
+                                               sg_gate_init};
     static unsigned done;
     while (done < sizeof stages / sizeof stages[0]) {
         CUresult result = stages[done]();

@@ -21,6 +21,8 @@ struct loop {
     size_t count, room;
     size_t again; /* where the second and later runs begin; the inner loop there never ends */
     bool endless; /* there is such an inner loop: nothing after it is reached */
+    size_t at;    /* the item that runs next, and of a batch the operation in it */
+    struct sg_op *work;
     uint64_t due;
 };
 
@@ -104,18 +106,36 @@ static CUresult add_part(struct loop *loop, struct sg_context *context,
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
+/* An operation that runs in slices, a kernel, has had one, and may want more. */
+static bool wants_more(struct sg_op *work, const struct sg_node_type *type) {
+    if (!work->again)
+        return false;
+    sg_lock();
+    bool more = work->again(work);
+    if (!more && type->rewind)
+        type->rewind(work);
+    sg_unlock();
+    return more;
+}
+
+/* Until the end of the body, or of a kernel's slice: then others have a turn. */
 static CUresult run_body(struct sg_op *op) {
     struct loop *loop = loop_of(op);
-    CUresult result = CUDA_SUCCESS;
-    for (size_t i = loop->due ? loop->again : 0; i < loop->count && result == CUDA_SUCCESS; i++) {
-        struct sg_op *work = loop->items[i].op; /* a batch has several */
-        for (; work && result == CUDA_SUCCESS; work = work->next) {
-            work->stream = op->stream;
-            if (work->run)
-                result = work->run(work);
+    for (; loop->at < loop->count; loop->at++, loop->work = NULL) {
+        const struct item *item = &loop->items[loop->at];
+        loop->work = loop->work ? loop->work : item->op; /* a batch has several */
+        for (; loop->work; loop->work = loop->work->next) {
+            loop->work->stream = op->stream;
+            CUresult result = loop->work->run ? loop->work->run(loop->work) : CUDA_SUCCESS;
+            if (result != CUDA_SUCCESS)
+                return result;
+            bool more = wants_more(loop->work, item->type);
+            op->spins = more && loop->work->spins;
+            if (more)
+                return CUDA_SUCCESS;
         }
     }
-    return result;
+    return CUDA_SUCCESS;
 }
 
 static bool is_due(struct sg_op *op) {
@@ -123,7 +143,11 @@ static bool is_due(struct sg_op *op) {
 }
 
 static bool goes_on(struct sg_op *op) {
-    loop_of(op)->due = sg_now() + PAUSE;
+    struct loop *loop = loop_of(op);
+    if (loop->at == loop->count) {
+        loop->at = loop->again;
+        loop->due = sg_now() + PAUSE;
+    }
     return op->stream->context->alive && !atomic_load(&sg_exiting);
 }
 

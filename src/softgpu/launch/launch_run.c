@@ -1,12 +1,16 @@
 #include "softgpu/launch/launch_run.h"
 
+#include "softgpu/launch/launch_events.h"
+
 #include "softgpu/address/range.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/module/module.h"
+#include "softgpu/stream/schedule.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +29,11 @@ struct running {
     struct ready *ready;
     struct sg_grid *grid;
     bool done;
+    enum sg_early early;
+    /* The next kernel of the stream, which may run beside this one and has begun early; its
+     * operation comes after this one's, so it outlives it. */
+    struct running *dependent;
+    struct sg_launch_progress *progress; /* what events of the launch look at; or NULL */
 };
 
 static void unref(struct ready *ready) {
@@ -65,13 +74,13 @@ static CUresult make_ready(struct sg_function *function) {
     why[strcspn(why, "\n")] = 0;
     if (result != CUDA_SUCCESS)
         return refuse(function, why);
-    struct ready *ready = NULL;
-    if (!sg_engine_can(program, why, sizeof why))
+    struct ready *ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t));
+    result =
+        ready ? sg_code_make(program, sg_level_best(), &ready->code) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);
-    else if (!(ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t))))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else
-        result = sg_code_make(program, sg_level_best(), &ready->code);
+    }
     if (result != CUDA_SUCCESS) {
         free(ready);
         sg_program_free(program);
@@ -91,6 +100,21 @@ static void forget(struct sg_function *function) {
 
 void sg_launch_run_begin(void) {
     sg_function_engine_end = forget;
+}
+
+/* What a kernel calls of the device runtime depends on limits, which cannot change any more. */
+static void fix_limits(struct sg_context *context, const struct sg_program *program) {
+    static const struct {
+        const char *function;
+        CUlimit limit;
+    } uses[] = {{"vprintf", CU_LIMIT_PRINTF_FIFO_SIZE},
+                {"malloc", CU_LIMIT_MALLOC_HEAP_SIZE},
+                {"free", CU_LIMIT_MALLOC_HEAP_SIZE}};
+    for (size_t f = 0; f < program->function_count; f++)
+        for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
+            if (program->functions[f].instructions == 0 &&
+                strcmp(program->functions[f].name, uses[i].function) == 0)
+                context->limit_fixed[uses[i].limit] = true;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -167,9 +191,9 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
-static CUresult run(struct sg_op *op) {
-    struct running *running = running_of(op);
-    running->done = sg_grid_advance(running->grid, SLICE);
+static CUresult advance(struct running *running) {
+    if (!running->done)
+        running->done = sg_grid_advance(running->grid, SLICE);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
     if (!fault)
         return CUDA_SUCCESS;
@@ -177,15 +201,94 @@ static CUresult run(struct sg_op *op) {
     return error_of(fault->kind);
 }
 
+static CUresult run(struct sg_op *op) {
+    struct running *running = running_of(op);
+    /* At the head of its stream with nothing to wait for: what it depends on has ended. */
+    sg_grid_release(running->grid);
+    CUresult result = advance(running);
+    if (result == CUDA_SUCCESS && running->dependent && !running->done)
+        result = advance(running->dependent);
+    op->spins = !running->done && sg_grid_spins(running->grid);
+    if (op->spins) /* the processor, too, to whom it waits for */
+        sched_yield();
+    return result;
+}
+
+static bool waits_for_nothing(const struct sg_op *op) {
+    for (unsigned i = 0; i < op->wait_count; i++)
+        if (!sg_token_complete(op->waits[i]))
+            return false;
+    return true;
+}
+
+/* The next operation of the stream, if it is a kernel that may begin before this one has ended. */
+static struct running *dependent_of(const struct sg_op *op, const struct running *running) {
+    struct sg_op *next = op->next;
+    if (!next || next->run != run || !waits_for_nothing(next))
+        return NULL;
+    struct running *dependent = running_of(next);
+    switch (dependent->early) {
+    case SG_EARLY_TRIGGERED:
+        return sg_grid_triggered(running->grid) ? dependent : NULL;
+    case SG_EARLY_BEGUN:
+        return sg_grid_all_begun(running->grid) ? dependent : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/*
+ * A context ends when its work has ended. A kernel that only waits for memory that nothing writes
+ * never would: it has this long, from when any kernel last did something else or any operation
+ * ended.
+ */
+#define LAST_SPIN 500000000u /* ns */
+
+static bool is_given_up(const struct sg_op *op, const struct running *running) {
+    static uint64_t moved, completions;
+    uint64_t now = sg_now();
+    if (op->stream->context->alive || !op->spins || completions != sg_completions)
+        moved = now;
+    completions = sg_completions;
+    if (now - moved < LAST_SPIN)
+        return false;
+    sg_log(SG_LOG_WARNING,
+           "kernel %s was ended with its context: it waited for memory that nothing writes",
+           running->ready->program->name);
+    return true;
+}
+
 static bool goes_on(struct sg_op *op) {
-    return !running_of(op)->done;
+    struct running *running = running_of(op);
+    if (running->progress)
+        sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
+                               sg_grid_triggered(running->grid));
+    if (running->done || is_given_up(op, running))
+        return false;
+    if (!running->dependent)
+        running->dependent = dependent_of(op, running);
+    return true;
+}
+
+static void free_running(struct running *running) {
+    if (running->progress)
+        sg_launch_progress_unref(running->progress);
+    sg_grid_end(running->grid);
+    unref(running->ready);
+    free(running);
 }
 
 static void finish(struct sg_op *op) {
     struct running *running = running_of(op);
-    sg_grid_end(running->grid);
-    unref(running->ready);
-    free(running);
+    if (running->progress)
+        sg_launch_progress_set(running->progress, true, true);
+    free_running(running);
+}
+
+/* A block of 1 in all dimensions stands for the shape that the function requires. */
+static const unsigned *block_of(const struct sg_image_function *image,
+                                const struct sg_launch *launch) {
+    return image->required_threads[0] ? image->required_threads : launch->block;
 }
 
 static CUresult begin(struct ready *ready, const struct sg_function *function,
@@ -197,11 +300,12 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     unsigned char *parameters = malloc(image->parameter_bytes + 1u);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (running && parameters) {
+        const unsigned *block = block_of(image, launch);
         lay_out(parameters, image, launch);
         const struct sg_grid_launch grid = {
             .code = ready->code,
             .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
-            .block = {launch->block[0], launch->block[1], launch->block[2]},
+            .block = {block[0], block[1], block[2]},
             .dynamic_shared = launch->shared,
             .parameters = parameters,
             .parameter_bytes = image->parameter_bytes,
@@ -209,6 +313,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .variables = ready->variables,
             .stack_limit = function->context->limits[CU_LIMIT_STACK_SIZE],
             .cooperative = launch->cooperative,
+            .held = launch->early != SG_EARLY_NOT,
             .multiprocessors =
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
@@ -221,8 +326,10 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
         free(running);
         return result;
     }
+    fix_limits(function->context, ready->program);
     ready->refs++;
     running->ready = ready;
+    running->early = launch->early;
     *made = running;
     return CUDA_SUCCESS;
 }
@@ -234,8 +341,8 @@ static bool wants_cluster(const struct sg_function *function, const struct sg_la
     return function->image->cluster[0] != 0;
 }
 
-CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
-                       const struct sg_launch *launch) {
+CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *launch,
+                        struct sg_op **made) {
     struct running *running;
     if (wants_cluster(function, launch))
         return refuse(function, "it has clusters, which softgpu does not run");
@@ -246,21 +353,49 @@ CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
         return result;
     struct sg_op *op = sg_op_new(run);
     if (!op) {
-        sg_grid_end(running->grid);
-        unref(running->ready);
-        free(running);
+        free_running(running);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(op->data.bytes, &running, sizeof running);
+    op->has_priority = launch->has_priority;
+    op->priority = launch->priority;
     op->again = goes_on;
     op->finish = finish;
-    result = sg_stream_submit(stream, op);
-    if (result != CUDA_SUCCESS) { /* the operation is gone, without its finish */
-        sg_grid_end(running->grid);
-        unref(running->ready);
-        free(running);
+    *made = op;
+    return CUDA_SUCCESS;
+}
+
+void sg_launch_discard(struct sg_op *op) {
+    free_running(running_of(op));
+    sg_op_free(op);
+}
+
+void sg_launch_rewind(struct sg_op *op) {
+    struct running *running = running_of(op);
+    sg_grid_rewind(running->grid);
+    running->done = false;
+}
+
+CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
+                       const struct sg_launch *launch) {
+    struct sg_launch_events events;
+    struct sg_op *op;
+    CUresult result = sg_launch_events_make(stream->context, launch, &events);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_launch_make(function, launch, &op);
+    if (result == CUDA_SUCCESS) {
+        struct running *running = running_of(op);
+        running->progress = sg_launch_events_progress(&events);
+        result = sg_stream_submit(stream, op);
+        if (result != CUDA_SUCCESS) /* the operation is gone, without its finish */
+            free_running(running);
+    }
+    if (result != CUDA_SUCCESS) {
+        sg_launch_events_discard(&events);
         return result;
     }
+    sg_launch_events_queue(&events);
     sg_schedule_chance();
     return CUDA_SUCCESS;
 }

@@ -157,13 +157,26 @@ static bool coordinates(struct fitting *f, struct sg_operand *operand) {
     return !operand->negated;
 }
 
-/* {…} of a matrix: registers, each with the type that it was declared with. */
-static bool fragment(const struct fitting *f, struct sg_operand *operand) {
+/* What a constant is among a matrix's registers: floats of the width that they are written with,
+ * where the matrix has them. */
+static bool fragment_constant(struct fitting *f, struct sg_operand *one) {
+    bool wide = f->to->type == SG_TYPE_F64;
+    if (one->reg == SG_RAW_INTEGER)
+        return constant(f, one, SG_TYPE_B32);
+    return constant(f, one, wide ? SG_TYPE_F64 : SG_TYPE_F32);
+}
+
+/* {…} of a matrix: registers, each with the type that it was declared with; of one that is read
+ * also constants, of one that is written also _. */
+static bool fragment(struct fitting *f, struct sg_operand *operand, bool result) {
     if (operand->kind != SG_OPERAND_VECTOR || operand->negated)
         return false;
     for (uint32_t i = 0; i < operand->count; i++) {
-        const struct sg_operand *one = &f->program->operands[operand->first + i];
-        if (one->kind != SG_OPERAND_REGISTER || !bare(one))
+        struct sg_operand *one = &f->program->operands[operand->first + i];
+        bool fits = one->kind == SG_OPERAND_REGISTER ? bare(one) && !is_predicate(one)
+                    : result                         ? one->kind == SG_OPERAND_NONE
+                             : one->kind == SG_OPERAND_IMMEDIATE && fragment_constant(f, one);
+        if (!fits)
             return false;
     }
     return true;
@@ -302,7 +315,8 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
     case 'm':
         return moved(f, operand);
     case 'K':
-        return fragment(f, operand);
+    case 'k':
+        return fragment(f, operand, letter == 'K');
     case 'L':
     case 'T':
         return operand->kind == SG_OPERAND_LABEL && !operand->negated;

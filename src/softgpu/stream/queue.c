@@ -174,7 +174,9 @@ void sg_op_execute(struct sg_op *op) {
     if (op->run && !sg_context_poisoned(stream->context))
         run(op);
     if (op->again && !sg_context_poisoned(stream->context) && op->again(op)) {
+        static uint64_t turns;
         op->running = false;
+        op->turn = ++turns;
         sg_progress_announce(); /* wakes threads that slept because it was running */
         return;
     }

@@ -55,6 +55,10 @@ struct sg_op {
     bool asked;         /* a query found it waiting */
     bool wanted;        /* a worker should take it without delay */
     bool running;
+    bool spins;        /* it ran, and only waits for what others write; set by `run` */
+    uint64_t turn;     /* when it last ran, of operations with `again`; 0: not yet */
+    bool has_priority; /* of its own, instead of its stream's */
+    int priority;
     struct sg_work work;
     /* Called without the lock: moves bytes. An error poisons the context. NULL for pure markers,
      * which complete as soon as they are at the head of their queue and may start, on whichever

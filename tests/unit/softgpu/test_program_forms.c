@@ -157,7 +157,27 @@ static void what_no_form_has_says_why(void **state) {
          "{r4,r5}, {f4,f5,f6,f7};",
          "a shape that there is not for its types"},
         {"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0,f1,f2,f3}, {r0,r1}, {r4,r5}, "
-         "{f4,f5,f6,f7}, r8, 0;",
+         "{f4,f5,f6,f7}, r8, 4;",
+         "a selector that there is not for its shape"},
+        {"mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32 {r0,r1,r2,r3}, {r4,r5,r6,r7}, "
+         "{r8,r9,r10,r11}, {r0,r1,r2,r3}, r8, 1;",
+         "a selector that there is not for its shape"},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 {f0,f1,f2,f3}, {r0,r1,r2,r3}, "
+         "{r4,r5}, {r6,r7};",
+         "types that do not go together"},
+        {"mma.sync.aligned.m16n8k32.row.row.s32.s8.s8.s32 {r0,r1,r2,r3}, {r4,r5,r6,r7}, "
+         "{r8,r9}, {r0,r1,r2,r3};",
+         "a layout that there is not for its shape"},
+        {"wmma.load.c.sync.aligned.row.m16n8k8.f32 {f0,f1,f2,f3}, [d0], r8;",
+         "a shape that there is not for its type"},
+        {"wmma.load.a.sync.aligned.col.m8n8k32.s4 {r0}, [d0], r8;",
+         "a layout that there is not for its type"},
+        {"wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {r0,r1,r2,r3,r4,r5,r6,r7}, "
+         "{r8,r9}, {r10,r11}, {r0,r1,r2,r3,r4,r5,r6,r7};",
+         "types that do not go together"},
+        {"redux.sync.min.f32 f0, f1, -1;", "no form of it has these types"},
+        {"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e5m2.f32 {f0,f1,f2,f3}, "
+         "{r0,r1,r2,r3}, {r4,r5}, {f4,f5,f6,f7};",
          "no form of it has these modifiers"},
         {"call nowhere;", "call: a function that has no body in this text"},
         {"call fn, (kp);", "call: an argument that is no .param and no register"},

@@ -329,6 +329,7 @@ static sg_theme *const themes[] = {SG_LEVEL(sg_theme_carry),
                                    SG_LEVEL(sg_theme_half_compare),
                                    SG_LEVEL(sg_theme_vector_atomic),
                                    SG_LEVEL(sg_theme_pack),
+                                   SG_LEVEL(sg_theme_matrix),
                                    NULL};
 
 const struct sg_lanes SG_LEVEL(sg_lanes) = {
