@@ -25,6 +25,7 @@ static unsigned asked(const char *instruction, char *why, size_t size) {
     if (sg_image_read(text, SIZE_MAX, &options, &log, &image) != CUDA_SUCCESS ||
         sg_program_make(image, "k", &log, &program) != CUDA_SUCCESS)
         fail_msg("%s: %s", instruction, error);
+    assert_non_null(program);
     if (!sg_engine_can(program, why, size))
         assert_true(why[0] != '\0');
     unsigned op = program->instructions[0].op;
