@@ -57,6 +57,7 @@ TESTS = [
     ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
     ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
     ("matrix instructions", lambda: runs("test_matrix")),
+    ("what kernels sample and reach through surfaces", lambda: runs("test_kernel_textures")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]

@@ -88,5 +88,7 @@ bool sg_maker_stack(struct sg_maker *maker, bool *ok);
 /* At a function's beginning, and before each return: the instruction, or NULL at its end. */
 void sg_maker_stack_begin(struct sg_maker *maker);
 void sg_maker_stack_end(struct sg_maker *maker, const struct sg_instruction *ret);
+/* code_texture.c: textures, surfaces, and what asks about them. False when it cannot run. */
+bool sg_maker_texture(struct sg_maker *maker);
 
 #endif

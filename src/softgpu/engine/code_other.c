@@ -189,6 +189,16 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_cp:
         *ok = copy_async(maker);
         return true;
+    case SG_OP_tex:
+    case SG_OP_tld4:
+    case SG_OP_txq:
+    case SG_OP_suq:
+    case SG_OP_istypep:
+    case SG_OP_suld:
+    case SG_OP_sust:
+    case SG_OP_sured:
+        *ok = sg_maker_texture(maker);
+        return true;
     case SG_OP_cvta:
         *ok = convert_address(maker);
         return true;

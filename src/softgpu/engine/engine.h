@@ -8,6 +8,7 @@
 #ifndef SG_ENGINE_ENGINE_H
 #define SG_ENGINE_ENGINE_H
 
+#include "softgpu/engine/texture.h"
 #include "softgpu/program/program.h"
 
 /*
@@ -55,8 +56,8 @@ struct sg_grid_launch {
     const unsigned char *parameters; /* copied */
     size_t parameter_bytes;
     int device; /* the page table's number */
-    /* Device address of each variable of the program; read of those in .global and .const. NULL
-     * where there is none. Copied. */
+    /* Device address of each variable of the program; read of those in .global and .const, and of
+     * .texref and .surfref their handles. NULL where there is none. Copied. */
     const uint64_t *variables;
     uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
     uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
@@ -71,6 +72,12 @@ struct sg_grid_launch {
      * back into the engine.
      */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
+    /* The texture or surface of a handle, good as long as the grid; NULL: there is none of that
+     * handle. NULL: there are no textures. It must not call back into the engine. */
+    const struct sg_texture *(*texture)(void *user, uint64_t handle);
+    /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
+     * nothing is mapped. Needed only where a texture has views. */
+    unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
     void *user;
 };
 
@@ -88,6 +95,8 @@ enum sg_fault_kind {
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
+    SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
+    SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
     SG_FAULT_COUNT
 };
 
@@ -101,7 +110,7 @@ struct sg_grid_fault {
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[1024]; /* a deadlock: where each group of lanes waits; lines */
+    char report[1024]; /* a deadlock: where each group of lanes waits; lines. A texture: why */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);

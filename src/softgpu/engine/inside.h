@@ -19,11 +19,12 @@
 
 #include <stdatomic.h>
 
-#define SG_LANES     32u
-#define SG_ALL       UINT32_MAX
-#define SG_BARRIERS  16
-#define SG_NO_STEP   UINT32_MAX
-#define SG_SLOT_LINE 64u /* alignment of registers */
+#define SG_LANES          32u
+#define SG_ALL            UINT32_MAX
+#define SG_BARRIERS       16
+#define SG_NO_STEP        UINT32_MAX
+#define SG_SLOT_LINE      64u /* alignment of registers */
+#define SG_KNOWN_TEXTURES 16
 
 struct sg_warp;
 struct sg_step;
@@ -41,8 +42,8 @@ typedef const struct sg_step *sg_run(struct sg_warp *warp, const struct sg_step 
 #define SG_OFFSET_MASK         0x3fffffffu
 /* In lists of calls only: bytes of the caller's frame. */
 #define SG_PLACE_OF_FRAME(offset) SG_PLACE(SG_BASE_NOWHERE, (offset) + 1)
-#define SG_FRAME_OFFSET(place)    (((place) & SG_OFFSET_MASK) - 1)
-#define SG_CARRY               SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
+#define SG_FRAME_OFFSET(place)    (((place)&SG_OFFSET_MASK) - 1)
+#define SG_CARRY                  SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
 
 enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
 
@@ -220,6 +221,10 @@ struct sg_grid {
     uint64_t running_count;
     unsigned passes; /* of the first */
     uint64_t spun;   /* turns in succession in which blocks only looked */
+    struct {         /* handles that were looked up */
+        uint64_t handle;
+        const struct sg_texture *texture;
+    } textures[SG_KNOWN_TEXTURES];
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
     uint64_t instructions;
@@ -261,6 +266,9 @@ const struct sg_lanes *sg_level_lanes(enum sg_level level);
 /* The host bytes of [address, address + size), or NULL: the warp has faulted. */
 unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
+/* The same of an array's bytes, which no allocation has. */
+unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                              uint64_t address, uint64_t size);
 /* Notes the fault of a lane, and answers NULL. */
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size);
@@ -304,6 +312,9 @@ uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint
 unsigned char *sg_workspace_reach(struct sg_grid *grid, uint64_t address, uint64_t size);
 /* copy_async.c */
 sg_run sg_run_copy_async;
+#define SG_SAMPLER_WINDOW ((uint64_t)0xfffe << 48) /* handles that are settings themselves */
+/* texture_run.c, texture_surface.c, texture_query.c */
+sg_run sg_run_texture, sg_run_surface, sg_run_texture_query;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
 bool sg_special_constant(unsigned special);

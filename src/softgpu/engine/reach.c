@@ -6,7 +6,7 @@
 #define FARTHEST ((uint64_t)1 << 30)
 
 static bool only_writes(const struct sg_instruction *in) {
-    return in->op == SG_OP_st || in->op == SG_OP_stmatrix ||
+    return in->op == SG_OP_st || in->op == SG_OP_sust || in->op == SG_OP_stmatrix ||
            (in->op == SG_OP_wmma && in->operation == SG_DO_STORE_D);
 }
 
@@ -15,7 +15,8 @@ static unsigned rights_of(const struct sg_step *step, const struct sg_program *p
     if (only_writes(in))
         return SG_WRITE;
     bool reads = in->op == SG_OP_ld || in->op == SG_OP_ldu || in->op == SG_OP_cp ||
-                 in->op == SG_OP_ldmatrix || in->op == SG_OP_wmma;
+                 in->op == SG_OP_ldmatrix || in->op == SG_OP_tex || in->op == SG_OP_tld4 ||
+                 in->op == SG_OP_suld || in->op == SG_OP_wmma;
     return reads ? SG_READ : SG_READ | SG_WRITE;
 }
 
@@ -58,6 +59,19 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
     return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
 }
 
+unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                              uint64_t address, uint64_t size) {
+    const struct sg_grid *grid = warp->grid;
+    uint64_t low, length;
+    unsigned char *host =
+        range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
+    if (!host || size > length - (address - low))
+        return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+    uint64_t distance = (uint64_t)(uintptr_t)host - low;
+    warp->caches[step->cache] = (struct sg_range_cache){low, length, distance};
+    return (unsigned char *)(uintptr_t)(address + distance);
+}
+
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size) {
     if (lane >= SG_LANES)
@@ -73,7 +87,8 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
-    fault->write = only_writes(in) || in->op == SG_OP_atom || in->op == SG_OP_red;
+    fault->write =
+        only_writes(in) || in->op == SG_OP_atom || in->op == SG_OP_red || in->op == SG_OP_sured;
     fault->space = in->space;
     fault->instruction = step->instruction;
     fault->line = in->line;
@@ -98,6 +113,8 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_STACK] = "stack overflow",
                                         [SG_FAULT_INSTRUCTION] = "illegal instruction",
                                         [SG_FAULT_DEADLOCK] = "deadlock",
-                                        [SG_FAULT_MEMORY] = "no memory on the host"};
+                                        [SG_FAULT_MEMORY] = "no memory on the host",
+                                        [SG_FAULT_TEXTURE] = "texture or surface not usable",
+                                        [SG_FAULT_SURFACE] = "outside of a surface"};
     return kind < SG_FAULT_COUNT ? names[kind] : "";
 }

@@ -7,6 +7,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
 #include "softgpu/stream/schedule.h"
 
@@ -28,6 +29,7 @@ struct ready {
 struct running {
     struct ready *ready;
     struct sg_grid *grid;
+    struct sg_launch_textures *textures;
     bool done;
     enum sg_early early;
     /* The next kernel of the stream, which may run beside this one and has begun early; its
@@ -53,14 +55,20 @@ static CUresult refuse(struct sg_function *function, const char *why) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void find_variables(struct ready *ready, const struct sg_module *module) {
+static CUresult find_variables(struct ready *ready, const struct sg_module *module) {
+    CUresult result;
     for (size_t i = 0; i < ready->program->variable_count; i++) {
         const struct sg_program_variable *variable = &ready->program->variables[i];
+        if (variable->place == SG_PLACE_TEXTURE && !variable->sampler &&
+            (result = sg_launch_reference(module, variable->name, &ready->variables[i])) !=
+                CUDA_SUCCESS)
+            return result;
         if (variable->place != SG_PLACE_IMAGE)
             continue;
         const struct sg_module_variable *found = &module->variables[variable->image];
         ready->variables[i] = found->range ? found->range->start + found->offset : 0;
     }
+    return CUDA_SUCCESS;
 }
 
 static CUresult make_ready(struct sg_function *function) {
@@ -81,14 +89,18 @@ static CUresult make_ready(struct sg_function *function) {
         (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);
     }
+    if (result == CUDA_SUCCESS) {
+        ready->program = program;
+        result = find_variables(ready, function->module);
+    }
     if (result != CUDA_SUCCESS) {
+        if (ready)
+            sg_code_free(ready->code);
         free(ready);
         sg_program_free(program);
         return result;
     }
     ready->refs = 1;
-    ready->program = program;
-    find_variables(ready, function->module);
     function->engine = ready;
     return CUDA_SUCCESS;
 }
@@ -171,6 +183,8 @@ static CUresult error_of(enum sg_fault_kind kind) {
         [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
         [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
         [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
+        [SG_FAULT_TEXTURE] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
     };
     return errors[kind];
 }
@@ -274,6 +288,7 @@ static void free_running(struct running *running) {
     if (running->progress)
         sg_launch_progress_unref(running->progress);
     sg_grid_end(running->grid);
+    sg_launch_textures_end(running->textures);
     unref(running->ready);
     free(running);
 }
@@ -291,6 +306,25 @@ static const unsigned *block_of(const struct sg_image_function *image,
     return image->required_threads[0] ? image->required_threads : launch->block;
 }
 
+/* The textures and surfaces of the module as they are bound now: later bindings are for later
+ * launches. */
+static CUresult take_references(const struct running *running, const struct ready *ready) {
+    const struct sg_program *program = ready->program;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_TEXTURE && ready->variables[i])
+            result = sg_launch_texture_take(running->textures, ready->variables[i]);
+    return result;
+}
+
+static const struct sg_texture *find_texture(void *user, uint64_t handle) {
+    const struct running *running = user;
+    sg_lock();
+    const struct sg_texture *found = sg_launch_texture(running->textures, handle);
+    sg_unlock();
+    return found;
+}
+
 static CUresult begin(struct ready *ready, const struct sg_function *function,
                       const struct sg_launch *launch, struct running **made) {
     static uint64_t last_grid;
@@ -300,6 +334,10 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     unsigned char *parameters = malloc(image->parameter_bytes + 1u);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (running && parameters) {
+        running->textures = sg_launch_textures_new(function->context);
+        result = running->textures ? take_references(running, ready) : result;
+    }
+    if (result == CUDA_SUCCESS) {
         const unsigned *block = block_of(image, launch);
         lay_out(parameters, image, launch);
         const struct sg_grid_launch grid = {
@@ -318,11 +356,15 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
             .extent = find_extent,
+            .texture = find_texture,
+            .piece = sg_launch_piece,
+            .user = running,
         };
         result = sg_grid_begin(&grid, &running->grid);
     }
     free(parameters);
     if (result != CUDA_SUCCESS) {
+        sg_launch_textures_end(running ? running->textures : NULL);
         free(running);
         return result;
     }

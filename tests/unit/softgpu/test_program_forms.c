@@ -55,7 +55,6 @@ static const struct {
 } refused[] = {
     {SG_OP_clusterlaunchcontrol, "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p0, q0;",
      "after sm_90"},
-    {SG_OP_istypep, "istypep.texref p0, d0;", "opaque"},
     {SG_OP_multimem, "multimem.ld_reduce.relaxed.sys.global.add.u32 r0, [d0];", "multimem"},
     {SG_OP_setmaxnreg, "setmaxnreg.inc.sync.aligned.u32 240;", "setmaxnreg"},
     {SG_OP_tcgen05, "tcgen05.fence::before_thread_sync;", "after sm_90"},
