@@ -32,12 +32,18 @@ def refuses():
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
     ("names of several texts", "test_kernel_link"),
+    ("mbarriers, asynchronous copies and clusters", "test_kernel_async"),
     ("kernels in graphs", "test_graph_kernel_run"),
     ("every way to launch", "test_launch_ways"),
     ("cooperative launches", "test_cooperative_run"),
     ("kernels that begin before another has ended", "test_dependent_launch"),
     ("kernels that wait for each other", "test_kernel_waits"),
     ("what ends while a kernel runs", "test_kernel_ends"),
+    ("what kernels print, and when", "test_kernel_print"),
+    ("memory that kernels allocate", "test_kernel_heap"),
+    ("conditions that kernels set", "test_kernel_conditions"),
+    ("faults of kernels, and what is said of them", "test_kernel_faults"),
+    ("functions know whether they launch", "test_control"),
     ("updates of graphs with kernels", "test_graph_update"),
 ]
 SETTINGS = [

@@ -79,6 +79,10 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok);
 /* Instructions of a whole warp on matrices, .sync.aligned: behind a step that gathers it. */
 bool sg_maker_matrix(struct sg_maker *maker);
 bool sg_is_matrix(unsigned op);
+/* code_async.c: copies that complete later, mbarriers, clusters. */
+bool sg_maker_async(struct sg_maker *maker, bool *ok);
+/* Whether a program has any of these. */
+bool sg_program_clustered(const struct sg_program *program);
 bool sg_is_control(unsigned op);
 /* As sg_maker_other: code_vector.c, code_compound.c, code_video.c, code_stack.c. */
 bool sg_maker_vector(struct sg_maker *maker, bool *ok);

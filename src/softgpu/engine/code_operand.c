@@ -182,7 +182,11 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_SHARED:
     case SG_PLACE_DYNAMIC_SHARED:
     case SG_PLACE_PARAMETERS:
-        *place = sg_maker_constant(maker, width, (uint64_t)offset);
+        if (maker->code->clustered && what->place != SG_PLACE_PARAMETERS)
+            *place = special(
+                maker, &(struct sg_operand){.first = SG_SPECIAL_SHARED, .value = offset}, width);
+        else
+            *place = sg_maker_constant(maker, width, (uint64_t)offset);
         return true;
     case SG_PLACE_TEXTURE:
         if (width != SG_W_64)

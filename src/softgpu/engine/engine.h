@@ -48,6 +48,15 @@ void sg_code_free(struct sg_code *code);
 /* ---- grids ----------------------------------------------------------------------------------- */
 
 struct sg_grid;
+struct sg_device_call;
+
+/*
+ * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
+ * wait needs them (LATE), or as the seed says (RANDOM). Warps take their turns in order and for as
+ * long as they are (EAGER, LATE), or as the seed says; so do blocks under way, which begin in
+ * ascending order always.
+ */
+enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };
 
 struct sg_grid_launch {
     const struct sg_code *code;
@@ -66,6 +75,10 @@ struct sg_grid_launch {
                   sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
+    unsigned cluster[3];      /* blocks of a cluster; 0: no clusters, as 1, 1, 1 */
+    bool explicit_cluster;    /* for %is_explicit_cluster */
+    unsigned char schedule;   /* enum sg_grid_schedule */
+    uint64_t seed;            /* of SG_GRID_RANDOM */
     /*
      * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
      * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
@@ -78,11 +91,16 @@ struct sg_grid_launch {
     /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
      * nothing is mapped. Needed only where a texture has views. */
     unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
+    /* What a lane calls of the device runtime: device_call.h. NULL: such calls fault as illegal
+     * instructions, except that an assertion is its own fault. */
+    void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
 };
 
 /* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
 #define SG_GRID_MEMORY ((uint64_t)48 << 20)
+
+#define SG_REPORT_ROOM 4096
 
 enum sg_fault_kind {
     SG_FAULT_ADDRESS,     /* nothing there, or no right to it */
@@ -94,9 +112,12 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
+    SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
     SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
     SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
+    SG_FAULT_HEAP,        /* free() of what malloc() has not returned, or not any more */
+    SG_FAULT_TIME,        /* sg_grid_give_up */
     SG_FAULT_COUNT
 };
 
@@ -106,17 +127,19 @@ struct sg_grid_fault {
     uint32_t size;        /* bytes of the access */
     bool write;           /* it would have written */
     unsigned char space;  /* enum sg_state_space */
+    uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */
     uint32_t instruction; /* index in the program */
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[1024]; /* a deadlock: where each group of lanes waits; lines. A texture: why */
+    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines. A
+                                    texture: why */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);
 
-/* INVALID_VALUE for a grid or block without threads or of more than 1024, and for fewer parameters
- * than the kernel reads; OUT_OF_MEMORY. *grid is
+/* INVALID_VALUE for a grid or block without threads or of more than 1024, for clusters that do not
+ * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads; OUT_OF_MEMORY. *grid is
  * set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*
@@ -130,6 +153,15 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
+/* Turns of blocks so far in which not all that ran only waited for what others write: while the
+ * number stays the same, the grid spins. */
+uint64_t sg_grid_progress(const struct sg_grid *grid);
+/* Where the lanes of blocks under way are, in lines, cut where `size` ends; not while it is being
+ * advanced. */
+void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
+/* Ends an unfinished grid as a fault of kind TIME, with its places; not while it is being advanced.
+ */
+void sg_grid_give_up(struct sg_grid *grid);
 /* Whether its last slice ended early, because all its blocks only look at what others may write:
  * then others should have a turn. */
 bool sg_grid_spins(const struct sg_grid *grid);

@@ -2,8 +2,8 @@
 #ifndef SG_LAUNCH_TEXTURE_FORMAT_H
 #define SG_LAUNCH_TEXTURE_FORMAT_H
 
-#include <gpumem/cuda_api.h>
 #include "softgpu/engine/texture.h"
+#include <gpumem/cuda_api.h>
 
 /* Sets form, bits, channels and element, and srgb of formats that are. False: the engine has no
  * such format; the texture is unchanged then. */
