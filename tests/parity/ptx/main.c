@@ -16,6 +16,7 @@ static const struct kind {
     const char *file; /* of the whole recording */
 } kinds[] = {
     {"forms", ptx_forms_record, "forms.txt"},
+    {"programs", ptx_programs_record, "programs.txt"},
     {"scenes", ptx_scenes_record, "scenes.txt"},
     {"approximate", ptx_approximate_record, "approximate.txt"},
     {"steps", ptx_approximate_steps, "steps.bin"},
@@ -28,6 +29,9 @@ static int usage(void) {
           "       ptx_record approximate [--only TEXT] [--every N] [-o FILE]\n"
           "                                 hashes of the approximate functions; one in N blocks\n"
           "       ptx_record steps -o FILE  results of some ranges of them, binary\n"
+          "       ptx_record programs [--from SEED] [--to SEED] [-o FILE]     random programs\n"
+          "       ptx_record show|answer --from SEED [--drop N,N...]          one, without "
+          "statements\n"
           "       ptx_record all FOLDER     every recording, a file for each\n"
           "       ptx_record inputs FORM    the values that a form is tried with, a line each\n"
           "--jobs N: processes (8). GPUMEM_DRIVER chooses the driver.\n",
@@ -94,7 +98,7 @@ static int record_all(const struct ptx_options *options, const char *folder) {
 }
 
 int main(int argc, char **argv) {
-    struct ptx_options options = {.jobs = 8, .every = 1};
+    struct ptx_options options = {.jobs = 8, .every = 1, .to = 4000};
     const char *path = NULL, *folder = NULL;
     if (argc < 2)
         return usage();
@@ -106,6 +110,12 @@ int main(int argc, char **argv) {
             options.jobs = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--every") == 0 && more)
             options.every = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--from") == 0 && more)
+            options.from = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--to") == 0 && more)
+            options.to = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--drop") == 0 && more)
+            options.drop = argv[++i];
         else if (strcmp(argv[i], "--only") == 0 && more)
             options.only = argv[++i];
         else if (strcmp(argv[i], "-o") == 0 && more)
@@ -117,6 +127,10 @@ int main(int argc, char **argv) {
     }
     if (options.jobs < 1 || options.jobs > 256 || options.every < 1)
         return usage();
+    if (strcmp(argv[1], "show") == 0)
+        return ptx_program_show(&options);
+    if (strcmp(argv[1], "answer") == 0)
+        return ptx_program_answer(&options);
     if (strcmp(argv[1], "all") == 0 && folder != NULL)
         return record_all(&options, folder);
     for (size_t i = 0; i < KINDS; i++)

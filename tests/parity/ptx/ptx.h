@@ -64,18 +64,19 @@ uint64_t ptx_mix(uint64_t x);
 
 struct ptx_options {
     unsigned jobs;
-    const char *only;     /* forms that contain this; NULL: all */
-    uint64_t from, to;    /* seeds of programs */
-    const char *drop;     /* statements of a program to leave out: "3,17" */
-    unsigned every;       /* of the approximate functions' blocks, one in so many */
-    const char *function; /* of the approximate functions, one; NULL: all */
+    const char *only;  /* forms that contain this; NULL: all */
+    uint64_t from, to; /* seeds of programs */
+    const char *drop;  /* statements of a program to leave out: "3,17" */
+    unsigned every;    /* of the approximate functions' blocks, one in so many */
 };
 
 int ptx_forms_record(const struct ptx_options *options, FILE *to);
 int ptx_forms_inputs(const char *form);
 int ptx_approximate_record(const struct ptx_options *options, FILE *to);
 int ptx_approximate_steps(const struct ptx_options *options, FILE *to);
-int ptx_approximate_count(const struct ptx_options *options, FILE *to);
 int ptx_scenes_record(const struct ptx_options *options, FILE *to);
+int ptx_programs_record(const struct ptx_options *options, FILE *to);
+int ptx_program_show(const struct ptx_options *options);
+int ptx_program_answer(const struct ptx_options *options);
 
 #endif
