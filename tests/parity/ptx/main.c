@@ -98,7 +98,7 @@ static int record_all(const struct ptx_options *options, const char *folder) {
 }
 
 int main(int argc, char **argv) {
-    struct ptx_options options = {.jobs = 8, .every = 1, .to = 4000};
+    struct ptx_options options = {.jobs = 8, .every = 1, .to = 3000};
     const char *path = NULL, *folder = NULL;
     if (argc < 2)
         return usage();
