@@ -3,19 +3,13 @@
  * blocks of 2^20; of half precision all results are printed; of two operands pairs are sampled. For
  * f64 the inputs are the upper halves, as the functions take no more.
  */
+#include "approximate.h"
 #include "ptx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { SINGLE, HALF, DOUBLE, PAIR };
-
-static const struct function {
-    const char *name;
-    enum kind kind;
-    float step; /* the range whose results are sampled begins here; 0: none */
-    unsigned octaves;
-} functions[] = {
+const struct ptx_function ptx_functions[] = {
     {"ex2.approx.f32", SINGLE, 0.5f, 2},     {"ex2.approx.ftz.f32", SINGLE, 0, 0},
     {"lg2.approx.f32", SINGLE, 0.5f, 3},     {"lg2.approx.ftz.f32", SINGLE, 0, 0},
     {"sin.approx.f32", SINGLE, 0.25f, 5},    {"sin.approx.ftz.f32", SINGLE, 0, 0},
@@ -30,17 +24,14 @@ static const struct function {
     {"div.approx.ftz.f32", PAIR, 0, 0},      {"div.full.f32", PAIR, 0, 0},
     {"div.full.ftz.f32", PAIR, 0, 0},
 };
-#define FUNCTIONS (sizeof functions / sizeof functions[0])
+_Static_assert(sizeof ptx_functions / sizeof *ptx_functions == FUNCTIONS, "count them");
 
-#define PART    65536u     /* inputs that a block of threads takes */
-#define BLOCK   (1u << 20) /* of which this many are one hash */
-#define LINE    16u        /* hashes of a line */
-#define PAIRS   (1u << 26)
-#define THREADS 256u
-#define STRIDE  61u /* between inputs whose results are sampled */
+#define PART   65536u /* inputs that a block of threads takes */
+#define LINE   16u    /* hashes of a line */
+#define STRIDE 61u    /* between inputs whose results are sampled */
 
 /* %y = f(%x): of one input, or of the two that it stands for. */
-static void put_call(FILE *file, const struct function *f) {
+static void put_call(FILE *file, const struct ptx_function *f) {
     switch (f->kind) {
     case DOUBLE:
         fprintf(file,
@@ -69,7 +60,7 @@ static void put_call(FILE *file, const struct function *f) {
  * hash(out, first, each, stride): a block of threads sums what a mixing function makes of input and
  * result into out[block]; give(out, first, stride): out[i] is the result for first + i * stride.
  */
-static CUmodule load(const struct function *f) {
+CUmodule ptx_function_module(const struct ptx_function *f) {
     char *text;
     size_t size;
     CUmodule module;
@@ -110,6 +101,10 @@ static CUmodule load(const struct function *f) {
     return module;
 }
 
+uint64_t ptx_function_inputs(const struct ptx_function *f) {
+    return f->kind == HALF ? 65536 : f->kind == PAIR ? (uint64_t)1 << 26 : (uint64_t)1 << 32;
+}
+
 static CUdeviceptr out;
 static CUmodule modules[FUNCTIONS];
 
@@ -121,7 +116,7 @@ static void begin(void) {
 static CUfunction kernel_of(size_t function, const char *name) {
     CUfunction kernel;
     if (modules[function] == NULL)
-        modules[function] = load(&functions[function]);
+        modules[function] = ptx_function_module(&ptx_functions[function]);
     MUST(cu->cuModuleGetFunction(&kernel, modules[function], name));
     return kernel;
 }
@@ -149,7 +144,7 @@ static struct item {
 static unsigned every;
 
 static void put_name(unsigned item, FILE *file) {
-    fprintf(file, "%s %08x", functions[items[item].function].name, items[item].first);
+    fprintf(file, "%s %08x", ptx_functions[items[item].function].name, items[item].first);
 }
 
 static void put_halves(const struct item *item, FILE *file) {
@@ -166,7 +161,7 @@ static void put_halves(const struct item *item, FILE *file) {
 static bool work(unsigned number, FILE *file) {
     const struct item *item = &items[number];
     put_name(number, file);
-    if (functions[item->function].kind == HALF) {
+    if (ptx_functions[item->function].kind == HALF) {
         put_halves(item, file);
     } else {
         CUfunction kernel = kernel_of(item->function, "hash");
@@ -195,14 +190,12 @@ static unsigned list_items(const struct ptx_options *options) {
     if (items == NULL)
         abort();
     for (size_t f = 0; f < FUNCTIONS; f++) {
-        uint64_t inputs = functions[f].kind == HALF   ? 65536
-                          : functions[f].kind == PAIR ? PAIRS
-                                                      : (uint64_t)1 << 32;
-        unsigned line = functions[f].kind == HALF ? 1024 : LINE * BLOCK;
-        if (options->only != NULL && strstr(functions[f].name, options->only) == NULL)
+        uint64_t inputs = ptx_function_inputs(&ptx_functions[f]);
+        unsigned line = ptx_functions[f].kind == HALF ? 1024 : LINE * BLOCK;
+        if (options->only != NULL && strstr(ptx_functions[f].name, options->only) == NULL)
             continue;
         /* Of more than a line's blocks whole lines are left out. */
-        uint64_t skip = functions[f].kind == HALF || every <= LINE ? 1 : every / LINE;
+        uint64_t skip = ptx_functions[f].kind == HALF || every <= LINE ? 1 : every / LINE;
         for (uint64_t first = 0; first < inputs; first += line * skip)
             items[count++] = (struct item){f, (uint32_t)first};
     }
@@ -232,8 +225,8 @@ int ptx_approximate_steps(const struct ptx_options *options, FILE *to) {
     begin();
     for (size_t f = 0; f < FUNCTIONS; f++) {
         uint32_t first, stride = STRIDE;
-        memcpy(&first, &functions[f].step, sizeof first);
-        uint32_t left = (functions[f].octaves << 23) / STRIDE;
+        memcpy(&first, &ptx_functions[f].step, sizeof first);
+        uint32_t left = (ptx_functions[f].octaves << 23) / STRIDE;
         while (left > 0) {
             uint32_t count = left < BLOCK ? left : BLOCK;
             void *params[] = {&out, &first, &stride};

@@ -4,7 +4,7 @@
     compare.py [--build FOLDER] [--recording FOLDER] [--run FOLDER] [--only TEXT] [--long] [--all]
 
 Without --run the recorder is run on softgpu: forms and scenes whole, of the approximate functions one block
-in 256 (all with --long, which takes hours) and of the programs the first 400 (all with --long). A recording
+in 256 and of the programs the first 400 and those of failures.txt (with --long all of both: half an hour). A recording
 is a folder of forms.txt, scenes.txt, approximate.txt and programs.txt, each perhaps .xz or .gz; what it lacks
 is not compared.
 
@@ -161,10 +161,25 @@ def run_recorder(options, folder):
         extra = ["--every", "256"] if kind == "approximate" and not options.long else []
         extra += ["--to", "400"] if kind == "programs" and not options.long else []
         extra += ["--only", options.only] if options.only and kind in ("forms", "approximate") else []
-        done = subprocess.run([options.recorder, kind, "--jobs", jobs, *extra, "-o",
-                               os.path.join(folder, kind + ".txt")], env=environment, check=False)
-        if done.returncode:
-            print(f"compare: the recorder of {kind} ended with status {done.returncode}")
+        path = os.path.join(folder, kind + ".txt")
+        runs = [extra]
+        if kind == "programs" and not options.long:
+            runs += [["--from", str(seed), "--to", str(seed + 1)] for seed in once_wrong() if seed >= 400]
+        for number, arguments in enumerate(runs):
+            part = path if number == 0 else path + ".part"
+            done = subprocess.run([options.recorder, kind, "--jobs", jobs, *arguments, "-o", part], env=environment,
+                                  check=False)
+            if done.returncode:
+                print(f"compare: the recorder of {kind} ended with status {done.returncode}")
+            if number:
+                with open(part, encoding="utf-8") as more, open(path, "a", encoding="utf-8") as file:
+                    file.write(more.read())
+
+
+def once_wrong():
+    """Seeds of programs whose answers were wrong once."""
+    with open(os.path.join(HERE, "failures.txt"), encoding="utf-8") as file:
+        return [int(line.split(":")[0]) for line in file if line.strip() and not line.startswith("#")]
 
 
 def main():

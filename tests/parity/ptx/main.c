@@ -13,13 +13,14 @@ typedef int record(const struct ptx_options *options, FILE *to);
 static const struct kind {
     const char *name;
     record *run;
-    const char *file; /* of the whole recording */
+    const char *file; /* of the whole recording; NULL: no part of it */
 } kinds[] = {
     {"forms", ptx_forms_record, "forms.txt"},
     {"programs", ptx_programs_record, "programs.txt"},
     {"scenes", ptx_scenes_record, "scenes.txt"},
     {"approximate", ptx_approximate_record, "approximate.txt"},
     {"steps", ptx_approximate_steps, "steps.bin"},
+    {"count", ptx_approximate_count, NULL},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -28,6 +29,8 @@ static int usage(void) {
           "       ptx_record scenes [-o FILE]  what kernels do beyond one instruction\n"
           "       ptx_record approximate [--only TEXT] [--every N] [-o FILE]\n"
           "                                 hashes of the approximate functions; one in N blocks\n"
+          "       ptx_record count [--only TEXT] [--every N] [-o FILE]\n"
+          "                                 inputs of them that differ from softgpu's\n"
           "       ptx_record steps -o FILE  results of some ranges of them, binary\n"
           "       ptx_record programs [--from SEED] [--to SEED] [-o FILE]     random programs\n"
           "       ptx_record show|answer --from SEED [--drop N,N...]          one, without "
@@ -71,7 +74,7 @@ static int record_one(const struct kind *kind, const struct ptx_options *options
         perror(path);
         return 2;
     }
-    int status = strstr(kind->file, ".txt") ? apart(kind, options, to, true) : 0;
+    int status = kind->file && strstr(kind->file, ".txt") ? apart(kind, options, to, true) : 0;
     if (status == 0)
         status = apart(kind, options, to, false);
     if (path != NULL)
@@ -85,7 +88,7 @@ static int record_all(const struct ptx_options *options, const char *folder) {
         perror(folder);
         return 2;
     }
-    for (size_t i = 0; i < KINDS; i++) {
+    for (size_t i = 0; i < KINDS && kinds[i].file != NULL; i++) {
         char path[4096];
         time_t start = time(NULL);
         snprintf(path, sizeof path, "%s/%s", folder, kinds[i].file);

@@ -14,7 +14,7 @@
 
 #define PTX_HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 
-/* ---- the driver of this process (driver.c) ----------------------------------------------------- */
+/* ---- the driver of this process (driver.c) --------------------------------------------------- */
 
 extern const gpumem_driver_api *cu;
 
@@ -26,7 +26,7 @@ void ptx_must(CUresult result, const char *call);
 #define MUST(call) ptx_must((call), #call)
 const char *ptx_result_name(CUresult result);
 
-/* ---- work in many processes (fan_out.c) -------------------------------------------------------- */
+/* ---- work in many processes (fan_out.c) ------------------------------------------------------ */
 
 /*
  * Calls work(item, file) for each item, in `jobs` processes; an item prints one line. What they
@@ -45,7 +45,7 @@ struct ptx_work {
 /* The number of items that ended badly. */
 unsigned ptx_fan_out(const struct ptx_work *work, FILE *to);
 
-/* ---- values to try (values.c) ------------------------------------------------------------------ */
+/* ---- values to try (values.c) ---------------------------------------------------------------- */
 
 #define PTX_MOST_INS  24
 #define PTX_MOST_OUTS 8
@@ -60,7 +60,7 @@ unsigned ptx_operands(const char *ins);
 unsigned ptx_operand_bits(const char *ins, unsigned n);
 uint64_t ptx_mix(uint64_t x);
 
-/* ---- what is recorded -------------------------------------------------------------------------- */
+/* ---- what is recorded ------------------------------------------------------------------------ */
 
 struct ptx_options {
     unsigned jobs;
@@ -74,6 +74,7 @@ int ptx_forms_record(const struct ptx_options *options, FILE *to);
 int ptx_forms_inputs(const char *form);
 int ptx_approximate_record(const struct ptx_options *options, FILE *to);
 int ptx_approximate_steps(const struct ptx_options *options, FILE *to);
+int ptx_approximate_count(const struct ptx_options *options, FILE *to);
 int ptx_scenes_record(const struct ptx_options *options, FILE *to);
 int ptx_programs_record(const struct ptx_options *options, FILE *to);
 int ptx_program_show(const struct ptx_options *options);
