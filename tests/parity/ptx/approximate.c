@@ -166,7 +166,7 @@ static bool work(unsigned number, FILE *file) {
     } else {
         CUfunction kernel = kernel_of(item->function, "hash");
         uint64_t hashes[LINE];
-        unsigned step = every < LINE ? every : LINE;
+        unsigned step = every < 1 ? 1 : every < LINE ? every : LINE;
         if (step == 1)
             hash(kernel, item->first, LINE, hashes);
         for (unsigned i = 0; step > 1 && i < LINE; i += step)

@@ -19,7 +19,7 @@ static const struct form forms[] = {
 
 /* Kernels of one module: one compilation for all of them. */
 #define CHUNK 24
-#define CELL  32 /* bytes of each thread's own in global and in shared memory */
+#define CELL  32u /* bytes of each thread's own in global and in shared memory */
 
 static const char *only;
 static unsigned chosen[FORMS], chosen_count;
@@ -177,7 +177,7 @@ static bool work(unsigned item, FILE *file) {
     static uint64_t values[PTX_MOST_INS * PTX_MOST], got[PTX_MOST_OUTS * PTX_MOST];
     const struct form *form = &forms[chosen[item]];
     unsigned asked, threads = ptx_values(form->ins, values, &asked);
-    CUfunction kernel;
+    CUfunction kernel = NULL;
     CUresult result = kernel_of(item, &kernel);
     void *params[] = {&in, &out, &cells};
     put_name(item, file);

@@ -186,14 +186,15 @@ static const char *const simple[] = {
     "redux.sync.xor.b32 $r, $r, %mask;",
     "bar.warp.sync %mask;",
     /* Values of lanes that are there; others leave what was. */
-    "{ .reg .b32 t, v, k; .reg .pred q; xor.b32 t, %lane, $b; shr.u32 k, %mask, t; and.b32 k, k, "
-    "1; "
-    "setp.ne.u32 q, k, 0; shfl.sync.bfly.b32 v, $r, $b, 31, %mask; @q mov.b32 $r, v; }",
+    ("{ .reg .b32 t, v, k; .reg .pred q; xor.b32 t, %lane, $b; shr.u32 k, %mask, t; and.b32 k, k, "
+     "1; "
+     "setp.ne.u32 q, k, 0; shfl.sync.bfly.b32 v, $r, $b, 31, %mask; @q mov.b32 $r, v; }"),
     /* Memory of the thread's own. */
-    "{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; st.local.b32 "
-    "[u], $r; }",
-    "{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; ld.local.b32 $r, "
-    "[u]; }",
+    ("{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; st.local.b32 "
+     "[u], $r; }"),
+    ("{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; ld.local.b32 "
+     "$r, "
+     "[u]; }"),
     "st.local.v2.b32 [%local+8], {$r,$r};",
     "ld.local.s8 $r, [%local+5];",
     "st.global.b64 [%own], $d;",

@@ -12,11 +12,6 @@ static CUdeviceptr out;
 static uint64_t from;
 static bool drop[DROPS];
 
-static void begin(void) {
-    ptx_open(NULL);
-    MUST(cu->cuMemAlloc_v2(&out, WORDS * 4));
-}
-
 static void put_name(unsigned item, FILE *file) {
     fprintf(file, "%llu", (unsigned long long)(from + item));
 }
@@ -38,8 +33,13 @@ static void all_of(CUmodule module, const char *name, void *bytes, size_t size, 
 static struct answer {
     uint32_t words[WORDS];
     uint64_t everything[4];
-    uint64_t owns[PTX_PROGRAM_THREADS * PTX_PROGRAM_BLOCKS * 4];
+    uint64_t owns[4 * PTX_PROGRAM_THREADS * PTX_PROGRAM_BLOCKS];
 } answer;
+
+static void begin(void) {
+    ptx_open(NULL);
+    MUST(cu->cuMemAlloc_v2(&out, sizeof answer.words));
+}
 
 /* *loaded: the program was launched, so that a failure is the kernel's. */
 static CUresult run(uint64_t seed, bool *loaded) {

@@ -50,7 +50,7 @@ unsigned ptx_fan_out(const struct ptx_work *work, FILE *to);
 #define PTX_MOST_INS  24
 #define PTX_MOST_OUTS 8
 #define PTX_MOST      1024 /* threads of a form */
-#define PTX_BLOCK     128
+#define PTX_BLOCK     128u
 
 /* Fills values[operand * PTX_MOST + i] for the classes named in `ins`, and returns how many
  * threads there are; a multiple of PTX_BLOCK. `*asked`: how many of them count. */
