@@ -186,9 +186,9 @@ static const char *const simple[] = {
     "redux.sync.xor.b32 $r, $r, %mask;",
     "bar.warp.sync %mask;",
     /* Values of lanes that are there; others leave what was. */
-    ("{ .reg .b32 t, v, k; .reg .pred q; xor.b32 t, %lane, $b; shr.u32 k, %mask, t; and.b32 k, k, "
-     "1; "
-     "setp.ne.u32 q, k, 0; shfl.sync.bfly.b32 v, $r, $b, 31, %mask; @q mov.b32 $r, v; }"),
+    ("{ .reg .b32 t, v, k, x; .reg .pred q; mov.u32 x, $b; xor.b32 t, %lane, x; "
+     "shr.u32 k, %mask, t; and.b32 k, k, 1; setp.ne.u32 q, k, 0; "
+     "shfl.sync.bfly.b32 v, $r, x, 31, %mask; @q mov.b32 $r, v; }"),
     /* Memory of the thread's own. */
     ("{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; st.local.b32 "
      "[u], $r; }"),
@@ -385,7 +385,8 @@ static void put_call(struct text *text) {
 static void put_exchange(struct text *text) {
     unsigned a = below(text, 10), to = below(text, 10), by = 1 + below(text, 95);
     say(text,
-        "{ .reg .b32 t, u; bar.sync 0; mov.u32 u, given; mad.lo.u32 t, %%t, 4, u; st.shared.b32 "
+        "{ .reg .b32 t, u; bar.warp.sync %%mask; bar.sync 0; mov.u32 u, given; mad.lo.u32 t, %%t, "
+        "4, u; st.shared.b32 "
         "[t], "
         "%%r%u; bar.sync 0;\nadd.u32 t, %%t, %u; rem.u32 t, t, 96; mad.lo.u32 t, t, 4, u; "
         "ld.shared.b32 %%r%u, [t]; }",
@@ -395,6 +396,8 @@ static void put_exchange(struct text *text) {
 static void put_barrier(struct text *text) {
     unsigned r = below(text, 10), p = below(text, 4), number = below(text, 16),
              which = below(text, 5);
+    /* Barriers of old want a warp that is together, which a branch's end does not promise. */
+    say(text, "bar.warp.sync %%mask; ");
     switch (which) {
     case 0:
         say(text, "bar.red.popc.u32 %%r%u, %u, %%p%u;", r, number, p);
@@ -563,7 +566,8 @@ char *ptx_program_text(uint64_t seed, const bool *drop, unsigned drops, unsigned
     say(&text,
         "ld.param.u64 %%out, [out]; mov.u32 %%r0, %%ctaid.x; mad.lo.u32 %%r0, %%r0, %u, %%t;\n"
         "mad.wide.u32 %%out, %%r0, 4, %%out; st.global.b32 [%%out], %%x;\n"
-        "bar.sync 0; setp.lt.u32 %%p0, %%t, 6; @!%%p0 bra OVER; mov.u32 %%r1, sums; "
+        "bar.warp.sync %%mask; bar.sync 0; setp.lt.u32 %%p0, %%t, 6; @!%%p0 bra OVER; mov.u32 "
+        "%%r1, sums; "
         "mad.lo.u32 %%r1, %%t, 4, %%r1; ld.shared.b32 %%r2, [%%r1];\n"
         "mov.u32 %%r0, %%ctaid.x; mad.lo.u32 %%r0, %%r0, 6, %%t; ld.param.u64 %%out, [out];\n"
         "mad.wide.u32 %%out, %%r0, 4, %%out; st.global.b32 [%%out+%u], %%r2;\nOVER: ret; }\n",

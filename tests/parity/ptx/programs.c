@@ -38,6 +38,7 @@ static struct answer {
 
 static void begin(void) {
     ptx_open(NULL);
+    MUST(cu->cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16384));
     MUST(cu->cuMemAlloc_v2(&out, sizeof answer.words));
 }
 
