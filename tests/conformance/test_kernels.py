@@ -33,6 +33,8 @@ TESTS = [
     ("names of several texts", lambda: runs("test_kernel_link")),
     ("kernels when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
     ("kernels with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
+    ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]

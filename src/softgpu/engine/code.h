@@ -23,6 +23,7 @@ struct sg_maker {
     uint32_t frame;     /* bytes of registers, without temporaries */
     uint32_t temporary; /* bytes in use by this instruction */
     uint32_t temporaries;
+    uint32_t kept; /* where the function keeps the end of its caller's alloca, or SG_NOWHERE */
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
     bool no_memory;
@@ -73,8 +74,16 @@ bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in
 bool sg_maker_emit(struct sg_maker *maker);
 /* Is it one that decides what runs next? Then *ok says whether it was made. */
 bool sg_maker_control(struct sg_maker *maker, bool *ok);
-/* mov of vectors, cvta, isspacep, set, and what has no effect here. */
+/* mov of parts, cvta, isspacep, and what has no effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
 bool sg_is_control(unsigned op);
+/* As sg_maker_other: code_vector.c, code_compound.c, code_video.c, code_stack.c. */
+bool sg_maker_vector(struct sg_maker *maker, bool *ok);
+bool sg_maker_compound(struct sg_maker *maker, bool *ok);
+bool sg_maker_video(struct sg_maker *maker, bool *ok);
+bool sg_maker_stack(struct sg_maker *maker, bool *ok);
+/* At a function's beginning, and before each return: the instruction, or NULL at its end. */
+void sg_maker_stack_begin(struct sg_maker *maker);
+void sg_maker_stack_end(struct sg_maker *maker, const struct sg_instruction *ret);
 
 #endif

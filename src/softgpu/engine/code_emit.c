@@ -176,6 +176,8 @@ static bool computed(struct sg_maker *maker) {
         return sg_maker_refuse(maker, "not among the instructions that run");
     if (!is_memory(in->op))
         return plain(maker, &form);
+    if (in->op == SG_OP_st && in->operation == SG_DO_ASYNC)
+        return sg_maker_refuse(maker, "asynchronous stores do not run yet");
     return in->op == SG_OP_atom || in->op == SG_OP_red ? atomic(maker, &form)
                                                        : load_or_store(maker, &form);
 }

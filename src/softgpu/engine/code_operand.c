@@ -225,7 +225,8 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
         *place = sg_maker_constant(maker, width, (uint64_t)operand->value);
         return true;
     case SG_OPERAND_SPECIAL:
-        if (operand->first >= SG_SPECIAL_CURRENT_GRAPH_EXEC && operand->first != SG_SPECIAL_WARP_SZ)
+        if (operand->first > SG_SPECIAL_CURRENT_GRAPH_EXEC &&
+            operand->first != SG_SPECIAL_WARP_SZ && operand->first != SG_SPECIAL_PM)
             return sg_maker_refuse(maker, "a special register that has no value here yet");
         *place = special(maker, operand, width);
         return true;

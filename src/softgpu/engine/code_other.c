@@ -1,4 +1,4 @@
-/* Instructions that no theme of lanes has: vectors of registers, addresses, hints, `set`. */
+/* Instructions that no theme of lanes has: parts of registers, addresses, hints. */
 #include "softgpu/engine/code.h"
 
 static bool pack(struct sg_maker *maker, bool whole_first) {
@@ -7,7 +7,7 @@ static bool pack(struct sg_maker *maker, bool whole_first) {
     const struct sg_operand *each = &maker->program->operands[vector->first];
     unsigned width = sg_width_of_type(in->type);
     unsigned bits = vector->count ? sg_type_bits(in->type) / vector->count : 0;
-    unsigned part = bits == 16 ? SG_W_16 : bits == 32 ? SG_W_32 : SG_W_NONE;
+    unsigned part = bits == 8 || bits == 16 ? SG_W_16 : bits == 32 ? SG_W_32 : SG_W_NONE;
     uint32_t places[4], whole;
     if (!width || !part || vector->count > 4)
         return sg_maker_refuse(maker, "a vector of registers of these widths");
@@ -26,6 +26,7 @@ static bool pack(struct sg_maker *maker, bool whole_first) {
     step->count = (uint16_t)vector->count;
     step->choice = (unsigned char)part;
     step->second = (unsigned char)width;
+    step->value = bits;
     sg_maker_flush(maker);
     return true;
 }
@@ -75,11 +76,35 @@ static bool convert_address(struct sg_maker *maker) {
     return true;
 }
 
+#define MOST_CONSTANTS 64
+
+/* Places of the addresses of the program's .const variables, and their sizes: pairs of a list. */
+static bool constants(struct sg_maker *maker, unsigned space, uint32_t *list, uint32_t *count) {
+    const struct sg_program *program = maker->program;
+    uint32_t pairs[2 * MOST_CONSTANTS];
+    bool matters = space == SG_IN_CONST || space == SG_IN_GLOBAL;
+    *list = *count = 0;
+    for (uint32_t i = 0; i < program->variable_count && matters; i++) {
+        const struct sg_program_variable *one = &program->variables[i];
+        struct sg_operand address = {
+            .kind = SG_OPERAND_VARIABLE, .type = SG_TYPE_U64, .first = i, .reg = SG_NO_REGISTER};
+        if (one->place != SG_PLACE_IMAGE || one->space != SG_IN_CONST)
+            continue;
+        if (*count == MOST_CONSTANTS)
+            return sg_maker_refuse(maker, "more variables in constant memory than are told apart");
+        if (!sg_maker_source(maker, &address, SG_W_64, false, &pairs[2 * *count]))
+            return false;
+        pairs[2 * (*count)++ + 1] = (uint32_t)one->size;
+    }
+    *list = sg_maker_list(maker, pairs, 2 * *count);
+    return true;
+}
+
 static bool is_space(struct sg_maker *maker) {
-    uint32_t d, a;
+    uint32_t d, a, list, count;
     unsigned space = maker->in->space;
-    if (space == SG_IN_CONST)
-        return sg_maker_refuse(maker, "constant memory has no addresses of its own here");
+    if (!constants(maker, space, &list, &count))
+        return false;
     if (!sg_maker_result(maker, sg_maker_operand(maker, 0), SG_W_PRED, false, &d) ||
         !sg_maker_source(maker, sg_maker_operand(maker, 1), SG_W_64, false, &a))
         return false;
@@ -87,44 +112,8 @@ static bool is_space(struct sg_maker *maker) {
     step->d = d;
     step->a = a;
     step->choice = (unsigned char)(space == SG_IN_SHARED_CLUSTER ? SG_IN_SHARED : space);
-    return true;
-}
-
-/* set: a comparison, and then a choice between "true" and 0. */
-static bool set(struct sg_maker *maker) {
-    struct sg_instruction compare = *maker->in, choose = {.op = SG_OP_selp};
-    compare.op = SG_OP_setp;
-    compare.type = maker->in->type2;
-    choose.type = SG_TYPE_B32;
-    bool single = maker->in->type == SG_TYPE_F32;
-    struct sg_form first, second;
-    uint32_t places[3] = {0}, d;
-    if (sg_type_bits(maker->in->type) != 32 || maker->in->type == SG_TYPE_F16X2 ||
-        maker->in->type == SG_TYPE_BF16X2 || !sg_maker_find(maker, &compare, &first) ||
-        !sg_maker_find(maker, &choose, &second))
-        return sg_maker_refuse(maker, "a comparison of these types");
-    for (unsigned i = 0; i < 3 && first.source[i]; i++)
-        if (!sg_maker_source(maker, sg_maker_operand(maker, i + 1), first.source[i], false,
-                             &places[i]))
-            return false;
-    if (!sg_maker_result(maker, sg_maker_operand(maker, 0), SG_W_32, false, &d))
-        return false;
-    uint32_t p = sg_maker_temporary(maker, SG_W_PRED);
-    uint32_t yes = sg_maker_constant(maker, SG_W_32, single ? 0x3f800000u : UINT32_MAX);
-    uint32_t no = sg_maker_constant(maker, SG_W_32, 0);
-    struct sg_step *step = sg_maker_step(maker, first.run);
-    step->a = places[0];
-    step->b = places[1];
-    step->c = places[2];
-    step->d = p;
-    step->e = SG_NOWHERE;
-    step->choice = first.choice;
-    step = sg_maker_step(maker, second.run);
-    step->d = d;
-    step->a = yes;
-    step->b = no;
-    step->c = p;
-    sg_maker_flush(maker);
+    step->list = list;
+    step->count = (uint16_t)count;
     return true;
 }
 
@@ -186,6 +175,8 @@ static bool copy_async(struct sg_maker *maker) {
 
 bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     const struct sg_instruction *in = maker->in;
+    if (sg_maker_vector(maker, ok))
+        return true;
     switch (in->op) {
     case SG_OP_mov:
         if (sg_maker_operand(maker, 1)->kind == SG_OPERAND_VECTOR)
@@ -203,9 +194,6 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
         return true;
     case SG_OP_isspacep:
         *ok = is_space(maker);
-        return true;
-    case SG_OP_set:
-        *ok = set(maker);
         return true;
     case SG_OP_activemask:
         *ok = active(maker);
@@ -226,6 +214,7 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
         *ok = plain_step(maker, sg_run_nothing);
         return true;
     default:
-        return false;
+        return sg_maker_compound(maker, ok) || sg_maker_video(maker, ok) ||
+               sg_maker_stack(maker, ok);
     }
 }

@@ -309,7 +309,7 @@ static void measure(struct sg_grid *grid) {
     grid->shared_exact = fixed + launch->dynamic_shared;
     grid->shared_bytes = (grid->shared_exact + 255) & ~UINT64_C(255);
     uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
-    bool calls = program->function_count > 1;
+    bool calls = program->function_count > 1 || grid->code->allocates;
     grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
     uint64_t special = (grid->code->special_bytes + 255u) & ~255u;
     grid->block_bytes = grid->shared_bytes +

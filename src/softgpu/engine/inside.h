@@ -37,6 +37,9 @@ typedef const struct sg_step *sg_run(struct sg_warp *warp, const struct sg_step 
 #define SG_PLACE(base, offset) ((uint32_t)(base) << 30 | (uint32_t)(offset))
 #define SG_NOWHERE             SG_PLACE(SG_BASE_NOWHERE, 0)
 #define SG_OFFSET_MASK         0x3fffffffu
+/* In lists of calls only: bytes of the caller's frame. */
+#define SG_PLACE_OF_FRAME(offset) SG_PLACE(SG_BASE_NOWHERE, (offset) + 1)
+#define SG_FRAME_OFFSET(place)    (((place) & SG_OFFSET_MASK) - 1)
 #define SG_CARRY               SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
 
 enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
@@ -117,6 +120,7 @@ struct sg_code {
     struct sg_code_special *specials;
     uint32_t special_count, special_room, special_bytes;
     uint32_t caches;
+    bool allocates; /* alloca */
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -164,8 +168,9 @@ struct sg_warp {
     uint64_t stamp;
     unsigned char *shared;
     uint64_t shared_size;
-    unsigned char *local; /* lane after lane */
-    uint64_t local_size;  /* of a lane */
+    unsigned char *local;     /* lane after lane */
+    uint64_t local_size;      /* of a lane */
+    uint32_t stack[SG_LANES]; /* where in it what alloca gave out begins */
     struct sg_range_cache *caches;
     struct sg_grid *grid;
     struct sg_block *block;

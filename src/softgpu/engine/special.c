@@ -142,11 +142,27 @@ static unsigned space_of(uint64_t address) {
                                            : SG_IN_GLOBAL;
 }
 
+/* Constant memory has addresses among those of global memory: known by its variables. */
+static bool is_constant(const struct sg_warp *warp, const struct sg_step *step, unsigned l,
+                        uint64_t address) {
+    const uint32_t *list = warp->grid->code->list + step->list;
+    for (unsigned i = 0; i < step->count; i++) {
+        uint64_t low = ((const uint64_t *)sg_place(warp, list[2 * i]))[l];
+        if (address >= low && address - low < list[2 * i + 1])
+            return true;
+    }
+    return false;
+}
+
 const struct sg_step *sg_run_isspacep(struct sg_warp *warp, const struct sg_step *step) {
     const uint64_t *a = sg_place(warp, step->a);
     uint32_t result = 0;
-    for (unsigned l = 0; l < SG_LANES; l++)
-        result |= (uint32_t)(space_of(a[l]) == step->choice) << l;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        unsigned space = space_of(a[l]);
+        if (space == SG_IN_GLOBAL && is_constant(warp, step, l, a[l]))
+            space = SG_IN_CONST;
+        result |= (uint32_t)(space == step->choice) << l;
+    }
     sg_predicate_set(warp, step->d, result);
     return step + 1;
 }
@@ -159,15 +175,17 @@ static uint64_t get(const void *lanes, unsigned width, unsigned l) {
                               : ((const uint64_t *)lanes)[l];
 }
 
-/* mov.b64 d, {a, b}: list: the elements' places; choice: their width, second: the whole's. */
+/* mov.b64 d, {a, b}: list: the elements' places; choice: their width, second: the whole's; value:
+ * the bits of an element. */
 const struct sg_step *sg_run_pack(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
-    unsigned bits = step->choice == SG_W_16 ? 16 : 32;
+    unsigned bits = (unsigned)step->value;
+    uint64_t all = (UINT64_C(1) << bits) - 1;
     void *d = sg_place(warp, step->d);
     for (unsigned l = 0; l < SG_LANES; l++) {
         uint64_t value = 0;
         for (unsigned i = 0; i < step->count; i++)
-            value |= get(sg_place(warp, list[i]), step->choice, l) << (i * bits);
+            value |= (get(sg_place(warp, list[i]), step->choice, l) & all) << (i * bits);
         if (warp->mask >> l & 1)
             put(d, step->second, l, value);
     }
@@ -176,13 +194,14 @@ const struct sg_step *sg_run_pack(struct sg_warp *warp, const struct sg_step *st
 
 const struct sg_step *sg_run_unpack(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
-    unsigned bits = step->choice == SG_W_16 ? 16 : 32;
+    unsigned bits = (unsigned)step->value;
+    uint64_t all = (UINT64_C(1) << bits) - 1;
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;
         uint64_t value = get(sg_place(warp, step->a), step->second, l);
         for (unsigned i = 0; i < step->count; i++)
-            put(sg_place(warp, list[i]), step->choice, l, value >> (i * bits));
+            put(sg_place(warp, list[i]), step->choice, l, value >> (i * bits) & all);
     }
     return step + 1;
 }

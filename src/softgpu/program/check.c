@@ -166,8 +166,7 @@ static bool is_float(unsigned type) {
 static const char *check_cvt(const struct sg_instruction *one) {
     bool floats = is_float(one->type) && is_float(one->type2);
     bool narrower = sg_type_bits(one->type) < sg_type_bits(one->type2);
-    bool halves = one->type != one->type2 && sg_type_bits(one->type) == 16;
-    if (floats && (narrower || halves) && one->rounding == SG_ROUND_NONE)
+    if (floats && narrower && one->rounding == SG_ROUND_NONE)
         return "a narrower float without a rounding";
     return NULL;
 }

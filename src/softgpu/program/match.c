@@ -66,11 +66,33 @@ static bool constant(struct fitting *f, struct sg_operand *operand, unsigned typ
     return !why && !operand->negated;
 }
 
+/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
+static bool special(struct fitting *f, struct sg_operand *operand) {
+    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
+                                                            [SG_SPECIAL_NTID] = 1,
+                                                            [SG_SPECIAL_CTAID] = 1,
+                                                            [SG_SPECIAL_NCTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTERID] = 1,
+                                                            [SG_SPECIAL_NCLUSTERID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
+                                                            [SG_SPECIAL_PM] = 2};
+    bool part = operand->part != 0;
+    operand->type = f->to->type;
+    if (operand->negated || vectors[operand->first] == 2)
+        return !operand->negated && f->to->vector == 1;
+    if (!vectors[operand->first])
+        return !part && f->to->vector == 1;
+    return part == (f->to->vector == 1);
+}
+
 static bool source(struct fitting *f, struct sg_operand *operand, unsigned type) {
     if (operand->kind == SG_OPERAND_IMMEDIATE)
         return constant(f, operand, type);
+    if (operand->kind == SG_OPERAND_SPECIAL && f->to->op == SG_OP_cvt)
+        return special(f, operand);
     if (operand->kind == SG_OPERAND_SPECIAL)
-        f->why = "a special register outside of mov";
+        f->why = "a special register outside of mov and cvt";
     if (operand->kind != SG_OPERAND_REGISTER || !bare(operand) || is_predicate(operand))
         return false;
     operand->type = (unsigned char)type;
@@ -84,7 +106,7 @@ static bool predicate_source(struct fitting *f, struct sg_operand *operand) {
            operand->value == 0;
 }
 
-/* A video operand: a register or part of one, or a constant. */
+/* A video operand: a register or part of one, or a constant. Only those of vmad may have a sign. */
 static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, bool selector,
                   bool result) {
     bool selected = operand->part == SG_PART_SELECTOR;
@@ -92,7 +114,8 @@ static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, 
         return constant(f, operand, type);
     if (operand->kind == SG_OPERAND_NONE && result)
         return true;
-    if (operand->kind != SG_OPERAND_REGISTER || operand->negated || is_predicate(operand))
+    if (operand->kind != SG_OPERAND_REGISTER || is_predicate(operand) ||
+        (operand->negated && f->to->op != SG_OP_vmad))
         return false;
     if (!selected && operand->value != 0)
         return false;
@@ -176,26 +199,6 @@ static bool moved_elements(struct fitting *f, struct sg_operand *operand, bool r
     if (type == SG_TYPE_NONE || operand->negated)
         return false;
     return vector(f, operand, type, operand->count, result);
-}
-
-/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
-static bool special(struct fitting *f, struct sg_operand *operand) {
-    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
-                                                            [SG_SPECIAL_NTID] = 1,
-                                                            [SG_SPECIAL_CTAID] = 1,
-                                                            [SG_SPECIAL_NCTAID] = 1,
-                                                            [SG_SPECIAL_CLUSTERID] = 1,
-                                                            [SG_SPECIAL_NCLUSTERID] = 1,
-                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
-                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
-                                                            [SG_SPECIAL_PM] = 2};
-    bool part = operand->part != 0;
-    operand->type = f->to->type;
-    if (operand->negated || vectors[operand->first] == 2)
-        return !operand->negated && f->to->vector == 1;
-    if (!vectors[operand->first])
-        return !part && f->to->vector == 1;
-    return part == (f->to->vector == 1);
 }
 
 static bool moved(struct fitting *f, struct sg_operand *operand) {
@@ -311,6 +314,9 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
         return coordinates(f, operand);
     case 'i':
         return operand->kind == SG_OPERAND_IMMEDIATE && constant(f, operand, SG_TYPE_U32);
+    case 'n':
+        return operand->kind == SG_OPERAND_SPECIAL ? special(f, operand)
+                                                   : predicate_source(f, operand);
     case 'v':
         return video(f, operand, to->type, true, true);
     case 'a':
