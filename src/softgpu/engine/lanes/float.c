@@ -134,7 +134,8 @@ static const struct row rows[] = {
 };
 
 bool SG_LEVEL(sg_theme_float)(const struct sg_instruction *in, struct sg_form *form) {
-    if (in->type != SG_TYPE_F32 || (in->modifiers & SG_MOD(RELU)))
+    if (in->type != SG_TYPE_F32 || (in->modifiers & SG_MOD(RELU)) ||
+        (in->op == SG_OP_div && (in->modifiers & (SG_MOD(APPROX) | SG_MOD(FULL)))))
         return false;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
