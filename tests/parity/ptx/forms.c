@@ -203,22 +203,8 @@ static bool work(unsigned item, FILE *file) {
     return true;
 }
 
-/* Of the values that all forms are tried with: an answer to others means nothing. */
-static uint64_t hash_of_values(void) {
-    static uint64_t values[PTX_MOST_INS * PTX_MOST];
-    uint64_t hash = 0;
-    for (size_t i = 0; i < FORMS; i++) {
-        unsigned asked;
-        ptx_values(forms[i].ins, values, &asked);
-        for (unsigned k = 0; k < ptx_operands(forms[i].ins); k++)
-            for (unsigned n = 0; n < asked; n++)
-                hash = ptx_mix(hash ^ values[(size_t)k * PTX_MOST + n]);
-    }
-    return hash;
-}
-
 int ptx_forms_record(const struct ptx_options *options, FILE *to) {
-    fprintf(to, "values\t%016llx\n", (unsigned long long)hash_of_values());
+    fprintf(to, "values\t%016llx\n", (unsigned long long)ptx_values_hash());
     only = options->only;
     chosen_count = 0;
     for (unsigned i = 0; i < FORMS; i++)

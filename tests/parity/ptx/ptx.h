@@ -58,6 +58,8 @@ unsigned ptx_values(const char *ins, uint64_t *values, unsigned *asked);
 unsigned ptx_operands(const char *ins);
 /* Bits of the register for the nth class: 1 for a predicate. */
 unsigned ptx_operand_bits(const char *ins, unsigned n);
+/* Of what all classes give, alone and with themselves: answers to other values mean nothing. */
+uint64_t ptx_values_hash(void);
 uint64_t ptx_mix(uint64_t x);
 
 /* ---- what is recorded ------------------------------------------------------------------------ */

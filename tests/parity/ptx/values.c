@@ -237,3 +237,21 @@ unsigned ptx_values(const char *ins, uint64_t *values, unsigned *asked) {
     }
     return threads;
 }
+
+uint64_t ptx_values_hash(void) {
+    static uint64_t values[3 * PTX_MOST];
+    uint64_t hash = 0;
+    for (size_t i = 0; i < COUNT(classes); i++)
+        for (unsigned operands = 1; operands <= 3; operands++) {
+            const char *name = classes[i].name;
+            char ins[64];
+            unsigned asked;
+            snprintf(ins, sizeof ins, "%s%s%s%s%s", name, operands > 1 ? " " : "",
+                     operands > 1 ? name : "", operands > 2 ? " " : "", operands > 2 ? name : "");
+            ptx_values(ins, values, &asked);
+            for (unsigned k = 0; k < operands; k++)
+                for (unsigned n = 0; n < asked; n++)
+                    hash = ptx_mix(hash ^ values[(size_t)k * PTX_MOST + n]);
+        }
+    return hash;
+}

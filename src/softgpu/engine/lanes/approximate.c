@@ -67,8 +67,8 @@ static const struct sg_step *single(struct sg_warp *warp, const struct sg_step *
 }
 
 /*
- * div.approx and div.full: the product with the reciprocal. In .approx the reciprocal of what is above
- * 2^126 is flushed; .full scales such operands first.
+ * div.approx and div.full: the product with the reciprocal. In .approx the reciprocal of what is
+ * above 2^126 is flushed; .full scales such operands first.
  */
 static const struct sg_step *quotient(struct sg_warp *warp, const struct sg_step *step) {
     u32 *d = SG_SLOT(warp, step->d);

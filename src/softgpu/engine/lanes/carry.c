@@ -1,7 +1,7 @@
 /*
- * Chains with a carry: the condition code is a predicate of the frame. A difference leaves the carry
- * of a + ~b + 1, that is 1 where nothing is borrowed, as recorded where additions and subtractions
- * follow each other.
+ * Chains with a carry: the condition code is a predicate of the frame. A difference leaves the
+ * carry of a + ~b + 1, that is 1 where nothing is borrowed, as recorded where additions and
+ * subtractions follow each other.
  */
 #include "softgpu/engine/lanes/lanes.h"
 

@@ -1,7 +1,7 @@
 /*
  * Double precision. The payload of a NaN operand lives on, quiet: of two the second, of a
- * division the first, of b, c, a in this order; an invalid operation gives the negative quiet NaN, as recorded. Written out,
- * because a compiler may swap operands, and levels must agree.
+ * division the first, of three that of b, then c, then a; an invalid operation gives the negative
+ * quiet NaN: as recorded. Written out, because a compiler may swap operands, and levels must agree.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
