@@ -153,7 +153,7 @@ static int link_texts(unsigned architecture, const char *const *texts, size_t co
         memcpy(image, bytes, made);
     free(bytes);
     *size = made;
-    return result;
+    return (int)result;
 }
 
 static const softgpu_control control = {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS (PTX_PROGRAM_THREADS * PTX_PROGRAM_BLOCKS + 6 * PTX_PROGRAM_BLOCKS)
+enum { WORDS = PTX_PROGRAM_THREADS * PTX_PROGRAM_BLOCKS + 6 * PTX_PROGRAM_BLOCKS };
 #define DROPS 4096
 
 static CUdeviceptr out;
