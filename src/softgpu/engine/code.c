@@ -176,6 +176,7 @@ static CUresult make(const struct sg_program *program, enum sg_level level, stru
     if (code) {
         code->program = program;
         code->level = level;
+        code->clustered = sg_program_clustered(program);
         code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
         code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
         code->functions = calloc(program->function_count + 1, sizeof *code->functions);

@@ -66,7 +66,7 @@ bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);
 
-/* ---- code_emit.c, code_control.c ------------------------------------------------------------- */
+/* ---- code_emit.c, code_control.c, code_matrix.c ---------------------------------------------- */
 
 bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in,
                    struct sg_form *form);
@@ -76,6 +76,13 @@ bool sg_maker_emit(struct sg_maker *maker);
 bool sg_maker_control(struct sg_maker *maker, bool *ok);
 /* mov of parts, cvta, isspacep, and what has no effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
+/* Instructions of a whole warp on matrices, .sync.aligned: behind a step that gathers it. */
+bool sg_maker_matrix(struct sg_maker *maker);
+bool sg_is_matrix(unsigned op);
+/* code_async.c: copies that complete later, mbarriers, clusters. */
+bool sg_maker_async(struct sg_maker *maker, bool *ok);
+/* Whether a program has any of these. */
+bool sg_program_clustered(const struct sg_program *program);
 bool sg_is_control(unsigned op);
 /* As sg_maker_other: code_vector.c, code_compound.c, code_video.c, code_stack.c. */
 bool sg_maker_vector(struct sg_maker *maker, bool *ok);
@@ -85,5 +92,7 @@ bool sg_maker_stack(struct sg_maker *maker, bool *ok);
 /* At a function's beginning, and before each return: the instruction, or NULL at its end. */
 void sg_maker_stack_begin(struct sg_maker *maker);
 void sg_maker_stack_end(struct sg_maker *maker, const struct sg_instruction *ret);
+/* code_texture.c: textures, surfaces, and what asks about them. False when it cannot run. */
+bool sg_maker_texture(struct sg_maker *maker);
 
 #endif

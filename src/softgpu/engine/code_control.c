@@ -1,5 +1,6 @@
 /* Instructions that decide what runs next, or for which lanes wait. */
 #include "softgpu/engine/code.h"
+#include "softgpu/engine/device_call.h"
 
 bool sg_is_control(unsigned op) {
     switch (op) {
@@ -17,6 +18,7 @@ bool sg_is_control(unsigned op) {
     case SG_OP_elect:
     case SG_OP_trap:
     case SG_OP_brkpt:
+    case SG_OP_griddepcontrol:
         return true;
     default:
         return false;
@@ -115,12 +117,41 @@ static bool handed_all(struct sg_maker *maker, const struct sg_operand *vector, 
     return true;
 }
 
-static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
-    if (function->runtime == SG_RUNTIME_ASSERTFAIL) {
-        guarded(maker, sg_run_assert);
-        return true;
+/* Two words of the list: where a value handed to the device runtime is, and how wide. */
+static bool handed_to_runtime(struct sg_maker *maker, const struct sg_operand *operand, bool result,
+                              uint32_t *pair) {
+    if (!handed(maker, operand, result, &pair[0]))
+        return false;
+    if (operand->kind == SG_OPERAND_VARIABLE) {
+        uint64_t size = maker->program->variables[operand->first].size;
+        pair[1] = SG_ARGUMENT_FRAME | (size < 8 ? (uint32_t)size : 8u);
+    } else {
+        pair[1] = sg_width_of_type(operand->type);
     }
-    return sg_maker_refuse(maker, "a function of the device runtime that does not run yet");
+    return true;
+}
+
+static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
+    uint32_t pairs[2 * (1 + SG_DEVICE_ARGUMENTS)] = {SG_NOWHERE, SG_W_NONE}, count = 1;
+    if (function->runtime == SG_RUNTIME_OTHER)
+        return sg_maker_refuse(maker, "a function of the device runtime that does not run");
+    for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
+        const struct sg_operand *vector = sg_maker_operand(maker, i);
+        const struct sg_operand *each = &maker->program->operands[vector->first];
+        for (uint32_t k = 0; vector->kind == SG_OPERAND_VECTOR && k < vector->count; k++) {
+            uint32_t at = i == 1 ? 0 : count++;
+            if (at > SG_DEVICE_ARGUMENTS)
+                return sg_maker_refuse(maker, "more arguments than the device runtime takes");
+            if (!handed_to_runtime(maker, &each[k], i == 1, &pairs[2 * (size_t)at]))
+                return false;
+        }
+    }
+    uint32_t list = sg_maker_list(maker, pairs, 2 * count);
+    struct sg_step *step = guarded(maker, sg_run_device_call);
+    step->list = list;
+    step->count = (uint16_t)(count - 1);
+    step->choice = function->runtime;
+    return true;
 }
 
 static bool in_quads(const struct sg_program *program, const struct sg_program_function *function) {
@@ -231,8 +262,13 @@ static bool barrier(struct sg_maker *maker) {
     if (in->operation == SG_DO_WARP_SYNC)
         return collective(maker, NULL, sg_maker_operand(maker, 0), 0);
     bool red = in->operation == SG_DO_RED;
+    if (in->operation == SG_DO_CLUSTER_ARRIVE || in->operation == SG_DO_CLUSTER_WAIT) {
+        bool arrives = in->operation == SG_DO_CLUSTER_ARRIVE;
+        guarded(maker, arrives ? sg_run_cluster_arrive : sg_run_cluster_wait);
+        return true;
+    }
     if (!red && in->operation != SG_DO_SYNC && in->operation != SG_DO_ARRIVE)
-        return sg_maker_refuse(maker, "barriers of clusters do not run yet");
+        return sg_maker_refuse(maker, "a barrier of a kind that does not run yet");
     unsigned at = red ? 1 : 0, left = in->operand_count - at;
     uint32_t number, count = SG_NOWHERE, predicate = 0, d = SG_NOWHERE;
     if (red && !sg_maker_result(maker, sg_maker_operand(maker, 0),
@@ -283,6 +319,10 @@ bool sg_maker_control(struct sg_maker *maker, bool *ok) {
     case SG_OP_bar:
     case SG_OP_barrier:
         *ok = barrier(maker);
+        return true;
+    case SG_OP_griddepcontrol:
+        guarded(maker, maker->in->operation == SG_DO_WAIT ? sg_run_dependency_wait
+                                                          : sg_run_launch_dependents);
         return true;
     case SG_OP_shfl:
     case SG_OP_vote:

@@ -111,7 +111,7 @@ static bool is_space(struct sg_maker *maker) {
     struct sg_step *step = sg_maker_step(maker, sg_run_isspacep);
     step->d = d;
     step->a = a;
-    step->choice = (unsigned char)(space == SG_IN_SHARED_CLUSTER ? SG_IN_SHARED : space);
+    step->choice = (unsigned char)space;
     step->list = list;
     step->count = (uint16_t)count;
     return true;
@@ -131,51 +131,9 @@ static bool plain_step(struct sg_maker *maker, sg_run *run) {
     return true;
 }
 
-/* cp.async [shared], [global], size {, bytes of the source}. */
-static bool copy_async(struct sg_maker *maker) {
-    const struct sg_instruction *in = maker->in;
-    switch (in->operation) {
-    case SG_DO_COMMIT_GROUP:
-    case SG_DO_WAIT_GROUP:
-    case SG_DO_WAIT_ALL:
-        return plain_step(maker, sg_run_nothing);
-    case SG_DO_ASYNC:
-        break;
-    default:
-        return sg_maker_refuse(maker, "copies in bulk do not run yet");
-    }
-    struct sg_maker_address to, from;
-    uint32_t bytes = SG_NOWHERE;
-    if (in->operand_count < 3 || sg_maker_operand(maker, 2)->kind != SG_OPERAND_IMMEDIATE ||
-        !sg_maker_address(maker, sg_maker_operand(maker, 0), &to) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, 1), &from))
-        return sg_maker_refuse(maker, "operands of a kind that does not run yet");
-    int64_t size = sg_maker_operand(maker, 2)->value;
-    if (in->operand_count > 3) {
-        const struct sg_operand *fourth = sg_maker_operand(maker, 3);
-        if (in->operand_count > 4 || sg_width_of_type(fourth->type) != SG_W_32 ||
-            !sg_maker_source(maker, fourth, SG_W_32, false, &bytes))
-            return sg_maker_refuse(maker, "a source to ignore, or a cache policy");
-    }
-    if (!from.wide || (size != 4 && size != 8 && size != 16))
-        return sg_maker_refuse(maker, "a copy of this size, or from an address of 32 bits");
-    uint32_t offsets[4] = {(uint32_t)to.offset, (uint32_t)((uint64_t)to.offset >> 32),
-                           (uint32_t)from.offset, (uint32_t)((uint64_t)from.offset >> 32)};
-    uint32_t list = sg_maker_list(maker, offsets, 4);
-    struct sg_step *step = sg_maker_step(maker, sg_run_copy_async);
-    step->a = to.base;
-    step->b = from.base;
-    step->c = bytes;
-    step->second = to.wide;
-    step->count = (uint16_t)size;
-    step->list = list;
-    step->cache = maker->code->caches++;
-    return true;
-}
-
 bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     const struct sg_instruction *in = maker->in;
-    if (sg_maker_vector(maker, ok))
+    if (sg_maker_vector(maker, ok) || sg_maker_async(maker, ok))
         return true;
     switch (in->op) {
     case SG_OP_mov:
@@ -186,8 +144,15 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
         else
             return false;
         return true;
-    case SG_OP_cp:
-        *ok = copy_async(maker);
+    case SG_OP_tex:
+    case SG_OP_tld4:
+    case SG_OP_txq:
+    case SG_OP_suq:
+    case SG_OP_istypep:
+    case SG_OP_suld:
+    case SG_OP_sust:
+    case SG_OP_sured:
+        *ok = sg_maker_texture(maker);
         return true;
     case SG_OP_cvta:
         *ok = convert_address(maker);
@@ -204,6 +169,13 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_fence:
     case SG_OP_membar:
         *ok = plain_step(maker, sg_run_fence);
+        return true;
+    case SG_OP_mma:
+    case SG_OP_wmma:
+    case SG_OP_ldmatrix:
+    case SG_OP_stmatrix:
+    case SG_OP_movmatrix:
+        *ok = sg_maker_matrix(maker);
         return true;
     /* Hints about caches, and marks for profilers: nothing that a program could see. */
     case SG_OP_prefetch:

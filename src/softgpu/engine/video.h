@@ -20,8 +20,8 @@ enum sg_video {
  * All: type: the result's, type2: a's; flags: SAT. Of one and of several results, choice: enum
  * sg_video; second: the operation with c; of comparisons rounding is enum sg_compare.
  *
- * One result; count: of shifts, 1 for .wrap; value: bits 0 to 7 the part written, from 8 on a's part, from 16 on b's (enum
- * sg_part), from 24 on b's type.
+ * One result; count: of shifts, 1 for .wrap; value: bits 0 to 7 the part written, from 8 on a's
+ * part, from 16 on b's (enum sg_part), from 24 on b's type.
  */
 sg_run sg_run_video;
 /* The same value; choice: 1 the product has a minus, 2 c has, 4 .po; rounding: how far the result

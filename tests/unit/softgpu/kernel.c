@@ -5,8 +5,8 @@
 static const struct sg_image_options h200 = {
     .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
 
-void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
-    char error[600] = "", why[200] = "";
+void kernel_read(struct kernel *kernel, const char *text) {
+    char error[600] = "";
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     memset(kernel, 0, sizeof *kernel);
     char *copy = strdup(text);
@@ -15,6 +15,11 @@ void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
     free(copy);
     if (sg_program_make(kernel->image, "k", &log, &kernel->program) != CUDA_SUCCESS)
         fail_msg("%s\n%s", text, error);
+}
+
+void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
+    char why[200] = "";
+    kernel_read(kernel, text);
     if (!sg_engine_can(kernel->program, why, sizeof why))
         fail_msg("%s\n%s", text, why);
     assert_int_equal(sg_code_make(kernel->program, level, &kernel->code), CUDA_SUCCESS);

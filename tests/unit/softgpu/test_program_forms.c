@@ -55,7 +55,6 @@ static const struct {
 } refused[] = {
     {SG_OP_clusterlaunchcontrol, "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p0, q0;",
      "after sm_90"},
-    {SG_OP_istypep, "istypep.texref p0, d0;", "opaque"},
     {SG_OP_multimem, "multimem.ld_reduce.relaxed.sys.global.add.u32 r0, [d0];", "multimem"},
     {SG_OP_setmaxnreg, "setmaxnreg.inc.sync.aligned.u32 240;", "setmaxnreg"},
     {SG_OP_tcgen05, "tcgen05.fence::before_thread_sync;", "after sm_90"},
@@ -116,6 +115,15 @@ static void what_no_form_has_says_why(void **state) {
     static const struct {
         const char *text, *why;
     } wrong[] = {
+        {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [r0], "
+         "[d0, {r1, r2}], [r3];",
+         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes: copies by "
+         "tensor maps are not run: a profile before 9.0 avoids them"},
+        {"cp.async.bulk.prefetch.tensor.1d.L2.global [d0, {r1}];",
+         "cp.async.bulk.prefetch.tensor.1d.L2.global: copies by tensor maps are not run: a profile "
+         "before 9.0 avoids them"},
+        {"cp.async.ca.shared.global [r0], [d0], 4, 2, r1;",
+         "cp.async.ca.shared.global: no form of it has these operands"},
         {"add.u32 r0, r1, %tid.x;", "add.u32: a special register outside of mov"},
         {"add.f32 f0, f1, 1;", "add.f32: a whole number where a floating-point constant belongs"},
         {"add.u32 r0, r1, 1.5;", "add.u32: a floating-point constant of this type"},
@@ -137,16 +145,33 @@ static void what_no_form_has_says_why(void **state) {
          "{r4,r5}, {f4,f5,f6,f7};",
          "a shape that there is not for its types"},
         {"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0,f1,f2,f3}, {r0,r1}, {r4,r5}, "
-         "{f4,f5,f6,f7}, r8, 0;",
+         "{f4,f5,f6,f7}, r8, 4;",
+         "a selector that there is not for its shape"},
+        {"mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32 {r0,r1,r2,r3}, {r4,r5,r6,r7}, "
+         "{r8,r9,r10,r11}, {r0,r1,r2,r3}, r8, 1;",
+         "a selector that there is not for its shape"},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 {f0,f1,f2,f3}, {r0,r1,r2,r3}, "
+         "{r4,r5}, {r6,r7};",
+         "types that do not go together"},
+        {"mma.sync.aligned.m16n8k32.row.row.s32.s8.s8.s32 {r0,r1,r2,r3}, {r4,r5,r6,r7}, "
+         "{r8,r9}, {r0,r1,r2,r3};",
+         "a layout that there is not for its shape"},
+        {"wmma.load.c.sync.aligned.row.m16n8k8.f32 {f0,f1,f2,f3}, [d0], r8;",
+         "a shape that there is not for its type"},
+        {"wmma.load.a.sync.aligned.col.m8n8k32.s4 {r0}, [d0], r8;",
+         "a layout that there is not for its type"},
+        {"wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.u8.s32 {r0,r1,r2,r3,r4,r5,r6,r7}, "
+         "{r8,r9}, {r10,r11}, {r0,r1,r2,r3,r4,r5,r6,r7};",
+         "types that do not go together"},
+        {"redux.sync.min.f32 f0, f1, -1;", "no form of it has these types"},
+        {"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e5m2.f32 {f0,f1,f2,f3}, "
+         "{r0,r1,r2,r3}, {r4,r5}, {f4,f5,f6,f7};",
          "no form of it has these modifiers"},
         {"call nowhere;", "call: a function that has no body in this text"},
         {"call fn, (kp);", "call: an argument that is no .param and no register"},
         {"brx.idx r0, L;", "brx: its label is not that of a list"},
         {"bra TS;", "bra: its label is that of a list"},
-        {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r0], "
-         "[d0, {r1}], [r2];",
-         "no form of it has these modifiers"},
-    };
+        };
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct sg_program *program = decoded(wrong[i].text);

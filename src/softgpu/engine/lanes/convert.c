@@ -359,25 +359,17 @@ bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form 
     return true;
 }
 
-static sg_theme *const themes[] = {SG_LEVEL(sg_theme_carry),
-                                   SG_LEVEL(sg_theme_logic),
-                                   SG_LEVEL(sg_theme_integer),
-                                   SG_LEVEL(sg_theme_wide),
-                                   SG_LEVEL(sg_theme_bits),
-                                   SG_LEVEL(sg_theme_float),
-                                   SG_LEVEL(sg_theme_double),
-                                   SG_LEVEL(sg_theme_half),
-                                   SG_LEVEL(sg_theme_approximate),
-                                   SG_LEVEL(sg_theme_compare),
-                                   SG_LEVEL(sg_theme_convert),
-                                   SG_LEVEL(sg_theme_memory),
-                                   SG_LEVEL(sg_theme_atomic),
-                                   SG_LEVEL(sg_theme_packed),
-                                   SG_LEVEL(sg_theme_eight),
-                                   SG_LEVEL(sg_theme_half_compare),
-                                   SG_LEVEL(sg_theme_vector_atomic),
-                                   SG_LEVEL(sg_theme_pack),
-                                   NULL};
+static sg_theme *const themes[] = {
+    SG_LEVEL(sg_theme_carry),         SG_LEVEL(sg_theme_logic),
+    SG_LEVEL(sg_theme_integer),       SG_LEVEL(sg_theme_wide),
+    SG_LEVEL(sg_theme_bits),          SG_LEVEL(sg_theme_float),
+    SG_LEVEL(sg_theme_double),        SG_LEVEL(sg_theme_half),
+    SG_LEVEL(sg_theme_approximate),   SG_LEVEL(sg_theme_compare),
+    SG_LEVEL(sg_theme_convert),       SG_LEVEL(sg_theme_memory),
+    SG_LEVEL(sg_theme_atomic),        SG_LEVEL(sg_theme_packed),
+    SG_LEVEL(sg_theme_eight),         SG_LEVEL(sg_theme_half_compare),
+    SG_LEVEL(sg_theme_vector_atomic), SG_LEVEL(sg_theme_pack),
+    SG_LEVEL(sg_theme_matrix),        NULL};
 
 const struct sg_lanes SG_LEVEL(sg_lanes) = {
     .themes = themes,

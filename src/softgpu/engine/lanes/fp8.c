@@ -1,7 +1,7 @@
 /*
- * cvt to and from numbers of 8 bits, e4m3 (no infinities, one NaN, up to 448) and e5m2 (as f16, with
- * two bits of fraction), and .satfinite to f16, bf16 and tf32: what is too large becomes the largest
- * finite number of its sign.
+ * cvt to and from numbers of 8 bits, e4m3 (no infinities, one NaN, up to 448) and e5m2 (as f16,
+ * with two bits of fraction), and .satfinite to f16, bf16 and tf32: what is too large becomes the
+ * largest finite number of its sign.
  */
 #include "softgpu/engine/lanes/lanes.h"
 

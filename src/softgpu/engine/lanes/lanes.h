@@ -172,6 +172,6 @@ sg_theme SG_LEVEL(sg_theme_compare), SG_LEVEL(sg_theme_convert), SG_LEVEL(sg_the
 sg_theme SG_LEVEL(sg_theme_logic), SG_LEVEL(sg_theme_memory), SG_LEVEL(sg_theme_atomic);
 sg_theme SG_LEVEL(sg_theme_carry), SG_LEVEL(sg_theme_packed), SG_LEVEL(sg_theme_eight);
 sg_theme SG_LEVEL(sg_theme_half_compare), SG_LEVEL(sg_theme_vector_atomic);
-sg_theme SG_LEVEL(sg_theme_pack);
+sg_theme SG_LEVEL(sg_theme_pack), SG_LEVEL(sg_theme_matrix);
 
 #endif
