@@ -31,7 +31,7 @@ OTHERWISE = {
         "alloca stackrestore stacksave cp discard applypriority createpolicy prefetch prefetchu ldu",
     "asynchronous barriers and clusters: conformance tests": "mbarrier mapa getctarank",
     "fragments without a defined layout: conformance tests": "wmma",
-    "textures and surfaces: conformance tests": "suld suq sured sust tex tld4 txq",
+    "textures and surfaces: conformance tests": "istypep suld suq sured sust tex tld4 txq",
     "gives no value": "pmevent",
 }
 
