@@ -1,4 +1,8 @@
-/* Chains with a carry: the condition code is a predicate of the frame. */
+/*
+ * Chains with a carry: the condition code is a predicate of the frame. A difference leaves the
+ * carry of a + ~b + 1, that is 1 where nothing is borrowed, as recorded where additions and
+ * subtractions follow each other.
+ */
 #include "softgpu/engine/lanes/lanes.h"
 
 /* step->choice: bit 0 reads the carry, bit 1 writes it. */
@@ -19,10 +23,10 @@
     static const struct sg_step *sub_##BITS(struct sg_warp *warp, const struct sg_step *step) {    \
         u##BITS *d = SG_SLOT(warp, step->d);                                                       \
         const u##BITS *a = SG_SLOT(warp, step->a), *b = SG_SLOT(warp, step->b);                    \
-        uint32_t in = step->choice & 1 ? sg_predicate(warp, SG_CARRY) : 0, out = 0;                \
+        uint32_t in = step->choice & 1 ? sg_predicate(warp, SG_CARRY) : SG_ALL, out = 0;           \
         for (unsigned l = 0; l < SG_LANES; l++) {                                                  \
-            uint##BITS##_t rest = a[l] - b[l], borrow = in >> l & 1;                               \
-            out |= (uint32_t)((a[l] < b[l]) | (rest < borrow)) << l;                               \
+            uint##BITS##_t rest = a[l] - b[l], borrow = !(in >> l & 1);                            \
+            out |= (uint32_t) !((a[l] < b[l]) | (rest < borrow)) << l;                             \
             d[l] = warp->mask >> l & 1 ? rest - borrow : d[l];                                     \
         }                                                                                          \
         if (step->choice & 2)                                                                      \
