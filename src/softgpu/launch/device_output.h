@@ -1,9 +1,9 @@
 /*
  * What kernels print: a fifo for each context, as large as its limit says, in which the newest
  * drives out the oldest. It is written where hardware writes it: when a kernel is launched (with
- * CUDA_LAUNCH_BLOCKING also when that has ended), when the host has waited, by blocking copies, when
- * modules come and go, before callbacks, and when the context ends or fails; and not at the end of
- * the process. Texts of assertions go to standard error, in the same order.
+ * CUDA_LAUNCH_BLOCKING also when that has ended), when the host has waited, by blocking copies,
+ * when modules come and go, before callbacks, and when the context ends or fails; and not at the
+ * end of the process. Texts of assertions go to standard error, in the same order.
  */
 #ifndef SG_LAUNCH_DEVICE_OUTPUT_H
 #define SG_LAUNCH_DEVICE_OUTPUT_H

@@ -1,6 +1,7 @@
 /*
- * Kernels that fail, and what each call returns afterwards; what kernels print and allocate. softgpu
- * runs them with SOFTGPU_KERNELS=1. Each fault has a scenario, and so a process, of its own.
+ * Kernels that fail, and what each call returns afterwards; what kernels print and allocate.
+ * softgpu runs them with SOFTGPU_KERNELS=1. Each fault has a scenario, and so a process, of its
+ * own.
  */
 #include "../parity.h"
 #include "temporary.h"
@@ -15,92 +16,41 @@
     ".visible .entry " name "(.param .u64 p) {\n"                                                  \
     ".reg .b64 %d<6>; .reg .b32 %r<6>; .reg .pred %q;\nld.param.u64 %d0, [p];\n"
 
-static const char
-    faults_text
-        [] =
-            HEAD
-                ENTRY("store") "st.global.u32 [%d0], 1; ret; }\n" ENTRY("loa"
-                                                                        "d") "ld.global.u32 %r0, "
-                                                                             "[%d0]; "
-                                                                             "st.global.u32 [%d0], "
-                                                                             "%r0; ret; "
-                                                                             "}\n" ENTRY(
-                                                                                 "generic") "st."
-                                                                                            "u32 "
-                                                                                            "[%d0],"
-                                                                                            " "
-                                                                                            "1; "
-                                                                                            "ret; "
-                                                                                            "}"
-                                                                                            "\n" ENTRY(
-                                                                                                "at"
-                                                                                                "om"
-                                                                                                "i"
-                                                                                                "c") "atom.global.add.u32 %r0, [%d0], 1; ret; }\n" ENTRY("store_8") "st.global.u64 [%d0], %d0; ret; }\n" ENTRY("shared") ".shared .align 8 .b8 s[64]; cvt.u32.u64 %r0, %d0;\n"
-                                                                                                                                                                                                                         "st.volatile.shared.u32 [%r0], %r0; ret; }\n" ENTRY(
-                                                                                                                                                                                                                             "local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l; add.u64 %d1, %d1, %d0;\n"
-                                                                                                                                                                                                                                      "st.volatile.local.u32 [%d1], 1; ret; }\n" ENTRY("atomic_on_local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l;\n"
-                                                                                                                                                                                                                                                                                                          "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; "
-                                                                                                                                                                                                                                                                                                          "atom.add.u32 %r0, [%d1], 1; ret; }\n" ENTRY("tra"
-                                                                                                                                                                                                                                                                                                                                                       "p") "trap; ret; }\n" ENTRY("brkpt") "brkpt; ret; }\n"
-                                                                                                                                                                                                                                                                                                                                                                                            ".func deeper(.param .b64 n) { .reg "
-                                                                                                                                                                                                                                                                                                                                                                                            ".b64 %a, %b; .reg .pred %q; .local "
-                                                                                                                                                                                                                                                                                                                                                                                            ".align 8 .b8 l[256];\n"
-                                                                                                                                                                                                                                                                                                                                                                                            "ld.param.b64 %a, [n]; mov.u64 %b, "
-                                                                                                                                                                                                                                                                                                                                                                                            "l; st.volatile.local.u64 [%b], "
-                                                                                                                                                                                                                                                                                                                                                                                            "%a;\n"
-                                                                                                                                                                                                                                                                                                                                                                                            "setp.eq.u64 %q, %a, 0; @%q ret; "
-                                                                                                                                                                                                                                                                                                                                                                                            "add.u64 %a, %a, -1;\n"
-                                                                                                                                                                                                                                                                                                                                                                                            "{ .param .b64 m; st.param.b64 [m], "
-                                                                                                                                                                                                                                                                                                                                                                                            "%a; call deeper, (m); }\n"
-                                                                                                                                                                                                                                                                                                                                                                                            "ld.volatile.local.u64 %a, [%b]; "
-                                                                                                                                                                                                                                                                                                                                                                                            "ret; }\n" ENTRY(
-                                                                                                                                                                                                                                                                                                                                                                                                "recursion") "{ .param .b64 m; "
-                                                                                                                                                                                                                                                                                                                                                                                                             "st.param.b64 [m], "
-                                                                                                                                                                                                                                                                                                                                                                                                             "%d0; call deeper, "
-                                                                                                                                                                                                                                                                                                                                                                                                             "(m); } ret; "
-                                                                                                                                                                                                                                                                                                                                                                                                             "}\n" ENTRY(
-                                                                                                                                                                                                                                                                                                                                                                                                                 "call_"
-                                                                                                                                                                                                                                                                                                                                                                                                                 "nothin"
-                                                                                                                                                                                                                                                                                                                                                                                                                 "g") "p"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "r"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "o"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "t"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "o"
-                                                                                                                                                                                                                                                                                                                                                                                                                      ":"
-                                                                                                                                                                                                                                                                                                                                                                                                                      " "
-                                                                                                                                                                                                                                                                                                                                                                                                                      "."
-                                                                                                                                                                                                                                                                                                                                                                                                                      "c"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "a"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "l"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "l"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "p"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "r"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "o"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "t"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "o"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "t"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "y"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "p"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "e"
-                                                                                                                                                                                                                                                                                                                                                                                                                      " "
-                                                                                                                                                                                                                                                                                                                                                                                                                      "_"
-                                                                                                                                                                                                                                                                                                                                                                                                                      " "
-                                                                                                                                                                                                                                                                                                                                                                                                                      "("
-                                                                                                                                                                                                                                                                                                                                                                                                                      ")"
-                                                                                                                                                                                                                                                                                                                                                                                                                      ";"
-                                                                                                                                                                                                                                                                                                                                                                                                                      "\ncall %d0, (), proto; ret; }\n" ENTRY(
-                                                                                                                                                                                                                                                                                                                                                                                                                          "nothing") "ret; }\n";
+/* clang-format off */
+static const char faults_text[] = HEAD
+    ENTRY("store") "st.global.u32 [%d0], 1; ret; }\n"
+    ENTRY("load") "ld.global.u32 %r0, [%d0]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("generic") "st.u32 [%d0], 1; ret; }\n"
+    ENTRY("atomic") "atom.global.add.u32 %r0, [%d0], 1; ret; }\n"
+    ENTRY("store_8") "st.global.u64 [%d0], %d0; ret; }\n"
+    ENTRY("shared") ".shared .align 8 .b8 s[64]; cvt.u32.u64 %r0, %d0;\n"
+    "st.volatile.shared.u32 [%r0], %r0; ret; }\n"
+    /* What is read back may be what was written, and is used: both stay. */
+    ENTRY("local") ".local .align 8 .b8 l[64]; .shared .b32 s; mov.u64 %d1, l;\n"
+    "and.b64 %d2, %d0, 60; add.u64 %d2, %d1, %d2; add.u64 %d1, %d1, %d0;\n"
+    "st.local.u32 [%d1], 1; ld.local.u32 %r0, [%d2]; st.volatile.shared.u32 [s], %r0; ret; }\n"
+    ENTRY("atomic_on_local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l;\n"
+    "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; atom.add.u32 %r0, [%d1], 1; ret; }\n"
+    ENTRY("trap") "trap; ret; }\n"
+    ENTRY("brkpt") "brkpt; ret; }\n"
+    ".func deeper(.param .b64 n) { .reg .b64 %a, %b; .reg .pred %q; .local .align 8 .b8 l[256];\n"
+    "ld.param.b64 %a, [n]; mov.u64 %b, l; cvta.local.u64 %b, %b; st.volatile.u64 [%b], %a;\n"
+    "setp.eq.u64 %q, %a, 0; @%q ret; add.u64 %a, %a, -1;\n"
+    "{ .param .b64 m; st.param.b64 [m], %a; call deeper, (m); }\n"
+    "ld.volatile.u64 %a, [%b]; ret; }\n"
+    ENTRY("recursion") "{ .param .b64 m; st.param.b64 [m], %d0; call deeper, (m); } ret; }\n"
+    ENTRY("call_nothing") "proto: .callprototype _ ();\ncall %d0, (), proto; ret; }\n"
+    ENTRY("nothing") "ret; }\n";
 
-static const char heap_text[] =
-    HEAD ".extern .func (.param .b64 r) malloc (.param .b64 size);\n"
-         ".extern .func free (.param .b64 p);\n"
-         ".visible .entry take(.param .u64 out, .param .u64 size) { .reg .b64 %d<4>;\n"
-         "ld.param.u64 %d0, [out]; ld.param.u64 %d1, [size];\n"
-         "{ .param .b64 a; .param .b64 b; st.param.b64 [a], %d1; call.uni (b), malloc, (a);\n"
-         "ld.param.b64 %d2, [b]; } st.global.u64 [%d0], %d2; ret; }\n"
-         ".visible .entry give(.param .u64 p) { .reg .b64 %d<2>; ld.param.u64 %d0, [p];\n"
-         "{ .param .b64 a; st.param.b64 [a], %d0; call.uni free, (a); } ret; }\n";
+static const char heap_text[] = HEAD
+    ".extern .func (.param .b64 r) malloc (.param .b64 size);\n"
+    ".extern .func free (.param .b64 p);\n"
+    ".visible .entry take(.param .u64 out, .param .u64 size) { .reg .b64 %d<4>;\n"
+    "ld.param.u64 %d0, [out]; ld.param.u64 %d1, [size];\n"
+    "{ .param .b64 a; .param .b64 b; st.param.b64 [a], %d1; call.uni (b), malloc, (a);\n"
+    "ld.param.b64 %d2, [b]; } st.global.u64 [%d0], %d2; ret; }\n"
+    ".visible .entry give(.param .u64 p) { .reg .b64 %d<2>; ld.param.u64 %d0, [p];\n"
+    "{ .param .b64 a; st.param.b64 [a], %d0; call.uni free, (a); } ret; }\n";
 
 /* "x < 4", "file.cu", "f", "before\n", "%v4hlf|%v2d\n", "%c|%5s|%p|%hhd|%a\n" */
 static const char print_text[] = HEAD
@@ -113,45 +63,39 @@ static const char print_text[] = HEAD
     "100, 124, 37, 97, 10, 0};\n"
     ".extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n,\n"
     ".param .b64 c);\n"
-    ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n" ENTRY(
-        "asserts") "mov.u32 %r0, %tid.x; setp.lt.u32 %q, %r0, 30; @%q ret;\n"
-                   "mov.u64 %d0, s0; cvta.global.u64 %d0, %d0; mov.u64 %d1, s1; cvta.global.u64 "
-                   "%d1, %d1;\n"
-                   "mov.u64 %d2, s2; cvta.global.u64 %d2, %d2;\n"
-                   "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;\n"
-                   "st.param.b64 [a], %d0; st.param.b64 [b], %d1; st.param.b32 [c], 17;\n"
-                   "st.param.b64 [d], %d2; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, "
-                   "d, e); }\n"
-                   "ret; }\n"
+    ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+    ENTRY("asserts") "mov.u32 %r0, %tid.x; setp.lt.u32 %q, %r0, 30; @%q ret;\n"
+    "mov.u64 %d0, s0; cvta.global.u64 %d0, %d0; mov.u64 %d1, s1; cvta.global.u64 %d1, %d1;\n"
+    "mov.u64 %d2, s2; cvta.global.u64 %d2, %d2;\n"
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;\n"
+    "st.param.b64 [a], %d0; st.param.b64 [b], %d1; st.param.b32 [c], 17;\n"
+    "st.param.b64 [d], %d2; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); }\n"
+    "ret; }\n"
     /* prints, and then stores to its argument, unless that is 0 */
     ENTRY("prints") "mov.u64 %d1, s3; cvta.global.u64 %d1, %d1; mov.u64 %d2, 0;\n"
-                    "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d1;\n"
-                    "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); }\n"
-                    "setp.eq.u64 %q, %d0, 0; @%q ret; membar.sys; st.global.u32 [%d0], 1; ret; }\n"
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d1;\n"
+    "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); }\n"
+    "setp.eq.u64 %q, %d0, 0; @%q ret; membar.sys; st.global.u32 [%d0], 1; ret; }\n"
     /* formats(out): the results of three calls */
     ENTRY("formats") ".local .align 16 .b8 l[48]; .reg .f32 %f<4>; .reg .f64 %x;\n"
-                     "mov.u64 %d1, l; cvta.local.u64 %d2, %d1; mov.u64 %d3, s4; cvta.global.u64 "
-                     "%d3, %d3;\n"
-                     "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0fC0200000; mov.f32 %f2, 0f00000000;\n"
-                     "mov.f32 %f3, 0f40400000; st.local.v4.f32 [%d1], {%f0, %f1, %f2, %f3};\n"
-                     "mov.u32 %r1, 5; mov.u32 %r2, -6; st.local.v2.u32 [%d1+16], {%r1, %r2};\n"
-                     "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d3;\n"
-                     "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; "
-                     "}\n"
-                     "st.global.u32 [%d0], %r3; mov.u32 %r1, 65; st.local.u32 [%d1], %r1;\n"
-                     "mov.u64 %d4, s2; cvta.global.u64 %d4, %d4; st.local.u64 [%d1+8], %d4;\n"
-                     "mov.u64 %d5, 0; st.local.u64 [%d1+16], %d5; mov.u32 %r1, 511; st.local.u32 "
-                     "[%d1+24], %r1;\n"
-                     "mov.f64 %x, 0d3FF8000000000000; st.local.f64 [%d1+32], %x;\n"
-                     "mov.u64 %d3, s5; cvta.global.u64 %d3, %d3;\n"
-                     "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d3;\n"
-                     "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; "
-                     "}\n"
-                     "st.global.u32 [%d0+4], %r3;\n"
-                     "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d5;\n"
-                     "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; "
-                     "}\n"
-                     "st.global.u32 [%d0+8], %r3; ret; }\n";
+    "mov.u64 %d1, l; cvta.local.u64 %d2, %d1; mov.u64 %d3, s4; cvta.global.u64 %d3, %d3;\n"
+    "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0fC0200000; mov.f32 %f2, 0f00000000;\n"
+    "mov.f32 %f3, 0f40400000; st.local.v4.f32 [%d1], {%f0, %f1, %f2, %f3};\n"
+    "mov.u32 %r1, 5; mov.u32 %r2, -6; st.local.v2.u32 [%d1+16], {%r1, %r2};\n"
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d3;\n"
+    "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; }\n"
+    "st.global.u32 [%d0], %r3; mov.u32 %r1, 65; st.local.u32 [%d1], %r1;\n"
+    "mov.u64 %d4, s2; cvta.global.u64 %d4, %d4; st.local.u64 [%d1+8], %d4;\n"
+    "mov.u64 %d5, 0; st.local.u64 [%d1+16], %d5; mov.u32 %r1, 511; st.local.u32 [%d1+24], %r1;\n"
+    "mov.f64 %x, 0d3FF8000000000000; st.local.f64 [%d1+32], %x;\n"
+    "mov.u64 %d3, s5; cvta.global.u64 %d3, %d3;\n"
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d3;\n"
+    "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; }\n"
+    "st.global.u32 [%d0+4], %r3;\n"
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d5;\n"
+    "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; }\n"
+    "st.global.u32 [%d0+8], %r3; ret; }\n";
+/* clang-format on */
 
 static CUmodule module;
 

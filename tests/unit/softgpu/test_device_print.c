@@ -114,7 +114,7 @@ static void integers_in_all_lengths(void **state) {
     LIKE_HOST("%lx", unsigned long, 0x123456789abcdefUL);
     LIKE_HOST("%zu", size_t, (size_t)1 << 40);
     LIKE_HOST("%hd", int, (short)-3);
-    LIKE_HOST("%hhu", int, 200);
+    LIKE_HOST("%hhu", int, (unsigned char)200);
     LIKE_HOST("%c", int, 'x');
     LIKE_HOST("%3c|", int, 'x');
     LIKE_HOST("%p", void *, (void *)0x7f0012345678);
