@@ -48,8 +48,10 @@ unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, u
     struct sg_grid *grid = warp->grid;
     uint64_t low, length;
     unsigned char *own = sg_workspace_reach(grid, address, size);
-    if (own)
+    if (own) {
+        *got = size;
         return own;
+    }
     unsigned char *host =
         range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
     if (host) {
