@@ -75,8 +75,26 @@ static int setup(void **state) {
     return 0;
 }
 
+static volatile unsigned *word(CUdeviceptr address) {
+    return (volatile unsigned *)(uintptr_t)address;
+}
+
+static void open_gates(void) {
+    for (int i = 0; i < DEVICES; i++)
+        *word(devices[i].gate) = 1;
+    for (int i = 0; i < DEVICES; i++) {
+        ok(cuCtxSetCurrent(devices[i].context));
+        ok(cuCtxSynchronize());
+    }
+    ok(cuCtxSetCurrent(devices[0].context));
+    for (int i = 0; i < 2; i++) /* their records are in streams of their own */
+        ok(cuEventSynchronize(events[i]));
+}
+
 static int teardown(void **state) {
     (void)state;
+    allocations_left = 0;
+    open_gates(); /* a test that failed may have left them closed */
     for (int i = 0; i < 2; i++)
         ok(cuEventDestroy_v2(events[i]));
     for (int i = 0; i < DEVICES; i++) {
@@ -91,26 +109,12 @@ static int teardown(void **state) {
     return 0;
 }
 
-static volatile unsigned *word(CUdeviceptr address) {
-    return (volatile unsigned *)(uintptr_t)address;
-}
-
 /* No kernel runs before the call under test is over: its allocations are that thread's alone. */
 static void close_gates(void) {
     for (int i = 0; i < DEVICES; i++) {
         *word(devices[i].gate) = *word(devices[i].sum) = 0;
         ok(cuCtxSetCurrent(devices[i].context));
         ok(cuStreamWaitValue32_v2(devices[i].stream, devices[i].gate, 1, CU_STREAM_WAIT_VALUE_EQ));
-    }
-    ok(cuCtxSetCurrent(devices[0].context));
-}
-
-static void open_gates(void) {
-    for (int i = 0; i < DEVICES; i++)
-        *word(devices[i].gate) = 1;
-    for (int i = 0; i < DEVICES; i++) {
-        ok(cuCtxSetCurrent(devices[i].context));
-        ok(cuCtxSynchronize());
     }
     ok(cuCtxSetCurrent(devices[0].context));
 }
