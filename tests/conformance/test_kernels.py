@@ -39,6 +39,11 @@ PROGRAMS = [
     ("kernels that begin before another has ended", "test_dependent_launch"),
     ("kernels that wait for each other", "test_kernel_waits"),
     ("what ends while a kernel runs", "test_kernel_ends"),
+    ("what kernels print, and when", "test_kernel_print"),
+    ("memory that kernels allocate", "test_kernel_heap"),
+    ("conditions that kernels set", "test_kernel_conditions"),
+    ("faults of kernels, and what is said of them", "test_kernel_faults"),
+    ("functions know whether they launch", "test_control"),
     ("updates of graphs with kernels", "test_graph_update"),
 ]
 SETTINGS = [

@@ -181,7 +181,7 @@ static uint64_t answer(const struct matrix_edge *edge) {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(edge->name, " "), edge->name);
     for (char *c = name; *c; c++)
-        *c = *c == '.' ? '_' : *c;
+        *c = *c == '.' || *c == '-' ? '_' : *c;
     matrix_edge_pack(edge, data, in);
     launch(name, in, sizeof in, out, sizeof out);
     matrix_collect(&edge->form, (const uint64_t(*)[MATRIX_OUT])out, data);
@@ -197,7 +197,7 @@ static void add_kinds(size_t count) {
             continue;
         memcpy(last, name, sizeof last);
         for (char *c = name; *c; c++)
-            *c = *c == '.' ? '_' : *c;
+            *c = *c == '.' || *c == '-' ? '_' : *c;
         matrix_kernel(&edges[i].form, name, text + length, TEXT - length);
         length += strlen(text + length);
     }

@@ -31,7 +31,9 @@ void matrix_words(const struct matrix_form *form, char *words, size_t size);
 /* Data to multiply, one for each product: filled, and for a sparse form with half of A zero. */
 void matrix_prepare(const struct matrix_form *form, struct matrix_data *data, bool exact,
                     uint32_t *seed, uint64_t in[32][MATRIX_IN]);
-/* The registers of data that is there, of a form that is not sparse. */
+/* Of a sparse form whose groups keep their first halves: the line of B for an element of A. */
+unsigned matrix_partner(const struct matrix_form *form, unsigned kept);
+/* The registers of data that is there; of a sparse form A has the kept elements only. */
 void matrix_pack(const struct matrix_form *form, const struct matrix_data *data,
                  uint64_t in[32][MATRIX_IN]);
 /* The registers of D to data->d. */

@@ -192,9 +192,9 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {
-        "LOG",      "DEVICES", "PROFILE", "MEMORY", "ADDRESS_SPACE", "WORKERS",
-        "SCHEDULE", "SEED",    "LEAKS",   "POISON", "ABORT",         "FAIL_ON",
-        "FAULT",    "TRACE",   "JOB",     "UUID",   "KERNELS",       "DRIVER_VERSION"};
+        "LOG",  "DEVICES", "PROFILE", "MEMORY",         "ADDRESS_SPACE", "WORKERS", "SCHEDULE",
+        "SEED", "LEAKS",   "POISON",  "ABORT",          "FAIL_ON",       "FAULT",   "TRACE",
+        "JOB",  "UUID",    "KERNELS", "DRIVER_VERSION", "KERNEL_LIMIT"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, "SOFTGPU_", 8) != 0)
@@ -227,6 +227,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
     read_version(complaints, into);
+    read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     if (getauxval(AT_SECURE) == 0)
         look_for_others(complaints);

@@ -1,5 +1,6 @@
 /* Instructions that decide what runs next, or for which lanes wait. */
 #include "softgpu/engine/code.h"
+#include "softgpu/engine/device_call.h"
 
 bool sg_is_control(unsigned op) {
     switch (op) {
@@ -116,12 +117,41 @@ static bool handed_all(struct sg_maker *maker, const struct sg_operand *vector, 
     return true;
 }
 
-static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
-    if (function->runtime == SG_RUNTIME_ASSERTFAIL) {
-        guarded(maker, sg_run_assert);
-        return true;
+/* Two words of the list: where a value handed to the device runtime is, and how wide. */
+static bool handed_to_runtime(struct sg_maker *maker, const struct sg_operand *operand, bool result,
+                              uint32_t *pair) {
+    if (!handed(maker, operand, result, &pair[0]))
+        return false;
+    if (operand->kind == SG_OPERAND_VARIABLE) {
+        uint64_t size = maker->program->variables[operand->first].size;
+        pair[1] = SG_ARGUMENT_FRAME | (size < 8 ? (uint32_t)size : 8u);
+    } else {
+        pair[1] = sg_width_of_type(operand->type);
     }
-    return sg_maker_refuse(maker, "a function of the device runtime that does not run yet");
+    return true;
+}
+
+static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
+    uint32_t pairs[2 * (1 + SG_DEVICE_ARGUMENTS)] = {SG_NOWHERE, SG_W_NONE}, count = 1;
+    if (function->runtime == SG_RUNTIME_OTHER)
+        return sg_maker_refuse(maker, "a function of the device runtime that does not run");
+    for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
+        const struct sg_operand *vector = sg_maker_operand(maker, i);
+        const struct sg_operand *each = &maker->program->operands[vector->first];
+        for (uint32_t k = 0; vector->kind == SG_OPERAND_VECTOR && k < vector->count; k++) {
+            uint32_t at = i == 1 ? 0 : count++;
+            if (at > SG_DEVICE_ARGUMENTS)
+                return sg_maker_refuse(maker, "more arguments than the device runtime takes");
+            if (!handed_to_runtime(maker, &each[k], i == 1, &pairs[2 * (size_t)at]))
+                return false;
+        }
+    }
+    uint32_t list = sg_maker_list(maker, pairs, 2 * count);
+    struct sg_step *step = guarded(maker, sg_run_device_call);
+    step->list = list;
+    step->count = (uint16_t)(count - 1);
+    step->choice = function->runtime;
+    return true;
 }
 
 static bool in_quads(const struct sg_program *program, const struct sg_program_function *function) {

@@ -96,10 +96,6 @@ const struct sg_step *sg_run_brkpt(struct sg_warp *warp, const struct sg_step *s
     return stop(warp, step, SG_FAULT_BREAKPOINT);
 }
 
-const struct sg_step *sg_run_assert(struct sg_warp *warp, const struct sg_step *step) {
-    return stop(warp, step, SG_FAULT_ASSERT);
-}
-
 const struct sg_step *sg_run_exit(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
     if (!taken)

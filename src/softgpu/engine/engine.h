@@ -48,6 +48,7 @@ void sg_code_free(struct sg_code *code);
 /* ---- grids ----------------------------------------------------------------------------------- */
 
 struct sg_grid;
+struct sg_device_call;
 
 /*
  * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
@@ -90,11 +91,16 @@ struct sg_grid_launch {
     /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
      * nothing is mapped. Needed only where a texture has views. */
     unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
+    /* What a lane calls of the device runtime: device_call.h. NULL: such calls fault as illegal
+     * instructions, except that an assertion is its own fault. */
+    void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
 };
 
 /* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
 #define SG_GRID_MEMORY ((uint64_t)48 << 20)
+
+#define SG_REPORT_ROOM 4096
 
 enum sg_fault_kind {
     SG_FAULT_ADDRESS,     /* nothing there, or no right to it */
@@ -110,6 +116,8 @@ enum sg_fault_kind {
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
     SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
     SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
+    SG_FAULT_HEAP,        /* free() of what malloc() has not returned, or not any more */
+    SG_FAULT_TIME,        /* sg_grid_give_up */
     SG_FAULT_COUNT
 };
 
@@ -119,11 +127,13 @@ struct sg_grid_fault {
     uint32_t size;        /* bytes of the access */
     bool write;           /* it would have written */
     unsigned char space;  /* enum sg_state_space */
+    uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */
     uint32_t instruction; /* index in the program */
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[1024]; /* a deadlock: where each group of lanes waits; lines. A texture: why */
+    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines. A
+                                    texture: why */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);
@@ -143,6 +153,15 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
+/* Turns of blocks so far in which not all that ran only waited for what others write: while the
+ * number stays the same, the grid spins. */
+uint64_t sg_grid_progress(const struct sg_grid *grid);
+/* Where the lanes of blocks under way are, in lines, cut where `size` ends; not while it is being
+ * advanced. */
+void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
+/* Ends an unfinished grid as a fault of kind TIME, with its places; not while it is being advanced.
+ */
+void sg_grid_give_up(struct sg_grid *grid);
 /* Whether its last slice ended early, because all its blocks only look at what others may write:
  * then others should have a turn. */
 bool sg_grid_spins(const struct sg_grid *grid);

@@ -14,7 +14,6 @@
 #if !defined __x86_64__
 #include <fenv.h>
 #endif
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,62 +159,6 @@ static bool cluster_begin(struct sg_grid *grid) {
     return true;
 }
 
-/* ---- deadlocks ------------------------------------------------------------------------------- */
-
-static const struct sg_step *report_groups(struct sg_block *block, char *text, size_t size) {
-    const struct sg_step *first = NULL;
-    size_t used = strlen(text);
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        const struct sg_warp *warp = &block->warps[w];
-        const struct sg_code *code = warp->grid->code;
-        for (unsigned i = 0; i < warp->group_count && used < size; i++) {
-            const struct sg_group *group = &warp->groups[i];
-            const struct sg_step *step = &code->steps[group->step];
-            char what[64];
-            if (group->state == SG_GROUP_BARRIER)
-                snprintf(what, sizeof what, "barrier %u", group->barrier);
-            else if (group->state == SG_GROUP_CLUSTER)
-                snprintf(what, sizeof what, "the cluster's barrier");
-            else
-                snprintf(what, sizeof what, "lanes %08x", group->members & warp->live);
-            int wrote =
-                snprintf(text + used, size - used, "warp %u lanes %08x line %u: waits for %s\n", w,
-                         group->lanes, code->program->instructions[step->instruction].line, what);
-            used += wrote > 0 ? (size_t)wrote : 0;
-            first = first ? first : step;
-        }
-    }
-    return first;
-}
-
-/* All that wait for each other: a block, or those of a cluster. */
-static const struct sg_step *report(struct sg_block *block, char *text, size_t size) {
-    const struct sg_cluster_run *cluster = block->cluster;
-    const struct sg_step *own = report_groups(block, text, size);
-    for (unsigned i = 0; cluster && i < cluster->size; i++) {
-        struct sg_block *other = cluster->blocks[i];
-        size_t used = strlen(text);
-        if (!other || other == block)
-            continue;
-        snprintf(text + used, size - used, "block %u,%u,%u of its cluster:\n", other->place[0],
-                 other->place[1], other->place[2]);
-        (void)report_groups(other, text, size);
-    }
-    return own;
-}
-
-static void deadlock(struct sg_grid *grid, struct sg_block *block) {
-    const struct sg_step *step = report(block, grid->fault.report, sizeof grid->fault.report);
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[w];
-        if (warp->group_count && step) {
-            sg_warp_fault(warp, step, SG_FAULT_DEADLOCK,
-                          (unsigned)__builtin_ctz(warp->groups[0].lanes), 0, 0);
-            return;
-        }
-    }
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_WAITS, TURN_FAULT };
@@ -247,7 +190,7 @@ static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_
     if (!ran && sg_cluster_runs(block)) /* others of its cluster do */
         return TURN_WAITS;
     if (!ran) {
-        deadlock(grid, block);
+        sg_deadlock(grid, block);
         return TURN_FAULT;
     }
     return spins ? TURN_SPINS : TURN_ON;
@@ -315,6 +258,7 @@ static bool advance(struct sg_grid *grid, int64_t budget) {
         enum turn turn = block_turn(grid, grid->running, &budget);
         if (turn == TURN_FAULT)
             return true;
+        grid->progress += turn != TURN_SPINS;
         if (turn == TURN_DONE) {
             first_is_done(grid);
         } else if (turn == TURN_WAITS) {

@@ -19,13 +19,12 @@
 
 #include <stdatomic.h>
 
-#define SG_LANES          32u
-#define SG_ALL            UINT32_MAX
-#define SG_BARRIERS       16
-#define SG_LEFT_BYTE      0xcc /* in shared memory of a block that has left copies of it behind */
-#define SG_NO_STEP        UINT32_MAX
-#define SG_SLOT_LINE      64u /* alignment of registers */
-#define SG_KNOWN_TEXTURES 16
+#define SG_LANES     32u
+#define SG_ALL       UINT32_MAX
+#define SG_BARRIERS  16
+#define SG_LEFT_BYTE 0xcc /* in shared memory of a block that has left copies of it behind */
+#define SG_NO_STEP   UINT32_MAX
+#define SG_SLOT_LINE 64u /* alignment of registers */
 
 struct sg_warp;
 struct sg_step;
@@ -158,6 +157,13 @@ struct sg_group {
     uint32_t members; /* whom it waits for */
 };
 
+/* A handle that a warp has looked up. */
+#define SG_KNOWN_TEXTURES 4
+struct sg_known_texture {
+    uint64_t handle;
+    const struct sg_texture *texture;
+};
+
 enum sg_stop { SG_STOP_NONE, SG_STOP_YIELD, SG_STOP_BLOCKED, SG_STOP_DONE, SG_STOP_FAULT };
 
 struct sg_warp {
@@ -190,6 +196,7 @@ struct sg_warp {
     uint64_t clock;
     unsigned char *specials;
     const struct sg_pending *doing; /* a copy, perhaps of another thread's; else NULL */
+    struct sg_known_texture textures[SG_KNOWN_TEXTURES];
 };
 
 struct sg_barrier {
@@ -226,10 +233,6 @@ struct sg_grid {
     uint64_t running_count;
     unsigned passes; /* of the first */
     uint64_t spun;   /* turns in succession in which blocks only looked */
-    struct {         /* handles that were looked up */
-        uint64_t handle;
-        const struct sg_texture *texture;
-    } textures[SG_KNOWN_TEXTURES];
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
     unsigned cluster[3], cluster_size; /* in blocks: 1 without clusters */
@@ -237,6 +240,7 @@ struct sg_grid {
     struct sg_cluster_run *opening;    /* that blocks begin in */
     uint64_t random;                   /* state of the seed */
     uint64_t instructions;
+    uint64_t progress; /* turns of blocks that did not only wait */
     bool failed;
     struct sg_grid_fault fault;
     atomic_ullong triggered; /* blocks that have let their dependents go, or have ended */
@@ -317,8 +321,13 @@ void sg_paths_free(struct sg_warp *warp);
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
-sg_run sg_run_fence, sg_run_assert;
+sg_run sg_run_fence;
 #define SG_FUNCTION_WINDOW ((uint64_t)0x10003 << 32) /* where functions' addresses are */
+/* device_call.c: list: the result's place, then the arguments', two words each */
+sg_run sg_run_device_call;
+#define SG_ARGUMENT_FRAME 16u /* with bytes below: in the caller's frame; else an enum sg_width */
+/* report.c */
+void sg_deadlock(struct sg_grid *grid, struct sg_block *block);
 /* barrier.c */
 sg_run sg_run_barrier;
 /* A thread has exited: barriers that wait for all look again. */

@@ -89,6 +89,13 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
     return host;
 }
 
+static uint64_t room_of(const struct sg_warp *warp, unsigned space) {
+    return space == SG_IN_SHARED  ? warp->shared_size
+           : space == SG_IN_LOCAL ? warp->local_size
+           : space == SG_IN_PARAM ? warp->grid->launch.parameter_bytes
+                                  : 0;
+}
+
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size) {
     if (lane >= SG_LANES)
@@ -107,6 +114,7 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->write = only_writes(in) || copies_out(in) || in->op == SG_OP_atom ||
                    in->op == SG_OP_red || in->op == SG_OP_sured;
     fault->space = in->space;
+    fault->room = room_of(warp, in->space);
     fault->instruction = step->instruction;
     fault->line = in->line;
     fault->location = in->location;
@@ -135,6 +143,8 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_MBARRIER] = "misuse of an mbarrier",
                                         [SG_FAULT_MEMORY] = "no memory on the host",
                                         [SG_FAULT_TEXTURE] = "texture or surface not usable",
-                                        [SG_FAULT_SURFACE] = "outside of a surface"};
+                                        [SG_FAULT_SURFACE] = "outside of a surface",
+                                        [SG_FAULT_HEAP] = "free of what malloc has not returned",
+                                        [SG_FAULT_TIME] = "out of time"};
     return kind < SG_FAULT_COUNT ? names[kind] : "";
 }

@@ -110,7 +110,7 @@ void sg_cube_neighbour(unsigned face, int64_t x, int64_t y, uint32_t size, unsig
 /* ---- texture_run.c --------------------------------------------------------------------------- */
 
 /* What a handle is of; NULL: of nothing. */
-const struct sg_texture *sg_texture_look_up(struct sg_grid *grid, uint64_t handle);
+const struct sg_texture *sg_texture_look_up(struct sg_warp *warp, uint64_t handle);
 /* The texture of a handle; NULL: the warp has faulted, with a report. */
 const struct sg_texture *sg_texture_find(struct sg_warp *warp, const struct sg_step *step,
                                          unsigned lane, uint64_t handle, bool surface);

@@ -118,10 +118,10 @@ static uint32_t asked(const struct sg_texture *image, unsigned what, uint32_t le
     }
 }
 
-static bool of_type(struct sg_grid *grid, uint64_t handle, unsigned type) {
+static bool of_type(struct sg_warp *warp, uint64_t handle, unsigned type) {
     if (handle >> 48 == SG_SAMPLER_WINDOW >> 48)
         return type == SG_DO_SAMPLERREF;
-    const struct sg_texture *image = sg_texture_look_up(grid, handle);
+    const struct sg_texture *image = sg_texture_look_up(warp, handle);
     return image && type == (image->surface ? SG_DO_SURFREF : SG_DO_TEXREF);
 }
 
@@ -152,7 +152,7 @@ const struct sg_step *sg_run_texture_query(struct sg_warp *warp, const struct sg
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         if (type)
-            is |= (uint32_t)of_type(warp->grid, handles[lane], in->operation) << lane;
+            is |= (uint32_t)of_type(warp, handles[lane], in->operation) << lane;
         else if (!ask(warp, step, lane, handles[lane], &to[lane]))
             return NULL;
     }

@@ -27,20 +27,19 @@ void sg_texture_fault(struct sg_warp *warp, const struct sg_step *step, unsigned
                  (unsigned long long)handle, why);
 }
 
-const struct sg_texture *sg_texture_look_up(struct sg_grid *grid, uint64_t handle) {
-    unsigned at = (unsigned)(handle % SG_KNOWN_TEXTURES);
-    if (grid->textures[at].texture && grid->textures[at].handle == handle)
-        return grid->textures[at].texture;
-    const struct sg_texture *found =
-        grid->launch.texture ? grid->launch.texture(grid->launch.user, handle) : NULL;
-    grid->textures[at].handle = handle;
-    grid->textures[at].texture = found;
+const struct sg_texture *sg_texture_look_up(struct sg_warp *warp, uint64_t handle) {
+    struct sg_known_texture *known = &warp->textures[handle % SG_KNOWN_TEXTURES];
+    if (known->texture && known->handle == handle)
+        return known->texture;
+    const struct sg_grid_launch *launch = &warp->grid->launch;
+    const struct sg_texture *found = launch->texture ? launch->texture(launch->user, handle) : NULL;
+    *known = (struct sg_known_texture){handle, found};
     return found;
 }
 
 const struct sg_texture *sg_texture_find(struct sg_warp *warp, const struct sg_step *step,
                                          unsigned lane, uint64_t handle, bool surface) {
-    const struct sg_texture *found = sg_texture_look_up(warp->grid, handle);
+    const struct sg_texture *found = sg_texture_look_up(warp, handle);
     const char *why = !found                       ? "no texture or surface has it"
                       : found->surface && !surface ? "it is a surface's, where a texture is needed"
                       : !found->surface && surface ? "it is a texture's, where a surface is needed"

@@ -73,7 +73,7 @@ static uint32_t merged(uint32_t value, unsigned part, uint32_t c) {
         unsigned at = 8 * (part - SG_PART_B0);
         return (value & 0xff) << at | (c & ~(UINT32_C(0xff) << at));
     }
-    unsigned at = 16 * (part - SG_PART_H0);
+    unsigned at = part == SG_PART_H1 ? 16 : 0;
     return (value & 0xffff) << at | (c & ~(UINT32_C(0xffff) << at));
 }
 

@@ -148,7 +148,7 @@ static int link_texts(unsigned architecture, const char *const *texts, size_t co
     unsigned char *bytes = NULL;
     size_t made = 0;
     if (!size || (!texts && count))
-        return CUDA_ERROR_INVALID_VALUE;
+        return (int)CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_link_texts(architecture, texts, count, log, log_size, &bytes, &made);
     if (result == CUDA_SUCCESS && image && *size < made)
         result = CUDA_ERROR_INVALID_VALUE;
@@ -156,7 +156,7 @@ static int link_texts(unsigned architecture, const char *const *texts, size_t co
         memcpy(image, bytes, made);
     free(bytes);
     *size = made;
-    return result;
+    return (int)result;
 }
 
 static const softgpu_control control = {

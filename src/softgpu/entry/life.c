@@ -12,6 +12,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/verdict.h"
+#include "softgpu/launch/device_output.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/module/loading.h"
 #include "softgpu/stream/stream.h"
@@ -41,8 +42,10 @@ static void say_leaks(void) {
 static void begin_exit(void) {
     GM_UNCANCELLED;
     bool reachable = !atomic_load(&sg_forked) && !sg_thread()->in_call;
-    if (reachable)
+    if (reachable) {
         sg_coredumps_write(); /* for a fault that no call has reported */
+        sg_output_write();
+    }
     if (reachable && sg_config()->leaks)
         say_leaks();
     atomic_store(&sg_exiting, true);

@@ -219,6 +219,39 @@ static void queue(struct launch *launch) {
     sg_stream_unref(launch->stream);
 }
 
+/* ---- Conditions ------------------------------------------------------------------------------ */
+
+struct sg_conditions *sg_launch_conditions;
+
+static void count_handle(struct sg_exec_node *node, void *user) {
+    uint64_t *most = user, handle = node->params.conditional.handle;
+    if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && handle > *most)
+        *most = handle;
+}
+
+static void set_first(struct sg_exec_node *node, void *user) {
+    if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        sg_conditions_set(user, node->params.conditional.handle, node->value);
+}
+
+/* Of this launch: its kernels and conditional nodes share them. */
+static CUresult begin_conditions(struct sg_exec *exec) {
+    uint64_t most = 0;
+    sg_exec_part_each(exec->root, count_handle, &most);
+    if (most == 0)
+        return CUDA_SUCCESS;
+    sg_launch_conditions = sg_conditions_new((size_t)most);
+    if (!sg_launch_conditions)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sg_exec_part_each(exec->root, set_first, sg_launch_conditions);
+    return CUDA_SUCCESS;
+}
+
+static void end_conditions(void) {
+    sg_conditions_unref(sg_launch_conditions);
+    sg_launch_conditions = NULL;
+}
+
 /* ---- Checks --------------------------------------------------------------------------------- */
 
 static CUresult check_node(const struct sg_exec_node *node) {
@@ -248,7 +281,10 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
         result = sg_graph_memory_begin(exec, automatic, &launch.memory);
     if (result != CUDA_SUCCESS)
         return result;
-    result = make(&launch);
+    result = begin_conditions(exec);
+    if (result == CUDA_SUCCESS)
+        result = make(&launch);
+    end_conditions();
     if (result == CUDA_SUCCESS) {
         sg_graph_memory_commit(launch.memory);
         queue(&launch);

@@ -96,6 +96,7 @@ static CUresult make(struct sg_context *context, const struct sg_exec_node *node
                                .params = kernel->kernelParams,
                                .attributes = attributes,
                                .attribute_count = attributes_of(node, attributes),
+                               .conditions = sg_launch_conditions,
                                .early = early_of(node)};
     (void)context;
     /* Its module may have been unloaded since the graph was made. */

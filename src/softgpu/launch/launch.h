@@ -20,6 +20,8 @@ enum sg_early {
     SG_EARLY_BEGUN,     /* all blocks of that kernel have begun */
 };
 
+struct sg_conditions;
+
 struct sg_launch {
     unsigned grid[3], block[3];
     unsigned shared;
@@ -31,11 +33,14 @@ struct sg_launch {
     enum sg_early early;
     bool has_priority; /* instead of the stream's */
     int priority;
-    bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
+    struct sg_conditions *conditions; /* of the graph that it is launched by, or NULL */
+    bool never_captured;              /* cuLaunchGridAsync does not become a node of a capture */
 };
 
 /* cuInit's work for this chapter. */
 CUresult sg_launches_init(void);
+/* Whether CUDA_LAUNCH_BLOCKING makes launches wait for their kernels. Constant after cuInit. */
+bool sg_launches_block(void);
 
 /* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other
  * runs (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the

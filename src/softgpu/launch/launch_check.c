@@ -231,6 +231,10 @@ CUresult sg_launches_init(void) {
     return CUDA_SUCCESS;
 }
 
+bool sg_launches_block(void) {
+    return blocking;
+}
+
 /* Attributes count as much as the function that was called. */
 static CUresult run(struct sg_stream *stream, struct sg_function *function,
                     const struct sg_launch *given) {

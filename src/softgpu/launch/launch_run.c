@@ -7,6 +7,11 @@
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/launch/device_output.h"
+#include "softgpu/launch/device_runtime.h"
+#include "softgpu/launch/device_state.h"
+#include "softgpu/launch/kernel_report.h"
+#include "softgpu/launch/kernel_watch.h"
 #include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
 #include "softgpu/stream/schedule.h"
@@ -23,13 +28,16 @@ struct ready {
     unsigned refs;
     struct sg_program *program;
     struct sg_code *code;
-    uint64_t variables[]; /* device addresses, by the program's variables */
+    struct sg_loaded *loaded; /* referenced: its text, for reports */
+    uint64_t variables[];     /* device addresses, by the program's variables */
 };
 
 struct running {
     struct ready *ready;
     struct sg_grid *grid;
     struct sg_launch_textures *textures;
+    struct sg_device_runtime runtime;
+    struct sg_kernel_watch watch;
     bool done;
     enum sg_early early;
     /* The next kernel of the stream, which may run beside this one and has begun early; its
@@ -43,6 +51,7 @@ static void unref(struct ready *ready) {
         return;
     sg_code_free(ready->code);
     sg_program_free(ready->program);
+    sg_loaded_unref(ready->loaded);
     free(ready);
 }
 
@@ -101,6 +110,8 @@ static CUresult make_ready(struct sg_function *function) {
         return result;
     }
     ready->refs = 1;
+    ready->loaded = function->module->program;
+    sg_loaded_ref(ready->loaded);
     function->engine = ready;
     return CUDA_SUCCESS;
 }
@@ -112,21 +123,7 @@ static void forget(struct sg_function *function) {
 
 void sg_launch_run_begin(void) {
     sg_function_engine_end = forget;
-}
-
-/* What a kernel calls of the device runtime depends on limits, which cannot change any more. */
-static void fix_limits(struct sg_context *context, const struct sg_program *program) {
-    static const struct {
-        const char *function;
-        CUlimit limit;
-    } uses[] = {{"vprintf", CU_LIMIT_PRINTF_FIFO_SIZE},
-                {"malloc", CU_LIMIT_MALLOC_HEAP_SIZE},
-                {"free", CU_LIMIT_MALLOC_HEAP_SIZE}};
-    for (size_t f = 0; f < program->function_count; f++)
-        for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
-            if (program->functions[f].instructions == 0 &&
-                strcmp(program->functions[f].name, uses[i].function) == 0)
-                context->limit_fixed[uses[i].limit] = true;
+    sg_before_host_function = sg_device_runtime_host_function;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -158,46 +155,17 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 /* The allocation around an address: pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    (void)user;
+    const struct running *running = user;
     sg_lock();
-    const struct sg_range *range = sg_range_find(address);
-    bool found = range != NULL;
-    if (found) {
+    const struct sg_device_state *state = running->runtime.context->device_state;
+    bool found = state && sg_heap_extent(&state->heap, address, low, length);
+    const struct sg_range *range = found ? NULL : sg_range_find(address);
+    if (range) {
         *low = range->start;
         *length = range->size;
     }
     sg_unlock();
-    return found;
-}
-
-/* By the names of the errors; not recorded on hardware yet. */
-static CUresult error_of(enum sg_fault_kind kind) {
-    static const CUresult errors[SG_FAULT_COUNT] = {
-        [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
-        [SG_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
-        [SG_FAULT_SPACE] = CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        [SG_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_BREAKPOINT] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
-        [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
-        [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
-        [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
-        [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
-        [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
-        [SG_FAULT_TEXTURE] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
-    };
-    return errors[kind];
-}
-
-static void report(const struct running *running, const struct sg_grid_fault *fault) {
-    sg_log(
-        SG_LOG_ERROR,
-        "kernel %s: %s at 0x%llx (%u bytes, %s), PTX line %u, block %u,%u,%u thread %u,%u,%u%s%s",
-        running->ready->program->name, sg_fault_name(fault->kind),
-        (unsigned long long)fault->address, fault->size, fault->write ? "write" : "read",
-        fault->line, fault->block[0], fault->block[1], fault->block[2], fault->thread[0],
-        fault->thread[1], fault->thread[2], fault->report[0] ? "\n" : "", fault->report);
+    return found || range;
 }
 
 static struct running *running_of(const struct sg_op *op) {
@@ -206,23 +174,46 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
-static CUresult advance(struct running *running) {
+/* Poisons the context here, where the report is at hand; the error then finds it poisoned. */
+static CUresult fail(const struct sg_op *op, const struct running *running,
+                     const struct sg_grid_fault *fault) {
+    struct sg_context *context = running->runtime.context;
+    const struct ready *ready = running->ready;
+    CUresult error = sg_kernel_error(fault->kind);
+    char *text = malloc(SG_KERNEL_REPORT);
+    sg_lock();
+    if (text)
+        sg_kernel_report(context, ready->program, ready->loaded->image->ptx, fault, text,
+                         SG_KERNEL_REPORT);
+    sg_coredump_report(text);
+    sg_coredump_work(op->stream->id, op->number);
+    sg_context_fault(op->stream->context, error);
+    sg_coredump_work(0, 0);
+    sg_coredump_report(NULL);
+    sg_output_flush(context);
+    sg_unlock();
+    if (text)
+        sg_kernel_say(SG_LOG_ERROR, text);
+    free(text);
+    return error;
+}
+
+static CUresult advance(const struct sg_op *op, struct running *running) {
     if (!running->done)
         running->done = sg_grid_advance(running->grid, SLICE);
+    if (!running->done)
+        running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
-    if (!fault)
-        return CUDA_SUCCESS;
-    report(running, fault);
-    return error_of(fault->kind);
+    return fault ? fail(op, running, fault) : CUDA_SUCCESS;
 }
 
 static CUresult run(struct sg_op *op) {
     struct running *running = running_of(op);
     /* At the head of its stream with nothing to wait for: what it depends on has ended. */
     sg_grid_release(running->grid);
-    CUresult result = advance(running);
+    CUresult result = advance(op, running);
     if (result == CUDA_SUCCESS && running->dependent && !running->done)
-        result = advance(running->dependent);
+        result = advance(op, running->dependent);
     op->spins = !running->done && sg_grid_spins(running->grid);
     if (op->spins) /* the processor, too, to whom it waits for */
         sched_yield();
@@ -290,6 +281,7 @@ static void free_running(struct running *running) {
         sg_launch_progress_unref(running->progress);
     sg_grid_end(running->grid);
     sg_launch_textures_end(running->textures);
+    sg_conditions_unref(running->runtime.conditions);
     unref(running->ready);
     free(running);
 }
@@ -348,6 +340,11 @@ static uint64_t next_seed(void) {
     return sg_config()->seed + ++launches;
 }
 
+static void call_runtime(void *user, struct sg_device_call *call) {
+    struct running *running = user;
+    sg_device_runtime_call(&running->runtime, call);
+}
+
 static CUresult begin(struct ready *ready, const struct sg_function *function,
                       const struct sg_launch *launch, struct running **made) {
     static uint64_t last_grid;
@@ -382,13 +379,17 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .extent = find_extent,
             .texture = find_texture,
             .piece = sg_launch_piece,
-            .user = running,
             .schedule = grid_schedule(),
             .seed = next_seed(),
             .cluster = {cluster.size[0], cluster.size[1], cluster.size[2]},
             .explicit_cluster = cluster.size[0] != 0,
+            .device_call = call_runtime,
+            .user = running,
         };
-        result = sg_grid_begin(&grid, &running->grid);
+        running->runtime.context = function->context;
+        result = sg_device_runtime_begin(function->context, ready->program);
+        if (result == CUDA_SUCCESS)
+            result = sg_grid_begin(&grid, &running->grid);
     }
     free(parameters);
     if (result != CUDA_SUCCESS) {
@@ -396,9 +397,9 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
         free(running);
         return result;
     }
-    fix_limits(function->context, ready->program);
     ready->refs++;
     running->ready = ready;
+    running->runtime.conditions = sg_conditions_ref(launch->conditions);
     running->early = launch->early;
     *made = running;
     return CUDA_SUCCESS;
@@ -434,6 +435,7 @@ void sg_launch_discard(struct sg_op *op) {
 void sg_launch_rewind(struct sg_op *op) {
     struct running *running = running_of(op);
     sg_grid_rewind(running->grid);
+    running->watch = (struct sg_kernel_watch){0};
     running->done = false;
 }
 

@@ -4,6 +4,7 @@
 
 struct sg_stream *sg_working;
 uint64_t sg_submissions, sg_completions;
+void (*sg_before_host_function)(struct sg_context *context);
 
 static struct sg_stream *working_last;
 static unsigned moving; /* operations that move bytes right now */
@@ -156,6 +157,8 @@ static void run(struct sg_op *op) {
         sg_work_begin(&op->work);
     moving += moves;
     sg_unlock();
+    if (!moves && sg_before_host_function)
+        sg_before_host_function(context);
     CUresult result = op->run(op);
     sg_lock();
     moving -= moves;

@@ -210,6 +210,10 @@ void sg_schedule_chance(void);
  * to do. Checks them as cuStreamBatchMemOp does. */
 CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sg_op **first);
 
+/* Called without the lock before each host function, by the thread that calls it; launch/ sets it.
+ */
+extern void (*sg_before_host_function)(struct sg_context *context);
+
 extern const struct sg_chapter sg_stream_chapter;
 
 #endif

@@ -11,6 +11,7 @@ struct list {
     size_t count, room;
     struct matrix_edge scratch, *now;
     struct matrix_form form;
+    unsigned products; /* that are added: half of k where A is sparse */
     const char *kind;
 };
 
@@ -120,10 +121,10 @@ static void add_zeros(struct list *list) {
     begin(list, "zero-all", 0);
     begin(list, "zero-c-negative", -0.0);
     begin(list, "zero-products-negative", -0.0);
-    for (unsigned k = 0; k < list->form.product.k; k++)
+    for (unsigned k = 0; k < list->products; k++)
         term(list, k, -0.0, 1);
     begin(list, "zero-products-negative-c-positive", 0);
-    for (unsigned k = 0; k < list->form.product.k; k++)
+    for (unsigned k = 0; k < list->products; k++)
         term(list, k, -0.0, 1);
     begin(list, "zero-by-cancelling", 0);
     term(list, 0, 1, 1);
@@ -251,13 +252,16 @@ static void add_tf32(struct list *list) {
     raw(list, 0, 0x00001fff, 0x7f000000);
 }
 
-static void add_kind(struct list *list, const char *kind, struct matrix_product product) {
+static void add_kind(struct list *list, const char *kind, bool sparse,
+                     struct matrix_product product) {
+    unsigned products = product.k / (sparse ? 2 : 1);
     product.rounding = product.popc = "";
     list->kind = kind;
-    list->form = (struct matrix_form){.product = product, .quarters = product.k == 4};
-    list->form.b_column = true;
-    add_kept(list, product.k);
-    add_groups(list, product.k);
+    list->form = (struct matrix_form){
+        .product = product, .quarters = product.k == 4, .b_column = true, .sparse = sparse};
+    list->products = products;
+    add_kept(list, products);
+    add_groups(list, products);
     add_zeros(list);
     add_subnormals(list);
     add_specials(list);
@@ -298,7 +302,7 @@ static void add_doubles(struct list *list) {
 size_t matrix_edges(struct matrix_edge *edges, size_t room) {
     struct list list = {.edges = edges, .room = room};
 #define KIND(NAME, M, K, A, C)                                                                     \
-    add_kind(&list, NAME,                                                                          \
+    add_kind(&list, NAME, strchr(NAME, '-') != NULL,                                               \
              (struct matrix_product){.m = (M), .n = 8, .k = (K), .d = C, .a = A, .b = A, .c = C})
     KIND("f32.f16.k16", 16, 16, M_F16, M_F32);
     KIND("f32.f16.k8", 16, 8, M_F16, M_F32);
@@ -308,6 +312,10 @@ size_t matrix_edges(struct matrix_edge *edges, size_t room) {
     KIND("f32.e4m3.k32", 16, 32, M_E4M3, M_F32);
     KIND("f16.e4m3.k32", 16, 32, M_E4M3, M_F16);
     KIND("f32.e5m2.k16", 16, 16, M_E5M2, M_F32);
+    KIND("f32.f16.k32-sparse", 16, 32, M_F16, M_F32);
+    KIND("f16.f16.k32-sparse", 16, 32, M_F16, M_F16);
+    KIND("f32.tf32.k16-sparse", 16, 16, M_TF32, M_F32);
+    KIND("f32.e4m3.k64-sparse", 16, 64, M_E4M3, M_F32);
     KIND("f32.f16.k4", 8, 4, M_F16, M_F32);
     KIND("f16.f16.k4", 8, 4, M_F16, M_F16);
 #undef KIND
@@ -320,9 +328,10 @@ size_t matrix_edges(struct matrix_edge *edges, size_t room) {
 void matrix_edge_pack(const struct matrix_edge *edge, struct matrix_data *data,
                       uint64_t in[32][MATRIX_IN]) {
     memset(data, 0, matrix_products(&edge->form) * sizeof *data);
-    for (unsigned k = 0; k < edge->form.product.k; k++) {
+    unsigned count = edge->form.product.k / (edge->form.sparse ? 2 : 1);
+    for (unsigned k = 0; k < count; k++) {
         data->a[0][k] = edge->a[k];
-        data->b[k][0] = edge->b[k];
+        data->b[matrix_partner(&edge->form, k)][0] = edge->b[k];
     }
     data->c[0][0] = edge->c;
     matrix_pack(&edge->form, data, in);

@@ -331,9 +331,25 @@ void matrix_prepare(const struct matrix_form *form, struct matrix_data *data, bo
     }
 }
 
+/* Of each group the first half is kept: fields 0 and 1, of tf32 the pair that says the first. */
+#define FIRST_HALVES UINT64_C(0x44444444)
+
+unsigned matrix_partner(const struct matrix_form *form, unsigned kept) {
+    unsigned bits = matrix_type_bits(form->product.a);
+    unsigned half = bits == 32 ? 1 : bits == 4 ? 4 : 2;
+    return form->sparse ? kept / half * 2 * half + kept % half : kept;
+}
+
 void matrix_pack(const struct matrix_form *form, const struct matrix_data *data,
                  uint64_t in[32][MATRIX_IN]) {
+    const struct matrix_product *p = &form->product;
     memset(in, 0, 32 * sizeof in[0]);
+    for (unsigned lane = 0; form->sparse && lane < 32; lane++)
+        in[lane][begin(form, 'e')] = FIRST_HALVES;
+    for (unsigned i = 0; form->sparse && i < p->m; i++)
+        for (unsigned kept = 0; kept < p->k / 2; kept++)
+            set(form, in, 'a', matrix_spot_a(p->m, matrix_type_bits(p->a), i, kept),
+                data->a[i][kept]);
     for (unsigned product = 0; product < matrix_products(form); product++)
         pack(form, product, &data[product], in);
 }

@@ -74,6 +74,11 @@ static void each_case_that_can_be_said(void **state) {
         {"f32.e4m3.k32 group-of-0-1-6", 0x3a800000},
         {"f32.e4m3.k32 group-of-0-4", 0x3a800000},
         {"f32.e4m3.k32 group-of-0-6", 0},
+        {"f32.e4m3.k64-sparse group-of-0-1-5", 0},
+        {"f32.e4m3.k64-sparse group-of-0-1-6", 0x3a800000},
+        {"f32.f16.k32-sparse kept-25", 0x3f800001},
+        {"f32.f16.k32-sparse group-of-0-1-15", 0},
+        {"f32.tf32.k16-sparse group-of-c-7", 0},
         /* C is added at the end and rounded to the nearest. */
         {"f32.e4m3.k32 kept-beside-c-26", 0x47800001},
         {"f32.e4m3.k32 rounding-above-half", 0x47800001},

@@ -502,14 +502,14 @@ static void gradients_of_cubes(void **state) {
 
 /* ---- handles and refusals -------------------------------------------------------------------- */
 
-static void handles_are_looked_up_once(void **state) {
+static void warps_look_up_a_handle_once(void **state) {
     (void)state;
     static const float texels[4] = {5, 6, 7, 8};
     struct sg_texture texture = texture_of_floats(texels, 4, 0, 0);
     struct texture_set set = {.each = {&texture}};
     struct texture_lane lanes[64] = {0};
     assert_int_equal(texture_run(reads[0], &set, lanes, 64).kind, SG_FAULT_COUNT);
-    assert_int_equal(set.looked_up, 1);
+    assert_int_equal(set.looked_up, 2); /* by each warp */
     assert_true(lanes[63].out.f[0] == 5);
     /* By the module's own name, and by its address in a register. */
     texture_runs("tex.1d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [TX, {%f0}];", &texture, lanes, 2);
@@ -629,7 +629,7 @@ int main(void) {
         cmocka_unit_test(levels_are_chosen),
         cmocka_unit_test(gradients_choose_levels),
         cmocka_unit_test(gradients_of_cubes),
-        cmocka_unit_test(handles_are_looked_up_once),
+        cmocka_unit_test(warps_look_up_a_handle_once),
         cmocka_unit_test(settings_may_come_from_another_handle),
         cmocka_unit_test(samplers_are_declared_with_their_settings),
         cmocka_unit_test(what_cannot_be_sampled_says_why),

@@ -149,7 +149,7 @@ static uint32_t tensor_float(float value, unsigned rounding) {
 static double limited(double value, uint32_t flags) {
     if (flags & SG_STEP_SAT)
         return value > 0 ? (value < 1 ? value : 1) : 0;
-    return flags & SG_STEP_RELU && value < 0 ? 0 : value;
+    return flags & SG_STEP_RELU && !(value > 0) && value == value ? 0 : value;
 }
 
 static uint64_t converted(struct number n, const struct sg_step *step) {
