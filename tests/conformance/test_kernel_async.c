@@ -2,7 +2,7 @@
  * Kernels of mbarriers, asynchronous copies in bulk and by threads, and clusters: the answers that
  * PTX defines. softgpu runs them with SOFTGPU_KERNELS=1 (test_kernels.py).
  */
-#include "../harness/async_reductions.h"
+#include "async_reductions.h"
 #include "harness.h"
 
 #include <stdlib.h>

@@ -142,7 +142,16 @@ static inline uint32_t answer_19(uint32_t block, uint32_t thread) {
     return thread;
 }
 
+static inline uint32_t answer_20(uint32_t block, uint32_t thread) {
+    return block * 1000 + thread;
+}
+
 static const struct async_case async_cases[] = {
+    {"matrices of each block",
+     CLUSTER(OWN "mad.lo.u32 %r5, %r15, 1000, %r1; st.shared.u32 [%r4], %r5;\n" SYNC
+                 "and.b32 %r6, %r1, 7; shl.b32 %r6, %r6, 4; add.u32 %r6, %r6, %r10;\n"
+                 "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r6];\n" SYNC ANSWER),
+     4, 32, 2, answer_20},
     {"a phase ends when all have arrived",
      ASYNC("@%q mbarrier.init.shared.b64 [%r8], 64; bar.sync 0;\n"
            "shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r10; st.shared.u32 [%r4], %r1;\n"
@@ -352,7 +361,7 @@ static const struct async_case async_cases[] = {
          "mov.u32 %r2, 0; setp.ge.u32 %p, %r1, 32; selp.b32 %r5, 0xfff0, -1, %p;\n"
          "shr.u32 %r6, %r5, %r3; and.b32 %r6, %r6, 1; setp.eq.u32 %p, %r6, 0; @%p exit;\n"
          "elect.sync %r7|%p, %r5; @%p mov.u32 %r2, 1; shr.u32 %r6, %r5, %r7; and.b32 %r6, %r6, 1;\n"
-         /* As many as were elected, whether the leader is a member, and whether it is who thinks so. */
+         /* As many as were elected; is the leader a member, and who thinks so? */
          "redux.sync.add.u32 %r2, %r2, %r5; shl.b32 %r6, %r6, 4; or.b32 %r2, %r2, %r6;\n"
          "setp.eq.u32 %q, %r7, %r3; xor.pred %q, %q, %p; @%q or.b32 %r2, %r2, 256;" ANSWER),
      1, 64, 0, answer_18},

@@ -27,9 +27,7 @@ unsigned char *sg_access(struct sg_warp *warp, const struct sg_step *step, unsig
     *space = step->space == SG_IN_GENERIC ? generic_space(&address) : step->space;
     switch (*space) {
     case SG_IN_SHARED:
-        bytes = warp->shared;
-        room = warp->shared_size;
-        break;
+        return sg_reach_shared(warp, step, lane, address, size);
     case SG_IN_LOCAL:
     case SG_IN_PARAM_FRAME:
         bytes = warp->local + lane * warp->local_size;

@@ -1,6 +1,6 @@
 /*
- * cp.async.bulk, cp.reduce.async.bulk, st.async, red.async: each lane's copy is handed over, and the
- * schedule says when it is done (pending.c).
+ * cp.async.bulk, cp.reduce.async.bulk, st.async, red.async: each lane's copy is handed over, and
+ * the schedule says when it is done (pending.c).
  */
 #include "softgpu/engine/async.h"
 
@@ -35,8 +35,8 @@ static bool to_many(struct sg_warp *warp, struct sg_pending *what, uint32_t rank
     return true;
 }
 
-/* list: to, from, mbarrier; a: bytes; b: the ranks that it goes to, or nowhere; choice and type: the
- * reduction; second: an mbarrier is told. */
+/* list: to, from, mbarrier; a: bytes; b: the ranks that it goes to, or nowhere; choice and type:
+ * the reduction; second: an mbarrier is told. */
 const struct sg_step *sg_run_bulk(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     const uint32_t *size = sg_place(warp, step->a);

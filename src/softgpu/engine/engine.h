@@ -139,8 +139,8 @@ struct sg_grid_fault {
 const char *sg_fault_name(enum sg_fault_kind kind);
 
 /* INVALID_VALUE for a grid or block without threads or of more than 1024, for clusters that do not
- * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads; OUT_OF_MEMORY. *grid is
- * set on success only. Runs nothing yet. */
+ * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads;
+ * OUT_OF_MEMORY. *grid is set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*
  * Runs until all is done, or has failed (true), or for about `budget` instructions of warps (false:

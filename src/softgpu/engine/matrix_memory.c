@@ -42,7 +42,7 @@ static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, un
         address = space == SG_IN_GLOBAL ? address : address & UINT32_MAX;
     }
     if (space == SG_IN_SHARED)
-        return inside(warp, step, lane, warp->shared, warp->shared_size, address, size);
+        return sg_reach_shared(warp, step, lane, address, size);
     if (space == SG_IN_LOCAL)
         return inside(warp, step, lane, warp->local + lane * warp->local_size, warp->local_size,
                       address, size);

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_SOFTGPU_ASYNC_KERNEL_H
 #define TESTS_UNIT_SOFTGPU_ASYNC_KERNEL_H
 
-#include "../../harness/async_cases.h"
+#include "async_cases.h"
 #include "kernel.h"
 
 struct async_run {

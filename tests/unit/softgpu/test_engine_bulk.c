@@ -1,6 +1,6 @@
 /* Copies in bulk and by threads: what they do, and when each schedule does it. */
-#include "../../harness/async_reductions.h"
 #include "async_kernel.h"
+#include "async_reductions.h"
 
 static void data(uint32_t *in, size_t count) {
     for (uint32_t i = 0; i < count; i++)

@@ -71,7 +71,8 @@ static void faults_and_deadlocks(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
     assert_non_null(strstr(fault.report, "waits for the cluster's barrier"));
     assert_non_null(strstr(fault.report, "waits for barrier 1"));
-    assert_non_null(strstr(fault.report, " of its cluster:\nwarp 0 lanes ffffffff"));
+    assert_non_null(strstr(fault.report, "block 0,0,0 warp 0 lanes ffffffff"));
+    assert_non_null(strstr(fault.report, "block 1,0,0 warp 0 lanes ffffffff"));
     /* A rank that the cluster does not have. */
     fault = async_fault(CLUSTER("mapa.shared::cluster.u32 %r6, %r10, 2;\n"
                                 "ld.shared::cluster.u32 %r2, [%r6];"),
