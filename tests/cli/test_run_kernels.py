@@ -250,6 +250,7 @@ def test_caches_are_apart_by_profile_and_version(folder):
     env = environment(XDG_CACHE_HOME=str(folder))
     first, other = caches(env), caches(env, "--profile", "tiny")
     expect(all(path.startswith(f"{folder}/gpumem-h200-") for path in first), first)
+    expect(all(os.path.isdir(path) for path in first), "a folder that is not there")
     expect(len(set(first)) == len(VARIABLES) and not set(first) & set(other), other)
     profile = folder / "mine.ini"
     profile.write_text("[device]\nlike = h200\nname = Mine\nmemory = 8M\n")
@@ -259,9 +260,9 @@ def test_caches_are_apart_by_profile_and_version(folder):
 
 
 def test_a_setting_of_the_user_gets_a_folder_inside(folder):
-    env = environment(XDG_CACHE_HOME=str(folder), NUMBA_CACHE_DIR="/mine")
+    env = environment(XDG_CACHE_HOME=str(folder), NUMBA_CACHE_DIR=f"{folder}/mine")
     path = caches(env)[0]
-    expect(path.startswith("/mine/gpumem-h200-"), path)
+    expect(path.startswith(f"{folder}/mine/gpumem-h200-"), path)
     script = f"{harness.COMMAND} run --softgpu -- printenv NUMBA_CACHE_DIR"
     inside = run("sh", "-c", script, env=env)
     expect(inside.stdout.strip() == path, f"inside of another run: {inside.stdout}{inside.stderr}")

@@ -31,6 +31,8 @@ def refuses():
 # Each by itself, when work is done late, in a random order, and with one worker.
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
+    ("names of several texts", "test_kernel_link"),
+    ("mbarriers, asynchronous copies and clusters", "test_kernel_async"),
     ("kernels in graphs", "test_graph_kernel_run"),
     ("every way to launch", "test_launch_ways"),
     ("cooperative launches", "test_cooperative_run"),
@@ -41,7 +43,6 @@ PROGRAMS = [
     ("memory that kernels allocate", "test_kernel_heap"),
     ("conditions that kernels set", "test_kernel_conditions"),
     ("faults of kernels, and what is said of them", "test_kernel_faults"),
-    ("functions know whether they launch", "test_control"),
     ("updates of graphs with kernels", "test_graph_update"),
 ]
 SETTINGS = [
@@ -58,7 +59,10 @@ def runs_with(program, variables):
 
 TESTS = [
     *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
-    ("names of several texts", lambda: runs("test_kernel_link")),
+    ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
+    ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
+    ("matrix instructions", lambda: runs("test_matrix")),
+    ("what kernels sample and reach through surfaces", lambda: runs("test_kernel_textures")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]

@@ -309,6 +309,10 @@ static void the_device_says_what_it_runs(void **state) {
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS), 1);
+    static const char *const launches[] = {"cuLaunch", "cuLaunchKernelEx_ptsz",
+                                           "cuLaunchCooperativeKernelMultiDevice"};
+    for (size_t i = 0; soft && i < COUNT(launches); i++)
+        assert_int_not_equal(soft->function_state(launches[i], NULL), SOFTGPU_FUNCTION_REFUSED);
     kernels_close();
 }
 

@@ -79,8 +79,20 @@ static const struct {
     {"TORCH_EXTENSIONS_DIR", "torch-extensions"},
 };
 
+/* With the folders above it. What cannot be made is its user's to say. */
+static void make_folder(const char *path) {
+    char part[2 * PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(part, 0700); /* each may be there */
+        *slash = '/';
+    }
+    mkdir(part, 0700);
+}
+
 /* A client that finds what it compiled for hardware would hand over machine code. One that the user
- * has moved gets a folder inside of that. Folders are made by their clients. */
+ * has moved gets a folder inside of that. pycuda wants it to exist. */
 static int move_cache(const char *variable, const char *name, const char *kind, const char *root) {
     char folder[2 * PATH_MAX];
     const char *given = value_of(variable);
@@ -91,15 +103,8 @@ static int move_cache(const char *variable, const char *name, const char *kind, 
         snprintf(folder, sizeof folder, "%s/%s", given, kind);
     else
         snprintf(folder, sizeof folder, "%s/%s/%s", root, kind, name);
+    make_folder(folder);
     return set(variable, folder);
-}
-
-/* pycuda and others want the folder above theirs to exist. */
-static void make_folders(const char *root, const char *kind) {
-    char path[2 * PATH_MAX];
-    mkdir(root, 0700); /* each may be there; what cannot be made is its user's to say */
-    snprintf(path, sizeof path, "%s/%s", root, kind);
-    mkdir(path, 0700);
 }
 
 static int move_caches(void) {
@@ -111,7 +116,6 @@ static int move_caches(void) {
         cli_line(stderr, "gpumem: neither XDG_CACHE_HOME nor HOME is set: clients' caches are in "
                          "/tmp");
     }
-    make_folders(root, kind);
     for (size_t i = 0; i < sizeof caches / sizeof *caches && status == CLI_OK; i++)
         status = move_cache(caches[i].variable, caches[i].name, kind, root);
     snprintf(path, sizeof path, "%s/cuda-python", root);

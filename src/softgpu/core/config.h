@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* CUDA's version that functions.def describes. */
+#define SG_FUNCTIONS_VERSION 13000
+
 enum sg_schedule { SG_SCHEDULE_EAGER, SG_SCHEDULE_LATE, SG_SCHEDULE_RANDOM };
 
 struct sg_config {
@@ -29,6 +32,8 @@ struct sg_config {
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
                                   default 2 */
+    int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
+                                  profile's */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */

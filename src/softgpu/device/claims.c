@@ -26,7 +26,7 @@ static const struct claim {
 } claims[] = {
     {ATTRIBUTE(COOPERATIVE_LAUNCH), false, 0, KERNELS},
     {ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH), false, 0, KERNELS},
-    {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, "clusters are refused"},
+    {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, KERNELS},
     {ATTRIBUTE(UNIFIED_FUNCTION_POINTERS), false, 0, KERNELS},
     {ATTRIBUTE(GENERIC_COMPRESSION_SUPPORTED), false, 0, "memory is stored as it is"},
     {ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED), false, 0, "no other device can reach the bytes"},
@@ -48,6 +48,7 @@ static bool is_true_here(CUdevice_attribute attribute, const int *attributes) {
     switch (attribute) {
     case ATTRIBUTE(COOPERATIVE_LAUNCH):
     case ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH):
+    case ATTRIBUTE(CLUSTER_LAUNCH):
     case ATTRIBUTE(UNIFIED_FUNCTION_POINTERS):
         return sg_config()->kernels;
     case ATTRIBUTE(DMA_BUF_SUPPORTED):

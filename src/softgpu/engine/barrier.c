@@ -2,7 +2,7 @@
  * bar and barrier: sixteen of them in a block. Threads are counted, wherever they come from; those
  * that have exited are not waited for.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 /* Writes what the barrier found into the registers of lanes that waited at a step of .red. */
 static void deliver(struct sg_warp *warp, const struct sg_group *group, const struct sg_step *step,
@@ -49,6 +49,8 @@ void sg_barriers_look(struct sg_block *block) {
     for (unsigned i = 0; i < SG_BARRIERS; i++)
         if (block->barriers[i].arrived)
             look(block, i);
+    if (block->cluster)
+        sg_cluster_look(block->cluster);
 }
 
 /* Lanes that name one barrier arrive; false: a fault. */

@@ -72,7 +72,7 @@ static void lay_out(struct sg_maker *maker) {
             continue;
         at = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
         places[i] = SG_PLACE(SG_BASE_REGISTERS, at);
-        at += width ? sg_width_bytes(width) : 256;
+        at += width ? sg_width_bytes(width) : sg_type_bits(registers[i].type) == 128 ? 512 : 256;
     }
     maker->frame = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
     maker->temporaries = 0;
@@ -108,6 +108,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     uint32_t end = function->first_instruction + function->instructions;
     uint32_t leader = SG_NO_STEP, counted = 0;
     code->functions[maker->function_index].first_step = sg_maker_here(maker);
+    sg_maker_stack_begin(maker);
     for (uint32_t i = function->first_instruction; i < end; i++) {
         maker->index = i;
         maker->in = &maker->program->instructions[i];
@@ -119,6 +120,8 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             counted = 1;
             sg_maker_step(maker, sg_run_leader);
         }
+        if (maker->in->op == SG_OP_ret)
+            sg_maker_stack_end(maker, maker->in);
         if (!sg_maker_emit(maker))
             return false;
         if (maker->no_memory)
@@ -130,6 +133,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
         code->steps[leader].value = counted;
     code->step_of[end] = sg_maker_here(maker);
     sg_maker_step(maker, sg_run_leader)->value = 1;
+    sg_maker_stack_end(maker, NULL);
     sg_maker_step(maker, sg_run_return);
     code->functions[maker->function_index].frame =
         ((maker->frame + maker->temporaries + 255) & ~255u) + 256;
@@ -172,6 +176,7 @@ static CUresult make(const struct sg_program *program, enum sg_level level, stru
     if (code) {
         code->program = program;
         code->level = level;
+        code->clustered = sg_program_clustered(program);
         code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
         code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
         code->functions = calloc(program->function_count + 1, sizeof *code->functions);

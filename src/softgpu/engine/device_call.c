@@ -36,7 +36,7 @@ unsigned char *sg_device_call_bytes(const struct sg_device_call *call, uint64_t 
     uint64_t offset = address & UINT32_MAX;
     switch (address & ~(uint64_t)UINT32_MAX) {
     case SG_SHARED_WINDOW:
-        return within(warp->shared, warp->shared_size, offset, size);
+        return within(warp->block->shared, sg_shared_room(grid), offset, size);
     case SG_LOCAL_WINDOW:
         return within(warp->local + call->lane * warp->local_size, warp->local_size, offset, size);
     case SG_PARAMETER_WINDOW:
@@ -112,7 +112,7 @@ static unsigned char *place_of(const struct sg_warp *warp, const uint32_t *pair,
                                size_t *size) {
     if (pair[1] & SG_ARGUMENT_FRAME) {
         *size = pair[1] & ~SG_ARGUMENT_FRAME;
-        return warp->local + lane * warp->local_size + warp->path->frame + pair[0];
+        return warp->local + lane * warp->local_size + warp->path->frame + SG_FRAME_OFFSET(pair[0]);
     }
     *size = pair[1] == SG_W_16 ? 2 : pair[1] == SG_W_32 ? 4 : 8;
     return (unsigned char *)sg_place(warp, pair[0]) + lane * *size;

@@ -8,6 +8,7 @@
 #ifndef SG_ENGINE_ENGINE_H
 #define SG_ENGINE_ENGINE_H
 
+#include "softgpu/engine/texture.h"
 #include "softgpu/program/program.h"
 
 /*
@@ -49,6 +50,14 @@ void sg_code_free(struct sg_code *code);
 struct sg_grid;
 struct sg_device_call;
 
+/*
+ * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
+ * wait needs them (LATE), or as the seed says (RANDOM). Warps take their turns in order and for as
+ * long as they are (EAGER, LATE), or as the seed says; so do blocks under way, which begin in
+ * ascending order always.
+ */
+enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };
+
 struct sg_grid_launch {
     const struct sg_code *code;
     unsigned grid[3], block[3];
@@ -56,8 +65,8 @@ struct sg_grid_launch {
     const unsigned char *parameters; /* copied */
     size_t parameter_bytes;
     int device; /* the page table's number */
-    /* Device address of each variable of the program; read of those in .global and .const. NULL
-     * where there is none. Copied. */
+    /* Device address of each variable of the program; read of those in .global and .const, and of
+     * .texref and .surfref their handles. NULL where there is none. Copied. */
     const uint64_t *variables;
     uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
     uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
@@ -66,6 +75,10 @@ struct sg_grid_launch {
                   sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
+    unsigned cluster[3];      /* blocks of a cluster; 0: no clusters, as 1, 1, 1 */
+    bool explicit_cluster;    /* for %is_explicit_cluster */
+    unsigned char schedule;   /* enum sg_grid_schedule */
+    uint64_t seed;            /* of SG_GRID_RANDOM */
     /*
      * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
      * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
@@ -75,6 +88,12 @@ struct sg_grid_launch {
     /* What a lane calls of the device runtime: device_call.h. NULL: such calls fault as illegal
      * instructions, except that an assertion is its own fault. */
     void (*device_call)(void *user, struct sg_device_call *call);
+    /* The texture or surface of a handle, good as long as the grid; NULL: there is none of that
+     * handle. NULL: there are no textures. It must not call back into the engine. */
+    const struct sg_texture *(*texture)(void *user, uint64_t handle);
+    /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
+     * nothing is mapped. Needed only where a texture has views. */
+    unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
     void *user;
 };
 
@@ -93,9 +112,12 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
+    SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
     SG_FAULT_HEAP,        /* free() of what malloc() has not returned, or not any more */
     SG_FAULT_TIME,        /* sg_grid_give_up */
+    SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
+    SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
     SG_FAULT_COUNT
 };
 
@@ -110,13 +132,14 @@ struct sg_grid_fault {
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines */
+    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines. A
+                                    texture: why */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);
 
-/* INVALID_VALUE for a grid or block without threads or of more than 1024, and for fewer parameters
- * than the kernel reads; OUT_OF_MEMORY. *grid is
+/* INVALID_VALUE for a grid or block without threads or of more than 1024, for clusters that do not
+ * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads; OUT_OF_MEMORY. *grid is
  * set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*

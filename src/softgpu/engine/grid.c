@@ -9,7 +9,7 @@
  * worker, `fault` by compare and exchange. Blocks share nothing else.
  */
 #include "softgpu/address/pagetable.h"
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #if !defined __x86_64__
 #include <fenv.h>
@@ -47,8 +47,6 @@ static bool warp_make(struct sg_grid *grid, struct sg_block *block, unsigned num
     warp->local = at + special * grid->warps + grid->local_bytes * SG_LANES * number;
     warp->local_size = grid->local_bytes;
     warp->shared = block->memory;
-    warp->shared_size =
-        grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
     warp->caches = grid->caches;
     warp->grid = grid;
     warp->block = block;
@@ -70,6 +68,7 @@ static struct sg_block *block_make(struct sg_grid *grid) {
     block->warps = calloc(grid->warps, sizeof *block->warps);
     block->memory = aligned_alloc(256, grid->block_bytes);
     block->warp_count = block->warps ? grid->warps : 0;
+    block->shared = block->memory;
     bool good = block->warps && block->memory;
     if (good)
         memset(block->memory, 0, grid->shared_bytes);
@@ -81,16 +80,14 @@ static struct sg_block *block_make(struct sg_grid *grid) {
     return NULL;
 }
 
-static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t index) {
-    const unsigned *shape = grid->launch.grid;
-    block->index = index;
-    block->place[0] = (unsigned)(index % shape[0]);
-    block->place[1] = (unsigned)(index / shape[0] % shape[1]);
-    block->place[2] = (unsigned)(index / shape[0] / shape[1]);
+/* The block that begins as the given one. False: no memory for its cluster. */
+static bool block_place(struct sg_grid *grid, struct sg_block *block, uint64_t order) {
+    block->index = sg_cluster_place(grid, order, block->place);
     block->live = grid->threads;
     block->triggered = false;
     for (unsigned i = 0; i < SG_BARRIERS; i++)
         block->barriers[i] = (struct sg_barrier){.all = true};
+    return sg_cluster_join(grid, block, order);
 }
 
 static void warp_start(struct sg_warp *warp, unsigned threads) {
@@ -98,6 +95,7 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     unsigned left = threads - warp->number * SG_LANES;
     uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
     warp->live = lanes;
+    warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
     warp->group_count = warp->ready = 0;
     warp->alone = false;
     warp->stamp = warp->clock = 0;
@@ -118,7 +116,12 @@ static bool block_begin(struct sg_grid *grid) {
         block = block_make(grid);
     if (!block)
         return false;
-    block_place(grid, block, grid->begun++);
+    if (!block_place(grid, block, grid->begun)) {
+        block->next = grid->free;
+        grid->free = block;
+        return false;
+    }
+    grid->begun++;
     for (unsigned w = 0; w < block->warp_count; w++)
         warp_start(&block->warps[w], grid->threads);
     block->next = NULL;
@@ -131,23 +134,50 @@ static bool block_begin(struct sg_grid *grid) {
     return true;
 }
 
+/* Begins the next cluster: a block, where there are none. All of it or, without memory, nothing. */
+static bool cluster_begin(struct sg_grid *grid) {
+    struct sg_block *last = grid->last;
+    for (unsigned i = 0; i < grid->cluster_size; i++) {
+        if (block_begin(grid))
+            continue;
+        struct sg_block *block = last ? last->next : grid->running, *next;
+        for (; block; block = next) {
+            next = block->next;
+            (void)sg_cluster_leave(block, false);
+            block->next = grid->free;
+            grid->free = block;
+            grid->running_count--;
+            grid->begun--;
+        }
+        grid->last = last;
+        if (last)
+            last->next = NULL;
+        else
+            grid->running = NULL;
+        return false;
+    }
+    return true;
+}
+
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_FAULT };
+enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_WAITS, TURN_FAULT };
 
 /* Each warp that can runs for a while. */
 static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    bool ran = false, spins = true;
-    unsigned done = 0;
+    bool ran = false, spins = true, random = grid->launch.schedule == SG_GRID_RANDOM;
+    unsigned done = 0, first = random ? sg_grid_draw(grid, block->warp_count) : 0;
     for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[w];
+        struct sg_warp *warp = &block->warps[(w + first) % block->warp_count];
         if (warp->ready == 0) {
             done += warp->group_count == 0;
             continue;
         }
         ran = true;
-        enum sg_stop stop = sg_warp_run(warp, QUANTUM);
-        int64_t used = QUANTUM - (warp->left < 0 ? 0 : warp->left);
+        /* Short turns, and now and then a long one. */
+        int64_t quantum = random ? (QUANTUM >> sg_grid_draw(grid, 12)) : QUANTUM;
+        enum sg_stop stop = sg_warp_run(warp, quantum);
+        int64_t used = quantum - (warp->left < 0 ? 0 : warp->left);
         *budget -= used;
         grid->instructions += (uint64_t)used;
         if (stop == SG_STOP_FAULT)
@@ -157,6 +187,8 @@ static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_
     }
     if (done == block->warp_count)
         return TURN_DONE;
+    if (!ran && sg_cluster_runs(block)) /* others of its cluster do */
+        return TURN_WAITS;
     if (!ran) {
         sg_deadlock(grid, block);
         return TURN_FAULT;
@@ -175,6 +207,7 @@ static void first_is_done(struct sg_grid *grid) {
     grid->running_count--;
     grid->ended++;
     grid->passes = 0;
+    (void)sg_cluster_leave(block, true); /* a fault is the grid's */
 }
 
 /* The first goes behind the others. */
@@ -187,6 +220,10 @@ static void rotate(struct sg_grid *grid) {
     block->next = NULL;
     grid->last->next = block;
     grid->last = block;
+}
+
+static unsigned passes(struct sg_grid *grid) {
+    return grid->launch.schedule == SG_GRID_RANDOM ? 1 + sg_grid_draw(grid, 8) : PASSES;
 }
 
 static bool no_memory(struct sg_grid *grid) {
@@ -210,7 +247,7 @@ static bool advance(struct sg_grid *grid, int64_t budget) {
     while (!grid->failed && grid->ended < grid->blocks) {
         bool all = grid->launch.cooperative;
         while (grid->begun < grid->blocks && (grid->running_count == 0 || all))
-            if (!block_begin(grid)) {
+            if (!cluster_begin(grid)) {
                 if (all || no_memory(grid)) {
                     grid->failed = true;
                     grid->fault.kind = SG_FAULT_MEMORY;
@@ -224,9 +261,12 @@ static bool advance(struct sg_grid *grid, int64_t budget) {
         grid->progress += turn != TURN_SPINS;
         if (turn == TURN_DONE) {
             first_is_done(grid);
-        } else if (turn == TURN_SPINS || ++grid->passes >= PASSES) {
-            if (grid->begun < grid->blocks && grid->running_count < grid->resident_most)
-                (void)block_begin(grid);
+        } else if (turn == TURN_WAITS) {
+            rotate(grid);
+        } else if (turn == TURN_SPINS || ++grid->passes >= passes(grid)) {
+            if (grid->begun < grid->blocks &&
+                grid->running_count + grid->cluster_size <= grid->resident_most)
+                (void)cluster_begin(grid);
             rotate(grid);
         }
         if (only_spins(grid, turn) || budget <= 0)
@@ -260,13 +300,16 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
 /* ---- begin and end --------------------------------------------------------------------------- */
 
 static CUresult check(const struct sg_grid_launch *launch) {
-    uint64_t threads = 1;
+    uint64_t threads = 1, together = 1;
     for (int i = 0; i < 3; i++) {
-        if (launch->grid[i] == 0 || launch->block[i] == 0 || launch->block[i] > 1024)
+        unsigned cluster = launch->cluster[i] ? launch->cluster[i] : 1;
+        if (launch->grid[i] == 0 || launch->block[i] == 0 || launch->block[i] > 1024 ||
+            cluster > SG_CLUSTER_MOST || launch->grid[i] % cluster != 0)
             return CUDA_ERROR_INVALID_VALUE;
         threads *= launch->block[i];
+        together *= cluster;
     }
-    return threads > 1024 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return threads > 1024 || together > SG_CLUSTER_MOST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static void measure(struct sg_grid *grid) {
@@ -274,6 +317,13 @@ static void measure(struct sg_grid *grid) {
     const struct sg_program *program = grid->code->program;
     grid->threads = launch->block[0] * launch->block[1] * launch->block[2];
     grid->warps = (grid->threads + SG_LANES - 1) / SG_LANES;
+    grid->clustered = grid->code->clustered;
+    grid->cluster_size = 1;
+    for (int i = 0; i < 3; i++) {
+        grid->cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
+        grid->cluster_size *= grid->cluster[i];
+    }
+    grid->random = launch->seed;
     grid->blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     uint64_t fixed = program->static_shared;
     if (launch->dynamic_shared)
@@ -285,7 +335,7 @@ static void measure(struct sg_grid *grid) {
         grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
     grid->shared_bytes = (shared + 255) & ~UINT64_C(255);
     uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
-    bool calls = program->function_count > 1;
+    bool calls = program->function_count > 1 || grid->code->allocates;
     grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
     uint64_t special = (grid->code->special_bytes + 255u) & ~255u;
     grid->block_bytes = grid->shared_bytes +
@@ -377,6 +427,7 @@ void sg_grid_end(struct sg_grid *grid) {
     for (int i = 0; i < 2; i++)
         for (struct sg_block *block = i ? grid->free : grid->running, *next; block; block = next) {
             next = block->next;
+            (void)sg_cluster_leave(block, false);
             block_free(block);
         }
     free(grid->parameters);

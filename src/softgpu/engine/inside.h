@@ -19,11 +19,13 @@
 
 #include <stdatomic.h>
 
-#define SG_LANES     32u
-#define SG_ALL       UINT32_MAX
-#define SG_BARRIERS  16
-#define SG_NO_STEP   UINT32_MAX
-#define SG_SLOT_LINE 64u /* alignment of registers */
+#define SG_LANES          32u
+#define SG_ALL            UINT32_MAX
+#define SG_BARRIERS       16
+#define SG_LEFT_BYTE      0xcc /* in shared memory of a block that has left copies of it behind */
+#define SG_NO_STEP        UINT32_MAX
+#define SG_SLOT_LINE      64u /* alignment of registers */
+#define SG_KNOWN_TEXTURES 16
 
 struct sg_warp;
 struct sg_step;
@@ -39,7 +41,10 @@ typedef const struct sg_step *sg_run(struct sg_warp *warp, const struct sg_step 
 #define SG_PLACE(base, offset) ((uint32_t)(base) << 30 | (uint32_t)(offset))
 #define SG_NOWHERE             SG_PLACE(SG_BASE_NOWHERE, 0)
 #define SG_OFFSET_MASK         0x3fffffffu
-#define SG_CARRY               SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
+/* In lists of calls only: bytes of the caller's frame. */
+#define SG_PLACE_OF_FRAME(offset) SG_PLACE(SG_BASE_NOWHERE, (offset) + 1)
+#define SG_FRAME_OFFSET(place)    (((place)&SG_OFFSET_MASK) - 1)
+#define SG_CARRY                  SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
 
 enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
 
@@ -119,6 +124,8 @@ struct sg_code {
     struct sg_code_special *specials;
     uint32_t special_count, special_room, special_bytes;
     uint32_t caches;
+    bool allocates; /* alloca */
+    bool clustered; /* it has instructions of async.h */
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -140,7 +147,7 @@ struct sg_path {
     uint64_t frame;     /* offset of its frame in the thread's local memory */
 };
 
-enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP };
+enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP, SG_GROUP_CLUSTER };
 
 struct sg_group {
     uint32_t lanes;
@@ -166,8 +173,9 @@ struct sg_warp {
     uint64_t stamp;
     unsigned char *shared;
     uint64_t shared_size;
-    unsigned char *local; /* lane after lane */
-    uint64_t local_size;  /* of a lane */
+    unsigned char *local;     /* lane after lane */
+    uint64_t local_size;      /* of a lane */
+    uint32_t stack[SG_LANES]; /* where in it what alloca gave out begins */
     struct sg_range_cache *caches;
     struct sg_grid *grid;
     struct sg_block *block;
@@ -181,6 +189,7 @@ struct sg_warp {
     struct sg_path *spare;
     uint64_t clock;
     unsigned char *specials;
+    const struct sg_pending *doing; /* a copy, perhaps of another thread's; else NULL */
 };
 
 struct sg_barrier {
@@ -199,7 +208,9 @@ struct sg_block {
     bool triggered; /* griddepcontrol.launch_dependents, or its end */
     struct sg_barrier barriers[SG_BARRIERS];
     unsigned char *shared;
-    unsigned char *memory; /* one allocation: shared, local, specials */
+    unsigned char *memory;          /* one allocation: shared, local, specials */
+    struct sg_cluster_run *cluster; /* NULL: the code has no use for it */
+    unsigned rank;                  /* in its cluster */
 };
 
 struct sg_grid {
@@ -215,8 +226,16 @@ struct sg_grid {
     uint64_t running_count;
     unsigned passes; /* of the first */
     uint64_t spun;   /* turns in succession in which blocks only looked */
+    struct {         /* handles that were looked up */
+        uint64_t handle;
+        const struct sg_texture *texture;
+    } textures[SG_KNOWN_TEXTURES];
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
     unsigned warps, threads;
+    unsigned cluster[3], cluster_size; /* in blocks: 1 without clusters */
+    bool clustered;                    /* its blocks know their cluster */
+    struct sg_cluster_run *opening;    /* that blocks begin in */
+    uint64_t random;                   /* state of the seed */
     uint64_t instructions;
     uint64_t progress; /* turns of blocks that did not only wait */
     bool failed;
@@ -226,6 +245,11 @@ struct sg_grid {
     uint64_t reserved_offset, reserved_bytes; /* in shared memory */
     uint64_t workspace[32];                   /* of a cooperative launch */
 };
+
+/* Bytes of shared memory that a block may reach: its own, and what is reserved behind. */
+static inline uint64_t sg_shared_room(const struct sg_grid *grid) {
+    return grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
+}
 
 static inline void *sg_place(const struct sg_warp *warp, uint32_t place) {
     return warp->base[place >> 30] + (place & SG_OFFSET_MASK);
@@ -256,6 +280,20 @@ const struct sg_lanes *sg_level_lanes(enum sg_level level);
 
 /* The host bytes of [address, address + size), or NULL: the warp has faulted. */
 unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                               uint64_t address, uint64_t size);
+/* The same of an array's bytes, which no allocation has. */
+unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                              uint64_t address, uint64_t size);
+/* As many bytes from an address on as are there without a gap, `size` at most: their number in
+ * *got. */
+unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                             uint64_t address, uint64_t size, uint64_t *got);
+/*
+ * Bytes of shared memory, of the block's own or another's of its cluster. Blocks of a cluster other
+ * than its first have a warp->shared_size of 0 where the code has use for clusters: this answers
+ * what a look at it refuses.
+ */
+unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
 /* Notes the fault of a lane, and answers NULL. */
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
@@ -293,6 +331,10 @@ sg_run sg_run_barrier;
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
 sg_run sg_run_collective, sg_run_activemask;
+/* copy_async.c, pending.c, bulk.c, mbarrier.c, cluster.c */
+sg_run sg_run_copy_async, sg_run_copy_arrive, sg_run_copy_group, sg_run_bulk, sg_run_store_async;
+sg_run sg_run_mbarrier, sg_run_mbarrier_wait, sg_run_mbarrier_count;
+sg_run sg_run_mapa, sg_run_getctarank, sg_run_cluster_arrive, sg_run_cluster_wait;
 /* dependents.c */
 sg_run sg_run_launch_dependents, sg_run_dependency_wait;
 /* Notes once that the block has let its dependents go. */
@@ -303,10 +345,12 @@ uint64_t sg_reserved_shared(const struct sg_code *code);
 uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number);
 /* NULL for what is not in the workspace. */
 unsigned char *sg_workspace_reach(struct sg_grid *grid, uint64_t address, uint64_t size);
-/* copy_async.c */
-sg_run sg_run_copy_async;
+#define SG_SAMPLER_WINDOW ((uint64_t)0xfffe << 48) /* handles that are settings themselves */
+/* texture_run.c, texture_surface.c, texture_query.c */
+sg_run sg_run_texture, sg_run_surface, sg_run_texture_query;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
+#define SG_SPECIAL_SHARED SG_SPECIAL_COUNT /* the address of an offset in shared memory */
 bool sg_special_constant(unsigned special);
 bool sg_special_of_block(unsigned special);
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);

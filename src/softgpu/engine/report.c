@@ -1,4 +1,5 @@
 /* Where lanes are: for deadlocks, and for grids that do not get on. */
+#include "softgpu/engine/async.h"
 #include "softgpu/engine/inside.h"
 
 #include <inttypes.h>
@@ -51,6 +52,8 @@ static void add_group(struct text *text, const struct sg_block *block, const str
     char what[64], source[256] = "", place[64] = "";
     if (group->state == SG_GROUP_BARRIER)
         snprintf(what, sizeof what, "waits for barrier %u", group->barrier);
+    else if (group->state == SG_GROUP_CLUSTER)
+        snprintf(what, sizeof what, "waits for the cluster's barrier");
     else if (group->state == SG_GROUP_WARP)
         snprintf(what, sizeof what, "waits for lanes %08" PRIx32, group->members & warp->live);
     else
@@ -99,6 +102,11 @@ static bool blame_first(struct sg_block *block, enum sg_fault_kind kind) {
 void sg_deadlock(struct sg_grid *grid, struct sg_block *block) {
     struct text text = {grid->fault.report, 0, sizeof grid->fault.report, 0};
     add_block(&text, block);
+    /* All that wait for each other: a block, or those of a cluster. */
+    const struct sg_cluster_run *cluster = block->cluster;
+    for (unsigned i = 0; cluster && i < cluster->size; i++)
+        if (cluster->blocks[i] && cluster->blocks[i] != block)
+            add_block(&text, cluster->blocks[i]);
     finish(&text);
     blame_first(block, SG_FAULT_DEADLOCK);
 }

@@ -4,7 +4,7 @@
  * have parted join again as early as they can. After a while the group that has not run for the
  * longest time runs alone for as long: lanes that spin for each other get on.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #include <stdlib.h>
 
@@ -100,7 +100,10 @@ enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {
     const struct sg_step *step = sg_group_next(warp);
     while (step)
         step = step->run(warp, step);
-    warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && !warp->alone;
+    bool turn = !warp->alone;
+    if (warp->grid->launch.schedule == SG_GRID_RANDOM)
+        turn = sg_grid_draw(warp->grid, 2) == 0;
+    warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && turn;
     return warp->stop;
 }
 

@@ -22,7 +22,10 @@ CUresult sg_kernel_error(enum sg_fault_kind kind) {
         [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
         [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
         [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
+        [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
+        [SG_FAULT_TEXTURE] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_HEAP] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_TIME] = CUDA_ERROR_LAUNCH_TIMEOUT,
     };
@@ -230,6 +233,7 @@ void sg_kernel_report(const struct sg_context *context, const struct sg_program 
                    (fault->space == SG_IN_GLOBAL || fault->space == SG_IN_GENERIC));
     if (global)
         add_allocation(&report, context, fault);
-    if (fault->report[0])
-        add(&report, "%s", fault->report);
+    if (fault->report[0]) /* of a texture it is no whole line */
+        add(&report, "%s%s", fault->report,
+            fault->report[strlen(fault->report) - 1] == '\n' ? "" : "\n");
 }

@@ -12,6 +12,7 @@
 #include "softgpu/launch/device_state.h"
 #include "softgpu/launch/kernel_report.h"
 #include "softgpu/launch/kernel_watch.h"
+#include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
 #include "softgpu/stream/schedule.h"
 
@@ -36,6 +37,7 @@ struct running {
     struct sg_grid *grid;
     struct sg_device_runtime runtime;
     struct sg_kernel_watch watch;
+    struct sg_launch_textures *textures;
     bool done;
     enum sg_early early;
     /* The next kernel of the stream, which may run beside this one and has begun early; its
@@ -62,14 +64,20 @@ static CUresult refuse(struct sg_function *function, const char *why) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void find_variables(struct ready *ready, const struct sg_module *module) {
+static CUresult find_variables(struct ready *ready, const struct sg_module *module) {
+    CUresult result;
     for (size_t i = 0; i < ready->program->variable_count; i++) {
         const struct sg_program_variable *variable = &ready->program->variables[i];
+        if (variable->place == SG_PLACE_TEXTURE && !variable->sampler &&
+            (result = sg_launch_reference(module, variable->name, &ready->variables[i])) !=
+                CUDA_SUCCESS)
+            return result;
         if (variable->place != SG_PLACE_IMAGE)
             continue;
         const struct sg_module_variable *found = &module->variables[variable->image];
         ready->variables[i] = found->range ? found->range->start + found->offset : 0;
     }
+    return CUDA_SUCCESS;
 }
 
 static CUresult make_ready(struct sg_function *function) {
@@ -90,16 +98,20 @@ static CUresult make_ready(struct sg_function *function) {
         (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);
     }
+    if (result == CUDA_SUCCESS) {
+        ready->program = program;
+        result = find_variables(ready, function->module);
+    }
     if (result != CUDA_SUCCESS) {
+        if (ready)
+            sg_code_free(ready->code);
         free(ready);
         sg_program_free(program);
         return result;
     }
     ready->refs = 1;
-    ready->program = program;
     ready->loaded = function->module->program;
     sg_loaded_ref(ready->loaded);
-    find_variables(ready, function->module);
     function->engine = ready;
     return CUDA_SUCCESS;
 }
@@ -143,9 +155,9 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 /* The allocation around an address: pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    const struct sg_device_runtime *runtime = user;
+    const struct running *running = user;
     sg_lock();
-    const struct sg_device_state *state = runtime->context->device_state;
+    const struct sg_device_state *state = running->runtime.context->device_state;
     bool found = state && sg_heap_extent(&state->heap, address, low, length);
     const struct sg_range *range = found ? NULL : sg_range_find(address);
     if (range) {
@@ -154,6 +166,11 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
     }
     sg_unlock();
     return found || range;
+}
+
+static void call_runtime(void *user, struct sg_device_call *call) {
+    struct running *running = user;
+    sg_device_runtime_call(&running->runtime, call);
 }
 
 static struct running *running_of(const struct sg_op *op) {
@@ -269,6 +286,7 @@ static void free_running(struct running *running) {
         sg_launch_progress_unref(running->progress);
     sg_grid_end(running->grid);
     sg_conditions_unref(running->runtime.conditions);
+    sg_launch_textures_end(running->textures);
     unref(running->ready);
     free(running);
 }
@@ -286,6 +304,47 @@ static const unsigned *block_of(const struct sg_image_function *image,
     return image->required_threads[0] ? image->required_threads : launch->block;
 }
 
+/* The textures and surfaces of the module as they are bound now: later bindings are for later
+ * launches. */
+static CUresult take_references(const struct running *running, const struct ready *ready) {
+    const struct sg_program *program = ready->program;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_TEXTURE && ready->variables[i])
+            result = sg_launch_texture_take(running->textures, ready->variables[i]);
+    return result;
+}
+
+static const struct sg_texture *find_texture(void *user, uint64_t handle) {
+    const struct running *running = user;
+    sg_lock();
+    const struct sg_texture *found = sg_launch_texture(running->textures, handle);
+    sg_unlock();
+    return found;
+}
+
+/* What check_cluster has found good. */
+static struct sg_cluster cluster_of(const struct sg_function *function,
+                                    const struct sg_launch *launch) {
+    struct sg_cluster cluster;
+    (void)sg_cluster_read(launch->attributes, launch->attribute_count, &cluster);
+    (void)sg_cluster_check(function, launch->grid, &cluster);
+    return cluster;
+}
+
+static unsigned char grid_schedule(void) {
+    enum sg_schedule schedule = sg_config()->schedule;
+    return schedule == SG_SCHEDULE_RANDOM ? SG_GRID_RANDOM
+           : schedule == SG_SCHEDULE_LATE ? SG_GRID_LATE
+                                          : SG_GRID_EAGER;
+}
+
+/* Each launch has one of its own. */
+static uint64_t next_seed(void) {
+    static uint64_t launches;
+    return sg_config()->seed + ++launches;
+}
+
 static CUresult begin(struct ready *ready, const struct sg_function *function,
                       const struct sg_launch *launch, struct running **made) {
     static uint64_t last_grid;
@@ -293,8 +352,13 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     const struct sg_device *device = sg_device(function->context->device);
     struct running *running = calloc(1, sizeof *running);
     unsigned char *parameters = malloc(image->parameter_bytes + 1u);
+    struct sg_cluster cluster = cluster_of(function, launch);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (running && parameters) {
+        running->textures = sg_launch_textures_new(function->context);
+        result = running->textures ? take_references(running, ready) : result;
+    }
+    if (result == CUDA_SUCCESS) {
         const unsigned *block = block_of(image, launch);
         lay_out(parameters, image, launch);
         const struct sg_grid_launch grid = {
@@ -313,8 +377,14 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
             .extent = find_extent,
-            .device_call = sg_device_runtime_call,
-            .user = &running->runtime,
+            .device_call = call_runtime,
+            .texture = find_texture,
+            .piece = sg_launch_piece,
+            .user = running,
+            .schedule = grid_schedule(),
+            .seed = next_seed(),
+            .cluster = {cluster.size[0], cluster.size[1], cluster.size[2]},
+            .explicit_cluster = cluster.size[0] != 0,
         };
         running->runtime.context = function->context;
         result = sg_device_runtime_begin(function->context, ready->program);
@@ -323,6 +393,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     }
     free(parameters);
     if (result != CUDA_SUCCESS) {
+        sg_launch_textures_end(running ? running->textures : NULL);
         free(running);
         return result;
     }
@@ -334,18 +405,9 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     return CUDA_SUCCESS;
 }
 
-static bool wants_cluster(const struct sg_function *function, const struct sg_launch *launch) {
-    for (unsigned i = 0; i < launch->attribute_count; i++)
-        if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            return true;
-    return function->image->cluster[0] != 0;
-}
-
 CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *launch,
                         struct sg_op **made) {
     struct running *running;
-    if (wants_cluster(function, launch))
-        return refuse(function, "it has clusters, which softgpu does not run");
     CUresult result = function->engine ? CUDA_SUCCESS : make_ready(function);
     if (result == CUDA_SUCCESS)
         result = begin(function->engine, function, launch, &running);

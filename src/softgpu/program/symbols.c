@@ -131,6 +131,8 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     made->function = UINT32_MAX;
     if (from->what == SG_SYMBOL_OPAQUE || from->space == SG_SPACE_TEX) {
         made->place = SG_PLACE_TEXTURE;
+        made->sampler = from->type.opaque == SG_OPAQUE_SAMPLER;
+        made->settings = made->sampler ? from->type.sampler : 0;
     } else if (from->space == SG_SPACE_SHARED) {
         made->place = from->defined ? SG_PLACE_SHARED : SG_PLACE_DYNAMIC_SHARED;
         made->space = SG_IN_SHARED;

@@ -23,7 +23,7 @@ static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, un
     if (*space == SG_IN_SHARED) {
         if (size <= warp->shared_size && address <= warp->shared_size - size)
             return warp->shared + address;
-        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+        return sg_reach_shared(warp, step, lane, address, size);
     }
     if (*space == SG_IN_LOCAL) /* hardware has none there */
         return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);

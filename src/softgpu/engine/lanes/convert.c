@@ -168,9 +168,11 @@ static uint64_t converted(struct number n, const struct sg_step *step) {
     }
     switch (type) {
     case SG_TYPE_F16:
-        return SG_LEVEL(sg_half_from_double)(n.floating ? n.value : odd_double(n), rounding);
+        return SG_LEVEL(sg_half_from_double)(
+            n.floating ? n.value : limited(odd_double(n), step->flags), rounding);
     case SG_TYPE_BF16:
-        return SG_LEVEL(sg_bfloat_from_double)(n.floating ? n.value : odd_double(n), rounding);
+        return SG_LEVEL(sg_bfloat_from_double)(
+            n.floating ? n.value : limited(odd_double(n), step->flags), rounding);
     case SG_TYPE_TF32:
         return tensor_float((float)n.value, rounding);
     case SG_TYPE_F32: {
@@ -284,7 +286,8 @@ static sg_run *usual(const struct sg_instruction *in) {
 }
 
 bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form *form) {
-    if (in->op != SG_OP_cvt || (in->modifiers & SG_MOD(SATFINITE)) || in->rounding == SG_ROUND_RS)
+    if (in->op != SG_OP_cvt || (in->modifiers & SG_MOD(SATFINITE)) || in->rounding == SG_ROUND_RS ||
+        in->operation != SG_DO_NONE)
         return false;
     form->rounding = in->rounding;
     form->type = in->type;
@@ -308,13 +311,17 @@ bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form 
     return true;
 }
 
-static sg_theme *const themes[] = {SG_LEVEL(sg_theme_carry),       SG_LEVEL(sg_theme_logic),
-                                   SG_LEVEL(sg_theme_integer),     SG_LEVEL(sg_theme_wide),
-                                   SG_LEVEL(sg_theme_bits),        SG_LEVEL(sg_theme_float),
-                                   SG_LEVEL(sg_theme_double),      SG_LEVEL(sg_theme_half),
-                                   SG_LEVEL(sg_theme_approximate), SG_LEVEL(sg_theme_compare),
-                                   SG_LEVEL(sg_theme_convert),     SG_LEVEL(sg_theme_memory),
-                                   SG_LEVEL(sg_theme_atomic),      NULL};
+static sg_theme *const themes[] = {
+    SG_LEVEL(sg_theme_carry),         SG_LEVEL(sg_theme_logic),
+    SG_LEVEL(sg_theme_integer),       SG_LEVEL(sg_theme_wide),
+    SG_LEVEL(sg_theme_bits),          SG_LEVEL(sg_theme_float),
+    SG_LEVEL(sg_theme_double),        SG_LEVEL(sg_theme_half),
+    SG_LEVEL(sg_theme_approximate),   SG_LEVEL(sg_theme_compare),
+    SG_LEVEL(sg_theme_convert),       SG_LEVEL(sg_theme_memory),
+    SG_LEVEL(sg_theme_atomic),        SG_LEVEL(sg_theme_packed),
+    SG_LEVEL(sg_theme_eight),         SG_LEVEL(sg_theme_half_compare),
+    SG_LEVEL(sg_theme_vector_atomic), SG_LEVEL(sg_theme_pack),
+    SG_LEVEL(sg_theme_matrix),        NULL};
 
 const struct sg_lanes SG_LEVEL(sg_lanes) = {
     .themes = themes,
