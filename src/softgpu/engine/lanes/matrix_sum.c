@@ -3,7 +3,7 @@
  * it; this file is the one place to change where a recording says otherwise.
  *
  * Products are exact and not normalised. All terms of an instruction, the old sum among them, are
- * aligned to the largest exponent; of each 25 bits behind the point are kept, the rest is cut off,
+ * aligned to the largest exponent; of each 25 bits after the point are kept, the rest is cut off,
  * towards zero. What is kept is added exactly. The result is cut to f32 towards zero, or rounded to
  * f16, to the nearest even number. A sum of 0 is +0. Too large a sum is an infinity.
  */
