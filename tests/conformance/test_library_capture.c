@@ -264,7 +264,7 @@ struct exchange {
     int task;              /* of the thread that allocated and ended */
 };
 
-/* A joined thread is known to the kernel for a moment longer, and to the library as long as that. */
+/* The kernel, and so the library, knows a joined thread for a moment longer. */
 static void wait_until_gone(int task) {
     while (tgkill(getpid(), task, 0) == 0)
         sched_yield();
