@@ -114,6 +114,8 @@ struct gm_cache {
     size_t pools;         /* capture pools */
     atomic_int capturing; /* streams that have one */
     uint64_t taken;       /* bytes of all segments, and of those being taken */
+    size_t away;          /* segments that a trim has taken out of their lanes */
+    pthread_cond_t home;  /* one of them has been given back, or is in its lane again */
 };
 
 /* ---- thread.c -------------------------------------------------------------------------------- */
@@ -243,6 +245,9 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
 /* Gives segments that are in no lane back to the wrapped resource, after waiting for their streams.
  * No lock is held. */
 void gm_segments_release(struct gm_cache *cache, struct gm_segment *list);
+/* Waits until other threads have given back what they took out. The cache's lock is held, and free
+ * while it waits. */
+void gm_segments_wait(struct gm_cache *cache);
 
 /* ---- pending.c ------------------------------------------------------------------------------- */
 

@@ -280,12 +280,16 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     if (wait)
         gm_pending_wait(cache);
     pthread_mutex_lock(&cache->lock);
+    if (wait) /* other threads may have freed into their magazines meanwhile */
+        gm_threads_flush(cache);
     (void)gm_pending_poll(cache);
     gm_lanes_join(cache);
     struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait);
     pthread_mutex_unlock(&cache->lock);
     gm_segments_release(cache, surplus);
     pthread_mutex_lock(&cache->lock);
+    if (wait)
+        gm_segments_wait(cache);
     gm_lanes_prune(cache);
     pthread_mutex_unlock(&cache->lock);
 }
@@ -380,6 +384,7 @@ static void destroy_cache(struct gm_cache *cache) {
         end_own_stream(cache);
     pthread_mutex_destroy(&cache->grow);
     pthread_mutex_destroy(&cache->lock);
+    pthread_cond_destroy(&cache->home);
     free(cache);
 }
 
@@ -439,6 +444,7 @@ static struct gm_cache *make_cache(gpumem_resource *upstream,
         cache->shared = shared;
     pthread_mutex_init(&cache->grow, NULL);
     pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->home, NULL);
     return cache;
 }
 

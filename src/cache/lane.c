@@ -219,6 +219,7 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
             left -= segment->spans.bytes;
             unlink_segment(at);
             lane->away++;
+            cache->away++;
             segment->next = taken;
             taken = segment;
         }

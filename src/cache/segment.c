@@ -150,6 +150,13 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
     return status;
 }
 
+/* The cache's lock is held. */
+static void come_home(struct gm_cache *cache, struct gm_lane *lane) {
+    lane->away--;
+    cache->away--;
+    pthread_cond_broadcast(&cache->home);
+}
+
 static void release(struct gm_cache *cache, struct gm_segment *segment) {
     gpumem_resource *upstream = cache->upstream;
     size_t bytes = segment->spans.bytes;
@@ -158,14 +165,20 @@ static void release(struct gm_cache *cache, struct gm_segment *segment) {
     gm_watches_tell_segment(cache->resource, &segment->allocation, cache->stream);
     count(cache, &segment->allocation, -1);
     upstream->ops.deallocate(upstream->user, &segment->allocation, cache->stream);
+    gm_meter_gave_back(&cache->resource->meter, bytes);
     pthread_mutex_lock(&cache->lock);
-    segment->lane->away--;
     cache->taken -= bytes;
+    come_home(cache, segment->lane);
     pthread_mutex_unlock(&cache->lock);
     free(segment);
 }
 
+/* Set while this thread gives segments back: what is called meanwhile, a watch for example, may
+ * allocate, and must not wait for itself. */
+static __thread int releasing;
+
 void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
+    releasing++;
     while (list) {
         struct gm_segment *segment = list;
         list = segment->next;
@@ -175,8 +188,14 @@ void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
             continue;
         }
         pthread_mutex_lock(&cache->lock);
-        segment->lane->away--;
         gm_lane_link(segment->lane, segment);
+        come_home(cache, segment->lane);
         pthread_mutex_unlock(&cache->lock);
     }
+    releasing--;
+}
+
+void gm_segments_wait(struct gm_cache *cache) {
+    while (cache->away && !releasing)
+        pthread_cond_wait(&cache->home, &cache->lock);
 }

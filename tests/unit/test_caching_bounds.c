@@ -1,6 +1,12 @@
 /* The caching resource's bounds and numbers: what a thread keeps, what marks say when frees are
  * counted before allocations, and that one stream that stands still holds up nobody else. */
 #include "caching_test.h"
+#include "memory/core/objects.h"
+#include "sleeping_thread.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 struct gift {
     gpumem_resource *cache;
@@ -150,6 +156,74 @@ static void sizes_that_creep_up_leave_no_segment_behind_each(void **state) {
     assert_true(after_creeping_sizes(SIZE_MAX) > 200 * MIB);
 }
 
+/* ---- What another thread is just giving back ------------------------------------------------- */
+
+static const gpumem_driver_api *driver;
+static atomic_int unmapping, may_unmap;
+
+static CUresult gated_unmap(CUdeviceptr pointer, size_t bytes) {
+    atomic_store(&unmapping, 1);
+    while (!atomic_load(&may_unmap))
+        sched_yield();
+    return driver->cuMemUnmap(pointer, bytes);
+}
+
+static void *trim_it(void *data) {
+    return gpumem_resource_trim(data, 0) == GPUMEM_OK ? NULL : "trim";
+}
+
+struct taker {
+    gpumem_resource *cache;
+    gpumem_buffer *buffer;
+    gpumem_status status;
+    atomic_int thread, done;
+};
+
+static void *take(void *data) {
+    struct taker *taker = data;
+    atomic_store(&taker->thread, gettid());
+    taker->status = gpumem_buffer_allocate(taker->cache, 2 * MIB, NULL, &taker->buffer);
+    if (taker->status != GPUMEM_OK)
+        print_error("%s\n", gpumem_last_error()->message);
+    atomic_store(&taker->done, 1);
+    return NULL;
+}
+
+/* Under its maximum there is room for one of the two. */
+static void what_is_just_given_back_is_waited_for(void **state) {
+    (void)state;
+    gpumem_resource *memory, *cache;
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_caching_resource_create(
+        memory, GPUMEM_CACHING_OPTIONS(.maximum_bytes = 2 * MIB, .segment_bytes = 2 * MIB),
+        &cache));
+    OK(gpumem_buffer_free(allocate(cache, 2 * MIB, NULL), NULL));
+    gpumem_driver_api gated = *cu;
+    driver = cu;
+    gated.cuMemUnmap = gated_unmap;
+    device->cu = &gated;
+    struct taker taker = {.cache = cache};
+    pthread_t trimming, taking;
+    assert_int_equal(pthread_create(&trimming, NULL, trim_it, cache), 0);
+    while (!atomic_load(&unmapping))
+        sched_yield();
+    assert_int_equal(pthread_create(&taking, NULL, take, &taker), 0);
+    for (int asleep = 0; asleep < 1000 && !atomic_load(&taker.done); sched_yield()) {
+        int thread = atomic_load(&taker.thread);
+        asleep = thread && is_asleep(thread) ? asleep + 1 : 0;
+    }
+    atomic_store(&may_unmap, 1);
+    void *failed = NULL;
+    assert_int_equal(pthread_join(trimming, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(pthread_join(taking, NULL), 0);
+    device->cu = driver;
+    assert_int_equal(taker.status, GPUMEM_OK);
+    OK(gpumem_buffer_free(taker.buffer, NULL));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(memory));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_counted_first_raise_no_mark),
@@ -157,6 +231,7 @@ int main(void) {
         cmocka_unit_test(a_stream_that_stands_still_hides_no_other),
         cmocka_unit_test(threads_that_grow_at_once_all_get_memory),
         cmocka_unit_test(sizes_that_creep_up_leave_no_segment_behind_each),
+        cmocka_unit_test(what_is_just_given_back_is_waited_for),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

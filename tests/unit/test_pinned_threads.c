@@ -2,6 +2,7 @@
  * maximum taken by slabs that others are just pinning, or unpinning, waits for those. */
 #include "library_test.h"
 #include "memory/core/objects.h"
+#include "sleeping_thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -118,18 +119,6 @@ static void *allocate_it(void *user) {
     p->status = gpumem_buffer_allocate(memory, MIB, NULL, &p->buffer);
     atomic_store(&p->done, 1);
     return NULL;
-}
-
-static int is_asleep(int thread) {
-    char path[64], state = '?';
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    FILE *file = fopen(path, "re");
-    if (file) {
-        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-            state = '?';
-        fclose(file);
-    }
-    return state == 'S';
 }
 
 /* Until it has what it wants, or sleeps and goes on sleeping. */

@@ -33,6 +33,11 @@ void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t val
         atomic_fetch_sub_explicit(&meter->now[count], value, memory_order_relaxed);
 }
 
+void gm_meter_gave_back(struct gm_meter *meter, uint64_t bytes) {
+    for (; meter; meter = meter->parent)
+        atomic_fetch_add_explicit(&meter->given_back, bytes, memory_order_relaxed);
+}
+
 void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes) {
     gm_meter_add(meter, GM_QUARANTINED, 1);
     gm_meter_add(meter, GM_QUARANTINED_BYTES, bytes);

@@ -32,6 +32,9 @@ enum gm_count {
 struct gm_meter {
     _Atomic uint64_t now[GM_COUNTS];
     _Atomic uint64_t high[GM_COUNTS];
+    _Atomic uint64_t
+        given_back; /* bytes, ever: who waits for memory sees that some came back, though
+                                  * others have taken it again */
     struct gm_meter *parent;
     _Atomic(struct gm_bound *) bound; /* of what is counted here, or NULL; not its children's */
 };
@@ -40,6 +43,8 @@ void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);
 /* Records that the count was temporarily higher by this much. */
 void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by);
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value);
+/* To be called when another thread can have them. */
+void gm_meter_gave_back(struct gm_meter *meter, uint64_t bytes);
 /* Counts an object that the driver refused to take back. */
 void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes);
 /* The same for memory, which remains committed. */

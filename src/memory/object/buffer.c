@@ -92,7 +92,9 @@ void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
         gm_meter_subtract(&resource->meter, GM_RESERVED, reserved(buffer));
         gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
     }
+    uint64_t bytes = buffer->allocation.committed_bytes;
     resource->ops.deallocate(resource->user, &buffer->allocation, stream);
+    gm_meter_gave_back(&resource->meter, bytes);
     for (size_t i = 0; i < buffer->wait_count; i++) /* marks of a shrink that was refused */
         gm_wait_drop(resource->device, &buffer->waits[i]);
     gm_buffer_discard(buffer);
@@ -160,9 +162,9 @@ static gpumem_status check_request(const gpumem_resource *resource, const gpumem
 static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_request *request,
                                    gpumem_buffer **buffer) {
     gpumem_buffer *made = NULL;
+    struct gm_reclaim reclaim = gm_reclaim_for(resource, request->bytes);
     gpumem_status status = resource->fast->allocate(resource, request, &made);
-    for (struct gm_reclaim reclaim = gm_reclaim_for(resource, request->bytes);
-         gm_reclaim_more(&reclaim, status);)
+    while (gm_reclaim_more(&reclaim, status))
         status = resource->fast->allocate(resource, request, &made);
     if (status == GPUMEM_OK)
         *buffer = made;
@@ -208,9 +210,9 @@ static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
         return status;
     atomic_fetch_add(&resource->live, 1);
     atomic_fetch_add(&resource->owned, 1);
+    struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes);
     status = refusal == GPUMEM_OK ? try_allocate(made, &request) : refusal;
-    for (struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes);
-         gm_reclaim_more(&reclaim, status);)
+    while (gm_reclaim_more(&reclaim, status))
         status = try_allocate(made, &request);
     if (status != GPUMEM_OK) {
         gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);

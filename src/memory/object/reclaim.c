@@ -6,12 +6,22 @@
 #include "memory/object/deferred_frees.h"
 #include "memory/object/resource.h"
 
+/* How often others may take what came back before an allocation gives up: it may ask for more than
+ * will ever be free at once. */
+#define OVERTAKEN_MOST 16
+
+static uint64_t given_back(const gpumem_device *device) {
+    return atomic_load_explicit(&device->meter.given_back, memory_order_relaxed);
+}
+
 struct gm_reclaim gm_reclaim_for(const gpumem_resource *resource, uint64_t bytes) {
-    return (struct gm_reclaim){.device = resource->device, .resource = resource, .bytes = bytes};
+    struct gm_reclaim reclaim = gm_reclaim_for_device(resource->device, bytes);
+    reclaim.resource = resource;
+    return reclaim;
 }
 
 struct gm_reclaim gm_reclaim_for_device(gpumem_device *device, uint64_t bytes) {
-    return (struct gm_reclaim){.device = device, .bytes = bytes};
+    return (struct gm_reclaim){.device = device, .bytes = bytes, .given_back = given_back(device)};
 }
 
 /* ---- What counts ----------------------------------------------------------------------------- */
@@ -234,6 +244,16 @@ static int take_more(struct gm_reclaim *reclaim) {
     return 1;
 }
 
+/* Whether something came back since the last attempt, and other threads have taken it again: they
+ * have got on, and it is this one's turn to try. */
+static int was_overtaken(struct gm_reclaim *reclaim) {
+    if (given_back(reclaim->device) == reclaim->given_back || reclaim->overtaken == OVERTAKEN_MOST)
+        return 0;
+    reclaim->overtaken++;
+    reclaim->settled = 0;
+    return 1;
+}
+
 int gm_ran_out(gpumem_status status) {
     return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
            status == GPUMEM_ERROR_OUT_OF_CAPACITY;
@@ -256,7 +276,8 @@ int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
     }
     struct gm_error_record saved;
     gm_error_save(&saved);
-    int more = take_more(reclaim);
+    int more = take_more(reclaim) || was_overtaken(reclaim);
+    reclaim->given_back = given_back(reclaim->device);
     gm_error_restore(&saved);
     return more;
 }

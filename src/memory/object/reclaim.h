@@ -13,9 +13,12 @@ struct gm_reclaim {
     uint64_t bytes;
     int host; /* host memory ran out */
     int begun;
-    int settled; /* caching resources have waited */
+    int settled;         /* caching resources have waited */
+    unsigned overtaken;  /* how often others took what came back */
+    uint64_t given_back; /* ever, before the last attempt */
 };
 
+/* Made before the first attempt. */
 struct gm_reclaim gm_reclaim_for(const gpumem_resource *resource, uint64_t bytes);
 struct gm_reclaim gm_reclaim_for_device(gpumem_device *device, uint64_t bytes);
 

@@ -122,8 +122,8 @@ gpumem_status gpumem_buffer_recommit(gpumem_buffer *buffer, size_t offset, size_
     size_t first, count;
     find_chunks(buffer, offset, bytes, 0, &first, &count);
     gm_work_off(v->device);
-    status = fill(v, buffer, first, count);
     struct gm_reclaim reclaim = gm_reclaim_for(buffer->resource, extent_of(buffer)->holes);
+    status = fill(v, buffer, first, count);
     while (gm_reclaim_more(&reclaim, status))
         status = fill(v, buffer, first, count);
     if (status != GPUMEM_OK)
