@@ -51,9 +51,8 @@ void sg_barriers_look(struct sg_block *block) {
             look(block, i);
 }
 
-/* Lanes that name one barrier arrive; false: a fault. */
-static bool arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
-                   uint32_t number) {
+bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                       uint32_t number) {
     unsigned first = (unsigned)__builtin_ctz(lanes);
     if (number >= SG_BARRIERS) {
         sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, number, 0);
@@ -95,7 +94,7 @@ const struct sg_step *sg_run_barrier(struct sg_warp *warp, const struct sg_step 
             lanes |= (uint32_t)(number[l] == which) << l;
         lanes &= taken;
         taken &= ~lanes;
-        if (!arrive(warp, step, lanes, which))
+        if (!sg_barrier_arrive(warp, step, lanes, which))
             return NULL;
     }
     return sg_group_next(warp);

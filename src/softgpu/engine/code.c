@@ -30,8 +30,81 @@ struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run) {
         code->step_room = room;
     }
     struct sg_step *step = &code->steps[code->step_count++];
-    *step = (struct sg_step){.run = run, .instruction = maker->index, .d = SG_NOWHERE};
+    *step = (struct sg_step){
+        .run = run, .gang = sg_gang_of(run), .instruction = maker->index, .d = SG_NOWHERE};
     return step;
+}
+
+struct sg_step *sg_maker_form(struct sg_maker *maker, const struct sg_form *form) {
+    struct sg_step *step = sg_maker_step(maker, form->run);
+    if (form->gang)
+        step->gang = form->run;
+    return step;
+}
+
+struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned from, unsigned to) {
+    return sg_maker_form(
+        maker, &(struct sg_form){.run = maker->lanes->widen[is_signed][from][to], .gang = true});
+}
+
+/* ---- what steps use -------------------------------------------------------------------------- */
+
+static void add_slot(struct sg_maker *maker, uint32_t slot) {
+    struct sg_code *code = maker->code;
+    if (code->slot_count == code->slot_room) {
+        uint32_t room = code->slot_room ? code->slot_room * 2 : 64;
+        uint32_t *more = realloc(code->slots, room * sizeof *more);
+        if (!more) {
+            maker->no_memory = true;
+            return;
+        }
+        code->slots = more;
+        code->slot_room = room;
+    }
+    code->slots[code->slot_count++] = slot;
+}
+
+static void add_register(struct sg_maker *maker, uint32_t reg, uint32_t written) {
+    uint32_t number = maker->function->first_register + reg;
+    unsigned width = sg_width_of_type(maker->program->registers[number].type);
+    if (reg != SG_NO_REGISTER && width >= SG_W_16)
+        add_slot(maker, maker->code->register_place[number] | width | written);
+}
+
+static void add_operand(struct sg_maker *maker, const struct sg_operand *operand,
+                        uint32_t written) {
+    if (operand->kind == SG_OPERAND_REGISTER || operand->kind == SG_OPERAND_ADDRESS)
+        add_register(maker, operand->reg, operand->kind == SG_OPERAND_REGISTER ? written : 0);
+    if (operand->kind != SG_OPERAND_VECTOR && operand->kind != SG_OPERAND_PAIR)
+        return;
+    for (uint32_t i = 0; i < operand->count; i++)
+        add_operand(maker, &maker->program->operands[operand->first + i], written);
+}
+
+/* Results stand first. Of steps that have a function for gangs it is not asked. */
+static void note_uses(struct sg_maker *maker, uint32_t first) {
+    struct sg_code *code = maker->code;
+    bool any = false;
+    for (uint32_t i = first; i < code->step_count; i++)
+        any |= code->steps[i].gang == sg_gang_of(NULL) || code->steps[i].run == sg_run_barrier;
+    if (!any || maker->function_index != 0)
+        return;
+    uint32_t from = code->slot_count;
+    for (unsigned i = 0; i < maker->in->operand_count; i++)
+        add_operand(maker, sg_maker_operand(maker, i), i == 0 ? SG_SLOT_WRITTEN : 0);
+    for (unsigned i = 0; i < maker->temporary_count; i++)
+        add_slot(maker, maker->temporary_slots[i] | SG_SLOT_WRITTEN);
+    for (uint32_t i = first; i < code->step_count; i++) {
+        code->steps[i].uses = from;
+        code->steps[i].use_count = (uint16_t)(code->slot_count - from);
+    }
+}
+
+static void note_entry(struct sg_maker *maker) {
+    maker->function = &maker->program->functions[0];
+    for (uint32_t i = 0; i < maker->function->registers; i++)
+        add_register(maker, i, 0);
+    maker->code->entry_slots = maker->code->slot_count;
 }
 
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count) {
@@ -105,6 +178,8 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     struct sg_code *code = maker->code;
     const struct sg_program_function *function = maker->function;
     lay_out(maker);
+    if (maker->function_index == 0)
+        note_entry(maker);
     uint32_t end = function->first_instruction + function->instructions;
     uint32_t leader = SG_NO_STEP, counted = 0;
     code->functions[maker->function_index].first_step = sg_maker_here(maker);
@@ -119,8 +194,12 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             counted = 1;
             sg_maker_step(maker, sg_run_leader);
         }
+        uint32_t first = sg_maker_here(maker);
         if (!sg_maker_emit(maker))
             return false;
+        if (maker->temporary_count > SG_MAKER_TEMPORARIES)
+            return sg_maker_refuse(maker, "more operands than the engine has room for");
+        note_uses(maker, first);
         if (maker->no_memory)
             return true;
         counted++;
@@ -139,8 +218,14 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
 static void resolve_jumps(struct sg_code *code) {
     for (uint32_t i = 0; i < code->step_count; i++) {
         struct sg_step *step = &code->steps[i];
-        if (step->run == sg_run_branch)
+        if (step->run == sg_run_branch) {
+            const struct sg_program *program = code->program;
+            uint32_t block = program->instructions[step->instruction].block;
+            uint32_t after = program->blocks[block].post_dominator;
             step->target = code->step_of[step->target];
+            step->value =
+                after == SG_NO_BLOCK ? SG_NO_STEP : code->step_of[program->blocks[after].first];
+        }
         for (uint32_t k = 0; step->run == sg_run_indexed && k < step->count; k++)
             code->list[step->list + k] = code->step_of[code->list[step->list + k]];
     }
@@ -226,5 +311,6 @@ void sg_code_free(struct sg_code *code) {
     free(code->constants);
     free(code->patches);
     free(code->specials);
+    free(code->slots);
     free(code);
 }

@@ -4,7 +4,8 @@
 
 #include "softgpu/engine/inside.h"
 
-#define SG_MAKER_SINKS 16
+#define SG_MAKER_SINKS       16
+#define SG_MAKER_TEMPORARIES 128
 
 /* A result that goes on into a register of another width. */
 struct sg_sink {
@@ -23,6 +24,8 @@ struct sg_maker {
     uint32_t frame;     /* bytes of registers, without temporaries */
     uint32_t temporary; /* bytes in use by this instruction */
     uint32_t temporaries;
+    uint32_t temporary_slots[SG_MAKER_TEMPORARIES]; /* of this instruction: place and width */
+    unsigned temporary_count;
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
     bool no_memory;
@@ -34,6 +37,9 @@ bool sg_maker_refuse(struct sg_maker *maker, const char *why);
 
 /* A new step for the instruction, cleared; its address is good until the next one. */
 struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run);
+/* One that a theme has answered, and one that brings lanes to another width. */
+struct sg_step *sg_maker_form(struct sg_maker *maker, const struct sg_form *form);
+struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned from, unsigned to);
 /* Where the next step will be. */
 uint32_t sg_maker_here(const struct sg_maker *maker);
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count);

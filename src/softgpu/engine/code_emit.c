@@ -69,7 +69,7 @@ static bool parameter(struct sg_maker *maker, const struct sg_form *form, const 
         return false;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = sg_maker_parameter(maker, form->dest, offset + (int64_t)(i * bytes));
-        struct sg_step *step = sg_maker_step(maker, move.run);
+        struct sg_step *step = sg_maker_form(maker, &move);
         step->a = a;
         step->d = places[i];
     }
@@ -90,7 +90,7 @@ static bool load_or_store(struct sg_maker *maker, const struct sg_form *form) {
     if (!sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address))
         return false;
     uint32_t list = sg_maker_list(maker, places, count);
-    struct sg_step *step = sg_maker_step(maker, form->run);
+    struct sg_step *step = sg_maker_form(maker, form);
     step->a = address.base;
     step->value = address.offset;
     step->space = address.space;
@@ -115,7 +115,7 @@ static bool atomic(struct sg_maker *maker, const struct sg_form *form) {
         (form->source[2] &&
          !sg_maker_source(maker, sg_maker_operand(maker, at + 2), form->source[2], false, &c)))
         return false;
-    struct sg_step *step = sg_maker_step(maker, form->run);
+    struct sg_step *step = sg_maker_form(maker, form);
     step->a = address.base;
     step->value = address.offset;
     step->space = address.space;
@@ -153,7 +153,7 @@ static bool plain(struct sg_maker *maker, const struct sg_form *form) {
                              &places[i]))
             return false;
     }
-    struct sg_step *step = sg_maker_step(maker, form->run);
+    struct sg_step *step = sg_maker_form(maker, form);
     step->d = d;
     step->a = places[0];
     step->b = places[1];
@@ -184,6 +184,7 @@ bool sg_maker_emit(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     bool ok;
     maker->temporary = 0;
+    maker->temporary_count = 0;
     maker->sink_count = 0;
     if (in->unsupported)
         return sg_maker_refuse(maker, in->unsupported);

@@ -29,7 +29,13 @@ uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width) {
     maker->temporary = at + sg_width_bytes(width);
     if (maker->temporary > maker->temporaries)
         maker->temporaries = maker->temporary;
-    return SG_PLACE(SG_BASE_REGISTERS, maker->frame + at);
+    uint32_t place = SG_PLACE(SG_BASE_REGISTERS, maker->frame + at);
+    if (width < SG_W_16)
+        return place;
+    if (maker->temporary_count < SG_MAKER_TEMPORARIES) /* else code.c refuses the instruction */
+        maker->temporary_slots[maker->temporary_count] = place | width;
+    maker->temporary_count++;
+    return place;
 }
 
 static bool grow(void **memory, uint32_t *room, uint32_t wanted, size_t size) {
@@ -182,7 +188,7 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
 static uint32_t widened(struct sg_maker *maker, uint32_t from, unsigned has, unsigned wants,
                         bool is_signed) {
     uint32_t place = sg_maker_temporary(maker, wants);
-    struct sg_step *step = sg_maker_step(maker, maker->lanes->widen[is_signed][has][wants]);
+    struct sg_step *step = sg_maker_widen(maker, is_signed, has, wants);
     step->a = from;
     step->d = place;
     return place;
@@ -207,7 +213,7 @@ static bool of_register(struct sg_maker *maker, const struct sg_operand *operand
         uint32_t from = *place;
         *place = sg_maker_temporary(maker, SG_W_PRED);
         /* All lanes: what follows may stand under a guard, but not this. */
-        struct sg_step *step = sg_maker_step(maker, form.run);
+        struct sg_step *step = sg_maker_form(maker, &form);
         step->a = from;
         step->d = *place;
     } else if (has != width) {
@@ -268,8 +274,8 @@ bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, u
 void sg_maker_flush(struct sg_maker *maker) {
     for (unsigned i = 0; i < maker->sink_count; i++) {
         const struct sg_sink *sink = &maker->sinks[i];
-        struct sg_step *step = sg_maker_step(
-            maker, maker->lanes->widen[sink->is_signed][sink->from_width][sink->to_width]);
+        struct sg_step *step =
+            sg_maker_widen(maker, sink->is_signed, sink->from_width, sink->to_width);
         step->a = sink->from;
         step->d = sink->to;
     }

@@ -50,7 +50,7 @@ static bool two_operands(struct sg_maker *maker, unsigned op, unsigned type, uin
     struct sg_form form;
     if (!sg_maker_find(maker, &in, &form))
         return sg_maker_refuse(maker, "not among the instructions that run");
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->d = d;
     step->a = a;
     step->b = b;
@@ -112,14 +112,14 @@ static bool set(struct sg_maker *maker) {
     uint32_t p = sg_maker_temporary(maker, SG_W_PRED);
     uint32_t yes = sg_maker_constant(maker, SG_W_32, single ? 0x3f800000u : UINT32_MAX);
     uint32_t no = sg_maker_constant(maker, SG_W_32, 0);
-    struct sg_step *step = sg_maker_step(maker, first.run);
+    struct sg_step *step = sg_maker_form(maker, &first);
     step->a = places[0];
     step->b = places[1];
     step->c = places[2];
     step->d = p;
     step->e = SG_NOWHERE;
     step->choice = first.choice;
-    step = sg_maker_step(maker, second.run);
+    step = sg_maker_form(maker, &second);
     step->d = d;
     step->a = yes;
     step->b = no;

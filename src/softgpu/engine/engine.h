@@ -60,6 +60,7 @@ struct sg_grid_launch {
     uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
     uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
     bool cooperative;     /* all blocks are resident, whatever room they take */
+    bool apart;           /* each warp runs by itself: slower, for comparisons */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
     /*

@@ -21,31 +21,33 @@
 #define QUANTUM       2048 /* instructions of a warp before the next one's turn */
 #define PASSES        32 /* turns of all warps before the next block's, for one that only computes */
 #define DEFAULT_STACK 1024
+#define MEET_TURNS    64                   /* of a warp that waits for its gang */
+#define MOST_FRAMES   ((uint64_t)64 << 10) /* of functions called, that a warp has room for at once */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void block_free(struct sg_block *block) {
     for (unsigned w = 0; w < block->warp_count; w++) {
         sg_paths_free(&block->warps[w]);
-        free(block->warps[w].registers);
+        if (block->warps[w].moved)
+            free(block->warps[w].registers);
     }
     free(block->warps);
     free(block->memory);
     free(block);
 }
 
-static bool warp_make(struct sg_grid *grid, struct sg_block *block, unsigned number) {
+static void warp_make(struct sg_grid *grid, struct sg_block *block, unsigned number) {
     struct sg_warp *warp = &block->warps[number];
     const struct sg_code *code = grid->code;
     uint64_t special = (code->special_bytes + 255u) & ~255u;
-    warp->register_room = 256 + code->functions[0].frame;
-    warp->registers = aligned_alloc(SG_SLOT_LINE, warp->register_room);
-    if (!warp->registers)
-        return false;
-    memset(warp->registers, 0, warp->register_room);
     unsigned char *at = block->memory + grid->shared_bytes;
     warp->specials = at + special * number;
-    warp->local = at + special * grid->warps + grid->local_bytes * SG_LANES * number;
+    at += special * grid->warps;
+    warp->registers = at + grid->register_bytes * number;
+    warp->register_room = grid->register_bytes;
+    at += grid->register_bytes * grid->warps + grid->tag_bytes * grid->gangs;
+    warp->local = at + grid->local_bytes * SG_LANES * number;
     warp->local_size = grid->local_bytes;
     warp->shared = block->memory;
     warp->shared_size = grid->shared_exact;
@@ -60,25 +62,31 @@ static bool warp_make(struct sg_grid *grid, struct sg_block *block, unsigned num
     for (uint32_t i = 0; i < code->special_count; i++)
         if (!sg_special_of_block(code->specials[i].special))
             sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
-    return true;
 }
 
+/* Shared memory and registers begin as zeros, local memory as anything. */
 static struct sg_block *block_make(struct sg_grid *grid) {
     struct sg_block *block = calloc(1, sizeof *block);
     if (!block)
         return NULL;
     block->warps = calloc(grid->warps, sizeof *block->warps);
     block->memory = aligned_alloc(256, grid->block_bytes);
-    block->warp_count = block->warps ? grid->warps : 0;
-    bool good = block->warps && block->memory;
-    if (good)
-        memset(block->memory, 0, grid->shared_bytes);
-    for (unsigned w = 0; good && w < grid->warps; w++)
-        good = warp_make(grid, block, w);
-    if (good)
-        return block;
-    block_free(block);
-    return NULL;
+    if (!block->warps || !block->memory) {
+        block_free(block);
+        return NULL;
+    }
+    block->warp_count = grid->warps;
+    memset(block->memory, 0, grid->shared_bytes);
+    for (unsigned w = 0; w < grid->warps; w++)
+        warp_make(grid, block, w);
+    memset(block->warps[0].registers, 0, grid->register_bytes * grid->warps);
+    unsigned char *tags = block->warps[0].registers + grid->register_bytes * grid->warps;
+    for (unsigned g = 0; g < grid->gangs; g++) {
+        unsigned size = grid->warps - g * SG_GANG;
+        sg_gang_make(&block->warps[g * SG_GANG], size < SG_GANG ? size : SG_GANG,
+                     tags + grid->tag_bytes * g);
+    }
+    return block;
 }
 
 static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t index) {
@@ -102,10 +110,10 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     warp->stamp = warp->clock = 0;
     warp->root.lanes = lanes;
     sg_path_use(warp, &warp->root);
+    warp->meet = SG_NO_STEP;
     sg_group_add(warp, lanes, code->functions[0].first_step, &warp->root);
-    for (uint32_t i = 0; i < code->special_count; i++)
-        if (sg_special_of_block(code->specials[i].special))
-            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
+    if (warp->number % SG_GANG == 0)
+        sg_gang_start(warp);
 }
 
 /* Begins the next block, behind those under way; false: no memory. */
@@ -173,33 +181,75 @@ static void deadlock(struct sg_grid *grid, struct sg_block *block) {
 
 enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_FAULT };
 
+/* What the warps of a block did in a turn. */
+struct tally {
+    int64_t used;
+    unsigned done; /* warps */
+    bool ran, spins, fault;
+};
+
+static void gang_turn(struct sg_warp *gang, struct tally *tally) {
+    enum sg_stop stop = sg_gang_run(gang, QUANTUM);
+    int64_t used = QUANTUM - (gang->left < 0 ? 0 : gang->left);
+    tally->used += used * gang->gang_size;
+    tally->ran = true;
+    tally->fault = stop == SG_STOP_FAULT;
+    tally->spins = tally->spins && stop == SG_STOP_YIELD && gang->polls;
+}
+
+static void warp_turn(struct sg_warp *warp, struct tally *tally) {
+    enum sg_stop stop = sg_warp_run(warp, QUANTUM);
+    tally->used += QUANTUM - (warp->left < 0 ? 0 : warp->left);
+    tally->ran = true;
+    tally->fault = stop == SG_STOP_FAULT;
+    tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
+}
+
+/* Warps that part stay apart where one waits for another, or for long. */
+static void meet_or_not(struct sg_warp *gang) {
+    bool wait = gang->meet != SG_NO_STEP && ++gang->meet_turns < MEET_TURNS;
+    for (unsigned g = 0; wait && g < gang->gang_size; g++)
+        wait = !gang[g].moved && !gang[g].polls && gang[g].ready == gang[g].group_count;
+    for (unsigned g = 0; !wait && g < gang->gang_size; g++)
+        gang[g].meet = SG_NO_STEP;
+}
+
+/* Warps of a gang run, in lock step or one by one. */
+static void gang_advance(struct sg_warp *gang, struct tally *tally) {
+    bool ready = false;
+    for (unsigned g = 0; g < gang->gang_size; g++)
+        ready |= gang[g].ready != 0;
+    if (ready && !gang->grid->launch.apart && sg_gang_ready(gang)) {
+        gang_turn(gang, tally);
+        ready = gang->stop == SG_STOP_APART;
+    } else if (ready && gang->tagged) {
+        sg_gang_apart(gang);
+    }
+    for (unsigned g = 0; ready && !tally->fault && g < gang->gang_size; g++)
+        if (gang[g].ready)
+            warp_turn(&gang[g], tally);
+    if (ready && gang->meet != SG_NO_STEP && !sg_gang_ready(gang))
+        meet_or_not(gang);
+    for (unsigned g = 0; g < gang->gang_size; g++)
+        tally->done += gang[g].group_count == 0;
+}
+
 /* Each warp that can runs for a while. */
 static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    bool ran = false, spins = true;
-    unsigned done = 0;
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[w];
-        if (warp->ready == 0) {
-            done += warp->group_count == 0;
-            continue;
-        }
-        ran = true;
-        enum sg_stop stop = sg_warp_run(warp, QUANTUM);
-        int64_t used = QUANTUM - (warp->left < 0 ? 0 : warp->left);
-        *budget -= used;
-        grid->instructions += (uint64_t)used;
-        if (stop == SG_STOP_FAULT)
-            return TURN_FAULT;
-        done += stop == SG_STOP_DONE;
-        spins = spins && stop == SG_STOP_YIELD && warp->polls;
-    }
-    if (done == block->warp_count)
+    struct tally tally = {.spins = true};
+    for (unsigned w = 0; w < block->warp_count && !tally.fault; w += SG_GANG)
+        gang_advance(&block->warps[w], &tally);
+    *budget -= tally.used;
+    grid->instructions += (uint64_t)tally.used;
+    if (tally.fault)
+        return TURN_FAULT;
+    if (tally.done == block->warp_count)
         return TURN_DONE;
-    if (!ran) {
+    if (!tally.ran) {
         deadlock(grid, block);
         return TURN_FAULT;
     }
-    return spins ? TURN_SPINS : TURN_ON;
+    return tally.spins ? TURN_SPINS : TURN_ON;
 }
 
 static void first_is_done(struct sg_grid *grid) {
@@ -311,12 +361,19 @@ static void measure(struct sg_grid *grid) {
     uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
     bool calls = program->function_count > 1;
     grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
-    uint64_t special = (grid->code->special_bytes + 255u) & ~255u;
-    grid->block_bytes = grid->shared_bytes +
-                        grid->warps * (special + ((grid->local_bytes * SG_LANES + 255) & ~255ull));
-    grid->block_bytes = grid->block_bytes ? grid->block_bytes : 256;
-    uint64_t each =
-        grid->block_bytes + grid->warps * (sizeof(struct sg_warp) + grid->code->functions[0].frame);
+    const struct sg_code *code = grid->code;
+    uint64_t special = (code->special_bytes + 255u) & ~255u, frames = 0;
+    for (size_t i = 1; i < program->function_count; i++)
+        frames += code->functions[i].frame;
+    grid->gangs = (grid->warps + SG_GANG - 1) / SG_GANG;
+    grid->register_bytes =
+        256 + code->functions[0].frame + (frames < MOST_FRAMES ? frames : MOST_FRAMES);
+    grid->register_bytes = (grid->register_bytes + 255) & ~UINT64_C(255);
+    grid->tag_bytes = (sg_gang_bytes(code) + 255) & ~UINT64_C(255);
+    grid->block_bytes = grid->shared_bytes + grid->gangs * grid->tag_bytes +
+                        grid->warps * (special + grid->register_bytes +
+                                       ((grid->local_bytes * SG_LANES + 255) & ~255ull));
+    uint64_t each = grid->block_bytes + grid->warps * sizeof(struct sg_warp);
     uint64_t room = SG_GRID_MEMORY / each;
     grid->resident_most = room ? room : 1;
     if (launch->resident && launch->resident < grid->resident_most)
@@ -359,16 +416,22 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     grid->caches = calloc(code->caches + 1u, sizeof *grid->caches);
     uint32_t constants = (code->constant_bytes + 511u) & ~255u;
     grid->constants = aligned_alloc(256, constants);
-    if (!grid->parameters || !grid->caches || !grid->constants) {
+    grid->constant_tags = malloc(constants / SG_SLOT_LINE * sizeof *grid->constant_tags);
+    if (!grid->parameters || !grid->caches || !grid->constants || !grid->constant_tags) {
         sg_grid_end(grid);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (launch->parameter_bytes)
         memcpy(grid->parameters, launch->parameters, launch->parameter_bytes);
     memcpy(grid->constants, code->constants, code->constant_bytes);
+    memset(grid->constants + code->constant_bytes, 0, constants - code->constant_bytes);
     if (!patch(grid)) {
         sg_grid_end(grid);
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (uint32_t i = 0; i < constants / SG_SLOT_LINE; i++) {
+        grid->constant_tags[i] = (struct sg_tag){.kind = SG_TAG_KNOWN};
+        memcpy(&grid->constant_tags[i].base, grid->constants + i * SG_SLOT_LINE, 8);
     }
     grid->launch.parameters = NULL;
     grid->launch.variables = NULL;
@@ -395,5 +458,6 @@ void sg_grid_end(struct sg_grid *grid) {
     free(grid->parameters);
     free(grid->caches);
     free(grid->constants);
+    free(grid->constant_tags);
     free(grid);
 }

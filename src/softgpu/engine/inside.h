@@ -22,6 +22,7 @@
 #define SG_BARRIERS  16
 #define SG_NO_STEP   UINT32_MAX
 #define SG_SLOT_LINE 64u /* alignment of registers */
+#define SG_GANG      4u  /* warps that may run in lock step */
 
 struct sg_warp;
 struct sg_step;
@@ -57,6 +58,7 @@ enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
 
 struct sg_step {
     sg_run *run;
+    sg_run *gang;           /* the same for warps in lock step */
     uint32_t d, a, b, c, e; /* places of operands */
     uint32_t list;          /* in the code's list: further places */
     uint16_t count;         /* elements of a vector; arguments */
@@ -68,7 +70,10 @@ struct sg_step {
     uint32_t target; /* a step: of branches and calls */
     uint32_t cache;  /* which range cache */
     uint32_t instruction;
-    int64_t value;
+    uint32_t
+        uses; /* of one that runs warp by warp: in the code's slots, what it reads and writes */
+    uint16_t use_count;
+    int64_t value; /* of branches: where lanes that part come together, a step */
 };
 
 /* What a theme answers for an instruction that it runs: function, widths of operands. */
@@ -77,6 +82,7 @@ struct sg_form {
     unsigned char dest, source[4]; /* enum sg_width */
     unsigned char choice, second, type, type2, rounding;
     uint16_t flags;
+    bool gang; /* the function looks at `together` and at tags: see below */
 };
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -117,6 +123,32 @@ struct sg_code {
     struct sg_code_special *specials;
     uint32_t special_count, special_room, special_bytes;
     uint32_t caches;
+    /* Registers with tags: place | width. First those of the entry, then those of steps, of which
+     * SG_SLOT_WRITTEN says that the step may write them. */
+    uint32_t *slots;
+    uint32_t slot_count, slot_room, entry_slots;
+};
+
+/* The widths are less than the alignment of places. */
+#define SG_SLOT_WIDTH   7u
+#define SG_SLOT_WRITTEN 8u
+
+/* ---- warps in lock step ---------------------------------------------------------------------- */
+
+/*
+ * Up to SG_GANG warps, one after the other in their block, are a gang. While all their live lanes
+ * are at one place, the first of them carries the gang: its `together` is their number, and a step
+ * runs for all of them at once (sg_step.gang). What is the same in all lanes, or grows evenly with
+ * the lane, is then a scalar: each 64 bytes of a warp's registers, constants and special registers
+ * have a tag. Where lanes part, each warp goes on by itself, without tags, and they meet again
+ * where their ways come together.
+ */
+#define SG_TAG_KNOWN   1u /* lane l has base + x * s + y * t: x = l % across, y = l / across */
+#define SG_TAG_NO_DATA 2u /* and the lanes' memory does not have it */
+struct sg_tag {
+    uint64_t base; /* as many bits of all three as the register has are meant */
+    int64_t s, t;
+    uint32_t kind;
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -149,7 +181,14 @@ struct sg_group {
     uint32_t members; /* whom it waits for */
 };
 
-enum sg_stop { SG_STOP_NONE, SG_STOP_YIELD, SG_STOP_BLOCKED, SG_STOP_DONE, SG_STOP_FAULT };
+enum sg_stop {
+    SG_STOP_NONE,
+    SG_STOP_YIELD,
+    SG_STOP_BLOCKED,
+    SG_STOP_DONE,
+    SG_STOP_FAULT,
+    SG_STOP_APART /* of a gang: its warps go on by themselves */
+};
 
 struct sg_warp {
     unsigned char *base[SG_BASES];
@@ -179,6 +218,19 @@ struct sg_warp {
     struct sg_path *spare;
     uint64_t clock;
     unsigned char *specials;
+    uint32_t meet; /* a step: it stops there for the others of its gang */
+    bool moved;    /* its registers are no longer where the gang expects them */
+    /* Of the first of a gang: */
+    unsigned together;             /* warps in lock step now; 0: this warp alone */
+    bool whole;                    /* no guard keeps a live lane from executing */
+    bool full;                     /* all lanes of all warps are live */
+    bool solid;                    /* and execute */
+    bool tagged;                   /* tags are true */
+    struct sg_tag *tags[SG_BASES]; /* one for each SG_SLOT_LINE */
+    ptrdiff_t stride[SG_BASES];    /* from a warp's place to the next warp's */
+    unsigned across, across_log;   /* lanes in a row: a power of two, see sg_tag */
+    unsigned x_most, y_most;       /* the last lane's */
+    unsigned gang_size, meet_turns;
 };
 
 struct sg_barrier {
@@ -196,7 +248,7 @@ struct sg_block {
     uint32_t live; /* threads */
     struct sg_barrier barriers[SG_BARRIERS];
     unsigned char *shared;
-    unsigned char *memory; /* one allocation: shared, local, specials */
+    unsigned char *memory; /* one allocation: shared, local, specials, tags, registers */
 };
 
 struct sg_grid {
@@ -211,8 +263,9 @@ struct sg_grid {
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
     unsigned passes; /* of the first */
-    uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
-    unsigned warps, threads;
+    uint64_t block_bytes, shared_bytes, shared_exact, local_bytes, register_bytes, tag_bytes;
+    struct sg_tag *constant_tags;
+    unsigned warps, gangs, threads;
     uint64_t instructions;
     bool failed;
     struct sg_grid_fault fault;
@@ -238,6 +291,8 @@ typedef bool sg_theme(const struct sg_instruction *instruction, struct sg_form *
 struct sg_lanes {
     sg_theme *const *themes;                    /* NULL at the end */
     sg_run *widen[2][SG_W_64 + 1][SG_W_64 + 1]; /* [signed][from][to]: also narrowing */
+    /* Writes what the tag of a place says into the lanes of all warps of a gang. */
+    void (*fill)(struct sg_warp *gang, uint32_t place, unsigned bytes);
 };
 extern const struct sg_lanes sg_lanes_generic, sg_lanes_v3, sg_lanes_v4;
 const struct sg_lanes *sg_level_lanes(enum sg_level level);
@@ -268,6 +323,26 @@ void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes);
 void sg_path_use(struct sg_warp *warp, struct sg_path *path);
 void sg_paths_free(struct sg_warp *warp);
 
+/* ---- gang.c ---------------------------------------------------------------------------------- */
+
+static inline struct sg_tag *sg_tag(const struct sg_warp *warp, uint32_t place) {
+    return warp->tags[place >> 30] + (place & SG_OFFSET_MASK) / SG_SLOT_LINE;
+}
+
+/* The function for warps in lock step that belongs to one for a warp. */
+sg_run *sg_gang_of(sg_run *run);
+/* Bytes of tags for a gang. */
+uint64_t sg_gang_bytes(const struct sg_code *code);
+/* Sets up the first warp of a gang, whose special registers have been filled. */
+void sg_gang_make(struct sg_warp *gang, unsigned size, void *tags);
+/* A block begins: special registers that are the block's. */
+void sg_gang_start(struct sg_warp *gang);
+/* Can its warps run in lock step? */
+bool sg_gang_ready(const struct sg_warp *gang);
+enum sg_stop sg_gang_run(struct sg_warp *gang, int64_t quantum);
+/* Before a warp of it runs by itself. */
+void sg_gang_apart(struct sg_warp *gang);
+
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
@@ -275,6 +350,9 @@ sg_run sg_run_fence, sg_run_assert;
 #define SG_FUNCTION_WINDOW ((uint64_t)0x10003 << 32) /* where functions' addresses are */
 /* barrier.c */
 sg_run sg_run_barrier;
+/* Lanes that name one barrier arrive; false: a fault. */
+bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                       uint32_t number);
 /* A thread has exited: barriers that wait for all look again. */
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
@@ -286,6 +364,8 @@ sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_ru
 bool sg_special_constant(unsigned special);
 bool sg_special_of_block(unsigned special);
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);
+/* The value of one that sg_special_of_block is true of. */
+uint64_t sg_special_value(const struct sg_warp *warp, const struct sg_code_special *special);
 
 /* The lanes of the running group that a control step is for; the others wait behind it. */
 static inline uint32_t sg_taken(const struct sg_warp *warp, const struct sg_step *step) {

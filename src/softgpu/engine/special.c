@@ -102,6 +102,11 @@ void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special
             own && axis < 3 ? of_lane(warp, special->special, axis, l) : value);
 }
 
+uint64_t sg_special_value(const struct sg_warp *warp, const struct sg_code_special *special) {
+    unsigned axis = special->part ? special->part - 1u : 0;
+    return axis > 2 ? 0 : of_block(warp, special->special, axis);
+}
+
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
 static uint64_t nanoseconds(void) {
