@@ -4,9 +4,10 @@
  * there is room. So blocks that wait for each other all get on, and blocks that do not run one by
  * one in a warm cache.
  *
- * For several workers on one grid: `running`, `begun` and `ended` under a lock of the grid's (taken
- * at a block's begin and end and at its turns, not within), range caches and counters for each
- * worker, `fault` by compare and exchange. Blocks share nothing else.
+ * Several threads may advance a grid: each takes one of its workers, which begins blocks of its own
+ * and has range caches of its own. Blocks share nothing else. A worker that a thread has left with
+ * blocks under way is taken before a new one, and workers take turns: so a single thread also gets
+ * on with blocks that others have begun.
  */
 #include "softgpu/address/pagetable.h"
 #include "softgpu/engine/inside.h"
@@ -14,325 +15,207 @@
 #if !defined __x86_64__
 #include <fenv.h>
 #endif
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUANTUM       2048 /* instructions of a warp before the next one's turn */
 #define PASSES        32 /* turns of all warps before the next block's, for one that only computes */
 #define DEFAULT_STACK 1024
-#define MEET_TURNS    64                   /* of a warp that waits for its gang */
 #define MOST_FRAMES   ((uint64_t)64 << 10) /* of functions called, that a warp has room for at once */
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks of a worker ---------------------------------------------------------------------- */
 
-static void block_free(struct sg_block *block) {
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        sg_paths_free(&block->warps[w]);
-        if (block->warps[w].moved)
-            free(block->warps[w].registers);
-    }
-    free(block->warps);
-    free(block->memory);
-    free(block);
+static void fails(struct sg_grid *grid) {
+    if (atomic_flag_test_and_set(&grid->faulted))
+        return;
+    grid->fault.kind = SG_FAULT_MEMORY;
+    atomic_store(&grid->failed, true);
 }
 
-static void warp_make(struct sg_grid *grid, struct sg_block *block, unsigned number) {
-    struct sg_warp *warp = &block->warps[number];
-    const struct sg_code *code = grid->code;
-    uint64_t special = (code->special_bytes + 255u) & ~255u;
-    unsigned char *at = block->memory + grid->shared_bytes;
-    warp->specials = at + special * number;
-    at += special * grid->warps;
-    warp->registers = at + grid->register_bytes * number;
-    warp->register_room = grid->register_bytes;
-    at += grid->register_bytes * grid->warps + grid->tag_bytes * grid->gangs;
-    warp->local = at + grid->local_bytes * SG_LANES * number;
-    warp->local_size = grid->local_bytes;
-    warp->shared = block->memory;
-    warp->shared_size = grid->shared_exact;
-    warp->caches = grid->caches;
-    warp->grid = grid;
-    warp->block = block;
-    warp->number = number;
-    warp->base[SG_BASE_CONSTANTS] = grid->constants;
-    warp->base[SG_BASE_SPECIALS] = warp->specials;
-    warp->base[SG_BASE_NOWHERE] = warp->registers;
-    warp->root.registers = 256;
-    for (uint32_t i = 0; i < code->special_count; i++)
-        if (!sg_special_of_block(code->specials[i].special))
-            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
-}
-
-/* Shared memory and registers begin as zeros, local memory as anything. */
-static struct sg_block *block_make(struct sg_grid *grid) {
-    struct sg_block *block = calloc(1, sizeof *block);
-    if (!block)
-        return NULL;
-    block->warps = calloc(grid->warps, sizeof *block->warps);
-    block->memory = aligned_alloc(256, grid->block_bytes);
-    if (!block->warps || !block->memory) {
-        block_free(block);
-        return NULL;
-    }
-    block->warp_count = grid->warps;
-    memset(block->memory, 0, grid->shared_bytes);
-    for (unsigned w = 0; w < grid->warps; w++)
-        warp_make(grid, block, w);
-    memset(block->warps[0].registers, 0, grid->register_bytes * grid->warps);
-    unsigned char *tags = block->warps[0].registers + grid->register_bytes * grid->warps;
-    for (unsigned g = 0; g < grid->gangs; g++) {
-        unsigned size = grid->warps - g * SG_GANG;
-        sg_gang_make(&block->warps[g * SG_GANG], size < SG_GANG ? size : SG_GANG,
-                     tags + grid->tag_bytes * g);
-    }
-    return block;
-}
-
-static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t index) {
-    const unsigned *shape = grid->launch.grid;
-    block->index = index;
-    block->place[0] = (unsigned)(index % shape[0]);
-    block->place[1] = (unsigned)(index / shape[0] % shape[1]);
-    block->place[2] = (unsigned)(index / shape[0] / shape[1]);
-    block->live = grid->threads;
-    for (unsigned i = 0; i < SG_BARRIERS; i++)
-        block->barriers[i] = (struct sg_barrier){.all = true};
-}
-
-static void warp_start(struct sg_warp *warp, unsigned threads) {
-    const struct sg_code *code = warp->grid->code;
-    unsigned left = threads - warp->number * SG_LANES;
-    uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
-    warp->live = lanes;
-    warp->group_count = warp->ready = 0;
-    warp->alone = false;
-    warp->stamp = warp->clock = 0;
-    warp->root.lanes = lanes;
-    sg_path_use(warp, &warp->root);
-    warp->meet = SG_NO_STEP;
-    sg_group_add(warp, lanes, code->functions[0].first_step, &warp->root);
-    if (warp->number % SG_GANG == 0)
-        sg_gang_start(warp);
-}
-
-/* Begins the next block, behind those under way; false: no memory. */
-static bool block_begin(struct sg_grid *grid) {
-    struct sg_block *block = grid->free;
-    if (block)
-        grid->free = block->next;
-    else
-        block = block_make(grid);
-    if (!block)
-        return false;
-    block_place(grid, block, grid->begun++);
-    for (unsigned w = 0; w < block->warp_count; w++)
-        warp_start(&block->warps[w], grid->threads);
-    block->next = NULL;
-    if (grid->last)
-        grid->last->next = block;
-    else
-        grid->running = block;
-    grid->last = block;
-    grid->running_count++;
+/* The number of the next block; false: all have begun. */
+static bool claim(struct sg_grid *grid, uint64_t *index) {
+    uint_fast64_t next = atomic_load(&grid->begun);
+    do
+        if (next >= grid->blocks)
+            return false;
+    while (!atomic_compare_exchange_weak(&grid->begun, &next, next + 1));
+    *index = next;
     return true;
 }
 
-/* ---- deadlocks ------------------------------------------------------------------------------- */
-
-static const struct sg_step *report_groups(struct sg_block *block, char *text, size_t size) {
-    const struct sg_step *first = NULL;
-    size_t used = 0;
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        const struct sg_warp *warp = &block->warps[w];
-        const struct sg_code *code = warp->grid->code;
-        for (unsigned i = 0; i < warp->group_count && used < size; i++) {
-            const struct sg_group *group = &warp->groups[i];
-            const struct sg_step *step = &code->steps[group->step];
-            char what[64];
-            if (group->state == SG_GROUP_BARRIER)
-                snprintf(what, sizeof what, "barrier %u", group->barrier);
-            else
-                snprintf(what, sizeof what, "lanes %08x", group->members & warp->live);
-            int wrote =
-                snprintf(text + used, size - used, "warp %u lanes %08x line %u: waits for %s\n", w,
-                         group->lanes, code->program->instructions[step->instruction].line, what);
-            used += wrote > 0 ? (size_t)wrote : 0;
-            first = first ? first : step;
-        }
+/* Begins the next block, behind those under way; false: all have begun, or there is no memory. */
+static bool block_begin(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    uint64_t index;
+    if (atomic_load(&grid->begun) >= grid->blocks)
+        return false;
+    struct sg_block *block = worker->free;
+    if (block)
+        worker->free = block->next;
+    else
+        block = sg_block_make(worker);
+    if (!block) {
+        /* Others that are under way can go on, and then the rest. */
+        if (grid->launch.cooperative || atomic_load(&grid->begun) == atomic_load(&grid->ended))
+            fails(grid);
+        return false;
     }
-    return first;
-}
-
-static void deadlock(struct sg_grid *grid, struct sg_block *block) {
-    const struct sg_step *step =
-        report_groups(block, grid->fault.report, sizeof grid->fault.report);
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[w];
-        if (warp->group_count && step) {
-            sg_warp_fault(warp, step, SG_FAULT_DEADLOCK,
-                          (unsigned)__builtin_ctz(warp->groups[0].lanes), 0, 0);
-            return;
-        }
+    if (!claim(grid, &index)) {
+        block->next = worker->free;
+        worker->free = block;
+        return false;
     }
+    sg_block_start(grid, block, index);
+    if (worker->last)
+        worker->last->next = block;
+    else
+        worker->running = block;
+    worker->last = block;
+    worker->running_count++;
+    return true;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
-
-enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_FAULT };
-
-/* What the warps of a block did in a turn. */
-struct tally {
-    int64_t used;
-    unsigned done; /* warps */
-    bool ran, spins, fault;
-};
-
-static void gang_turn(struct sg_warp *gang, struct tally *tally) {
-    enum sg_stop stop = sg_gang_run(gang, QUANTUM);
-    int64_t used = QUANTUM - (gang->left < 0 ? 0 : gang->left);
-    tally->used += used * gang->gang_size;
-    tally->ran = true;
-    tally->fault = stop == SG_STOP_FAULT;
-    tally->spins = tally->spins && stop == SG_STOP_YIELD && gang->polls;
-}
-
-static void warp_turn(struct sg_warp *warp, struct tally *tally) {
-    enum sg_stop stop = sg_warp_run(warp, QUANTUM);
-    tally->used += QUANTUM - (warp->left < 0 ? 0 : warp->left);
-    tally->ran = true;
-    tally->fault = stop == SG_STOP_FAULT;
-    tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
-}
-
-/* Warps that part stay apart where one waits for another, or for long. */
-static void meet_or_not(struct sg_warp *gang) {
-    bool wait = gang->meet != SG_NO_STEP && ++gang->meet_turns < MEET_TURNS;
-    for (unsigned g = 0; wait && g < gang->gang_size; g++)
-        wait = !gang[g].moved && !gang[g].polls && gang[g].ready == gang[g].group_count;
-    for (unsigned g = 0; !wait && g < gang->gang_size; g++)
-        gang[g].meet = SG_NO_STEP;
-}
-
-/* Warps of a gang run, in lock step or one by one. */
-static void gang_advance(struct sg_warp *gang, struct tally *tally) {
-    bool ready = false;
-    for (unsigned g = 0; g < gang->gang_size; g++)
-        ready |= gang[g].ready != 0;
-    if (ready && !gang->grid->launch.apart && sg_gang_ready(gang)) {
-        gang_turn(gang, tally);
-        ready = gang->stop == SG_STOP_APART;
-    } else if (ready && gang->tagged) {
-        sg_gang_apart(gang);
-    }
-    for (unsigned g = 0; ready && !tally->fault && g < gang->gang_size; g++)
-        if (gang[g].ready)
-            warp_turn(&gang[g], tally);
-    if (ready && gang->meet != SG_NO_STEP && !sg_gang_ready(gang))
-        meet_or_not(gang);
-    for (unsigned g = 0; g < gang->gang_size; g++)
-        tally->done += gang[g].group_count == 0;
-}
-
-/* Each warp that can runs for a while. */
-static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    struct tally tally = {.spins = true};
-    for (unsigned w = 0; w < block->warp_count && !tally.fault; w += SG_GANG)
-        gang_advance(&block->warps[w], &tally);
-    *budget -= tally.used;
-    grid->instructions += (uint64_t)tally.used;
-    if (tally.fault)
-        return TURN_FAULT;
-    if (tally.done == block->warp_count)
-        return TURN_DONE;
-    if (!tally.ran) {
-        deadlock(grid, block);
-        return TURN_FAULT;
-    }
-    return tally.spins ? TURN_SPINS : TURN_ON;
-}
-
-static void first_is_done(struct sg_grid *grid) {
-    struct sg_block *block = grid->running;
-    grid->running = block->next;
-    if (!grid->running)
-        grid->last = NULL;
-    block->next = grid->free;
-    grid->free = block;
-    grid->running_count--;
-    grid->ended++;
-    grid->passes = 0;
+static void first_is_done(struct sg_worker *worker) {
+    struct sg_block *block = worker->running;
+    worker->running = block->next;
+    if (!worker->running)
+        worker->last = NULL;
+    block->next = worker->free;
+    worker->free = block;
+    worker->running_count--;
+    worker->passes = 0;
+    atomic_fetch_add(&worker->grid->ended, 1);
 }
 
 /* The first goes behind the others. */
-static void rotate(struct sg_grid *grid) {
-    struct sg_block *block = grid->running;
-    grid->passes = 0;
+static void rotate(struct sg_worker *worker) {
+    struct sg_block *block = worker->running;
+    worker->passes = 0;
     if (!block->next)
         return;
-    grid->running = block->next;
+    worker->running = block->next;
     block->next = NULL;
-    grid->last->next = block;
-    grid->last = block;
+    worker->last->next = block;
+    worker->last = block;
 }
 
-static bool no_memory(struct sg_grid *grid) {
-    if (grid->running_count) /* it goes on with those that there are */
-        return false;
-    grid->failed = true;
-    grid->fault.kind = SG_FAULT_MEMORY;
-    return true;
-}
-
-/* True: all is done, or has failed. */
-static bool advance(struct sg_grid *grid, int64_t budget) {
-    while (!grid->failed && grid->ended < grid->blocks) {
-        bool all = grid->launch.cooperative;
-        while (grid->begun < grid->blocks && (grid->running_count == 0 || all))
-            if (!block_begin(grid)) {
-                if (all || no_memory(grid)) {
-                    grid->failed = true;
-                    grid->fault.kind = SG_FAULT_MEMORY;
-                    return true;
-                }
-                break;
-            }
-        enum turn turn = block_turn(grid, grid->running, &budget);
-        if (turn == TURN_FAULT)
-            return true;
-        if (turn == TURN_DONE) {
-            first_is_done(grid);
-        } else if (turn == TURN_SPINS || ++grid->passes >= PASSES) {
-            if (grid->begun < grid->blocks && grid->running_count < grid->resident_most)
-                (void)block_begin(grid);
-            rotate(grid);
+static void advance(struct sg_worker *worker, int64_t budget) {
+    struct sg_grid *grid = worker->grid;
+    while (budget > 0 && !atomic_load_explicit(&grid->failed, memory_order_relaxed)) {
+        while ((!worker->running || grid->launch.cooperative) && block_begin(worker))
+            ;
+        if (!worker->running)
+            return;
+        switch (sg_block_turn(grid, worker->running, &budget)) {
+        case SG_TURN_FAULT:
+            return;
+        case SG_TURN_DONE:
+            first_is_done(worker);
+            continue;
+        case SG_TURN_ON:
+            if (++worker->passes < PASSES)
+                continue;
+            break;
+        default:
+            break;
         }
-        if (budget <= 0)
-            return grid->failed || grid->ended == grid->blocks;
+        if (worker->running_count < grid->resident_most)
+            (void)block_begin(worker);
+        rotate(worker);
     }
-    return true;
 }
 
-bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static unsigned worker_count(const struct sg_grid *grid) {
+    return grid->launch.cooperative ? 1 : grid->launch.workers;
+}
+
+/* NULL: there is none yet. */
+static struct sg_worker *worker_at(struct sg_grid *grid, unsigned index) {
+    struct sg_worker *more = atomic_load(&grid->more);
+    return index == 0 ? &grid->first : more ? &more[index - 1] : NULL;
+}
+
+static bool worker_begin(struct sg_grid *grid, struct sg_worker *worker) {
+    worker->grid = grid;
+    worker->caches = calloc(grid->code->caches + 1u, sizeof *worker->caches);
+    return worker->caches != NULL;
+}
+
+/* Those for more threads. Without memory there are none. */
+static void make_others(struct sg_grid *grid) {
+    unsigned count = worker_count(grid) - 1;
+    if (count == 0 || atomic_load(&grid->more) || atomic_flag_test_and_set(&grid->making))
+        return;
+    struct sg_worker *more = calloc(count, sizeof *more);
+    bool good = more != NULL;
+    for (unsigned i = 0; good && i < count; i++)
+        good = worker_begin(grid, &more[i]);
+    for (unsigned i = 0; !good && more && i < count; i++)
+        free(more[i].caches);
+    if (good)
+        atomic_store(&grid->more, more);
+    else
+        free(more);
+}
+
+static struct sg_worker *take(struct sg_grid *grid) {
+    unsigned count = worker_count(grid), turn = 0;
+    if (count > 1)
+        turn = atomic_fetch_add(&grid->turn, 1);
+    for (unsigned i = 0; i < count; i++) {
+        struct sg_worker *worker = worker_at(grid, (turn + i) % count);
+        if (!worker || !atomic_load(&worker->busy) || atomic_exchange(&worker->taken, true))
+            continue;
+        if (worker->running)
+            return worker;
+        atomic_store(&worker->taken, false);
+    }
+    if (atomic_load(&grid->begun) >= grid->blocks)
+        return NULL;
+    if (!atomic_exchange(&grid->first.taken, true))
+        return &grid->first;
+    make_others(grid);
+    for (unsigned i = 1; i < count; i++) {
+        struct sg_worker *worker = worker_at(grid, i);
+        if (worker && !atomic_exchange(&worker->taken, true))
+            return worker;
+    }
+    return NULL;
+}
+
+static void give_back(struct sg_worker *worker) {
+    atomic_store(&worker->busy, worker->running != NULL);
+    atomic_store(&worker->taken, false);
+}
+
+static void run(struct sg_worker *worker, int64_t budget) {
     /* What was true of the page table may not be any more. */
     uint64_t table = sg_table_state();
-    if (grid->table != table)
-        memset(grid->caches, 0, grid->code->caches * sizeof *grid->caches);
-    grid->table = table;
-    int64_t most = budget > INT64_MAX ? INT64_MAX : (int64_t)budget;
+    if (worker->table != table)
+        memset(worker->caches, 0, worker->grid->code->caches * sizeof *worker->caches);
+    worker->table = table;
 #if defined __x86_64__
     unsigned before = __builtin_ia32_stmxcsr();
     __builtin_ia32_ldmxcsr(0x1f80); /* to nearest, subnormal numbers kept, nothing trapped */
-    bool done = advance(grid, most);
+    advance(worker, budget);
     __builtin_ia32_ldmxcsr(before);
 #else
     fenv_t modes;
     fegetenv(&modes);
     fesetenv(FE_DFL_ENV);
-    bool done = advance(grid, most);
+    advance(worker, budget);
     fesetenv(&modes);
 #endif
-    return done;
+}
+
+bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
+    struct sg_worker *worker = atomic_load(&grid->failed) ? NULL : take(grid);
+    if (worker) {
+        run(worker, budget > INT64_MAX ? INT64_MAX : (int64_t)budget);
+        give_back(worker);
+    }
+    return sg_grid_over(grid);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -374,7 +257,7 @@ static void measure(struct sg_grid *grid) {
                         grid->warps * (special + grid->register_bytes +
                                        ((grid->local_bytes * SG_LANES + 255) & ~255ull));
     uint64_t each = grid->block_bytes + grid->warps * sizeof(struct sg_warp);
-    uint64_t room = SG_GRID_MEMORY / each;
+    uint64_t room = SG_GRID_MEMORY / each / worker_count(grid);
     grid->resident_most = room ? room : 1;
     if (launch->resident && launch->resident < grid->resident_most)
         grid->resident_most = launch->resident;
@@ -411,13 +294,17 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     const struct sg_code *code = launch->code;
     grid->code = code;
     grid->launch = *launch;
+    if (launch->workers == 0 || launch->workers > SG_GRID_WORKERS)
+        grid->launch.workers = launch->workers ? SG_GRID_WORKERS : 1;
+    atomic_flag_clear(&grid->making);
+    atomic_flag_clear(&grid->faulted);
     measure(grid);
     grid->parameters = malloc(launch->parameter_bytes + 1);
-    grid->caches = calloc(code->caches + 1u, sizeof *grid->caches);
+    bool worker = worker_begin(grid, &grid->first);
     uint32_t constants = (code->constant_bytes + 511u) & ~255u;
     grid->constants = aligned_alloc(256, constants);
     grid->constant_tags = malloc(constants / SG_SLOT_LINE * sizeof *grid->constant_tags);
-    if (!grid->parameters || !grid->caches || !grid->constants || !grid->constant_tags) {
+    if (!grid->parameters || !worker || !grid->constants || !grid->constant_tags) {
         sg_grid_end(grid);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -439,24 +326,47 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     return CUDA_SUCCESS;
 }
 
+unsigned sg_grid_room(const struct sg_grid *grid) {
+    if (atomic_load(&grid->failed) || worker_count(grid) < 2)
+        return 1;
+    const struct sg_worker *more = atomic_load(&grid->more);
+    uint64_t parts = grid->blocks - atomic_load(&grid->begun) + atomic_load(&grid->first.busy);
+    for (unsigned i = 1; more && i < worker_count(grid); i++)
+        parts += atomic_load(&more[i - 1].busy);
+    return parts < worker_count(grid) ? (unsigned)parts : worker_count(grid);
+}
+
+bool sg_grid_over(const struct sg_grid *grid) {
+    return atomic_load(&grid->failed) || atomic_load(&grid->ended) == grid->blocks;
+}
+
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid) {
-    return grid->failed ? &grid->fault : NULL;
+    return atomic_load(&grid->failed) ? &grid->fault : NULL;
 }
 
 uint64_t sg_grid_instructions(const struct sg_grid *grid) {
-    return grid->instructions;
+    return atomic_load(&grid->instructions);
+}
+
+static void worker_end(struct sg_worker *worker) {
+    for (int i = 0; i < 2; i++)
+        for (struct sg_block *block = i ? worker->free : worker->running, *next; block;
+             block = next) {
+            next = block->next;
+            sg_block_free(block);
+        }
+    free(worker->caches);
 }
 
 void sg_grid_end(struct sg_grid *grid) {
     if (!grid)
         return;
-    for (int i = 0; i < 2; i++)
-        for (struct sg_block *block = i ? grid->free : grid->running, *next; block; block = next) {
-            next = block->next;
-            block_free(block);
-        }
+    worker_end(&grid->first);
+    struct sg_worker *more = atomic_load(&grid->more);
+    for (unsigned i = 1; more && i < worker_count(grid); i++)
+        worker_end(&more[i - 1]);
+    free(more);
     free(grid->parameters);
-    free(grid->caches);
     free(grid->constants);
     free(grid->constant_tags);
     free(grid);

@@ -17,6 +17,8 @@
 
 #include "softgpu/engine/engine.h"
 
+#include <stdatomic.h>
+
 #define SG_LANES     32u
 #define SG_ALL       UINT32_MAX
 #define SG_BARRIERS  16
@@ -251,23 +253,36 @@ struct sg_block {
     unsigned char *memory; /* one allocation: shared, local, specials, tags, registers */
 };
 
+/* What a thread has while it advances a grid: blocks stay with their worker, and with its caches.
+ * Whoever sets `taken` owns the rest until it is cleared. */
+struct sg_worker {
+    atomic_bool taken;
+    atomic_bool busy; /* it has blocks under way */
+    struct sg_grid *grid;
+    struct sg_range_cache *caches;
+    uint64_t table;                         /* state of the page table that the caches are of */
+    struct sg_block *running, *last, *free; /* rings of one direction */
+    uint64_t running_count;
+    unsigned passes; /* of the first */
+};
+
 struct sg_grid {
     const struct sg_code *code;
     struct sg_grid_launch launch;
     unsigned char *parameters;
-    unsigned char *constants; /* patched, or the code's */
-    bool own_constants;
-    struct sg_range_cache *caches;
-    uint64_t table; /* state of the page table that the caches are of */
-    uint64_t blocks, begun, ended, resident_most;
-    struct sg_block *running, *last, *free; /* rings of one direction */
-    uint64_t running_count;
-    unsigned passes; /* of the first */
+    unsigned char *constants;         /* patched */
+    struct sg_worker first, *others;  /* others: made when a second thread comes */
+    _Atomic(struct sg_worker *) more; /* `others`, when they are there */
+    atomic_flag making;
+    atomic_uint turn;               /* which worker is looked at first */
+    uint64_t blocks, resident_most; /* resident_most: of a worker */
+    atomic_uint_fast64_t begun, ended;
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes, register_bytes, tag_bytes;
     struct sg_tag *constant_tags;
     unsigned warps, gangs, threads;
-    uint64_t instructions;
-    bool failed;
+    atomic_uint_fast64_t instructions;
+    atomic_flag faulted; /* the first fault is told */
+    atomic_bool failed;
     struct sg_grid_fault fault;
 };
 
@@ -303,7 +318,10 @@ const struct sg_lanes *sg_level_lanes(enum sg_level level);
 /* The host bytes of [address, address + size), or NULL: the warp has faulted. */
 unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
-/* Notes the fault of a lane, and answers NULL. */
+/* Notes the fault of a lane, if it is the grid's first, with what there is to report (or NULL). */
+void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                   unsigned lane, uint64_t address, uint64_t size, const char *report);
+/* The same without a report. Answers NULL. */
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size);
 
@@ -322,6 +340,17 @@ void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes);
 /* Sets the bases for the frame of a path. */
 void sg_path_use(struct sg_warp *warp, struct sg_path *path);
 void sg_paths_free(struct sg_warp *warp);
+
+/* ---- block.c --------------------------------------------------------------------------------- */
+
+enum sg_turn { SG_TURN_DONE, SG_TURN_ON, SG_TURN_SPINS, SG_TURN_FAULT };
+/* One of a worker; NULL: no memory. */
+struct sg_block *sg_block_make(struct sg_worker *worker);
+void sg_block_free(struct sg_block *block);
+/* It becomes the block of that number, at its beginning. */
+void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t index);
+/* Each of its warps that can runs for a while. SPINS: they only look at what others may write. */
+enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget);
 
 /* ---- gang.c ---------------------------------------------------------------------------------- */
 

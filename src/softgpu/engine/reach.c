@@ -2,6 +2,8 @@
 #include "softgpu/address/pagetable.h"
 #include "softgpu/engine/inside.h"
 
+#include <stdio.h>
+
 /* As far as one range goes that a step remembers. */
 #define FARTHEST ((uint64_t)1 << 30)
 
@@ -48,18 +50,15 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
     return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
 }
 
-void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
-                    unsigned lane, uint64_t address, uint64_t size) {
-    if (lane >= SG_LANES)
-        return NULL;
+void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                   unsigned lane, uint64_t address, uint64_t size, const char *report) {
     struct sg_grid *grid = warp->grid;
     const struct sg_program *program = grid->code->program;
     const struct sg_instruction *in = &program->instructions[step->instruction];
     struct sg_grid_fault *fault = &grid->fault;
     warp->stop = SG_STOP_FAULT;
-    if (grid->failed)
-        return NULL;
-    grid->failed = true;
+    if (atomic_flag_test_and_set(&grid->faulted))
+        return;
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
@@ -75,6 +74,15 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->thread[2] = thread / shape[0] / shape[1];
     for (int i = 0; i < 3; i++)
         fault->block[i] = warp->block->place[i];
+    if (report)
+        snprintf(fault->report, sizeof fault->report, "%s", report);
+    atomic_store(&grid->failed, true);
+}
+
+void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                    unsigned lane, uint64_t address, uint64_t size) {
+    if (lane < SG_LANES)
+        sg_fault_note(warp, step, kind, lane, address, size, NULL);
     return NULL;
 }
 
