@@ -32,6 +32,9 @@ TESTS = [
     ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
     ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
     ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    ("blocks that wait for earlier ones", lambda: runs("test_kernel_blocks")),
+    ("the same with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
+    ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]

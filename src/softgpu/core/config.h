@@ -29,11 +29,13 @@ struct sg_config {
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
                                   default 2 */
-    const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
-    const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
-    bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
-    bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
-    bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
+    int kernel_workers; /* SOFTGPU_KERNEL_WORKERS: threads that run blocks of one kernel, 1 to
+                                  64; default: the processors, at most 8 */
+    const char *fault;  /* SOFTGPU_FAULT: function:n:error:mode */
+    const char *trace;  /* SOFTGPU_TRACE: file, or "-" for standard error */
+    bool leaks;         /* SOFTGPU_LEAKS=1: report live objects at exit */
+    bool poison;        /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
+    bool fail_on_leaks; /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=1: run kernels of PTX, as far as the engine goes; not yet the
                      default, since much is refused */

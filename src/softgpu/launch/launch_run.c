@@ -5,13 +5,16 @@
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/launch/crew.h"
 #include "softgpu/module/module.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Instructions of warps in a slice: some tens of microseconds, so that others get their turn. */
-#define SLICE 20000
+/* Instructions of warps in a slice: some tens of microseconds, so that others get their turn. Where
+ * several threads run it, their coming and going must be worth it. */
+#define SLICE      20000
+#define CREW_SLICE 200000
 
 /* A kernel made ready to run, with those who use it counted: its function, and launches. */
 struct ready {
@@ -24,6 +27,7 @@ struct ready {
 struct running {
     struct ready *ready;
     struct sg_grid *grid;
+    bool begun; /* its first slice is over: it is no short one */
     bool done;
 };
 
@@ -165,9 +169,15 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
+static uint64_t slice_of(const struct sg_grid *grid) {
+    return sg_grid_room(grid) > 1 ? CREW_SLICE : SLICE;
+}
+
 static CUresult run(struct sg_op *op) {
     struct running *running = running_of(op);
-    running->done = sg_grid_advance(running->grid, SLICE);
+    running->done = running->begun ? sg_crew_advance(running->grid, slice_of(running->grid))
+                                   : sg_grid_advance(running->grid, SLICE);
+    running->begun = true;
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
     if (!fault)
         return CUDA_SUCCESS;
@@ -207,6 +217,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .variables = ready->variables,
             .stack_limit = function->context->limits[CU_LIMIT_STACK_SIZE],
             .cooperative = launch->cooperative,
+            .workers = sg_crew_size(),
             .multiprocessors =
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
