@@ -134,7 +134,15 @@ static const char empty_text[] = KERNEL_HEAD ".visible .entry k() { ret; }\n";
 static void nothing(void) {
 }
 
-int main(void) {
+/* Arguments: words of which one must be in a kernel's or a level's name, for a profiler. */
+static bool wanted(int argc, char **argv, const char *level, const char *kernel) {
+    for (int i = 1; i < argc; i++)
+        if (!strstr(level, argv[i]) && !strstr(kernel, argv[i]))
+            return false;
+    return true;
+}
+
+int main(int argc, char **argv) {
     x = room(MANY * sizeof *x);
     y = room(MANY * sizeof *y);
     product = room(EDGE * EDGE * sizeof *product);
@@ -166,6 +174,8 @@ int main(void) {
         double logs = 0;
         printf("%s\n", sg_level_name((enum sg_level)level));
         for (int i = 0; i < 5; i++) {
+            if (!wanted(argc, argv, sg_level_name((enum sg_level)level), subjects[i].name))
+                continue;
             struct sg_program *program = decoded(subjects[i].text);
             struct sg_code *code;
             if (sg_code_make(program, (enum sg_level)level, &code) != CUDA_SUCCESS)

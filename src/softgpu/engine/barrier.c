@@ -46,9 +46,8 @@ static void look(struct sg_block *block, unsigned number) {
 }
 
 void sg_barriers_look(struct sg_block *block) {
-    for (unsigned i = 0; i < SG_BARRIERS; i++)
-        if (block->barriers[i].arrived)
-            look(block, i);
+    for (uint32_t left = block->barriers_used; left; left &= left - 1)
+        look(block, (unsigned)__builtin_ctz(left));
 }
 
 bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
@@ -59,6 +58,7 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
         return false;
     }
     struct sg_barrier *barrier = &warp->block->barriers[number];
+    warp->block->barriers_used |= UINT32_C(1) << number;
     barrier->wanted =
         step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
     barrier->arrived += (uint32_t)__builtin_popcount(lanes);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define QUANTUM    2048 /* instructions of a warp before the next one's turn */
+#define LOOK       128  /* the same for a block that only looked at what others may write */
 #define MEET_TURNS 64   /* of a warp that waits for its gang */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -62,6 +63,7 @@ struct sg_block *sg_block_make(struct sg_worker *worker) {
         return NULL;
     }
     block->warp_count = grid->warps;
+    block->barriers_used = (UINT32_C(1) << SG_BARRIERS) - 1;
     memset(block->memory, 0, grid->shared_bytes);
     for (unsigned w = 0; w < grid->warps; w++)
         warp_make(worker, block, w);
@@ -82,8 +84,10 @@ static void block_place(const struct sg_grid *grid, struct sg_block *block, uint
     block->place[1] = (unsigned)(index / shape[0] % shape[1]);
     block->place[2] = (unsigned)(index / shape[0] / shape[1]);
     block->live = grid->threads;
-    for (unsigned i = 0; i < SG_BARRIERS; i++)
-        block->barriers[i] = (struct sg_barrier){.all = true};
+    block->spins = false;
+    for (uint32_t left = block->barriers_used; left; left &= left - 1)
+        block->barriers[__builtin_ctz(left)] = (struct sg_barrier){.all = true};
+    block->barriers_used = 0;
 }
 
 static void warp_start(struct sg_warp *warp, unsigned threads) {
@@ -158,8 +162,9 @@ struct tally {
 };
 
 static void gang_turn(struct sg_warp *gang, struct tally *tally) {
-    enum sg_stop stop = sg_gang_run(gang, QUANTUM);
-    int64_t used = QUANTUM - (gang->left < 0 ? 0 : gang->left);
+    int64_t quantum = gang->block->spins ? LOOK : QUANTUM;
+    enum sg_stop stop = sg_gang_run(gang, quantum);
+    int64_t used = quantum - (gang->left < 0 ? 0 : gang->left);
     tally->used += used * gang->gang_size;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
@@ -167,8 +172,9 @@ static void gang_turn(struct sg_warp *gang, struct tally *tally) {
 }
 
 static void warp_turn(struct sg_warp *warp, struct tally *tally) {
-    enum sg_stop stop = sg_warp_run(warp, QUANTUM);
-    tally->used += QUANTUM - (warp->left < 0 ? 0 : warp->left);
+    int64_t quantum = warp->block->spins ? LOOK : QUANTUM;
+    enum sg_stop stop = sg_warp_run(warp, quantum);
+    tally->used += quantum - (warp->left < 0 ? 0 : warp->left);
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
     tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
@@ -218,5 +224,6 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         deadlock(block);
         return SG_TURN_FAULT;
     }
+    block->spins = tally.spins;
     return tally.spins ? SG_TURN_SPINS : SG_TURN_ON;
 }

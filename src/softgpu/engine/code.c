@@ -65,10 +65,13 @@ static void add_slot(struct sg_maker *maker, uint32_t slot) {
 }
 
 static void add_register(struct sg_maker *maker, uint32_t reg, uint32_t written) {
+    if (reg == SG_NO_REGISTER)
+        return;
     uint32_t number = maker->function->first_register + reg;
     unsigned width = sg_width_of_type(maker->program->registers[number].type);
-    if (reg != SG_NO_REGISTER && width >= SG_W_16)
-        add_slot(maker, maker->code->register_place[number] | width | written);
+    uint32_t place = maker->code->register_place[number];
+    if (place >> 30 == SG_BASE_REGISTERS && width >= SG_W_16)
+        add_slot(maker, place | width | written);
 }
 
 static void add_operand(struct sg_maker *maker, const struct sg_operand *operand,
@@ -178,8 +181,11 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     struct sg_code *code = maker->code;
     const struct sg_program_function *function = maker->function;
     lay_out(maker);
-    if (maker->function_index == 0)
+    if (maker->function_index == 0) {
+        if (maker->aliased)
+            sg_maker_alias(maker);
         note_entry(maker);
+    }
     uint32_t end = function->first_instruction + function->instructions;
     uint32_t leader = SG_NO_STEP, counted = 0;
     code->functions[maker->function_index].first_step = sg_maker_here(maker);
@@ -195,6 +201,8 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             sg_maker_step(maker, sg_run_leader);
         }
         uint32_t first = sg_maker_here(maker);
+        if (maker->aliased && maker->aliased[i])
+            continue;
         if (!sg_maker_emit(maker))
             return false;
         if (maker->temporary_count > SG_MAKER_TEMPORARIES)
@@ -250,32 +258,57 @@ static bool make_all(struct sg_maker *maker, bool *leads) {
     return true;
 }
 
-static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
-                     struct sg_maker *maker) {
+static struct sg_code *code_new(const struct sg_program *program, enum sg_level level) {
     struct sg_code *code = calloc(1, sizeof *code);
-    bool *leads = calloc(program->instruction_count + 1, sizeof *leads);
-    if (code) {
-        code->program = program;
-        code->level = level;
-        code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
-        code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
-        code->functions = calloc(program->function_count + 1, sizeof *code->functions);
-    }
-    *maker = (struct sg_maker){.code = code, .program = program, .lanes = sg_level_lanes(level)};
-    bool room = code && leads && code->step_of && code->register_place && code->functions;
-    bool can = room && make_all(maker, leads);
-    free(leads);
-    if (room && can && !maker->no_memory) {
+    if (!code)
+        return NULL;
+    code->program = program;
+    code->level = level;
+    code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
+    code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
+    code->functions = calloc(program->function_count + 1, sizeof *code->functions);
+    if (code->step_of && code->register_place && code->functions)
+        return code;
+    sg_code_free(code);
+    return NULL;
+}
+
+/* `flags`: room for two of each instruction. */
+static CUresult make_once(const struct sg_program *program, enum sg_level level, bool *flags,
+                          bool aliases, struct sg_code **result, struct sg_maker *maker) {
+    struct sg_code *code = code_new(program, level);
+    if (!code)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t count = program->instruction_count + 1;
+    memset(flags, 0, 2 * count * sizeof *flags);
+    *maker = (struct sg_maker){.code = code,
+                               .program = program,
+                               .lanes = sg_level_lanes(level),
+                               .aliased = aliases ? flags + count : NULL};
+    bool can = make_all(maker, flags);
+    if (can && !maker->no_memory) {
         sg_maker_constant(maker, SG_W_64, 0); /* never empty */
         resolve_jumps(code);
     }
-    if (!room || !can || maker->no_memory) {
-        sg_code_free(code);
-        return room && !can && !maker->no_memory ? CUDA_ERROR_NOT_SUPPORTED
-                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+    if (can && !maker->no_memory && !maker->unalias) {
+        *result = code;
+        return CUDA_SUCCESS;
     }
-    *result = code;
-    return CUDA_SUCCESS;
+    sg_code_free(code);
+    return can || maker->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
+                     struct sg_maker *maker) {
+    bool *flags = malloc(2 * (program->instruction_count + 1) * sizeof *flags);
+    *maker = (struct sg_maker){.no_memory = !flags};
+    if (!flags)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult made = make_once(program, level, flags, true, result, maker);
+    if (made != CUDA_SUCCESS && maker->unalias && !maker->no_memory)
+        made = make_once(program, level, flags, false, result, maker);
+    free(flags);
+    return made;
 }
 
 CUresult sg_code_make(const struct sg_program *program, enum sg_level level,

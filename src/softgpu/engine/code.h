@@ -28,6 +28,8 @@ struct sg_maker {
     unsigned temporary_count;
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
+    bool *aliased; /* of each instruction: it needs no step; NULL: none */
+    bool unalias;  /* an alias was written to: make all again, without any */
     bool no_memory;
     char why[128]; /* empty: so far all can run */
 };
@@ -70,6 +72,15 @@ bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
                       struct sg_maker_address *address);
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);
+
+/* ---- code_alias.c ---------------------------------------------------------------------------- */
+
+/* Finds registers of the entry that stand for constants. */
+void sg_maker_alias(struct sg_maker *maker);
+/* Is the generic address of what cvta converts the same number? */
+bool sg_maker_windowless(const struct sg_instruction *in);
+/* The place of the parameter that a scalar load reads, if it is known now. */
+bool sg_maker_parameter_of(struct sg_maker *maker, unsigned width, uint32_t *place);
 
 /* ---- code_emit.c, code_control.c ------------------------------------------------------------- */
 

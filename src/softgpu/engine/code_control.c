@@ -80,6 +80,7 @@ static bool handed(struct sg_maker *maker, const struct sg_operand *operand, boo
     if (operand->kind == SG_OPERAND_REGISTER) {
         uint32_t number = maker->function->first_register + operand->reg;
         *place = maker->code->register_place[number];
+        maker->unalias |= result && *place >> 30 != SG_BASE_REGISTERS;
         return !operand->negated || sg_maker_refuse(maker, "a negated argument");
     }
     if (result || operand->kind != SG_OPERAND_IMMEDIATE)

@@ -51,17 +51,32 @@ static bool elements(struct sg_maker *maker, const struct sg_operand *operand, u
 }
 
 /* Parameters of the entry at places that are known do not change while a grid runs: constants. */
-static bool parameter(struct sg_maker *maker, const struct sg_form *form, const uint32_t *places,
-                      uint32_t count) {
+static bool parameter_offset(const struct sg_maker *maker, uint32_t count, int64_t *offset) {
     const struct sg_operand *from = sg_maker_operand(maker, 1);
     unsigned bytes = sg_type_bits(maker->in->type) / 8;
-    static const unsigned char types[] = {[2] = SG_TYPE_B16, [4] = SG_TYPE_B32, [8] = SG_TYPE_B64};
-    if (maker->in->space != SG_IN_PARAM || from->reg != SG_NO_REGISTER || bytes < 2)
+    if (maker->in->space != SG_IN_PARAM || from->kind != SG_OPERAND_ADDRESS ||
+        from->reg != SG_NO_REGISTER || bytes < 2)
         return false;
-    int64_t offset = from->value;
+    *offset = from->value;
     if (from->first != SG_NO_VARIABLE)
-        offset += (int64_t)maker->program->variables[from->first].offset;
-    if (offset < 0 || offset % (bytes * count) != 0)
+        *offset += (int64_t)maker->program->variables[from->first].offset;
+    return *offset >= 0 && *offset % (bytes * count) == 0;
+}
+
+bool sg_maker_parameter_of(struct sg_maker *maker, unsigned width, uint32_t *place) {
+    int64_t offset;
+    if (!parameter_offset(maker, 1, &offset))
+        return false;
+    *place = sg_maker_parameter(maker, width, offset);
+    return true;
+}
+
+static bool parameter(struct sg_maker *maker, const struct sg_form *form, const uint32_t *places,
+                      uint32_t count) {
+    unsigned bytes = sg_type_bits(maker->in->type) / 8;
+    static const unsigned char types[] = {[2] = SG_TYPE_B16, [4] = SG_TYPE_B32, [8] = SG_TYPE_B64};
+    int64_t offset;
+    if (!parameter_offset(maker, count, &offset))
         return false;
     struct sg_instruction mov = {.op = SG_OP_mov, .type = types[bytes]};
     struct sg_form move;

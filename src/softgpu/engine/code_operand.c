@@ -257,6 +257,7 @@ bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, u
     uint32_t number = maker->function->first_register + operand->reg;
     unsigned has = sg_width_of_type(maker->program->registers[number].type);
     uint32_t to = maker->code->register_place[number];
+    maker->unalias |= to >> 30 != SG_BASE_REGISTERS;
     if (has == SG_W_NONE)
         return sg_maker_refuse(maker, "registers of 128 bits do not run yet");
     if (has == width) {

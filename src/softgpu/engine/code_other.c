@@ -57,6 +57,11 @@ static bool two_operands(struct sg_maker *maker, unsigned op, unsigned type, uin
     return true;
 }
 
+bool sg_maker_windowless(const struct sg_instruction *in) {
+    return sg_type_bits(in->type) == 64 && in->space != SG_IN_PARAM_FRAME &&
+           window_of(in->space) == 0;
+}
+
 static bool convert_address(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     uint32_t d, a;

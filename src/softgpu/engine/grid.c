@@ -15,10 +15,12 @@
 #if !defined __x86_64__
 #include <fenv.h>
 #endif
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PASSES        32 /* turns of all warps before the next block's, for one that only computes */
+#define PATIENCE      4  /* rounds of looking before one more block begins, where others run too */
 #define DEFAULT_STACK 1024
 #define MOST_FRAMES   ((uint64_t)64 << 10) /* of functions called, that a warp has room for at once */
 
@@ -98,6 +100,23 @@ static void rotate(struct sg_worker *worker) {
     worker->last = block;
 }
 
+/*
+ * All blocks under way only look: one more begins, if there is room, since they may wait for it.
+ * Where others advance the grid too, they may rather wait for a block of theirs, so that is done
+ * less often, and the processor is left to them.
+ */
+static void all_spin(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    bool others = atomic_load(&grid->more) != NULL;
+    if (others)
+        sched_yield();
+    if (others && worker->spins < PATIENCE * worker->running_count)
+        return;
+    worker->spins = 0;
+    if (worker->running_count < grid->resident_most)
+        (void)block_begin(worker);
+}
+
 static void advance(struct sg_worker *worker, int64_t budget) {
     struct sg_grid *grid = worker->grid;
     while (budget > 0 && !atomic_load_explicit(&grid->failed, memory_order_relaxed)) {
@@ -109,18 +128,23 @@ static void advance(struct sg_worker *worker, int64_t budget) {
         case SG_TURN_FAULT:
             return;
         case SG_TURN_DONE:
+            worker->spins = 0;
             first_is_done(worker);
-            continue;
-        case SG_TURN_ON:
-            if (++worker->passes < PASSES)
-                continue;
             break;
-        default:
+        case SG_TURN_ON:
+            worker->spins = 0;
+            if (++worker->passes < PASSES)
+                break;
+            if (worker->running_count < grid->resident_most)
+                (void)block_begin(worker);
+            rotate(worker);
+            break;
+        case SG_TURN_SPINS:
+            if (++worker->spins % worker->running_count == 0)
+                all_spin(worker);
+            rotate(worker);
             break;
         }
-        if (worker->running_count < grid->resident_most)
-            (void)block_begin(worker);
-        rotate(worker);
     }
 }
 

@@ -158,6 +158,7 @@ struct sg_tag {
 struct sg_range_cache {
     uint64_t low, length;
     uint64_t distance; /* host address minus address */
+    uint64_t last;     /* where a gang's access began: the next is expected as far behind */
 };
 
 /* A way of calls that lanes have gone: lanes agree on their call stack where the node is the same.
@@ -249,6 +250,8 @@ struct sg_block {
     unsigned warp_count;
     uint32_t live; /* threads */
     struct sg_barrier barriers[SG_BARRIERS];
+    bool spins;             /* in its last turn its warps only looked at what others may write */
+    uint32_t barriers_used; /* of which some may have arrivals */
     unsigned char *shared;
     unsigned char *memory; /* one allocation: shared, local, specials, tags, registers */
 };
@@ -264,6 +267,7 @@ struct sg_worker {
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
     unsigned passes; /* of the first */
+    uint64_t spins;  /* turns one after the other in which blocks only looked */
 };
 
 struct sg_grid {

@@ -42,7 +42,7 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
             grid->launch.extent(grid->launch.user, address, &low, &length)) {
             uint64_t offset = address - low;
             if (offset < length && size <= length - offset) {
-                warp->caches[step->cache] = (struct sg_range_cache){low, length, distance};
+                warp->caches[step->cache] = (struct sg_range_cache){low, length, distance, 0};
                 return (unsigned char *)(uintptr_t)(address + distance);
             }
         }

@@ -34,6 +34,11 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
     }
 }
 
+/* Of loops that read ahead: from how far, up to how far, and how many steps. */
+#define FAR_STRIDE UINT64_C(2048)
+#define FARTHEST   UINT64_C(16777216)
+#define AHEAD      8
+
 enum pattern { UNIFORM, CONTIGUOUS, SCATTERED, SLOWLY };
 /* Lanes of a row of 16 by 16 threads: half a warp is together where the whole is not. */
 #define HALF (SG_LANES / 2)
@@ -257,6 +262,21 @@ static inline bool rows_of(const struct sg_warp *gang, const struct sg_step *ste
     return true;
 }
 
+/* Loops that go far at a time, which the CPU does not see coming: fetches what the next ones will
+ * read. `bytes`: of the whole gang, side by side. */
+static inline void expect(const struct sg_warp *gang, const struct sg_step *step,
+                          const struct rows *rows, unsigned bytes) {
+    if (step->space == SG_IN_SHARED)
+        return;
+    struct sg_range_cache *cache = &gang->caches[step->cache];
+    uint64_t now = (uint64_t)(uintptr_t)rows->host, by = now - cache->last;
+    cache->last = now;
+    if (by + FAR_STRIDE < 2 * FAR_STRIDE || by + FARTHEST > 2 * FARTHEST)
+        return;
+    for (unsigned i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const void *)(uintptr_t)(now + by * AHEAD + i));
+}
+
 static inline unsigned char *row_at(const struct sg_warp *gang, const struct rows *rows,
                                     unsigned lane) {
     return rows->host + (int64_t)(lane & (gang->across - 1)) * rows->s +
@@ -420,6 +440,8 @@ GATHER(u64)
             TD one = (TD) * (const TM *)from;                                                      \
             for (unsigned l = 0; l < lanes; l++)                                                   \
                 d[l] = one;                                                                        \
+        } else if (sizeof(TD) == sizeof(TM)) {                                                     \
+            memcpy(d, from, lanes * sizeof(TM));                                                   \
         } else {                                                                                   \
             TM all[SG_LANES];                                                                      \
             memcpy(all, from, lanes * sizeof(TM));                                                 \
@@ -443,6 +465,8 @@ GATHER(u64)
             return step + 1;                                                                       \
         }                                                                                          \
         sg_write(warp, step->d, sizeof(TD));                                                       \
+        if (rows.s)                                                                                \
+            expect(warp, step, &rows, warp->together *SG_LANES * sizeof(TM));                      \
         for (unsigned g = 0; g < warp->together; g++) {                                            \
             TD *d = SG_SLOT_OF(warp, g, step->d);                                                  \
             if (warp->across == HALF) {                                                            \
@@ -515,6 +539,10 @@ LOAD(load_64, u64, u64)
     }                                                                                              \
     static inline void NAME##_part(unsigned char *to, const TS *from, unsigned lanes) {            \
         TM all[SG_LANES];                                                                          \
+        if (sizeof(TS) == sizeof(TM)) {                                                            \
+            memcpy(to, from, lanes * sizeof(TM));                                                  \
+            return;                                                                                \
+        }                                                                                          \
         for (unsigned l = 0; l < lanes; l++)                                                       \
             all[l] = (TM)from[l];                                                                  \
         memcpy(to, all, lanes * sizeof(TM));                                                       \
