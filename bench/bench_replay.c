@@ -94,7 +94,7 @@ static unsigned forward(struct log *log, const struct model *m, uint64_t s, uint
         squares,     /* mask of its dropout */
         2 * squares, /* output of its dropout */
         2 * sbh,     /* input of the projection */
-        sbh,         /* mask of the dropout behind it */
+        sbh,         /* mask of the dropout after it */
         2 * sbh,     /* input of the second layer norm */
         2 * sbh,     /* input of the first linear layer */
         8 * sbh,     /* input of the GeLU */

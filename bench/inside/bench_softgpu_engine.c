@@ -128,7 +128,7 @@ static void *room(size_t size) {
     return memory;
 }
 
-/* What one kernel costs that does nothing. */
+/* A kernel that does nothing: what a block costs. */
 static const char empty_text[] = KERNEL_HEAD ".visible .entry k() { ret; }\n";
 
 static void nothing(void) {

@@ -134,6 +134,16 @@ typedef struct softgpu_control {
      * CUDA_ERROR_SYSTEM_NOT_READY), as many as fit in `size` bytes; returns their number, or -1 if
      * `text` is NULL. The file of SOFTGPU_TRACE exists afterwards. */
     int (*settings_check)(char *text, size_t size);
+
+    /*
+     * Links `count` PTX texts, each ended by a zero, for compute capability `architecture` (90), as
+     * cuLinkComplete does, but without a context. *size is the room at `image`, and receives the
+     * size of the result, which cuModuleLoadData accepts; `image` may be NULL, to ask for the size.
+     * The linker's messages are in `log`, cut to fit. Returns a CUresult: INVALID_VALUE for too
+     * little room.
+     */
+    int (*link_texts)(unsigned architecture, const char *const *texts, size_t count, char *log,
+                      size_t log_size, void *image, size_t *size);
 } softgpu_control;
 
 typedef const softgpu_control *(*softgpu_get_control_fn)(int version);

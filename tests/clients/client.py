@@ -18,6 +18,13 @@ def skip(why):
     sys.exit(0)
 
 
+def run_with_kernels(name, program):
+    """The same, with kernels; the caches that clients keep are the build's."""
+    os.environ["SOFTGPU_KERNELS"] = "1"
+    os.environ["XDG_CACHE_HOME"] = str(BUILD / "clients" / "cache")
+    run(name, program)
+
+
 def run(name, program, *options):
     """`program` in environment `name`, unmodified packages, through the command that users have,
     which gets the options too."""

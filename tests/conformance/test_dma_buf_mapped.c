@@ -397,12 +397,16 @@ static void put_back(const char *variable, char *kept) {
 }
 
 /* Work begins by itself there, which one of the children waits for. */
-static void with_profile(const char *child) {
+static int with_profile(const char *child) {
     char *profile = replace("SOFTGPU_PROFILE", "dmabuf");
     char *schedule = replace("SOFTGPU_SCHEDULE", "eager");
     int status = run_child(child, NULL);
     put_back("SOFTGPU_PROFILE", profile);
     put_back("SOFTGPU_SCHEDULE", schedule);
+    return status;
+}
+
+static void must_pass(int status) {
     if (status == SKIPPED)
         SKIP("needs a driver of 13.3 that maps DMA buffers, or softgpu's own way of making them");
     assert_int_equal(status, 0);
@@ -411,13 +415,23 @@ static void with_profile(const char *child) {
 #define CHILD_TEST(name, child)                                                                    \
     static void name(void **state) {                                                               \
         (void)state;                                                                               \
-        with_profile(child);                                                                       \
+        must_pass(with_profile(child));                                                            \
     }
 
 CHILD_TEST(the_driver_says_that_it_has_them, "by-version")
 CHILD_TEST(a_mapping_has_the_bytes_of_its_range, "buffers")
 CHILD_TEST(one_range_has_many_mappings, "many-views")
 CHILD_TEST(a_mapping_outlives_its_memory, "outlives")
+
+/* The pattern of freed memory is not written over bytes that somebody still maps. */
+static void a_mapping_outlives_poisoned_memory(void **state) {
+    (void)state;
+    char *poison = replace("SOFTGPU_POISON", "1");
+    int status = with_profile("outlives");
+    put_back("SOFTGPU_POISON", poison);
+    must_pass(status);
+}
+
 CHILD_TEST(mapped_handles_are_exported, "virtual-memory")
 CHILD_TEST(legacy_ipc_is_not_misled, "beside-ipc")
 CHILD_TEST(pages_move_beside_running_work, "under-work")
@@ -435,15 +449,11 @@ static void by_default_no_mapped_dma_buffer_is_made(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(the_driver_says_that_it_has_them),
-        TEST(a_mapping_has_the_bytes_of_its_range),
-        TEST(one_range_has_many_mappings),
-        TEST(a_mapping_outlives_its_memory),
-        TEST(mapped_handles_are_exported),
-        TEST(legacy_ipc_is_not_misled),
-        TEST(pages_move_beside_running_work),
-        TEST(bytes_never_written_take_no_memory),
-        TEST(by_default_no_mapped_dma_buffer_is_made),
+        TEST(the_driver_says_that_it_has_them),   TEST(a_mapping_has_the_bytes_of_its_range),
+        TEST(one_range_has_many_mappings),        TEST(a_mapping_outlives_its_memory),
+        TEST(a_mapping_outlives_poisoned_memory), TEST(mapped_handles_are_exported),
+        TEST(legacy_ipc_is_not_misled),           TEST(pages_move_beside_running_work),
+        TEST(bytes_never_written_take_no_memory), TEST(by_default_no_mapped_dma_buffer_is_made),
     };
     static const struct child children[] = {
         {"by-version", by_version}, {"buffers", buffers},       {"many-views", many_views},

@@ -30,8 +30,9 @@ def refuses():
 
 TESTS = [
     ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
-    ("the same when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
-    ("the same with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    ("names of several texts", lambda: runs("test_kernel_link")),
+    ("kernels when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
+    ("kernels with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
     ("blocks that wait for earlier ones", lambda: runs("test_kernel_blocks")),
     ("the same with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),

@@ -1,7 +1,7 @@
 /*
- * Makes allocations fail one after the other: malloc, calloc, realloc and aligned_alloc of a program
- * that is linked with --wrap for each of them (gpumem_test_refuses in tests/CMakeLists.txt). For one
- * file of the program.
+ * Makes allocations fail one after the other: malloc, calloc, realloc and aligned_alloc of a
+ * program that is linked with --wrap for each of them (gpumem_test_refuses in
+ * tests/CMakeLists.txt). For one file of the program.
  */
 #ifndef REFUSED_ALLOCATIONS_H
 #define REFUSED_ALLOCATIONS_H

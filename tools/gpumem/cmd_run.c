@@ -1,5 +1,6 @@
 /* gpumem run: any program, and its children, on softgpu instead of the machine's driver. */
 #include "cli.h"
+#include "clients.h"
 #include "job.h"
 #include "terminal.h"
 
@@ -292,6 +293,12 @@ static bool is_set(const char *variable) {
     return value && value[0];
 }
 
+/* As softgpu reads it; other values have been refused. */
+static bool kernels_run(void) {
+    const char *value = getenv("SOFTGPU_KERNELS");
+    return value && strcmp(value, "1") == 0;
+}
+
 int cmd_run(int argc, char **argv) {
     char folder[PATH_MAX];
     int command = argc;
@@ -306,8 +313,11 @@ int cmd_run(int argc, char **argv) {
         status = put_on_library_path(folder);
     if (status == CLI_OK)
         status = set("GPUMEM_DRIVER", "softgpu");
+    if (status == CLI_OK && kernels_run())
+        status = clients_prepare(folder);
     if (status != CLI_OK)
         return status;
+    clients_warn(argv[command]);
     bool judged = is_set("SOFTGPU_FAULT") || is_set("SOFTGPU_FAIL_ON");
     return judged ? job_run(argv + command) : job_become(argv + command);
 }

@@ -35,7 +35,8 @@ void sg_backing_give(struct sg_backing *backing, const struct sg_range *range) {
         sg_segment_unmap(&backing->segment);
         return;
     }
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
+    if (!range->phys->pages_held) /* by a DMA buffer, whose bytes are its holder's */
+        sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
     sg_small_give(backing->chunk, range->start, range->size);
 }
 

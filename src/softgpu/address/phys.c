@@ -226,7 +226,8 @@ static bool give_back(const struct sg_phys *phys) {
  * the machine takes them back. */
 static void give_to_arena(struct sg_phys_place *place) {
     const struct sg_phys *phys = &place->phys;
-    sg_poison(phys->host, phys->size, SG_POISON_FREED);
+    if (!phys->pages_held)
+        sg_poison(phys->host, phys->size, SG_POISON_FREED);
     if (place->phys.moved && !sg_dma_file_end(&place->phys))
         return;
     if (!phys->pages_held || give_back(phys))

@@ -3,15 +3,15 @@
  * what a cubin's sections say, because nothing here generates machine code. Little-endian, no
  * padding:
  *
- *     u32 version 2
+ *     u32 version 3
  *     i32 ptx_version    i32 target      u8 source
  *     u32 functions      u32 variables   u32 textures   u32 surfaces   u32 images
  *     each function:  text name, u32 parameter_bytes, max_threads, required_threads[3], cluster[3],
  *                     max_cluster_rank, explicit_cluster, registers, static_shared, local,
  *                     constant, parameters; each parameter: u32 offset, size
  *     each variable:  text name, u64 size, alignment, u8 flags (1 constant, 2 managed, 4 visible),
- *                     bytes initial, u32 relocations; each: u64 offset, u32 size, i64 addend,
- *                     u8 generic, u32 number of its variable + 1, or 0 for code,
+ *                     u32 part, bytes initial, u32 relocations; each: u64 offset, u32 size,
+ *                     i64 addend, u8 generic, u32 number of its variable + 1, or 0 for code,
  *                     text symbol
  *     each texture, each surface: text name
  *     each image that was linked: u8 source, bytes (the PTX text or the ELF)
@@ -86,11 +86,12 @@ void sg_container_put_function(struct sg_container_writer *to, const struct sg_i
 }
 
 void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v,
-                               const size_t *targets) {
+                               unsigned part, const size_t *targets) {
     sg_container_put_text(to, v->name);
     sg_container_put_number(to, v->size, 8);
     sg_container_put_number(to, v->alignment, 8);
     sg_container_put_number(to, v->constant | 2u * v->managed | 4u * v->visible, 1);
+    sg_container_put_number(to, part, 4);
     sg_container_put_bytes(to, v->initial, (size_t)v->initial_size);
     sg_container_put_number(to, v->relocation_count, 4);
     for (size_t i = 0; i < v->relocation_count; i++) {
@@ -225,6 +226,7 @@ static void take_variable(struct cursor *from, struct sg_image_variable *variabl
     variable->constant = flags & 1;
     variable->managed = flags & 2;
     variable->visible = flags & 4;
+    variable->part = take_u32(from);
     variable->initial = take_bytes(from, &variable->initial_size);
     if (variable->initial_size > variable->size || variable->size > INT64_MAX || alignment == 0 ||
         (alignment & (alignment - 1)) != 0 || alignment > (1u << 30))
@@ -242,15 +244,23 @@ static void take_names(struct cursor *from, char ***names, size_t *count, uint64
         (*names)[(*count)++] = take_text(from);
 }
 
-/* The text of a sole image is kept as text; other images remain in the ELF, which is kept. */
+/* Texts are kept as text; machine code remains in the ELF, which is kept. */
 static void take_images(struct cursor *from, struct sg_image *image, uint64_t count) {
+    if (count > 1)
+        image->parts = take_array(from, count, sizeof *image->parts, 9);
     for (uint64_t i = 0; good(from) && i < count; i++) {
         uint64_t source = take(from, 1);
         struct sg_bytes bytes = take_slice(from);
-        if (count > 1 || source != SG_IMAGE_PTX || bytes.size == 0)
-            continue;
-        image->ptx = sg_image_text((const char *)bytes.data, bytes.size);
-        from->no_memory = from->no_memory || !image->ptx;
+        if (source != SG_IMAGE_PTX)
+            bytes.size = 0;
+        bool kept = good(from) && (bytes.size || count > 1);
+        const char *start = bytes.size ? (const char *)bytes.data : "";
+        char *text = kept ? sg_image_text(start, bytes.size) : NULL;
+        from->no_memory = from->no_memory || (kept && !text);
+        if (count == 1)
+            image->ptx = text;
+        else if (text)
+            image->parts[image->part_count++] = text;
     }
 }
 
@@ -266,7 +276,7 @@ static void take_all(struct cursor *from, struct sg_image *image) {
     image->functions = take_array(from, functions, sizeof *image->functions, 65);
     while (good(from) && image->function_count < functions)
         take_function(from, &image->functions[image->function_count++]);
-    image->variables = take_array(from, variables, sizeof *image->variables, 34);
+    image->variables = take_array(from, variables, sizeof *image->variables, 38);
     while (good(from) && image->variable_count < variables)
         take_variable(from, &image->variables[image->variable_count++]);
     take_names(from, &image->textures, &image->texture_count, textures);

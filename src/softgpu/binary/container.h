@@ -17,12 +17,13 @@ void sg_container_put_number(struct sg_container_writer *to, uint64_t number, un
 void sg_container_put_text(struct sg_container_writer *to, const char *text);
 void sg_container_put_bytes(struct sg_container_writer *to, const void *bytes, size_t size);
 void sg_container_put_function(struct sg_container_writer *to, const struct sg_image_function *f);
-/* `targets`: for each relocation, the number of its variable in the result + 1, or 0. */
+/* `part`: the input that defines it. `targets`: for each relocation, the number of its variable in
+ * the result + 1, or 0. */
 void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v,
-                               const size_t *targets);
+                               unsigned part, const size_t *targets);
 
 #define SG_CONTAINER_SECTION ".softgpu.program"
-#define SG_CONTAINER_VERSION 2
+#define SG_CONTAINER_VERSION 3
 
 void sg_container_free(struct sg_container_writer *to);
 

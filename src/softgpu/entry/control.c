@@ -13,11 +13,13 @@
 #include "softgpu/entry/settings.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
+#include "softgpu/link/link_texts.h"
 #include "softgpu/stream/stream.h"
 
 #include <gpumem/softgpu.h>
 #include <gpumem/status.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -137,6 +139,23 @@ static int settings_check(char *text, size_t size) {
     return text && size ? sg_settings_check(text, size) : -1;
 }
 
+static int link_texts(unsigned architecture, const char *const *texts, size_t count, char *log,
+                      size_t log_size, void *image, size_t *size) {
+    GM_UNCANCELLED;
+    unsigned char *bytes = NULL;
+    size_t made = 0;
+    if (!size || (!texts && count))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_link_texts(architecture, texts, count, log, log_size, &bytes, &made);
+    if (result == CUDA_SUCCESS && image && *size < made)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if (result == CUDA_SUCCESS && image)
+        memcpy(image, bytes, made);
+    free(bytes);
+    *size = made;
+    return result;
+}
+
 static const softgpu_control control = {
     .size = sizeof(softgpu_control),
     .fault_arm = fault_arm,
@@ -151,6 +170,7 @@ static const softgpu_control control = {
     .memory_info = memory_info,
     .semaphore_create = semaphore_create,
     .settings_check = settings_check,
+    .link_texts = link_texts,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

@@ -202,6 +202,7 @@ void sg_image_free(struct sg_image *image) {
     free(image->code);
     free(image->calls);
     free(image->ptx);
+    free_names(image->parts, image->part_count);
     free(image->machine);
     free(image);
 }

@@ -52,6 +52,7 @@ struct sg_image_variable {
     bool visible;           /* .visible, .weak or .common: other images of a link see it */
     bool weak;              /* .weak or .common: another image may define it too */
     bool common;            /* .common: as large as the largest definition */
+    unsigned part;          /* after a link: which input defines it */
     unsigned char *initial; /* `initial_size` bytes, the rest is zero; NULL for none */
     uint64_t initial_size;
     struct sg_relocation *relocations;
@@ -81,6 +82,8 @@ struct sg_image {
     int target;      /* 90 for sm_90; after a link, the newest that the inputs name */
     char target_suffix; /* 'a', 'f' or 0 */
     char *ptx; /* the text, kept for an engine that runs it; after a link, of its only input */
+    char **parts; /* after a link of several inputs: the text of each, "" of machine code */
+    size_t part_count;
     struct sg_ptx_outline *outline; /* where things are in the text, one block; NULL when unknown */
     unsigned char *machine;         /* the ELF, kept likewise; NULL for text */
     size_t machine_size;

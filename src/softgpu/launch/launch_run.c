@@ -62,9 +62,11 @@ static CUresult make_ready(struct sg_function *function) {
     char why[256] = "its image holds machine code without PTX";
     struct sg_program *program = NULL;
     const struct sg_image *image = function->module->program->image;
-    CUresult result = sg_program_make(image, function->image->name, NULL, &program);
+    struct sg_image_log log = {.error = why, .error_size = sizeof why};
+    CUresult result = sg_program_make(image, function->image->name, &log, &program);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return result;
+    why[strcspn(why, "\n")] = 0;
     if (result != CUDA_SUCCESS)
         return refuse(function, why);
     struct ready *ready = NULL;

@@ -77,7 +77,7 @@ static void put_variable(struct sg_container_writer *to, const struct linking *l
         bool known = sg_link_target(&link->names, &variable->relocations[i], &of, &number);
         targets[i] = known ? link->numbers[link->first[of] + number] : 0;
     }
-    sg_container_put_variable(to, variable, targets);
+    sg_container_put_variable(to, variable, (unsigned)image, targets);
 }
 
 static void put_variables(struct sg_container_writer *to, const struct linking *link) {

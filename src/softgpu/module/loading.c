@@ -2,6 +2,7 @@
 
 #include "base/descriptor.h"
 #include "softgpu/binary/read.h"
+#include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
 
@@ -39,7 +40,7 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
         .architecture = architecture,
         .suffix = architecture >= 90 ? 'a' : 0,
         .newest_ptx = NEWEST_PTX,
-        .prefer_machine = true,
+        .prefer_machine = !sg_config()->kernels, /* text is what runs */
         .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
         .name = name};
 }
@@ -79,7 +80,7 @@ CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t started = sg_now();
     struct sg_image_options options = sg_loading_options(device, NULL);
-    options.prefer_machine = !jit->prefer_ptx;
+    options.prefer_machine = options.prefer_machine && !jit->prefer_ptx;
     options.wrapped = wrapped;
     struct sg_image_log log = sg_jit_log(jit);
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);

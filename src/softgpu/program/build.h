@@ -33,9 +33,21 @@ struct sg_register_slot {
     uint32_t number;
 };
 
+/* One text: the image's, or one of those that it was linked from. */
+struct sg_build_part {
+    struct sg_image *own; /* what was read here, or NULL */
+    const struct sg_image *image;
+    struct sg_ptx_again *again;
+    uint32_t *function_of; /* of symbols: index + 1; 0 while nothing names them */
+    uint32_t *variable_of; /* likewise */
+};
+
 struct sg_build {
     const struct sg_image *image;
-    const struct sg_image *source; /* the image whose text it is, read: `image`, or a copy */
+    struct sg_build_part *parts;
+    uint32_t part_count;
+    /* The text that is read (sg_build_use). */
+    uint32_t part;
     const struct sg_ptx_outline *outline;
     struct sg_ptx_again *again;
     struct sg_image_log *log;
@@ -43,9 +55,11 @@ struct sg_build {
     bool no_memory;
     char *room; /* what is left of the last chunk of texts */
     size_t room_left;
-    uint32_t *function_of; /* of symbols: index + 1; 0 while nothing names them */
-    uint32_t *variable_of; /* likewise */
-    size_t *symbol_of;     /* of the program's functions */
+    uint32_t *function_of, *variable_of;
+    struct sg_build_symbol {
+        uint32_t part;
+        size_t symbol;
+    } * symbol_of; /* of the program's functions */
 
     /* The function that is read; emptied for each. */
     uint32_t function;
@@ -76,6 +90,23 @@ bool sg_build_no_memory(struct sg_build *b);
 const char *sg_build_text(struct sg_build *b, const char *text, size_t length);
 const char *sg_build_format(struct sg_build *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* ---- parts.c --------------------------------------------------------------------------------- */
+
+/* Reads the texts of the image, and finds an entry in one of them, which is then in use.
+ * NOT_FOUND. What fails is undone by sg_build_parts_end. */
+CUresult sg_build_parts_begin(struct sg_build *b, const char *entry, size_t *symbol);
+void sg_build_parts_end(struct sg_build *b);
+void sg_build_use(struct sg_build *b, uint32_t part);
+/*
+ * Which text defines what a symbol of the text in use stands for, and its number there: its own,
+ * unless a linker would take another one's. Nobody defines it: its own.
+ */
+void sg_build_definer(const struct sg_build *b, size_t symbol, uint32_t *part, size_t *there);
+/* Functions of all texts, counted through: the same number in each program of an image. */
+uint32_t sg_build_ordinal(uint32_t part, size_t symbol);
+/* Numbers of .file, likewise. */
+uint64_t sg_build_file_number(uint32_t part, uint64_t number);
 
 /* The function or variable of a symbol of the module, made when it is not there (symbols.c). */
 bool sg_build_function(struct sg_build *b, size_t symbol, uint32_t *index);

@@ -109,14 +109,14 @@ static bool on_location(void *user, const struct sg_ptx_loc *from) {
     if (!grown)
         return sg_build_no_memory(b);
     program->locations = grown;
-    grown[program->location_count - 1] =
-        (struct sg_program_location){.file = from->file,
-                                     .line = (uint32_t)from->line,
-                                     .column = (uint32_t)from->column,
-                                     .inlined = from->inlined,
-                                     .inlined_file = from->inlined_file,
-                                     .inlined_line = (uint32_t)from->inlined_line,
-                                     .inlined_column = (uint32_t)from->inlined_column};
+    grown[program->location_count - 1] = (struct sg_program_location){
+        .file = sg_build_file_number(b->part, from->file),
+        .line = (uint32_t)from->line,
+        .column = (uint32_t)from->column,
+        .inlined = from->inlined,
+        .inlined_file = sg_build_file_number(b->part, from->inlined_file),
+        .inlined_line = (uint32_t)from->inlined_line,
+        .inlined_column = (uint32_t)from->inlined_column};
     b->location = (uint32_t)program->location_count;
     return true;
 }
@@ -215,10 +215,12 @@ static bool final_return(struct sg_build *b) {
 static CUresult decode(struct sg_build *b, uint32_t function) {
     struct sg_ptx_sink sink = {b,           on_declare, on_block, on_label, on_instruction,
                                on_location, on_listed};
-    if (!b->outline->symbols[b->symbol_of[function]].start)
+    const struct sg_build_symbol from = b->symbol_of[function];
+    if (!b->program->functions[function].defined)
         return CUDA_SUCCESS;
+    sg_build_use(b, from.part);
     begin_function(b, function);
-    CUresult result = sg_ptx_again_read(b->again, b->symbol_of[function], &sink);
+    CUresult result = sg_ptx_again_read(b->again, from.symbol, &sink);
     if (result != CUDA_SUCCESS)
         return b->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : result;
     if (!final_return(b))
@@ -229,12 +231,23 @@ static CUresult decode(struct sg_build *b, uint32_t function) {
     return sg_build_resolve(b) && sg_build_flow(b) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A call through a register may reach any function of the text. */
-static bool add_all(struct sg_build *b) {
+static bool add_part(struct sg_build *b) {
     for (size_t i = 0; i < b->outline->symbol_count; i++) {
         const struct sg_ptx_symbol *symbol = &b->outline->symbols[i];
         uint32_t index;
         if (symbol->what == SG_SYMBOL_FUNCTION && symbol->start && !sg_build_function(b, i, &index))
+            return false;
+    }
+    return true;
+}
+
+/* A call through a register may reach any function of the texts. */
+static bool add_all(struct sg_build *b) {
+    for (uint32_t i = 0; i < b->part_count; i++) {
+        if (!b->parts[i].image)
+            continue;
+        sg_build_use(b, i);
+        if (!add_part(b))
             return false;
     }
     return true;
@@ -255,7 +268,7 @@ static CUresult decode_all(struct sg_build *b) {
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static bool keep_files(struct sg_build *b) {
+static bool keep_files_of_part(struct sg_build *b) {
     struct sg_program *program = b->program;
     for (size_t i = 0; i < b->outline->file_count; i++) {
         const struct sg_ptx_file *from = &b->outline->files[i];
@@ -265,7 +278,19 @@ static bool keep_files(struct sg_build *b) {
         if (!grown)
             return sg_build_no_memory(b);
         program->files = grown;
-        grown[i] = (struct sg_program_file){from->number, name};
+        grown[program->file_count - 1] =
+            (struct sg_program_file){sg_build_file_number(b->part, from->number), name};
+    }
+    return true;
+}
+
+static bool keep_files(struct sg_build *b) {
+    for (uint32_t i = 0; i < b->part_count; i++) {
+        if (!b->parts[i].image)
+            continue;
+        sg_build_use(b, i);
+        if (!keep_files_of_part(b))
+            return false;
     }
     return true;
 }
@@ -281,19 +306,14 @@ static void note_unsupported(struct sg_program *program) {
 }
 
 static CUresult make(struct sg_build *b, const char *entry) {
-    const struct sg_ptx_outline *outline = b->outline;
     size_t symbol;
     uint32_t index;
-    if (!sg_names_find(&outline->names, 0, entry, strlen(entry), &symbol) ||
-        outline->symbols[symbol].what != SG_SYMBOL_ENTRY || !outline->symbols[symbol].start)
-        return CUDA_ERROR_NOT_FOUND;
-    b->again = sg_ptx_again_begin(b->source, b->log);
-    b->function_of = calloc(outline->symbol_count + 1, sizeof *b->function_of);
-    b->variable_of = calloc(outline->symbol_count + 1, sizeof *b->variable_of);
-    if (!b->again || !b->function_of || !b->variable_of || !sg_build_function(b, symbol, &index) ||
-        !keep_files(b))
+    CUresult result = sg_build_parts_begin(b, entry, &symbol);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_build_function(b, symbol, &index) || !keep_files(b))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = decode_all(b);
+    result = decode_all(b);
     if (result != CUDA_SUCCESS)
         return result;
     if (!sg_build_check_calls(b))
@@ -305,9 +325,7 @@ static CUresult make(struct sg_build *b, const char *entry) {
 }
 
 static void end_build(struct sg_build *b) {
-    sg_ptx_again_end(b->again);
-    free(b->function_of);
-    free(b->variable_of);
+    sg_build_parts_end(b);
     free(b->symbol_of);
     free(b->declarations);
     free(b->registers);
@@ -318,34 +336,14 @@ static void end_build(struct sg_build *b) {
     sg_names_clear(&b->label_names);
 }
 
-/* Of what was linked the text is there, but nobody has read it: `read` becomes its image. */
-static CUresult source_of(const struct sg_image *image, struct sg_image_log *log,
-                          struct sg_image *read) {
-    if (image->outline)
-        return CUDA_SUCCESS;
-    const struct sg_image_options options = {
-        .architecture = image->target, .newest_ptx = image->ptx_version, .relocatable = true};
-    const struct sg_bytes text = {(const unsigned char *)image->ptx, strlen(image->ptx)};
-    return sg_ptx_read(text, &options, log, read);
-}
-
 CUresult sg_program_make(const struct sg_image *image, const char *entry, struct sg_image_log *log,
                          struct sg_program **program) {
-    if (!image->ptx)
+    if (!image->ptx && !image->part_count)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_image *read = calloc(1, sizeof *read);
     struct sg_build b = {.image = image, .log = log};
     b.program = calloc(1, sizeof *b.program);
-    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (read && b.program)
-        result = source_of(image, log, read);
-    if (result == CUDA_SUCCESS) {
-        b.source = image->outline ? image : read;
-        b.outline = b.source->outline;
-        result = make(&b, entry);
-    }
+    CUresult result = b.program ? make(&b, entry) : CUDA_ERROR_OUT_OF_MEMORY;
     end_build(&b);
-    sg_image_free(read);
     if (result != CUDA_SUCCESS) {
         sg_program_free(b.program);
         return result;

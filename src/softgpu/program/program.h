@@ -230,7 +230,8 @@ struct sg_program_function {
     const char *name;
     bool entry, variadic;
     unsigned char runtime; /* enum sg_runtime */
-    uint32_t ordinal;      /* which symbol of the module: the same in each program */
+    uint32_t ordinal;      /* among all functions of the image: the same in each program */
+    bool defined;          /* it has a body */
     uint32_t first_instruction, instructions; /* none of the runtime's functions */
     uint32_t first_block, blocks;
     uint32_t first_register, registers;   /* operands count registers from 0 in each function */

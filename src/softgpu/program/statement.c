@@ -35,10 +35,9 @@ static const char *list_of(const struct sg_program *program, const struct sg_ope
 
 static const char *direct(struct sg_build *b, const struct sg_operand *target) {
     const struct sg_program_function *function = &b->program->functions[target->first];
-    const struct sg_ptx_symbol *symbol = &b->outline->symbols[function->ordinal];
     if (function->runtime == SG_RUNTIME_OTHER)
         return "a function of the device runtime that is not known here";
-    if (!symbol->start && function->runtime == SG_RUNTIME_NONE)
+    if (!function->defined && function->runtime == SG_RUNTIME_NONE)
         return "a function that has no body in this text";
     return function->entry ? "an entry" : NULL;
 }

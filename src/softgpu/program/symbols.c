@@ -29,7 +29,8 @@ static unsigned char runtime_of(const struct sg_ptx_symbol *symbol) {
                                                                       : SG_RUNTIME_NONE;
 }
 
-bool sg_build_function(struct sg_build *b, size_t symbol, uint32_t *index) {
+/* Of the text in use, whose symbol it is. */
+static bool function_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     /* An alias may name an alias; each was declared before, so this ends. */
     for (size_t i = 0; i < b->outline->symbol_count && b->outline->symbols[symbol].alias; i++)
         symbol = b->outline->symbols[symbol].alias - 1;
@@ -40,11 +41,11 @@ bool sg_build_function(struct sg_build *b, size_t symbol, uint32_t *index) {
     struct sg_program *program = b->program;
     const struct sg_ptx_symbol *from = &b->outline->symbols[symbol];
     size_t count = program->function_count;
-    size_t *symbols = sg_image_grow(b->symbol_of, &count, sizeof *symbols);
+    struct sg_build_symbol *symbols = sg_image_grow(b->symbol_of, &count, sizeof *symbols);
     if (!symbols)
         return sg_build_no_memory(b);
     b->symbol_of = symbols;
-    symbols[count - 1] = symbol;
+    symbols[count - 1] = (struct sg_build_symbol){b->part, symbol};
     struct sg_program_function *grown =
         sg_image_grow(program->functions, &program->function_count, sizeof *grown);
     if (!grown)
@@ -57,9 +58,20 @@ bool sg_build_function(struct sg_build *b, size_t symbol, uint32_t *index) {
     grown->entry = from->what == SG_SYMBOL_ENTRY;
     grown->variadic = from->variadic;
     grown->runtime = from->start ? SG_RUNTIME_NONE : runtime_of(from);
-    grown->ordinal = (uint32_t)symbol;
+    grown->ordinal = sg_build_ordinal(b->part, symbol);
+    grown->defined = from->start != NULL;
     grown->frame_alignment = 16;
     return grown->name != NULL;
+}
+
+bool sg_build_function(struct sg_build *b, size_t symbol, uint32_t *index) {
+    uint32_t here = b->part, part;
+    size_t there;
+    sg_build_definer(b, symbol, &part, &there);
+    sg_build_use(b, part);
+    bool made = function_here(b, there, index);
+    sg_build_use(b, here);
+    return made;
 }
 
 /* ---- variables ------------------------------------------------------------------------------- */
@@ -86,18 +98,22 @@ static unsigned char type_of(const struct sg_ptx_type *type) {
                       : SG_TYPE_NONE;
 }
 
+/* Of several texts each may have one of a name of its own. */
 static uint32_t image_index(const struct sg_build *b, const struct sg_ptx_symbol *symbol) {
     const struct sg_image *image = b->image;
+    bool own = symbol->linkage == SG_LINK_OWN;
     for (size_t i = 0; i < image->variable_count; i++) {
         size_t at = (symbol->index + i) % image->variable_count; /* the outline's is the first */
-        const char *name = image->variables[at].name;
-        if (strlen(name) == symbol->length && memcmp(name, symbol->name, symbol->length) == 0)
+        const struct sg_image_variable *one = &image->variables[at];
+        if (strlen(one->name) == symbol->length &&
+            memcmp(one->name, symbol->name, symbol->length) == 0 &&
+            (b->part_count == 1 || (own ? one->part == b->part : one->visible)))
             return (uint32_t)at;
     }
     return UINT32_MAX;
 }
 
-bool sg_build_variable(struct sg_build *b, size_t symbol, uint32_t *index) {
+static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     const struct sg_ptx_symbol *from = &b->outline->symbols[symbol];
     if (b->variable_of[symbol]) {
         *index = b->variable_of[symbol] - 1;
@@ -122,6 +138,16 @@ bool sg_build_variable(struct sg_build *b, size_t symbol, uint32_t *index) {
         made->image = image_index(b, from);
     }
     return true;
+}
+
+bool sg_build_variable(struct sg_build *b, size_t symbol, uint32_t *index) {
+    uint32_t here = b->part, part;
+    size_t there;
+    sg_build_definer(b, symbol, &part, &there);
+    sg_build_use(b, part);
+    bool made = variable_here(b, there, index);
+    sg_build_use(b, here);
+    return made;
 }
 
 /* ---- what a function declares ---------------------------------------------------------------- */

@@ -16,17 +16,31 @@ static uint64_t pending(const struct sg_stream *stream) {
     return stream->submitted - stream->completed;
 }
 
+static bool same_window(const CUaccessPolicyWindow *a, const CUaccessPolicyWindow *b) {
+    return a->base_ptr == b->base_ptr && a->num_bytes == b->num_bytes &&
+           a->hitRatio == b->hitRatio && a->hitProp == b->hitProp && a->missProp == b->missProp;
+}
+
+static bool same_attributes(const struct sg_stream_attributes *a,
+                            const struct sg_stream_attributes *b) {
+    return same_window(&a->window, &b->window) && a->policy == b->policy &&
+           a->domain == b->domain && a->domain_map.default_ == b->domain_map.default_ &&
+           a->domain_map.remote == b->domain_map.remote;
+}
+
 /* The settings that distinguish a stream from others. */
 static void attribute_line(const struct lines *lines, const struct sg_stream *stream) {
     struct sg_stream_attributes fresh;
     sg_stream_attributes_begin(&fresh);
     const struct sg_stream_attributes *own = &stream->attributes;
-    if (memcmp(own, &fresh, sizeof fresh) != 0)
-        sg_text_line(
-            lines->text,
-            "stream %u: policy %d, domain %d of %u and %u, window of %zu bytes, hit ratio %g",
-            lines->number, (int)own->policy, (int)own->domain, own->domain_map.default_,
-            own->domain_map.remote, own->window.num_bytes, (double)own->window.hitRatio);
+    if (same_attributes(own, &fresh))
+        return;
+    sg_text_line(lines->text,
+                 "stream %u: policy %d, domain %d of %u and %u, window of %zu bytes at %p, "
+                 "hit ratio %g, on a hit %d, on a miss %d",
+                 lines->number, (int)own->policy, (int)own->domain, own->domain_map.default_,
+                 own->domain_map.remote, own->window.num_bytes, own->window.base_ptr,
+                 (double)own->window.hitRatio, (int)own->window.hitProp, (int)own->window.missProp);
 }
 
 static void stream_line(uint64_t handle, void *object, void *user) {

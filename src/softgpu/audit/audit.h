@@ -1,0 +1,57 @@
+/*
+ * Clients' compilers give PTX: a library for the dynamic linker's audit interface (rtld-audit),
+ * which gpumem run puts in front of NVRTC and nvJitLink wherever they come from. A client that asks
+ * for machine code gets the PTX of the same compilation, which softgpu runs.
+ *
+ * A process of its own inside the process: an auditor has its own copy of the C library, so memory
+ * made here is freed here. It writes nothing unless something cannot be answered.
+ */
+#ifndef SG_AUDIT_AUDIT_H
+#define SG_AUDIT_AUDIT_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Libraries of one kind that a process may have at a time; later ones are left alone. */
+#define AUDIT_COPIES 8
+
+/* ---- objects.c ------------------------------------------------------------------------------- */
+
+/* The address of a function that an object defines, or NULL. Not of those it needs. */
+void *audit_find(const struct link_map *map, const char *name);
+
+/* ---- What is put in front of functions --------------------------------------------------------
+ */
+
+/*
+ * Each notes a library of its kind and returns its number, or -1 if it is none (or one too many);
+ * `audit_*_replace` returns what callers of `name` get of that library, or NULL: the function
+ * itself. Called with the linker's lock held: nothing in them may load or look up through it.
+ */
+int audit_nvrtc_open(const struct link_map *map);
+void audit_nvrtc_close(int copy);
+uintptr_t audit_nvrtc_replace(int copy, const char *name);
+
+int audit_jitlink_open(const struct link_map *map);
+void audit_jitlink_close(int copy);
+uintptr_t audit_jitlink_replace(int copy, const char *name);
+
+/* The C library's functions of paths, for caches that no variable moves. */
+bool audit_paths_wanted(void);
+uintptr_t audit_paths_replace(const char *name, uintptr_t real);
+
+/* ---- several.c ------------------------------------------------------------------------------- */
+
+/*
+ * Links PTX texts by softgpu, in the audited program's own libsoftgpu. NULL, with what the linker
+ * said printed, if they do not fit together or there is no softgpu; else malloc'd.
+ */
+unsigned char *audit_link_texts(unsigned architecture, const char *const *texts, size_t count,
+                                size_t *size);
+
+/* One line on standard error, "gpumem: " in front; each text once in a process. */
+void audit_say(const char *text);
+
+#endif

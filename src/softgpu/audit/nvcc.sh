@@ -1,0 +1,73 @@
+#!/bin/sh
+# nvcc for programs that run on softgpu: makes PTX where machine code was asked for. The real nvcc is
+# the next one on the path. gpumem run puts this folder first.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd -P)
+
+find_next() {
+    rest=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:${CUDA_PATH:-/usr/local/cuda}/bin:
+    while [ -n "$rest" ]; do
+        folder=${rest%%:*}
+        rest=${rest#*:}
+        if [ -x "$folder/nvcc" ] && [ "$(cd "$folder" && pwd -P)" != "$here" ]; then
+            printf '%s\n' "$folder/nvcc"
+            return
+        fi
+    done
+    printf 'gpumem: nvcc is not on the path\n' >&2
+    exit 127
+}
+real=$(find_next)
+
+machine=
+output=
+source=
+before=
+for word in "$@"; do
+    case $word in
+    --version | -V)
+        "$real" --version
+        # Clients key their caches by what is printed here.
+        printf 'gpumem: PTX in place of machine code, for softgpu\n'
+        exit 0
+        ;;
+    -cubin | --cubin) machine=yes ;;
+    -odir* | --output-directory* | --output-file* | -o*) output=yes ;;
+    *.cu | *.c | *.cpp | *.cc) [ "$before" = -o ] || source=$word ;;
+    esac
+    before=$word
+done
+
+# Of "arch=compute_90,code=sm_90": 90.
+first_of() {
+    printf '%s\n' "$1" | sed 's/.*arch=compute_\([0-9a-z]*\).*/\1/'
+}
+
+# "-cubin FILE.cu" becomes "-ptx FILE.cu", and the result keeps its name. Where an architecture is
+# given with machine code alone, its PTX is added to what is compiled or linked.
+more=
+count=$#
+while [ "$count" -gt 0 ]; do
+    word=$1
+    shift
+    count=$((count - 1))
+    case $word in
+    -cubin | --cubin) word=-ptx ;;
+    *arch=compute_*code=*)
+        if [ -n "$machine" ]; then
+            word=${word%%arch=*}arch=compute_$(first_of "$word"),code=compute_$(first_of "$word")
+        else
+            more="$more $(first_of "$word")"
+        fi
+        ;;
+    esac
+    set -- "$@" "$word"
+done
+for architecture in $more; do
+    set -- "$@" -gencode "arch=compute_$architecture,code=compute_$architecture"
+done
+if [ -n "$machine" ] && [ -z "$output" ] && [ -n "$source" ]; then
+    name=${source##*/}
+    set -- "$@" -o "${name%.*}.cubin"
+fi
+exec "$real" "$@"

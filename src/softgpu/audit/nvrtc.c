@@ -1,0 +1,90 @@
+/*
+ * In front of NVRTC: who asks for the machine code of a program gets its PTX, which NVRTC keeps of
+ * the same compilation. Without machine code (an architecture "compute_...", LTO) nothing changes.
+ */
+#include "audit.h"
+
+#include <string.h>
+
+typedef int get_size(void *program, size_t *size);
+typedef int get_bytes(void *program, char *bytes);
+
+static struct {
+    bool used;
+    get_size *machine_size, *text_size;
+    get_bytes *machine, *text;
+} copies[AUDIT_COPIES];
+
+/* A text has more than its final zero. */
+static bool has_text(int copy, void *program, size_t *size) {
+    size_t machine = 0;
+    return copies[copy].machine_size(program, &machine) == 0 && machine > 0 &&
+           copies[copy].text_size(program, size) == 0 && *size > 1;
+}
+
+static int answer_size(int copy, void *program, size_t *size) {
+    size_t text = 0;
+    if (!size || !has_text(copy, program, &text))
+        return copies[copy].machine_size(program, size);
+    *size = text;
+    return 0;
+}
+
+static int answer(int copy, void *program, char *bytes) {
+    size_t text;
+    return has_text(copy, program, &text) ? copies[copy].text(program, bytes)
+                                          : copies[copy].machine(program, bytes);
+}
+
+/* The functions get no more than the program, so each copy of NVRTC has its own in front. */
+#define COPY(number)                                                                               \
+    static int size_##number(void *program, size_t *size) {                                        \
+        return answer_size(number, program, size);                                                 \
+    }                                                                                              \
+    static int bytes_##number(void *program, char *bytes) {                                        \
+        return answer(number, program, bytes);                                                     \
+    }
+COPY(0)
+COPY(1)
+COPY(2)
+COPY(3)
+COPY(4)
+COPY(5)
+COPY(6)
+COPY(7)
+
+static get_size *const sizes[] = {size_0, size_1, size_2, size_3, size_4, size_5, size_6, size_7};
+static get_bytes *const bytes[] = {bytes_0, bytes_1, bytes_2, bytes_3,
+                                   bytes_4, bytes_5, bytes_6, bytes_7};
+_Static_assert(sizeof sizes / sizeof *sizes == AUDIT_COPIES, "a function for each copy");
+
+int audit_nvrtc_open(const struct link_map *map) {
+    void *found[] = {audit_find(map, "nvrtcGetCUBINSize"), audit_find(map, "nvrtcGetPTXSize"),
+                     audit_find(map, "nvrtcGetCUBIN"), audit_find(map, "nvrtcGetPTX")};
+    if (!found[0] || !found[1] || !found[2] || !found[3])
+        return -1;
+    for (int i = 0; i < AUDIT_COPIES; i++)
+        if (!copies[i].used) {
+            memcpy(&copies[i].machine_size, &found[0], sizeof found[0]);
+            memcpy(&copies[i].text_size, &found[1], sizeof found[1]);
+            memcpy(&copies[i].machine, &found[2], sizeof found[2]);
+            memcpy(&copies[i].text, &found[3], sizeof found[3]);
+            copies[i].used = true;
+            return i;
+        }
+    audit_say("more than 8 copies of NVRTC in one process: the last gives machine code, which "
+              "softgpu does not run");
+    return -1;
+}
+
+void audit_nvrtc_close(int copy) {
+    copies[copy].used = false;
+}
+
+uintptr_t audit_nvrtc_replace(int copy, const char *name) {
+    if (strcmp(name, "nvrtcGetCUBINSize") == 0)
+        return (uintptr_t)sizes[copy];
+    if (strcmp(name, "nvrtcGetCUBIN") == 0)
+        return (uintptr_t)bytes[copy];
+    return 0;
+}

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""gpumem run makes clients' compilers give PTX, and keeps their caches apart: NVRTC, nvJitLink, nvcc and ptxas
+made here, because the real ones are not free; tests/clients has those."""
+import os
+import shutil
+import subprocess
+import sys
+
+import harness
+from harness import Skip, expect, expect_status
+
+# A text of one kernel, of which both libraries have "machine code" too.
+TEXT = r'".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry %s() { ret; }\n"'
+
+NVRTC = """
+#include <string.h>
+typedef void *P;
+int nvrtcVersion(int *a, int *b) { *a = 13; *b = 0; return 0; }
+int nvrtcGetCUBINSize(P p, unsigned long *n) { *n = p ? 6 : 0; return 0; }
+int nvrtcGetCUBIN(P p, char *to) { if (p) memcpy(to, "CUBIN", 6); return 0; }
+int nvrtcGetPTXSize(P p, unsigned long *n) { *n = sizeof NAME " ptx"; return 0; }
+int nvrtcGetPTX(P p, char *to) { strcpy(to, NAME " ptx"); return 0; }
+"""
+
+# Of the LTO IR that it is given it makes a text; as nvJitLink does, only if all is LTO IR.
+JITLINK = """
+#include <stdlib.h>
+#include <string.h>
+struct link { int lto, ptx, inputs, others; };
+static const char text[] = TEXT_OF_IR;
+#define NAME(a) PASTE(a, SUFFIX)
+#define PASTE(a, b) PASTE2(a, b)
+#define PASTE2(a, b) a##b
+int NAME(PREFIX(nvJitLinkCreate))(void **h, unsigned n, const char **o) {
+    struct link *l = *h = calloc(1, sizeof *l);
+    while (n--) { l->lto |= !strcmp(o[n], "-lto"); l->ptx |= !strcmp(o[n], "-ptx"); }
+    return l->ptx && !l->lto;
+}
+int NAME(PREFIX(nvJitLinkDestroy))(void **h) { free(*h); return 0; }
+int NAME(PREFIX(nvJitLinkAddData))(void *h, int type, const void *d, unsigned long s, const char *w) {
+    struct link *l = h;
+    l->inputs++; l->others |= type != 3;
+    return 0;
+}
+int NAME(PREFIX(nvJitLinkAddFile))(void *h, int type, const char *f) {
+    struct link *l = h;
+    l->inputs++; l->others |= type != 3;
+    return 0;
+}
+int NAME(PREFIX(nvJitLinkComplete))(void *h) { struct link *l = h; return l->ptx && l->others ? 12 : 0; }
+int NAME(PREFIX(nvJitLinkGetLinkedCubinSize))(void *h, unsigned long *n) { *n = 6; return ((struct link *)h)->ptx; }
+int NAME(PREFIX(nvJitLinkGetLinkedCubin))(void *h, void *to) { memcpy(to, "CUBIN", 6); return ((struct link *)h)->ptx; }
+int NAME(PREFIX(nvJitLinkGetLinkedPtxSize))(void *h, unsigned long *n) { *n = sizeof text; return !((struct link *)h)->ptx; }
+int NAME(PREFIX(nvJitLinkGetLinkedPtx))(void *h, char *to) { memcpy(to, text, sizeof text); return !((struct link *)h)->ptx; }
+"""
+
+CLIENT = """
+import ctypes, sys
+def cubin(library, program):
+    size = ctypes.c_size_t()
+    assert library.nvrtcGetCUBINSize(ctypes.c_void_p(program), ctypes.byref(size)) == 0
+    text = ctypes.create_string_buffer(size.value + 1)
+    assert library.nvrtcGetCUBIN(ctypes.c_void_p(program), text) == 0
+    return text.raw[:size.value]
+first, second = (ctypes.CDLL(path) for path in sys.argv[1:3])
+print(cubin(first, 1), cubin(second, 1), cubin(first, 0))
+"""
+
+LINKER = """
+import ctypes, sys
+library, prefix, suffix, file = ctypes.CDLL(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+call = lambda name, *rest: getattr(library, prefix + "nvJitLink" + name + suffix)(*rest)
+text = lambda name: open(name, "rb").read()
+def link(options, *inputs):
+    words = (ctypes.c_char_p * len(options))(*options)
+    handle, size = ctypes.c_void_p(), ctypes.c_size_t()
+    assert call("Create", ctypes.byref(handle), len(options), words) == 0
+    for kind, data in inputs:
+        if kind == "file":
+            assert call("AddFile", handle, 2, data) == 0
+        else:
+            assert call("AddData", handle, kind, data, ctypes.c_size_t(len(data)), b"x") == 0
+    status = call("Complete", handle)
+    if status:
+        return status
+    assert call("GetLinkedCubinSize", handle, ctypes.byref(size)) == 0
+    made = ctypes.create_string_buffer(size.value)
+    assert call("GetLinkedCubin", handle, made) == 0
+    assert call("Destroy", ctypes.byref(handle)) == 0
+    return made.raw
+cuda = ctypes.CDLL("libcuda.so.1")
+def kernels(image):
+    context, module, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
+    assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    assert cuda.cuModuleLoadData(ctypes.byref(module), image) == 0
+    assert cuda.cuModuleGetFunctionCount(ctypes.byref(count), module) == 0
+    return count.value
+arch, lto = b"-arch=sm_90", b"-lto"
+ptx = text(file)
+print("text", link([arch], (2, ptx)).startswith(b".version"))
+print("file", link([arch], ("file", file.encode())).startswith(b".version"))
+print("ir", link([arch, lto], (3, b"ir")).startswith(b".version"))
+print("both", kernels(link([arch, lto], (3, b"ir"), (2, ptx))))
+print("texts only", link([arch, lto], (2, ptx)).startswith(b".version"))
+print("machine", link([arch], (1, b"elf")))
+print("mixed", link([arch, lto], (3, b"ir"), (1, b"elf")))
+print("twice", link([arch, lto], (2, ptx), (2, ptx)))
+"""
+
+
+def environment(**more):
+    dropped = ("SOFTGPU_", "LD_AUDIT", "TRITON_", "CUPY_", "NUMBA_", "PYCUDA_", "TORCH")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    env.pop("GPUMEM_DRIVER", None)
+    return dict(env, SOFTGPU_MEMORY="64M", SOFTGPU_KERNELS="1", **more)
+
+
+def run(*words, env=None, **more):
+    return subprocess.run([harness.COMMAND, "run", "--softgpu", "--", *map(str, words)],
+                          env=env or environment(**more), timeout=50, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+def library(folder, name, source, *options):
+    compiler = shutil.which("cc")
+    if not compiler:
+        raise Skip("there is no C compiler")
+    if harness.SANITIZE != "off":
+        raise Skip("Python does not run the sanitizer's libraries")
+    path = folder / name
+    path.with_suffix(".c").write_text(source)
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", "-o", path, path.with_suffix(".c"), *options], check=True)
+    return path
+
+
+def test_every_copy_of_nvrtc_gives_its_own_text(folder):
+    first = library(folder, "libnvrtc.so.13", NVRTC, '-DNAME="first"')
+    second = library(folder, "renamed-8f3a.so", NVRTC, '-DNAME="second"')
+    done = run(sys.executable, "-c", CLIENT, first, second)
+    expect_status(done, 0)
+    # Without machine code, which a program for a virtual architecture has none of, nothing changes.
+    expect(done.stdout.strip() == r"b'first ptx\x00' b'second ptx\x00' b''", done.stdout)
+
+
+def test_without_kernels_nothing_is_put_in_front(folder):
+    first = library(folder, "libnvrtc.so.13", NVRTC, '-DNAME="first"')
+    done = run(sys.executable, "-c", CLIENT, first, first, env=environment() | {"SOFTGPU_KERNELS": "0"})
+    expect_status(done, 0)
+    expect(done.stdout.strip() == r"b'CUBIN\x00' b'CUBIN\x00' b''", done.stdout)
+
+
+def linked(folder, prefix, suffix):
+    texts = "#define PREFIX(x) %s##x\n#define SUFFIX %s\n" % (prefix, suffix) if prefix else \
+        "#define PREFIX(x) x\n#define SUFFIX\n"
+    source = texts + f"#define TEXT_OF_IR {TEXT % 'of_ir'}\n" + JITLINK
+    jitlink = library(folder, "libnvJitLink.so.13", source)
+    text = folder / "input.ptx"
+    text.write_text((TEXT % "of_text")[1:-1].replace("\\n", "\n"))
+    return run(sys.executable, "-c", LINKER, jitlink, prefix, suffix, text)
+
+
+def expect_links(done):
+    expect_status(done, 0)
+    wanted = ["text True", "file True", "ir True", "both 2", "texts only True", r"machine b'CUBIN\x00'", "mixed 12",
+              "twice 6"]
+    expect(done.stdout.splitlines() == wanted, f"{done.stdout}{done.stderr}")
+    expect("was given machine code, and so gives" in done.stderr, done.stderr)
+    expect("machine code beside LTO IR" in done.stderr, done.stderr)
+    expect("softgpu's linker refuses the PTX" in done.stderr, done.stderr)
+
+
+def test_links_give_texts_or_what_softgpu_links_of_them(folder):
+    expect_links(linked(folder, "", ""))
+
+
+def test_names_with_a_version_are_the_same_functions(folder):
+    expect_links(linked(folder, "__", "_12_0"))
+
+
+def tool(folder, name):
+    path = folder / name
+    path.write_text('#!/bin/sh\necho "real $0"; for word in "$@"; do echo "<$word>"; done\n')
+    path.chmod(0o755)
+
+
+def words_of(folder, *command):
+    tool(folder, command[0])
+    done = run(*command, PATH=f"{folder}:{os.environ['PATH']}")
+    expect_status(done, 0)
+    expect(done.stdout.startswith(f"real {folder}/"), done.stdout)
+    return done.stdout.splitlines()[1:]
+
+
+def test_nvcc_makes_text_of_the_name_that_was_asked_for(folder):
+    expect(words_of(folder, "nvcc", "-cubin", "-arch", "sm_90", "a b.cu") ==
+           ["<-ptx>", "<-arch>", "<sm_90>", "<a b.cu>", "<-o>", "<a b.cubin>"], "a name of its own")
+    expect(words_of(folder, "nvcc", "--cubin", "-o", "x.cubin", "a.cu") ==
+           ["<-ptx>", "<-o>", "<x.cubin>", "<a.cu>"], "a given name")
+    expect(words_of(folder, "nvcc", "-cubin", "-gencode", "arch=compute_90,code=sm_90", "-ox", "a.cu") ==
+           ["<-ptx>", "<-gencode>", "<arch=compute_90,code=compute_90>", "<-ox>", "<a.cu>"], "of an architecture")
+
+
+def test_nvcc_adds_text_to_machine_code(folder):
+    expect(words_of(folder, "nvcc", "-gencode=arch=compute_80,code=sm_80", "a.cu", "-o", "a") ==
+           ["<-gencode=arch=compute_80,code=sm_80>", "<a.cu>", "<-o>", "<a>", "<-gencode>",
+            "<arch=compute_80,code=compute_80>"], "text beside it")
+    expect(words_of(folder, "nvcc", "a.cu") == ["<a.cu>"], "nvcc's default has text")
+
+
+def test_versions_differ_from_those_on_hardware(folder):
+    for name in "nvcc", "ptxas":
+        tool(folder, name)
+        done = run(name, "--version", PATH=f"{folder}:{os.environ['PATH']}")
+        expect_status(done, 0)
+        lines = done.stdout.splitlines()
+        expect(lines[0] == f"real {folder}/{name}" and lines[-1].startswith("gpumem: PTX in place"), done.stdout)
+    missing = run("nvcc", "--version", env=environment(PATH="/usr/bin:/bin", CUDA_HOME="/none", CUDA_PATH="/none"))
+    expect(missing.returncode == 127 and "nvcc is not on the path" in missing.stderr, missing.stderr)
+    alone = run("ptxas", "--version", env=environment(PATH="/usr/bin:/bin"))
+    expect(alone.returncode == 0 and "release 13.0" in alone.stdout, alone.stdout)
+
+
+def test_ptxas_gives_the_text(folder):
+    (folder / "a.ptx").write_text("text")
+    done = run("ptxas", "-lineinfo", "-v", "--gpu-name=sm_90a", "-O", "3", folder / "a.ptx", "-o", folder / "a.cubin")
+    expect_status(done, 0)
+    expect((folder / "a.cubin").read_text() == "text", "another text")
+    for words, why in ((["-v"], "no input file"), ([folder / "a.ptx", folder / "a.ptx"], "second input"),
+                       ([folder / "a.ptx", "-o"], "needs a file")):
+        done = run("ptxas", *words)
+        expect(done.returncode == 1 and why in done.stderr, done.stderr)
+    done = run("sh", "-c", 'test -x "$TRITON_PTXAS_PATH" && test "$TRITON_PTXAS_PATH" = "$(command -v ptxas)"')
+    expect_status(done, 0)
+
+
+VARIABLES = "NUMBA_CACHE_DIR TRITON_CACHE_DIR PYCUDA_CACHE_DIR CUPY_CACHE_DIR TORCHINDUCTOR_CACHE_DIR " \
+    "TORCH_EXTENSIONS_DIR".split()
+
+
+def caches(env, *options):
+    script = "; ".join(f'echo "${name}"' for name in VARIABLES)
+    done = subprocess.run([harness.COMMAND, "run", "--softgpu", *options, "--", "sh", "-c", script], env=env,
+                          timeout=50, capture_output=True, text=True, check=False)
+    expect_status(done, 0)
+    return done.stdout.splitlines()
+
+
+def test_caches_are_apart_by_profile_and_version(folder):
+    env = environment(XDG_CACHE_HOME=str(folder))
+    first, other = caches(env), caches(env, "--profile", "tiny")
+    expect(all(path.startswith(f"{folder}/gpumem-h200-") for path in first), first)
+    expect(all(os.path.isdir(path) for path in first), "a folder that is not there")
+    expect(len(set(first)) == len(VARIABLES) and not set(first) & set(other), other)
+    profile = folder / "mine.ini"
+    profile.write_text("[device]\nlike = h200\nname = Mine\nmemory = 8M\n")
+    expect(not set(caches(env, "--profile", str(profile))) & set(first + other), "a file's profile")
+    home = caches({**environment(), "HOME": str(folder), "XDG_CACHE_HOME": ""})
+    expect(home[0].startswith(f"{folder}/.cache/gpumem-h200-"), home)
+
+
+def test_a_setting_of_the_user_gets_a_folder_inside(folder):
+    env = environment(XDG_CACHE_HOME=str(folder), NUMBA_CACHE_DIR=f"{folder}/mine")
+    path = caches(env)[0]
+    expect(path.startswith(f"{folder}/mine/gpumem-h200-"), path)
+    script = f"{harness.COMMAND} run --softgpu -- printenv NUMBA_CACHE_DIR"
+    inside = run("sh", "-c", script, env=env)
+    expect(inside.stdout.strip() == path, f"inside of another run: {inside.stdout}{inside.stderr}")
+
+
+# What cuda.core's cache does with files.
+FILES = """
+import os, pathlib, sys, tempfile
+root = pathlib.Path(os.environ["XDG_CACHE_HOME"]) / "cuda-python" / "program-cache"
+root.mkdir(parents=True, exist_ok=True)
+handle, name = tempfile.mkstemp(dir=root)
+os.write(handle, b"made here"); os.close(handle)
+os.utime(name)
+os.replace(name, root / "key")
+print((root / "key").read_text(), [p.name for p in root.iterdir()], (root / "key").stat().st_size)
+pathlib.Path(os.environ["XDG_CACHE_HOME"], "cuda-pythonic").write_text("another")
+try:
+    (root / "of hardware").read_text()
+except FileNotFoundError as error:
+    print("errno", error.errno)
+"""
+
+
+def test_the_cache_of_cuda_core_is_elsewhere(folder):
+    if harness.SANITIZE != "off":
+        raise Skip("Python does not run the sanitizer's libraries")
+    hardware = folder / "cuda-python" / "program-cache"
+    hardware.mkdir(parents=True)
+    (hardware / "of hardware").write_text("machine code")
+    done = run(sys.executable, "-c", FILES, XDG_CACHE_HOME=str(folder))
+    expect_status(done, 0)
+    expect(done.stdout.splitlines() == ["made here ['key'] 9", "errno 2"], done.stdout)
+    expect([path.name for path in hardware.iterdir()] == ["of hardware"], "the user's own cache has changed")
+    expect((folder / "cuda-pythonic").exists(), "a folder of another name was moved")
+
+
+def test_programs_that_cannot_be_reached_are_named(folder):
+    compiler = shutil.which("cc")
+    if not compiler:
+        raise Skip("there is no C compiler")
+    (folder / "a.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run([compiler, "-static", "-o", folder / "still", folder / "a.c"], check=True)
+    subprocess.run([compiler, "-o", folder / "moving", folder / "a.c"], check=True)
+    done = run(folder / "still")
+    expect(done.returncode == 0 and "still is linked statically" in done.stderr, done.stderr)
+    by_path = run("still", PATH=f"{folder}:{os.environ['PATH']}")
+    expect("linked statically" in by_path.stderr, by_path.stderr)
+    expect("gpumem:" not in run(folder / "moving").stderr, "a word about a program that works")
+    (folder / "moving").chmod(0o4755)
+    expect("is set-user-ID" in run(folder / "moving").stderr, "no word about set-user-ID")
+
+
+TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
+
+if __name__ == "__main__":
+    harness.main(TESTS)
