@@ -39,6 +39,13 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
 #define FARTHEST   UINT64_C(16777216)
 #define AHEAD      8
 
+/* The benchmark compiles this file once more without bounds, to say what they cost. */
+#ifdef SG_UNCHECKED
+#define SG_OUTSIDE(condition) false
+#else
+#define SG_OUTSIDE(condition) (condition)
+#endif
+
 enum pattern { UNIFORM, CONTIGUOUS, SCATTERED, SLOWLY };
 /* Lanes of a row of 16 by 16 threads: half a warp is together where the whole is not. */
 #define HALF (SG_LANES / 2)
@@ -105,7 +112,7 @@ static inline enum pattern look(const struct sg_warp *warp, const struct sg_step
             view->offset[l] = offset;
         }
     }
-    if (out || odd & (size - 1))
+    if (SG_OUTSIDE(out) || odd & (size - 1))
         return SLOWLY;
     return differ == 0 ? UNIFORM : apart == 0 ? CONTIGUOUS : SCATTERED;
 }
@@ -230,7 +237,8 @@ static inline unsigned char *extent(const struct sg_warp *gang, const struct sg_
     }
     uint64_t first, length;
     unsigned char *host = range_of(gang, step, space, &first, &length);
-    if (length < size || low - first > length - size || high - first > length - size || high < low)
+    if (length < size ||
+        SG_OUTSIDE(low - first > length - size || high - first > length - size || high < low))
         return NULL;
     return host + (low - first);
 }
@@ -346,7 +354,7 @@ GATHER(u64)
             apart |= at ^ (first + (l & (HALF - 1)) * size);                                       \
             offset[l] = at;                                                                        \
         }                                                                                          \
-        if (odd | out)                                                                             \
+        if (odd || SG_OUTSIDE(out))                                                                \
             return false;                                                                          \
         if (differ == 0) {                                                                         \
             TD one = (TD) * (const TM *)(warp->shared + low);                                      \
