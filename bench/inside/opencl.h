@@ -1,4 +1,4 @@
-/* The four kernels in OpenCL, by whatever CPU device the OpenCL loader finds; opened at run time. */
+/* The four kernels in OpenCL, by the CPU device that the OpenCL loader finds at run time. */
 #ifndef BENCH_OPENCL_H
 #define BENCH_OPENCL_H
 

@@ -115,8 +115,8 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **gri
  * Runs until all is done, or has failed (true), or for about `budget` instructions of warps, or
  * until there is nothing left that other threads do not do already (false: call again). From any
  * thread, `workers` of them at one time, each of which runs blocks of its own; the CPU's rounding
- * and flush modes are the engine's meanwhile and the caller's afterwards. Blocks only for as long as
- * it runs. What it reaches by sg_translate must stay: inside sg_work_begin and sg_work_end.
+ * and flush modes are the engine's meanwhile and the caller's afterwards. Blocks only while it
+ * runs. What it reaches by sg_translate must stay: inside sg_work_begin and sg_work_end.
  */
 bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
 /* All is done, or has failed. */

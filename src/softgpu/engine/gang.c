@@ -225,7 +225,7 @@ static const struct sg_step *branch(struct sg_warp *gang, const struct sg_step *
     const struct sg_step *target = &gang->grid->code->steps[step->target];
     if (!(step->flags & SG_STEP_GUARD))
         return target;
-    uint32_t taken[SG_GANG];
+    uint32_t taken[SG_GANG] = {0};
     switch (taken_by(gang, step, taken)) {
     case ALL:
         return target;
@@ -245,7 +245,7 @@ static const struct sg_step *branch(struct sg_warp *gang, const struct sg_step *
 }
 
 static const struct sg_step *leave(struct sg_warp *gang, const struct sg_step *step) {
-    uint32_t taken[SG_GANG], left = 0;
+    uint32_t taken[SG_GANG] = {0}, left = 0;
     if (taken_by(gang, step, taken) == NOBODY)
         return step + 1;
     for (unsigned g = 0; g < gang->gang_size; g++) {
@@ -262,7 +262,7 @@ static const struct sg_step *leave(struct sg_warp *gang, const struct sg_step *s
 }
 
 static const struct sg_step *guard(struct sg_warp *gang, const struct sg_step *step) {
-    uint32_t taken[SG_GANG];
+    uint32_t taken[SG_GANG] = {0};
     enum part part = taken_by(gang, step, taken);
     if (part == NOBODY)
         return &gang->grid->code->steps[step->target];
@@ -308,8 +308,8 @@ static void part_from(struct sg_warp *warp, const struct sg_step *next) {
 
 static const struct sg_step *each(struct sg_warp *gang, const struct sg_step *step) {
     unsigned together = gang->together, ran = 0;
-    uint32_t mask[SG_GANG];
-    const struct sg_step *next[SG_GANG];
+    uint32_t mask[SG_GANG] = {0};
+    const struct sg_step *next[SG_GANG] = {NULL};
     bool part = false;
     bring(gang, step);
     gang->together = 0;
@@ -339,7 +339,7 @@ static const struct sg_step *each(struct sg_warp *gang, const struct sg_step *st
 
 /* bar.sync and its like, where it is one barrier for all. */
 static const struct sg_step *barrier(struct sg_warp *gang, const struct sg_step *step) {
-    uint32_t taken[SG_GANG];
+    uint32_t taken[SG_GANG] = {0};
     if (step->choice == SG_DO_RED || step->a >> 30 != SG_BASE_CONSTANTS ||
         (step->b != SG_NOWHERE && step->b >> 30 != SG_BASE_CONSTANTS) ||
         taken_by(gang, step, taken) != ALL)

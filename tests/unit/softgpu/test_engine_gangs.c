@@ -1,6 +1,6 @@
 /*
- * Warps in lock step compute what each computes by itself: random kernels, in blocks of many shapes,
- * run both ways on every level, and all their registers and memory are compared.
+ * Warps in lock step compute what each computes by itself: random kernels, in blocks of many
+ * shapes, run both ways on every level, and their registers and memory are compared.
  */
 #include "kernel.h"
 

@@ -17,7 +17,7 @@ static const struct sg_step *answer(struct sg_warp *warp, const struct sg_step *
     return step + 1;
 }
 
-/* In a gang: of what is known of both, if that is enough. 1: true in all lanes; 0: false; else -1. */
+/* In a gang, by what is known of both. 1: true in all lanes; 0: false; -1: that is not enough. */
 static inline int decided(const struct sg_warp *gang, const struct sg_tag *a,
                           const struct sg_tag *b, unsigned compare, bool has_sign) {
     int64_t a_low, a_high, b_low, b_high;
