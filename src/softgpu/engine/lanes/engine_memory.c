@@ -546,7 +546,7 @@ LOAD(load_64, u64, u64)
         return spread(warp, step, NAME##_lanes);                                                   \
     }                                                                                              \
     static inline void NAME##_part(unsigned char *to, const TS *from, unsigned lanes) {            \
-        TM all[SG_LANES];                                                                          \
+        TM all[SG_LANES] = {0};                                                                    \
         if (sizeof(TS) == sizeof(TM)) {                                                            \
             memcpy(to, from, lanes * sizeof(TM));                                                  \
             return;                                                                                \
