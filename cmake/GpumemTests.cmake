@@ -72,7 +72,7 @@ function(gpumem_test_program folder source harness link internal)
     target_compile_definitions(${target} PRIVATE
         GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
     target_link_libraries(${target} PRIVATE
-        ${link} test_images gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
+        ${link} test_images test_matrices gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
     if(target MATCHES "vulkan")
         add_dependencies(${target} vulkan_icd)
     endif()

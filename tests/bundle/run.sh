@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
-#   run.sh [conformance|parity-record|bench|load|all]
+#   run.sh [conformance|parity-record|ptx-record|bench|load|all]
 # Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
 # status is 1 when anything failed, 2 where there is no driver with a device.
 set -u
@@ -15,11 +15,11 @@ export GPUMEM_DRIVER
 STATUS=0
 
 usage() {
-    echo "usage: run.sh [conformance|parity-record|bench|load|all]"
+    echo "usage: run.sh [conformance|parity-record|ptx-record|bench|load|all]"
 }
 
 case ${1:-all} in
-conformance | parity-record | bench | load | all) ;;
+conformance | parity-record | ptx-record | bench | load | all) ;;
 -h | --help)
     usage
     exit 0
@@ -103,6 +103,16 @@ run_parity_record() {
     done
 }
 
+# What kernels answer. Less than a minute on hardware; on softgpu PTX_EVERY=1024 tries few of the
+# approximate functions' inputs.
+run_ptx_record() {
+    "$BUNDLE/tests/parity/ptx_record" all --jobs "$PARITY_JOBS" --every "${PTX_EVERY:-1}" "$OUT/ptx" || {
+        echo "ptx: status $?"
+        STATUS=1
+    }
+    gzip -9 -f "$OUT"/ptx/*.txt "$OUT"/ptx/*.bin 2>/dev/null || true
+}
+
 run_bench() {
     for program in "$BUNDLE"/bench/bench_*; do
         [ -x "$program" ] || continue
@@ -157,11 +167,13 @@ about
 case ${1:-all} in
 conformance) run_conformance ;;
 parity-record) run_parity_record ;;
+ptx-record) run_ptx_record ;;
 bench) run_bench ;;
 load) run_load ;;
 all)
     run_conformance
     run_parity_record
+    run_ptx_record
     run_load
     run_bench
     ;;

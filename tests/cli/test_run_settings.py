@@ -73,7 +73,7 @@ WRONG = [
     (["--fault", "cuMemAlloc:1:CUDA_ERROR_OOM:before"], "no result 'CUDA_ERROR_OOM'"),
     (["--fault", f"cuMemAlloc:1:{OUT}:sometimes"], "no mode 'sometimes'"),
     (["--fault", "cuMemAlloc"], "fewer than four parts"),
-    (["--profile", "a100"], "there is no profile a100"),
+    (["--profile", "z900"], "there is no profile z900"),
     (["--profile", "/nowhere/mine.ini"], "/nowhere/mine.ini"),
     (["--trace", "/nowhere/trace"], "/nowhere/trace"),
     (["--fail-on", "leeks"], "leaks, fault, or leaks,fault"),
@@ -87,7 +87,7 @@ WRONG = [
 
 VARIABLES = [
     ("SOFTGPU_FAULT", f"cuMemAllocc_v2:1:{OUT}:before", "no function 'cuMemAllocc_v2'"),
-    ("SOFTGPU_PROFILE", "a100", "there is no profile a100"),
+    ("SOFTGPU_PROFILE", "z900", "there is no profile z900"),
     ("SOFTGPU_DEVICES", "9", "SOFTGPU_DEVICES='9' is not understood"),
     ("SOFTGPU_SCHEDULE", "fast", "SOFTGPU_SCHEDULE='fast'"),
     ("SOFTGPU_LEAKS", "yes", "SOFTGPU_LEAKS='yes'"),

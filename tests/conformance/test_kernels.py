@@ -28,14 +28,45 @@ def refuses():
     return status == 0 and len(re.findall(r"^skip: the driver runs no kernels", output, re.M)) == 5, output
 
 
+# Each by itself, when work is done late, in a random order, and with one worker.
+PROGRAMS = [
+    ("what kernels compute, their order, waits and faults", "test_kernel_run"),
+    ("names of several texts", "test_kernel_link"),
+    ("mbarriers, asynchronous copies and clusters", "test_kernel_async"),
+    ("kernels in graphs", "test_graph_kernel_run"),
+    ("every way to launch", "test_launch_ways"),
+    ("cooperative launches", "test_cooperative_run"),
+    ("kernels that begin before another has ended", "test_dependent_launch"),
+    ("kernels that wait for each other", "test_kernel_waits"),
+    ("what ends while a kernel runs", "test_kernel_ends"),
+    ("what kernels print, and when", "test_kernel_print"),
+    ("memory that kernels allocate", "test_kernel_heap"),
+    ("conditions that kernels set", "test_kernel_conditions"),
+    ("faults of kernels, and what is said of them", "test_kernel_faults"),
+    ("functions know whether they launch", "test_control"),
+    ("updates of graphs with kernels", "test_graph_update"),
+]
+SETTINGS = [
+    ("", {}),
+    (", late", {"SOFTGPU_SCHEDULE": "late"}),
+    (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),
+    (", with one worker", {"SOFTGPU_WORKERS": "1"}),
+]
+
+
+def runs_with(program, variables):
+    return lambda: runs(program, **variables)
+
+
 TESTS = [
-    ("what kernels compute, their order, waits and faults", lambda: runs("test_kernel_run")),
-    ("names of several texts", lambda: runs("test_kernel_link")),
-    ("kernels when work is done late", lambda: runs("test_kernel_run", SOFTGPU_SCHEDULE="late")),
-    ("kernels with one worker", lambda: runs("test_kernel_run", SOFTGPU_WORKERS="1")),
+    *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
     ("blocks that wait for earlier ones", lambda: runs("test_kernel_blocks")),
     ("the same with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
+    ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
+    ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
+    ("matrix instructions", lambda: runs("test_matrix")),
+    ("what kernels sample and reach through surfaces", lambda: runs("test_kernel_textures")),
     ("a polling kernel sees what is published to mapped memory", lambda: runs("test_mapped_publish")),
     ("without the variable, launching is refused", refuses),
 ]

@@ -19,8 +19,9 @@
 #define PAR_SKIPS_MAX 16
 
 enum {
-    PAR_ALONE = 1, /* sees device-wide numbers: no other scenario may run beside it */
-    PAR_SWEEP = 2, /* no call depends on an earlier one: a crash costs its own line only */
+    PAR_ALONE = 1,   /* sees device-wide numbers: no other scenario may run beside it */
+    PAR_SWEEP = 2,   /* no call depends on an earlier one: a crash costs its own line only */
+    PAR_KERNELS = 4, /* its kernels run: SOFTGPU_KERNELS=1 before the driver is opened */
 };
 
 typedef struct par_scenario {

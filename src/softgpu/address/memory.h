@@ -102,6 +102,14 @@ struct sg_range *sg_range_find(CUdeviceptr address);
 /* The first range that starts at or after `address`, or NULL: for walking. */
 struct sg_range *sg_range_from(CUdeviceptr address);
 struct sg_range *sg_range_next(struct sg_range *range);
+/* The last range that starts at or before `address`, which may end before it, or NULL. */
+struct sg_range *sg_range_before(CUdeviceptr address);
+/* One of the last 256 ranges that were removed, and held `address`; the newest of these. */
+struct sg_range_past {
+    CUdeviceptr start;
+    size_t size;
+};
+bool sg_range_was(CUdeviceptr address, struct sg_range_past *past);
 /* Inserts the range and sets its buffer_id; false if it would overlap. The caller owns the object.
  */
 bool sg_range_insert(struct sg_range *range);

@@ -14,6 +14,10 @@ struct sg_range *sg_range_find(CUdeviceptr address) {
     return range && address - range->start < range->size ? range : NULL;
 }
 
+struct sg_range *sg_range_before(CUdeviceptr address) {
+    return of_node(sg_tree_at_most(&ranges, address));
+}
+
 struct sg_range *sg_range_from(CUdeviceptr address) {
     return of_node(sg_tree_at_least(&ranges, address));
 }
@@ -37,8 +41,25 @@ bool sg_range_insert(struct sg_range *range) {
     return true;
 }
 
+/* For reports: who uses what is freed mostly does so soon. */
+#define PASTS 256u
+static struct sg_range_past pasts[PASTS];
+static unsigned past_count;
+
 void sg_range_remove(struct sg_range *range) {
     sg_tree_remove(&ranges, &range->node);
+    pasts[past_count++ % PASTS] = (struct sg_range_past){range->start, range->size};
+}
+
+bool sg_range_was(CUdeviceptr address, struct sg_range_past *past) {
+    for (unsigned i = 1; i <= PASTS && i <= past_count; i++) {
+        const struct sg_range_past *one = &pasts[(past_count - i) % PASTS];
+        if (address - one->start < one->size) {
+            *past = *one;
+            return true;
+        }
+    }
+    return false;
 }
 
 struct sg_range *sg_range_at(CUdeviceptr address, const struct sg_range_ops *ops) {

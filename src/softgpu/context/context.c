@@ -167,6 +167,7 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
     context->flags = sg_context_flags_kept(flags);
     context->api_version = api_version;
     memcpy(context->limits, device->context.limits, sizeof context->limits);
+    memset(context->limit_fixed, 0, sizeof context->limit_fixed);
     context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
     sg_coredump_begin(&context->coredump, flags);
     context->profiled = false;

@@ -13,6 +13,7 @@
 struct sg_stream;
 struct sg_op;
 struct sg_green;
+struct sg_device_state;
 
 struct sg_context {
     uint64_t handle;
@@ -28,6 +29,7 @@ struct sg_context {
     unsigned api_version;
     CUresult sticky; /* CUDA_SUCCESS, or the error that poisons every later call */
     size_t limits[CU_LIMIT_MAX];
+    bool limit_fixed[CU_LIMIT_MAX]; /* a kernel that depends on it has been launched */
     CUfunc_cache cache_config;
     struct sg_peer *peers; /* contexts whose memory this one may access */
 
@@ -50,6 +52,9 @@ struct sg_context {
     /* Host functions that are waiting only for their turn, in the order in which their streams
      * reached them; those of a green context are kept in its owner. The first may be running. */
     struct sg_op *calls;
+
+    /* launch/ owns this: what kernels leave behind for later ones; NULL until there is any. */
+    struct sg_device_state *device_state;
 
     /* texture/ owns these. */
     struct sg_samplers *samplers;    /* texture and surface objects */

@@ -108,7 +108,7 @@ CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
 
 /*
  * The value that a request becomes, or a refusal: bounds and steps as seen on H200. Memory that the
- * request would need is not reserved, because kernels are refused.
+ * request would need is not reserved before a kernel needs it.
  */
 static CUresult settle(const struct sg_device *device, CUlimit limit, size_t *value) {
     size_t persisting =
@@ -147,6 +147,9 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
     if (result != CUDA_SUCCESS || !limit_known(context, limit, &result))
         return result;
     result = settle(sg_device(context->device), limit, &value);
+    /* The documentation has this error for the heap and for printf's buffer. */
+    if (result == CUDA_SUCCESS && context->limit_fixed[limit])
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         context->limits[limit] = value;
     return result;

@@ -170,12 +170,32 @@ static void read_fail_on(struct sg_complaints *complaints, struct sg_config *int
         complain(complaints, "SOFTGPU_FAIL_ON", value, "fault only with SOFTGPU_FAULT");
 }
 
+/* "13.3": the number that cuDriverGetVersion returns, 13030. Nothing older than the functions. */
+static void read_version(struct sg_complaints *complaints, struct sg_config *into) {
+    const char *value = lookup("SOFTGPU_DRIVER_VERSION");
+    char accepted[64];
+    unsigned major, minor;
+    int length = 0;
+    if (!value)
+        return;
+    if (value[0] >= '1' && value[0] <= '9' &&
+        sscanf(value, "%2u.%1u%n", &major, &minor, &length) == 2 && value[length] == '\0' &&
+        (int)(major * 1000 + minor * 10) >= SG_FUNCTIONS_VERSION) {
+        into->driver_version = (int)(major * 1000 + minor * 10);
+        return;
+    }
+    snprintf(accepted, sizeof accepted, "a version of CUDA from %d.%d on",
+             SG_FUNCTIONS_VERSION / 1000, SG_FUNCTIONS_VERSION % 1000 / 10);
+    complain(complaints, "SOFTGPU_DRIVER_VERSION", value, accepted);
+}
+
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {
-        "LOG",      "DEVICES", "PROFILE", "MEMORY", "ADDRESS_SPACE", "WORKERS",
-        "SCHEDULE", "SEED",    "LEAKS",   "POISON", "ABORT",         "FAIL_ON",
-        "FAULT",    "TRACE",   "JOB",     "UUID",   "KERNELS",       "KERNEL_WORKERS"};
+        "LOG",     "DEVICES",  "PROFILE",        "MEMORY",       "ADDRESS_SPACE",
+        "WORKERS", "SCHEDULE", "SEED",           "LEAKS",        "POISON",
+        "ABORT",   "FAIL_ON",  "FAULT",          "TRACE",        "JOB",
+        "UUID",    "KERNELS",  "DRIVER_VERSION", "KERNEL_LIMIT", "KERNEL_WORKERS"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, "SOFTGPU_", 8) != 0)
@@ -216,6 +236,8 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_POISON", &into->poison);
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
     read_flag(complaints, "SOFTGPU_KERNELS", &into->kernels);
+    read_version(complaints, into);
+    read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
     if (getauxval(AT_SECURE) == 0)
         look_for_others(complaints);

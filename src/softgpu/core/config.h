@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* CUDA's version that functions.def describes. */
+#define SG_FUNCTIONS_VERSION 13000
+
 enum sg_schedule { SG_SCHEDULE_EAGER, SG_SCHEDULE_LATE, SG_SCHEDULE_RANDOM };
 
 struct sg_config {
@@ -29,16 +32,20 @@ struct sg_config {
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
                                   default 2 */
-    int kernel_workers; /* SOFTGPU_KERNEL_WORKERS: threads that run blocks of one kernel, 1 to
-                                  64; default: the processors, at most 8 */
-    const char *fault;  /* SOFTGPU_FAULT: function:n:error:mode */
-    const char *trace;  /* SOFTGPU_TRACE: file, or "-" for standard error */
-    bool leaks;         /* SOFTGPU_LEAKS=1: report live objects at exit */
-    bool poison;        /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
-    bool fail_on_leaks; /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
+    int kernel_workers;        /* SOFTGPU_KERNEL_WORKERS: threads that run blocks of one kernel, 1
+                                  to 64; default: the processors, at most 8 */
+    int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
+                                  profile's */
+    const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
+    const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
+    bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
+    bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
+    bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=1: run kernels of PTX, as far as the engine goes; not yet the
                      default, since much is refused */
+    int kernel_limit;    /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
+                            ended, 1 to 86400; 0, the default: never */
     bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */
     int log_level;       /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
 };

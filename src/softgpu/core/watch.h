@@ -10,6 +10,7 @@
 #define SG_WATCH_TRACE     4u
 #define SG_WATCH_ABORT     8u
 #define SG_WATCH_COREDUMP  16u /* report a fault when the lock is released */
+#define SG_WATCH_OUTPUT    32u /* kernels have printed */
 
 extern atomic_uint sg_watched; /* the bits */
 

@@ -53,6 +53,9 @@ void sg_coredump_fault(const struct sg_faulted *faulted, CUresult error);
 /* With the big lock, before a fault of queued work, and after it with zeros: identifies the work.
  */
 void sg_coredump_work(uint64_t stream, uint64_t operation);
+/* With the big lock, likewise: what is known of a kernel's fault, as lines; NULL afterwards. The
+ * text stays the caller's. */
+void sg_coredump_report(const char *report);
 /* Without it. On return, all faults recorded before have been written. */
 void sg_coredumps_write(void);
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,14 @@ struct fault {
     struct fault *next;
     char file[SG_COREDUMP_NAME];
     int length;
-    char text[1024];
+    char text[8192];
 };
 
 /* Held while files are written, so that a second caller waits for them. Taken before the big lock,
  * never after it. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t work_stream, work_operation; /* guarded by the big lock; 0 for no queued work */
+static const char *work_report;              /* guarded likewise */
 static struct fault *faults;                 /* guarded by the big lock; the newest first */
 
 void sg_coredump_work(uint64_t stream, uint64_t operation) {
@@ -36,25 +38,39 @@ void sg_coredump_work(uint64_t stream, uint64_t operation) {
     work_operation = operation;
 }
 
+void sg_coredump_report(const char *report) {
+    work_report = report;
+}
+
+static void add(struct fault *fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct fault *fault, const char *format, ...) {
+    va_list list;
+    if (fault->length < 0 || (size_t)fault->length >= sizeof fault->text)
+        return;
+    va_start(list, format);
+    fault->length += vsnprintf(fault->text + fault->length,
+                               sizeof fault->text - (size_t)fault->length, format, list);
+    va_end(list);
+}
+
 static void describe(struct fault *fault, const struct sg_faulted *faulted, CUresult error) {
     const char *name = sg_result_name(error), *meaning = sg_result_string(error);
     const struct sg_device *device = sg_device(faulted->device);
-    fault->length =
-        snprintf(fault->text, sizeof fault->text,
-                 "softgpu fault report 1\n"
-                 "error %d %s: %s\n"
-                 "process %ld\n"
-                 "device %d %s, memory in use %" PRIu64 " bytes\n"
-                 "context %" PRIu64 " handle 0x%" PRIx64 " %s\n"
-                 "generation-flags 0x%x lightweight %u\n",
-                 (int)error, name ? name : "unknown", meaning ? meaning : "", (long)getpid(),
-                 faulted->device, device->name, sg_memory_used(faulted->device), faulted->id,
-                 faulted->handle, faulted->primary ? "primary" : "created",
-                 faulted->settings->flags, faulted->settings->lightweight);
-    if (work_operation > 0 && fault->length > 0 && (size_t)fault->length < sizeof fault->text)
-        fault->length +=
-            snprintf(fault->text + fault->length, sizeof fault->text - (size_t)fault->length,
-                     "stream %" PRIu64 " operation %" PRIu64 "\n", work_stream, work_operation);
+    add(fault,
+        "softgpu fault report 1\n"
+        "error %d %s: %s\n"
+        "process %ld\n"
+        "device %d %s, memory in use %" PRIu64 " bytes\n"
+        "context %" PRIu64 " handle 0x%" PRIx64 " %s\n"
+        "generation-flags 0x%x lightweight %u\n",
+        (int)error, name ? name : "unknown", meaning ? meaning : "", (long)getpid(),
+        faulted->device, device->name, sg_memory_used(faulted->device), faulted->id,
+        faulted->handle, faulted->primary ? "primary" : "created", faulted->settings->flags,
+        faulted->settings->lightweight);
+    if (work_operation > 0)
+        add(fault, "stream %" PRIu64 " operation %" PRIu64 "\n", work_stream, work_operation);
+    if (work_report)
+        add(fault, "%s", work_report);
 }
 
 void sg_coredump_fault(const struct sg_faulted *faulted, CUresult error) {

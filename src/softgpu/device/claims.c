@@ -3,6 +3,7 @@
  * attribute by which a program decides to call something must hold for softgpu. Attributes that
  * only describe the device (sizes, clocks, limits of kernels) keep the profile's values.
  */
+#include "softgpu/core/config.h"
 #include "softgpu/device/profile.h"
 #include "softgpu/device/udmabuf.h"
 
@@ -13,6 +14,8 @@
 
 #define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
 
+#define KERNELS "kernels are refused"
+
 /* The greatest value that holds here; a smaller one in the profile is kept. The mask form keeps the
  * bits that hold. */
 static const struct claim {
@@ -21,10 +24,10 @@ static const struct claim {
     int most;
     const char *reason;
 } claims[] = {
-    {ATTRIBUTE(COOPERATIVE_LAUNCH), false, 0, "kernels are refused"},
-    {ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH), false, 0, "kernels are refused"},
-    {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, "kernels are refused"},
-    {ATTRIBUTE(UNIFIED_FUNCTION_POINTERS), false, 0, "kernels are refused"},
+    {ATTRIBUTE(COOPERATIVE_LAUNCH), false, 0, KERNELS},
+    {ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH), false, 0, KERNELS},
+    {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, KERNELS},
+    {ATTRIBUTE(UNIFIED_FUNCTION_POINTERS), false, 0, KERNELS},
     {ATTRIBUTE(GENERIC_COMPRESSION_SUPPORTED), false, 0, "memory is stored as it is"},
     {ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED), false, 0, "no other device can reach the bytes"},
     {ATTRIBUTE(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED), false, 0,
@@ -38,11 +41,16 @@ static const struct claim {
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
 };
 
-/* Claims that depend on the machine and on the rest of the profile: if the CPU can map DMA buffers,
- * a memory file serves as one, and its bytes can be reached. */
+/* Claims that depend on settings, on the machine and on the rest of the profile: if the CPU can map
+ * DMA buffers, a memory file serves as one, and its bytes can be reached. */
 static bool is_true_here(CUdevice_attribute attribute, const int *attributes) {
     bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;
     switch (attribute) {
+    case ATTRIBUTE(COOPERATIVE_LAUNCH):
+    case ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH):
+    case ATTRIBUTE(CLUSTER_LAUNCH):
+    case ATTRIBUTE(UNIFIED_FUNCTION_POINTERS):
+        return sg_config()->kernels;
     case ATTRIBUTE(DMA_BUF_SUPPORTED):
         return mapped || sg_udmabuf_usable();
     case ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED):

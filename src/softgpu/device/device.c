@@ -72,6 +72,10 @@ static void read_version(void) {
     static struct sg_profile profile;
     const char *choice = sg_config()->profile;
     char message[1024];
+    if (sg_config()->driver_version) {
+        version = sg_config()->driver_version;
+        return;
+    }
     if (strcmp(choice, "h200") != 0 && sg_profile_load(&profile, choice, message, sizeof message) &&
         profile.api_version)
         version = profile.api_version;

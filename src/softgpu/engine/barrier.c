@@ -2,7 +2,7 @@
  * bar and barrier: sixteen of them in a block. Threads are counted, wherever they come from; those
  * that have exited are not waited for.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 /* Writes what the barrier found into the registers of lanes that waited at a step of .red. */
 static void deliver(struct sg_warp *warp, const struct sg_group *group, const struct sg_step *step,
@@ -48,6 +48,8 @@ static void look(struct sg_block *block, unsigned number) {
 void sg_barriers_look(struct sg_block *block) {
     for (uint32_t left = block->barriers_used; left; left &= left - 1)
         look(block, (unsigned)__builtin_ctz(left));
+    if (block->cluster)
+        sg_cluster_look(block->cluster);
 }
 
 bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,

@@ -1,7 +1,6 @@
 /* Blocks of a grid: their memory, their beginning, and a turn of each of their warps. */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +35,6 @@ static void warp_make(struct sg_worker *worker, struct sg_block *block, unsigned
     warp->local = at + grid->local_bytes * SG_LANES * number;
     warp->local_size = grid->local_bytes;
     warp->shared = block->memory;
-    warp->shared_size = grid->shared_exact;
     warp->caches = worker->caches;
     warp->grid = grid;
     warp->block = block;
@@ -63,6 +61,7 @@ struct sg_block *sg_block_make(struct sg_worker *worker) {
         return NULL;
     }
     block->warp_count = grid->warps;
+    block->shared = block->memory;
     block->barriers_used = (UINT32_C(1) << SG_BARRIERS) - 1;
     memset(block->memory, 0, grid->shared_bytes);
     for (unsigned w = 0; w < grid->warps; w++)
@@ -77,14 +76,10 @@ struct sg_block *sg_block_make(struct sg_worker *worker) {
     return block;
 }
 
-static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t index) {
-    const unsigned *shape = grid->launch.grid;
-    block->index = index;
-    block->place[0] = (unsigned)(index % shape[0]);
-    block->place[1] = (unsigned)(index / shape[0] % shape[1]);
-    block->place[2] = (unsigned)(index / shape[0] / shape[1]);
+static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t order) {
+    block->index = sg_cluster_place(grid, order, block->place);
     block->live = grid->threads;
-    block->spins = false;
+    block->triggered = block->spins = false;
     for (uint32_t left = block->barriers_used; left; left &= left - 1)
         block->barriers[__builtin_ctz(left)] = (struct sg_barrier){.all = true};
     block->barriers_used = 0;
@@ -95,6 +90,7 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     unsigned left = threads - warp->number * SG_LANES;
     uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
     warp->live = lanes;
+    warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
     warp->group_count = warp->ready = 0;
     warp->alone = false;
     warp->stamp = warp->clock = 0;
@@ -106,50 +102,11 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
         sg_gang_start(warp);
 }
 
-void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t index) {
-    block_place(grid, block, index);
+void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order) {
+    block_place(grid, block, order);
     for (unsigned w = 0; w < block->warp_count; w++)
         warp_start(&block->warps[w], grid->threads);
     block->next = NULL;
-}
-
-/* ---- deadlocks ------------------------------------------------------------------------------- */
-
-static const struct sg_step *report_groups(struct sg_block *block, char *text, size_t size) {
-    const struct sg_step *first = NULL;
-    size_t used = 0;
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        const struct sg_warp *warp = &block->warps[w];
-        const struct sg_code *code = warp->grid->code;
-        for (unsigned i = 0; i < warp->group_count && used < size; i++) {
-            const struct sg_group *group = &warp->groups[i];
-            const struct sg_step *step = &code->steps[group->step];
-            char what[64];
-            if (group->state == SG_GROUP_BARRIER)
-                snprintf(what, sizeof what, "barrier %u", group->barrier);
-            else
-                snprintf(what, sizeof what, "lanes %08x", group->members & warp->live);
-            int wrote =
-                snprintf(text + used, size - used, "warp %u lanes %08x line %u: waits for %s\n", w,
-                         group->lanes, code->program->instructions[step->instruction].line, what);
-            used += wrote > 0 ? (size_t)wrote : 0;
-            first = first ? first : step;
-        }
-    }
-    return first;
-}
-
-static void deadlock(struct sg_block *block) {
-    char report[sizeof((struct sg_grid_fault *)0)->report] = "";
-    const struct sg_step *step = report_groups(block, report, sizeof report);
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[w];
-        if (warp->group_count && step) {
-            sg_fault_note(warp, step, SG_FAULT_DEADLOCK,
-                          (unsigned)__builtin_ctz(warp->groups[0].lanes), 0, 0, report);
-            return;
-        }
-    }
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -161,20 +118,30 @@ struct tally {
     bool ran, spins, fault;
 };
 
+/* Of a random schedule short ones, and now and then a long one. */
+static int64_t quantum(const struct sg_block *block) {
+    struct sg_grid *grid = block->warps->grid;
+    if (grid->launch.schedule == SG_GRID_RANDOM)
+        return QUANTUM >> sg_grid_draw(grid, 12);
+    return block->spins ? LOOK : QUANTUM;
+}
+
 static void gang_turn(struct sg_warp *gang, struct tally *tally) {
-    int64_t quantum = gang->block->spins ? LOOK : QUANTUM;
-    enum sg_stop stop = sg_gang_run(gang, quantum);
-    int64_t used = quantum - (gang->left < 0 ? 0 : gang->left);
+    int64_t most = quantum(gang->block);
+    enum sg_stop stop = sg_gang_run(gang, most);
+    int64_t used = most - (gang->left < 0 ? 0 : gang->left);
     tally->used += used * gang->gang_size;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
-    tally->spins = tally->spins && stop == SG_STOP_YIELD && gang->polls;
+    /* Apart its warps go on, and it is they who only look, or not. */
+    bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
+    tally->spins = tally->spins && looks && gang->polls;
 }
 
 static void warp_turn(struct sg_warp *warp, struct tally *tally) {
-    int64_t quantum = warp->block->spins ? LOOK : QUANTUM;
-    enum sg_stop stop = sg_warp_run(warp, quantum);
-    tally->used += quantum - (warp->left < 0 ? 0 : warp->left);
+    int64_t most = quantum(warp->block);
+    enum sg_stop stop = sg_warp_run(warp, most);
+    tally->used += most - (warp->left < 0 ? 0 : warp->left);
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
     tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
@@ -191,18 +158,21 @@ static void meet_or_not(struct sg_warp *gang) {
 
 /* Warps of a gang run, in lock step or one by one. */
 static void gang_advance(struct sg_warp *gang, struct tally *tally) {
-    bool ready = false;
+    bool ready = false, random = gang->grid->launch.schedule == SG_GRID_RANDOM;
+    unsigned first = random ? sg_grid_draw(gang->grid, gang->gang_size) : 0;
     for (unsigned g = 0; g < gang->gang_size; g++)
         ready |= gang[g].ready != 0;
-    if (ready && !gang->grid->launch.apart && sg_gang_ready(gang)) {
+    if (ready && !gang->grid->launch.apart && !random && sg_gang_ready(gang)) {
         gang_turn(gang, tally);
         ready = gang->stop == SG_STOP_APART;
     } else if (ready && gang->tagged) {
         sg_gang_apart(gang);
     }
-    for (unsigned g = 0; ready && !tally->fault && g < gang->gang_size; g++)
-        if (gang[g].ready)
-            warp_turn(&gang[g], tally);
+    for (unsigned g = 0; ready && !tally->fault && g < gang->gang_size; g++) {
+        struct sg_warp *warp = &gang[(g + first) % gang->gang_size];
+        if (warp->ready)
+            warp_turn(warp, tally);
+    }
     if (ready && gang->meet != SG_NO_STEP && !sg_gang_ready(gang))
         meet_or_not(gang);
     for (unsigned g = 0; g < gang->gang_size; g++)
@@ -212,16 +182,20 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
 /* Each warp that can runs for a while. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
     struct tally tally = {.spins = true};
-    for (unsigned w = 0; w < block->warp_count && !tally.fault; w += SG_GANG)
-        gang_advance(&block->warps[w], &tally);
+    bool random = grid->launch.schedule == SG_GRID_RANDOM;
+    unsigned first = random ? sg_grid_draw(grid, grid->gangs) : 0;
+    for (unsigned g = 0; g < grid->gangs && !tally.fault; g++)
+        gang_advance(&block->warps[(g + first) % grid->gangs * SG_GANG], &tally);
     *budget -= tally.used;
     atomic_fetch_add_explicit(&grid->instructions, (uint64_t)tally.used, memory_order_relaxed);
     if (tally.fault)
         return SG_TURN_FAULT;
     if (tally.done == block->warp_count)
         return SG_TURN_DONE;
+    if (!tally.ran && sg_cluster_runs(block)) /* others of its cluster do */
+        return SG_TURN_WAITS;
     if (!tally.ran) {
-        deadlock(block);
+        sg_deadlock(block);
         return SG_TURN_FAULT;
     }
     block->spins = tally.spins;

@@ -68,10 +68,14 @@ static void add_register(struct sg_maker *maker, uint32_t reg, uint32_t written)
     if (reg == SG_NO_REGISTER)
         return;
     uint32_t number = maker->function->first_register + reg;
-    unsigned width = sg_width_of_type(maker->program->registers[number].type);
+    unsigned type = maker->program->registers[number].type, width = sg_width_of_type(type);
     uint32_t place = maker->code->register_place[number];
     if (place >> 30 == SG_BASE_REGISTERS && width >= SG_W_16)
         add_slot(maker, place | width | written);
+    if (width != SG_W_NONE || sg_type_bits(type) != 128)
+        return;
+    add_slot(maker, place | SG_W_64 | written); /* the low words, and the high ones */
+    add_slot(maker, (place + sg_width_bytes(SG_W_64)) | SG_W_64 | written);
 }
 
 static void add_operand(struct sg_maker *maker, const struct sg_operand *operand,
@@ -84,7 +88,8 @@ static void add_operand(struct sg_maker *maker, const struct sg_operand *operand
         add_operand(maker, &maker->program->operands[operand->first + i], written);
 }
 
-/* Results stand first. Of steps that have a function for gangs it is not asked. */
+/* Results stand first; of calls behind the target. Of steps that have a function for gangs it is
+ * not asked. */
 static void note_uses(struct sg_maker *maker, uint32_t first) {
     struct sg_code *code = maker->code;
     bool any = false;
@@ -93,8 +98,9 @@ static void note_uses(struct sg_maker *maker, uint32_t first) {
     if (!any || maker->function_index != 0)
         return;
     uint32_t from = code->slot_count;
+    unsigned results = maker->in->op == SG_OP_call ? 2 : 1;
     for (unsigned i = 0; i < maker->in->operand_count; i++)
-        add_operand(maker, sg_maker_operand(maker, i), i == 0 ? SG_SLOT_WRITTEN : 0);
+        add_operand(maker, sg_maker_operand(maker, i), i < results ? SG_SLOT_WRITTEN : 0);
     for (unsigned i = 0; i < maker->temporary_count; i++)
         add_slot(maker, maker->temporary_slots[i] | SG_SLOT_WRITTEN);
     for (uint32_t i = first; i < code->step_count; i++) {
@@ -148,7 +154,7 @@ static void lay_out(struct sg_maker *maker) {
             continue;
         at = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
         places[i] = SG_PLACE(SG_BASE_REGISTERS, at);
-        at += width ? sg_width_bytes(width) : 256;
+        at += width ? sg_width_bytes(width) : sg_type_bits(registers[i].type) == 128 ? 512 : 256;
     }
     maker->frame = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
     maker->temporaries = 0;
@@ -189,6 +195,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     uint32_t end = function->first_instruction + function->instructions;
     uint32_t leader = SG_NO_STEP, counted = 0;
     code->functions[maker->function_index].first_step = sg_maker_here(maker);
+    sg_maker_stack_begin(maker);
     for (uint32_t i = function->first_instruction; i < end; i++) {
         maker->index = i;
         maker->in = &maker->program->instructions[i];
@@ -203,6 +210,8 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
         uint32_t first = sg_maker_here(maker);
         if (maker->aliased && maker->aliased[i])
             continue;
+        if (maker->in->op == SG_OP_ret)
+            sg_maker_stack_end(maker, maker->in);
         if (!sg_maker_emit(maker))
             return false;
         if (maker->temporary_count > SG_MAKER_TEMPORARIES)
@@ -217,6 +226,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
         code->steps[leader].value = counted;
     code->step_of[end] = sg_maker_here(maker);
     sg_maker_step(maker, sg_run_leader)->value = 1;
+    sg_maker_stack_end(maker, NULL);
     sg_maker_step(maker, sg_run_return);
     code->functions[maker->function_index].frame =
         ((maker->frame + maker->temporaries + 255) & ~255u) + 256;
@@ -264,6 +274,7 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
         return NULL;
     code->program = program;
     code->level = level;
+    code->clustered = sg_program_clustered(program);
     code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
     code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
     code->functions = calloc(program->function_count + 1, sizeof *code->functions);

@@ -26,6 +26,7 @@ struct sg_maker {
     uint32_t temporaries;
     uint32_t temporary_slots[SG_MAKER_TEMPORARIES]; /* of this instruction: place and width */
     unsigned temporary_count;
+    uint32_t kept; /* where the function keeps the end of its caller's alloca, or SG_NOWHERE */
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
     bool *aliased; /* of each instruction: it needs no step; NULL: none */
@@ -82,7 +83,7 @@ bool sg_maker_windowless(const struct sg_instruction *in);
 /* The place of the parameter that a scalar load reads, if it is known now. */
 bool sg_maker_parameter_of(struct sg_maker *maker, unsigned width, uint32_t *place);
 
-/* ---- code_emit.c, code_control.c ------------------------------------------------------------- */
+/* ---- code_emit.c, code_control.c, code_matrix.c ---------------------------------------------- */
 
 bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in,
                    struct sg_form *form);
@@ -90,8 +91,25 @@ bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in
 bool sg_maker_emit(struct sg_maker *maker);
 /* Is it one that decides what runs next? Then *ok says whether it was made. */
 bool sg_maker_control(struct sg_maker *maker, bool *ok);
-/* mov of vectors, cvta, isspacep, set, and what has no effect here. */
+/* mov of parts, cvta, isspacep, and what has no effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
+/* Instructions of a whole warp on matrices, .sync.aligned: behind a step that gathers it. */
+bool sg_maker_matrix(struct sg_maker *maker);
+bool sg_is_matrix(unsigned op);
+/* code_async.c: copies that complete later, mbarriers, clusters. */
+bool sg_maker_async(struct sg_maker *maker, bool *ok);
+/* Whether a program has any of these. */
+bool sg_program_clustered(const struct sg_program *program);
 bool sg_is_control(unsigned op);
+/* As sg_maker_other: code_vector.c, code_compound.c, code_video.c, code_stack.c. */
+bool sg_maker_vector(struct sg_maker *maker, bool *ok);
+bool sg_maker_compound(struct sg_maker *maker, bool *ok);
+bool sg_maker_video(struct sg_maker *maker, bool *ok);
+bool sg_maker_stack(struct sg_maker *maker, bool *ok);
+/* At a function's beginning, and before each return: the instruction, or NULL at its end. */
+void sg_maker_stack_begin(struct sg_maker *maker);
+void sg_maker_stack_end(struct sg_maker *maker, const struct sg_instruction *ret);
+/* code_texture.c: textures, surfaces, and what asks about them. False when it cannot run. */
+bool sg_maker_texture(struct sg_maker *maker);
 
 #endif

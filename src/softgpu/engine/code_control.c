@@ -1,5 +1,6 @@
 /* Instructions that decide what runs next, or for which lanes wait. */
 #include "softgpu/engine/code.h"
+#include "softgpu/engine/device_call.h"
 
 bool sg_is_control(unsigned op) {
     switch (op) {
@@ -17,6 +18,7 @@ bool sg_is_control(unsigned op) {
     case SG_OP_elect:
     case SG_OP_trap:
     case SG_OP_brkpt:
+    case SG_OP_griddepcontrol:
         return true;
     default:
         return false;
@@ -67,6 +69,16 @@ static bool indexed(struct sg_maker *maker) {
 
 #define MOST_PARAMETERS 64
 
+/* Bytes of a parameter or result, as the caller sees it; a predicate has none. */
+static uint32_t bytes_of(const struct sg_maker *maker, const struct sg_operand *operand) {
+    unsigned type = operand->type;
+    if (operand->kind == SG_OPERAND_VARIABLE)
+        return (uint32_t)maker->program->variables[operand->first].size;
+    if (operand->kind == SG_OPERAND_REGISTER)
+        type = maker->program->registers[maker->function->first_register + operand->reg].type;
+    return type == SG_TYPE_PRED ? 0 : sg_type_bits(type) / 8;
+}
+
 /* Where the caller has a parameter or a result: a place in its frame, or a register. */
 static bool handed(struct sg_maker *maker, const struct sg_operand *operand, bool result,
                    uint32_t *place) {
@@ -74,13 +86,19 @@ static bool handed(struct sg_maker *maker, const struct sg_operand *operand, boo
         const struct sg_program_variable *what = &maker->program->variables[operand->first];
         if (what->place != SG_PLACE_FRAME)
             return sg_maker_refuse(maker, "an argument that is not in the frame");
-        *place = (uint32_t)what->offset;
+        *place = SG_PLACE_OF_FRAME((uint32_t)what->offset);
         return true;
     }
+    *place = SG_NOWHERE;
+    if (result && operand->kind == SG_OPERAND_NONE)
+        return true;
     if (operand->kind == SG_OPERAND_REGISTER) {
         uint32_t number = maker->function->first_register + operand->reg;
         *place = maker->code->register_place[number];
         maker->unalias |= result && *place >> 30 != SG_BASE_REGISTERS;
+        if (sg_width_of_type(maker->program->registers[number].type) == SG_W_NONE)
+            return sg_maker_refuse(maker,
+                                   "an argument or result in a register of 128 bits or a vector");
         return !operand->negated || sg_maker_refuse(maker, "a negated argument");
     }
     if (result || operand->kind != SG_OPERAND_IMMEDIATE)
@@ -100,20 +118,68 @@ static bool handed_all(struct sg_maker *maker, const struct sg_operand *vector, 
     return true;
 }
 
-static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
-    if (function->runtime == SG_RUNTIME_ASSERTFAIL) {
-        guarded(maker, sg_run_assert);
-        return true;
+/* Two words of the list: where a value handed to the device runtime is, and how wide. */
+static bool handed_to_runtime(struct sg_maker *maker, const struct sg_operand *operand, bool result,
+                              uint32_t *pair) {
+    if (!handed(maker, operand, result, &pair[0]))
+        return false;
+    if (operand->kind == SG_OPERAND_VARIABLE) {
+        uint64_t size = maker->program->variables[operand->first].size;
+        pair[1] = SG_ARGUMENT_FRAME | (size < 8 ? (uint32_t)size : 8u);
+    } else {
+        pair[1] = sg_width_of_type(operand->type);
     }
-    return sg_maker_refuse(maker, "a function of the device runtime that does not run yet");
+    return true;
+}
+
+static bool runtime(struct sg_maker *maker, const struct sg_program_function *function) {
+    uint32_t pairs[2 * (1 + SG_DEVICE_ARGUMENTS)] = {SG_NOWHERE, SG_W_NONE}, count = 1;
+    if (function->runtime == SG_RUNTIME_OTHER)
+        return sg_maker_refuse(maker, "a function of the device runtime that does not run");
+    for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
+        const struct sg_operand *vector = sg_maker_operand(maker, i);
+        const struct sg_operand *each = &maker->program->operands[vector->first];
+        for (uint32_t k = 0; vector->kind == SG_OPERAND_VECTOR && k < vector->count; k++) {
+            uint32_t at = i == 1 ? 0 : count++;
+            if (at > SG_DEVICE_ARGUMENTS)
+                return sg_maker_refuse(maker, "more arguments than the device runtime takes");
+            if (!handed_to_runtime(maker, &each[k], i == 1, &pairs[2 * (size_t)at]))
+                return false;
+        }
+    }
+    uint32_t list = sg_maker_list(maker, pairs, 2 * count);
+    struct sg_step *step = guarded(maker, sg_run_device_call);
+    step->list = list;
+    step->count = (uint16_t)(count - 1);
+    step->choice = function->runtime;
+    return true;
+}
+
+static bool in_quads(const struct sg_program *program, const struct sg_program_function *function) {
+    const struct sg_program_parameter *lists[] = {&program->parameters[function->first_parameter],
+                                                  &program->parameters[function->first_result]};
+    const uint32_t counts[] = {function->parameters, function->results};
+    for (unsigned k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < counts[k]; i++) {
+            uint32_t reg = lists[k][i].reg;
+            if (lists[k][i].variable == SG_NO_VARIABLE && reg != SG_NO_REGISTER &&
+                (lists[k][i].count > 1 ||
+                 sg_type_bits(program->registers[function->first_register + reg].type) > 64))
+                return true;
+        }
+    return false;
 }
 
 static bool call(struct sg_maker *maker) {
     const struct sg_operand *target = sg_maker_operand(maker, 0);
-    uint32_t places[MOST_PARAMETERS], count = 0, results = 0, address = 0;
+    /* Of an indirect call the sizes follow, which its target must have, too. */
+    uint32_t places[2 * MOST_PARAMETERS], count = 0, results = 0, address = 0, sizes = 0;
     bool direct = target->kind == SG_OPERAND_FUNCTION;
     if (direct && maker->program->functions[target->first].runtime != SG_RUNTIME_NONE)
         return runtime(maker, &maker->program->functions[target->first]);
+    if (direct && in_quads(maker->program, &maker->program->functions[target->first]))
+        return sg_maker_refuse(maker,
+                               "an argument or result in a register of 128 bits or a vector");
     if (direct && maker->program->functions[target->first].instructions == 0)
         return sg_maker_refuse(maker, "a function without a body");
     for (unsigned i = 1; i < 3 && i < maker->in->operand_count; i++) {
@@ -125,12 +191,19 @@ static bool call(struct sg_maker *maker) {
     }
     if (!direct && !sg_maker_source(maker, target, SG_W_64, false, &address))
         return false;
-    uint32_t list = sg_maker_list(maker, places, count);
+    for (unsigned i = 1; i < 3 && i < maker->in->operand_count && !direct; i++) {
+        const struct sg_operand *operand = sg_maker_operand(maker, i);
+        const struct sg_operand *each = &maker->program->operands[operand->first];
+        for (uint32_t k = 0; operand->kind == SG_OPERAND_VECTOR && k < operand->count; k++)
+            places[count + sizes++] = bytes_of(maker, &each[k]);
+    }
+    uint32_t list = sg_maker_list(maker, places, count + sizes);
     struct sg_step *step = guarded(maker, direct ? sg_run_call : sg_run_indirect);
     step->a = address;
     step->value = direct ? target->first : 0;
     step->list = list;
     step->count = (uint16_t)results;
+    step->choice = (unsigned char)(count - results);
     return true;
 }
 
@@ -190,8 +263,13 @@ static bool barrier(struct sg_maker *maker) {
     if (in->operation == SG_DO_WARP_SYNC)
         return collective(maker, NULL, sg_maker_operand(maker, 0), 0);
     bool red = in->operation == SG_DO_RED;
+    if (in->operation == SG_DO_CLUSTER_ARRIVE || in->operation == SG_DO_CLUSTER_WAIT) {
+        bool arrives = in->operation == SG_DO_CLUSTER_ARRIVE;
+        guarded(maker, arrives ? sg_run_cluster_arrive : sg_run_cluster_wait);
+        return true;
+    }
     if (!red && in->operation != SG_DO_SYNC && in->operation != SG_DO_ARRIVE)
-        return sg_maker_refuse(maker, "barriers of clusters do not run yet");
+        return sg_maker_refuse(maker, "a barrier of a kind that does not run yet");
     unsigned at = red ? 1 : 0, left = in->operand_count - at;
     uint32_t number, count = SG_NOWHERE, predicate = 0, d = SG_NOWHERE;
     if (red && !sg_maker_result(maker, sg_maker_operand(maker, 0),
@@ -242,6 +320,10 @@ bool sg_maker_control(struct sg_maker *maker, bool *ok) {
     case SG_OP_bar:
     case SG_OP_barrier:
         *ok = barrier(maker);
+        return true;
+    case SG_OP_griddepcontrol:
+        guarded(maker, maker->in->operation == SG_DO_WAIT ? sg_run_dependency_wait
+                                                          : sg_run_launch_dependents);
         return true;
     case SG_OP_shfl:
     case SG_OP_vote:

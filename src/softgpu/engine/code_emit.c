@@ -1,5 +1,6 @@
 /* Instructions that compute and move: from the form that a theme gives to steps. */
 #include "softgpu/engine/code.h"
+#include "softgpu/engine/matrix.h"
 
 #include <stdio.h>
 
@@ -191,6 +192,8 @@ static bool computed(struct sg_maker *maker) {
         return sg_maker_refuse(maker, "not among the instructions that run");
     if (!is_memory(in->op))
         return plain(maker, &form);
+    if (in->op == SG_OP_st && in->operation == SG_DO_ASYNC)
+        return sg_maker_refuse(maker, "asynchronous stores do not run yet");
     return in->op == SG_OP_atom || in->op == SG_OP_red ? atomic(maker, &form)
                                                        : load_or_store(maker, &form);
 }
@@ -206,6 +209,8 @@ bool sg_maker_emit(struct sg_maker *maker) {
     if (sg_maker_control(maker, &ok))
         return ok;
     uint32_t guard = SG_NO_STEP;
+    if (sg_is_matrix(in->op))
+        sg_maker_step(maker, sg_run_converge);
     if (in->guard) {
         guard = sg_maker_here(maker);
         uint32_t number = maker->function->first_register + in->guard - 1;

@@ -133,7 +133,7 @@ static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand
     for (uint32_t i = 0; i < code->special_count; i++) {
         const struct sg_code_special *known = &code->specials[i];
         if (known->special == operand->first && known->part == operand->part &&
-            known->width == width)
+            known->value == (uint32_t)operand->value && known->width == width)
             return SG_PLACE(SG_BASE_SPECIALS, known->offset);
     }
     void *specials = code->specials;
@@ -161,6 +161,17 @@ static uint32_t frame_address(struct sg_maker *maker, int64_t offset, unsigned w
     return place;
 }
 
+/* A .samplerref is what its initial value says: nothing in CUDA's interface sets one. */
+static bool sampler(struct sg_maker *maker, uint32_t settings, uint32_t *place) {
+    if (!settings)
+        return sg_maker_refuse(maker, "a .samplerref without an initial value");
+    for (unsigned axis = 0; axis < 3; axis++)
+        if (SG_SAMPLER_MODE(settings, axis) == 2)
+            return sg_maker_refuse(maker, "a .samplerref with clamp_ogl");
+    *place = sg_maker_constant(maker, SG_W_64, SG_SAMPLER_WINDOW | settings);
+    return true;
+}
+
 static bool variable(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      uint32_t *place) {
     const struct sg_program_variable *what = &maker->program->variables[operand->first];
@@ -177,10 +188,21 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_SHARED:
     case SG_PLACE_DYNAMIC_SHARED:
     case SG_PLACE_PARAMETERS:
-        *place = sg_maker_constant(maker, width, (uint64_t)offset);
+        if (maker->code->clustered && what->place != SG_PLACE_PARAMETERS)
+            *place = special(
+                maker, &(struct sg_operand){.first = SG_SPECIAL_SHARED, .value = offset}, width);
+        else
+            *place = sg_maker_constant(maker, width, (uint64_t)offset);
+        return true;
+    case SG_PLACE_TEXTURE:
+        if (width != SG_W_64)
+            return sg_maker_refuse(maker, "a texture or surface in 32 bits");
+        if (what->sampler)
+            return sampler(maker, what->settings, place);
+        *place = patched(maker, operand->first, operand->value, SG_W_64);
         return true;
     default:
-        return sg_maker_refuse(maker, "textures, surfaces and samplers do not run yet");
+        return sg_maker_refuse(maker, "a variable of a kind that does not run yet");
     }
 }
 
@@ -231,8 +253,8 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
         *place = sg_maker_constant(maker, width, (uint64_t)operand->value);
         return true;
     case SG_OPERAND_SPECIAL:
-        if (operand->first >= SG_SPECIAL_CURRENT_GRAPH_EXEC && operand->first != SG_SPECIAL_WARP_SZ)
-            return sg_maker_refuse(maker, "a special register that has no value here yet");
+        if (operand->first == SG_SPECIAL_ENVREG && operand->value != 1 && operand->value != 2)
+            return sg_maker_refuse(maker, "an environment register whose meaning is not known");
         *place = special(maker, operand, width);
         return true;
     case SG_OPERAND_VARIABLE:

@@ -1,4 +1,4 @@
-/* Instructions that no theme of lanes has: vectors of registers, addresses, hints, `set`. */
+/* Instructions that no theme of lanes has: parts of registers, addresses, hints. */
 #include "softgpu/engine/code.h"
 
 static bool pack(struct sg_maker *maker, bool whole_first) {
@@ -7,7 +7,7 @@ static bool pack(struct sg_maker *maker, bool whole_first) {
     const struct sg_operand *each = &maker->program->operands[vector->first];
     unsigned width = sg_width_of_type(in->type);
     unsigned bits = vector->count ? sg_type_bits(in->type) / vector->count : 0;
-    unsigned part = bits == 16 ? SG_W_16 : bits == 32 ? SG_W_32 : SG_W_NONE;
+    unsigned part = bits == 8 || bits == 16 ? SG_W_16 : bits == 32 ? SG_W_32 : SG_W_NONE;
     uint32_t places[4], whole;
     if (!width || !part || vector->count > 4)
         return sg_maker_refuse(maker, "a vector of registers of these widths");
@@ -26,6 +26,7 @@ static bool pack(struct sg_maker *maker, bool whole_first) {
     step->count = (uint16_t)vector->count;
     step->choice = (unsigned char)part;
     step->second = (unsigned char)width;
+    step->value = bits;
     sg_maker_flush(maker);
     return true;
 }
@@ -80,56 +81,44 @@ static bool convert_address(struct sg_maker *maker) {
     return true;
 }
 
+#define MOST_CONSTANTS 64
+
+/* Places of the addresses of the program's .const variables, and their sizes: pairs of a list. */
+static bool constants(struct sg_maker *maker, unsigned space, uint32_t *list, uint32_t *count) {
+    const struct sg_program *program = maker->program;
+    uint32_t pairs[2 * MOST_CONSTANTS];
+    bool matters = space == SG_IN_CONST || space == SG_IN_GLOBAL;
+    *list = *count = 0;
+    for (uint32_t i = 0; i < program->variable_count && matters; i++) {
+        const struct sg_program_variable *one = &program->variables[i];
+        struct sg_operand address = {
+            .kind = SG_OPERAND_VARIABLE, .type = SG_TYPE_U64, .first = i, .reg = SG_NO_REGISTER};
+        if (one->place != SG_PLACE_IMAGE || one->space != SG_IN_CONST)
+            continue;
+        if (*count == MOST_CONSTANTS)
+            return sg_maker_refuse(maker, "more variables in constant memory than are told apart");
+        if (!sg_maker_source(maker, &address, SG_W_64, false, &pairs[2 * *count]))
+            return false;
+        pairs[2 * (*count)++ + 1] = (uint32_t)one->size;
+    }
+    *list = sg_maker_list(maker, pairs, 2 * *count);
+    return true;
+}
+
 static bool is_space(struct sg_maker *maker) {
-    uint32_t d, a;
+    uint32_t d, a, list, count;
     unsigned space = maker->in->space;
-    if (space == SG_IN_CONST)
-        return sg_maker_refuse(maker, "constant memory has no addresses of its own here");
+    if (!constants(maker, space, &list, &count))
+        return false;
     if (!sg_maker_result(maker, sg_maker_operand(maker, 0), SG_W_PRED, false, &d) ||
         !sg_maker_source(maker, sg_maker_operand(maker, 1), SG_W_64, false, &a))
         return false;
     struct sg_step *step = sg_maker_step(maker, sg_run_isspacep);
     step->d = d;
     step->a = a;
-    step->choice = (unsigned char)(space == SG_IN_SHARED_CLUSTER ? SG_IN_SHARED : space);
-    return true;
-}
-
-/* set: a comparison, and then a choice between "true" and 0. */
-static bool set(struct sg_maker *maker) {
-    struct sg_instruction compare = *maker->in, choose = {.op = SG_OP_selp};
-    compare.op = SG_OP_setp;
-    compare.type = maker->in->type2;
-    choose.type = SG_TYPE_B32;
-    bool single = maker->in->type == SG_TYPE_F32;
-    struct sg_form first, second;
-    uint32_t places[3] = {0}, d;
-    if (sg_type_bits(maker->in->type) != 32 || maker->in->type == SG_TYPE_F16X2 ||
-        maker->in->type == SG_TYPE_BF16X2 || !sg_maker_find(maker, &compare, &first) ||
-        !sg_maker_find(maker, &choose, &second))
-        return sg_maker_refuse(maker, "a comparison of these types");
-    for (unsigned i = 0; i < 3 && first.source[i]; i++)
-        if (!sg_maker_source(maker, sg_maker_operand(maker, i + 1), first.source[i], false,
-                             &places[i]))
-            return false;
-    if (!sg_maker_result(maker, sg_maker_operand(maker, 0), SG_W_32, false, &d))
-        return false;
-    uint32_t p = sg_maker_temporary(maker, SG_W_PRED);
-    uint32_t yes = sg_maker_constant(maker, SG_W_32, single ? 0x3f800000u : UINT32_MAX);
-    uint32_t no = sg_maker_constant(maker, SG_W_32, 0);
-    struct sg_step *step = sg_maker_form(maker, &first);
-    step->a = places[0];
-    step->b = places[1];
-    step->c = places[2];
-    step->d = p;
-    step->e = SG_NOWHERE;
-    step->choice = first.choice;
-    step = sg_maker_form(maker, &second);
-    step->d = d;
-    step->a = yes;
-    step->b = no;
-    step->c = p;
-    sg_maker_flush(maker);
+    step->choice = (unsigned char)space;
+    step->list = list;
+    step->count = (uint16_t)count;
     return true;
 }
 
@@ -147,50 +136,10 @@ static bool plain_step(struct sg_maker *maker, sg_run *run) {
     return true;
 }
 
-/* cp.async [shared], [global], size {, bytes of the source}. */
-static bool copy_async(struct sg_maker *maker) {
-    const struct sg_instruction *in = maker->in;
-    switch (in->operation) {
-    case SG_DO_COMMIT_GROUP:
-    case SG_DO_WAIT_GROUP:
-    case SG_DO_WAIT_ALL:
-        return plain_step(maker, sg_run_nothing);
-    case SG_DO_ASYNC:
-        break;
-    default:
-        return sg_maker_refuse(maker, "copies in bulk do not run yet");
-    }
-    struct sg_maker_address to, from;
-    uint32_t bytes = SG_NOWHERE;
-    if (in->operand_count < 3 || sg_maker_operand(maker, 2)->kind != SG_OPERAND_IMMEDIATE ||
-        !sg_maker_address(maker, sg_maker_operand(maker, 0), &to) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, 1), &from))
-        return sg_maker_refuse(maker, "operands of a kind that does not run yet");
-    int64_t size = sg_maker_operand(maker, 2)->value;
-    if (in->operand_count > 3) {
-        const struct sg_operand *fourth = sg_maker_operand(maker, 3);
-        if (in->operand_count > 4 || sg_width_of_type(fourth->type) != SG_W_32 ||
-            !sg_maker_source(maker, fourth, SG_W_32, false, &bytes))
-            return sg_maker_refuse(maker, "a source to ignore, or a cache policy");
-    }
-    if (!from.wide || (size != 4 && size != 8 && size != 16))
-        return sg_maker_refuse(maker, "a copy of this size, or from an address of 32 bits");
-    uint32_t offsets[4] = {(uint32_t)to.offset, (uint32_t)((uint64_t)to.offset >> 32),
-                           (uint32_t)from.offset, (uint32_t)((uint64_t)from.offset >> 32)};
-    uint32_t list = sg_maker_list(maker, offsets, 4);
-    struct sg_step *step = sg_maker_step(maker, sg_run_copy_async);
-    step->a = to.base;
-    step->b = from.base;
-    step->c = bytes;
-    step->second = to.wide;
-    step->count = (uint16_t)size;
-    step->list = list;
-    step->cache = maker->code->caches++;
-    return true;
-}
-
 bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     const struct sg_instruction *in = maker->in;
+    if (sg_maker_vector(maker, ok) || sg_maker_async(maker, ok))
+        return true;
     switch (in->op) {
     case SG_OP_mov:
         if (sg_maker_operand(maker, 1)->kind == SG_OPERAND_VECTOR)
@@ -200,17 +149,21 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
         else
             return false;
         return true;
-    case SG_OP_cp:
-        *ok = copy_async(maker);
+    case SG_OP_tex:
+    case SG_OP_tld4:
+    case SG_OP_txq:
+    case SG_OP_suq:
+    case SG_OP_istypep:
+    case SG_OP_suld:
+    case SG_OP_sust:
+    case SG_OP_sured:
+        *ok = sg_maker_texture(maker);
         return true;
     case SG_OP_cvta:
         *ok = convert_address(maker);
         return true;
     case SG_OP_isspacep:
         *ok = is_space(maker);
-        return true;
-    case SG_OP_set:
-        *ok = set(maker);
         return true;
     case SG_OP_activemask:
         *ok = active(maker);
@@ -222,6 +175,13 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_membar:
         *ok = plain_step(maker, sg_run_fence);
         return true;
+    case SG_OP_mma:
+    case SG_OP_wmma:
+    case SG_OP_ldmatrix:
+    case SG_OP_stmatrix:
+    case SG_OP_movmatrix:
+        *ok = sg_maker_matrix(maker);
+        return true;
     /* Hints about caches, and marks for profilers: nothing that a program could see. */
     case SG_OP_prefetch:
     case SG_OP_prefetchu:
@@ -231,6 +191,7 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
         *ok = plain_step(maker, sg_run_nothing);
         return true;
     default:
-        return false;
+        return sg_maker_compound(maker, ok) || sg_maker_video(maker, ok) ||
+               sg_maker_stack(maker, ok);
     }
 }

@@ -1,5 +1,6 @@
 /* Steps that decide what comes next: branches, guards, calls, exits, traps. */
 #include "softgpu/engine/inside.h"
+#include "softgpu/engine/stack.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -95,10 +96,6 @@ const struct sg_step *sg_run_brkpt(struct sg_warp *warp, const struct sg_step *s
     return stop(warp, step, SG_FAULT_BREAKPOINT);
 }
 
-const struct sg_step *sg_run_assert(struct sg_warp *warp, const struct sg_step *step) {
-    return stop(warp, step, SG_FAULT_ASSERT);
-}
-
 const struct sg_step *sg_run_exit(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
     if (!taken)
@@ -113,29 +110,58 @@ const struct sg_step *sg_run_exit(struct sg_warp *warp, const struct sg_step *st
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static size_t bytes_of(unsigned type) {
+/* Where one side of a call has a parameter or a result: bytes of each lane's local memory, or a
+ * register of all lanes. Neither: a result that nobody wants. */
+struct side {
+    unsigned char *memory; /* of lane 0; `apart` bytes from lane to lane */
+    unsigned char *reg;
+    uint64_t apart, size;
+    unsigned width; /* of the register: bytes, 0 for a predicate */
+};
+
+static unsigned width_of(unsigned type) {
     unsigned bits = sg_type_bits(type);
-    return bits == 1 ? 0 : bits <= 16 ? 2 : bits / 8;
+    return type == SG_TYPE_PRED ? 0 : bits <= 16 ? 2 : bits / 8;
 }
 
-/* Copies lanes of registers between two places, of which either may be another frame's. */
-static void copy_lanes(unsigned char *to, const unsigned char *from, uint32_t lanes, size_t size) {
-    if (size == 0) { /* a predicate */
-        uint32_t old, new;
-        memcpy(&old, to, sizeof old);
-        memcpy(&new, from, sizeof new);
-        new = (old & ~lanes) | (new &lanes);
-        memcpy(to, &new, sizeof new);
-        return;
+static uint64_t lane_of(const struct side *side, unsigned l) {
+    uint64_t value = 0;
+    if (side->memory)
+        memcpy(&value, side->memory + l * side->apart, side->size < 8 ? side->size : 8);
+    else if (side->reg && side->width == 0)
+        value = *(const uint32_t *)(const void *)side->reg >> l & 1;
+    else if (side->reg)
+        memcpy(&value, side->reg + (size_t)l * side->width, side->width);
+    return value;
+}
+
+static void lane_set(const struct side *side, unsigned l, uint64_t value) {
+    if (side->memory) {
+        memcpy(side->memory + l * side->apart, &value, side->size < 8 ? side->size : 8);
+    } else if (side->reg && side->width == 0) {
+        uint32_t *all = (uint32_t *)(void *)side->reg;
+        *all = (*all & ~(UINT32_C(1) << l)) | (uint32_t)(value & 1) << l;
+    } else if (side->reg) {
+        memcpy(side->reg + (size_t)l * side->width, &value, side->width);
     }
-    for (unsigned l = 0; l < SG_LANES; l++)
-        if (lanes >> l & 1)
-            memcpy(to + l * size, from + l * size, size);
+}
+
+static void carry_over(const struct side *to, const struct side *from, uint32_t lanes) {
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(lanes >> l & 1))
+            continue;
+        if (to->memory && from->memory)
+            memcpy(to->memory + l * to->apart, from->memory + l * from->apart,
+                   to->size < from->size ? to->size : from->size);
+        else
+            lane_set(to, l, lane_of(from, l));
+    }
 }
 
 /*
  * Hands values over between a caller and a callee: parameters (into the callee) or results (out of
- * it). `places` are the caller's: of .param a place in its frame, else of a register or constant.
+ * it). `places` are the caller's: of .param SG_PLACE_OF_FRAME in its frame, else of a register or
+ * constant. Either side can have a parameter in a register where the other has it in memory.
  */
 static void hand_over(struct sg_warp *warp, const struct sg_path *callee, uint32_t lanes,
                       const uint32_t *places, bool into) {
@@ -147,24 +173,25 @@ static void hand_over(struct sg_warp *warp, const struct sg_path *callee, uint32
         &program->parameters[into ? function->first_parameter : function->first_result];
     sg_path_use(warp, callee->parent);
     for (uint32_t i = 0; i < count; i++, parameter++) {
+        struct side inner = {.apart = warp->local_size}, outer = inner;
         if (parameter->variable != SG_NO_VARIABLE) {
             const struct sg_program_variable *variable = &program->variables[parameter->variable];
-            for (unsigned l = 0; l < SG_LANES; l++) {
-                if (!(lanes >> l & 1))
-                    continue;
-                unsigned char *local = warp->local + l * warp->local_size;
-                unsigned char *inner = local + callee->frame + variable->offset;
-                unsigned char *outer = local + callee->parent->frame + places[i];
-                memcpy(into ? inner : outer, into ? outer : inner, variable->size);
-            }
-            continue;
+            inner.memory = warp->local + callee->frame + variable->offset;
+            inner.size = variable->size;
+        } else {
+            uint32_t number = function->first_register + parameter->reg;
+            inner.reg = warp->registers + callee->registers +
+                        (code->register_place[number] & SG_OFFSET_MASK);
+            inner.width = width_of(program->registers[number].type);
+            inner.size = inner.width;
         }
-        uint32_t number = function->first_register + parameter->reg;
-        uint32_t inside = code->register_place[number] & SG_OFFSET_MASK;
-        unsigned char *inner = warp->registers + callee->registers + inside;
-        unsigned char *outer = sg_place(warp, places[i]);
-        copy_lanes(into ? inner : outer, into ? outer : inner, lanes,
-                   bytes_of(program->registers[number].type));
+        outer.size = inner.size;
+        outer.width = inner.reg ? inner.width : inner.size <= 2 ? 2 : (unsigned)inner.size;
+        if (places[i] >> 30 != SG_BASE_NOWHERE)
+            outer.reg = sg_place(warp, places[i]);
+        else if (places[i] != SG_NOWHERE)
+            outer.memory = warp->local + callee->parent->frame + SG_FRAME_OFFSET(places[i]);
+        carry_over(into ? &inner : &outer, into ? &outer : &inner, lanes);
     }
 }
 
@@ -175,6 +202,10 @@ static const struct sg_step *enter(struct sg_warp *warp, const struct sg_step *s
     if (!path)
         return NULL;
     path->lanes |= lanes;
+    uint64_t end = path->frame + code->program->functions[function].frame;
+    unsigned lane;
+    if (code->allocates && !sg_stack_holds(warp, lanes, end, &lane))
+        return sg_warp_fault(warp, step, SG_FAULT_STACK, lane, end, 0);
     hand_over(warp, path, lanes, code->list + step->list + step->count, true);
     sg_path_use(warp, path);
     warp->mask = lanes;
@@ -188,6 +219,38 @@ const struct sg_step *sg_run_call(struct sg_warp *warp, const struct sg_step *st
         return step + 1;
     sg_group_add(warp, warp->mask & ~taken, number_of(warp, step) + 1, warp->path);
     return enter(warp, step, taken, (uint32_t)step->value);
+}
+
+/* Are these sizes those of a function's parameters, or results? */
+static bool same_sizes(const struct sg_program *program, const struct sg_program_function *function,
+                       const struct sg_program_parameter *each, uint32_t count,
+                       const uint32_t *sizes) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bytes;
+        if (each[i].variable != SG_NO_VARIABLE) {
+            bytes = program->variables[each[i].variable].size;
+        } else {
+            unsigned type = program->registers[function->first_register + each[i].reg].type;
+            bytes = type == SG_TYPE_PRED ? 0 : sg_type_bits(type) / 8;
+            if (bytes > 8)
+                return false;
+        }
+        if (bytes != sizes[i])
+            return false;
+    }
+    return true;
+}
+
+/* Only a call through a register can differ from its target: no text was compared with it. */
+static bool fits(const struct sg_code *code, const struct sg_step *step, uint32_t target) {
+    const struct sg_program *program = code->program;
+    const struct sg_program_function *function = &program->functions[target];
+    const uint32_t *sizes = code->list + step->list + step->count + step->choice;
+    return function->results == step->count && function->parameters == step->choice &&
+           same_sizes(program, function, &program->parameters[function->first_result], step->count,
+                      sizes) &&
+           same_sizes(program, function, &program->parameters[function->first_parameter],
+                      step->choice, sizes + step->count);
 }
 
 static uint32_t function_at(const struct sg_code *code, uint64_t address) {
@@ -210,7 +273,7 @@ const struct sg_step *sg_run_indirect(struct sg_warp *warp, const struct sg_step
     for (unsigned l = 0; l < SG_LANES; l++)
         lanes |= (uint32_t)(address[l] == address[first]) << l;
     uint32_t function = function_at(warp->grid->code, address[first]);
-    if (function == UINT32_MAX)
+    if (function == UINT32_MAX || !fits(warp->grid->code, step, function))
         return sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, address[first], 0);
     sg_group_add(warp, warp->mask & ~taken, here + 1, warp->path);
     sg_group_add(warp, taken & ~lanes, here, warp->path);

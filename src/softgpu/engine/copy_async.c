@@ -1,49 +1,88 @@
 /*
- * cp.async: 4, 8 or 16 bytes from global into shared memory, done at once; so groups have nothing
- * to wait for. What is beyond the source's size is zero.
+ * cp.async: 4, 8 or 16 bytes from global into shared memory. What is beyond the source's size is
+ * zero.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #include <string.h>
 
-static uint64_t lane_of(const struct sg_warp *warp, uint32_t place, bool wide, unsigned l) {
-    return wide ? ((const uint64_t *)sg_place(warp, place))[l]
-                : ((const uint32_t *)sg_place(warp, place))[l];
+/* Under the eager schedule all is done at once. */
+static bool at_once(struct sg_warp *warp, const struct sg_step *step, unsigned lane, uint64_t to,
+                    uint64_t from, uint64_t size, uint64_t bytes) {
+    unsigned char *target = sg_reach_shared(warp, step, lane, to, size);
+    if (!target)
+        return false;
+    const struct sg_range_cache *cache = &warp->caches[step->cache];
+    uint64_t offset = from - cache->low;
+    const unsigned char *source = bytes == 0 ? target
+                                  : bytes <= cache->length && offset <= cache->length - bytes
+                                      ? (const unsigned char *)(uintptr_t)(from + cache->distance)
+                                      : sg_reach_global(warp, step, lane, from, bytes);
+    if (!source)
+        return false;
+    if (bytes)
+        memcpy(target, source, bytes);
+    memset(target + bytes, 0, size - bytes);
+    return true;
 }
 
-/* a, b: addresses in shared (`second`: of 64 bits) and global memory; list: their offsets, low and
- * high words; c: bytes of the source, or nowhere; count: bytes. */
+static uint64_t bytes_of(const struct sg_warp *warp, const struct sg_step *step, unsigned lane) {
+    if (step->c == SG_NOWHERE)
+        return step->count;
+    if (step->choice)
+        return sg_predicate(warp, step->c) >> lane & 1 ? 0 : step->count;
+    uint32_t bytes = ((const uint32_t *)sg_place(warp, step->c))[lane];
+    return bytes < step->count ? bytes : step->count;
+}
+
+/* list: where to, where from; c: bytes of the source, or nowhere (`choice`: a predicate, the source
+ * is ignored); count: bytes. */
 const struct sg_step *sg_run_copy_async(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
-    uint64_t to_offset = (uint64_t)list[1] << 32 | list[0];
-    uint64_t from_offset = (uint64_t)list[3] << 32 | list[2];
     uint64_t size = step->count;
+    bool eager = warp->grid->launch.schedule == SG_GRID_EAGER;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
-        uint64_t to = lane_of(warp, step->a, step->second, l) + to_offset;
-        uint64_t from = lane_of(warp, step->b, true, l) + from_offset;
-        uint64_t bytes = size;
-        if (step->c != SG_NOWHERE)
-            bytes = ((const uint32_t *)sg_place(warp, step->c))[l];
-        bytes = bytes < size ? bytes : size;
-        to = step->second ? to : (uint32_t)to;
-        if ((to | from) & (size - 1))
-            return sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, l, from & (size - 1) ? from : to,
-                                 size);
-        if (size > warp->shared_size || to > warp->shared_size - size)
-            return sg_warp_fault(warp, step, SG_FAULT_SPACE, l, to, size);
-        memset(warp->shared + to, 0, size);
-        if (bytes == 0)
-            continue;
-        const struct sg_range_cache *cache = &warp->caches[step->cache];
-        uint64_t offset = from - cache->low;
-        const unsigned char *source =
-            bytes <= cache->length && offset <= cache->length - bytes
-                ? (const unsigned char *)(uintptr_t)(from + cache->distance)
-                : sg_reach_global(warp, step, l, from, bytes);
-        if (!source)
+        uint64_t to, from = sg_where_address(warp, list + SG_WHERE_WORDS, l);
+        uint64_t bytes = bytes_of(warp, step, l);
+        if (!sg_where_shared(warp, step, list, l, size, &to))
             return NULL;
-        memcpy(warp->shared + to, source, bytes);
+        if (from & (size - 1))
+            return sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, l, from, size);
+        if (eager) {
+            if (!at_once(warp, step, l, to, from, size, bytes))
+                return NULL;
+            continue;
+        }
+        struct sg_pending what = {.step = step,
+                                  .kind = SG_PENDING_COPY,
+                                  .to = to,
+                                  .from = from,
+                                  .from_global = true,
+                                  .size = (uint32_t)size,
+                                  .bytes = (uint32_t)bytes,
+                                  .thread = warp->block->rank * warp->grid->threads +
+                                            warp->number * SG_LANES + l};
+        if (!sg_pending_submit(warp, &what))
+            return NULL;
+    }
+    return step + 1;
+}
+
+/* cp.async.mbarrier.arrive: an arrival when the thread's copies are done. list: the mbarrier;
+ * choice: it has been counted already (.noinc). */
+const struct sg_step *sg_run_copy_arrive(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *list = warp->grid->code->list + step->list;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        struct sg_pending what = {.step = step,
+                                  .kind = SG_PENDING_ARRIVE,
+                                  .thread = warp->block->rank * warp->grid->threads +
+                                            warp->number * SG_LANES + l};
+        if (!sg_where_shared(warp, step, list, l, 8, &what.mbarrier) ||
+            (!step->choice && !sg_mbarrier_more(warp, step, l, what.mbarrier)) ||
+            !sg_pending_submit(warp, &what))
+            return NULL;
     }
     return step + 1;
 }

@@ -8,6 +8,7 @@
 #ifndef SG_ENGINE_ENGINE_H
 #define SG_ENGINE_ENGINE_H
 
+#include "softgpu/engine/texture.h"
 #include "softgpu/program/program.h"
 
 /*
@@ -17,6 +18,7 @@
 #define SG_SHARED_WINDOW    ((uint64_t)0x10000 << 32)
 #define SG_LOCAL_WINDOW     ((uint64_t)0x10001 << 32)
 #define SG_PARAMETER_WINDOW ((uint64_t)0x10002 << 32)
+#define SG_WORKSPACE_WINDOW ((uint64_t)0x10004 << 32) /* of a cooperative launch's grid.sync() */
 
 /* The instruction sets that the interpreter is compiled for: the same results on each. */
 enum sg_level { SG_LEVEL_GENERIC, SG_LEVEL_V3, SG_LEVEL_V4, SG_LEVEL_COUNT };
@@ -46,6 +48,15 @@ void sg_code_free(struct sg_code *code);
 /* ---- grids ----------------------------------------------------------------------------------- */
 
 struct sg_grid;
+struct sg_device_call;
+
+/*
+ * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
+ * wait needs them (LATE), or as the seed says (RANDOM). Warps take their turns in order and for as
+ * long as they are (EAGER, LATE), or as the seed says; so do blocks under way, which begin in
+ * ascending order always.
+ */
+enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };
 
 struct sg_grid_launch {
     const struct sg_code *code;
@@ -54,22 +65,37 @@ struct sg_grid_launch {
     const unsigned char *parameters; /* copied */
     size_t parameter_bytes;
     int device; /* the page table's number */
-    /* Device address of each variable of the program; read of those in .global and .const. NULL
-     * where there is none. Copied. */
+    /* Device address of each variable of the program; read of those in .global and .const, and of
+     * .texref and .surfref their handles. NULL where there is none. Copied. */
     const uint64_t *variables;
     uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
     uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
     bool cooperative;     /* all blocks are resident, whatever room they take */
     unsigned workers; /* threads that may advance it at one time; 0: one. Most: SG_GRID_WORKERS */
     bool apart;       /* each warp runs by itself: slower, for comparisons */
+    bool held; /* it may begin before what it depends on has ended: griddepcontrol.wait waits for
+                  sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
+    unsigned cluster[3];      /* blocks of a cluster; 0: no clusters, as 1, 1, 1 */
+    bool explicit_cluster;    /* for %is_explicit_cluster */
+    unsigned char schedule;   /* enum sg_grid_schedule */
+    uint64_t seed;            /* of SG_GRID_RANDOM */
     /*
      * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
      * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
      * back into the engine, and each worker may call it.
      */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
+    /* The texture or surface of a handle, good as long as the grid; NULL: there is none of that
+     * handle. NULL: there are no textures. It must not call back into the engine. */
+    const struct sg_texture *(*texture)(void *user, uint64_t handle);
+    /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
+     * nothing is mapped. Needed only where a texture has views. */
+    unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
+    /* What a lane calls of the device runtime: device_call.h. NULL: such calls fault as illegal
+     * instructions, except that an assertion is its own fault. */
+    void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
 };
 
@@ -77,6 +103,8 @@ struct sg_grid_launch {
 
 /* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
 #define SG_GRID_MEMORY ((uint64_t)48 << 20)
+
+#define SG_REPORT_ROOM 4096
 
 enum sg_fault_kind {
     SG_FAULT_ADDRESS,     /* nothing there, or no right to it */
@@ -88,7 +116,12 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
+    SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
+    SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
+    SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
+    SG_FAULT_HEAP,        /* free() of what malloc() has not returned, or not any more */
+    SG_FAULT_TIME,        /* sg_grid_give_up */
     SG_FAULT_COUNT
 };
 
@@ -98,18 +131,20 @@ struct sg_grid_fault {
     uint32_t size;        /* bytes of the access */
     bool write;           /* it would have written */
     unsigned char space;  /* enum sg_state_space */
+    uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */
     uint32_t instruction; /* index in the program */
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[1024]; /* a deadlock: where each group of lanes waits; lines */
+    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines. A
+                                    texture: why */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);
 
-/* INVALID_VALUE for a grid or block without threads or of more than 1024, and for fewer parameters
- * than the kernel reads; OUT_OF_MEMORY. *grid is
- * set on success only. Runs nothing yet. */
+/* INVALID_VALUE for a grid or block without threads or of more than 1024, for clusters that do not
+ * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads;
+ * OUT_OF_MEMORY. *grid is set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*
  * Runs until all is done, or has failed (true), or for about `budget` instructions of warps, or
@@ -127,7 +162,25 @@ unsigned sg_grid_room(const struct sg_grid *grid);
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
-/* Also unfinished, but while no thread advances it. NULL is allowed. */
+/* Turns of blocks so far in which not all that ran only waited for what others write: while the
+ * number stays the same, the grid spins. This and what follows: while no thread advances it. */
+uint64_t sg_grid_progress(const struct sg_grid *grid);
+/* Where the lanes of blocks under way are, in lines, cut where `size` ends. */
+void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
+/* Ends an unfinished grid as a fault of kind TIME, with its places. */
+void sg_grid_give_up(struct sg_grid *grid);
+/* Whether all its blocks under way only look at what others may write, so that slices end early:
+ * then others should have a turn. */
+bool sg_grid_spins(const struct sg_grid *grid);
+/* Whether all blocks have begun; and whether each has let the grids that depend on it go
+ * (griddepcontrol.launch_dependents) or has ended. */
+bool sg_grid_all_begun(const struct sg_grid *grid);
+bool sg_grid_triggered(const struct sg_grid *grid);
+/* What a `held` grid depends on has ended. From any thread, at any time. */
+void sg_grid_release(struct sg_grid *grid);
+/* A grid that is done and has not failed begins again, with the same parameters. */
+void sg_grid_rewind(struct sg_grid *grid);
+/* Also unfinished. NULL is allowed. */
 void sg_grid_end(struct sg_grid *grid);
 
 #endif

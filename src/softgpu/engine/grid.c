@@ -10,7 +10,7 @@
  * on with blocks that others have begun.
  */
 #include "softgpu/address/pagetable.h"
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #if !defined __x86_64__
 #include <fenv.h>
@@ -26,58 +26,93 @@
 
 /* ---- blocks of a worker ---------------------------------------------------------------------- */
 
-static void fails(struct sg_grid *grid) {
+void sg_grid_fails(struct sg_grid *grid, enum sg_fault_kind kind) {
     if (atomic_flag_test_and_set(&grid->faulted))
         return;
-    grid->fault.kind = SG_FAULT_MEMORY;
+    grid->fault.kind = kind;
     atomic_store(&grid->failed, true);
 }
 
-/* The number of the next block; false: all have begun. */
-static bool claim(struct sg_grid *grid, uint64_t *index) {
+/* The number of the next block, or of the first of a cluster; false: all have begun. */
+static bool claim(struct sg_grid *grid, uint64_t *order) {
     uint_fast64_t next = atomic_load(&grid->begun);
     do
         if (next >= grid->blocks)
             return false;
-    while (!atomic_compare_exchange_weak(&grid->begun, &next, next + 1));
-    *index = next;
+    while (!atomic_compare_exchange_weak(&grid->begun, &next, next + grid->cluster_size));
+    *order = next;
     return true;
 }
 
-/* Begins the next block, behind those under way; false: all have begun, or there is no memory. */
-static bool block_begin(struct sg_worker *worker) {
-    struct sg_grid *grid = worker->grid;
-    uint64_t index;
-    if (atomic_load(&grid->begun) >= grid->blocks)
-        return false;
-    struct sg_block *block = worker->free;
-    if (block)
-        worker->free = block->next;
-    else
-        block = sg_block_make(worker);
-    if (!block) {
-        /* Others that are under way can go on, and then the rest. */
-        if (grid->launch.cooperative || atomic_load(&grid->begun) == atomic_load(&grid->ended))
-            fails(grid);
-        return false;
+/* Blocks for the next cluster, in a list; false: no memory. */
+static bool find_blocks(struct sg_worker *worker, struct sg_block **list) {
+    *list = NULL;
+    for (unsigned i = 0; i < worker->grid->cluster_size; i++) {
+        struct sg_block *block = worker->free;
+        if (block)
+            worker->free = block->next;
+        else
+            block = sg_block_make(worker);
+        if (!block)
+            return false;
+        block->next = *list;
+        *list = block;
     }
-    if (!claim(grid, &index)) {
-        block->next = worker->free;
-        worker->free = block;
-        return false;
+    return true;
+}
+
+static void put_back(struct sg_worker *worker, struct sg_block *list) {
+    while (list) {
+        struct sg_block *next = list->next;
+        list->next = worker->free;
+        worker->free = list;
+        list = next;
     }
-    sg_block_start(grid, block, index);
+}
+
+static void begin_one(struct sg_worker *worker, struct sg_block *block, uint64_t order) {
+    sg_cluster_join(worker, block, order);
+    sg_block_start(worker->grid, block, order);
     if (worker->last)
         worker->last->next = block;
     else
         worker->running = block;
     worker->last = block;
     worker->running_count++;
+}
+
+/* Begins the next cluster, a block where there are none, behind those under way; false: all have
+ * begun, or there is no memory. */
+static bool cluster_begin(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    struct sg_block *list;
+    uint64_t order;
+    if (atomic_load(&grid->begun) >= grid->blocks)
+        return false;
+    if (!find_blocks(worker, &list) || !sg_cluster_open(worker)) {
+        put_back(worker, list);
+        /* Others that are under way can go on, and then the rest. */
+        if (grid->launch.cooperative || atomic_load(&grid->begun) == atomic_load(&grid->ended))
+            sg_grid_fails(grid, SG_FAULT_MEMORY);
+        return false;
+    }
+    if (!claim(grid, &order)) {
+        put_back(worker, list);
+        sg_cluster_close(worker);
+        return false;
+    }
+    for (unsigned i = 0; i < grid->cluster_size; i++) {
+        struct sg_block *block = list;
+        list = block->next;
+        begin_one(worker, block, order + i);
+    }
+    worker->opening = NULL;
     return true;
 }
 
 static void first_is_done(struct sg_worker *worker) {
     struct sg_block *block = worker->running;
+    sg_block_triggers(block);
     worker->running = block->next;
     if (!worker->running)
         worker->last = NULL;
@@ -85,6 +120,7 @@ static void first_is_done(struct sg_worker *worker) {
     worker->free = block;
     worker->running_count--;
     worker->passes = 0;
+    (void)sg_cluster_leave(block, true); /* a fault is the grid's */
     atomic_fetch_add(&worker->grid->ended, 1);
 }
 
@@ -100,6 +136,17 @@ static void rotate(struct sg_worker *worker) {
     worker->last = block;
 }
 
+/* Where there is room. */
+static void begin_more(struct sg_worker *worker) {
+    const struct sg_grid *grid = worker->grid;
+    if (worker->running_count + grid->cluster_size <= grid->resident_most)
+        (void)cluster_begin(worker);
+}
+
+static unsigned passes(struct sg_grid *grid) {
+    return grid->launch.schedule == SG_GRID_RANDOM ? 1 + sg_grid_draw(grid, 8) : PASSES;
+}
+
 /*
  * All blocks under way only look: one more begins, if there is room, since they may wait for it.
  * Where others advance the grid too, they may rather wait for a block of theirs, so that is done
@@ -113,14 +160,27 @@ static void all_spin(struct sg_worker *worker) {
     if (others && worker->spins < PATIENCE * worker->running_count)
         return;
     worker->spins = 0;
-    if (worker->running_count < grid->resident_most)
-        (void)block_begin(worker);
+    begin_more(worker);
+}
+
+/* Each of its blocks has only looked, one after the other, and no more can begin. */
+static bool only_looks(const struct sg_worker *worker) {
+    const struct sg_grid *grid = worker->grid;
+    return worker->spun > worker->running_count &&
+           (atomic_load(&grid->begun) >= grid->blocks ||
+            worker->running_count + grid->cluster_size > grid->resident_most);
+}
+
+static void got_on(struct sg_worker *worker) {
+    worker->spins = worker->spun = 0;
+    worker->progress++;
 }
 
 static void advance(struct sg_worker *worker, int64_t budget) {
     struct sg_grid *grid = worker->grid;
+    worker->spun = 0;
     while (budget > 0 && !atomic_load_explicit(&grid->failed, memory_order_relaxed)) {
-        while ((!worker->running || grid->launch.cooperative) && block_begin(worker))
+        while ((!worker->running || grid->launch.cooperative) && cluster_begin(worker))
             ;
         if (!worker->running)
             return;
@@ -128,21 +188,26 @@ static void advance(struct sg_worker *worker, int64_t budget) {
         case SG_TURN_FAULT:
             return;
         case SG_TURN_DONE:
-            worker->spins = 0;
+            got_on(worker);
             first_is_done(worker);
             break;
+        case SG_TURN_WAITS:
+            rotate(worker);
+            break;
         case SG_TURN_ON:
-            worker->spins = 0;
-            if (++worker->passes < PASSES)
+            got_on(worker);
+            if (++worker->passes < passes(grid))
                 break;
-            if (worker->running_count < grid->resident_most)
-                (void)block_begin(worker);
+            begin_more(worker);
             rotate(worker);
             break;
         case SG_TURN_SPINS:
             if (++worker->spins % worker->running_count == 0)
                 all_spin(worker);
             rotate(worker);
+            worker->spun++;
+            if (only_looks(worker))
+                return;
             break;
         }
     }
@@ -151,13 +216,21 @@ static void advance(struct sg_worker *worker, int64_t budget) {
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static unsigned worker_count(const struct sg_grid *grid) {
-    return grid->launch.cooperative ? 1 : grid->launch.workers;
+    bool one = grid->launch.cooperative || grid->launch.schedule == SG_GRID_RANDOM;
+    return one ? 1 : grid->launch.workers;
 }
 
 /* NULL: there is none yet. */
 static struct sg_worker *worker_at(struct sg_grid *grid, unsigned index) {
     struct sg_worker *more = atomic_load(&grid->more);
     return index == 0 ? &grid->first : more ? &more[index - 1] : NULL;
+}
+
+const struct sg_worker *sg_grid_worker(const struct sg_grid *grid, unsigned index) {
+    const struct sg_worker *more = atomic_load(&grid->more);
+    if (index == 0)
+        return &grid->first;
+    return more && index < worker_count(grid) ? &more[index - 1] : NULL;
 }
 
 static bool worker_begin(struct sg_grid *grid, struct sg_worker *worker) {
@@ -245,13 +318,16 @@ bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
 /* ---- begin and end --------------------------------------------------------------------------- */
 
 static CUresult check(const struct sg_grid_launch *launch) {
-    uint64_t threads = 1;
+    uint64_t threads = 1, together = 1;
     for (int i = 0; i < 3; i++) {
-        if (launch->grid[i] == 0 || launch->block[i] == 0 || launch->block[i] > 1024)
+        unsigned cluster = launch->cluster[i] ? launch->cluster[i] : 1;
+        if (launch->grid[i] == 0 || launch->block[i] == 0 || launch->block[i] > 1024 ||
+            cluster > SG_CLUSTER_MOST || launch->grid[i] % cluster != 0)
             return CUDA_ERROR_INVALID_VALUE;
         threads *= launch->block[i];
+        together *= cluster;
     }
-    return threads > 1024 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return threads > 1024 || together > SG_CLUSTER_MOST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static void measure(struct sg_grid *grid) {
@@ -259,14 +335,25 @@ static void measure(struct sg_grid *grid) {
     const struct sg_program *program = grid->code->program;
     grid->threads = launch->block[0] * launch->block[1] * launch->block[2];
     grid->warps = (grid->threads + SG_LANES - 1) / SG_LANES;
+    grid->clustered = grid->code->clustered;
+    grid->cluster_size = 1;
+    for (int i = 0; i < 3; i++) {
+        grid->cluster[i] = launch->cluster[i] ? launch->cluster[i] : 1;
+        grid->cluster_size *= grid->cluster[i];
+    }
+    grid->random = launch->seed;
     grid->blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     uint64_t fixed = program->static_shared;
     if (launch->dynamic_shared)
         fixed = program->dynamic_shared_offset > fixed ? program->dynamic_shared_offset : fixed;
     grid->shared_exact = fixed + launch->dynamic_shared;
-    grid->shared_bytes = (grid->shared_exact + 255) & ~UINT64_C(255);
+    grid->reserved_bytes = sg_reserved_shared(grid->code);
+    grid->reserved_offset = (grid->shared_exact + 15) & ~UINT64_C(15);
+    uint64_t shared =
+        grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
+    grid->shared_bytes = (shared + 255) & ~UINT64_C(255);
     uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
-    bool calls = program->function_count > 1;
+    bool calls = program->function_count > 1 || grid->code->allocates;
     grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
     const struct sg_code *code = grid->code;
     uint64_t special = (code->special_bytes + 255u) & ~255u, frames = 0;
@@ -323,6 +410,7 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     atomic_flag_clear(&grid->making);
     atomic_flag_clear(&grid->faulted);
     measure(grid);
+    atomic_init(&grid->held, launch->held);
     grid->parameters = malloc(launch->parameter_bytes + 1);
     bool worker = worker_begin(grid, &grid->first);
     uint32_t constants = (code->constant_bytes + 511u) & ~255u;
@@ -353,15 +441,42 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
 unsigned sg_grid_room(const struct sg_grid *grid) {
     if (atomic_load(&grid->failed) || worker_count(grid) < 2)
         return 1;
-    const struct sg_worker *more = atomic_load(&grid->more);
-    uint64_t parts = grid->blocks - atomic_load(&grid->begun) + atomic_load(&grid->first.busy);
-    for (unsigned i = 1; more && i < worker_count(grid); i++)
-        parts += atomic_load(&more[i - 1].busy);
+    uint64_t parts = (grid->blocks - atomic_load(&grid->begun)) / grid->cluster_size;
+    const struct sg_worker *worker;
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
+        parts += atomic_load(&worker->busy);
     return parts < worker_count(grid) ? (unsigned)parts : worker_count(grid);
 }
 
 bool sg_grid_over(const struct sg_grid *grid) {
     return atomic_load(&grid->failed) || atomic_load(&grid->ended) == grid->blocks;
+}
+
+bool sg_grid_spins(const struct sg_grid *grid) {
+    const struct sg_worker *worker;
+    bool some = false;
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++) {
+        if (worker->running && worker->spun <= worker->running_count)
+            return false;
+        some |= worker->running != NULL;
+    }
+    return some;
+}
+
+uint64_t sg_grid_progress(const struct sg_grid *grid) {
+    const struct sg_worker *worker;
+    uint64_t progress = 0;
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
+        progress += worker->progress;
+    return progress;
+}
+
+/* Its workers have nothing left from before. */
+void sg_grid_rewind(struct sg_grid *grid) {
+    atomic_store(&grid->begun, 0);
+    atomic_store(&grid->ended, 0);
+    atomic_store(&grid->triggered, 0);
+    memset(grid->workspace, 0, sizeof grid->workspace);
 }
 
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid) {
@@ -377,6 +492,7 @@ static void worker_end(struct sg_worker *worker) {
         for (struct sg_block *block = i ? worker->free : worker->running, *next; block;
              block = next) {
             next = block->next;
+            (void)sg_cluster_leave(block, false);
             sg_block_free(block);
         }
     free(worker->caches);

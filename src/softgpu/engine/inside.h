@@ -22,6 +22,7 @@
 #define SG_LANES     32u
 #define SG_ALL       UINT32_MAX
 #define SG_BARRIERS  16
+#define SG_LEFT_BYTE 0xcc /* in shared memory of a block that has left copies of it behind */
 #define SG_NO_STEP   UINT32_MAX
 #define SG_SLOT_LINE 64u /* alignment of registers */
 #define SG_GANG      4u  /* warps that may run in lock step */
@@ -40,7 +41,10 @@ typedef const struct sg_step *sg_run(struct sg_warp *warp, const struct sg_step 
 #define SG_PLACE(base, offset) ((uint32_t)(base) << 30 | (uint32_t)(offset))
 #define SG_NOWHERE             SG_PLACE(SG_BASE_NOWHERE, 0)
 #define SG_OFFSET_MASK         0x3fffffffu
-#define SG_CARRY               SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
+/* In lists of calls only: bytes of the caller's frame. */
+#define SG_PLACE_OF_FRAME(offset) SG_PLACE(SG_BASE_NOWHERE, (offset) + 1)
+#define SG_FRAME_OFFSET(place)    (((place)&SG_OFFSET_MASK) - 1)
+#define SG_CARRY                  SG_PLACE(SG_BASE_REGISTERS, 0) /* the condition code of a frame */
 
 enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
 
@@ -125,6 +129,8 @@ struct sg_code {
     struct sg_code_special *specials;
     uint32_t special_count, special_room, special_bytes;
     uint32_t caches;
+    bool allocates; /* alloca */
+    bool clustered; /* it has instructions of async.h */
     /* Registers with tags: place | width. First those of the entry, then those of steps, of which
      * SG_SLOT_WRITTEN says that the step may write them. */
     uint32_t *slots;
@@ -173,7 +179,7 @@ struct sg_path {
     uint64_t frame;     /* offset of its frame in the thread's local memory */
 };
 
-enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP };
+enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP, SG_GROUP_CLUSTER };
 
 struct sg_group {
     uint32_t lanes;
@@ -182,6 +188,13 @@ struct sg_group {
     uint64_t stamp; /* when it last ran */
     unsigned char state, barrier;
     uint32_t members; /* whom it waits for */
+};
+
+/* A handle that a warp has looked up. */
+#define SG_KNOWN_TEXTURES 4
+struct sg_known_texture {
+    uint64_t handle;
+    const struct sg_texture *texture;
 };
 
 enum sg_stop {
@@ -206,8 +219,9 @@ struct sg_warp {
     uint64_t stamp;
     unsigned char *shared;
     uint64_t shared_size;
-    unsigned char *local; /* lane after lane */
-    uint64_t local_size;  /* of a lane */
+    unsigned char *local;     /* lane after lane */
+    uint64_t local_size;      /* of a lane */
+    uint32_t stack[SG_LANES]; /* where in it what alloca gave out begins */
     struct sg_range_cache *caches;
     struct sg_grid *grid;
     struct sg_block *block;
@@ -221,6 +235,8 @@ struct sg_warp {
     struct sg_path *spare;
     uint64_t clock;
     unsigned char *specials;
+    const struct sg_pending *doing; /* a copy, perhaps of another thread's; else NULL */
+    struct sg_known_texture textures[SG_KNOWN_TEXTURES];
     uint32_t meet; /* a step: it stops there for the others of its gang */
     bool moved;    /* its registers are no longer where the gang expects them */
     /* Of the first of a gang: */
@@ -248,12 +264,15 @@ struct sg_block {
     unsigned place[3];
     struct sg_warp *warps;
     unsigned warp_count;
-    uint32_t live; /* threads */
+    uint32_t live;  /* threads */
+    bool triggered; /* griddepcontrol.launch_dependents, or its end */
     struct sg_barrier barriers[SG_BARRIERS];
     bool spins;             /* in its last turn its warps only looked at what others may write */
     uint32_t barriers_used; /* of which some may have arrivals */
     unsigned char *shared;
-    unsigned char *memory; /* one allocation: shared, local, specials, tags, registers */
+    unsigned char *memory;          /* one allocation: shared, local, specials, tags, registers */
+    struct sg_cluster_run *cluster; /* NULL: the code has no use for it */
+    unsigned rank;                  /* in its cluster */
 };
 
 /* What a thread has while it advances a grid: blocks stay with their worker, and with its caches.
@@ -266,8 +285,11 @@ struct sg_worker {
     uint64_t table;                         /* state of the page table that the caches are of */
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
-    unsigned passes; /* of the first */
-    uint64_t spins;  /* turns one after the other in which blocks only looked */
+    unsigned passes;                /* of the first */
+    struct sg_cluster_run *opening; /* that blocks begin in */
+    uint64_t spins;    /* turns in succession in which blocks only looked, since one more began */
+    uint64_t spun;     /* the same, since its slice began */
+    uint64_t progress; /* turns of blocks that did not only wait */
 };
 
 struct sg_grid {
@@ -284,11 +306,23 @@ struct sg_grid {
     uint64_t block_bytes, shared_bytes, shared_exact, local_bytes, register_bytes, tag_bytes;
     struct sg_tag *constant_tags;
     unsigned warps, gangs, threads;
+    unsigned cluster[3], cluster_size; /* in blocks: 1 without clusters */
+    bool clustered;                    /* its blocks know their cluster */
+    uint64_t random;                   /* state of the seed: of its only worker */
     atomic_uint_fast64_t instructions;
     atomic_flag faulted; /* the first fault is told */
     atomic_bool failed;
     struct sg_grid_fault fault;
+    atomic_ullong triggered; /* blocks that have let their dependents go, or have ended */
+    atomic_bool held;        /* griddepcontrol.wait waits */
+    uint64_t reserved_offset, reserved_bytes; /* in shared memory */
+    uint64_t workspace[32];                   /* of a cooperative launch */
 };
+
+/* Bytes of shared memory that a block may reach: its own, and what is reserved behind. */
+static inline uint64_t sg_shared_room(const struct sg_grid *grid) {
+    return grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
+}
 
 static inline void *sg_place(const struct sg_warp *warp, uint32_t place) {
     return warp->base[place >> 30] + (place & SG_OFFSET_MASK);
@@ -322,6 +356,20 @@ const struct sg_lanes *sg_level_lanes(enum sg_level level);
 /* The host bytes of [address, address + size), or NULL: the warp has faulted. */
 unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
+/* The same of an array's bytes, which no allocation has. */
+unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                              uint64_t address, uint64_t size);
+/* As many bytes from an address on as are there without a gap, `size` at most: their number in
+ * *got. */
+unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                             uint64_t address, uint64_t size, uint64_t *got);
+/*
+ * Bytes of shared memory, of the block's own or another's of its cluster. Blocks of a cluster other
+ * than its first have a warp->shared_size of 0 where the code has use for clusters: this answers
+ * what a look at it refuses.
+ */
+unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                               uint64_t address, uint64_t size);
 /* Notes the fault of a lane, if it is the grid's first, with what there is to report (or NULL). */
 void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                    unsigned lane, uint64_t address, uint64_t size, const char *report);
@@ -347,14 +395,22 @@ void sg_paths_free(struct sg_warp *warp);
 
 /* ---- block.c --------------------------------------------------------------------------------- */
 
-enum sg_turn { SG_TURN_DONE, SG_TURN_ON, SG_TURN_SPINS, SG_TURN_FAULT };
+enum sg_turn { SG_TURN_DONE, SG_TURN_ON, SG_TURN_SPINS, SG_TURN_WAITS, SG_TURN_FAULT };
 /* One of a worker; NULL: no memory. */
 struct sg_block *sg_block_make(struct sg_worker *worker);
 void sg_block_free(struct sg_block *block);
-/* It becomes the block of that number, at its beginning. */
-void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t index);
-/* Each of its warps that can runs for a while. SPINS: they only look at what others may write. */
+/* It becomes the block that begins as the given one. Its cluster is known. */
+void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order);
+/* Each of its warps that can runs for a while. SPINS: they only look at what others may write;
+ * WAITS: others of its cluster are to run. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget);
+
+/* ---- grid.c ---------------------------------------------------------------------------------- */
+
+/* A worker that there is; NULL: no more. */
+const struct sg_worker *sg_grid_worker(const struct sg_grid *grid, unsigned index);
+/* A fault of no lane's, if it is the grid's first. */
+void sg_grid_fails(struct sg_grid *grid, enum sg_fault_kind kind);
 
 /* ---- gang.c ---------------------------------------------------------------------------------- */
 
@@ -379,8 +435,13 @@ void sg_gang_apart(struct sg_warp *gang);
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
-sg_run sg_run_fence, sg_run_assert;
+sg_run sg_run_fence;
 #define SG_FUNCTION_WINDOW ((uint64_t)0x10003 << 32) /* where functions' addresses are */
+/* device_call.c: list: the result's place, then the arguments', two words each */
+sg_run sg_run_device_call;
+#define SG_ARGUMENT_FRAME 16u /* with bytes below: in the caller's frame; else an enum sg_width */
+/* report.c */
+void sg_deadlock(struct sg_block *block);
 /* barrier.c */
 sg_run sg_run_barrier;
 /* Lanes that name one barrier arrive; false: a fault. */
@@ -390,10 +451,26 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
 sg_run sg_run_collective, sg_run_activemask;
-/* copy_async.c */
-sg_run sg_run_copy_async;
+/* copy_async.c, pending.c, bulk.c, mbarrier.c, cluster.c */
+sg_run sg_run_copy_async, sg_run_copy_arrive, sg_run_copy_group, sg_run_bulk, sg_run_store_async;
+sg_run sg_run_mbarrier, sg_run_mbarrier_wait, sg_run_mbarrier_count;
+sg_run sg_run_mapa, sg_run_getctarank, sg_run_cluster_arrive, sg_run_cluster_wait;
+/* dependents.c */
+sg_run sg_run_launch_dependents, sg_run_dependency_wait;
+/* Notes once that the block has let its dependents go. */
+void sg_block_triggers(struct sg_block *block);
+/* workspace.c: bytes of shared memory that a kernel expects behind its own. */
+uint64_t sg_reserved_shared(const struct sg_code *code);
+/* %reserved_smem_*, %aggr_smem_size, %envreg1 and 2. */
+uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number);
+/* NULL for what is not in the workspace. */
+unsigned char *sg_workspace_reach(struct sg_grid *grid, uint64_t address, uint64_t size);
+#define SG_SAMPLER_WINDOW ((uint64_t)0xfffe << 48) /* handles that are settings themselves */
+/* texture_run.c, texture_surface.c, texture_query.c */
+sg_run sg_run_texture, sg_run_surface, sg_run_texture_query;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
+#define SG_SPECIAL_SHARED SG_SPECIAL_COUNT /* the address of an offset in shared memory */
 bool sg_special_constant(unsigned special);
 bool sg_special_of_block(unsigned special);
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);

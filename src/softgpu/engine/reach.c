@@ -1,17 +1,32 @@
 /* The slow way to global memory: the page table, and the range that a step keeps of it. */
 #include "softgpu/address/pagetable.h"
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #include <stdio.h>
 
 /* As far as one range goes that a step remembers. */
 #define FARTHEST ((uint64_t)1 << 30)
 
+/* Copies in bulk may go out of shared memory. */
+static bool copies_out(const struct sg_instruction *in) {
+    return in->op == SG_OP_cp && in->space == SG_IN_GLOBAL;
+}
+
+static bool only_writes(const struct sg_instruction *in) {
+    return in->op == SG_OP_st || in->op == SG_OP_sust || in->op == SG_OP_stmatrix ||
+           (in->op == SG_OP_wmma && in->operation == SG_DO_STORE_D);
+}
+
 static unsigned rights_of(const struct sg_step *step, const struct sg_program *program) {
-    unsigned op = program->instructions[step->instruction].op;
-    if (op == SG_OP_st)
+    const struct sg_instruction *in = &program->instructions[step->instruction];
+    if (only_writes(in))
         return SG_WRITE;
-    return op == SG_OP_ld || op == SG_OP_ldu || op == SG_OP_cp ? SG_READ : SG_READ | SG_WRITE;
+    if (copies_out(in))
+        return step->choice == SG_DO_NONE ? SG_WRITE : SG_READ | SG_WRITE;
+    bool reads = in->op == SG_OP_ld || in->op == SG_OP_ldu || in->op == SG_OP_cp ||
+                 in->op == SG_OP_ldmatrix || in->op == SG_OP_tex || in->op == SG_OP_tld4 ||
+                 in->op == SG_OP_suld || in->op == SG_OP_wmma;
+    return reads ? SG_READ : SG_READ | SG_WRITE;
 }
 
 /* The range of host bytes around an address, from its page on where that is mapped likewise. */
@@ -30,10 +45,15 @@ static unsigned char *range_at(const struct sg_grid *grid, uint64_t address, uns
     return host;
 }
 
-unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
-                               uint64_t address, uint64_t size) {
+unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                             uint64_t address, uint64_t size, uint64_t *got) {
     struct sg_grid *grid = warp->grid;
     uint64_t low, length;
+    unsigned char *own = sg_workspace_reach(grid, address, size);
+    if (own) {
+        *got = size;
+        return own;
+    }
     unsigned char *host =
         range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
     if (host) {
@@ -41,13 +61,43 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
         if (!grid->launch.extent ||
             grid->launch.extent(grid->launch.user, address, &low, &length)) {
             uint64_t offset = address - low;
-            if (offset < length && size <= length - offset) {
+            if (offset < length) {
+                *got = size <= length - offset ? size : length - offset;
                 warp->caches[step->cache] = (struct sg_range_cache){low, length, distance, 0};
                 return (unsigned char *)(uintptr_t)(address + distance);
             }
         }
     }
     return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+}
+
+unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                              uint64_t address, uint64_t size) {
+    const struct sg_grid *grid = warp->grid;
+    uint64_t low, length;
+    unsigned char *host =
+        range_at(grid, address, rights_of(step, grid->code->program), &low, &length);
+    if (!host || size > length - (address - low))
+        return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+    uint64_t distance = (uint64_t)(uintptr_t)host - low;
+    warp->caches[step->cache] = (struct sg_range_cache){low, length, distance, 0};
+    return (unsigned char *)(uintptr_t)(address + distance);
+}
+
+unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                               uint64_t address, uint64_t size) {
+    uint64_t got;
+    unsigned char *host = sg_reach_some(warp, step, lane, address, size, &got);
+    if (host && got < size)
+        return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
+    return host;
+}
+
+static uint64_t room_of(const struct sg_warp *warp, unsigned space) {
+    return space == SG_IN_SHARED  ? warp->shared_size
+           : space == SG_IN_LOCAL ? warp->local_size
+           : space == SG_IN_PARAM ? warp->grid->launch.parameter_bytes
+                                  : 0;
 }
 
 void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
@@ -62,18 +112,22 @@ void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fau
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
-    fault->write = in->op == SG_OP_st || in->op == SG_OP_atom || in->op == SG_OP_red;
+    fault->write = only_writes(in) || copies_out(in) || in->op == SG_OP_atom ||
+                   in->op == SG_OP_red || in->op == SG_OP_sured;
     fault->space = in->space;
+    fault->room = room_of(warp, in->space);
     fault->instruction = step->instruction;
     fault->line = in->line;
     fault->location = in->location;
     unsigned thread = warp->number * SG_LANES + lane;
+    for (int i = 0; i < 3; i++)
+        fault->block[i] = warp->block->place[i];
+    if (warp->doing)
+        sg_pending_thread(warp, &thread, fault->block);
     const unsigned *shape = grid->launch.block;
     fault->thread[0] = thread % shape[0];
     fault->thread[1] = thread / shape[0] % shape[1];
     fault->thread[2] = thread / shape[0] / shape[1];
-    for (int i = 0; i < 3; i++)
-        fault->block[i] = warp->block->place[i];
     if (report)
         snprintf(fault->report, sizeof fault->report, "%s", report);
     atomic_store(&grid->failed, true);
@@ -96,6 +150,11 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_STACK] = "stack overflow",
                                         [SG_FAULT_INSTRUCTION] = "illegal instruction",
                                         [SG_FAULT_DEADLOCK] = "deadlock",
-                                        [SG_FAULT_MEMORY] = "no memory on the host"};
+                                        [SG_FAULT_MBARRIER] = "misuse of an mbarrier",
+                                        [SG_FAULT_MEMORY] = "no memory on the host",
+                                        [SG_FAULT_TEXTURE] = "texture or surface not usable",
+                                        [SG_FAULT_SURFACE] = "outside of a surface",
+                                        [SG_FAULT_HEAP] = "free of what malloc has not returned",
+                                        [SG_FAULT_TIME] = "out of time"};
     return kind < SG_FAULT_COUNT ? names[kind] : "";
 }

@@ -4,7 +4,7 @@
  * have parted join again as early as they can. After a while the group that has not run for the
  * longest time runs alone for as long: lanes that spin for each other get on.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #include <stdlib.h>
 
@@ -106,7 +106,10 @@ enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {
     const struct sg_step *step = sg_group_next(warp);
     while (step)
         step = step->run(warp, step);
-    warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && !warp->alone;
+    bool turn = !warp->alone;
+    if (warp->grid->launch.schedule == SG_GRID_RANDOM)
+        turn = sg_grid_draw(warp->grid, 2) == 0;
+    warp->alone = warp->stop == SG_STOP_YIELD && warp->ready > 1 && turn;
     return warp->stop;
 }
 
@@ -166,6 +169,28 @@ static bool make_room(struct sg_warp *warp, size_t end) {
     return true;
 }
 
+static uint32_t end_below(const struct sg_warp *warp, const struct sg_path *path) {
+    uint32_t end = path->registers + warp->grid->code->functions[path->function].frame;
+    for (const struct sg_path *child = path->child; child; child = child->sibling) {
+        uint32_t other = end_below(warp, child);
+        end = other > end ? other : end;
+    }
+    return end;
+}
+
+/* Where the frame of a call from there begins: behind the frames of all calls that other lanes have
+ * not left. Frames of different functions are laid out differently, so lanes of one must not lie
+ * where those of another do. */
+static uint32_t free_registers(const struct sg_warp *warp, const struct sg_path *parent) {
+    uint32_t end = end_below(warp, parent);
+    for (const struct sg_path *path = parent; path->parent; path = path->parent)
+        for (const struct sg_path *other = path->parent->child; other; other = other->sibling) {
+            uint32_t until = other == path ? 0 : end_below(warp, other);
+            end = until > end ? until : end;
+        }
+    return end;
+}
+
 struct sg_path *sg_path_enter(struct sg_warp *warp, const struct sg_step *call, uint32_t function) {
     const struct sg_code *code = warp->grid->code;
     const struct sg_program_function *caller = &code->program->functions[warp->path->function];
@@ -177,7 +202,7 @@ struct sg_path *sg_path_enter(struct sg_warp *warp, const struct sg_step *call, 
             return path;
     uint64_t alignment = callee->frame_alignment > 16 ? callee->frame_alignment : 16;
     uint64_t frame = (parent->frame + caller->frame + alignment - 1) & ~(alignment - 1);
-    uint32_t registers = parent->registers + code->functions[parent->function].frame;
+    uint32_t registers = free_registers(warp, parent);
     /* A call takes something of the stack even where it has no variables. */
     uint64_t least = (uint64_t)(parent->depth + 1) * 16;
     uint64_t end = frame + callee->frame > least ? frame + callee->frame : least;

@@ -1,5 +1,5 @@
 /* Special registers, addresses of spaces, vectors of registers. */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/async.h"
 
 #include <time.h>
 
@@ -12,21 +12,29 @@ bool sg_special_constant(unsigned special) {
 /* The others are the same for each block that runs in a warp's memory. */
 bool sg_special_of_block(unsigned special) {
     return special == SG_SPECIAL_CTAID || special == SG_SPECIAL_CLUSTERID ||
-           special == SG_SPECIAL_SMID;
+           special == SG_SPECIAL_CLUSTER_CTAID || special == SG_SPECIAL_CLUSTER_CTARANK ||
+           special == SG_SPECIAL_SMID || special == SG_SPECIAL_SHARED;
 }
 
-static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned axis) {
+static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned axis,
+                         uint32_t number) {
     const struct sg_grid *grid = warp->grid;
     const struct sg_grid_launch *launch = &grid->launch;
     switch (special) {
     case SG_SPECIAL_NTID:
         return launch->block[axis];
     case SG_SPECIAL_CTAID:
-    case SG_SPECIAL_CLUSTERID:
         return warp->block->place[axis];
+    case SG_SPECIAL_CLUSTERID:
+        return warp->block->place[axis] / grid->cluster[axis];
+    case SG_SPECIAL_CLUSTER_CTAID:
+        return warp->block->place[axis] % grid->cluster[axis];
+    case SG_SPECIAL_CLUSTER_CTARANK:
+        return warp->block->rank;
     case SG_SPECIAL_NCTAID:
-    case SG_SPECIAL_NCLUSTERID:
         return launch->grid[axis];
+    case SG_SPECIAL_NCLUSTERID:
+        return launch->grid[axis] / grid->cluster[axis];
     case SG_SPECIAL_WARPID:
         return warp->number;
     case SG_SPECIAL_NWARPID:
@@ -38,17 +46,19 @@ static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned 
     case SG_SPECIAL_GRIDID:
         return launch->id;
     case SG_SPECIAL_CLUSTER_NCTAID:
+        return grid->cluster[axis];
     case SG_SPECIAL_CLUSTER_NCTARANK:
-        return 1;
+        return grid->cluster_size;
+    case SG_SPECIAL_IS_EXPLICIT_CLUSTER:
+        return launch->explicit_cluster;
     case SG_SPECIAL_DYNAMIC_SMEM_SIZE:
         return launch->dynamic_shared;
     case SG_SPECIAL_TOTAL_SMEM_SIZE:
-    case SG_SPECIAL_AGGR_SMEM_SIZE:
-        return warp->shared_size;
+        return grid->shared_exact;
     case SG_SPECIAL_WARP_SZ:
         return SG_LANES;
     default:
-        return 0;
+        return sg_workspace_special(grid, special, number);
     }
 }
 
@@ -89,10 +99,17 @@ static void put(void *lanes, unsigned width, unsigned l, uint64_t value) {
         ((uint64_t *)lanes)[l] = value;
 }
 
+uint64_t sg_special_value(const struct sg_warp *warp, const struct sg_code_special *special) {
+    unsigned axis = special->part ? special->part - 1u : 0;
+    if (special->special == SG_SPECIAL_SHARED)
+        return ((uint64_t)warp->block->rank << SG_RANK_SHIFT) + (uint64_t)(int32_t)special->value;
+    return axis > 2 ? 0 : of_block(warp, special->special, axis, special->value);
+}
+
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes) {
     unsigned axis = special->part ? special->part - 1u : 0;
     bool own = by_lane(special->special);
-    uint64_t value = axis > 2 || own ? 0 : of_block(warp, special->special, axis);
+    uint64_t value = own ? 0 : sg_special_value(warp, special);
     if (special->width == SG_W_PRED) {
         *(uint32_t *)lanes = value ? SG_ALL : 0;
         return;
@@ -100,11 +117,6 @@ void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special
     for (unsigned l = 0; l < SG_LANES; l++)
         put(lanes, special->width, l,
             own && axis < 3 ? of_lane(warp, special->special, axis, l) : value);
-}
-
-uint64_t sg_special_value(const struct sg_warp *warp, const struct sg_code_special *special) {
-    unsigned axis = special->part ? special->part - 1u : 0;
-    return axis > 2 ? 0 : of_block(warp, special->special, axis);
 }
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
@@ -147,11 +159,31 @@ static unsigned space_of(uint64_t address) {
                                            : SG_IN_GLOBAL;
 }
 
+/* Constant memory has addresses among those of global memory: known by its variables. */
+static bool is_constant(const struct sg_warp *warp, const struct sg_step *step, unsigned l,
+                        uint64_t address) {
+    const uint32_t *list = warp->grid->code->list + step->list;
+    for (unsigned i = 0; i < step->count; i++) {
+        uint64_t low = ((const uint64_t *)sg_place(warp, list[2 * i]))[l];
+        if (address >= low && address - low < list[2 * i + 1])
+            return true;
+    }
+    return false;
+}
+
 const struct sg_step *sg_run_isspacep(struct sg_warp *warp, const struct sg_step *step) {
     const uint64_t *a = sg_place(warp, step->a);
-    uint32_t result = 0;
-    for (unsigned l = 0; l < SG_LANES; l++)
-        result |= (uint32_t)(space_of(a[l]) == step->choice) << l;
+    uint32_t result = 0, rank = warp->block->rank;
+    bool cluster = step->choice == SG_IN_SHARED_CLUSTER;
+    unsigned wanted = cluster ? SG_IN_SHARED : step->choice;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        bool own = cluster || !warp->block->cluster || (uint32_t)a[l] >> SG_RANK_SHIFT == rank;
+        unsigned space = space_of(a[l]);
+        if (space == SG_IN_GLOBAL && is_constant(warp, step, l, a[l]))
+            space = SG_IN_CONST;
+        bool is = space == wanted && (wanted != SG_IN_SHARED || own);
+        result |= (uint32_t)is << l;
+    }
     sg_predicate_set(warp, step->d, result);
     return step + 1;
 }
@@ -164,15 +196,17 @@ static uint64_t get(const void *lanes, unsigned width, unsigned l) {
                               : ((const uint64_t *)lanes)[l];
 }
 
-/* mov.b64 d, {a, b}: list: the elements' places; choice: their width, second: the whole's. */
+/* mov.b64 d, {a, b}: list: the elements' places; choice: their width, second: the whole's; value:
+ * the bits of an element. */
 const struct sg_step *sg_run_pack(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
-    unsigned bits = step->choice == SG_W_16 ? 16 : 32;
+    unsigned bits = (unsigned)step->value;
+    uint64_t all = (UINT64_C(1) << bits) - 1;
     void *d = sg_place(warp, step->d);
     for (unsigned l = 0; l < SG_LANES; l++) {
         uint64_t value = 0;
         for (unsigned i = 0; i < step->count; i++)
-            value |= get(sg_place(warp, list[i]), step->choice, l) << (i * bits);
+            value |= (get(sg_place(warp, list[i]), step->choice, l) & all) << (i * bits);
         if (warp->mask >> l & 1)
             put(d, step->second, l, value);
     }
@@ -181,13 +215,14 @@ const struct sg_step *sg_run_pack(struct sg_warp *warp, const struct sg_step *st
 
 const struct sg_step *sg_run_unpack(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
-    unsigned bits = step->choice == SG_W_16 ? 16 : 32;
+    unsigned bits = (unsigned)step->value;
+    uint64_t all = (UINT64_C(1) << bits) - 1;
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;
         uint64_t value = get(sg_place(warp, step->a), step->second, l);
         for (unsigned i = 0; i < step->count; i++)
-            put(sg_place(warp, list[i]), step->choice, l, value >> (i * bits));
+            put(sg_place(warp, list[i]), step->choice, l, value >> (i * bits) & all);
     }
     return step + 1;
 }

@@ -99,7 +99,10 @@ static softgpu_function_state function_state(const char *function, const char **
     if (test)
         *test = proof ? proof : "";
     const unsigned refused = SG_REFUSES | SG_REFUSES_BUT_CAPTURES;
-    if (fn == GPUMEM_FN_COUNT || (sg_rules[fn].flags & refused) || !sg_implemented(fn))
+    unsigned flags = fn == GPUMEM_FN_COUNT ? 0 : sg_rules[fn].flags;
+    if (flags & SG_LAUNCHES && sg_config()->kernels)
+        flags &= ~refused;
+    if (fn == GPUMEM_FN_COUNT || flags & refused || !sg_implemented(fn))
         return SOFTGPU_FUNCTION_REFUSED;
     return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
 }
@@ -145,7 +148,7 @@ static int link_texts(unsigned architecture, const char *const *texts, size_t co
     unsigned char *bytes = NULL;
     size_t made = 0;
     if (!size || (!texts && count))
-        return CUDA_ERROR_INVALID_VALUE;
+        return (int)CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_link_texts(architecture, texts, count, log, log_size, &bytes, &made);
     if (result == CUDA_SUCCESS && image && *size < made)
         result = CUDA_ERROR_INVALID_VALUE;
@@ -153,7 +156,7 @@ static int link_texts(unsigned architecture, const char *const *texts, size_t co
         memcpy(image, bytes, made);
     free(bytes);
     *size = made;
-    return result;
+    return (int)result;
 }
 
 static const softgpu_control control = {

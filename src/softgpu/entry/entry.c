@@ -19,6 +19,7 @@
 #include "softgpu/entry/rules.h"
 #include "softgpu/entry/trace.h"
 #include "softgpu/entry/verdict.h"
+#include "softgpu/launch/device_output.h"
 #include "softgpu/report/error_log.h"
 #include "softgpu/stream/capture.h"
 
@@ -70,7 +71,10 @@ static void configure(void) {
 static bool enter_watched(struct sg_call *call, CUresult *result) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
-    if (atomic_load_explicit(&sg_watched, memory_order_acquire) & SG_WATCH_FAULT)
+    unsigned watched = atomic_load_explicit(&sg_watched, memory_order_acquire);
+    if ((watched & SG_WATCH_OUTPUT) && !atomic_load(&sg_forked))
+        sg_output_enter(call->fn);
+    if (watched & SG_WATCH_FAULT)
         return sg_fault_enter(call, !(sg_rules[call->fn].flags & SG_UNCOUNTED), result);
     return true;
 }
@@ -241,6 +245,8 @@ static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUre
         result = call->fault;
     if ((watched & SG_WATCH_COREDUMP) && !atomic_load(&sg_forked))
         sg_coredumps_write();
+    if ((watched & SG_WATCH_OUTPUT) && !atomic_load(&sg_forked) && !atomic_load(&sg_exiting))
+        sg_output_leave(call->fn);
     if (is_refusal(result))
         sg_error_log_refusal(call->fn, call->arguments, result, call->inside);
     if (watched & SG_WATCH_TRACE)

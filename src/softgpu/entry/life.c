@@ -12,6 +12,8 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/verdict.h"
+#include "softgpu/launch/device_output.h"
+#include "softgpu/launch/launch.h"
 #include "softgpu/module/loading.h"
 #include "softgpu/stream/stream.h"
 
@@ -40,8 +42,10 @@ static void say_leaks(void) {
 static void begin_exit(void) {
     GM_UNCANCELLED;
     bool reachable = !atomic_load(&sg_forked) && !sg_thread()->in_call;
-    if (reachable)
+    if (reachable) {
         sg_coredumps_write(); /* for a fault that no call has reported */
+        sg_output_write();
+    }
     if (reachable && sg_config()->leaks)
         say_leaks();
     atomic_store(&sg_exiting, true);
@@ -49,8 +53,9 @@ static void begin_exit(void) {
 
 /* Completed stages are kept, so that a second cuInit continues where the first one failed. */
 static CUresult initialize(void) {
-    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init,    sg_streams_init,
-                                               sg_loading_init, sg_coredumps_init, sg_gate_init};
+    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init,   sg_streams_init,
+                                               sg_loading_init, sg_launches_init, sg_coredumps_init,
+                                               sg_gate_init};
     static unsigned done;
     while (done < sizeof stages / sizeof stages[0]) {
         CUresult result = stages[done]();

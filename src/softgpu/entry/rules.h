@@ -26,6 +26,8 @@
  * of the request. */
 #define SG_REFUSES              (1u << 10)
 #define SG_REFUSES_BUT_CAPTURES (1u << 11)
+/* With either of them: it does what is requested where kernels run (SOFTGPU_KERNELS). */
+#define SG_LAUNCHES (1u << 12)
 
 /* What is checked before a NULL argument. The later ones are checked first. */
 enum sg_null_when { SG_NULL_NEVER, SG_NULL_LAST, SG_NULL_BEFORE_CONTEXT, SG_NULL_BEFORE_INIT };

@@ -16,6 +16,7 @@
 #define SG_GRAPH_EXEC_H
 
 #include "softgpu/graph/graph.h"
+#include "softgpu/launch/device_conditions.h"
 #include "softgpu/stream/event.h"
 #include "softgpu/stream/stream.h"
 
@@ -143,18 +144,23 @@ void sg_plan_free(struct sg_plan *plan);
 
 /*
  * Makes the operation of a node that does one thing on the device: copy, memset, host function,
- * batch of memory operations (several, linked through `next`), semaphore signal or wait, loop. The
- * operation takes over what it needs of the parameters. NOT_SUPPORTED for types without operations.
+ * batch of memory operations (several, linked through `next`), semaphore signal or wait, condition.
+ * The operation takes over what it needs of the parameters. NOT_SUPPORTED for types without
+ * operations.
  */
 CUresult sg_work_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
 /* Frees operations that sg_work_make made for a node of this type and that will not be queued. */
 struct sg_node_type;
 void sg_work_discard(const struct sg_node_type *type, struct sg_op *op);
-/* The operation of a WHILE node whose condition holds: runs its body again and again. */
-CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *node,
+/* The operation of a conditional node: runs the bodies that the values of handles choose, and those
+ * of conditional nodes in them. */
+CUresult sg_flow_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
-void sg_loop_discard(struct sg_op *op);
+void sg_flow_discard(struct sg_op *op);
+/* The values of the handles of the launch that is being made, with the lock; else NULL. Operations
+ * that use them later take a reference. */
+extern struct sg_conditions *sg_launch_conditions;
 
 /* ---- Launching (launch.c) -------------------------------------------------------------------- */
 

@@ -27,6 +27,8 @@ CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *pa
     CUcontext handle = type->runs_in_context ? sg_params_context(params) : NULL;
     CUresult result = handle ? sg_context_from_handle(handle, &made.context) : CUDA_SUCCESS;
     if (!handle)
+        made.context = type->find_context ? type->find_context(params) : NULL;
+    if (!handle && !made.context)
         made.context = node->context;
     if (type->event) {
         made.event = sg_event_get(sg_params_event(params));

@@ -9,6 +9,7 @@
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The operations made for one step, in order. */
 struct made {
@@ -24,6 +25,7 @@ struct launch {
     struct made *steps;
     uint64_t *numbers; /* of the last operation in each lane so far */
     bool host;         /* a host function is among them */
+    bool node_priorities;
 };
 
 /* ---- Making --------------------------------------------------------------------------------- */
@@ -51,6 +53,20 @@ static CUresult make_work(const struct sg_plan *plan, const struct sg_step *step
     if (!node || !node->enabled || sg_type_of(&node->params)->begin)
         return CUDA_SUCCESS;
     return sg_work_make(context_of(plan, step), node, op);
+}
+
+/* CUDA_GRAPHS_USE_NODE_PRIORITY decides instead of the flag, where it is set. */
+static bool uses_node_priorities(const struct sg_exec *exec) {
+    const char *set = secure_getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
+    return set ? strcmp(set, "0") != 0
+               : (exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY) != 0;
+}
+
+static void take_priority(const struct sg_exec_node *node, struct sg_op *op) {
+    if (!node || !node->attribute_set || !node->attribute_set[CU_LAUNCH_ATTRIBUTE_PRIORITY])
+        return;
+    op->has_priority = true;
+    op->priority = sg_stream_priority(node->attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY].priority);
 }
 
 static bool add_waits(struct launch *launch, const struct sg_step *step, struct sg_op *op) {
@@ -83,6 +99,8 @@ static CUresult make_step(struct launch *launch, size_t number) {
         result = make_marker(&made->first, 0);
     if (result != CUDA_SUCCESS)
         return result;
+    if (launch->node_priorities)
+        take_priority(step->node, made->first);
     for (struct sg_op *op = made->first; op; op = op->next) {
         launch->numbers[step->lane]++;
         launch->host |= op->host_function;
@@ -201,6 +219,39 @@ static void queue(struct launch *launch) {
     sg_stream_unref(launch->stream);
 }
 
+/* ---- Conditions ------------------------------------------------------------------------------ */
+
+struct sg_conditions *sg_launch_conditions;
+
+static void count_handle(struct sg_exec_node *node, void *user) {
+    uint64_t *most = user, handle = node->params.conditional.handle;
+    if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && handle > *most)
+        *most = handle;
+}
+
+static void set_first(struct sg_exec_node *node, void *user) {
+    if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        sg_conditions_set(user, node->params.conditional.handle, node->value);
+}
+
+/* Of this launch: its kernels and conditional nodes share them. */
+static CUresult begin_conditions(struct sg_exec *exec) {
+    uint64_t most = 0;
+    sg_exec_part_each(exec->root, count_handle, &most);
+    if (most == 0)
+        return CUDA_SUCCESS;
+    sg_launch_conditions = sg_conditions_new((size_t)most);
+    if (!sg_launch_conditions)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sg_exec_part_each(exec->root, set_first, sg_launch_conditions);
+    return CUDA_SUCCESS;
+}
+
+static void end_conditions(void) {
+    sg_conditions_unref(sg_launch_conditions);
+    sg_launch_conditions = NULL;
+}
+
 /* ---- Checks --------------------------------------------------------------------------------- */
 
 static CUresult check_node(const struct sg_exec_node *node) {
@@ -222,14 +273,18 @@ static CUresult check(const struct sg_exec *exec) {
 }
 
 CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
-    struct launch launch = {.exec = exec, .stream = stream};
+    struct launch launch = {
+        .exec = exec, .stream = stream, .node_priorities = uses_node_priorities(exec)};
     bool automatic = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     CUresult result = check(exec);
     if (result == CUDA_SUCCESS)
         result = sg_graph_memory_begin(exec, automatic, &launch.memory);
     if (result != CUDA_SUCCESS)
         return result;
-    result = make(&launch);
+    result = begin_conditions(exec);
+    if (result == CUDA_SUCCESS)
+        result = make(&launch);
+    end_conditions();
     if (result == CUDA_SUCCESS) {
         sg_graph_memory_commit(launch.memory);
         queue(&launch);

@@ -1,4 +1,5 @@
 /* Conditional nodes: IF, WHILE, SWITCH. */
+#include "softgpu/core/config.h"
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
@@ -38,13 +39,12 @@ static void hand_out_bodies(CUgraphNodeParams *to, const CUgraphNodeParams *from
 
 /* ---- Execs ----------------------------------------------------------------------------------- */
 
-/* Only kernels can change a condition, and nothing here runs them: a condition keeps the value with
- * which a launch begins. */
+/* Where no kernel runs, a condition keeps the value with which a launch begins. */
 static bool loops(const struct sg_exec_node *node) {
     return node->params.conditional.type == CU_GRAPH_COND_TYPE_WHILE && node->value != 0;
 }
 
-/* The part that runs with the node's value, or NULL; not for loops. */
+/* The part that runs with the node's value then, or NULL; not for loops. */
 static struct sg_exec_part *chosen(const struct sg_exec_node *node) {
     switch (node->params.conditional.type) {
     case CU_GRAPH_COND_TYPE_IF:
@@ -59,6 +59,8 @@ static struct sg_exec_part *chosen(const struct sg_exec_node *node) {
 }
 
 static bool joins(const struct sg_exec_node *node, struct sg_exec_part **inner) {
+    if (sg_config()->kernels)
+        return false;
     *inner = chosen(node);
     return !loops(node);
 }
@@ -87,6 +89,6 @@ const struct sg_node_type sg_node_conditional = {
     .furnish = sg_node_make_bodies,
     .hand_out = hand_out_bodies,
     .joins = joins,
-    .make = sg_loop_make,
-    .discard = sg_loop_discard,
+    .make = sg_flow_make,
+    .discard = sg_flow_discard,
 };

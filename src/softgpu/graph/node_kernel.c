@@ -1,7 +1,9 @@
 /* Kernel nodes. */
+#include "softgpu/core/config.h"
 #include "softgpu/graph/dot.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
+#include "softgpu/launch/launch_run.h"
 #include "softgpu/module/function.h"
 
 static CUresult resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
@@ -41,10 +43,70 @@ static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now,
                : CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
 }
 
+/* ---- Execs ----------------------------------------------------------------------------------- */
+
 static CUresult may_launch(void) {
+    if (sg_config()->kernels)
+        return CUDA_SUCCESS;
     sg_log(SG_LOG_WARNING,
            "a graph with kernels is not launched: there is nothing here that runs them");
     return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* That of its function. */
+static struct sg_context *find_context(const CUgraphNodeParams *params) {
+    struct sg_function *function;
+    bool found = params->kernel.func &&
+                 sg_function_from_handle(params->kernel.func, &function) == CUDA_SUCCESS;
+    return found && sg_config()->kernels ? function->context : NULL;
+}
+
+static unsigned attributes_of(const struct sg_exec_node *node,
+                              CUlaunchAttribute attributes[CU_LAUNCH_ATTRIBUTE_MAX]) {
+    unsigned count = 0;
+    for (int i = 0; node->attribute_set && i < CU_LAUNCH_ATTRIBUTE_MAX; i++)
+        if (node->attribute_set[i])
+            attributes[count++] =
+                (CUlaunchAttribute){.id = (CUlaunchAttributeID)i, .value = node->attributes[i]};
+    return count;
+}
+
+/* It may begin early if all that it depends on are kernels behind programmatic edges. The one
+ * before it in its lane then is among them, or nothing that it depends on. */
+static enum sg_early early_of(const struct sg_exec_node *node) {
+    enum sg_early early = node->from_count ? SG_EARLY_BEGUN : SG_EARLY_NOT;
+    for (size_t i = 0; i < node->from_count; i++) {
+        if (node->edges[i].type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+            return SG_EARLY_NOT;
+        if (node->edges[i].from_port != CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER)
+            early = SG_EARLY_TRIGGERED;
+    }
+    return early;
+}
+
+/* Its arguments are a deep copy: in one piece, with a pointer to each. */
+static CUresult make(struct sg_context *context, const struct sg_exec_node *node,
+                     struct sg_op **op) {
+    const CUDA_KERNEL_NODE_PARAMS_v3 *kernel = &node->params.kernel;
+    CUlaunchAttribute attributes[CU_LAUNCH_ATTRIBUTE_MAX];
+    struct sg_function *function;
+    struct sg_launch launch = {.grid = {kernel->gridDimX, kernel->gridDimY, kernel->gridDimZ},
+                               .block = {kernel->blockDimX, kernel->blockDimY, kernel->blockDimZ},
+                               .shared = kernel->sharedMemBytes,
+                               .params = kernel->kernelParams,
+                               .attributes = attributes,
+                               .attribute_count = attributes_of(node, attributes),
+                               .conditions = sg_launch_conditions,
+                               .early = early_of(node)};
+    (void)context;
+    /* Its module may have been unloaded since the graph was made. */
+    CUresult result = sg_function_from_handle(kernel->func, &function);
+    if (result == CUDA_SUCCESS)
+        result =
+            sg_attributes_check(launch.attributes, launch.attribute_count, &launch.cooperative);
+    if (result == CUDA_SUCCESS && launch.cooperative)
+        result = sg_launch_check_cooperative(function, &launch);
+    return result == CUDA_SUCCESS ? sg_launch_make(function, &launch, op) : result;
 }
 
 /* ---- As text --------------------------------------------------------------------------------- */
@@ -98,5 +160,9 @@ const struct sg_node_type sg_node_kernel = {
     .free = free_arguments,
     .compare = compare,
     .draw = draw,
+    .find_context = find_context,
     .may_launch = may_launch,
+    .make = make,
+    .discard = sg_launch_discard,
+    .rewind = sg_launch_rewind,
 };

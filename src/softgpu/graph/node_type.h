@@ -22,7 +22,7 @@ struct sg_node_type {
     size_t memory;  /* CUdeviceptr of graph memory that it allocates or frees */
 
     /* ---- Properties --------- */
-    bool runs_in_context;    /* the one in its parameters; a kernel's is its function's */
+    bool runs_in_context;    /* the one in its parameters */
     bool allocates;          /* holds a reference to the graph memory at `memory` */
     bool unique;             /* a graph that holds one is neither copied nor embedded */
     bool fixed;              /* its parameters cannot be changed */
@@ -61,6 +61,9 @@ struct sg_node_type {
                          const CUgraphNodeParams *params);
 
     /* ---- Nodes of execs ---- */
+    /* For types that run in a context which something else than their parameters names: it, or NULL
+     * when that is gone. */
+    struct sg_context *(*find_context)(const CUgraphNodeParams *params);
     /* Whether its operands are usable now; memory may have been freed since the node was made. */
     CUresult (*check_operands)(const CUgraphNodeParams *params);
     /* Whether device code may launch it with these operands. */
@@ -74,6 +77,9 @@ struct sg_node_type {
     CUresult (*make)(struct sg_context *context, const struct sg_exec_node *node,
                      struct sg_op **op);
     void (*discard)(struct sg_op *op); /* frees what make made; without: sg_op_free */
+    /* Makes an operation with `again`, which has come to its end, ready to run once more; without:
+     * nothing is needed. */
+    void (*rewind)(struct sg_op *op);
     /* Types without `make`: gives an empty operation its effect just before it is queued. */
     void (*begin)(const struct sg_exec_node *node, struct sg_op *op);
     unsigned waits; /* waits that `begin` adds to the operation; room is reserved for them */

@@ -1,4 +1,4 @@
-/* What a launch requests, by any API; softgpu runs no kernel. Everything here requires the lock. */
+/* What a launch requests, by any API. Everything here requires the lock. */
 #ifndef SG_LAUNCH_LAUNCH_H
 #define SG_LAUNCH_LAUNCH_H
 
@@ -13,6 +13,15 @@ struct sg_cluster {
     unsigned size[3];
 };
 
+/* When a kernel may begin before what precedes it in its stream or lane has ended. */
+enum sg_early {
+    SG_EARLY_NOT,
+    SG_EARLY_TRIGGERED, /* each block of the kernel before it has let it go, or has ended */
+    SG_EARLY_BEGUN,     /* all blocks of that kernel have begun */
+};
+
+struct sg_conditions;
+
 struct sg_launch {
     unsigned grid[3], block[3];
     unsigned shared;
@@ -20,13 +29,31 @@ struct sg_launch {
     void **params, **extra;
     const CUlaunchAttribute *attributes;
     unsigned attribute_count;
-    bool cooperative;
-    bool never_captured; /* cuLaunchGridAsync does not become a node of a capture */
+    bool cooperative; /* by the function called; an attribute may say so too */
+    enum sg_early early;
+    bool has_priority; /* instead of the stream's */
+    int priority;
+    struct sg_conditions *conditions; /* of the graph that it is launched by, or NULL */
+    bool never_captured;              /* cuLaunchGridAsync does not become a node of a capture */
 };
 
-/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node; any other is
- * refused with NOT_SUPPORTED, and one line in the log says what the image was. */
+/* cuInit's work for this chapter. */
+CUresult sg_launches_init(void);
+/* Whether CUDA_LAUNCH_BLOCKING makes launches wait for their kernels. Constant after cuInit. */
+bool sg_launches_block(void);
+
+/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other
+ * runs (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the
+ * log says what the image was. */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
+
+/* The checks of arguments alone: parameters, shape, attributes. */
+CUresult sg_launch_check(const struct sg_function *function, const struct sg_launch *launch);
+/* All blocks of a cooperative launch run at the same time: COOPERATIVE_LAUNCH_TOO_LARGE. */
+CUresult sg_launch_check_cooperative(const struct sg_function *function,
+                                     const struct sg_launch *launch);
+/* Where no kernels run: logs it once for each function, and answers NOT_SUPPORTED. */
+CUresult sg_launch_refuse(struct sg_function *function);
 
 /* Whether grid, block and dynamic shared memory are within the limits of device and function. The
  * resulting number of threads is a separate check, answered differently for a launch and a node. */
@@ -43,6 +70,9 @@ CUresult sg_cluster_check(const struct sg_function *function, const unsigned gri
 /* Checks the values of the attributes, except clusters; COOPERATIVE sets *cooperative. */
 CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
                              bool *cooperative);
+
+/* The priority that they ask for, the nearest that there is; false: none. */
+bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count, int *priority);
 
 struct sg_chapter;
 extern const struct sg_chapter sg_launch_chapter;

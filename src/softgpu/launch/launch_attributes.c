@@ -1,6 +1,7 @@
 /* Attributes of a launch: which values an H200 refuses, and clusters. */
 #include "softgpu/core/calls.h"
 #include "softgpu/launch/launch.h"
+#include "softgpu/stream/schedule.h"
 
 #include <string.h>
 
@@ -61,6 +62,16 @@ CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count
             return result;
     }
     return CUDA_SUCCESS;
+}
+
+bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count, int *priority) {
+    bool found = false;
+    for (unsigned i = 0; i < count; i++)
+        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+            *priority = sg_stream_priority(attributes[i].value.priority);
+            found = true;
+        }
+    return found;
 }
 
 /* ---- Clusters ------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
+#include "softgpu/launch/device_runtime.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/module/occupancy.h"
 #include "softgpu/texture/texture.h"
@@ -187,4 +188,9 @@ static void dump(struct sg_text *text) {
                 dump_function(text, &module->functions[i]);
 }
 
-const struct sg_chapter sg_launch_chapter = {.dump = dump};
+const struct sg_chapter sg_launch_chapter = {
+    .dump = dump,
+    .context_end = {[SG_END_STREAMS] = sg_device_runtime_streams_end,
+                    [SG_END_MEMORY] = sg_device_runtime_memory_end},
+    .context_free = sg_device_runtime_free,
+};

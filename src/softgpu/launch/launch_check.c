@@ -7,6 +7,9 @@
 #include "softgpu/module/occupancy.h"
 #include "softgpu/stream/capture.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static bool within(const struct sg_device *device, const unsigned size[3],
                    CUdevice_attribute first) {
     for (int i = 0; i < 3; i++)
@@ -87,8 +90,8 @@ static CUresult check_parameters(const struct sg_function *function,
 
 /* All blocks of a cooperative launch run at the same time. Where registers are too few for a single
  * one, that too is TOO_LARGE, as recorded (tests/parity, the scenario first/launches). */
-static CUresult check_cooperative(const struct sg_function *function,
-                                  const struct sg_launch *launch) {
+CUresult sg_launch_check_cooperative(const struct sg_function *function,
+                                     const struct sg_launch *launch) {
     const struct sg_device *device = sg_device(function->context->device);
     uint64_t blocks = sg_occupancy_blocks(function->image, device->ordinal,
                                           (unsigned)threads_of(launch), launch->shared, -1);
@@ -122,8 +125,13 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
     if (result == CUDA_SUCCESS)
         result = check_cluster(function, launch);
     if (result == CUDA_SUCCESS && cooperative)
-        result = check_cooperative(function, launch);
+        result = sg_launch_check_cooperative(function, launch);
     return result;
+}
+
+CUresult sg_launch_check(const struct sg_function *function, const struct sg_launch *launch) {
+    CUresult result = check_parameters(function, launch);
+    return result == CUDA_SUCCESS ? check(function, launch) : result;
 }
 
 /* The attributes go to the node; those that nodes do not have concern streams. */
@@ -214,7 +222,41 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
     return result;
 }
 
-static CUresult refuse(struct sg_function *function) {
+/* CUDA_LAUNCH_BLOCKING: a launch waits for its kernel. */
+static bool blocking;
+
+CUresult sg_launches_init(void) {
+    const char *set = secure_getenv("CUDA_LAUNCH_BLOCKING");
+    blocking = set && strcmp(set, "0") != 0;
+    return CUDA_SUCCESS;
+}
+
+bool sg_launches_block(void) {
+    return blocking;
+}
+
+/* Attributes count as much as the function that was called. */
+static CUresult run(struct sg_stream *stream, struct sg_function *function,
+                    const struct sg_launch *given) {
+    struct sg_launch launch = *given;
+    CUresult result =
+        sg_attributes_check(launch.attributes, launch.attribute_count, &launch.cooperative);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (serializes_programmatically(given))
+        launch.early = SG_EARLY_TRIGGERED;
+    launch.has_priority =
+        sg_attributes_priority(launch.attributes, launch.attribute_count, &launch.priority);
+    result = sg_launch_run(stream, function, &launch);
+    if (result != CUDA_SUCCESS || !blocking)
+        return result;
+    struct sg_token token = sg_stream_token(stream);
+    result = sg_token_wait(token);
+    sg_token_release(&token);
+    return result;
+}
+
+CUresult sg_launch_refuse(struct sg_function *function) {
     const struct sg_image *image = function->module->program->image;
     if (!function->refusal_said)
         sg_log(SG_LOG_WARNING,
@@ -255,7 +297,7 @@ CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
     }
     if (captures)
         return capture(stream, function, launch);
-    return sg_config()->kernels ? sg_launch_run(stream, function, launch) : refuse(function);
+    return sg_config()->kernels ? run(stream, function, launch) : sg_launch_refuse(function);
 }
 
 CUresult sg_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
@@ -296,56 +338,4 @@ CUresult sg_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsig
                                             .stream = hStream,
                                             .params = kernelParams,
                                             .cooperative = true});
-}
-
-/* ---- Several devices ------------------------------------------------------------------------ */
-
-#define MULTI_FLAGS                                                                                \
-    (CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                     \
-     CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
-
-/* The device of the stream's context; a default stream does not belong to any in particular. */
-static CUresult stream_device(CUstream handle, int *device) {
-    struct sg_stream *stream;
-    if (!sg_handle_get(SG_KIND_STREAM, SG_HANDLE_VALUE(handle)))
-        return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = sg_stream_from_handle(handle, &stream);
-    if (result == CUDA_SUCCESS)
-        *device = stream->context->device;
-    return result;
-}
-
-static CUresult check_one(const CUDA_LAUNCH_PARAMS *one, struct sg_function **function) {
-    const struct sg_launch launch = {.grid = {one->gridDimX, one->gridDimY, one->gridDimZ},
-                                     .block = {one->blockDimX, one->blockDimY, one->blockDimZ},
-                                     .shared = one->sharedMemBytes,
-                                     .params = one->kernelParams,
-                                     .cooperative = true};
-    CUresult result = sg_function_from_handle(one->function, function);
-    if (result == CUDA_SUCCESS)
-        result = check_parameters(*function, &launch);
-    return result == CUDA_SUCCESS ? check(*function, &launch) : result;
-}
-
-CUresult sg_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
-                                                 unsigned int numDevices, unsigned int flags) {
-    struct sg_function *function = NULL;
-    bool seen[SG_MAX_DEVICES] = {false};
-    if (!launchParamsList || numDevices == 0 || (flags & ~(unsigned)MULTI_FLAGS))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < numDevices; i++) {
-        int device;
-        CUresult result = stream_device(launchParamsList[i].hStream, &device);
-        if (result != CUDA_SUCCESS)
-            return result;
-        if (seen[device])
-            return CUDA_ERROR_INVALID_VALUE;
-        seen[device] = true;
-    }
-    for (unsigned i = 0; i < numDevices; i++) {
-        CUresult result = check_one(&launchParamsList[i], &function);
-        if (result != CUDA_SUCCESS)
-            return result;
-    }
-    return refuse(function);
 }

@@ -1,13 +1,23 @@
 #include "softgpu/launch/launch_run.h"
 
+#include "softgpu/launch/launch_events.h"
+
 #include "softgpu/address/range.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
 #include "softgpu/launch/crew.h"
+#include "softgpu/launch/device_output.h"
+#include "softgpu/launch/device_runtime.h"
+#include "softgpu/launch/device_state.h"
+#include "softgpu/launch/kernel_report.h"
+#include "softgpu/launch/kernel_watch.h"
+#include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
+#include "softgpu/stream/schedule.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,14 +31,23 @@ struct ready {
     unsigned refs;
     struct sg_program *program;
     struct sg_code *code;
-    uint64_t variables[]; /* device addresses, by the program's variables */
+    struct sg_loaded *loaded; /* referenced: its text, for reports */
+    uint64_t variables[];     /* device addresses, by the program's variables */
 };
 
 struct running {
     struct ready *ready;
     struct sg_grid *grid;
+    struct sg_launch_textures *textures;
+    struct sg_device_runtime runtime;
+    struct sg_kernel_watch watch;
     bool begun; /* its first slice is over: it is no short one */
     bool done;
+    enum sg_early early;
+    /* The next kernel of the stream, which may run beside this one and has begun early; its
+     * operation comes after this one's, so it outlives it. */
+    struct running *dependent;
+    struct sg_launch_progress *progress; /* what events of the launch look at; or NULL */
 };
 
 static void unref(struct ready *ready) {
@@ -36,6 +55,7 @@ static void unref(struct ready *ready) {
         return;
     sg_code_free(ready->code);
     sg_program_free(ready->program);
+    sg_loaded_unref(ready->loaded);
     free(ready);
 }
 
@@ -48,14 +68,20 @@ static CUresult refuse(struct sg_function *function, const char *why) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static void find_variables(struct ready *ready, const struct sg_module *module) {
+static CUresult find_variables(struct ready *ready, const struct sg_module *module) {
+    CUresult result;
     for (size_t i = 0; i < ready->program->variable_count; i++) {
         const struct sg_program_variable *variable = &ready->program->variables[i];
+        if (variable->place == SG_PLACE_TEXTURE && !variable->sampler &&
+            (result = sg_launch_reference(module, variable->name, &ready->variables[i])) !=
+                CUDA_SUCCESS)
+            return result;
         if (variable->place != SG_PLACE_IMAGE)
             continue;
         const struct sg_module_variable *found = &module->variables[variable->image];
         ready->variables[i] = found->range ? found->range->start + found->offset : 0;
     }
+    return CUDA_SUCCESS;
 }
 
 static CUresult make_ready(struct sg_function *function) {
@@ -69,21 +95,27 @@ static CUresult make_ready(struct sg_function *function) {
     why[strcspn(why, "\n")] = 0;
     if (result != CUDA_SUCCESS)
         return refuse(function, why);
-    struct ready *ready = NULL;
-    if (!sg_engine_can(program, why, sizeof why))
+    struct ready *ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t));
+    result =
+        ready ? sg_code_make(program, sg_level_best(), &ready->code) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);
-    else if (!(ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t))))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else
-        result = sg_code_make(program, sg_level_best(), &ready->code);
+    }
+    if (result == CUDA_SUCCESS) {
+        ready->program = program;
+        result = find_variables(ready, function->module);
+    }
     if (result != CUDA_SUCCESS) {
+        if (ready)
+            sg_code_free(ready->code);
         free(ready);
         sg_program_free(program);
         return result;
     }
     ready->refs = 1;
-    ready->program = program;
-    find_variables(ready, function->module);
+    ready->loaded = function->module->program;
+    sg_loaded_ref(ready->loaded);
     function->engine = ready;
     return CUDA_SUCCESS;
 }
@@ -95,6 +127,7 @@ static void forget(struct sg_function *function) {
 
 void sg_launch_run_begin(void) {
     sg_function_engine_end = forget;
+    sg_before_host_function = sg_device_runtime_host_function;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -126,43 +159,17 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 /* The allocation around an address: pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    (void)user;
+    const struct running *running = user;
     sg_lock();
-    const struct sg_range *range = sg_range_find(address);
-    bool found = range != NULL;
-    if (found) {
+    const struct sg_device_state *state = running->runtime.context->device_state;
+    bool found = state && sg_heap_extent(&state->heap, address, low, length);
+    const struct sg_range *range = found ? NULL : sg_range_find(address);
+    if (range) {
         *low = range->start;
         *length = range->size;
     }
     sg_unlock();
-    return found;
-}
-
-/* By the names of the errors; not recorded on hardware yet. */
-static CUresult error_of(enum sg_fault_kind kind) {
-    static const CUresult errors[SG_FAULT_COUNT] = {
-        [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
-        [SG_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
-        [SG_FAULT_SPACE] = CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        [SG_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_BREAKPOINT] = CUDA_ERROR_LAUNCH_FAILED,
-        [SG_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
-        [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
-        [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
-        [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
-        [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
-    };
-    return errors[kind];
-}
-
-static void report(const struct running *running, const struct sg_grid_fault *fault) {
-    sg_log(
-        SG_LOG_ERROR,
-        "kernel %s: %s at 0x%llx (%u bytes, %s), PTX line %u, block %u,%u,%u thread %u,%u,%u%s%s",
-        running->ready->program->name, sg_fault_name(fault->kind),
-        (unsigned long long)fault->address, fault->size, fault->write ? "write" : "read",
-        fault->line, fault->block[0], fault->block[1], fault->block[2], fault->thread[0],
-        fault->thread[1], fault->thread[2], fault->report[0] ? "\n" : "", fault->report);
+    return found || range;
 }
 
 static struct running *running_of(const struct sg_op *op) {
@@ -171,31 +178,186 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
+/* Poisons the context here, where the report is at hand; the error then finds it poisoned. */
+static CUresult fail(const struct sg_op *op, const struct running *running,
+                     const struct sg_grid_fault *fault) {
+    struct sg_context *context = running->runtime.context;
+    const struct ready *ready = running->ready;
+    CUresult error = sg_kernel_error(fault->kind);
+    char *text = malloc(SG_KERNEL_REPORT);
+    sg_lock();
+    if (text)
+        sg_kernel_report(context, ready->program, ready->loaded->image->ptx, fault, text,
+                         SG_KERNEL_REPORT);
+    sg_coredump_report(text);
+    sg_coredump_work(op->stream->id, op->number);
+    sg_context_fault(op->stream->context, error);
+    sg_coredump_work(0, 0);
+    sg_coredump_report(NULL);
+    sg_output_flush(context);
+    sg_unlock();
+    if (text)
+        sg_kernel_say(SG_LOG_ERROR, text);
+    free(text);
+    return error;
+}
+
 static uint64_t slice_of(const struct sg_grid *grid) {
     return sg_grid_room(grid) > 1 ? CREW_SLICE : SLICE;
 }
 
+static bool slice(struct running *running) {
+    bool begun = running->begun;
+    running->begun = true;
+    return begun ? sg_crew_advance(running->grid, slice_of(running->grid))
+                 : sg_grid_advance(running->grid, SLICE);
+}
+
+static CUresult advance(const struct sg_op *op, struct running *running) {
+    if (!running->done)
+        running->done = slice(running);
+    if (!running->done)
+        running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
+    const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
+    return fault ? fail(op, running, fault) : CUDA_SUCCESS;
+}
+
 static CUresult run(struct sg_op *op) {
     struct running *running = running_of(op);
-    running->done = running->begun ? sg_crew_advance(running->grid, slice_of(running->grid))
-                                   : sg_grid_advance(running->grid, SLICE);
-    running->begun = true;
-    const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
-    if (!fault)
-        return CUDA_SUCCESS;
-    report(running, fault);
-    return error_of(fault->kind);
+    /* At the head of its stream with nothing to wait for: what it depends on has ended. */
+    sg_grid_release(running->grid);
+    CUresult result = advance(op, running);
+    if (result == CUDA_SUCCESS && running->dependent && !running->done)
+        result = advance(op, running->dependent);
+    op->spins = !running->done && sg_grid_spins(running->grid);
+    if (op->spins) /* the processor, too, to whom it waits for */
+        sched_yield();
+    return result;
+}
+
+static bool waits_for_nothing(const struct sg_op *op) {
+    for (unsigned i = 0; i < op->wait_count; i++)
+        if (!sg_token_complete(op->waits[i]))
+            return false;
+    return true;
+}
+
+/* The next operation of the stream, if it is a kernel that may begin before this one has ended. */
+static struct running *dependent_of(const struct sg_op *op, const struct running *running) {
+    struct sg_op *next = op->next;
+    if (!next || next->run != run || !waits_for_nothing(next))
+        return NULL;
+    struct running *dependent = running_of(next);
+    switch (dependent->early) {
+    case SG_EARLY_TRIGGERED:
+        return sg_grid_triggered(running->grid) ? dependent : NULL;
+    case SG_EARLY_BEGUN:
+        return sg_grid_all_begun(running->grid) ? dependent : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/*
+ * A context ends when its work has ended. A kernel that only waits for memory that nothing writes
+ * never would: it has this long, from when any kernel last did something else or any operation
+ * ended.
+ */
+#define LAST_SPIN 500000000u /* ns */
+
+static bool is_given_up(const struct sg_op *op, const struct running *running) {
+    static uint64_t moved, completions;
+    uint64_t now = sg_now();
+    if (op->stream->context->alive || !op->spins || completions != sg_completions)
+        moved = now;
+    completions = sg_completions;
+    if (now - moved < LAST_SPIN)
+        return false;
+    sg_log(SG_LOG_WARNING,
+           "kernel %s was ended with its context: it waited for memory that nothing writes",
+           running->ready->program->name);
+    return true;
 }
 
 static bool goes_on(struct sg_op *op) {
-    return !running_of(op)->done;
+    struct running *running = running_of(op);
+    if (running->progress)
+        sg_launch_progress_set(running->progress, sg_grid_all_begun(running->grid),
+                               sg_grid_triggered(running->grid));
+    if (running->done || is_given_up(op, running))
+        return false;
+    if (!running->dependent)
+        running->dependent = dependent_of(op, running);
+    return true;
+}
+
+static void free_running(struct running *running) {
+    if (running->progress)
+        sg_launch_progress_unref(running->progress);
+    sg_grid_end(running->grid);
+    sg_launch_textures_end(running->textures);
+    sg_conditions_unref(running->runtime.conditions);
+    unref(running->ready);
+    free(running);
 }
 
 static void finish(struct sg_op *op) {
     struct running *running = running_of(op);
-    sg_grid_end(running->grid);
-    unref(running->ready);
-    free(running);
+    if (running->progress)
+        sg_launch_progress_set(running->progress, true, true);
+    free_running(running);
+}
+
+/* A block of 1 in all dimensions stands for the shape that the function requires. */
+static const unsigned *block_of(const struct sg_image_function *image,
+                                const struct sg_launch *launch) {
+    return image->required_threads[0] ? image->required_threads : launch->block;
+}
+
+/* The textures and surfaces of the module as they are bound now: later bindings are for later
+ * launches. */
+static CUresult take_references(const struct running *running, const struct ready *ready) {
+    const struct sg_program *program = ready->program;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_TEXTURE && ready->variables[i])
+            result = sg_launch_texture_take(running->textures, ready->variables[i]);
+    return result;
+}
+
+static const struct sg_texture *find_texture(void *user, uint64_t handle) {
+    const struct running *running = user;
+    sg_lock();
+    const struct sg_texture *found = sg_launch_texture(running->textures, handle);
+    sg_unlock();
+    return found;
+}
+
+/* What check_cluster has found good. */
+static struct sg_cluster cluster_of(const struct sg_function *function,
+                                    const struct sg_launch *launch) {
+    struct sg_cluster cluster;
+    (void)sg_cluster_read(launch->attributes, launch->attribute_count, &cluster);
+    (void)sg_cluster_check(function, launch->grid, &cluster);
+    return cluster;
+}
+
+static unsigned char grid_schedule(void) {
+    enum sg_schedule schedule = sg_config()->schedule;
+    return schedule == SG_SCHEDULE_RANDOM ? SG_GRID_RANDOM
+           : schedule == SG_SCHEDULE_LATE ? SG_GRID_LATE
+                                          : SG_GRID_EAGER;
+}
+
+/* Each launch has one of its own. */
+static uint64_t next_seed(void) {
+    static uint64_t launches;
+    return sg_config()->seed + ++launches;
+}
+
+static void call_runtime(void *user, struct sg_device_call *call) {
+    struct running *running = user;
+    sg_device_runtime_call(&running->runtime, call);
 }
 
 static CUresult begin(struct ready *ready, const struct sg_function *function,
@@ -205,13 +367,19 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     const struct sg_device *device = sg_device(function->context->device);
     struct running *running = calloc(1, sizeof *running);
     unsigned char *parameters = malloc(image->parameter_bytes + 1u);
+    struct sg_cluster cluster = cluster_of(function, launch);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (running && parameters) {
+        running->textures = sg_launch_textures_new(function->context);
+        result = running->textures ? take_references(running, ready) : result;
+    }
+    if (result == CUDA_SUCCESS) {
+        const unsigned *block = block_of(image, launch);
         lay_out(parameters, image, launch);
         const struct sg_grid_launch grid = {
             .code = ready->code,
             .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
-            .block = {launch->block[0], launch->block[1], launch->block[2]},
+            .block = {block[0], block[1], block[2]},
             .dynamic_shared = launch->shared,
             .parameters = parameters,
             .parameter_bytes = image->parameter_bytes,
@@ -220,36 +388,42 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .stack_limit = function->context->limits[CU_LIMIT_STACK_SIZE],
             .cooperative = launch->cooperative,
             .workers = sg_crew_size(),
+            .held = launch->early != SG_EARLY_NOT,
             .multiprocessors =
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],
             .id = ++last_grid,
             .extent = find_extent,
+            .texture = find_texture,
+            .piece = sg_launch_piece,
+            .schedule = grid_schedule(),
+            .seed = next_seed(),
+            .cluster = {cluster.size[0], cluster.size[1], cluster.size[2]},
+            .explicit_cluster = cluster.size[0] != 0,
+            .device_call = call_runtime,
+            .user = running,
         };
-        result = sg_grid_begin(&grid, &running->grid);
+        running->runtime.context = function->context;
+        result = sg_device_runtime_begin(function->context, ready->program);
+        if (result == CUDA_SUCCESS)
+            result = sg_grid_begin(&grid, &running->grid);
     }
     free(parameters);
     if (result != CUDA_SUCCESS) {
+        sg_launch_textures_end(running ? running->textures : NULL);
         free(running);
         return result;
     }
     ready->refs++;
     running->ready = ready;
+    running->runtime.conditions = sg_conditions_ref(launch->conditions);
+    running->early = launch->early;
     *made = running;
     return CUDA_SUCCESS;
 }
 
-static bool wants_cluster(const struct sg_function *function, const struct sg_launch *launch) {
-    for (unsigned i = 0; i < launch->attribute_count; i++)
-        if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-            return true;
-    return function->image->cluster[0] != 0;
-}
-
-CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
-                       const struct sg_launch *launch) {
+CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *launch,
+                        struct sg_op **made) {
     struct running *running;
-    if (wants_cluster(function, launch))
-        return refuse(function, "it has clusters, which softgpu does not run");
     CUresult result = function->engine ? CUDA_SUCCESS : make_ready(function);
     if (result == CUDA_SUCCESS)
         result = begin(function->engine, function, launch, &running);
@@ -257,21 +431,50 @@ CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
         return result;
     struct sg_op *op = sg_op_new(run);
     if (!op) {
-        sg_grid_end(running->grid);
-        unref(running->ready);
-        free(running);
+        free_running(running);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(op->data.bytes, &running, sizeof running);
+    op->has_priority = launch->has_priority;
+    op->priority = launch->priority;
     op->again = goes_on;
     op->finish = finish;
-    result = sg_stream_submit(stream, op);
-    if (result != CUDA_SUCCESS) { /* the operation is gone, without its finish */
-        sg_grid_end(running->grid);
-        unref(running->ready);
-        free(running);
+    *made = op;
+    return CUDA_SUCCESS;
+}
+
+void sg_launch_discard(struct sg_op *op) {
+    free_running(running_of(op));
+    sg_op_free(op);
+}
+
+void sg_launch_rewind(struct sg_op *op) {
+    struct running *running = running_of(op);
+    sg_grid_rewind(running->grid);
+    running->watch = (struct sg_kernel_watch){0};
+    running->done = false;
+}
+
+CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
+                       const struct sg_launch *launch) {
+    struct sg_launch_events events;
+    struct sg_op *op;
+    CUresult result = sg_launch_events_make(stream->context, launch, &events);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_launch_make(function, launch, &op);
+    if (result == CUDA_SUCCESS) {
+        struct running *running = running_of(op);
+        running->progress = sg_launch_events_progress(&events);
+        result = sg_stream_submit(stream, op);
+        if (result != CUDA_SUCCESS) /* the operation is gone, without its finish */
+            free_running(running);
+    }
+    if (result != CUDA_SUCCESS) {
+        sg_launch_events_discard(&events);
         return result;
     }
+    sg_launch_events_queue(&events);
     sg_schedule_chance();
     return CUDA_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /*
  * Kernels that run, with SOFTGPU_KERNELS=1 as long as not all of PTX does. A launch becomes an
  * operation of its stream, which advances the grid in slices, so that a kernel never owns its
- * thread.
+ * thread. Everything here requires the lock.
  */
 #ifndef SG_LAUNCH_LAUNCH_RUN_H
 #define SG_LAUNCH_LAUNCH_RUN_H
@@ -9,11 +9,25 @@
 #include "softgpu/launch/launch.h"
 #include "softgpu/stream/stream.h"
 
-/* Queues it. NOT_SUPPORTED, and one line of the log that says why, for what the engine does not
- * run: machine code, an instruction, clusters; OUT_OF_MEMORY. With the lock. */
 /* Once, before any launch. */
 void sg_launch_run_begin(void);
 
+/*
+ * Makes the operation of a launch whose arguments have been checked. It has copied parameters and
+ * shape; attributes that concern a stream are not heeded. NOT_SUPPORTED, and one line of the log
+ * that says why, for what the engine does not run: machine code, an instruction, clusters;
+ * OUT_OF_MEMORY. *op is set on success only.
+ */
+CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *launch,
+                        struct sg_op **op);
+/* Frees an operation that will not be queued. */
+void sg_launch_discard(struct sg_op *op);
+
+/* For a body of a loop, which runs its operations itself: after `again` has answered false, the
+ * kernel begins again with the same parameters. */
+void sg_launch_rewind(struct sg_op *op);
+
+/* Makes and queues it, with the events that its attributes name. All or nothing. */
 CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
                        const struct sg_launch *launch);
 

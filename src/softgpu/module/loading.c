@@ -14,8 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Newest .version that the modelled driver's compiler takes: 13.0 came with PTX 9.0. */
-#define NEWEST_PTX 90
+/* Newest .version that the modelled driver's compiler takes: 13.0 came with PTX 9.0, 13.1 with 9.1,
+ * and so on. What a newer one adds is not known here, and is refused where it is used. */
+static int newest_ptx(void) {
+    int major = sg_driver_version() / 1000, minor = sg_driver_version() % 1000 / 10;
+    return 10 * (major - 4) + minor;
+}
 
 static bool eager;
 
@@ -39,7 +43,7 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
     return (struct sg_image_options){
         .architecture = architecture,
         .suffix = architecture >= 90 ? 'a' : 0,
-        .newest_ptx = NEWEST_PTX,
+        .newest_ptx = newest_ptx(),
         .prefer_machine = !sg_config()->kernels, /* text is what runs */
         .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
         .name = name};

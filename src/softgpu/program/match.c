@@ -66,11 +66,33 @@ static bool constant(struct fitting *f, struct sg_operand *operand, unsigned typ
     return !why && !operand->negated;
 }
 
+/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
+static bool special(struct fitting *f, struct sg_operand *operand) {
+    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
+                                                            [SG_SPECIAL_NTID] = 1,
+                                                            [SG_SPECIAL_CTAID] = 1,
+                                                            [SG_SPECIAL_NCTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTERID] = 1,
+                                                            [SG_SPECIAL_NCLUSTERID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
+                                                            [SG_SPECIAL_PM] = 2};
+    bool part = operand->part != 0;
+    operand->type = f->to->type;
+    if (operand->negated || vectors[operand->first] == 2)
+        return !operand->negated && f->to->vector == 1;
+    if (!vectors[operand->first])
+        return !part && f->to->vector == 1;
+    return part == (f->to->vector == 1);
+}
+
 static bool source(struct fitting *f, struct sg_operand *operand, unsigned type) {
     if (operand->kind == SG_OPERAND_IMMEDIATE)
         return constant(f, operand, type);
+    if (operand->kind == SG_OPERAND_SPECIAL && f->to->op == SG_OP_cvt)
+        return special(f, operand);
     if (operand->kind == SG_OPERAND_SPECIAL)
-        f->why = "a special register outside of mov";
+        f->why = "a special register outside of mov and cvt";
     if (operand->kind != SG_OPERAND_REGISTER || !bare(operand) || is_predicate(operand))
         return false;
     operand->type = (unsigned char)type;
@@ -80,11 +102,14 @@ static bool source(struct fitting *f, struct sg_operand *operand, unsigned type)
 static bool predicate_source(struct fitting *f, struct sg_operand *operand) {
     if (operand->kind == SG_OPERAND_IMMEDIATE)
         return !operand->negated && constant(f, operand, SG_TYPE_PRED);
+    if (operand->kind == SG_OPERAND_SPECIAL) /* the only one that is a predicate */
+        return operand->first == SG_SPECIAL_IS_EXPLICIT_CLUSTER && f->to->op == SG_OP_mov &&
+               !operand->negated && !operand->part;
     return operand->kind == SG_OPERAND_REGISTER && is_predicate(operand) && !operand->part &&
            operand->value == 0;
 }
 
-/* A video operand: a register or part of one, or a constant. */
+/* A video operand: a register or part of one, or a constant. Only those of vmad may have a sign. */
 static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, bool selector,
                   bool result) {
     bool selected = operand->part == SG_PART_SELECTOR;
@@ -92,7 +117,8 @@ static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, 
         return constant(f, operand, type);
     if (operand->kind == SG_OPERAND_NONE && result)
         return true;
-    if (operand->kind != SG_OPERAND_REGISTER || operand->negated || is_predicate(operand))
+    if (operand->kind != SG_OPERAND_REGISTER || is_predicate(operand) ||
+        (operand->negated && f->to->op != SG_OP_vmad))
         return false;
     if (!selected && operand->value != 0)
         return false;
@@ -134,13 +160,26 @@ static bool coordinates(struct fitting *f, struct sg_operand *operand) {
     return !operand->negated;
 }
 
-/* {…} of a matrix: registers, each with the type that it was declared with. */
-static bool fragment(const struct fitting *f, struct sg_operand *operand) {
+/* What a constant is among a matrix's registers: floats of the width that they are written with,
+ * where the matrix has them. */
+static bool fragment_constant(struct fitting *f, struct sg_operand *one) {
+    bool wide = f->to->type == SG_TYPE_F64;
+    if (one->reg == SG_RAW_INTEGER)
+        return constant(f, one, SG_TYPE_B32);
+    return constant(f, one, wide ? SG_TYPE_F64 : SG_TYPE_F32);
+}
+
+/* {…} of a matrix: registers, each with the type that it was declared with; of one that is read
+ * also constants, of one that is written also _. */
+static bool fragment(struct fitting *f, struct sg_operand *operand, bool result) {
     if (operand->kind != SG_OPERAND_VECTOR || operand->negated)
         return false;
     for (uint32_t i = 0; i < operand->count; i++) {
-        const struct sg_operand *one = &f->program->operands[operand->first + i];
-        if (one->kind != SG_OPERAND_REGISTER || !bare(one))
+        struct sg_operand *one = &f->program->operands[operand->first + i];
+        bool fits = one->kind == SG_OPERAND_REGISTER ? bare(one) && !is_predicate(one)
+                    : result                         ? one->kind == SG_OPERAND_NONE
+                             : one->kind == SG_OPERAND_IMMEDIATE && fragment_constant(f, one);
+        if (!fits)
             return false;
     }
     return true;
@@ -176,26 +215,6 @@ static bool moved_elements(struct fitting *f, struct sg_operand *operand, bool r
     if (type == SG_TYPE_NONE || operand->negated)
         return false;
     return vector(f, operand, type, operand->count, result);
-}
-
-/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
-static bool special(struct fitting *f, struct sg_operand *operand) {
-    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
-                                                            [SG_SPECIAL_NTID] = 1,
-                                                            [SG_SPECIAL_CTAID] = 1,
-                                                            [SG_SPECIAL_NCTAID] = 1,
-                                                            [SG_SPECIAL_CLUSTERID] = 1,
-                                                            [SG_SPECIAL_NCLUSTERID] = 1,
-                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
-                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
-                                                            [SG_SPECIAL_PM] = 2};
-    bool part = operand->part != 0;
-    operand->type = f->to->type;
-    if (operand->negated || vectors[operand->first] == 2)
-        return !operand->negated && f->to->vector == 1;
-    if (!vectors[operand->first])
-        return !part && f->to->vector == 1;
-    return part == (f->to->vector == 1);
 }
 
 static bool moved(struct fitting *f, struct sg_operand *operand) {
@@ -299,7 +318,8 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
     case 'm':
         return moved(f, operand);
     case 'K':
-        return fragment(f, operand);
+    case 'k':
+        return fragment(f, operand, letter == 'K');
     case 'L':
     case 'T':
         return operand->kind == SG_OPERAND_LABEL && !operand->negated;
@@ -311,6 +331,9 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
         return coordinates(f, operand);
     case 'i':
         return operand->kind == SG_OPERAND_IMMEDIATE && constant(f, operand, SG_TYPE_U32);
+    case 'n':
+        return operand->kind == SG_OPERAND_SPECIAL ? special(f, operand)
+                                                   : predicate_source(f, operand);
     case 'v':
         return video(f, operand, to->type, true, true);
     case 'a':
@@ -354,9 +377,11 @@ static const struct rule {
 } rules[] = {
 #define SG_RULE(op, modifiers, types, operands) {SG_OP_##op, modifiers, types, operands, NULL},
 #define SG_REFUSED(op, reason)                  {SG_OP_##op, NULL, NULL, NULL, reason},
+#define SG_REFUSED_WORD(op, word, reason)       {SG_OP_##op, word, NULL, NULL, reason},
 #include "softgpu/program/program_rules.def"
 #undef SG_RULE
 #undef SG_REFUSED
+#undef SG_REFUSED_WORD
 };
 
 /* Where an address is that the text gives by a name: its variable says it better. */
@@ -378,6 +403,13 @@ static void settle_space(const struct sg_build *b, const struct sg_build_words *
         to->space = to->space == SG_IN_PARAM && !entry ? SG_IN_PARAM_FRAME : to->space;
     else if (parameter || to->space == SG_IN_GENERIC)
         to->space = program->variables[operands[at].first].space;
+}
+
+static bool has_word(const struct sg_build_words *words, const char *word) {
+    for (size_t i = 0; i < words->count; i++)
+        if (strcmp(words->each[i].text, word) == 0)
+            return true;
+    return false;
 }
 
 #define MOST_CHILDREN 192
@@ -411,8 +443,10 @@ const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *st
         const struct rule *rule = &rules[i];
         if (rule->op != instruction->op)
             continue;
-        if (rule->refused)
+        if (rule->refused && (!rule->modifiers || has_word(&words, rule->modifiers)))
             return rule->refused;
+        if (rule->refused)
+            continue;
         struct sg_operand fitted[SG_MOST_OPERANDS];
         bool policy = false;
         struct fitting f = {.program = program, .to = instruction};

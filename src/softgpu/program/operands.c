@@ -275,7 +275,7 @@ bool sg_build_operand(struct sg_build *b, const struct sg_ptx_statement *stateme
                       const struct sg_ptx_operand *from, bool label, struct sg_operand *to,
                       const char **why) {
     bool good = true;
-    *to = (struct sg_operand){.reg = SG_NO_REGISTER, .negated = from->negated};
+    *to = (struct sg_operand){.reg = SG_NO_REGISTER, .negated = from->negated || from->minus};
     switch (from->kind) {
     case SG_PTX_SINK:
         to->kind = SG_OPERAND_NONE;
@@ -302,6 +302,9 @@ bool sg_build_operand(struct sg_build *b, const struct sg_ptx_statement *stateme
         *why = "an operand that is no name, constant or address";
         break;
     }
+    if (good && from->minus && !*why &&
+        (to->kind != SG_OPERAND_REGISTER || to->type == SG_TYPE_PRED))
+        *why = "a sign before what is no number in a register";
     return good && (!from->other || pair(b, statement, from, to, why));
 }
 

@@ -201,10 +201,19 @@ struct sg_program_variable {
     unsigned char space; /* enum sg_state_space; that of SG_PLACE_TEXTURE is SG_IN_NONE */
     unsigned char type;  /* enum sg_type of an element */
     bool of_call;        /* of the frame: a parameter or result of calls, and lies over others */
+    bool sampler;        /* SG_PLACE_TEXTURE: a .samplerref, and its initial value: */
+    uint32_t settings;   /* SG_SAMPLER_SET, modes, filter, coordinates; 0: none is given */
     uint32_t function;   /* of the frame: index of the function; UINT32_MAX: of the module */
     uint64_t offset, size, alignment;
     uint32_t image;
 };
+
+/* Settings of a .samplerref: three bits for each address mode (wrap, mirror, clamp_ogl,
+ * clamp_to_edge, clamp_to_border), then these. */
+#define SG_SAMPLER_MODE(settings, axis) ((settings) >> 3 * (axis)&7u)
+#define SG_SAMPLER_LINEAR               (UINT32_C(1) << 9)
+#define SG_SAMPLER_UNNORMALIZED         (UINT32_C(1) << 10)
+#define SG_SAMPLER_SET                  (UINT32_C(1) << 31)
 
 /* A parameter or a result, in order. */
 struct sg_program_parameter {

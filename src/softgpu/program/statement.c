@@ -35,8 +35,11 @@ static const char *list_of(const struct sg_program *program, const struct sg_ope
 
 static const char *direct(struct sg_build *b, const struct sg_operand *target) {
     const struct sg_program_function *function = &b->program->functions[target->first];
-    if (function->runtime == SG_RUNTIME_OTHER)
-        return "a function of the device runtime that is not known here";
+    if (function->runtime == SG_RUNTIME_OTHER) {
+        const char *why =
+            sg_build_format(b, "'%.80s' of the device runtime, which does not run", function->name);
+        return why ? why : "a function of the device runtime that does not run";
+    }
     if (!function->defined && function->runtime == SG_RUNTIME_NONE)
         return "a function that has no body in this text";
     return function->entry ? "an entry" : NULL;

@@ -25,8 +25,10 @@ static unsigned char runtime_of(const struct sg_ptx_symbol *symbol) {
             memcmp(runtime[i].name, symbol->name, symbol->length) == 0)
             return (unsigned char)runtime[i].runtime;
     }
-    return symbol->length > 4 && memcmp(symbol->name, "cuda", 4) == 0 ? SG_RUNTIME_OTHER
-                                                                      : SG_RUNTIME_NONE;
+    size_t skip = symbol->length > 2 && memcmp(symbol->name, "__", 2) == 0 ? 2 : 0;
+    const char *name = symbol->name + skip;
+    return symbol->length - skip > 4 && memcmp(name, "cuda", 4) == 0 ? SG_RUNTIME_OTHER
+                                                                     : SG_RUNTIME_NONE;
 }
 
 /* Of the text in use, whose symbol it is. */
@@ -129,6 +131,8 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     made->function = UINT32_MAX;
     if (from->what == SG_SYMBOL_OPAQUE || from->space == SG_SPACE_TEX) {
         made->place = SG_PLACE_TEXTURE;
+        made->sampler = from->type.opaque == SG_OPAQUE_SAMPLER;
+        made->settings = made->sampler ? from->type.sampler : 0;
     } else if (from->space == SG_SPACE_SHARED) {
         made->place = from->defined ? SG_PLACE_SHARED : SG_PLACE_DYNAMIC_SHARED;
         made->space = SG_IN_SHARED;

@@ -73,6 +73,8 @@ struct sg_ptx_type {
     bool untyped;               /* .b32: a bit pattern of any kind */
     bool real, predicate, half; /* half: f16 and similar, which take no initial value */
     enum { SG_OPAQUE_NONE, SG_OPAQUE_TEXTURE, SG_OPAQUE_SURFACE, SG_OPAQUE_SAMPLER } opaque;
+    uint32_t sampler; /* an initial value of a .samplerref: SG_SAMPLER_…, three bits for each
+                         address mode, one for the filter, one for unnormalised coordinates */
 };
 
 /* A named symbol of the module. */
@@ -225,7 +227,9 @@ bool sg_ptx_close(struct sg_ptx *ptx);
 struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made);
 struct sg_ptx_symbol *sg_ptx_find(struct sg_ptx *ptx, const char *name, size_t length);
 
-/* What follows the = of a variable. */
+#define SG_SAMPLER_GIVEN (UINT32_C(1) << 31)
+/* What follows the = of a variable; of a .texref, .samplerref or .surfref (ptx_opaque.c). */
+bool sg_ptx_opaque_initial(struct sg_ptx *ptx, struct sg_ptx_variable *variable);
 bool sg_ptx_initial(struct sg_ptx *ptx, struct sg_ptx_variable *variable);
 
 /* A constant expression. */

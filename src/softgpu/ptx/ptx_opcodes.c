@@ -59,7 +59,7 @@ static const char *const parts[] = {
     "pending_count", "po", "popc", "pred", "prefetch", "proxy", "query_cancel", "r", "range",
     "rank", "rc16", "rc8", "read", "red", "red_async", "reduce", "reg", "relaxed", "release",
     "relinquish_alloc_permit", "relu", "replace", "right", "rm", "rmi", "rn", "rna", "rni", "row",
-    "rp", "rpi", "rs", "rz", "rzi", "s128", "s16", "s16x2", "s2f6x2", "s32", "s4", "s4x8", "s64",
+    "rp", "rpi", "rs", "rz", "rzi", "s128", "s16", "s16x2", "s2", "s2f6x2", "s32", "s4", "s4x8", "s64",
     "s8", "s8x4", "safeadd", "samplerref", "sat", "satfinite", "sc", "scale_vec", "scatter4",
     "shared", "shift", "shiftamt", "shr15", "shr7", "sp", "sp_ordered", "spcompress", "sreg",
     "st", "store", "sub", "subnormal", "surfref", "swizzle_atomicity", "swizzle_mode", "sync",

@@ -216,6 +216,9 @@ static size_t operand(struct builder *b, unsigned depth) {
     if (is(b, '!')) {
         to->negated = true;
         b->at++;
+    } else if (is(b, '-') && b->telling->noted[b->at + 1].word.kind == SG_WORD_NAME) {
+        to->minus = true;
+        b->at++;
     }
     if (begins_bracket(b, depth)) {
         if (!bracketed(b, made, depth))

@@ -39,6 +39,7 @@ struct sg_ptx_operand {
         SG_PTX_UNREADABLE, /* nothing that a sink can interpret */
     } kind;
     bool negated;         /* ! */
+    bool minus;           /* - before a name */
     bool is_signed;       /* an integer without U that fits */
     bool single, indexed; /* indexed: name[offset], of an array */
     struct sg_ptx_name name;

@@ -288,7 +288,8 @@ static bool one(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     if (!name_and_extents(ptx, variable))
         return false;
     if (sg_ptx_is(ptx, "=") &&
-        (!initial_allowed(ptx, variable) || !sg_ptx_next(ptx) || !sg_ptx_initial(ptx, variable)))
+        (!initial_allowed(ptx, variable) || !sg_ptx_next(ptx) ||
+         !(variable->type.opaque ? sg_ptx_opaque_initial : sg_ptx_initial)(ptx, variable)))
         return false;
     if (variable->ranged && variable->space != SG_SPACE_REG)
         return sg_ptx_wrong(ptx, "only registers are declared in ranges");

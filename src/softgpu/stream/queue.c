@@ -4,6 +4,7 @@
 
 struct sg_stream *sg_working;
 uint64_t sg_submissions, sg_completions;
+void (*sg_before_host_function)(struct sg_context *context);
 
 static struct sg_stream *working_last;
 static unsigned moving; /* operations that move bytes right now */
@@ -156,6 +157,8 @@ static void run(struct sg_op *op) {
         sg_work_begin(&op->work);
     moving += moves;
     sg_unlock();
+    if (!moves && sg_before_host_function)
+        sg_before_host_function(context);
     CUresult result = op->run(op);
     sg_lock();
     moving -= moves;
@@ -174,7 +177,9 @@ void sg_op_execute(struct sg_op *op) {
     if (op->run && !sg_context_poisoned(stream->context))
         run(op);
     if (op->again && !sg_context_poisoned(stream->context) && op->again(op)) {
+        static uint64_t turns;
         op->running = false;
+        op->turn = ++turns;
         sg_progress_announce(); /* wakes threads that slept because it was running */
         return;
     }

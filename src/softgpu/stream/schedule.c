@@ -31,6 +31,24 @@ struct sg_op *sg_schedule_any(void) {
     return chosen;
 }
 
+static int priority_of(const struct sg_op *op) {
+    return op->has_priority ? op->priority : op->stream->priority;
+}
+
+bool sg_schedule_before(const struct sg_op *op, const struct sg_op *other) {
+    if (op->turn || other->turn)
+        return op->turn < other->turn;
+    return priority_of(op) < priority_of(other);
+}
+
+struct sg_op *sg_schedule_turn(void) {
+    struct sg_op *chosen = NULL;
+    for (struct sg_stream *s = sg_working; s; s = s->work_next)
+        if (sg_head_state(s) == SG_HEAD_START && (!chosen || sg_schedule_before(s->head, chosen)))
+            chosen = s->head;
+    return chosen;
+}
+
 void sg_schedule_chance(void) {
     if (kind != SG_SCHEDULE_RANDOM)
         return;
@@ -73,7 +91,7 @@ void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk) {
         struct sg_op *op = s->head;
         switch (sg_head_state(s)) {
         case SG_HEAD_START:
-            if (!walk->start || s->priority < walk->start->stream->priority)
+            if (!walk->start || sg_schedule_before(op, walk->start))
                 walk->start = op;
             break;
         case SG_HEAD_HOST:

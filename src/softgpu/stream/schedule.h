@@ -68,6 +68,12 @@ enum sg_schedule sg_schedule_kind(void);
 uint64_t sg_schedule_draw(uint64_t limit);
 /* A randomly drawn startable operation of any stream; NULL if there is none. */
 struct sg_op *sg_schedule_any(void);
+/* Whether of two startable operations the first goes before the second: by priority, which counts
+ * until a kernel begins; those that have begun and run in slices take turns, because they may wait
+ * for each other. */
+bool sg_schedule_before(const struct sg_op *op, const struct sg_op *other);
+/* The startable operation of any stream whose turn it is; NULL if there is none. */
+struct sg_op *sg_schedule_turn(void);
 
 /* How long a check of a memory value may be put off, when it has been waited for since `since`. */
 uint64_t sg_poll_interval(uint64_t since);

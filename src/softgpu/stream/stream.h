@@ -55,6 +55,10 @@ struct sg_op {
     bool asked;         /* a query found it waiting */
     bool wanted;        /* a worker should take it without delay */
     bool running;
+    bool spins;        /* it ran, and only waits for what others write; set by `run` */
+    uint64_t turn;     /* when it last ran, of operations with `again`; 0: not yet */
+    bool has_priority; /* of its own, instead of its stream's */
+    int priority;
     struct sg_work work;
     /* Called without the lock: moves bytes. An error poisons the context. NULL for pure markers,
      * which complete as soon as they are at the head of their queue and may start, on whichever
@@ -205,6 +209,10 @@ void sg_schedule_chance(void);
 /* The operations of a batch of memory operations, linked through `next`; NULL when there is nothing
  * to do. Checks them as cuStreamBatchMemOp does. */
 CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sg_op **first);
+
+/* Called without the lock before each host function, by the thread that calls it; launch/ sets it.
+ */
+extern void (*sg_before_host_function)(struct sg_context *context);
 
 extern const struct sg_chapter sg_stream_chapter;
 

@@ -27,9 +27,14 @@ uint64_t sg_poll_interval(uint64_t since) {
     return waited < 100000000 ? 200000 : 1000000;
 }
 
-/* Under the random schedule half of the steps run any startable operation, wanted or not. */
+/*
+ * A kernel that only looks at what others write may wait for any other: all have their turns then.
+ * Under the random schedule half of the steps run any startable operation, wanted or not.
+ */
 static struct sg_op *next_step(struct sg_stream *stream, struct sg_walk *walk) {
     sg_walk_from(stream, walk);
+    if (walk->start && walk->start->spins)
+        return sg_schedule_turn();
     if (sg_schedule_kind() != SG_SCHEDULE_RANDOM || sg_schedule_draw(2) == 0)
         return walk->start;
     struct sg_op *any = sg_schedule_any();

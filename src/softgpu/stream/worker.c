@@ -106,7 +106,7 @@ static struct choice choose(struct view *view, bool late) {
         candidates++;
         bool better = sg_schedule_kind() == SG_SCHEDULE_RANDOM
                           ? sg_schedule_draw(candidates) == 0
-                          : choice.op && s->priority < choice.op->stream->priority;
+                          : choice.op && sg_schedule_before(s->head, choice.op);
         if (!choice.op || better)
             choice.op = s->head;
     }

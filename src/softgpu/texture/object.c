@@ -60,6 +60,11 @@ static CUresult find(unsigned long long number, bool surface, struct sg_sampler 
     return CUDA_SUCCESS;
 }
 
+const struct sg_sampler *sg_sampler_find(const struct sg_context *context, uint64_t number) {
+    const struct sg_samplers *samplers = context->samplers;
+    return samplers && number > 0 && number <= samplers->used ? samplers->list[number - 1] : NULL;
+}
+
 /* Destroying something that is not an object succeeds, as on an H200. */
 static CUresult destroy(unsigned long long number, bool surface) {
     struct sg_sampler **slot;

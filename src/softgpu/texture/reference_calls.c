@@ -73,6 +73,8 @@ static CUresult set_address(struct sg_reference *reference, CUdeviceptr address,
         return CUDA_ERROR_INVALID_VALUE;
     reference->bound = SG_BOUND_ADDRESS;
     reference->address = address - *offset;
+    reference->bytes = bytes + *offset;
+    reference->pitch = 0;
     return CUDA_SUCCESS;
 }
 
@@ -139,6 +141,9 @@ static CUresult set_address_2d(struct sg_reference *reference, const CUDA_ARRAY_
         return CUDA_ERROR_INVALID_VALUE;
     reference->bound = SG_BOUND_ADDRESS;
     reference->address = address;
+    reference->width = desc->Width;
+    reference->height = desc->Height;
+    reference->pitch = pitch;
     reference->format = desc->Format;
     reference->channels = (int)desc->NumChannels;
     return CUDA_SUCCESS;

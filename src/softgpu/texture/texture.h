@@ -1,7 +1,7 @@
 /*
  * Texture and surface objects, and the references of the older interface: descriptions that are
- * checked, stored and read back. Nothing samples them as long as no kernel runs. Everything here
- * requires the lock.
+ * checked, stored and read back; launches make of them what kernels sample (launch_texture.c).
+ * Everything here requires the lock.
  */
 #ifndef SG_TEXTURE_TEXTURE_H
 #define SG_TEXTURE_TEXTURE_H
@@ -28,6 +28,9 @@ struct sg_sampler {
 /* One per context; NULL in the context until the first object. */
 struct sg_samplers;
 
+/* The object of a number in a context, as kernels name it; NULL: there is none. */
+const struct sg_sampler *sg_sampler_find(const struct sg_context *context, uint64_t number);
+
 /* ---- Checks (check.c) ------------------------------------------------------------------------ */
 
 /* Checks for cuTexObjectCreate; invalid address modes of dimensions that the resource lacks become
@@ -52,6 +55,8 @@ struct sg_reference {
     struct sg_reference *next;      /* in the context */
     enum sg_bound bound;
     CUdeviceptr address;
+    size_t bytes;                /* from the address on, bound as one row */
+    size_t width, height, pitch; /* bound as rows: pitch is not 0 */
     CUarray array;
     CUmipmappedArray mipmap;
     CUaddress_mode address_mode[3];

@@ -5,8 +5,8 @@
 static const struct sg_image_options h200 = {
     .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
 
-void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
-    char error[600] = "", why[200] = "";
+void kernel_read(struct kernel *kernel, const char *text) {
+    char error[600] = "";
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     memset(kernel, 0, sizeof *kernel);
     char *copy = strdup(text);
@@ -15,6 +15,11 @@ void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
     free(copy);
     if (sg_program_make(kernel->image, "k", &log, &kernel->program) != CUDA_SUCCESS)
         fail_msg("%s\n%s", text, error);
+}
+
+void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
+    char why[200] = "";
+    kernel_read(kernel, text);
     if (!sg_engine_can(kernel->program, why, sizeof why))
         fail_msg("%s\n%s", text, why);
     assert_int_equal(sg_code_make(kernel->program, level, &kernel->code), CUDA_SUCCESS);
@@ -74,17 +79,18 @@ void kernel_succeeds(struct kernel *kernel) {
 
 static char *rows_text(const char *body) {
     static const char form[] =
-        KERNEL_HEAD ".visible .entry k(.param .u64 rows, .param .u32 count) {\n"
-                    ".reg .b64 %%a, %%b, %%c, %%d, %%at; .reg .pred %%p, %%q, %%r, %%over;\n"
-                    ".reg .b32 %%x, %%y, %%z, %%w, %%n, %%i; .reg .b16 %%s, %%t, %%u, %%v;\n"
-                    "ld.param.u64 %%at, [rows]; ld.param.u32 %%n, [count];\n"
-                    "mov.u32 %%i, %%tid.x; setp.ge.u32 %%over, %%i, %%n;\n@%%over bra end;\n"
-                    "mad.wide.u32 %%at, %%i, 32, %%at; mov.u64 %%d, 0;\n"
-                    "ld.global.v2.b64 {%%a, %%b}, [%%at]; ld.global.b64 %%c, [%%at+16];\n"
-                    "cvt.u32.u64 %%x, %%a; cvt.u32.u64 %%y, %%b; cvt.u32.u64 %%z, %%c;\n"
-                    "cvt.u16.u64 %%s, %%a; cvt.u16.u64 %%t, %%b; cvt.u16.u64 %%u, %%c;\n"
-                    "mov.b32 %%w, 0; mov.b16 %%v, 0;\n"
-                    "%s\n st.global.b64 [%%at+24], %%d;\nend: ret; }\n";
+        ".version 9.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 rows, .param .u32 count) {\n"
+        ".reg .b64 %%a, %%b, %%c, %%d, %%at; .reg .pred %%p, %%q, %%r, %%over;\n"
+        ".reg .b32 %%x, %%y, %%z, %%w, %%n, %%i; .reg .b16 %%s, %%t, %%u, %%v;\n"
+        "ld.param.u64 %%at, [rows]; ld.param.u32 %%n, [count];\n"
+        "mov.u32 %%i, %%tid.x; setp.ge.u32 %%over, %%i, %%n;\n@%%over bra end;\n"
+        "mad.wide.u32 %%at, %%i, 32, %%at; mov.u64 %%d, 0;\n"
+        "ld.global.v2.b64 {%%a, %%b}, [%%at]; ld.global.b64 %%c, [%%at+16];\n"
+        "cvt.u32.u64 %%x, %%a; cvt.u32.u64 %%y, %%b; cvt.u32.u64 %%z, %%c;\n"
+        "cvt.u16.u64 %%s, %%a; cvt.u16.u64 %%t, %%b; cvt.u16.u64 %%u, %%c;\n"
+        "mov.b32 %%w, 0; mov.b16 %%v, 0;\n"
+        "%s\n st.global.b64 [%%at+24], %%d;\nend: ret; }\n";
     size_t size = sizeof form + strlen(body);
     char *text = malloc(size);
     assert_non_null(text);

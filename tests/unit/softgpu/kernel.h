@@ -25,6 +25,8 @@ struct kernel {
     unsigned char parameters[256];
 };
 
+/* The program of the kernel "k", without code: for what cannot run. */
+void kernel_read(struct kernel *kernel, const char *text);
 /* The kernel "k" of a text with its head; it fails the test where the text is not taken or cannot
  * run. */
 void kernel_make(struct kernel *kernel, const char *text, enum sg_level level);

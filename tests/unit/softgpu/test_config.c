@@ -55,6 +55,20 @@ static void other_sizes_are_refused(void **state) {
     assert_int_equal(bytes, 7);
 }
 
+static void versions_are_of_cuda(void **state) {
+    (void)state;
+    static const char *const bad[] = {"12.9",  "13",    "13.",   "13.10", "1330",
+                                      "13030", "13.3 ", "+13.0", "v13.0", "x"};
+    assert_int_equal(read_with("SOFTGPU_DRIVER_VERSION", "13.0").driver_version, 13000);
+    assert_int_equal(read_with("SOFTGPU_DRIVER_VERSION", "13.3").driver_version, 13030);
+    assert_int_equal(complaints.count, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(read_with("SOFTGPU_DRIVER_VERSION", bad[i]).driver_version, 0);
+        if (complaints.count != 1 || !strstr(complaints.text[0], "a version of CUDA from 13.0 on"))
+            fail_msg("'%s': %s", bad[i], complaints.count ? complaints.text[0] : "taken");
+    }
+}
+
 static void nothing_said_is_the_default(void **state) {
     (void)state;
     struct sg_config config;
@@ -90,6 +104,7 @@ static void each_variable_sets_its_value(void **state) {
     assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
+    assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
     assert_string_equal(read_with("SOFTGPU_TRACE", "-").trace, "-");
     assert_string_equal(read_with("SOFTGPU_PROFILE", "other").profile, "other");
 }
@@ -156,6 +171,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_have_suffixes),
         cmocka_unit_test(other_sizes_are_refused),
+        cmocka_unit_test(versions_are_of_cuda),
         cmocka_unit_test(nothing_said_is_the_default),
         cmocka_unit_test(each_variable_sets_its_value),
         cmocka_unit_test(bad_values_leave_the_default),

@@ -118,8 +118,10 @@ static void a_deadlock_says_who_waits_where(void **state) {
                                                "one: bar.sync 1;\nend:"),
                                           words, 64, NULL);
     assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
-    assert_string_equal(fault.report, "warp 0 lanes ffffffff line 10: waits for barrier 1\n"
-                                      "warp 1 lanes ffffffff line 9: waits for barrier 2\n");
+    assert_string_equal(fault.report, "block 0,0,0 warp 0 lanes ffffffff line 10: "
+                                      "waits for barrier 1\n"
+                                      "block 0,0,0 warp 1 lanes ffffffff line 9: "
+                                      "waits for barrier 2\n");
     fault = fault_of(BODY("setp.lt.u32 %p, %r1, 4; @%p bra end; bar.warp.sync 0xff;\n"
                           "bra far;\nend: bar.sync 3;\nfar:"),
                      words, 32, NULL);
@@ -137,12 +139,12 @@ static void what_cannot_run_is_named(void **state) {
     struct sg_code *code = NULL;
     char why[200] = "";
     struct sg_image_log log = {0};
-    assert_int_equal(sg_image_read(BODY("mbarrier.test_wait.shared.b64 %p, [%r1], %rd1;"), SIZE_MAX,
-                                   &h200, &log, &image),
-                     CUDA_SUCCESS);
+    assert_int_equal(
+        sg_image_read(BODY("setmaxnreg.inc.sync.aligned.u32 240;"), SIZE_MAX, &h200, &log, &image),
+        CUDA_SUCCESS);
     assert_int_equal(sg_program_make(image, "k", &log, &program), CUDA_SUCCESS);
     assert_false(sg_engine_can(program, why, sizeof why));
-    assert_non_null(strstr(why, "line 8: mbarrier"));
+    assert_non_null(strstr(why, "line 8: setmaxnreg"));
     assert_int_equal(sg_code_make(program, SG_LEVEL_GENERIC, &code), CUDA_ERROR_NOT_SUPPORTED);
     assert_null(code);
     sg_program_free(program);

@@ -67,9 +67,14 @@ static void results_flush_saturate_and_have_one_nan(void **state) {
     static const struct row nan[] = {{0xffc12345, 0, 0, QNAN}, {INF, 0xff800000, 0, QNAN}};
     ROWS_HOLD(F32("add.f32 r, f, g;"), nan);
     static const struct row payload[] = {
-        {0x7ff8000000000123, 0x7ff8000000000456, 0, 0x7ff8000000000123},
+        {0x7ff8000000000123, 0x7ff8000000000456, 0, 0x7ff8000000000456},
         {0x3ff0000000000000, 0x7ff0000000000456, 0, 0x7ff8000000000456}};
     ROWS_HOLD("add.f64 %d, %a, %b;", payload);
+    /* What only a lack of bits rounds up to the smallest normal number is flushed. */
+    static const struct row tiny[] = {{0x3f7fffff, 0x00800000, 0, 0},
+                                      {0x3f800000, 0x00800000, 0, 0x00800000},
+                                      {0xbf7fffff, 0x00800000, 0, 0x80000000}};
+    ROWS_HOLD(F32("mul.rn.ftz.f32 r, f, g;"), tiny);
 }
 
 static void extremes_know_nan_and_zeros(void **state) {

@@ -48,7 +48,7 @@ static void quotients_do_not_trap(void **state) {
         {1ull << 63, M64, 0, 1ull << 63}, {7, 0, 0, M64}, {(uint64_t)-7, 2, 0, (uint64_t)-3}};
     ROWS_HOLD("div.s64 %d, %a, %b;", s64);
     static const struct row s64r[] = {
-        {1ull << 63, M64, 0, 0}, {7, 0, 0, 7}, {(uint64_t)-7, 2, 0, (uint64_t)-1}};
+        {1ull << 63, M64, 0, 0}, {7, 0, 0, M64}, {(uint64_t)-7, 2, 0, (uint64_t)-1}};
     ROWS_HOLD("rem.s64 %d, %a, %b;", s64r);
     static const struct row u32[] = {{7, 0, 0, M32}, {M32, 2, 0, 0x7fffffff}};
     ROWS_HOLD("div.u32 %w, %x, %y; cvt.u64.u32 %d, %w;", u32);
@@ -138,6 +138,10 @@ static void carries_go_on(void **state) {
     ROWS_HOLD("{ .reg .b32 h, g; mov.b64 {%x, h}, %a; mov.b64 {%y, g}, %b;\n"
               "sub.cc.u32 %w, %x, %y; subc.u32 h, h, g; mov.b64 %d, {%w, h}; }",
               sub);
+    /* Subtractions leave a carry where they borrow nothing. */
+    static const struct row mixed[] = {{5, 3, 10, 11}, {3, 5, 10, 10}};
+    ROWS_HOLD("{ .reg .b32 h; sub.cc.u32 h, %x, %y; addc.u32 %w, %z, 0; cvt.u64.u32 %d, %w; }",
+              mixed);
     static const struct row mad[] = {{M32, M32, M32, 0xffffffff00000000}};
     ROWS_HOLD("{ .reg .b32 h; mad.lo.cc.u32 %w, %x, %y, %z; madc.hi.u32 h, %x, %y, 0;\n"
               "mov.b64 %d, {%w, h}; }",

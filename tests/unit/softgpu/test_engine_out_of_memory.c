@@ -1,5 +1,5 @@
 /* Compiling and running a kernel where memory ends: at each allocation in turn. */
-#include "kernel.h"
+#include "async_kernel.h"
 #include "refused_allocations.h"
 
 /* Calls (paths and frames), parameters, specials, a variable, an indexed branch. */
@@ -40,7 +40,7 @@ static void running_says_that_memory_ended(void **state) {
     (void)state;
     struct kernel kernel;
     size_t failures = 0, faults = 0;
-    uint32_t out[64];
+    uint32_t out[64] = {0};
     kernel_make(&kernel, text, sg_level_best());
     kernel_pointer(&kernel, out);
     kernel_shape(&kernel, 2, 64);
@@ -70,10 +70,54 @@ static void running_says_that_memory_ended(void **state) {
     kernel_free(&kernel);
 }
 
+/* Clusters and copies that complete late: a copy that cannot be put off is done at once, and all
+ * else fails with its reason. */
+static void late_copies_need_no_memory(void **state) {
+    (void)state;
+    uint32_t in[ASYNC_INPUT] __attribute__((aligned(16))), out[1024];
+    size_t faults = 0, others = 0;
+    for (uint32_t i = 0; i < ASYNC_INPUT; i++)
+        in[i] = ASYNC_IN(i);
+    for (size_t c = 0; c < ASYNC_CASES; c++) {
+        const struct async_case *each = &async_cases[c];
+        struct kernel kernel;
+        kernel_make(&kernel, each->text, sg_level_best());
+        kernel_pointer(&kernel, out);
+        kernel_pointer(&kernel, in);
+        kernel_shape(&kernel, each->blocks, each->threads);
+        kernel.launch.cluster[0] = each->cluster;
+        kernel.launch.explicit_cluster = each->cluster != 0;
+        kernel.launch.schedule = SG_GRID_LATE;
+        kernel.launch.parameters = kernel.parameters;
+        bool done = false;
+        for (size_t failures = 0; !done && failures < 400; failures++) {
+            struct sg_grid *grid = NULL;
+            memset(out, UNTOUCHED & 0xff, sizeof out);
+            allocations_left = failures + 1;
+            allocation_refused = false;
+            CUresult result = sg_grid_begin(&kernel.launch, &grid);
+            while (result == CUDA_SUCCESS && !sg_grid_advance(grid, UINT64_MAX))
+                ;
+            allocations_left = 0;
+            done = !allocation_refused;
+            const struct sg_grid_fault *fault = grid ? sg_grid_fault(grid) : NULL;
+            assert_true(!fault || (allocation_refused && fault->kind == SG_FAULT_MEMORY));
+            faults += fault != NULL;
+            others += allocation_refused && grid && !fault;
+            for (uint32_t i = 0; grid && !fault && i < each->blocks * each->threads; i++)
+                assert_int_equal(out[i], each->answer(i / each->threads, i % each->threads));
+            sg_grid_end(grid);
+        }
+        kernel_free(&kernel);
+    }
+    assert_true(faults > 20 && others > 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiling_fails_whole),
         cmocka_unit_test(running_says_that_memory_ended),
+        cmocka_unit_test(late_copies_need_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

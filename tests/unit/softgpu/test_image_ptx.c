@@ -115,6 +115,11 @@ static void modules_are_taken_or_refused_by_their_directives(void **state) {
              ".entry k() { { .param .b64 a; .param .b32 r; call.uni (r), vprintf, (a, a); } ret; }",
         HEAD ".reg .u32 r;\n.local .u32 l;\n" ENTRY,
         HEAD ".common .global .u32 x;\n.common .global .u32 x;\n",
+        HEAD ".global .texref t = {filter_mode = linear, normalized_coords = 1, width = 4};\n",
+        HEAD ".global .texref t = {};\n",
+        HEAD ".global .surfref s = {width = 4, memory_layout = 1};\n",
+        ".version 8.0\n.target sm_90, texmode_independent\n.global .samplerref s = "
+        "{addr_mode_0 = clamp_ogl, filter_mode = 1, filter_mode = nearest};\n",
     };
     static const char *const bad[] = {
         HEAD "some words\n",
@@ -130,6 +135,11 @@ static void modules_are_taken_or_refused_by_their_directives(void **state) {
         HEAD ".func f();\n" ENTRY,
         HEAD ".extern .func f();\n.entry k() { call f; ret; }\n",
         HEAD ".samplerref s;\n",
+        HEAD ".global .samplerref s = {};\n",
+        HEAD ".global .texref t = {addr_mode_3 = wrap};\n",
+        HEAD ".global .texref t = {filter_mode = frob};\n",
+        HEAD ".global .surfref s = {filter_mode = linear};\n",
+        HEAD ".global .texref t = 1;\n",
         HEAD ".frob 5;\n",
         HEAD ".param .u32 x;\n",
         HEAD ".global .u32 x;\n.global .u32 x;\n",

@@ -1,10 +1,36 @@
 /*
- * What PTX defines within bounds only: computed by the C library in double and rounded to single.
- * An H200's results differ in some inputs; which, is to be recorded.
+ * What PTX defines within bounds only: computed by the C library in double and rounded to single,
+ * by the steps that an H200 takes. Its own results come of tables and differ in some inputs; how
+ * many is in docs/softgpu.md.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
 #include <math.h>
+
+#define RECIPROCAL (SG_MOD(APPROX) | SG_MOD(FULL))
+
+/*
+ * sin and cos: the hardware first multiplies by 1 / 2 pi, rounded towards zero to single precision,
+ * so that large angles lose their fraction of a turn, and flushes what is subnormal then.
+ */
+static double turns(double x) {
+    double exact = x * (double)0x1.45f306p-3F; /* of two single numbers: exact */
+    float cut = (float)exact;
+    if (fabs((double)cut) > fabs(exact))
+        cut = sg_float(sg_bits32(cut) - 1);
+    cut = sg_flush(cut);
+    return (double)cut - rint((double)cut);
+}
+
+static double sine(double x) {
+    double part = turns(x);
+    return fabs(part) == 0.5 || part == 0.0 ? copysign(0.0, x) : sin(6.283185307179586 * part);
+}
+
+static double cosine(double x) {
+    double part = turns(x);
+    return fabs(part) == 0.25 ? 0.0 : cos(6.283185307179586 * part);
+}
 
 static double compute(unsigned op, double x) {
     switch (op) {
@@ -13,9 +39,9 @@ static double compute(unsigned op, double x) {
     case SG_OP_lg2:
         return log2(x);
     case SG_OP_sin:
-        return sin(x);
+        return sine(x);
     case SG_OP_cos:
-        return cos(x);
+        return cosine(x);
     case SG_OP_tanh:
         return tanh(x);
     case SG_OP_sqrt:
@@ -36,6 +62,32 @@ static const struct sg_step *single(struct sg_warp *warp, const struct sg_step *
         float x = sg_float(step->flags & SG_STEP_FTZ ? sg_flush_bits(a[l]) : a[l]);
         float y = (float)compute(step->choice, x);
         d[l] = sg_canonical(step->flags & SG_STEP_FTZ ? sg_flush(y) : y);
+    }
+    return step + 1;
+}
+
+/*
+ * div.approx and div.full: the product with the reciprocal. In .approx the reciprocal of what is
+ * above 2^126 is flushed; .full scales such operands first.
+ */
+static const struct sg_step *quotient(struct sg_warp *warp, const struct sg_step *step) {
+    u32 *d = SG_SLOT(warp, step->d);
+    const u32 *a = SG_SLOT(warp, step->a), *b = SG_SLOT(warp, step->b);
+    bool ftz = step->flags & SG_STEP_FTZ;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        double x = sg_float(ftz ? sg_flush_bits(a[l]) : a[l]);
+        double y = sg_float(ftz ? sg_flush_bits(b[l]) : b[l]), inverse = 1.0 / y;
+        int exponent = 0;
+        if (y != 0.0 && isfinite(y)) {
+            double fraction = frexp(inverse, &exponent);
+            inverse = ldexp((double)(float)fraction, exponent);
+        }
+        if (step->second && fabs(inverse) < 0x1p-126)
+            inverse = copysign(0.0, inverse);
+        float z = (float)(x * inverse);
+        d[l] = sg_canonical(ftz ? sg_flush(z) : z);
     }
     return step + 1;
 }
@@ -85,6 +137,13 @@ static const struct sg_step *halves(struct sg_warp *warp, const struct sg_step *
 bool SG_LEVEL(sg_theme_approximate)(const struct sg_instruction *in, struct sg_form *form) {
     static const unsigned char ops[] = {SG_OP_ex2,  SG_OP_lg2,  SG_OP_sin, SG_OP_cos,
                                         SG_OP_tanh, SG_OP_sqrt, SG_OP_rcp, SG_OP_rsqrt};
+    if (in->op == SG_OP_div && in->type == SG_TYPE_F32 && (in->modifiers & RECIPROCAL)) {
+        form->run = quotient;
+        form->second = (in->modifiers & SG_MOD(APPROX)) != 0;
+        form->flags = in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0;
+        form->dest = form->source[0] = form->source[1] = SG_W_32;
+        return true;
+    }
     bool known = false;
     for (size_t i = 0; i < sizeof ops; i++)
         known |= ops[i] == in->op;

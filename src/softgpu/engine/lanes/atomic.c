@@ -23,7 +23,7 @@ static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, un
     if (*space == SG_IN_SHARED) {
         if (size <= warp->shared_size && address <= warp->shared_size - size)
             return warp->shared + address;
-        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+        return sg_reach_shared(warp, step, lane, address, size);
     }
     if (*space == SG_IN_LOCAL) /* hardware has none there */
         return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
@@ -57,7 +57,16 @@ static uint16_t half_sum(uint16_t a, uint16_t b, bool brain) {
     return half_of(SG_LEVEL(sg_fma_odd)(x, 1.0, y), brain);
 }
 
-static uint64_t double_sum(uint64_t a, uint64_t b) {
+static bool is_nan64(uint64_t bits) {
+    return (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
+}
+
+/* In global memory a NaN stays as it is, the second's first; in shared memory it becomes quiet. */
+static uint64_t double_sum(uint64_t a, uint64_t b, bool global) {
+    if (global && is_nan64(b))
+        return b;
+    if (is_nan64(a))
+        return global ? a : a | UINT64_C(0x0008000000000000);
     return sg_bits64(sg_double(a) + sg_double(b));
 }
 
@@ -74,7 +83,7 @@ static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, u
         case SG_TYPE_F32:
             return float_sum((uint32_t)old, (uint32_t)b, flush);
         case SG_TYPE_F64:
-            return double_sum(old, b);
+            return double_sum(old, b, flush);
         case SG_TYPE_F16:
         case SG_TYPE_BF16:
             return half_sum((uint16_t)old, (uint16_t)b, step->type == SG_TYPE_BF16);

@@ -55,11 +55,15 @@ SG_MAP1(brev_64, u64, u64, (uint64_t)reverse32((uint32_t)A) << 32 | reverse32((u
 SG_MAP1(bfind_32, u32, u32, find(A, 32, step->choice & 1, step->choice & 2))
 SG_MAP1(bfind_64, u32, u64, find(A, 64, step->choice & 1, step->choice & 2))
 
-/* Fields: position and length are the low 8 bits of their operands. */
+/* Fields: of 32 bits, position and length are the low 8 bits of their operands; of 64 bits they are
+ * all of it, as recorded: the compiler makes these of shifts, which end at the width. */
+static inline uint32_t field_number(uint32_t value, unsigned bits) {
+    return bits == 32 ? value & 0xff : value > 64 ? 64 : value;
+}
 static inline uint64_t extract(uint64_t value, uint32_t at, uint32_t length, unsigned bits,
                                bool has_sign) {
-    at &= 0xff;
-    length &= 0xff;
+    at = field_number(at, bits);
+    length = field_number(length, bits);
     uint64_t all = bits == 32 ? UINT32_MAX : UINT64_MAX;
     if (length == 0)
         return 0;
@@ -74,8 +78,8 @@ static inline uint64_t extract(uint64_t value, uint32_t at, uint32_t length, uns
 }
 static inline uint64_t insert(uint64_t from, uint64_t into, uint32_t at, uint32_t length,
                               unsigned bits) {
-    at &= 0xff;
-    length &= 0xff;
+    at = field_number(at, bits);
+    length = field_number(length, bits);
     if (at >= bits || length == 0)
         return into;
     uint64_t field = length >= 64 ? UINT64_MAX : ((uint64_t)1 << length) - 1;

@@ -15,11 +15,21 @@ SG_MAP1(f32_from_s32, u32, s32, sg_bits32((float)A))
 SG_MAP1(f32_from_u32, u32, u32, sg_bits32((float)A))
 SG_MAP1(s32_from_f32, s32, u32, to_s32(sg_float(A)))
 SG_MAP1(f32_from_f16, u32, u16, sg_canonical(SG_LEVEL(sg_half_to_float)(A)))
-SG_MAP1(f32_from_f64, u32, u64, sg_canonical((float)sg_double(A)))
-/* NaN: f64's canonical one, as from f32's: to be recorded. */
+
+/* NaNs keep the upper bits of their payload where one side is f64 or bf16, as recorded. */
+static inline bool is_nan64(uint64_t bits) {
+    return (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
+}
+static inline uint32_t nan32_from_64(uint64_t bits) {
+    return ((uint32_t)(bits >> 32) & 0x80000000u) | 0x7fc00000u | (uint32_t)(bits >> 29 & 0x3fffff);
+}
+static inline uint64_t nan64_from_32(uint32_t bits) {
+    return (uint64_t)(bits & 0x80000000u) << 32 | UINT64_C(0x7ff8000000000000) |
+           (uint64_t)(bits & 0x3fffff) << 29;
+}
+SG_MAP1(f32_from_f64, u32, u64, is_nan64(A) ? nan32_from_64(A) : sg_bits32((float)sg_double(A)))
 SG_MAP1(f64_from_f32, u64, u32,
-        (A & 0x7fffffffu) > 0x7f800000u ? UINT64_C(0x7fffffffe0000000)
-                                        : sg_bits64((double)sg_float(A)))
+        (A & 0x7fffffffu) > 0x7f800000u ? nan64_from_32(A) : sg_bits64((double)sg_float(A)))
 SG_MAP1(f64_from_s32, u64, s32, sg_bits64((double)A))
 
 /* ---- any ------------------------------------------------------------------------------------- */
@@ -29,12 +39,18 @@ struct number {
     bool floating, negative;
     uint64_t magnitude;
     double value;
-    bool single; /* f32, f16, bf16: what NaN becomes depends on it */
+    bool single;  /* f32, f16, bf16: what NaN becomes depends on it */
+    uint64_t raw; /* bits of f64 or, of all others, as f32: for NaNs */
+    unsigned char type;
 };
 
 static struct number signed_number(int64_t value) {
     return (struct number){.negative = value < 0,
                            .magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value};
+}
+
+static struct number floating_number(uint32_t bits, unsigned type) {
+    return (struct number){true, false, 0, sg_float(bits), true, bits, (unsigned char)type};
 }
 
 static struct number read_number(const struct sg_warp *warp, uint32_t place, unsigned type,
@@ -61,14 +77,13 @@ static struct number read_number(const struct sg_warp *warp, uint32_t place, uns
     case SG_TYPE_B32:
         return (struct number){.magnitude = y[l]};
     case SG_TYPE_F16:
-        return (struct number){true, false, 0, SG_LEVEL(sg_half_to_float)(x[l]), true};
+        return floating_number(sg_bits32(SG_LEVEL(sg_half_to_float)(x[l])), type);
     case SG_TYPE_BF16:
-        return (struct number){true, false, 0, sg_bfloat_to_float(x[l]), true};
+        return floating_number((uint32_t)x[l] << 16, type);
     case SG_TYPE_F32:
-        return (struct number){true, false, 0,
-                               sg_float(flags & SG_STEP_FTZ ? sg_flush_bits(y[l]) : y[l]), true};
+        return floating_number(flags & SG_STEP_FTZ ? sg_flush_bits(y[l]) : y[l], type);
     case SG_TYPE_F64:
-        return (struct number){true, false, 0, sg_double(z[l]), false};
+        return (struct number){true, false, 0, sg_double(z[l]), false, z[l], SG_TYPE_F64};
     default:
         return (struct number){.magnitude = z[l]};
     }
@@ -135,11 +150,33 @@ static double to_twice(struct number n) {
     return n.negative ? (double)(int64_t)(0 - n.magnitude) : (double)n.magnitude;
 }
 
+/* What a NaN becomes: the canonical one of its type, or with what there is room for of its payload,
+ * as recorded for each pair of types. */
+static uint64_t converted_nan(struct number n, unsigned to, unsigned rounding, uint32_t flags) {
+    bool ftz = flags & SG_STEP_FTZ, from_64 = n.type == SG_TYPE_F64;
+    uint64_t wide = from_64 ? n.raw : nan64_from_32((uint32_t)n.raw);
+    uint16_t sign = (uint16_t)(wide >> 63 << 15);
+    switch (to) {
+    case SG_TYPE_F64:
+        return from_64 ? wide | UINT64_C(0x0008000000000000)
+               : ftz   ? UINT64_C(0x7fffffffe0000000)
+                       : wide;
+    case SG_TYPE_F32:
+        return from_64                          ? nan32_from_64(wide)
+               : n.type == SG_TYPE_BF16 && !ftz ? n.raw
+                                                : UINT32_C(0x7fffffff);
+    case SG_TYPE_F16:
+        return from_64 ? sign | 0x7e00u | (wide >> 42 & 0x1ff) : 0x7fff;
+    case SG_TYPE_BF16:
+        return from_64 ? sign | 0x7fc0u | (wide >> 45 & 0x3f) : 0x7fff;
+    default: /* tf32 */
+        return rounding == SG_ROUND_RNA ? n.raw & ~UINT64_C(0x1fff) : 0x7fffe000u;
+    }
+}
+
 /* f32 rounded to ten bits of fraction, ties away from zero or to even. */
 static uint32_t tensor_float(float value, unsigned rounding) {
     uint32_t bits = sg_bits32(value);
-    if (value != value)
-        return 0x7fffffffu;
     if ((bits & 0x7f800000u) == 0x7f800000u || rounding == SG_ROUND_RZ)
         return bits & ~0x1fffu;
     uint32_t half = rounding == SG_ROUND_RN ? 0xfffu + (bits >> 13 & 1) : 0x1000u;
@@ -149,7 +186,7 @@ static uint32_t tensor_float(float value, unsigned rounding) {
 static double limited(double value, uint32_t flags) {
     if (flags & SG_STEP_SAT)
         return value > 0 ? (value < 1 ? value : 1) : 0;
-    return flags & SG_STEP_RELU && value < 0 ? 0 : value;
+    return flags & SG_STEP_RELU && value <= 0 ? 0 : value; /* -0 becomes 0 */
 }
 
 static uint64_t converted(struct number n, const struct sg_step *step) {
@@ -165,21 +202,28 @@ static uint64_t converted(struct number n, const struct sg_step *step) {
         if (whole_rounding(rounding))
             n.value = to_whole(n.value, rounding);
         n.value = limited(n.value, step->flags);
+        if (n.value != n.value)
+            return converted_nan(n, type, rounding, step->flags);
     }
     switch (type) {
     case SG_TYPE_F16:
-        return SG_LEVEL(sg_half_from_double)(n.floating ? n.value : odd_double(n), rounding);
+        return SG_LEVEL(sg_half_from_double)(
+            n.floating ? n.value : limited(odd_double(n), step->flags), rounding);
     case SG_TYPE_BF16:
-        return SG_LEVEL(sg_bfloat_from_double)(n.floating ? n.value : odd_double(n), rounding);
+        return SG_LEVEL(sg_bfloat_from_double)(
+            n.floating ? n.value : limited(odd_double(n), step->flags), rounding);
     case SG_TYPE_TF32:
         return tensor_float((float)n.value, rounding);
     case SG_TYPE_F32: {
         float value = (float)limited(to_single(n), step->flags);
-        return sg_canonical(step->flags & SG_STEP_FTZ ? sg_flush(value) : value);
+        /* What rounds up to the smallest normal number for lack of bits only is flushed as well. */
+        float large = n.floating ? (float)(n.value * 0x1p64) : value;
+        bool tiny = n.floating && large < 0x1p-62F && large > -0x1p-62F;
+        return step->flags & SG_STEP_FTZ && tiny ? sg_bits32(value) & 0x80000000u
+                                                 : sg_bits32(value);
     }
     default: {
-        double value = limited(to_twice(n), step->flags);
-        return value != value && n.single ? UINT64_C(0x7fffffffe0000000) : sg_bits64(value);
+        return sg_bits64(limited(to_twice(n), step->flags));
     }
     }
 }
@@ -193,10 +237,12 @@ static const struct sg_step *any(struct sg_warp *warp, const struct sg_step *ste
     u32 *y = SG_SLOT(warp, step->d);
     u64 *z = SG_SLOT(warp, step->d);
     unsigned bits = sg_type_bits(step->type);
+    /* .ftz flushes no operand of a conversion to f16, as recorded. */
+    uint32_t flags = step->type == SG_TYPE_F16 ? step->flags & ~SG_STEP_FTZ : step->flags;
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;
-        uint64_t result = converted(read_number(warp, step->a, step->type2, l, step->flags), step);
+        uint64_t result = converted(read_number(warp, step->a, step->type2, l, flags), step);
         if (bits <= 16)
             x[l] = (uint16_t)result;
         else if (bits == 32)
@@ -269,6 +315,10 @@ static sg_run *usual(const struct sg_instruction *in) {
     if (in->modifiers & (SG_MOD(FTZ) | SG_MOD(SAT) | SG_MOD(RELU)))
         return NULL;
     unsigned to = in->type, from = in->type2, r = in->rounding;
+    if (to == SG_TYPE_F32 && from == SG_TYPE_F32 && r == SG_ROUND_NONE)
+        return u32_u32; /* NaNs keep their payload here alone */
+    if (to == SG_TYPE_F64 && from == SG_TYPE_F64 && r == SG_ROUND_NONE)
+        return u64_u64;
     if (between_integers(to, from))
         return between_integers(to, from);
     bool nearest = r == SG_ROUND_NONE || r == SG_ROUND_RN;
@@ -284,7 +334,8 @@ static sg_run *usual(const struct sg_instruction *in) {
 }
 
 bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form *form) {
-    if (in->op != SG_OP_cvt || (in->modifiers & SG_MOD(SATFINITE)) || in->rounding == SG_ROUND_RS)
+    if (in->op != SG_OP_cvt || (in->modifiers & SG_MOD(SATFINITE)) || in->rounding == SG_ROUND_RS ||
+        in->operation != SG_DO_NONE)
         return false;
     form->rounding = in->rounding;
     form->type = in->type;
@@ -309,13 +360,17 @@ bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form 
     return true;
 }
 
-static sg_theme *const themes[] = {SG_LEVEL(sg_theme_carry),       SG_LEVEL(sg_theme_logic),
-                                   SG_LEVEL(sg_theme_integer),     SG_LEVEL(sg_theme_wide),
-                                   SG_LEVEL(sg_theme_bits),        SG_LEVEL(sg_theme_float),
-                                   SG_LEVEL(sg_theme_double),      SG_LEVEL(sg_theme_half),
-                                   SG_LEVEL(sg_theme_approximate), SG_LEVEL(sg_theme_compare),
-                                   SG_LEVEL(sg_theme_convert),     SG_LEVEL(sg_theme_memory),
-                                   SG_LEVEL(sg_theme_atomic),      NULL};
+static sg_theme *const themes[] = {
+    SG_LEVEL(sg_theme_carry),         SG_LEVEL(sg_theme_logic),
+    SG_LEVEL(sg_theme_integer),       SG_LEVEL(sg_theme_wide),
+    SG_LEVEL(sg_theme_bits),          SG_LEVEL(sg_theme_float),
+    SG_LEVEL(sg_theme_double),        SG_LEVEL(sg_theme_half),
+    SG_LEVEL(sg_theme_approximate),   SG_LEVEL(sg_theme_compare),
+    SG_LEVEL(sg_theme_convert),       SG_LEVEL(sg_theme_memory),
+    SG_LEVEL(sg_theme_atomic),        SG_LEVEL(sg_theme_packed),
+    SG_LEVEL(sg_theme_eight),         SG_LEVEL(sg_theme_half_compare),
+    SG_LEVEL(sg_theme_vector_atomic), SG_LEVEL(sg_theme_pack),
+    SG_LEVEL(sg_theme_matrix),        NULL};
 
 const struct sg_lanes SG_LEVEL(sg_lanes) = {
     .themes = themes,

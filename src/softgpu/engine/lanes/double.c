@@ -1,7 +1,7 @@
 /*
- * Double precision. The payload of a NaN operand lives on (of the first that is one); an invalid
- * operation gives the negative quiet NaN: to be recorded. Written out, because a compiler may swap
- * operands, and levels must agree.
+ * Double precision. The payload of a NaN operand lives on, quiet: of two the second, of a
+ * division the first, of three that of b, then c, then a; an invalid operation gives the negative
+ * quiet NaN: as recorded. Written out, because a compiler may swap operands, and levels must agree.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
@@ -18,12 +18,12 @@ static inline uint64_t result1(uint64_t a, double value) {
     return is_nan(a) ? a | QUIET : bits;
 }
 static inline uint64_t result2(uint64_t a, uint64_t b, double value) {
-    uint64_t bits = result1(b, value);
-    return is_nan(a) ? a | QUIET : bits;
+    uint64_t bits = result1(a, value);
+    return is_nan(b) ? b | QUIET : bits;
 }
 static inline uint64_t result3(uint64_t a, uint64_t b, uint64_t c, double value) {
-    uint64_t bits = result2(b, c, value);
-    return is_nan(a) ? a | QUIET : bits;
+    uint64_t bits = result2(a, c, value);
+    return is_nan(b) ? b | QUIET : bits;
 }
 
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
@@ -45,7 +45,7 @@ static inline uint64_t result3(uint64_t a, uint64_t b, uint64_t c, double value)
 SG_MAP2(add, u64, u64, u64, result2(A, B, X + Y))
 SG_MAP2(sub, u64, u64, u64, result2(A, B, X - Y))
 SG_MAP2(mul, u64, u64, u64, result2(A, B, X *Y))
-SG_MAP2(div, u64, u64, u64, result2(A, B, X / Y))
+SG_MAP2(div, u64, u64, u64, result2(B, A, X / Y))
 SG_MAP3(fma_, u64, u64, u64, u64, result3(A, B, C, fused(X, Y, Z)))
 SG_MAP1(sqrt_, u64, u64, result1(A, __builtin_sqrt(X)))
 SG_MAP1(rcp, u64, u64, result1(A, 1.0 / X))
@@ -56,8 +56,9 @@ ROUNDED(div_directed, div)
 ROUNDED(fma_directed, fma_)
 ROUNDED(sqrt_directed, sqrt_)
 ROUNDED(rcp_directed, rcp)
-SG_MAP1(abs_, u64, u64, A &INT64_MAX)
-SG_MAP1(neg, u64, u64, A ^ ((uint64_t)1 << 63))
+/* They are additions to the hardware: of a NaN the sign stays. */
+SG_MAP1(abs_, u64, u64, is_nan(A) ? A | QUIET : A &INT64_MAX)
+SG_MAP1(neg, u64, u64, is_nan(A) ? A | QUIET : A ^ ((uint64_t)1 << 63))
 SG_MAP2(copysign_, u64, u64, u64, (A & ((uint64_t)1 << 63)) | (B & INT64_MAX))
 
 static inline int64_t ordered(uint64_t bits) {
@@ -66,7 +67,7 @@ static inline int64_t ordered(uint64_t bits) {
 static inline uint64_t extreme(uint64_t a, uint64_t b, bool most) {
     uint64_t best = (ordered(a) > ordered(b)) == most ? a : b;
     best = is_nan(a) ? b : is_nan(b) ? a : best;
-    return is_nan(a) && is_nan(b) ? a | QUIET : best;
+    return is_nan(a) && is_nan(b) ? b | QUIET : best;
 }
 SG_MAP2(min_, u64, u64, u64, extreme(A, B, false))
 SG_MAP2(max_, u64, u64, u64, extreme(A, B, true))

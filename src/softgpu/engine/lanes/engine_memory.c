@@ -12,7 +12,7 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
     case SG_IN_SHARED:
         if (size <= warp->shared_size && address <= warp->shared_size - size)
             return warp->shared + address;
-        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+        return sg_reach_shared(warp, step, lane, address, size);
     case SG_IN_LOCAL:
     case SG_IN_PARAM_FRAME:
         if (size <= warp->local_size && address <= warp->local_size - size)

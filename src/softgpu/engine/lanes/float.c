@@ -26,6 +26,17 @@ static inline uint32_t finish(float value, uint32_t flags) {
     return flags & SG_STEP_SAT ? saturated(flushed) : sg_canonical(flushed);
 }
 
+/*
+ * .ftz of a product or quotient: what is below the smallest normal number before it is rounded to
+ * fewer bits there is a zero, also where those bits round up to that number. `large` is the result
+ * of operands scaled by 2^100, whose bits are not fewer; too large, it is no number or infinite.
+ */
+static inline uint32_t finish_scaled(float value, float large, uint32_t flags) {
+    bool tiny = flags & SG_STEP_FTZ && large < 0x1p-26F && large > -0x1p-26F;
+    float flushed = tiny ? sg_float(sg_bits32(value) & UINT32_C(0x80000000)) : value;
+    return flags & SG_STEP_SAT ? saturated(flushed) : sg_canonical(flushed);
+}
+
 /* For each operation the usual form, and the one with .ftz, .sat and other roundings. */
 #define X  (sg_float(A))
 #define Y  (sg_float(B))
@@ -47,11 +58,15 @@ SG_MAP2(div, u32, u32, u32, sg_canonical(X / Y))
 SG_MAP3(fma_, u32, u32, u32, u32, sg_canonical(fma_nearest(X, Y, Z)))
 SG_MAP2(add_full, u32, u32, u32, finish(FX + FY, step->flags))
 SG_MAP2(sub_full, u32, u32, u32, finish(FX - FY, step->flags))
-SG_MAP2(mul_full, u32, u32, u32, finish(FX *FY, step->flags))
-SG_MAP2(div_full, u32, u32, u32, finish(FX / FY, step->flags))
-SG_MAP3(fma_full, u32, u32, u32, u32, finish(fma_nearest(FX, FY, FZ), step->flags))
+SG_MAP2(mul_full, u32, u32, u32, finish_scaled(FX *FY, FX * 0x1p100F * FY, step->flags))
+SG_MAP2(div_full, u32, u32, u32, finish_scaled(FX / FY, FX * 0x1p100F / FY, step->flags))
+SG_MAP3(fma_full, u32, u32, u32, u32,
+        finish_scaled(fma_nearest(FX, FY, FZ),
+                      fma_nearest(FX * 0x1p50F, FY * 0x1p50F, FZ * 0x1p100F), step->flags))
 /* The library's is exact under each rounding mode. */
-SG_MAP3(fma_directed_full, u32, u32, u32, u32, finish(fmaf(FX, FY, FZ), step->flags))
+SG_MAP3(fma_directed_full, u32, u32, u32, u32,
+        finish_scaled(fmaf(FX, FY, FZ), fmaf(FX * 0x1p50F, FY * 0x1p50F, FZ * 0x1p100F),
+                      step->flags))
 SG_MAP1(sqrt_full, u32, u32, finish(__builtin_sqrtf(FX), step->flags))
 SG_MAP1(rcp_full, u32, u32, finish(1.0F / FX, step->flags))
 ROUNDED(add_directed, add_full)
@@ -119,7 +134,8 @@ static const struct row rows[] = {
 };
 
 bool SG_LEVEL(sg_theme_float)(const struct sg_instruction *in, struct sg_form *form) {
-    if (in->type != SG_TYPE_F32 || (in->modifiers & SG_MOD(RELU)))
+    if (in->type != SG_TYPE_F32 || (in->modifiers & SG_MOD(RELU)) ||
+        (in->op == SG_OP_div && (in->modifiers & (SG_MOD(APPROX) | SG_MOD(FULL)))))
         return false;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];

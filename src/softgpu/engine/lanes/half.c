@@ -119,7 +119,9 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
         value = 0;
     uint16_t bits = brain ? SG_LEVEL(sg_bfloat_from_double)(value, SG_ROUND_RN)
                           : SG_LEVEL(sg_half_from_double)(value, SG_ROUND_RN);
-    return flags & SG_STEP_FTZ ? flushed(bits, brain) : bits;
+    /* What rounds up to the smallest normal number for lack of bits only is flushed as well. */
+    bool tiny = !brain && value < 0x1p-14 - 0x1p-26 && value > -(0x1p-14 - 0x1p-26);
+    return flags & SG_STEP_FTZ && tiny ? bits & 0x8000 : bits;
 }
 
 static const struct sg_step *one(struct sg_warp *warp, const struct sg_step *step) {

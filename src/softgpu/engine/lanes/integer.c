@@ -1,7 +1,7 @@
 /* Integers of 16, 32 and 64 bits: sums, products, quotients, extremes, choices. */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* A quotient of x / 0 has all bits set, x % 0 is x: to be recorded. No trap for INT_MIN / -1. */
+/* x / 0 and x % 0 have all bits set, as recorded. No trap for INT_MIN / -1. */
 #define SIGNED(BITS)                                                                               \
     static inline int##BITS##_t divide_s##BITS(int##BITS##_t a, int##BITS##_t b) {                 \
         if (b == 0)                                                                                \
@@ -10,13 +10,13 @@
     }                                                                                              \
     static inline int##BITS##_t rest_s##BITS(int##BITS##_t a, int##BITS##_t b) {                   \
         if (b == 0)                                                                                \
-            return a;                                                                              \
+            return -1;                                                                             \
         return (int##BITS##_t)(b == -1 ? 0 : a % b);                                               \
     }                                                                                              \
     SG_MAP2(div_s##BITS, s##BITS, s##BITS, s##BITS, divide_s##BITS(A, B))                          \
     SG_MAP2(rem_s##BITS, s##BITS, s##BITS, s##BITS, rest_s##BITS(A, B))                            \
     SG_MAP2(div_u##BITS, u##BITS, u##BITS, u##BITS, B ? A / B : (uint##BITS##_t) - 1)              \
-    SG_MAP2(rem_u##BITS, u##BITS, u##BITS, u##BITS, B ? A % B : A)                                 \
+    SG_MAP2(rem_u##BITS, u##BITS, u##BITS, u##BITS, B ? A % B : (uint##BITS##_t) - 1)              \
     SG_MAP2(min_s##BITS, s##BITS, s##BITS, s##BITS, A < B ? A : B)                                 \
     SG_MAP2(max_s##BITS, s##BITS, s##BITS, s##BITS, B < A ? A : B)                                 \
     SG_MAP2(min_u##BITS, u##BITS, u##BITS, u##BITS, A < B ? A : B)                                 \

@@ -287,6 +287,8 @@ sg_theme SG_LEVEL(sg_theme_integer), SG_LEVEL(sg_theme_wide), SG_LEVEL(sg_theme_
 sg_theme SG_LEVEL(sg_theme_float), SG_LEVEL(sg_theme_double), SG_LEVEL(sg_theme_half);
 sg_theme SG_LEVEL(sg_theme_compare), SG_LEVEL(sg_theme_convert), SG_LEVEL(sg_theme_approximate);
 sg_theme SG_LEVEL(sg_theme_logic), SG_LEVEL(sg_theme_memory), SG_LEVEL(sg_theme_atomic);
-sg_theme SG_LEVEL(sg_theme_carry), SG_LEVEL(sg_theme_packed);
+sg_theme SG_LEVEL(sg_theme_carry), SG_LEVEL(sg_theme_packed), SG_LEVEL(sg_theme_eight);
+sg_theme SG_LEVEL(sg_theme_half_compare), SG_LEVEL(sg_theme_vector_atomic);
+sg_theme SG_LEVEL(sg_theme_pack), SG_LEVEL(sg_theme_matrix);
 
 #endif

@@ -28,7 +28,7 @@ static bool tested(uint32_t exponent, uint32_t most, bool fraction, unsigned whi
     case SG_DO_NOTANUMBER:
         return exponent == most && fraction;
     case SG_DO_NORMAL:
-        return exponent != most && exponent != 0;
+        return exponent != most && (exponent != 0 || !fraction); /* zero too, as recorded */
     default:
         return exponent == 0 && fraction;
     }

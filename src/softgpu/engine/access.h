@@ -1,0 +1,15 @@
+#ifndef SG_ENGINE_ACCESS_H
+#define SG_ENGINE_ACCESS_H
+
+#include "softgpu/engine/inside.h"
+
+/* The address of a lane: of a, with `value` added. */
+uint64_t sg_access_address(const struct sg_warp *warp, const struct sg_step *step, unsigned lane);
+/*
+ * The host bytes of a lane's access of `size`, a power of two, which its address must be a multiple
+ * of; *space: where they are. NULL: the warp has faulted.
+ */
+unsigned char *sg_access(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                         uint64_t size, unsigned *space);
+
+#endif

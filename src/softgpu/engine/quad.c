@@ -1,0 +1,137 @@
+/*
+ * Memory accesses of 128 bits that nobody may see half of: relaxed and stronger loads and stores,
+ * and atom.exch and atom.cas. A register of 128 bits lies in two places, the low words first.
+ */
+#include "softgpu/engine/quad.h"
+
+#include "softgpu/engine/access.h"
+
+#include <string.h>
+
+#if defined __x86_64__
+/* Every processor of level 2 has it. The compiler's own form asks a library which instruction to
+ * use. */
+static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
+    bool same;
+    __asm__ volatile("lock cmpxchg16b %1"
+                     : "=@cce"(same), "+m"(*(uint64_t(*)[2])at), "+a"(old[0]), "+d"(old[1])
+                     : "b"(new[0]), "c"(new[1])
+                     : "memory");
+    return same;
+}
+
+/* Aligned ones are not divided where there is AVX: both makers of processors say so. Without it,
+ * until two readings agree. A load must not write: memory may be read-only. */
+static void load(const unsigned char *at, uint64_t *value) {
+    uint64_t again[2];
+    if (__builtin_cpu_supports("avx")) {
+        __asm__ volatile("vmovdqa %1, %%xmm0\n\tvmovdqu %%xmm0, %0"
+                         : "=m"(*(uint64_t(*)[2])value)
+                         : "m"(*(const unsigned char(*)[16])at)
+                         : "xmm0");
+        return;
+    }
+    memcpy(again, at, sizeof again);
+    do {
+        memcpy(value, again, sizeof again);
+        __asm__ volatile("" ::: "memory");
+        memcpy(again, at, sizeof again);
+    } while (memcmp(value, again, sizeof again) != 0);
+}
+#else
+static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
+    __extension__ typedef unsigned __int128 quad __attribute__((may_alias));
+    quad expected, desired;
+    memcpy(&expected, old, sizeof expected);
+    memcpy(&desired, new, sizeof desired);
+    bool same = __atomic_compare_exchange_n((quad *)at, &expected, desired, false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_SEQ_CST);
+    memcpy(old, &expected, sizeof expected);
+    return same;
+}
+
+static void load(const unsigned char *at, uint64_t *value) {
+    __extension__ typedef unsigned __int128 quad __attribute__((may_alias));
+    quad seen = __atomic_load_n((const quad *)(const void *)at, __ATOMIC_SEQ_CST);
+    memcpy(value, &seen, sizeof seen);
+}
+#endif
+
+static bool global(unsigned space) {
+    return space == SG_IN_GLOBAL;
+}
+
+/* list: places of the low and the high words. */
+const struct sg_step *sg_run_quad_load(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *list = warp->grid->code->list + step->list;
+    uint64_t *low = sg_place(warp, list[0]), *high = sg_place(warp, list[1]);
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left), space;
+        unsigned char *at = sg_access(warp, step, l, 16, &space);
+        uint64_t value[2] = {0, 0};
+        if (!at)
+            return NULL;
+        if (global(space))
+            load(at, value);
+        else
+            memcpy(value, at, sizeof value);
+        low[l] = value[0];
+        high[l] = value[1];
+    }
+    warp->polls = true;
+    return step + 1;
+}
+
+const struct sg_step *sg_run_quad_store(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *list = warp->grid->code->list + step->list;
+    const uint64_t *low = sg_place(warp, list[0]), *high = sg_place(warp, list[1]);
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left), space;
+        unsigned char *at = sg_access(warp, step, l, 16, &space);
+        const uint64_t value[2] = {low[l], high[l]};
+        uint64_t old[2];
+        if (!at)
+            return NULL;
+        if (!global(space)) {
+            memcpy(at, value, sizeof value);
+            continue;
+        }
+        memcpy(old, at, sizeof old);
+        while (!swap((uint64_t *)(void *)at, old, value))
+            ;
+    }
+    return step + 1;
+}
+
+/* list: places of the result, of b and of c, low and high words each. */
+const struct sg_step *sg_run_quad_atomic(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *list = warp->grid->code->list + step->list;
+    uint64_t *place[6];
+    for (unsigned i = 0; i < 6; i++)
+        place[i] = list[i] == SG_NOWHERE ? NULL : sg_place(warp, list[i]);
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left), space;
+        unsigned char *at = sg_access(warp, step, l, 16, &space);
+        if (!at)
+            return NULL;
+        if (space != SG_IN_GLOBAL && space != SG_IN_SHARED)
+            return sg_warp_fault(warp, step, SG_FAULT_SPACE, l, sg_access_address(warp, step, l),
+                                 16);
+        uint64_t b[2] = {place[2][l], place[3][l]}, old[2];
+        memcpy(old, at, sizeof old);
+        if (step->choice == SG_DO_CAS) {
+            const uint64_t c[2] = {place[4][l], place[5][l]};
+            memcpy(old, b, sizeof old);
+            swap((uint64_t *)(void *)at, old, c);
+        } else {
+            while (!swap((uint64_t *)(void *)at, old, b))
+                ;
+        }
+        if (place[0])
+            place[0][l] = old[0];
+        if (place[1])
+            place[1][l] = old[1];
+    }
+    warp->polls = true;
+    return step + 1;
+}

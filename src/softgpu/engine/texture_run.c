@@ -1,0 +1,298 @@
+/* tex and tld4: lane by lane from handle, coordinates and level to what the registers receive. */
+#include "softgpu/engine/texture_inside.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct sg_texture_shape sg_texture_shape(unsigned geometry) {
+    static const struct sg_texture_shape shapes[SG_GEOMETRY_COUNT] = {
+        [SG_GEOMETRY_1D] = {1, 1, false, false},  [SG_GEOMETRY_2D] = {2, 2, false, false},
+        [SG_GEOMETRY_3D] = {3, 3, false, false},  [SG_GEOMETRY_A1D] = {1, 1, true, false},
+        [SG_GEOMETRY_A2D] = {2, 2, true, false},  [SG_GEOMETRY_CUBE] = {2, 3, false, true},
+        [SG_GEOMETRY_ACUBE] = {2, 3, true, true},
+    };
+    return shapes[geometry];
+}
+
+/* ---- which texture --------------------------------------------------------------------------- */
+
+void sg_texture_fault(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                      uint64_t handle, const char *why) {
+    char report[256];
+    snprintf(report, sizeof report, "handle 0x%llx: %s", (unsigned long long)handle, why);
+    sg_fault_note(warp, step, SG_FAULT_TEXTURE, lane, handle, 0, report);
+}
+
+const struct sg_texture *sg_texture_look_up(struct sg_warp *warp, uint64_t handle) {
+    struct sg_known_texture *known = &warp->textures[handle % SG_KNOWN_TEXTURES];
+    if (known->texture && known->handle == handle)
+        return known->texture;
+    const struct sg_grid_launch *launch = &warp->grid->launch;
+    const struct sg_texture *found = launch->texture ? launch->texture(launch->user, handle) : NULL;
+    *known = (struct sg_known_texture){handle, found};
+    return found;
+}
+
+const struct sg_texture *sg_texture_find(struct sg_warp *warp, const struct sg_step *step,
+                                         unsigned lane, uint64_t handle, bool surface) {
+    const struct sg_texture *found = sg_texture_look_up(warp, handle);
+    const char *why = !found                       ? "no texture or surface has it"
+                      : found->surface && !surface ? "it is a surface's, where a texture is needed"
+                      : !found->surface && surface ? "it is a texture's, where a surface is needed"
+                                                   : found->refused;
+    if (!why)
+        return found;
+    sg_texture_fault(warp, step, lane, handle, why);
+    return NULL;
+}
+
+static const char *shape_name(unsigned axes, bool layered, bool cube, char *text, size_t size) {
+    snprintf(text, size, "%s%s",
+             cube        ? "cube"
+             : axes == 1 ? "1D"
+             : axes == 2 ? "2D"
+                         : "3D",
+             layered ? ", layered" : "");
+    return text;
+}
+
+bool sg_texture_fits(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                     uint64_t handle, const struct sg_texture *image) {
+    struct sg_texture_shape shape = sg_texture_shape(step->choice);
+    /* A surface counts the faces of cubes as layers. */
+    bool faces = image->surface && image->cube && shape.layered;
+    if (shape.axes == image->dimensions &&
+        (faces || (shape.layered == image->layered && shape.cube == image->cube)))
+        return true;
+    char has[32], wants[32], why[128];
+    snprintf(why, sizeof why, "it is of another shape (%s) than the instruction's (%s)",
+             shape_name(image->dimensions, image->layered, image->cube, has, sizeof has),
+             shape_name(shape.axes, shape.layered, shape.cube, wants, sizeof wants));
+    sg_texture_fault(warp, step, lane, handle, why);
+    return false;
+}
+
+/* ---- one lane -------------------------------------------------------------------------------- */
+
+static double real_at(const struct sg_sampling *s, uint32_t place) {
+    return (double)sg_float_of(sg_lane_32(s->warp, place, s->lane));
+}
+
+/* A layer beyond the last is the last. */
+static uint32_t layer_of(const struct sg_sampling *s, const uint32_t *list, unsigned faces) {
+    uint32_t count = s->image->levels[0].depth / faces;
+    uint32_t layer = sg_lane_32(s->warp, list[SG_AT_COORDINATE], s->lane);
+    return layer < count ? layer : count - 1;
+}
+
+static void offsets(const struct sg_sampling *s, const uint32_t *list, struct sg_spot *spot) {
+    for (unsigned i = 0; i < spot->axes; i++)
+        spot->offset[i] = list[SG_AT_OFFSET + i] == SG_NOWHERE
+                              ? 0
+                              : (int32_t)sg_lane_32(s->warp, list[SG_AT_OFFSET + i], s->lane);
+}
+
+/* Coordinates, and of cubes the face and the place in it; from 0 to 1 where they are normalised. */
+static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list) {
+    struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
+    struct sg_spot spot = {.axes = shape.axes};
+    const uint32_t *coordinates = &list[SG_AT_COORDINATE + shape.layered];
+    if (shape.layered)
+        spot.layer = layer_of(s, list, shape.cube ? 6 : 1);
+    double at[3] = {0};
+    for (unsigned i = 0; i < shape.coordinates; i++)
+        at[i] = real_at(s, coordinates[i]);
+    if (shape.cube)
+        spot.layer = spot.layer * 6 + sg_cube_face(at, spot.at);
+    for (unsigned i = 0; i < 3 && !shape.cube; i++)
+        spot.at[i] = at[i];
+    offsets(s, list, &spot);
+    return spot;
+}
+
+/* The spot in texels of a level. */
+static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *spot,
+                             const struct sg_texture_level *level) {
+    struct sg_spot to = *spot;
+    const double sizes[3] = {level->width, level->height, level->depth};
+    for (unsigned i = 0; i < 3 && i < to.axes; i++)
+        to.at[i] = spot->at[i] * (s->sampler->normalized || s->image->cube ? sizes[i] : 1);
+    return to;
+}
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+/* How many texels of the greatest level a step of the gradient crosses, squared. */
+static double crossed(const struct sg_sampling *s, const uint32_t *list, unsigned from) {
+    struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
+    const struct sg_texture_level *level = &s->image->levels[0];
+    const double sizes[3] = {level->width, level->height, level->depth};
+    double gradient[3] = {0}, at[3] = {0}, sum = 0;
+    for (unsigned i = 0; i < shape.coordinates; i++) {
+        gradient[i] = list[from + i] == SG_NOWHERE ? 0 : real_at(s, list[from + i]);
+        at[i] = real_at(s, list[SG_AT_COORDINATE + shape.layered + i]);
+    }
+    if (shape.cube)
+        sg_cube_gradient(at, (double[3]){gradient[0], gradient[1], gradient[2]}, gradient);
+    for (unsigned i = 0; i < shape.axes; i++) {
+        double step = gradient[i] * (s->sampler->normalized || shape.cube ? sizes[i] : 1);
+        sum += step * step;
+    }
+    return sum;
+}
+
+/* In units of 1/256 of a level, from the bias on within all limits. */
+static unsigned level_of(const struct sg_sampling *s, const uint32_t *list, unsigned operation) {
+    const struct sg_texture *sampler = s->sampler;
+    double level = 0, last = s->image->level_count - 1;
+    if (operation == SG_DO_LEVEL) {
+        level = real_at(s, list[SG_AT_LEVEL]);
+    } else if (operation == SG_DO_GRAD) {
+        double x = crossed(s, list, SG_AT_DX), y = crossed(s, list, SG_AT_DY);
+        level = log2(x > y ? x : y) / 2;
+    }
+    level += (double)sampler->bias;
+    level = level > (double)sampler->most_level ? (double)sampler->most_level : level;
+    level = level >= (double)sampler->least_level ? level : (double)sampler->least_level;
+    level = level > last ? last : level >= 0 ? level : 0;
+    return (unsigned)floor(level * 256 + 0.5);
+}
+
+static void between(const uint32_t *near, const uint32_t *far, unsigned part, uint32_t value[4]) {
+    for (unsigned c = 0; c < 4; c++) {
+        double sum = (256.0 - part) * (double)sg_float_of(near[c]) +
+                     (double)part * (double)sg_float_of(far[c]);
+        value[c] = sg_bits_of((float)(sum / 256));
+    }
+}
+
+static void sample(struct sg_sampling *s, const uint32_t *list, unsigned operation,
+                   uint32_t value[4]) {
+    const struct sg_texture *image = s->image;
+    struct sg_spot spot = spot_of(s, list), here;
+    unsigned level = level_of(s, list, operation), part = level & 255;
+    bool mixed = s->sampler->mip_linear && part && sg_texel_is_real(image, s->sampler);
+    const struct sg_texture_level *first =
+        &image->levels[mixed || s->sampler->mip_linear ? level >> 8 : (level + 128) >> 8];
+    here = scaled(s, &spot, first);
+    sg_sample_level(s, first, &here, value);
+    if (!mixed || s->failed)
+        return;
+    uint32_t near[4], far[4];
+    memcpy(near, value, sizeof near);
+    here = scaled(s, &spot, first + 1);
+    sg_sample_level(s, first + 1, &here, far);
+    between(near, far, part, value);
+}
+
+static void by_number(struct sg_sampling *s, const uint32_t *list, uint32_t value[4]) {
+    struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
+    struct sg_spot spot = {.axes = shape.axes};
+    int64_t at[3] = {0};
+    uint32_t layer = shape.layered ? layer_of(s, list, 1) : 0, level = 0;
+    offsets(s, list, &spot);
+    for (unsigned i = 0; i < shape.axes; i++)
+        at[i] = (int64_t)(int32_t)sg_lane_32(s->warp, list[SG_AT_COORDINATE + shape.layered + i],
+                                             s->lane) +
+                spot.offset[i];
+    if (list[SG_AT_LEVEL] != SG_NOWHERE)
+        level = sg_lane_32(s->warp, list[SG_AT_LEVEL], s->lane);
+    memset(value, 0, 4 * sizeof *value);
+    if (level < s->image->level_count)
+        sg_sample_texel(s, &s->image->levels[level], at, shape.axes, layer, value);
+}
+
+static void gather(struct sg_sampling *s, const uint32_t *list, unsigned operation,
+                   uint32_t value[4]) {
+    struct sg_spot spot = spot_of(s, list);
+    const struct sg_texture_level *level = &s->image->levels[level_of(s, list, SG_DO_NONE) >> 8];
+    spot = scaled(s, &spot, level);
+    unsigned component = operation == SG_DO_R   ? 0
+                         : operation == SG_DO_G ? 1
+                         : operation == SG_DO_B ? 2
+                                                : 3;
+    sg_sample_gather(s, level, &spot, component, value);
+}
+
+/* ---- all lanes ------------------------------------------------------------------------------- */
+
+static void receive(const struct sg_sampling *s, const uint32_t *list, const uint32_t value[4]) {
+    const struct sg_step *step = s->step;
+    for (unsigned i = 0; i < step->count; i++) {
+        void *to = sg_place(s->warp, list[SG_AT_VALUE + i]);
+        if (step->type == SG_TYPE_F16)
+            ((uint16_t *)to)[s->lane] = sg_half_of(sg_float_of(value[i]));
+        else if (step->type == SG_TYPE_F16X2)
+            ((uint32_t *)to)[s->lane] = sg_half_of(sg_float_of(value[2 * i % 4])) |
+                                        (uint32_t)sg_half_of(sg_float_of(value[(2 * i + 1) % 4]))
+                                            << 16;
+        else
+            ((uint32_t *)to)[s->lane] = value[i];
+    }
+}
+
+/* The image's own settings, but for what a .samplerref says. */
+static void take_settings(struct sg_sampling *s, uint32_t settings) {
+    static const unsigned char modes[8] = {SG_ADDRESS_WRAP, SG_ADDRESS_MIRROR, SG_ADDRESS_CLAMP,
+                                           SG_ADDRESS_CLAMP, SG_ADDRESS_BORDER};
+    *s->own = *s->image;
+    for (unsigned axis = 0; axis < 3; axis++)
+        s->own->address[axis] = modes[SG_SAMPLER_MODE(settings, axis)];
+    s->own->linear = settings & SG_SAMPLER_LINEAR;
+    s->own->normalized &= !(settings & SG_SAMPLER_UNNORMALIZED);
+    s->sampler = s->own;
+}
+
+/* False: the warp has faulted. */
+static bool images(struct sg_sampling *s, const uint32_t *list, unsigned operation) {
+    const uint64_t *handles = sg_place(s->warp, list[SG_AT_HANDLE]);
+    uint64_t handle = handles[s->lane];
+    s->image = s->sampler = sg_texture_find(s->warp, s->step, s->lane, handle, false);
+    if (!s->image || !sg_texture_fits(s->warp, s->step, s->lane, handle, s->image))
+        return false;
+    if (list[SG_AT_SAMPLER] != SG_NOWHERE) {
+        handle = ((const uint64_t *)sg_place(s->warp, list[SG_AT_SAMPLER]))[s->lane];
+        if (handle >> 48 == SG_SAMPLER_WINDOW >> 48)
+            take_settings(s, (uint32_t)handle);
+        else
+            s->sampler = sg_texture_find(s->warp, s->step, s->lane, handle, false);
+    }
+    if (!s->sampler)
+        return false;
+    if (operation != SG_DO_GRAD || s->sampler->anisotropy <= 1)
+        return true;
+    sg_texture_fault(s->warp, s->step, s->lane, handle,
+                     "anisotropic filtering by gradients, which no document describes");
+    return false;
+}
+
+const struct sg_step *sg_run_texture(struct sg_warp *warp, const struct sg_step *step) {
+    const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
+    const uint32_t *list = warp->grid->code->list + step->list;
+    uint32_t resident = 0;
+    struct sg_texture own;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        struct sg_sampling one = {.warp = warp,
+                                  .step = step,
+                                  .lane = (unsigned)__builtin_ctz(left),
+                                  .resident = true,
+                                  .own = &own};
+        uint32_t value[4];
+        if (!images(&one, list, in->operation))
+            return NULL;
+        if (in->op == SG_OP_tld4)
+            gather(&one, list, in->operation, value);
+        else if (step->type2 == SG_TYPE_F32)
+            sample(&one, list, in->operation, value);
+        else
+            by_number(&one, list, value);
+        if (one.failed)
+            return NULL;
+        receive(&one, list, value);
+        resident |= (uint32_t)one.resident << one.lane;
+    }
+    if (list[SG_AT_RESIDENT] != SG_NOWHERE)
+        sg_predicate_set(warp, list[SG_AT_RESIDENT], resident);
+    return step + 1;
+}

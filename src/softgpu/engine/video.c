@@ -1,0 +1,183 @@
+/*
+ * Video instructions: one 32-bit result of parts of registers (vadd, vmad, vshl, …), or two halves
+ * or four bytes at once (vadd2, vavrg4, …). Lane by lane: nothing here is on anybody's hot path.
+ */
+#include "softgpu/engine/video.h"
+
+__extension__ typedef __int128 wide;
+
+/* Has as many bits as the part says, with the type's sign. */
+static int64_t part_of(uint32_t word, unsigned part, unsigned type) {
+    bool has_sign = type == SG_TYPE_S32;
+    if (part >= SG_PART_B0 && part <= SG_PART_B3) {
+        uint32_t byte = word >> 8 * (part - SG_PART_B0) & 0xff;
+        return has_sign ? (int8_t)byte : (int64_t)byte;
+    }
+    if (part == SG_PART_H0 || part == SG_PART_H1) {
+        uint32_t half = word >> 16 * (part - SG_PART_H0) & 0xffff;
+        return has_sign ? (int16_t)half : (int64_t)half;
+    }
+    return has_sign ? (int32_t)word : (int64_t)word;
+}
+
+static wide clamped(wide value, unsigned bits, bool has_sign) {
+    wide most = ((wide)1 << (has_sign ? bits - 1 : bits)) - 1, least = has_sign ? -most - 1 : 0;
+    return value > most ? most : value < least ? least : value;
+}
+
+static bool compared(int64_t a, int64_t b, unsigned compare) {
+    switch (compare) {
+    case SG_COMPARE_EQ:
+        return a == b;
+    case SG_COMPARE_NE:
+        return a != b;
+    case SG_COMPARE_LT:
+        return a < b;
+    case SG_COMPARE_LE:
+        return a <= b;
+    case SG_COMPARE_GT:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+/* What an instruction makes of two numbers, before it is clamped. */
+static wide combined(const struct sg_step *step, int64_t a, int64_t b) {
+    switch (step->choice) {
+    case SG_VIDEO_ADD:
+        return a + b;
+    case SG_VIDEO_SUB:
+        return a - b;
+    case SG_VIDEO_DISTANCE:
+        return a > b ? a - b : b - a;
+    case SG_VIDEO_MIN:
+        return a < b ? a : b;
+    case SG_VIDEO_MAX:
+        return a > b ? a : b;
+    case SG_VIDEO_AVERAGE: /* halves go up, also those of negative sums */
+        return a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
+    case SG_VIDEO_LEFT:
+    case SG_VIDEO_RIGHT:
+        b = step->count ? b & 31 : b > 32 ? 32 : b; /* .wrap, .clamp */
+        return step->choice == SG_VIDEO_LEFT ? (wide)a * ((wide)1 << b) : a >> b;
+    default:
+        return compared(a, b, step->rounding);
+    }
+}
+
+/* ---- one result ------------------------------------------------------------------------------ */
+
+static uint32_t merged(uint32_t value, unsigned part, uint32_t c) {
+    if (part >= SG_PART_B0 && part <= SG_PART_B3) {
+        unsigned at = 8 * (part - SG_PART_B0);
+        return (value & 0xff) << at | (c & ~(UINT32_C(0xff) << at));
+    }
+    unsigned at = part == SG_PART_H1 ? 16 : 0;
+    return (value & 0xffff) << at | (c & ~(UINT32_C(0xffff) << at));
+}
+
+static uint32_t second(uint32_t value, unsigned operation, uint32_t c, bool has_sign) {
+    bool less = has_sign ? (int32_t)value < (int32_t)c : value < c;
+    switch (operation) {
+    case SG_DO_ADD:
+        return value + c;
+    case SG_DO_MIN:
+        return less ? value : c;
+    default:
+        return less ? c : value;
+    }
+}
+
+const struct sg_step *sg_run_video(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *a = sg_place(warp, step->a), *b = sg_place(warp, step->b);
+    const uint32_t *c = sg_place(warp, step->c);
+    uint32_t *d = sg_place(warp, step->d);
+    unsigned to = (unsigned)step->value & 0xff, of_a = (unsigned)(step->value >> 8) & 0xff;
+    unsigned of_b = (unsigned)(step->value >> 16) & 0xff, type_b = (unsigned)(step->value >> 24);
+    unsigned bits = to == SG_PART_NONE ? 32 : to >= SG_PART_H0 ? 16 : 8;
+    bool has_sign = step->type == SG_TYPE_S32;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        wide value = combined(step, part_of(a[l], of_a, step->type2), part_of(b[l], of_b, type_b));
+        if (step->flags & SG_STEP_SAT)
+            value = clamped(value, bits, has_sign);
+        uint32_t result = (uint32_t)value;
+        if (to != SG_PART_NONE)
+            result = merged(result, to, c[l]);
+        else if (step->second != SG_DO_NONE)
+            result = second(result, step->second, c[l], has_sign);
+        d[l] = result;
+    }
+    return step + 1;
+}
+
+/* ---- vmad ------------------------------------------------------------------------------------ */
+
+/* Operands with a minus: the product's complement and one more, or c's; .po adds the one alone. */
+const struct sg_step *sg_run_video_mad(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *a = sg_place(warp, step->a), *b = sg_place(warp, step->b);
+    const uint32_t *c = sg_place(warp, step->c);
+    uint32_t *d = sg_place(warp, step->d);
+    unsigned of_a = (unsigned)(step->value >> 8) & 0xff, shift = step->rounding;
+    unsigned of_b = (unsigned)(step->value >> 16) & 0xff, type_b = (unsigned)(step->value >> 24);
+    bool minus = step->choice & 1, minus_c = step->choice & 2, one_more = step->choice & 4;
+    bool has_sign = step->type2 == SG_TYPE_S32 || type_b == SG_TYPE_S32 || minus || minus_c;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        wide product = (wide)part_of(a[l], of_a, step->type2) * (wide)part_of(b[l], of_b, type_b);
+        wide addend = has_sign ? (wide)(int32_t)c[l] : (wide)c[l];
+        if (minus)
+            product = -product;
+        else if (minus_c)
+            addend = -addend;
+        wide result = (product + addend + one_more) >> shift;
+        if (step->flags & SG_STEP_SAT)
+            result = clamped(result, 32, has_sign);
+        d[l] = (uint32_t)result;
+    }
+    return step + 1;
+}
+
+/* ---- two or four at once --------------------------------------------------------------------- */
+
+static int64_t element(const uint32_t *both, unsigned selector, unsigned bits, bool has_sign) {
+    unsigned per = 32 / bits;
+    uint32_t value = both[selector / per % 2] >> bits * (selector % per);
+    if (bits == 8)
+        return has_sign ? (int8_t)value : (int64_t)(value & 0xff);
+    return has_sign ? (int16_t)value : (int64_t)(value & 0xffff);
+}
+
+const struct sg_step *sg_run_video_several(struct sg_warp *warp, const struct sg_step *step) {
+    const uint32_t *a = sg_place(warp, step->a), *b = sg_place(warp, step->b);
+    const uint32_t *c = sg_place(warp, step->c);
+    uint32_t *d = sg_place(warp, step->d);
+    unsigned bits = 32u / step->count, type_b = (unsigned)(step->value >> 40);
+    bool has_sign = step->type == SG_TYPE_S32, sum = step->second == SG_DO_ADD;
+    uint32_t field = (UINT32_C(1) << bits) - 1;
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        if (!(warp->mask >> l & 1))
+            continue;
+        const uint32_t both[2] = {a[l], b[l]};
+        uint32_t result = c[l];
+        for (unsigned i = 0; i < step->count; i++) {
+            unsigned of_a = (unsigned)(step->value >> (8 + 4 * i)) & 15;
+            unsigned of_b = (unsigned)(step->value >> (24 + 4 * i)) & 15;
+            if (!(step->value >> i & 1))
+                continue;
+            wide value = combined(step, element(both, of_a, bits, step->type2 == SG_TYPE_S32),
+                                  element(both, of_b, bits, type_b == SG_TYPE_S32));
+            if (step->flags & SG_STEP_SAT)
+                value = clamped(value, bits, has_sign);
+            if (sum)
+                result += (uint32_t)value;
+            else
+                result = (result & ~(field << bits * i)) | ((uint32_t)value & field) << bits * i;
+        }
+        d[l] = result;
+    }
+    return step + 1;
+}

@@ -1,0 +1,53 @@
+/*
+ * What the driver gives kernels beside their parameters, as the headers of cooperative groups
+ * expect it: a workspace for grid.sync(), whose address %envreg1 (high) and %envreg2 (low) hold in
+ * a cooperative launch and are 0 in others; and a reserved part of shared memory, in which tiles of
+ * several warps meet (288 bytes at %reserved_smem_offset_1).
+ */
+#include "softgpu/engine/inside.h"
+
+/* Where hardware reserves 1 KiB of each block's shared memory (compute capability 8.0 on), it is at
+ * the beginning; here it is at the end, and only for kernels that read where. */
+#define RESERVED   1024u
+#define OFFSET_ONE 512u
+
+static bool is_reserved(unsigned special) {
+    return special >= SG_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN &&
+           special <= SG_SPECIAL_RESERVED_SMEM_OFFSET_1;
+}
+
+uint64_t sg_reserved_shared(const struct sg_code *code) {
+    for (uint32_t i = 0; i < code->special_count; i++)
+        if (is_reserved(code->specials[i].special))
+            return RESERVED;
+    return 0;
+}
+
+uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number) {
+    uint64_t begin = grid->reserved_offset;
+    switch (special) {
+    case SG_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN:
+    case SG_SPECIAL_RESERVED_SMEM_OFFSET_0:
+        return begin;
+    case SG_SPECIAL_RESERVED_SMEM_OFFSET_1:
+        return begin + OFFSET_ONE;
+    case SG_SPECIAL_RESERVED_SMEM_OFFSET_END:
+        return begin + RESERVED;
+    case SG_SPECIAL_RESERVED_SMEM_OFFSET_CAP:
+        return RESERVED;
+    case SG_SPECIAL_AGGR_SMEM_SIZE:
+        return grid->shared_exact + RESERVED;
+    case SG_SPECIAL_ENVREG:
+        if (!grid->launch.cooperative)
+            return 0;
+        return number == 1 ? SG_WORKSPACE_WINDOW >> 32 : (uint32_t)SG_WORKSPACE_WINDOW;
+    default:
+        return 0;
+    }
+}
+
+unsigned char *sg_workspace_reach(struct sg_grid *grid, uint64_t address, uint64_t size) {
+    uint64_t offset = address - SG_WORKSPACE_WINDOW, room = sizeof grid->workspace;
+    bool inside = grid->launch.cooperative && offset < room && size <= room - offset;
+    return inside ? (unsigned char *)grid->workspace + offset : NULL;
+}

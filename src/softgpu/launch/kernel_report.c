@@ -1,0 +1,238 @@
+#include "softgpu/launch/kernel_report.h"
+
+#include "softgpu/address/pagetable.h"
+#include "softgpu/address/range.h"
+#include "softgpu/core/config.h"
+#include "softgpu/core/site.h"
+#include "softgpu/launch/device_state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+CUresult sg_kernel_error(enum sg_fault_kind kind) {
+    static const CUresult errors[SG_FAULT_COUNT] = {
+        [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
+        [SG_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
+        [SG_FAULT_SPACE] = CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        [SG_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_BREAKPOINT] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
+        [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
+        [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
+        [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
+        [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
+        [SG_FAULT_TEXTURE] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_SURFACE] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_HEAP] = CUDA_ERROR_LAUNCH_FAILED,
+        [SG_FAULT_TIME] = CUDA_ERROR_LAUNCH_TIMEOUT,
+    };
+    return errors[kind];
+}
+
+#define FAR ((uint64_t)1 << 30)
+
+struct report {
+    char *text;
+    size_t used, size;
+};
+
+static void add(struct report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add(struct report *report, const char *format, ...) {
+    va_list list;
+    if (report->used >= report->size)
+        return;
+    va_start(list, format);
+    int length = vsnprintf(report->text + report->used, report->size - report->used, format, list);
+    va_end(list);
+    report->used += length > 0 ? (size_t)length : 0;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void add_source(struct report *report, const struct sg_program *program, uint32_t number) {
+    if (!number || number > program->location_count)
+        return;
+    const struct sg_program_location *location = &program->locations[number - 1];
+    const char *name = NULL;
+    for (size_t i = 0; i < program->file_count; i++)
+        if (program->files[i].number == location->file)
+            name = program->files[i].name;
+    if (name)
+        add(report, "  at %s:%" PRIu32 "\n", name, location->line);
+}
+
+/* The line of the text, without what is around it. */
+static void add_text(struct report *report, const char *ptx, uint32_t line) {
+    for (uint32_t i = 1; ptx && i < line; i++) {
+        ptx = strchr(ptx, '\n');
+        ptx += ptx != NULL;
+    }
+    if (!ptx || line == 0)
+        return;
+    ptx += strspn(ptx, " \t");
+    size_t length = strcspn(ptx, "\r\n");
+    bool cut = length > 160;
+    add(report, ": %.*s%s", cut ? 160 : (int)length, ptx, cut ? "…" : "");
+}
+
+/* The function that it was in, where that is not the kernel itself. */
+static const char *function_of(const struct sg_program *program, uint32_t instruction) {
+    for (size_t i = 1; i < program->function_count; i++) {
+        const struct sg_program_function *one = &program->functions[i];
+        if (instruction >= one->first_instruction &&
+            instruction - one->first_instruction < one->instructions)
+            return one->name;
+    }
+    return NULL;
+}
+
+static void add_place(struct report *report, const struct sg_program *program, const char *ptx,
+                      const struct sg_grid_fault *fault) {
+    const char *function = function_of(program, fault->instruction);
+    add_source(report, program, fault->location);
+    add(report, "  PTX line %" PRIu32, fault->line);
+    add_text(report, ptx, fault->line);
+    if (function)
+        add(report, "\n  in function %s", function);
+    add(report, "\n  block %u,%u,%u thread %u,%u,%u\n", fault->block[0], fault->block[1],
+        fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
+}
+
+/* ---- allocations ----------------------------------------------------------------------------- */
+
+static void add_site(struct report *report, const struct sg_range *range) {
+    char site[512];
+    sg_site_text(range->site, site, sizeof site);
+    if (site[0])
+        add(report, ", made by %s", site);
+}
+
+static const char *rights_text(const struct sg_context *context, const struct sg_range *range,
+                               bool write) {
+    bool mapped;
+    sg_rights rights = sg_table_get(range->start, &mapped);
+    unsigned own = rights >> (2 * context->device) & (SG_READ | SG_WRITE);
+    if (mapped && own == 0)
+        return "which this device may not access";
+    if (mapped && write && !(own & SG_WRITE))
+        return "which this device may only read";
+    return NULL;
+}
+
+static void add_inside(struct report *report, const struct sg_context *context,
+                       const struct sg_range *range, const struct sg_grid_fault *fault) {
+    uint64_t before_end = (uint64_t)range->start + (uint64_t)range->size - fault->address;
+    const char *rights = rights_text(context, range, fault->write);
+    add(report, "  %" PRIu64 " bytes before the end of an allocation of %zu bytes at 0x%" PRIx64,
+        before_end, range->size, (uint64_t)range->start);
+    if (rights)
+        add(report, ", %s", rights);
+    add_site(report, range);
+    add(report, "\n");
+}
+
+static void add_freed(struct report *report, uint64_t address, const struct sg_range_past *past) {
+    add(report,
+        "  %" PRIu64 " bytes inside of an allocation of %zu bytes at 0x%" PRIx64
+        " that has been freed\n",
+        (uint64_t)(address - past->start), past->size, (uint64_t)past->start);
+}
+
+static void add_nearest(struct report *report, uint64_t address) {
+    struct sg_range *after = sg_range_from(address), *before = sg_range_before(address);
+    uint64_t behind = before ? address - (before->start + before->size) : UINT64_MAX;
+    uint64_t ahead = after ? after->start - address : UINT64_MAX;
+    const struct sg_range *nearest = behind <= ahead ? before : after;
+    uint64_t distance = nearest == before ? behind : ahead;
+    if (!nearest || distance > FAR) {
+        add(report, "  no allocation within 1 GiB of it\n");
+        return;
+    }
+    add(report,
+        "  %" PRIu64 " bytes %s an allocation of %zu bytes at 0x%" PRIx64 ", the nearest one",
+        distance, nearest == before ? "behind the end of" : "in front of", nearest->size,
+        (uint64_t)nearest->start);
+    add_site(report, nearest);
+    add(report, "\n");
+}
+
+/* Of the heap of kernels: true where the address is in it. */
+static bool add_heap(struct report *report, const struct sg_context *context, uint64_t address) {
+    uint64_t start, size;
+    if (!context->device_state ||
+        !sg_heap_block(&context->device_state->heap, address, &start, &size))
+        return false;
+    if (size)
+        add(report,
+            "  %" PRIu64 " bytes inside of %" PRIu64 " bytes at 0x%" PRIx64
+            " that a kernel has allocated\n",
+            address - start, size, start);
+    else
+        add(report, "  in the heap of kernels, where nothing is allocated\n");
+    return true;
+}
+
+static void add_allocation(struct report *report, const struct sg_context *context,
+                           const struct sg_grid_fault *fault) {
+    struct sg_range_past past;
+    const struct sg_range *range = sg_range_find(fault->address);
+    if (add_heap(report, context, fault->address))
+        return;
+    if (range)
+        add_inside(report, context, range, fault);
+    else if (sg_range_was(fault->address, &past))
+        add_freed(report, fault->address, &past);
+    else
+        add_nearest(report, fault->address);
+}
+
+void sg_kernel_say(int level, char *text) {
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        sg_log((enum sg_log_level)level, "%s", line);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static const char *space_text(unsigned space) {
+    return space == SG_IN_SHARED  ? "shared memory"
+           : space == SG_IN_LOCAL ? "local memory"
+           : space == SG_IN_PARAM ? "the parameters"
+                                  : "its space";
+}
+
+static void add_head(struct report *report, const struct sg_program *program,
+                     const struct sg_grid_fault *fault) {
+    const char *access = fault->write ? "write" : "read";
+    add(report, "kernel %s: %s", program->name, sg_fault_name(fault->kind));
+    if (fault->kind == SG_FAULT_SPACE && fault->room)
+        add(report, ": %s of %u bytes at offset %" PRIu64 " of %s, which has %" PRIu64, access,
+            fault->size, fault->address, space_text(fault->space), fault->room);
+    else if (fault->kind == SG_FAULT_ADDRESS || fault->kind == SG_FAULT_MISALIGNED ||
+             fault->kind == SG_FAULT_SPACE)
+        add(report, ": %s of %u bytes at 0x%" PRIx64, access, fault->size, fault->address);
+    else if (fault->kind == SG_FAULT_HEAP || fault->kind == SG_FAULT_INSTRUCTION)
+        add(report, ": 0x%" PRIx64, fault->address);
+    add(report, "\n");
+}
+
+void sg_kernel_report(const struct sg_context *context, const struct sg_program *program,
+                      const char *ptx, const struct sg_grid_fault *fault, char *text, size_t size) {
+    struct report report = {text, 0, size};
+    if (size)
+        text[0] = '\0';
+    add_head(&report, program, fault);
+    if (fault->kind != SG_FAULT_MEMORY)
+        add_place(&report, program, ptx, fault);
+    bool global = fault->kind == SG_FAULT_ADDRESS || fault->kind == SG_FAULT_HEAP ||
+                  (fault->kind == SG_FAULT_MISALIGNED &&
+                   (fault->space == SG_IN_GLOBAL || fault->space == SG_IN_GENERIC));
+    if (global)
+        add_allocation(&report, context, fault);
+    if (fault->report[0])
+        add(&report, "%s", fault->report);
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""What a user reads when a kernel fails under `gpumem run`: the whole of standard error, but for addresses."""
+import os
+import re
+import subprocess
+import sys
+
+import harness
+from harness import expect, expect_status
+
+# Loads the text, launches the kernel with an address as told, and waits.
+PROGRAM = """
+import ctypes, sys
+text, kernel, offset, threads = open(sys.argv[1], "rb").read(), sys.argv[2].encode(), int(sys.argv[3]), int(sys.argv[4])
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+memory = ctypes.c_uint64()
+def ok(result):
+    assert result == 0, result
+ok(cuda.cuInit(0))
+ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+ok(cuda.cuCtxSetCurrent(context))
+ok(cuda.cuModuleLoadData(ctypes.byref(module), text))
+ok(cuda.cuModuleGetFunction(ctypes.byref(function), module, kernel))
+ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(400)))
+argument = ctypes.c_uint64(memory.value + offset)
+if "freed" in sys.argv:
+    ok(cuda.cuMemFree_v2(memory))
+params = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+ok(cuda.cuLaunchKernel(function, 2, 1, 1, threads, 1, 1, 0, None, params, None))
+print("synchronize", cuda.cuCtxSynchronize())
+"""
+
+PTX = """.version 7.0
+.target sm_70
+.address_size 64
+.file 1 "/src/fill.cu"
+.global .align 1 .b8 said[7] = {116, 61, 37, 117, 10, 0, 0};
+.global .align 1 .b8 message[6] = {105, 32, 60, 32, 110, 0};
+.global .align 1 .b8 name[8] = {102, 105, 108, 108, 46, 99, 117, 0};
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+.extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);
+.func put(.param .b64 p, .param .b32 v)
+{
+    .reg .b64 %p; .reg .b32 %v;
+    ld.param.u64 %p, [p]; ld.param.u32 %v, [v];
+    .loc 1 7 5
+    st.global.u32 [%p], %v;
+    ret;
+}
+.visible .entry fill(.param .u64 at)
+{
+    .reg .b64 %d<4>; .reg .b32 %r<4>;
+    ld.param.u64 %d1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;
+    { .param .b64 p; .param .b32 v; st.param.b64 [p], %d1; st.param.b32 [v], %r1; call.uni put, (p, v); }
+    ret;
+}
+.visible .entry checked(.param .u64 at)
+{
+    .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .pred %q; .local .align 8 .b8 list[8];
+    mov.u32 %r1, %tid.x; mov.u64 %d1, list; st.local.u32 [%d1], %r1; cvta.local.u64 %d1, %d1;
+    mov.u64 %d2, said; cvta.global.u64 %d2, %d2;
+    { .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d2; st.param.b64 [a], %d1;
+      call.uni (r), vprintf, (f, a); }
+    setp.lt.u32 %q, %r1, 2; @%q ret;
+    mov.u64 %d1, message; cvta.global.u64 %d1, %d1; mov.u64 %d2, name; cvta.global.u64 %d2, %d2;
+    .loc 1 20 3
+    { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; st.param.b64 [a], %d1;
+      st.param.b64 [b], %d2; st.param.b32 [c], 20; st.param.b64 [d], %d2; st.param.b64 [e], 1;
+      call.uni __assertfail, (a, b, c, d, e); }
+    ret;
+}
+.visible .entry apart(.param .u64 at)
+{
+    .reg .b32 %r; .reg .pred %q; mov.u32 %r, %tid.x; setp.lt.u32 %q, %r, 32; @%q bra one;
+    .loc 1 30 3
+    bar.sync 2;
+    ret;
+one:
+    .loc 1 33 3
+    bar.sync 1;
+    ret;
+}
+"""
+
+
+def report(folder, *words):
+    program, text = folder / "program.py", folder / "fill.ptx"
+    program.write_text(PROGRAM)
+    text.write_text(PTX)
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
+    environment.update(SOFTGPU_MEMORY="64M", SOFTGPU_KERNELS="1")
+    process = subprocess.run([harness.COMMAND, "run", "--softgpu", sys.executable, str(program), str(text), *words],
+                             env=environment, timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             check=False)
+    expect_status(process, 0)
+    return process.stdout, re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", process.stderr)
+
+
+def expect_text(got, wanted):
+    expect(got == wanted, f"standard error is\n{got}not\n{wanted}")
+
+
+def test_an_address_behind_an_allocation(folder):
+    out, text = report(folder, "fill", "0", "101")
+    expect(out == "synchronize 700\n", out)
+    expect_text(text, """\
+softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
+softgpu: error:   at /src/fill.cu:7
+softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
+softgpu: error:   in function put
+softgpu: error:   block 0,0,0 thread 100,0,0
+softgpu: error:   0 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one
+""")
+
+
+def test_freed_memory(folder):
+    _, text = report(folder, "fill", "100", "1", "freed")
+    expect_text(text, """\
+softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
+softgpu: error:   at /src/fill.cu:7
+softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
+softgpu: error:   in function put
+softgpu: error:   block 0,0,0 thread 0,0,0
+softgpu: error:   100 bytes inside of an allocation of 400 bytes at ADDRESS that has been freed
+""")
+
+
+def test_a_misaligned_address(folder):
+    out, text = report(folder, "fill", "6", "1")
+    expect(out == "synchronize 716\n", out)
+    expect_text(text, """\
+softgpu: error: kernel fill: misaligned address: write of 4 bytes at ADDRESS
+softgpu: error:   at /src/fill.cu:7
+softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
+softgpu: error:   in function put
+softgpu: error:   block 0,0,0 thread 0,0,0
+softgpu: error:   394 bytes before the end of an allocation of 400 bytes at ADDRESS
+""")
+
+
+def test_an_assertion_after_what_was_printed(folder):
+    out, text = report(folder, "checked", "0", "3")
+    expect(out == "t=0\nt=1\nt=2\nsynchronize 710\n", out)
+    expect_text(text, """\
+softgpu: error: kernel checked: assertion
+softgpu: error:   at /src/fill.cu:20
+softgpu: error:   PTX line 37: call.uni __assertfail, (a, b, c, d, e); }
+softgpu: error:   block 0,0,0 thread 2,0,0
+fill.cu:20: fill.cu: block: [0,0,0], thread: [2,0,0] Assertion `i < n` failed.
+""")
+
+
+def test_a_deadlock(folder):
+    out, text = report(folder, "apart", "0", "64")
+    expect(out == "synchronize 702\n", out)
+    expect_text(text, """\
+softgpu: error: kernel apart: deadlock
+softgpu: error:   at /src/fill.cu:33
+softgpu: error:   PTX line 48: bar.sync 1;
+softgpu: error:   block 0,0,0 thread 0,0,0
+softgpu: error: block 0,0,0 warp 0 lanes ffffffff line 48 (/src/fill.cu:33): waits for barrier 1
+softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/src/fill.cu:30): waits for barrier 2
+""")
+
+
+if harness.SANITIZE != "off":
+    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
+else:
+    harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])

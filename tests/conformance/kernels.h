@@ -1,0 +1,71 @@
+/* Kernels for tests: a module of PTX, its functions, and memory that host and device share. */
+#ifndef CONFORMANCE_KERNELS_H
+#define CONFORMANCE_KERNELS_H
+
+#include "harness.h"
+
+#include <string.h>
+
+#define KERNELS_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+
+static CUmodule kernels_module;
+
+static inline CUfunction kernel(const char *name) {
+    CUfunction function = NULL;
+    OK(cu.cuModuleGetFunction(&function, kernels_module, name));
+    return function;
+}
+
+/* Hardware loads a function at its first use and may wait for running kernels then, which a test
+ * lets wait for itself. */
+static inline void kernels_load_all(void) {
+    CUfunction functions[16];
+    unsigned count = 0;
+    OK(cu.cuModuleGetFunctionCount(&count, kernels_module));
+    assert_true(count <= COUNT(functions));
+    OK(cu.cuModuleEnumerateFunctions(functions, count, kernels_module));
+    for (unsigned i = 0; i < count; i++)
+        OK(cu.cuFuncLoad(functions[i]));
+}
+
+/* Loads a text that has an entry "probe" without parameters, and skips the test where the driver
+ * runs no kernels: softgpu then answers NOT_SUPPORTED; hardware must run them. */
+static inline void kernels_open(const char *text) {
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
+        SKIP("the device is older than these kernels (compute capability 9.0)");
+    OK(cu.cuModuleLoadData(&kernels_module, text));
+    CUresult result = cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    if (soft && result == CUDA_ERROR_NOT_SUPPORTED) {
+        OK(cu.cuModuleUnload(kernels_module));
+        SKIP("the driver runs no kernels; softgpu does with SOFTGPU_KERNELS=1");
+    }
+    OK(result);
+    OK(cu.cuCtxSynchronize());
+    kernels_load_all();
+}
+
+static inline void kernels_close(void) {
+    OK(cu.cuModuleUnload(kernels_module));
+}
+
+/* Words that host and device see, zero. */
+struct shared_words {
+    volatile unsigned *host;
+    CUdeviceptr device;
+};
+
+static inline struct shared_words words_make(size_t count) {
+    struct shared_words words;
+    void *memory = NULL;
+    OK(cu.cuMemHostAlloc(&memory, count * sizeof *words.host, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK(cu.cuMemHostGetDevicePointer_v2(&words.device, memory, 0));
+    memset(memory, 0, count * sizeof *words.host);
+    words.host = memory;
+    return words;
+}
+
+static inline void words_free(struct shared_words *words) {
+    OK(cu.cuMemFreeHost((void *)(uintptr_t)words->host));
+}
+
+#endif

@@ -1,0 +1,411 @@
+/* Kernels in graphs: what they compute, as the graph's edges and updates have it. */
+#include "kernels.h"
+
+static const char text[] = KERNELS_HEAD
+    ".visible .entry probe() { ret; }\n"
+    /* p[0] = p[0] * 10 + digit: the order in which kernels ran */
+    ".visible .entry append(.param .u64 p, .param .u32 digit) {\n"
+    ".reg .b32 %r<4>; .reg .b64 %d<2>; ld.param.u64 %d1, [p]; ld.param.u32 %r1, [digit];\n"
+    "ld.volatile.global.u32 %r2, [%d1]; mad.lo.u32 %r2, %r2, 10, %r1;\n"
+    "st.volatile.global.u32 [%d1], %r2; ret; }\n"
+    /* p[0] += blocks * threads + 1000 * dynamic shared bytes, added up by its threads */
+    ".extern .shared .align 16 .b8 room[];\n"
+    ".visible .entry measure(.param .u64 p) {\n"
+    ".reg .b32 %r<4>; .reg .b64 %d<2>; ld.param.u64 %d1, [p];\n"
+    "mov.u32 %r1, %dynamic_smem_size; mad.lo.u32 %r1, %r1, 1000, 1;\n"
+    "red.global.add.u32 [%d1], %r1; ret; }\n"
+    /* waits until p[0] is not 0, then p[1] = p[0] + 1 */
+    ".visible .entry wait_for(.param .u64 p) {\n"
+    ".reg .pred %q; .reg .b32 %r<3>; .reg .b64 %d<2>; ld.param.u64 %d1, [p];\n"
+    "AGAIN: ld.acquire.sys.global.u32 %r1, [%d1]; setp.eq.u32 %q, %r1, 0; @%q bra AGAIN;\n"
+    "add.u32 %r2, %r1, 1; st.release.sys.global.u32 [%d1+4], %r2; ret; }\n";
+
+static struct shared_words words;
+static CUgraph graph;
+
+static void begin(void) {
+    kernels_open(text);
+    words = words_make(16);
+    OK(cu.cuGraphCreate(&graph, 0));
+}
+
+static void end(void) {
+    OK(cu.cuGraphDestroy(graph));
+    words_free(&words);
+    kernels_close();
+}
+
+static CUgraphNode append(const CUgraphNode *after, size_t count, unsigned digit) {
+    CUgraphNode node;
+    CUdeviceptr p = words.device;
+    void *arguments[] = {&p, &digit};
+    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("append"),
+                                      .gridDimX = 1,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = 1,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = arguments};
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
+    return node;
+}
+
+static CUDA_KERNEL_NODE_PARAMS measure(unsigned blocks, unsigned threads, unsigned shared,
+                                       void **arguments) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = kernel("measure"),
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .sharedMemBytes = shared,
+                                     .kernelParams = arguments};
+}
+
+static CUgraphExec instantiate(CUgraph of) {
+    CUgraphExec exec = NULL;
+    OK(cu.cuGraphInstantiateWithFlags(&exec, of, 0));
+    return exec;
+}
+
+static unsigned after_launch(CUgraphExec exec) {
+    words.host[0] = 0;
+    OK(cu.cuGraphLaunch(exec, NULL));
+    OK(cu.cuCtxSynchronize());
+    return words.host[0];
+}
+
+static void kernels_follow_the_edges(void **state) {
+    (void)state;
+    begin();
+    CUgraphNode nodes[3];
+    nodes[0] = append(NULL, 0, 1);
+    nodes[1] = append(&nodes[0], 1, 2);
+    nodes[2] = append(&nodes[1], 1, 3);
+    append(nodes, 3, 4);
+    CUgraphExec exec = instantiate(graph);
+    assert_int_equal(after_launch(exec), 1234);
+    assert_int_equal(after_launch(exec), 1234);
+    /* Launches of one graph follow one another, in whichever streams. */
+    CUstream streams[2];
+    words.host[0] = 0;
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        OK(cu.cuGraphLaunch(exec, streams[i]));
+    }
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(words.host[0], 12341234);
+    for (int i = 0; i < 2; i++)
+        OK(cu.cuStreamDestroy_v2(streams[i]));
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+static void arguments_are_those_of_the_moment_of_adding(void **state) {
+    (void)state;
+    begin();
+    CUstream stream;
+    CUgraph captured;
+    unsigned digit = 7;
+    struct {
+        CUdeviceptr p;
+        unsigned digit;
+    } packed = {words.device, 8};
+    size_t size = sizeof packed.p + sizeof packed.digit;
+    void *arguments[] = {&packed.p, &digit};
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    CUfunction f = kernel("append");
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    OK(cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+    digit = packed.digit = 1;
+    OK(cu.cuStreamEndCapture(stream, &captured));
+    CUgraphExec exec = instantiate(captured);
+    OK(cu.cuGraphDestroy(captured));
+    assert_int_equal(after_launch(exec), 78);
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuStreamDestroy_v2(stream));
+    end();
+}
+
+static void one_node_of_an_exec_changes(void **state) {
+    (void)state;
+    begin();
+    CUdeviceptr p = words.device, q = words.device + 4;
+    void *first[] = {&p}, *second[] = {&q};
+    CUDA_KERNEL_NODE_PARAMS params = measure(2, 32, 0, first);
+    CUgraphNode node;
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    CUgraphExec exec = instantiate(graph);
+    assert_int_equal(after_launch(exec), 64);
+    params = measure(3, 8, 16, second);
+    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    assert_int_equal(after_launch(exec), 0);
+    assert_int_equal(words.host[1], 24 * 16001);
+    /* What was launched before keeps its shape and arguments. */
+    CUstream stream;
+    CUdeviceptr gate = words.device + 8;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    words.host[0] = words.host[1] = 0;
+    OK(cu.cuStreamWaitValue32_v2(stream, gate, 1, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cu.cuGraphLaunch(exec, stream));
+    params = measure(1, 1, 0, first);
+    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    words.host[2] = 1;
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(words.host[0], 0);
+    assert_int_equal(words.host[1], 24 * 16001);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+static void a_whole_exec_is_updated(void **state) {
+    (void)state;
+    begin();
+    CUgraph other;
+    CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+    CUgraphNode first = append(NULL, 0, 1);
+    append(&first, 1, 2);
+    CUgraphExec exec = instantiate(graph);
+    assert_int_equal(after_launch(exec), 12);
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphCreate(&graph, 0));
+    first = append(NULL, 0, 5);
+    append(&first, 1, 6);
+    OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    assert_int_equal(after_launch(exec), 56);
+    /* One more node is another topology: what was, remains. */
+    OK(cu.cuGraphClone(&other, graph));
+    append(&first, 1, 9);
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    assert_int_equal(after_launch(exec), 56);
+    OK(cu.cuGraphDestroy(other));
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+static void disabled_kernels_are_left_out(void **state) {
+    (void)state;
+    begin();
+    CUgraphNode nodes[2];
+    unsigned enabled = 9;
+    nodes[0] = append(NULL, 0, 1);
+    nodes[1] = append(&nodes[0], 1, 2);
+    append(&nodes[1], 1, 3);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphNodeSetEnabled(exec, nodes[1], 0));
+    OK(cu.cuGraphNodeGetEnabled(exec, nodes[1], &enabled));
+    assert_int_equal(enabled, 0);
+    assert_int_equal(after_launch(exec), 13);
+    OK(cu.cuGraphNodeSetEnabled(exec, nodes[1], 1));
+    assert_int_equal(after_launch(exec), 123);
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+static void count_up(void *user) {
+    ++*(unsigned *)user;
+}
+
+/* Kernels between copies, sets, host functions and memory operations of one graph. */
+static void other_nodes_stand_beside_kernels(void **state) {
+    (void)state;
+    begin();
+    static unsigned calls;
+    CUgraphNode nodes[5];
+    CUdeviceptr copy;
+    unsigned result = 0;
+    calls = 0;
+    OK(cu.cuMemAlloc_v2(&copy, 4));
+    CUDA_MEMSET_NODE_PARAMS set = {
+        .dst = words.device, .value = 4, .elementSize = 4, .width = 1, .height = 1};
+    OK(cu.cuGraphAddMemsetNode(&nodes[0], graph, NULL, 0, &set, ctx));
+    nodes[1] = append(&nodes[0], 1, 2);
+    CUDA_HOST_NODE_PARAMS host = {.fn = count_up, .userData = &calls};
+    OK(cu.cuGraphAddHostNode(&nodes[2], graph, &nodes[1], 1, &host));
+    CUstreamBatchMemOpParams ops[2] = {{.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+                                                       .address = words.device + 4,
+                                                       .value = 77}},
+                                       {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                      .address = words.device + 4,
+                                                      .value = 77,
+                                                      .flags = CU_STREAM_WAIT_VALUE_EQ}}};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = ctx, .count = 2, .paramArray = ops};
+    OK(cu.cuGraphAddBatchMemOpNode(&nodes[3], graph, &nodes[2], 1, &batch));
+    nodes[4] = append(&nodes[3], 1, 9);
+    CUDA_MEMCPY3D out = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                         .srcDevice = words.device,
+                         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .dstDevice = copy,
+                         .WidthInBytes = 4,
+                         .Height = 1,
+                         .Depth = 1};
+    CUgraphNode last;
+    OK(cu.cuGraphAddMemcpyNode(&last, graph, &nodes[4], 1, &out, ctx));
+    CUgraphExec exec = instantiate(graph);
+    assert_int_equal(after_launch(exec), 429);
+    assert_int_equal(calls, 1);
+    assert_int_equal(words.host[1], 77);
+    OK(cu.cuMemcpyDtoH_v2(&result, copy, 4));
+    assert_int_equal(result, 429);
+    OK(cu.cuMemFree_v2(copy));
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+static CUgraphExec waiting_graph(CUdeviceptr p) {
+    CUgraphNode node;
+    void *arguments[] = {&p};
+    CUDA_KERNEL_NODE_PARAMS params = measure(1, 1, 0, arguments);
+    params.func = kernel("wait_for");
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    return instantiate(graph);
+}
+
+/* Each waits for what the other writes: the first for the host, the second for the first. */
+static void two_graphs_are_in_flight(void **state) {
+    (void)state;
+    begin();
+    CUstream streams[2];
+    CUgraphExec execs[2];
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        execs[i] = waiting_graph(words.device + 4 * (CUdeviceptr)i);
+    }
+    OK(cu.cuGraphLaunch(execs[1], streams[1]));
+    OK(cu.cuGraphLaunch(execs[0], streams[0]));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[0]));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[1]));
+    words.host[0] = 5;
+    OK(cu.cuStreamSynchronize(streams[1]));
+    assert_int_equal(words.host[1], 6);
+    assert_int_equal(words.host[2], 7);
+    OK(cu.cuStreamSynchronize(streams[0]));
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuStreamDestroy_v2(streams[i]));
+        OK(cu.cuGraphExecDestroy(execs[i]));
+    }
+    end();
+}
+
+static void kernels_in_child_graphs_and_chosen_bodies_run(void **state) {
+    (void)state;
+    begin();
+    CUgraph inner = graph, body;
+    CUgraphNode child, condition;
+    CUgraphConditionalHandle handle;
+    CUgraphNode first = append(NULL, 0, 1);
+    append(&first, 1, 2);
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddChildGraphNode(&child, graph, NULL, 0, inner));
+    OK(cu.cuGraphDestroy(inner));
+    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    params.conditional.handle = handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    params.conditional.ctx = ctx;
+    OK(cu.cuGraphAddNode_v2(&condition, graph, &child, NULL, 1, &params));
+    body = params.conditional.phGraph_out[0];
+    CUgraph outer = graph;
+    graph = body;
+    append(NULL, 0, 3);
+    graph = outer;
+    append(&condition, 1, 4);
+    CUgraphExec exec = instantiate(graph);
+    assert_int_equal(after_launch(exec), 1234);
+    assert_int_equal(after_launch(exec), 1234);
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+/* After its module, a kernel cannot be launched any more; nothing is queued then. */
+static void a_graph_outlives_the_module_of_its_kernel(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the behaviour is undefined");
+    begin();
+    append(NULL, 0, 1);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuModuleUnload(kernels_module));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGraphLaunch(exec, NULL));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(words.host[0], 0);
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuModuleLoadData(&kernels_module, text));
+    end();
+}
+
+/* A body of a loop runs its kernels again and again, and one that waits lets others run. */
+static void kernels_in_loops_run_each_time(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
+    begin();
+    CUcontext context, primary = ctx;
+    CUstream looping;
+    CUgraphConditionalHandle handle;
+    CUgraphNode condition;
+    CUmodule outer_module = kernels_module;
+    CUgraph outer = graph, loop;
+    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK(cu.cuModuleLoadData(&kernels_module, text));
+    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuGraphCreate(&loop, 0));
+    OK(cu.cuGraphConditionalHandleCreate(&handle, loop, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    params.conditional.handle = handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    params.conditional.size = 1;
+    params.conditional.ctx = context;
+    OK(cu.cuGraphAddNode_v2(&condition, loop, NULL, NULL, 0, &params));
+    CUdeviceptr p = words.device, q = words.device + 16;
+    void *first[] = {&p}, *second[] = {&q};
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS kernels[2] = {measure(1, 1, 0, first), measure(1, 1, 0, second)};
+    kernels[1].func = kernel("wait_for");
+    CUgraph body = params.conditional.phGraph_out[0];
+    OK(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &kernels[0]));
+    OK(cu.cuGraphAddKernelNode_v2(&node, body, &node, 1, &kernels[1]));
+    CUgraphExec exec = instantiate(loop);
+    OK(cu.cuGraphLaunch(exec, looping));
+    while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) != 1)
+        ;
+    /* The second kernel waits: no further round begins. */
+    OK(cu.cuLaunchKernel(kernel("probe"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(words.host[0], 1);
+    __atomic_store_n(&words.host[4], 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&words.host[0], __ATOMIC_ACQUIRE) < 4)
+        ;
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(looping));
+    OK(cu.cuCtxDestroy_v2(context));
+    OK(cu.cuCtxSetCurrent(primary));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(loop));
+    kernels_module = outer_module;
+    graph = outer;
+    end();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(kernels_follow_the_edges),
+        TEST(arguments_are_those_of_the_moment_of_adding),
+        TEST(one_node_of_an_exec_changes),
+        TEST(a_whole_exec_is_updated),
+        TEST(disabled_kernels_are_left_out),
+        TEST(other_nodes_stand_beside_kernels),
+        TEST(two_graphs_are_in_flight),
+        TEST(kernels_in_child_graphs_and_chosen_bodies_run),
+        TEST(a_graph_outlives_the_module_of_its_kernel),
+        TEST(kernels_in_loops_run_each_time),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

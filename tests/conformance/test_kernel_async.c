@@ -1,0 +1,294 @@
+/*
+ * Kernels of mbarriers, asynchronous copies in bulk and by threads, and clusters: the answers that
+ * PTX defines. softgpu runs them with SOFTGPU_KERNELS=1 (test_kernels.py).
+ */
+#include "async_reductions.h"
+#include "harness.h"
+
+#include <stdlib.h>
+
+/* Skips where the driver runs no kernels, or the device is older than these instructions. */
+static void need_kernels(void) {
+    int major = 0;
+    CUmodule module;
+    CUfunction function;
+    OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    if (major < 9)
+        SKIP("the device is older than 9.0");
+    OK(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
+                                    ".visible .entry k() { ret; }\n"));
+    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuModuleUnload(module));
+    if (result == CUDA_ERROR_NOT_SUPPORTED)
+        SKIP("the driver runs no kernels; softgpu does with SOFTGPU_KERNELS=1");
+    assert_int_equal(result, CUDA_SUCCESS);
+}
+
+/* Runs k(out, in) over buffers of these bytes, and brings `out` back. */
+static void run(const char *text, unsigned blocks, unsigned threads, unsigned cluster, void *out,
+                size_t out_bytes, const void *in, size_t in_bytes) {
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr to, from;
+    OK(cu.cuModuleLoadData(&module, text));
+    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    OK(cu.cuMemAlloc_v2(&to, out_bytes));
+    OK(cu.cuMemAlloc_v2(&from, in_bytes));
+    OK(cu.cuMemcpyHtoD_v2(to, out, out_bytes));
+    OK(cu.cuMemcpyHtoD_v2(from, in, in_bytes));
+    void *params[] = {&to, &from};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = &attribute,
+                             .numAttrs = cluster != 0};
+    OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
+    OK(cu.cuMemcpyDtoH_v2(out, to, out_bytes));
+    OK(cu.cuMemFree_v2(to));
+    OK(cu.cuMemFree_v2(from));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void each_case_answers(void **state) {
+    (void)state;
+    uint32_t in[ASYNC_INPUT], out[1024];
+    unsigned wrong = 0;
+    need_kernels();
+    for (uint32_t i = 0; i < ASYNC_INPUT; i++)
+        in[i] = ASYNC_IN(i);
+    for (size_t i = 0; i < ASYNC_CASES; i++) {
+        const struct async_case *each = &async_cases[i];
+        memset(out, UNTOUCHED & 0xff, sizeof out);
+        run(each->text, each->blocks, each->threads, each->cluster, out,
+            each->blocks * (size_t)each->threads * sizeof *out, in, sizeof in);
+        for (uint32_t k = 0; k < each->blocks * each->threads; k++) {
+            uint32_t wanted = each->answer(k / each->threads, k % each->threads);
+            if (out[k] == wanted)
+                continue;
+            print_message("%s: thread %u has %x instead of %x\n", each->name, k, out[k], wanted);
+            wrong++;
+            break;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static unsigned reductions_wrong;
+
+static void reduces(const char *operation, const void *old, const void *with, const void *wanted) {
+    char text[ASYNC_REDUCTION];
+    unsigned char out[64];
+    async_reduction(text, operation);
+    memcpy(out, old, sizeof out);
+    run(text, 1, 32, 0, out, sizeof out, with, sizeof out);
+    for (size_t i = 0; i < sizeof out; i++)
+        if (out[i] != ((const unsigned char *)wanted)[i]) {
+            print_message("%s: byte %zu is %02x instead of %02x\n", operation, i, out[i],
+                          ((const unsigned char *)wanted)[i]);
+            reductions_wrong++;
+            return;
+        }
+}
+
+static void each_reduction_answers(void **state) {
+    (void)state;
+    need_kernels();
+    integers_are_reduced(reduces);
+    floats_are_reduced(reduces);
+    assert_int_equal(reductions_wrong, 0);
+}
+
+/* .reqnctapercluster: no attribute of the launch is needed, and another is refused. */
+static void a_kernel_may_require_its_cluster(void **state) {
+    (void)state;
+    static const char text[] =
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 out, .param .u64 in) .explicitcluster "
+        ".reqnctapercluster 2, 1, 1 {\n"
+        ".reg .b32 %r<4>; .reg .b64 %d<3>; ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x;\n"
+        "mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; mov.u32 %r2, %cluster_nctarank;\n"
+        "mov.u32 %r3, %cluster_ctarank; mad.lo.u32 %r2, %r2, 10, %r3;\n"
+        "st.global.u32 [%d1], %r2; ret; }\n";
+    uint32_t out[4] = {0}, in = 0;
+    need_kernels();
+    run(text, 4, 1, 0, out, sizeof out, &in, sizeof in);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(out[i], 20 + i % 2);
+    run(text, 4, 1, 2, out, sizeof out, &in, sizeof in);
+    assert_int_equal(out[3], 21);
+}
+
+/* A launch with a cluster, captured: the node keeps it, and each launch of the graph has it. */
+static void clusters_run_in_graphs(void **state) {
+    (void)state;
+    static const char text[] =
+        CLUSTER("@%q st.shared.u32 [%r10], %r15;\n" SYNC
+                "mapa.shared::cluster.u32 %r6, %r10, %r14; ld.shared::cluster.u32 %r2, [%r6];\n"
+                "ld.global.u32 %r5, [%rd2]; add.u32 %r2, %r2, %r5;\n" SYNC ANSWER);
+    int has = 0;
+    uint32_t out[4];
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr memory;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    need_kernels();
+    OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
+    assert_int_equal(has, 1);
+    OK(cu.cuModuleLoadData(&module, text));
+    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    OK(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    void *params[] = {&memory, &memory};
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = 2;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = 4,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = stream,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(cu.cuLaunchKernelEx(&config, function, params, NULL));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+    for (uint32_t i = 0; i < COUNT(out); i++)
+        assert_int_equal(out[i], 100 + 3 * (i ^ 1));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
+    OK(cu.cuModuleUnload(module));
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* What goes wrong and must not go unnoticed; the first two's errors PTX leaves no doubt of, the
+ * others' are told, for softgpu's to be compared with. */
+static const struct {
+    const char *name, *text;
+    unsigned cluster;
+    CUresult error; /* SUCCESS: any but this */
+} wrongs[] = {
+    {"a copy in bulk to no memory",
+     ASYNC("@!%q bra end; mov.u64 %rd4, 4096;\n"
+           "cp.async.bulk.global.shared::cta.bulk_group [%rd4], [%r10], 64;\n"
+           "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
+     0, CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"a copy from no memory",
+     ASYNC("@!%q bra end; mov.u64 %rd4, 4096;\n"
+           "cp.async.ca.shared.global [%r10], [%rd4], 4; cp.async.wait_all;\nend:"),
+     0, CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"a copy in bulk of 8 bytes alignment",
+     ASYNC("@!%q bra end; cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10+8], 64;\n"
+           "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
+     0, CUDA_SUCCESS},
+    {"a copy in bulk of 24 bytes",
+     ASYNC("@!%q bra end; mov.u32 %r5, 24;\n"
+           "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], %r5;\n"
+           "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
+     0, CUDA_SUCCESS},
+    {"a copy of 16 bytes with 8 bytes alignment",
+     ASYNC(
+         "@!%q bra end; cp.async.cg.shared.global [%r10+8], [%rd3], 16; cp.async.wait_all;\nend:"),
+     0, CUDA_SUCCESS},
+    {"an mbarrier of 4 bytes alignment", ASYNC("mbarrier.init.shared.b64 [%r8+4], 1;"), 0,
+     CUDA_SUCCESS},
+    {"shared memory of a rank that the cluster does not have",
+     CLUSTER("mapa.shared::cluster.u32 %r6, %r10, 5; ld.shared::cluster.u32 %r2, [%r6];" ANSWER), 2,
+     CUDA_SUCCESS},
+    {"another block's shared memory, behind its end",
+     CLUSTER("mapa.shared::cluster.u32 %r6, %r10, %r14; mov.u32 %r5, 0xf00000;\n"
+             "add.u32 %r6, %r6, %r5; ld.shared::cluster.u32 %r2, [%r6];" ANSWER),
+     2, CUDA_SUCCESS},
+    /* PTX leaves these undefined: hardware may go on. */
+    {"an arrival at what is no mbarrier",
+     ASYNC("@!%q bra end; mov.u64 %rd4, 0; st.shared.u64 [%r8], %rd4;\n"
+           "mbarrier.arrive.shared.b64 %rd5, [%r8];\nend:"),
+     0, CUDA_ERROR_UNKNOWN},
+    {"more arrivals than an mbarrier awaits",
+     ASYNC("@!%q bra end; mbarrier.init.shared.b64 [%r8], 3;\n"
+           "mbarrier.arrive.shared.b64 %rd5, [%r8], 4;\nend:"),
+     0, CUDA_ERROR_UNKNOWN},
+};
+
+static int go_wrong(int argc, char **argv) {
+    (void)argc;
+    unsigned which = (unsigned)strtoul(argv[1], NULL, 10);
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr memory;
+    const char *name = "?";
+    init_driver();
+    if (cu.cuModuleLoadData(&module, wrongs[which].text) != CUDA_SUCCESS ||
+        cu.cuModuleGetFunction(&function, module, "k") != CUDA_SUCCESS ||
+        cu.cuMemAlloc_v2(&memory, 4096) != CUDA_SUCCESS)
+        return 2;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = wrongs[which].cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    CUlaunchConfig config = {.gridDimX = 2,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 32,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = &attribute,
+                             .numAttrs = wrongs[which].cluster != 0};
+    void *params[] = {&memory, &memory};
+    if (cu.cuLaunchKernelEx(&config, function, params, NULL) != CUDA_SUCCESS)
+        return 3;
+    CUresult result = cu.cuCtxSynchronize();
+    cu.cuGetErrorName(result, &name);
+    printf("# %s: %s\n", wrongs[which].name, name);
+    fflush(stdout);
+    if (wrongs[which].error == CUDA_ERROR_UNKNOWN)
+        return 0;
+    return wrongs[which].error ? result != wrongs[which].error : result == CUDA_SUCCESS;
+}
+
+static void what_goes_wrong_is_noticed(void **state) {
+    (void)state;
+    unsigned unnoticed = 0;
+    need_kernels();
+    for (size_t i = 0; i < COUNT(wrongs); i++) {
+        char number[8];
+        snprintf(number, sizeof number, "%zu", i);
+        int status = run_child("go_wrong", number, NULL);
+        if (status != 0)
+            print_message("%s: status %d\n", wrongs[i].name, status);
+        unnoticed += status != 0;
+    }
+    assert_int_equal(unnoticed, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(each_case_answers),
+        TEST(each_reduction_answers),
+        TEST(a_kernel_may_require_its_cluster),
+        TEST(clusters_run_in_graphs),
+        TEST(what_goes_wrong_is_noticed),
+    };
+    const struct child children[] = {{"go_wrong", go_wrong}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,191 @@
+/* What ends while a kernel runs: its module, its context, its stream, its process. */
+#include "kernels.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static const char text[] = KERNELS_HEAD
+    ".visible .entry probe() { ret; }\n"
+    ".visible .global .u32 own = 5;\n"
+    /* waits until p[0] is not 0, then p[1] = the module's variable + 1 */
+    ".visible .entry wait_for(.param .u64 p) {\n"
+    ".reg .pred %q; .reg .b32 %r<3>; .reg .b64 %d<2>; ld.param.u64 %d1, [p];\n"
+    "AGAIN: ld.acquire.sys.global.u32 %r1, [%d1]; setp.eq.u32 %q, %r1, 0; @%q bra AGAIN;\n"
+    "ld.global.u32 %r2, [own]; add.u32 %r2, %r2, 1; st.release.sys.global.u32 [%d1+4], %r2;\n"
+    "ret; }\n";
+
+static struct shared_words words;
+
+static void launch(CUstream stream) {
+    void *params[] = {&words.device};
+    OK(cu.cuLaunchKernel(kernel("wait_for"), 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+}
+
+/* Lets the kernel go on once the main thread is in the call under test, or about to be. */
+static atomic_bool calling;
+
+static void *release(void *unused) {
+    (void)unused;
+    while (!calling)
+        ;
+    for (int i = 0; i < 200; i++) /* some time in it, which is not needed for the result */
+        sched_yield();
+    __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static pthread_t releaser(void) {
+    pthread_t thread;
+    calling = false;
+    assert_int_equal(pthread_create(&thread, NULL, release, NULL), 0);
+    return thread;
+}
+
+/* Unloading waits for the kernel, which reads a variable of the module at its end. */
+static void a_module_is_unloaded_after_its_kernels(void **state) {
+    (void)state;
+    kernels_open(text);
+    words = words_make(2);
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    launch(stream);
+    pthread_t thread = releaser();
+    calling = true;
+    OK(cu.cuModuleUnload(kernels_module));
+    assert_int_equal(words.host[1], 6);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    words_free(&words);
+}
+
+static void a_stream_is_destroyed_before_its_kernels_end(void **state) {
+    (void)state;
+    kernels_open(text);
+    words = words_make(2);
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    launch(stream);
+    OK(cu.cuStreamDestroy_v2(stream));
+    assert_int_equal(words.host[1], 0);
+    __atomic_store_n(&words.host[0], 1, __ATOMIC_RELEASE);
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(words.host[1], 6);
+    words_free(&words);
+    kernels_close();
+}
+
+/* ---- In processes of their own --------------------------------------------------------------- */
+
+/* A kernel that spins, in a new context or the primary one; 2 where none can be launched. */
+static int spin(CUcontext *context, bool primary) {
+    CUdevice device;
+    CUfunction function;
+    void *memory;
+    CUdeviceptr p;
+    if (cu.cuInit(0) != CUDA_SUCCESS || cu.cuDeviceGet(&device, 0) != CUDA_SUCCESS)
+        return 2;
+    if (primary ? cu.cuDevicePrimaryCtxRetain(context, device) != CUDA_SUCCESS ||
+                      cu.cuCtxSetCurrent(*context) != CUDA_SUCCESS
+                : cu.cuCtxCreate_v2(context, 0, device) != CUDA_SUCCESS)
+        return 2;
+    if (cu.cuModuleLoadData(&kernels_module, text) != CUDA_SUCCESS ||
+        cu.cuModuleGetFunction(&function, kernels_module, "wait_for") != CUDA_SUCCESS ||
+        cu.cuMemHostAlloc(&memory, 8, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS ||
+        cu.cuMemHostGetDevicePointer_v2(&p, memory, 0) != CUDA_SUCCESS)
+        return 2;
+    memset(memory, 0, 8);
+    void *params[] = {&p};
+    return cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS ? 0
+                                                                                                : 2;
+}
+
+static int destroys(int argc, char **argv) {
+    CUcontext context;
+    (void)argc, (void)argv;
+    int failed = spin(&context, false);
+    if (failed)
+        return failed;
+    if (cu.cuCtxDestroy_v2(context) != CUDA_SUCCESS)
+        return 3;
+    /* The device goes on. */
+    CUdeviceptr p;
+    if (cu.cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS ||
+        cu.cuMemAlloc_v2(&p, 4096) != CUDA_SUCCESS)
+        return 4;
+    return cu.cuCtxDestroy_v2(context) == CUDA_SUCCESS ? 0 : 5;
+}
+
+static int resets(int argc, char **argv) {
+    CUcontext context;
+    CUdeviceptr p;
+    (void)argc, (void)argv;
+    int failed = spin(&context, true);
+    if (failed)
+        return failed;
+    if (cu.cuDevicePrimaryCtxReset_v2(0) != CUDA_SUCCESS)
+        return 3;
+    if (cu.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+        cu.cuCtxSetCurrent(context) != CUDA_SUCCESS || cu.cuMemAlloc_v2(&p, 4096) != CUDA_SUCCESS)
+        return 4;
+    return 0;
+}
+
+static int leaves(int argc, char **argv) {
+    CUcontext context;
+    (void)argc, (void)argv;
+    int failed = spin(&context, true);
+    return failed ? failed : 7; /* by return from main */
+}
+
+static void *wait_for_it(void *context) {
+    (void)cu.cuCtxSetCurrent(context);
+    (void)cu.cuCtxSynchronize();
+    return NULL;
+}
+
+/* The same while another thread waits for the kernel. */
+static int leaves_a_waiter(int argc, char **argv) {
+    CUcontext context;
+    pthread_t thread;
+    (void)argc, (void)argv;
+    int failed = spin(&context, true);
+    if (failed || pthread_create(&thread, NULL, wait_for_it, context) != 0)
+        return failed ? failed : 2;
+    return 7;
+}
+
+static void needs_kernels(void) {
+    kernels_open(text);
+    kernels_close();
+}
+
+static void a_context_ends_while_a_kernel_spins(void **state) {
+    (void)state;
+    needs_kernels();
+    assert_int_equal(run_child("destroys", NULL), 0);
+    assert_int_equal(run_child("resets", NULL), 0);
+}
+
+static void a_process_ends_while_a_kernel_spins(void **state) {
+    (void)state;
+    needs_kernels();
+    assert_int_equal(run_child("leaves", NULL), 7);
+    assert_int_equal(run_child("leaves_a_waiter", NULL), 7);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_module_is_unloaded_after_its_kernels),
+        TEST(a_stream_is_destroyed_before_its_kernels_end),
+        TEST(a_context_ends_while_a_kernel_spins),
+        TEST(a_process_ends_while_a_kernel_spins),
+    };
+    const struct child children[] = {{"destroys", destroys},
+                                     {"resets", resets},
+                                     {"leaves", leaves},
+                                     {"leaves_a_waiter", leaves_a_waiter}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,245 @@
+/*
+ * printf of kernels: what is printed, when, what is lost, and what a call returns. Each test is a
+ * process of its own, whose standard output is a file. softgpu runs kernels with SOFTGPU_KERNELS=1
+ * (test_kernels.py).
+ */
+#include "kernel_module.h"
+
+/* say(out): each thread prints its numbers, a string of its own and a double, and stores the
+ * results. count(n): one line for each number. */
+static const char *const strings[] = {
+    "block %d thread %d: %s %6.2f %lld|\n", "%d\n", "device", "plain\n", "%v4hlf %v2d\n", NULL};
+static const char text[] =
+    ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+    ".visible .entry say(.param .u64 out) {\n"
+    ".local .align 8 .b8 list[40]; .reg .b64 %d<10>; .reg .b32 %r<8>;\n"
+    "mov.u64 %d1, list; cvta.local.u64 %d2, %d1; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;\n"
+    "st.local.u32 [%d1], %r1; st.local.u32 [%d1+4], %r2; mov.u64 %d3, s2;\n"
+    "cvta.global.u64 %d3, %d3; st.local.u64 [%d1+8], %d3; mov.f64 %d4, 0d4005BF0A8B145769;\n"
+    "st.local.b64 [%d1+16], %d4; mov.u64 %d5, -5000000000; st.local.u64 [%d1+24], %d5;\n"
+    "mov.u64 %d6, s0; cvta.global.u64 %d6, %d6;\n"
+    "{ .param .b64 p0; .param .b64 p1; .param .b32 p2; st.param.b64 [p0], %d6;\n"
+    "st.param.b64 [p1], %d2; call.uni (p2), vprintf, (p0, p1); ld.param.b32 %r3, [p2]; }\n"
+    "ld.param.u64 %d7, [out]; mul.wide.u32 %d8, %r2, 4; add.u64 %d7, %d7, %d8;\n"
+    "st.global.u32 [%d7], %r3; ret; }\n"
+    ".visible .entry count(.param .u32 n) {\n"
+    ".local .align 8 .b8 list[8]; .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .pred %p;\n"
+    "mov.u64 %d1, list; cvta.local.u64 %d2, %d1; mov.u64 %d3, s1; cvta.global.u64 %d3, %d3;\n"
+    "mov.u32 %r1, 0; ld.param.u32 %r2, [n];\n"
+    "again: setp.ge.u32 %p, %r1, %r2; @%p ret; st.local.u32 [%d1], %r1;\n"
+    "{ .param .b64 p0; .param .b64 p1; .param .b32 p2; st.param.b64 [p0], %d3;\n"
+    "st.param.b64 [p1], %d2; call.uni (p2), vprintf, (p0, p1); }\n"
+    "add.u32 %r1, %r1, 1; bra again; }\n"
+    /* plain(out): a text without arguments, and no text */
+    ".visible .entry plain(.param .u64 out) {\n"
+    ".reg .b64 %d<4>; .reg .b32 %r<4>; mov.u64 %d1, s3; cvta.global.u64 %d1, %d1;\n"
+    "mov.u64 %d2, 0; ld.param.u64 %d3, [out];\n"
+    "{ .param .b64 p0; .param .b64 p1; .param .b32 p2; st.param.b64 [p0], %d1;\n"
+    "st.param.b64 [p1], %d2; call.uni (p2), vprintf, (p0, p1); ld.param.b32 %r1, [p2];\n"
+    "st.param.b64 [p0], %d2; call.uni (p2), vprintf, (p0, p1); ld.param.b32 %r2, [p2]; }\n"
+    "st.global.u32 [%d3], %r1; st.global.u32 [%d3+4], %r2; ret; }\n"
+    ".visible .entry nothing() { ret; }\n"
+    /* vectors(): of four floats and of two integers, as OpenCL lays them out */
+    ".visible .entry vectors() {\n"
+    ".local .align 16 .b8 list[32]; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .b32 %r<4>;\n"
+    "mov.u64 %d1, list; cvta.local.u64 %d2, %d1; mov.u64 %d3, s4; cvta.global.u64 %d3, %d3;\n"
+    "mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0fC0200000; mov.f32 %f2, 0f00000000;\n"
+    "mov.f32 %f3, 0f40400000; st.local.v4.f32 [%d1], {%f0, %f1, %f2, %f3};\n"
+    "mov.u32 %r1, 5; mov.u32 %r2, -6; st.local.v2.u32 [%d1+16], {%r1, %r2};\n"
+    "{ .param .b64 p0; .param .b64 p1; .param .b32 p2; st.param.b64 [p0], %d3;\n"
+    "st.param.b64 [p1], %d2; call.uni (p2), vprintf, (p0, p1); } ret; }\n";
+
+static int file;
+
+static void expect(const char *wanted) {
+    char *got = output_so_far(file);
+    if (strcmp(got, wanted) != 0)
+        fail_msg("printed is \"%s\", not \"%s\"", got, wanted);
+    free(got);
+}
+
+static CUmodule begin(void) {
+    init_driver();
+    CUmodule module = kernel_module(strings, text);
+    file = output_begin(STDOUT_FILENO);
+    return module;
+}
+
+static int values(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module = begin();
+    CUdeviceptr out;
+    int results[3];
+    OK(cu.cuMemAlloc_v2(&out, sizeof results));
+    void *params[] = {&out};
+    OK(kernel_launch(kernel_of(module, "say"), 1, 3, params));
+    OK(cu.cuCtxSynchronize());
+    expect("block 0 thread 0: device   2.72 -5000000000|\n"
+           "block 0 thread 1: device   2.72 -5000000000|\n"
+           "block 0 thread 2: device   2.72 -5000000000|\n");
+    OK(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(results[i], 5);
+    OK(kernel_launch(kernel_of(module, "plain"), 1, 1, params));
+    OK(cu.cuMemcpyDtoH_v2(results, out, sizeof results));
+    assert_int_equal(results[0], 0);
+    assert_int_equal(results[1], -1);
+    return 0;
+}
+
+static int vectors(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module = begin();
+    OK(kernel_launch(kernel_of(module, "vectors"), 1, 1, NULL));
+    OK(cu.cuCtxSynchronize());
+    expect("1.000000,-2.500000,0.000000,3.000000 5,-6\n");
+    return 0;
+}
+
+/* Prints one line more, and waits for it without a call that prints. */
+static void print_one(CUmodule module) {
+    unsigned one = 1;
+    void *params[] = {&one};
+    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    while (cu.cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY)
+        ;
+}
+
+static void CUDAAPI callback(CUstream stream, CUresult status, void *user) {
+    (void)stream, (void)status;
+    char *got = output_so_far(file);
+    *(size_t *)user = strlen(got);
+    free(got);
+}
+
+static void CUDAAPI function(void *user) {
+    callback(NULL, CUDA_SUCCESS, user);
+}
+
+static int moments(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module = begin(), other = kernel_module(NULL, ".visible .entry nothing() { ret; }\n");
+    CUevent event;
+    CUdeviceptr memory;
+    size_t seen = 99;
+    char byte;
+    OK(cu.cuEventCreate(&event, 0));
+    OK(cu.cuMemAlloc_v2(&memory, 16));
+    print_one(module);
+    expect(""); /* a query prints nothing */
+    OK(cu.cuStreamSynchronize(NULL));
+    expect("0\n");
+    print_one(module);
+    OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
+    expect("0\n0\n");
+    print_one(module);
+    OK(cu.cuEventRecord(event, NULL));
+    OK(cu.cuEventSynchronize(event));
+    expect("0\n0\n0\n");
+    print_one(module);
+    OK(kernel_launch(kernel_of(module, "nothing"), 1, 1, NULL));
+    expect("0\n0\n0\n0\n");
+    print_one(module);
+    OK(cu.cuModuleUnload(other));
+    expect("0\n0\n0\n0\n0\n");
+    print_one(module);
+    OK(cu.cuStreamAddCallback(NULL, callback, &seen, 0));
+    OK(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(seen, 12);
+    print_one(module);
+    OK(cu.cuLaunchHostFunc(NULL, function, &seen));
+    OK(cu.cuStreamSynchronize(NULL));
+    expect("0\n0\n0\n0\n0\n0\n0\n");
+    return 0;
+}
+
+/* CUDA_LAUNCH_BLOCKING is set. */
+static int blocking(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmodule module = begin();
+    unsigned two = 2;
+    void *params[] = {&two};
+    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    expect("0\n1\n");
+    return 0;
+}
+
+static int context_end(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUcontext context;
+    init_driver();
+    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    CUmodule module = kernel_module(strings, text);
+    file = output_begin(STDOUT_FILENO);
+    print_one(module);
+    expect("");
+    OK(cu.cuCtxDestroy_v2(context));
+    expect("0\n");
+    return 0;
+}
+
+/* The newest are kept: numbers in succession, up to the last. */
+static int overflow(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    enum { LINES = 100000 };
+    unsigned n = LINES, wanted = 0, first = 0;
+    void *params[] = {&n};
+    size_t limit;
+    OK(cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)512 << 10));
+    CUmodule module = kernel_module(strings, text);
+    file = output_begin(STDOUT_FILENO);
+    OK(kernel_launch(kernel_of(module, "count"), 1, 1, params));
+    OK(cu.cuCtxSynchronize());
+    char *got = output_so_far(file);
+    for (char *at = got, *end; *at; at = end + 1) {
+        unsigned long number = strtoul(at, &end, 10);
+        assert_int_equal(*end, '\n');
+        if (at == got)
+            wanted = first = (unsigned)number;
+        assert_int_equal(number, wanted++);
+    }
+    free(got);
+    assert_int_equal(wanted, LINES);
+    assert_true(first > 0 && first < LINES - 1000);
+    OK(cu.cuCtxGetLimit(&limit, CU_LIMIT_PRINTF_FIFO_SIZE));
+    assert_int_equal(limit, (size_t)512 << 10);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)1 << 20));
+    return 0;
+}
+
+#define IN_CHILD(name, child)                                                                      \
+    static void name(void **state) {                                                               \
+        (void)state;                                                                               \
+        NEEDS_KERNELS();                                                                           \
+        assert_int_equal(run_child(child, NULL), 0);                                               \
+    }
+IN_CHILD(values_are_printed_as_the_host_prints_them, "values")
+IN_CHILD(vectors_are_printed_as_opencl_prints_them, "vectors")
+IN_CHILD(text_comes_when_the_host_waits, "moments")
+static void text_comes_at_the_end_of_a_launch_that_waits(void **state) {
+    (void)state;
+    NEEDS_KERNELS();
+    assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
+    int status = run_child("blocking", NULL);
+    unsetenv("CUDA_LAUNCH_BLOCKING");
+    assert_int_equal(status, 0);
+}
+IN_CHILD(text_comes_when_the_context_ends, "context_end")
+IN_CHILD(the_oldest_lines_are_lost, "overflow")
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(values_are_printed_as_the_host_prints_them),
+        TEST(vectors_are_printed_as_opencl_prints_them),
+        TEST(text_comes_when_the_host_waits),
+        TEST(text_comes_at_the_end_of_a_launch_that_waits),
+        TEST(text_comes_when_the_context_ends),
+        TEST(the_oldest_lines_are_lost),
+    };
+    const struct child children[] = {
+        {"values", values},     {"vectors", vectors},         {"moments", moments},
+        {"blocking", blocking}, {"context_end", context_end}, {"overflow", overflow},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,37 @@
+/* The newest PTX that is loaded follows from the driver's version: 9.0 with 13.0, 9.1 with 13.1.
+ * softgpu takes its version from SOFTGPU_DRIVER_VERSION (test_kernels.py). */
+#include "harness.h"
+
+#include <stdio.h>
+
+static CUresult loaded(int version) {
+    char text[200];
+    CUmodule module;
+    snprintf(text, sizeof text,
+             ".version %d.%d\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n",
+             version / 10, version % 10);
+    CUresult result = cu.cuModuleLoadData(&module, text);
+    if (result == CUDA_SUCCESS)
+        OK(cu.cuModuleUnload(module));
+    return result;
+}
+
+static void the_driver_says_which_is_the_newest(void **state) {
+    (void)state;
+    int version;
+    OK(cu.cuDriverGetVersion(&version));
+    if (version < 13000 || version >= 14000)
+        SKIP("the driver has version %d: which PTX came with it is not known here", version);
+    int newest = 90 + version % 1000 / 10;
+    OK(loaded(60));
+    OK(loaded(88));
+    for (int ptx = 90; ptx <= newest; ptx++)
+        OK(loaded(ptx));
+    for (int ptx = newest + 1; ptx < 100; ptx++)
+        FAILS(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, loaded(ptx));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(the_driver_says_which_is_the_newest)};
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

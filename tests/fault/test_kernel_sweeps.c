@@ -1,0 +1,280 @@
+/*
+ * Kernels that print, allocate and set conditions, where the host's memory ends: each allocation of
+ * a launch fails in turn. The launch then says so, and leaves all as it was.
+ */
+#include "sweep.h"
+
+#include <gpumem/driver.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gpumem_driver_api cu;
+static gpumem_driver *driver;
+static const softgpu_control *soft;
+static CUcontext context;
+static CUmodule module;
+
+static const char text[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".global .align 1 .b8 s[4] = {120, 37, 37, 0};\n"
+    ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+    ".extern .func (.param .b64 r) malloc (.param .b64 size);\n"
+    ".extern .func free (.param .b64 p);\n"
+    ".extern .func cudaGraphSetConditional (.param .b64 h, .param .b32 v);\n"
+    ".visible .entry heap() { .reg .b64 %d<4>; mov.u64 %d0, 100; mov.u64 %d1, s;\n"
+    "cvta.global.u64 %d1, %d1; mov.u64 %d2, 0;\n"
+    "{ .param .b64 a; .param .b64 b; .param .b64 c; .param .b32 d; st.param.b64 [a], %d0;\n"
+    "call.uni (b), malloc, (a); ld.param.b64 %d3, [b]; st.param.b64 [c], %d3;\n"
+    "call.uni free, (c); st.param.b64 [a], %d1; st.param.b64 [c], %d2;\n"
+    "call.uni (d), vprintf, (a, c); } ret; }\n"
+    ".visible .entry stop(.param .u64 handle) { .reg .b64 %d; ld.param.u64 %d, [handle];\n"
+    "{ .param .b64 h; .param .b32 v; st.param.b64 [h], %d; st.param.b32 [v], 0;\n"
+    "call.uni cudaGraphSetConditional, (h, v); } ret; }\n";
+
+static int begin(void **state) {
+    (void)state;
+    softgpu_get_control_fn get;
+    setenv("SOFTGPU_KERNELS", "1", 1);
+    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
+        return -1;
+    cu = *gpumem_driver_table(driver);
+    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
+    if (!get || cu.cuInit(0) != CUDA_SUCCESS)
+        return -1;
+    soft = get(SOFTGPU_CONTROL_VERSION);
+    bool ready = cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+                 cu.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
+                 cu.cuModuleLoadData(&module, text) == CUDA_SUCCESS;
+    /* What is printed is not this test's. */
+    return ready && freopen("/dev/null", "w", stdout) ? 0 : -1;
+}
+
+static CUfunction kernel(CUmodule of, const char *name) {
+    CUfunction function = NULL;
+    assert_int_equal(cu.cuModuleGetFunction(&function, of, name), CUDA_SUCCESS);
+    return function;
+}
+
+/* ---- Allocations ----------------------------------------------------------------------------- */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ALLOCATIONS_FAIL 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define ALLOCATIONS_FAIL 0
+#endif
+#endif
+#ifndef ALLOCATIONS_FAIL
+#define ALLOCATIONS_FAIL 1
+#endif
+
+static _Thread_local long until_failure; /* 0: none fails */
+static _Thread_local bool failed;
+
+#if ALLOCATIONS_FAIL
+/* The program's own definitions come before the C library's, for softgpu too. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+static bool fails_now(void) {
+    if (until_failure == 0 || --until_failure > 0)
+        return false;
+    failed = true;
+    return true;
+}
+
+__attribute__((visibility("default"))) void *malloc(size_t size) {
+    return fails_now() ? NULL : __libc_malloc(size);
+}
+
+__attribute__((visibility("default"))) void *calloc(size_t count, size_t size) {
+    return fails_now() ? NULL : __libc_calloc(count, size);
+}
+
+__attribute__((visibility("default"))) void *realloc(void *old, size_t size) {
+    return fails_now() ? NULL : __libc_realloc(old, size);
+}
+
+__attribute__((visibility("default"))) void *reallocarray(void *old, size_t count, size_t size) {
+    size_t bytes;
+    if (fails_now() || __builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return __libc_realloc(old, bytes);
+}
+#endif
+
+static char *state_now(void) {
+    cu.cuCtxSynchronize();
+    char *dump = soft->state_dump();
+    assert_non_null(dump);
+    return dump;
+}
+
+static void same_state(char *before, const char *what, long n) {
+    char *after = state_now();
+    if (strcmp(before, after) != 0)
+        fail_msg("%s, allocation %ld:\n%s---\n%s", what, n, before, after);
+    soft->free_text(before);
+    soft->free_text(after);
+}
+
+/* One call with its n-th allocation failing, until there are fewer than n. */
+static void starve(const char *what, int (*call)(void *), void (*undo)(void *), void *user) {
+    unsigned refusals = 0;
+    for (long n = 1;; n++) {
+        char *before = state_now();
+        failed = false;
+        until_failure = n;
+        int result = call(user);
+        until_failure = 0;
+        if (result != 0) {
+            assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
+            assert_true(failed);
+            refusals++;
+        } else {
+            undo(user);
+        }
+        same_state(before, what, n);
+        if (!failed)
+            break;
+        assert_in_range(n, 1, 10000);
+    }
+    assert_true(refusals > 0);
+}
+
+#define NEEDS_ALLOCATIONS_THAT_FAIL()                                                              \
+    do {                                                                                           \
+        if (!ALLOCATIONS_FAIL) {                                                                   \
+            fprintf(stderr, "skip: a sanitizer has the allocator\n");                              \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static int launch_heap(void *user) {
+    (void)user;
+    return (int)cu.cuLaunchKernel(kernel(module, "heap"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static void wait(void *user) {
+    (void)user;
+    assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+static void a_launch_that_prints_and_allocates(void **state) {
+    (void)state;
+    NEEDS_ALLOCATIONS_THAT_FAIL();
+    assert_int_equal(launch_heap(NULL), CUDA_SUCCESS); /* the context has its heap */
+    wait(NULL);
+    starve("launch", launch_heap, wait, NULL);
+}
+
+/* In a new context each time: its heap, and its function's code, are made by the launch. */
+static void the_first_launch_of_a_context(void **state) {
+    (void)state;
+    NEEDS_ALLOCATIONS_THAT_FAIL();
+    for (long n = 1;; n++) {
+        char *before = state_now();
+        CUcontext own;
+        CUmodule loaded;
+        assert_int_equal(cu.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
+        assert_int_equal(cu.cuModuleLoadData(&loaded, text), CUDA_SUCCESS);
+        CUfunction function = kernel(loaded, "heap");
+        failed = false;
+        until_failure = n;
+        CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        until_failure = 0;
+        assert_int_equal(result, failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+        assert_int_equal(result, CUDA_SUCCESS);
+        assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
+        assert_int_equal(cu.cuCtxDestroy_v2(own), CUDA_SUCCESS);
+        assert_int_equal(cu.cuCtxSetCurrent(context), CUDA_SUCCESS);
+        same_state(before, "first launch", n);
+        if (!failed)
+            break;
+        assert_in_range(n, 1, 10000);
+    }
+}
+
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+struct scene {
+    CUgraph graph;
+    CUgraphExec exec;
+};
+
+static CUgraph add_condition(CUgraph graph, CUgraph owner, CUgraphConditionalHandle *handle) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    CUgraphNode node;
+    assert_int_equal(
+        cu.cuGraphConditionalHandleCreate(handle, owner, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT),
+        CUDA_SUCCESS);
+    params.conditional.handle = *handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    params.conditional.size = 1;
+    params.conditional.ctx = context;
+    assert_int_equal(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params), CUDA_SUCCESS);
+    return params.conditional.phGraph_out[0];
+}
+
+/* A loop that its kernel ends, and in it another. */
+static void build(struct scene *scene) {
+    CUgraphConditionalHandle outer, inner;
+    CUgraphNode node;
+    assert_int_equal(cu.cuGraphCreate(&scene->graph, 0), CUDA_SUCCESS);
+    CUgraph body = add_condition(scene->graph, scene->graph, &outer);
+    CUgraph within = add_condition(body, scene->graph, &inner);
+    void *stop_outer[] = {&outer}, *stop_inner[] = {&inner};
+    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel(module, "stop"),
+                                      .gridDimX = 1,
+                                      .gridDimY = 1,
+                                      .gridDimZ = 1,
+                                      .blockDimX = 1,
+                                      .blockDimY = 1,
+                                      .blockDimZ = 1,
+                                      .kernelParams = stop_outer};
+    assert_int_equal(cu.cuGraphAddKernelNode_v2(&node, body, NULL, 0, &params), CUDA_SUCCESS);
+    params.kernelParams = stop_inner;
+    assert_int_equal(cu.cuGraphAddKernelNode_v2(&node, within, NULL, 0, &params), CUDA_SUCCESS);
+}
+
+static int instantiate(void *user) {
+    struct scene *scene = user;
+    return (int)cu.cuGraphInstantiateWithFlags(&scene->exec, scene->graph, 0);
+}
+
+static void uninstantiate(void *user) {
+    struct scene *scene = user;
+    cu.cuGraphExecDestroy(scene->exec);
+    scene->exec = NULL;
+}
+
+static int launch_graph(void *user) {
+    struct scene *scene = user;
+    return (int)cu.cuGraphLaunch(scene->exec, NULL);
+}
+
+static void a_graph_with_conditions(void **state) {
+    (void)state;
+    NEEDS_ALLOCATIONS_THAT_FAIL();
+    struct scene scene = {0};
+    build(&scene);
+    starve("instantiation", instantiate, uninstantiate, &scene);
+    assert_int_equal(instantiate(&scene), 0);
+    assert_int_equal(launch_graph(&scene), 0);
+    wait(NULL);
+    starve("launch of a graph", launch_graph, wait, &scene);
+    uninstantiate(&scene);
+    assert_int_equal(cu.cuGraphDestroy(scene.graph), CUDA_SUCCESS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_launch_that_prints_and_allocates),
+        cmocka_unit_test(the_first_launch_of_a_context),
+        cmocka_unit_test(a_graph_with_conditions),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""What kernels answer on softgpu is what was recorded of hardware; the comparison sees a difference; no
+instruction is without forms and without a reason for that; programs that failed once do not."""
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent / "ptx"
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[2] / "build")).resolve()
+RECORDER = BUILD / "tests/parity/ptx_record"
+
+
+def environment():
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SOFTGPU_")}
+    return dict(kept, GPUMEM_DRIVER="softgpu", SOFTGPU_KERNELS="1", SOFTGPU_LOG="off", SOFTGPU_MEMORY="1G")
+
+
+def compare(*arguments):
+    done = subprocess.run([sys.executable, HERE / "compare.py", "--build", BUILD, *map(str, arguments)], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
+def recorded():
+    recordings = sorted((HERE / "recordings").glob("*/"))
+    if not recordings:
+        return None
+    problems = []
+    for recording in recordings:
+        extra = ["--long"] if os.environ.get("GPUMEM_TEST_LONG") == "1" else []
+        status, output = compare("--recording", recording, *extra)
+        if status != 0:
+            problems += [recording.name, *output.splitlines()[-60:]]
+        print(f"# {recording.name}: {output.splitlines()[-1] if output else 'nothing'}")
+    return problems
+
+
+def planted():
+    """A recording whose answer to 2 + 3 is another is reported with these inputs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "forms.txt"
+        subprocess.run([RECORDER, "forms", "--only", "add.u32 ", "-o", path], env=environment(), check=True)
+        text = path.read_text()
+        status, output = compare("--recording", folder, "--only", "add.u32 ")
+        problems = [] if status == 0 and " 0 differing" in output else ["an equal one is reported", *output.splitlines()]
+        name, answers = next(line for line in text.splitlines() if line.startswith("add.u32 $0")).split("\t")
+        inputs = subprocess.run([RECORDER, "inputs", name], stdout=subprocess.PIPE, text=True, check=True).stdout
+        place = inputs.split("\n").index("2,3")
+        spec = importlib.util.spec_from_file_location("compare", HERE / "compare.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        values = module.unfold(answers)
+        if values[place] != "5":
+            problems.append(f"2 + 3 is {values[place]}")
+        values[place] = "6"
+        path.write_text(text.replace(answers, " ".join(values)))
+        status, output = compare("--recording", folder, "--only", "add.u32 ")
+        if status != 1 or "2,3: recorded 6, actual 5" not in output:
+            problems += ["a difference is not reported", *output.splitlines()]
+    return problems
+
+
+def forms_module():
+    spec = importlib.util.spec_from_file_location("forms", HERE / "forms.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def complete():
+    """Each rule's operation has forms, or a reason why it has none."""
+    forms = forms_module()
+    text = (HERE / "forms.def").read_text()
+    excused = set(" ".join(forms.OTHERWISE.values()).split())
+    problems = []
+    for op in sorted({rule[0] for rule in forms.read_rules()}):
+        has = re.search(rf'[" }};]{re.escape(op)}[. ]', text) is not None
+        if not has and op not in excused:
+            problems.append(f"{op} has no form and no reason in OTHERWISE")
+        if op in excused and op in forms.REGULAR + forms.BY_HAND:
+            problems.append(f"{op} has forms and an excuse")
+    return problems
+
+
+def current():
+    """forms.def is what forms.py makes."""
+    if shutil.which("ptxas") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "forms.def"
+        subprocess.run([sys.executable, HERE / "forms.py", "-o", path], check=True, stdout=subprocess.DEVNULL)
+        if path.read_text() != (HERE / "forms.def").read_text():
+            return ["forms.def is not what forms.py makes; run it, and record anew what is new"]
+    return []
+
+
+def programs_end():
+    """Each of some hundred programs ends with an answer, the same one on late schedules."""
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        texts = []
+        for schedule in ("eager", "late"):
+            path = Path(folder) / schedule
+            subprocess.run([RECORDER, "programs", "--to", "150", "--jobs", "2", "-o", path],
+                           env=dict(environment(), SOFTGPU_SCHEDULE=schedule), check=True)
+            texts.append(path.read_text())
+    problems += [line for line in texts[0].splitlines() if re.search(r"\t(fault|refused|ended)", line)]
+    problems += [f"{a} and late {b}" for a, b in zip(*(text.splitlines() for text in texts)) if a != b]
+    return problems
+
+
+TESTS = [
+    ("softgpu answers what hardware answered, or there is a reason", recorded, "there is no recording yet"),
+    ("a planted difference is named with its inputs", planted, ""),
+    ("each instruction has forms, or a reason", complete, ""),
+    ("the forms are those of the decoder's rules", current, "there is no ptxas"),
+    ("random programs end, whatever the schedule", programs_end, ""),
+]
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failed = 0
+    for number, (title, test, why) in enumerate(TESTS, 1):
+        problems = test()
+        if problems is None:
+            print(f"skip: {why}")
+            print(f"ok {number} - {title} # SKIP {why}")
+            continue
+        failed += bool(problems)
+        print(f"{'not ' if problems else ''}ok {number} - {title}")
+        for line in problems[:80]:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

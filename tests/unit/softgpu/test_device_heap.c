@@ -1,0 +1,125 @@
+/* The heap of kernels: blocks never overlap, all comes back, and what is none is not freed. */
+#include "softgpu/core/state.h"
+#include "softgpu/launch/device_heap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+/* cmocka wants these before it. */
+#include <cmocka.h>
+
+#define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
+#include <gpumem/functions.def>
+
+#define SIZE  ((size_t)4 << 20)
+#define COUNT 3000
+
+static struct sg_device_heap heap;
+
+static int begin(void **state) {
+    (void)state;
+    assert_int_equal(cuInit(0), CUDA_SUCCESS);
+    sg_lock();
+    assert_int_equal(sg_heap_begin(&heap, 0, SIZE), CUDA_SUCCESS);
+    sg_unlock();
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    sg_lock();
+    sg_heap_end(&heap);
+    sg_unlock();
+    return 0;
+}
+
+static unsigned random_number(void) {
+    static uint64_t x = 362436069362436069u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (unsigned)(x >> 20);
+}
+
+static unsigned char *host_of(CUdeviceptr address, size_t size) {
+    size_t span;
+    unsigned char *host = sg_translate(0, address, size, SG_READ | SG_WRITE, &span);
+    assert_non_null(host);
+    assert_true(span >= size);
+    return host;
+}
+
+/* What a block holds stays until it is freed. */
+static void blocks_do_not_overlap(void **state) {
+    (void)state;
+    static CUdeviceptr at[COUNT];
+    static unsigned size[COUNT];
+    sg_lock();
+    for (unsigned round = 0; round < 60000; round++) {
+        unsigned i = random_number() % COUNT;
+        if (at[i]) {
+            const unsigned char *host = host_of(at[i], size[i]);
+            for (unsigned k = 0; k < size[i]; k++)
+                assert_int_equal(host[k], i % 251);
+            assert_true(sg_heap_give(&heap, at[i]));
+            assert_false(sg_heap_give(&heap, at[i]));
+            at[i] = 0;
+            continue;
+        }
+        size[i] = random_number() % (random_number() % 8 ? 300 : 20000) + 1;
+        at[i] = sg_heap_take(&heap, size[i]);
+        assert_int_equal(at[i] % 16, 0);
+        if (at[i])
+            memset(host_of(at[i], size[i]), (int)(i % 251), size[i]);
+    }
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(!at[i] || sg_heap_give(&heap, at[i]));
+    /* All has merged again. */
+    CUdeviceptr whole = sg_heap_take(&heap, SIZE);
+    assert_true(whole != 0);
+    assert_true(sg_heap_take(&heap, 1) == 0);
+    assert_true(sg_heap_give(&heap, whole));
+    sg_unlock();
+}
+
+static void what_is_no_block_is_not_freed(void **state) {
+    (void)state;
+    uint64_t start, size;
+    sg_lock();
+    CUdeviceptr block = sg_heap_take(&heap, 100);
+    assert_true(block != 0);
+    assert_false(sg_heap_give(&heap, 0));
+    assert_false(sg_heap_give(&heap, block + 1));
+    assert_false(sg_heap_give(&heap, block + 16));
+    assert_false(sg_heap_give(&heap, block + 112)); /* free memory */
+    assert_false(sg_heap_give(&heap, block - 16));
+    assert_false(sg_heap_give(&heap, heap.segment.address + SIZE));
+    assert_true(sg_heap_block(&heap, block + 99, &start, &size));
+    assert_true(start == block && size == 100);
+    assert_true(sg_heap_block(&heap, block + 112, &start, &size));
+    assert_int_equal(size, 0);
+    assert_false(sg_heap_block(&heap, heap.segment.address + SIZE, &start, &size));
+    assert_true(sg_heap_extent(&heap, block, &start, &size));
+    assert_true(start == heap.segment.address && size == SIZE);
+    assert_true(sg_heap_give(&heap, block));
+    sg_unlock();
+}
+
+static void sizes_that_there_are_not(void **state) {
+    (void)state;
+    sg_lock();
+    assert_true(sg_heap_take(&heap, 0) == 0);
+    assert_true(sg_heap_take(&heap, SIZE + 1) == 0);
+    assert_true(sg_heap_take(&heap, UINT64_MAX) == 0);
+    sg_unlock();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_do_not_overlap),
+        cmocka_unit_test(what_is_no_block_is_not_freed),
+        cmocka_unit_test(sizes_that_there_are_not),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

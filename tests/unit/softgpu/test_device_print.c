@@ -1,0 +1,243 @@
+/* What kernels print: every conversion against the host's own, and what a call returns. */
+#include "kernel.h"
+
+#include "softgpu/launch/device_print.h"
+
+/* A call's arguments as compilers lay them out: each at a multiple of its size. */
+struct buffer {
+    unsigned char bytes[512];
+    size_t used;
+};
+
+static void add_aligned(struct buffer *buffer, const void *value, size_t size, size_t align) {
+    buffer->used = (buffer->used + align - 1) / align * align;
+    assert_true(buffer->used + size <= sizeof buffer->bytes);
+    memcpy(buffer->bytes + buffer->used, value, size);
+    buffer->used += align > size ? align : size;
+}
+
+#define ADD(buffer, type, value)                                                                   \
+    do {                                                                                           \
+        type added_ = (value);                                                                     \
+        add_aligned(buffer, &added_, sizeof added_, sizeof added_);                                \
+    } while (0)
+
+struct written {
+    char text[4096];
+    int result;
+    size_t size;
+};
+
+/* Nothing is on the first page. */
+static bool there(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
+    (void)user;
+    *low = 4096;
+    *length = UINT64_MAX - 4096;
+    return address >= 4096;
+}
+
+static void call(void *user, struct sg_device_call *device_call) {
+    struct written *written = user;
+    struct sg_print *print;
+    assert_int_equal(device_call->function, SG_RUNTIME_VPRINTF);
+    written->result = sg_print_record(device_call, &print);
+    device_call->result = (uint32_t)written->result;
+    if (!print)
+        return;
+    FILE *out = fmemopen(written->text, sizeof written->text, "w");
+    assert_non_null(out);
+    sg_print_write(print, out);
+    fclose(out);
+    written->size = sg_print_size(print);
+    sg_print_free(print);
+}
+
+static struct written prints(const char *format, const struct buffer *buffer) {
+    static const char text[] =
+        KERNEL_HEAD ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+                    ".visible .entry k(.param .u64 format, .param .u64 list, .param .u64 out) {\n"
+                    ".reg .b64 %d<4>; .reg .b32 %r; ld.param.u64 %d1, [format];\n"
+                    "ld.param.u64 %d2, [list]; ld.param.u64 %d3, [out];\n"
+                    "{ .param .b64 p0; .param .b64 p1; .param .b32 p2;\n"
+                    "st.param.b64 [p0], %d1; st.param.b64 [p1], %d2;\n"
+                    "call.uni (p2), vprintf, (p0, p1); ld.param.b32 %r, [p2]; }\n"
+                    "st.global.b32 [%d3], %r; ret; }\n";
+    struct written written = {.result = -99};
+    struct kernel kernel;
+    int32_t out = 12345;
+    kernel_make(&kernel, text, sg_level_best());
+    kernel_pointer(&kernel, format);
+    kernel_pointer(&kernel, buffer->bytes);
+    kernel_pointer(&kernel, &out);
+    kernel_shape(&kernel, 1, 1);
+    kernel.launch.device_call = call;
+    kernel.launch.extent = there;
+    kernel.launch.user = &written;
+    kernel_succeeds(&kernel);
+    kernel_free(&kernel);
+    assert_int_equal(out, written.result);
+    return written;
+}
+
+static void expect(const char *format, const struct buffer *buffer, int result, const char *text) {
+    struct written written = prints(format, buffer);
+    if (written.result != result || strcmp(written.text, text) != 0)
+        fail_msg("\"%s\" gives %d and \"%s\", not %d and \"%s\"", format, written.result,
+                 written.text, result, text);
+}
+
+/* One value, and what the host's printf makes of it. */
+#define LIKE_HOST(format, type, value)                                                             \
+    do {                                                                                           \
+        struct buffer buffer_ = {.used = 0};                                                       \
+        char wanted_[512];                                                                         \
+        ADD(&buffer_, type, value);                                                                \
+        snprintf(wanted_, sizeof wanted_, format, value);                                          \
+        expect(format, &buffer_, 1, wanted_);                                                      \
+    } while (0)
+
+static void integers_in_all_lengths(void **state) {
+    (void)state;
+    LIKE_HOST("%d", int, -17);
+    LIKE_HOST("<%+5i|", int, 42);
+    LIKE_HOST("%u", unsigned, 4000000000U);
+    LIKE_HOST("%#x %%", unsigned, 0xbeefU);
+    LIKE_HOST("%08X", unsigned, 0xbeefU);
+    LIKE_HOST("%#o", unsigned, 8U);
+    LIKE_HOST("% d", int, 7);
+    LIKE_HOST("%-8dX", int, -7);
+    LIKE_HOST("%.5d", int, 7);
+    LIKE_HOST("%8.3d", int, 7);
+    LIKE_HOST("%ld", long, -5000000000L);
+    LIKE_HOST("%lld", long long, -5000000000LL);
+    LIKE_HOST("%llu", unsigned long long, 18446744073709551615ULL);
+    LIKE_HOST("%lx", unsigned long, 0x123456789abcdefUL);
+    LIKE_HOST("%zu", size_t, (size_t)1 << 40);
+    LIKE_HOST("%hd", int, (short)-3);
+    LIKE_HOST("%hhu", int, (unsigned char)200);
+    LIKE_HOST("%c", int, 'x');
+    LIKE_HOST("%3c|", int, 'x');
+    LIKE_HOST("%p", void *, (void *)0x7f0012345678);
+    LIKE_HOST("%p", void *, NULL);
+}
+
+static void floats_in_all_forms(void **state) {
+    (void)state;
+    LIKE_HOST("%f", double, 3.25);
+    LIKE_HOST("%F", double, 1e10);
+    LIKE_HOST("%.3e", double, 123456.789);
+    LIKE_HOST("%E", double, -0.0);
+    LIKE_HOST("%g", double, 1e-10);
+    LIKE_HOST("%#.3G", double, 1.0);
+    LIKE_HOST("%a", double, 1.5);
+    LIKE_HOST("%A", double, -1.5);
+    LIKE_HOST("%10.2f|", double, 2.345);
+    LIKE_HOST("%f", double, (double)__builtin_inff());
+    LIKE_HOST("%lf", double, 2.5);
+}
+
+static void widths_and_precisions_from_arguments(void **state) {
+    (void)state;
+    struct buffer buffer = {.used = 0};
+    ADD(&buffer, int, 8);
+    ADD(&buffer, int, 3);
+    ADD(&buffer, double, 3.14159265);
+    expect("<%*.*f>", &buffer, 3, "<   3.142>");
+    buffer.used = 0;
+    ADD(&buffer, int, -6);
+    ADD(&buffer, int, 42);
+    expect("<%*d>", &buffer, 2, "<42    >");
+    buffer.used = 0;
+    ADD(&buffer, int, -1); /* a negative precision is none */
+    ADD(&buffer, double, 0.5);
+    expect("<%.*f>", &buffer, 2, "<0.500000>");
+}
+
+static void strings_of_the_device(void **state) {
+    (void)state;
+    char text[] = "hello";
+    struct buffer buffer = {.used = 0};
+    ADD(&buffer, char *, text);
+    ADD(&buffer, int, 5);
+    ADD(&buffer, char *, NULL);
+    expect("%s, %d, %s\n", &buffer, 3, "hello, 5, (null)\n");
+    expect("<%8.3s>", &buffer, 1, "<     hel>");
+    /* An address where nothing is: the call fails, and prints nothing. */
+    buffer.used = 0;
+    ADD(&buffer, uint64_t, 64);
+    expect("%s", &buffer, -2, "");
+}
+
+static void values_of_several_sizes_are_aligned(void **state) {
+    (void)state;
+    struct buffer buffer = {.used = 0};
+    ADD(&buffer, int, 1);
+    ADD(&buffer, double, 2.0);
+    ADD(&buffer, int, 3);
+    ADD(&buffer, long long, 4LL);
+    ADD(&buffer, int, '5');
+    ADD(&buffer, int, 6);
+    expect("%d %g %d %lld %c %d", &buffer, 6, "1 2 3 4 5 6");
+    assert_int_equal(prints("%d %g %d %lld %c %d", &buffer).size, 16 + 40);
+}
+
+static void vectors_as_opencl_writes_them(void **state) {
+    (void)state;
+    struct buffer buffer = {.used = 0};
+    const float floats[4] = {1.0F, -2.5F, 0.0F, 1e6F};
+    const int32_t ints[3] = {-1, 2, 3};
+    const uint8_t bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255};
+    const double doubles[2] = {0.5, 0.25};
+    const uint16_t halves[2] = {0x3c00, 0xc100}; /* 1 and -2.5 */
+    ADD(&buffer, int, 7);
+    add_aligned(&buffer, floats, 16, 16);
+    expect("%d %v4hlf", &buffer, 2, "7 1.000000,-2.500000,0.000000,1000000.000000");
+    expect("%d <%v4hl7.1f>", &buffer, 1, "7 <%v4hl7.1f>"); /* the width comes first */
+    expect("%d <%8.1v4hlf>", &buffer, 2, "7 <     1.0,    -2.5,     0.0,1000000.0>");
+    buffer.used = 0;
+    add_aligned(&buffer, ints, 12, 16);
+    ADD(&buffer, int, 9);
+    expect("%v3hld %d", &buffer, 2, "-1,2,3 9");
+    buffer.used = 0;
+    add_aligned(&buffer, bytes, 16, 16);
+    expect("%v16hhu", &buffer, 1, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,255");
+    buffer.used = 0;
+    add_aligned(&buffer, doubles, 16, 16);
+    expect("%v2lg", &buffer, 1, "0.5,0.25");
+    buffer.used = 0;
+    add_aligned(&buffer, halves, 4, 4);
+    expect("%v2hg", &buffer, 1, "1,-2.5");
+    expect("%v5d", &buffer, 0, "%v5d"); /* there are no vectors of five */
+}
+
+static void what_a_call_returns(void **state) {
+    (void)state;
+    struct buffer none = {.used = 0}, many = {.used = 0};
+    expect("no arguments: 100%%\n", &none, 0, "no arguments: 100%\n");
+    expect("", &none, 0, "");
+    expect("%y %", &none, 0, "%y %"); /* no conversions */
+    assert_int_equal(prints(NULL, &none).result, -1);
+    assert_int_equal(prints((const char *)64, &none).result, -2);
+    /* 32 arguments, and no more. */
+    char format[256] = "";
+    for (int i = 0; i < 33; i++) {
+        strcat(format, "%d ");
+        ADD(&many, int, i);
+    }
+    expect(format, &many, 32,
+           "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 "
+           "%d ");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers_in_all_lengths),
+        cmocka_unit_test(floats_in_all_forms),
+        cmocka_unit_test(widths_and_precisions_from_arguments),
+        cmocka_unit_test(strings_of_the_device),
+        cmocka_unit_test(values_of_several_sizes_are_aligned),
+        cmocka_unit_test(vectors_as_opencl_writes_them),
+        cmocka_unit_test(what_a_call_returns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

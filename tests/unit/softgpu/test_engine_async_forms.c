@@ -1,0 +1,46 @@
+/* Every form of asynchronous copies, mbarriers, clusters and fences is among those that run. */
+#include "kernel.h"
+
+static const char *const forms[] = {
+/* clang-format off */
+#define FORM(text) text,
+#include "async_forms.def"
+    /* clang-format on */
+};
+
+static const char before[] =
+    ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n"
+    ".reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<8>; .reg .b64 %rd<6>; .reg .f32 %f<8>;\n"
+    ".reg .f64 %fd<4>; .shared .align 16 .b8 cell[64];\n";
+
+static void each_form_is_taken(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char text[1024];
+        struct kernel kernel;
+        snprintf(text, sizeof text, "%s%s\nret; }\n", before, forms[i]);
+        kernel_make(&kernel, text, SG_LEVEL_GENERIC);
+        kernel_free(&kernel);
+    }
+}
+
+/* It is of a later device: refused by its name. */
+static void a_mask_of_bytes_is_refused(void **state) {
+    (void)state;
+    char text[1024], why[200] = "";
+    struct kernel kernel;
+    snprintf(text, sizeof text, "%s%s\nret; }\n", before,
+             "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd1], [%r1], %r2, %rs1;");
+    kernel_read(&kernel, text);
+    assert_false(sg_engine_can(kernel.program, why, sizeof why));
+    assert_non_null(strstr(why, "mask"));
+    kernel_free(&kernel);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_form_is_taken),
+        cmocka_unit_test(a_mask_of_bytes_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* Parameters and results of calls: of all sizes, in memory on one side and in registers on the
+ * other, through registers with a target that fits or does not. */
+#include "kernel.h"
+
+#define HEAD                                                                                       \
+    KERNEL_HEAD                                                                                    \
+        ".func (.param .b32 r) twice(.param .b32 a) { .reg .b32 t; ld.param.b32 t, [a];\n"         \
+        "add.u32 t, t, t; st.param.b32 [r], t; ret; }\n"                                           \
+        ".func (.reg .b32 r) sum(.reg .b32 a, .reg .b64 b) { .reg .b32 t;\n"                       \
+        "cvt.u32.u64 t, b; add.u32 r, a, t; ret; }\n"                                              \
+        ".func (.reg .pred r) odd(.reg .b16 a) { .reg .b16 t; and.b16 t, a, 1;\n"                  \
+        "setp.ne.u16 r, t, 0; ret; }\n"                                                            \
+        ".func (.param .align 16 .b8 r[16]) turn(.param .align 16 .b8 a[24]) {\n"                  \
+        ".reg .b64 x, y, z; ld.param.v2.b64 {x, y}, [a]; ld.param.b64 z, [a+16];\n"                \
+        "add.u64 x, x, z; st.param.v2.b64 [r], {y, x}; ret; }\n"                                   \
+        ".func (.param .b8 r) byte(.param .b8 a, .param .b16 b) { .reg .b16 s, t;\n"               \
+        "ld.param.u8 s, [a]; ld.param.u16 t, [b]; add.u16 s, s, t;\n"                              \
+        "st.param.b8 [r], s; ret; }\n"                                                             \
+        ".visible .entry k(.param .u64 out) {\n"                                                   \
+        ".reg .b64 o, f, g, x, y; .reg .b32 i, j, m; .reg .b16 h, s; .reg .pred p, q;\n"           \
+        ".param .b32 pa; .param .b32 pr; .param .b64 pw; .param .align 16 .b8 p24[24];\n"          \
+        ".param .align 16 .b8 p16[16]; .param .b8 pb; .param .b16 ph; .param .b8 pc;\n"            \
+        "P1: .callprototype (.param .b32 _) _ (.param .b32 _);\n"                                  \
+        "P2: .callprototype (.param .align 16 .b8 _[16]) _ (.param .align 16 .b8 _[24]);\n"        \
+        "ld.param.u64 o, [out]; mov.u32 i, %tid.x; mad.wide.u32 o, i, 16, o;\n"                    \
+        "cvt.u16.u32 h, i; cvt.u64.u32 x, i; mov.u64 y, 0;\n"
+#define TAIL "\nst.global.v2.u64 [o], {x, y}; ret; }\n"
+
+static struct sg_grid_fault run(const char *body, enum sg_level level, uint64_t *out) {
+    struct kernel kernel;
+    char *text = malloc(strlen(body) + sizeof HEAD + sizeof TAIL);
+    assert_non_null(text);
+    strcpy(text, HEAD);
+    strcat(text, body);
+    strcat(text, TAIL);
+    kernel_make(&kernel, text, level);
+    kernel_pointer(&kernel, out);
+    struct sg_grid_fault fault = kernel_run(&kernel, 0);
+    kernel_free(&kernel);
+    free(text);
+    return fault;
+}
+
+static void gives(const char *body, uint64_t (*first)(uint64_t), uint64_t (*second)(uint64_t)) {
+    FOR_EACH_LEVEL(level) {
+        static uint64_t out[64];
+        memset(out, 0xee, sizeof out);
+        assert_int_equal(run(body, (enum sg_level)level, out).kind, SG_FAULT_COUNT);
+        for (uint64_t i = 0; i < 32; i++)
+            if (out[2 * i] != first(i) || (second && out[2 * i + 1] != second(i)))
+                fail_msg("%s, thread %u: %llx, %llx", body, (unsigned)i,
+                         (unsigned long long)out[2 * i], (unsigned long long)out[2 * i + 1]);
+    }
+}
+
+static uint64_t doubled(uint64_t i) {
+    return 2 * i;
+}
+static uint64_t and_hundred(uint64_t i) {
+    return i + 100;
+}
+static uint64_t last_bit(uint64_t i) {
+    return i & 1;
+}
+static uint64_t seven_more(uint64_t i) {
+    return i + 7;
+}
+static uint64_t nines(uint64_t i) {
+    return 9 * i;
+}
+static uint64_t byte_sum(uint64_t i) {
+    return (i + 250) & 255;
+}
+
+static void registers_and_memory_mix(void **state) {
+    (void)state;
+    gives("call (j), twice, (i); cvt.u64.u32 x, j;", doubled, NULL);
+    gives("st.param.b32 [pa], i; call (j), twice, (pa); cvt.u64.u32 x, j;", doubled, NULL);
+    gives("call (pr), twice, (i); ld.param.b32 j, [pr]; cvt.u64.u32 x, j;", doubled, NULL);
+    gives("st.param.b32 [pa], i; st.param.b64 [pw], 100; call (pr), sum, (pa, pw);\n"
+          "ld.param.b32 j, [pr]; cvt.u64.u32 x, j;",
+          and_hundred, NULL);
+    gives("mov.u64 y, 100; call (j), sum, (i, y); cvt.u64.u32 x, j;", and_hundred, NULL);
+    gives("call (p), odd, (h); selp.u64 x, 1, 0, p;", last_bit, NULL);
+}
+
+static void sizes_are_kept(void **state) {
+    (void)state;
+    gives("mul.lo.u64 y, x, 9; st.param.v2.b64 [p24], {x, y}; st.param.b64 [p24+16], 7;\n"
+          "call (p16), turn, (p24); ld.param.v2.b64 {y, x}, [p16];",
+          seven_more, nines);
+    gives("mov.u16 s, 250; st.param.b8 [pb], h; st.param.b16 [ph], s; call (pc), byte, (pb, ph);\n"
+          "ld.param.u8 s, [pc]; cvt.u64.u16 x, s;",
+          byte_sum, NULL);
+}
+
+static void calls_through_registers(void **state) {
+    (void)state;
+    gives("mov.u64 f, twice; st.param.b32 [pa], i; call (pr), f, (pa), P1;\n"
+          "ld.param.b32 j, [pr]; cvt.u64.u32 x, j;",
+          doubled, NULL);
+    gives("mov.u64 f, twice; call (j), f, (i), P1; cvt.u64.u32 x, j;", doubled, NULL);
+    gives("mov.u64 f, turn; mul.lo.u64 y, x, 9; st.param.v2.b64 [p24], {x, y};\n"
+          "st.param.b64 [p24+16], 7; call (p16), f, (p24), P2; ld.param.v2.b64 {y, x}, [p16];",
+          seven_more, nines);
+}
+
+/* The target has other parameters than the call: nothing is read or written where nothing is. */
+static void a_target_that_does_not_fit_is_a_fault(void **state) {
+    (void)state;
+    static const char *const bodies[] = {
+        "mov.u64 f, turn; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
+        "mov.u64 f, sum; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
+        "mov.u64 f, twice; call (p16), f, (p24), P2;",
+        "mov.u64 f, byte; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
+        "mov.u64 f, 64; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        static uint64_t out[64];
+        struct sg_grid_fault fault = run(bodies[i], SG_LEVEL_GENERIC, out);
+        if (fault.kind != SG_FAULT_INSTRUCTION)
+            fail_msg("%s: %s", bodies[i], sg_fault_name(fault.kind));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(registers_and_memory_mix),
+        cmocka_unit_test(sizes_are_kept),
+        cmocka_unit_test(calls_through_registers),
+        cmocka_unit_test(a_target_that_does_not_fit_is_a_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

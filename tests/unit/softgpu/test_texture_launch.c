@@ -1,0 +1,129 @@
+/* Launches that sample: with too little memory for what they sample, with rebound references, and
+ * with textures that end before the launch. */
+#include "refused_host_memory.h"
+#include "texture_texts.h"
+
+#include <gpumem/cuda_api.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
+#include <gpumem/functions.def>
+
+static CUcontext primary;
+static CUmodule module;
+static CUdeviceptr input, output;
+static float places[8], got[4];
+
+static void ok(CUresult result) {
+    assert_int_equal(result, CUDA_SUCCESS);
+}
+
+static int setup(void **state) {
+    (void)state;
+    ok(cuInit(0));
+    ok(cuDevicePrimaryCtxRetain(&primary, 0));
+    ok(cuCtxSetCurrent(primary));
+    ok(cuMemAlloc_v2(&input, sizeof places));
+    ok(cuMemAlloc_v2(&output, sizeof got));
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    ok(cuMemFree_v2(input));
+    ok(cuMemFree_v2(output));
+    ok(cuCtxSetCurrent(NULL));
+    ok(cuDevicePrimaryCtxRelease_v2(0));
+    return 0;
+}
+
+/* A row of four texels: value, value + 1, … */
+static CUarray row_of(float value) {
+    CUarray array;
+    float texels[4] = {value, value + 1, value + 2, value + 3};
+    CUDA_ARRAY_DESCRIPTOR form = {4, 1, CU_AD_FORMAT_FLOAT, 1};
+    ok(cuArrayCreate_v2(&array, &form));
+    ok(cuMemcpyHtoA_v2(array, 0, texels, sizeof texels));
+    return array;
+}
+
+static CUresult launch(const char *name, CUtexObject handle, CUstream stream) {
+    CUfunction function;
+    unsigned count = 1;
+    void *params[] = {&output, &input, &handle, &count};
+    ok(cuModuleGetFunction(&function, module, name));
+    return cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params, NULL);
+}
+
+static float result(void) {
+    ok(cuMemcpyDtoH_v2(got, output, sizeof got));
+    return got[0];
+}
+
+static void a_later_binding_is_for_later_launches(void **state) {
+    (void)state;
+    CUtexref reference;
+    CUarray first = row_of(10), second = row_of(20);
+    ok(cuModuleLoadData(&module, texture_text()));
+    ok(cuModuleGetTexRef(&reference, module, "TX"));
+    ok(cuTexRefSetArray(reference, first, CU_TRSA_OVERRIDE_FORMAT));
+    places[0] = 2.5f;
+    ok(cuMemcpyHtoD_v2(input, places, sizeof places));
+    ok(launch("t_named", 0, NULL));
+    ok(cuTexRefSetArray(reference, second, CU_TRSA_OVERRIDE_FORMAT));
+    assert_true(result() == 12);
+    ok(launch("t_named", 0, NULL));
+    assert_true(result() == 22);
+    ok(cuModuleUnload(module));
+    ok(cuArrayDestroy(first));
+    ok(cuArrayDestroy(second));
+}
+
+#if CAN_REFUSE
+
+static void a_launch_without_memory_leaves_nothing(void **state) {
+    (void)state;
+    CUtexref reference;
+    CUarray array = row_of(30);
+    bool refused = true;
+    int n = 1;
+    for (; refused; n++) {
+        /* Each time a new module, so that making the kernel ready is refused too. */
+        ok(cuModuleLoadData(&module, texture_text()));
+        CUfunction function;
+        ok(cuModuleGetFunction(&function, module, "t_named"));
+        ok(cuModuleGetTexRef(&reference, module, "TX"));
+        ok(cuTexRefSetArray(reference, array, CU_TRSA_OVERRIDE_FORMAT));
+        atomic_store(&armed, n);
+        CUresult launched = launch("t_named", 0, NULL);
+        refused = atomic_exchange(&armed, 0) == 0;
+        assert_int_equal(launched, refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        ok(launch("t_named", 0, NULL)); /* it is not spoiled */
+        assert_true(result() == 32);
+        ok(cuModuleUnload(module));
+    }
+    assert_true(n > 8);
+    ok(cuArrayDestroy(array));
+}
+
+#endif
+
+int main(void) {
+    setenv("SOFTGPU_KERNELS", "1", 1);
+    setenv("SOFTGPU_SCHEDULE", "late", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_binding_is_for_later_launches),
+#if CAN_REFUSE
+        cmocka_unit_test(a_launch_without_memory_leaves_nothing),
+#endif
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
