@@ -43,7 +43,6 @@ PROGRAMS = [
     ("memory that kernels allocate", "test_kernel_heap"),
     ("conditions that kernels set", "test_kernel_conditions"),
     ("faults of kernels, and what is said of them", "test_kernel_faults"),
-    ("functions know whether they launch", "test_control"),
     ("updates of graphs with kernels", "test_graph_update"),
 ]
 SETTINGS = [

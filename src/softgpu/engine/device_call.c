@@ -2,6 +2,7 @@
 #include "softgpu/engine/device_call.h"
 
 #include "softgpu/address/memory.h"
+#include "softgpu/engine/async.h"
 #include "softgpu/engine/inside.h"
 
 #include <string.h>
@@ -13,6 +14,18 @@ static unsigned char *within(unsigned char *bytes, uint64_t room, uint64_t offse
         return NULL;
     *size = (size_t)(room - offset);
     return bytes + offset;
+}
+
+/* The block's own, or another's of its cluster. */
+static unsigned char *shared_bytes(const struct sg_warp *warp, uint64_t offset, size_t *size) {
+    const struct sg_cluster_run *cluster = warp->block->cluster;
+    const struct sg_block *block = warp->block;
+    if (cluster) {
+        uint64_t rank = offset >> SG_RANK_SHIFT;
+        offset = SG_RANK_OFFSET(offset);
+        block = rank < cluster->size ? cluster->blocks[rank] : NULL;
+    }
+    return block ? within(block->shared, sg_shared_room(warp->grid), offset, size) : NULL;
 }
 
 static unsigned char *global_bytes(const struct sg_grid *grid, uint64_t address, bool write,
@@ -36,7 +49,7 @@ unsigned char *sg_device_call_bytes(const struct sg_device_call *call, uint64_t 
     uint64_t offset = address & UINT32_MAX;
     switch (address & ~(uint64_t)UINT32_MAX) {
     case SG_SHARED_WINDOW:
-        return within(warp->shared, warp->shared_size, offset, size);
+        return shared_bytes(warp, offset, size);
     case SG_LOCAL_WINDOW:
         return within(warp->local + call->lane * warp->local_size, warp->local_size, offset, size);
     case SG_PARAMETER_WINDOW:
@@ -112,7 +125,7 @@ static unsigned char *place_of(const struct sg_warp *warp, const uint32_t *pair,
                                size_t *size) {
     if (pair[1] & SG_ARGUMENT_FRAME) {
         *size = pair[1] & ~SG_ARGUMENT_FRAME;
-        return warp->local + lane * warp->local_size + warp->path->frame + pair[0];
+        return warp->local + lane * warp->local_size + warp->path->frame + SG_FRAME_OFFSET(pair[0]);
     }
     *size = pair[1] == SG_W_16 ? 2 : pair[1] == SG_W_32 ? 4 : 8;
     return (unsigned char *)sg_place(warp, pair[0]) + lane * *size;

@@ -94,7 +94,7 @@ unsigned char *sg_reach_global(struct sg_warp *warp, const struct sg_step *step,
 }
 
 static uint64_t room_of(const struct sg_warp *warp, unsigned space) {
-    return space == SG_IN_SHARED  ? warp->shared_size
+    return space == SG_IN_SHARED  ? sg_shared_room(warp->grid)
            : space == SG_IN_LOCAL ? warp->local_size
            : space == SG_IN_PARAM ? warp->grid->launch.parameter_bytes
                                   : 0;

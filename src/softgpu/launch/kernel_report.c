@@ -233,6 +233,7 @@ void sg_kernel_report(const struct sg_context *context, const struct sg_program 
                    (fault->space == SG_IN_GLOBAL || fault->space == SG_IN_GENERIC));
     if (global)
         add_allocation(&report, context, fault);
-    if (fault->report[0])
-        add(&report, "%s", fault->report);
+    if (fault->report[0]) /* of a texture it is no whole line */
+        add(&report, "%s%s", fault->report,
+            fault->report[strlen(fault->report) - 1] == '\n' ? "" : "\n");
 }
