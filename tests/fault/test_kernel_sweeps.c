@@ -17,7 +17,7 @@ static CUmodule module;
 
 static const char text[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".global .align 1 .b8 s[4] = {120, 37, 37, 0};\n"
+    ".global .align 1 .b8 s[5] = {35, 37, 37, 10, 0};\n" /* a comment among the results: "#%\n" */
     ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
     ".extern .func (.param .b64 r) malloc (.param .b64 size);\n"
     ".extern .func free (.param .b64 p);\n"
@@ -46,8 +46,7 @@ static int begin(void **state) {
     bool ready = cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
                  cu.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
                  cu.cuModuleLoadData(&module, text) == CUDA_SUCCESS;
-    /* What is printed is not this test's. */
-    return ready && freopen("/dev/null", "w", stdout) ? 0 : -1;
+    return ready ? 0 : -1;
 }
 
 static CUfunction kernel(CUmodule of, const char *name) {
