@@ -15,6 +15,7 @@ struct writer {
     size_t used;
     uint64_t seed;
     unsigned labels;
+    bool warps; /* whole ones */
 };
 
 static unsigned below(struct writer *writer, unsigned limit) {
@@ -152,6 +153,91 @@ static void memory(struct writer *writer) {
     }
 }
 
+/* Several values in a register, and registers of several words. */
+static void packed(struct writer *writer) {
+    static const char *const two[] = {
+        "add.rn.f16x2",         "mul.rn.bf16x2",      "min.f16x2",         "set.lt.u32.s32",
+        "set.gt.f32.f32",       "set.eq.f16x2.f16x2", "set.ne.u32.bf16x2", "cvt.rn.f16x2.f32",
+        "cvt.pack.sat.s16.s32", "add.s16x2",          "max.u16x2",         "sad.u32"};
+    static const char *const three[] = {"vadd.s32.s32.s32.sat.add",
+                                        "vabsdiff4.u32.u32.u32.add",
+                                        "vset2.u32.s32.ge.add",
+                                        "vmin.u32.u32.s32.max",
+                                        "dp4a.u32.s32",
+                                        "prmt.b32",
+                                        "fma.rn.f16x2",
+                                        "vavrg2.s32.s32.s32.add"};
+    unsigned which = below(writer, 20), sources = which < 11 ? 2 : 3;
+    const char *name = which < 12 ? two[which] : three[which - 12];
+    guard(writer);
+    put(writer, "%s %%r%u", name, any_register(writer));
+    for (unsigned i = 0; i < sources; i++)
+        put(writer, ", %%r%u", any_register(writer));
+    put(writer, ";\n");
+}
+
+static void several(struct writer *writer) {
+    unsigned r = any_register(writer), other = any_register(writer), d = below(writer, 4);
+    unsigned p = below(writer, 4), q = below(writer, 2);
+    guard(writer);
+    switch (below(writer, 9)) {
+    case 0:
+        put(writer, "mov.b128 %%q%u, {%%rd%u, %%rd%u};\n", q, d, below(writer, 4));
+        break;
+    case 1:
+        put(writer, "mov.b128 {%%rd%u, %%rd%u}, %%q%u;\n", d, (d + 1) % 4, q);
+        break;
+    case 2:
+        put(writer, "mov.b128 %%q%u, {%%r%u, %%r%u, %%r%u, %%r%u};\n", q, r, other,
+            any_register(writer), any_register(writer));
+        break;
+    case 3:
+        put(writer, "mov.b128 %%q%u, %%q%u;\n", q, 1 - q);
+        break;
+    case 4:
+        put(writer, "%s %%q%u, [%%rd13+%u];\n",
+            below(writer, 2) ? "ld.global.b128" : "ld.relaxed.gpu.global.b128", q,
+            16 * below(writer, 4));
+        break;
+    case 5:
+        put(writer, "mov.v2.b32 {%%r%u, %%r%u}, {%%r%u, %%r%u};\n", r, (r + 1) % RESULTS, other,
+            any_register(writer));
+        break;
+    case 6:
+        put(writer, "lop3.and.b32 %%r%u|%%p%u, %%r%u, %%r%u, %%r%u, %u, %%p%u;\n", r, p, other,
+            any_register(writer), any_register(writer), below(writer, 256), below(writer, 4));
+        break;
+    case 7:
+        put(writer, "setp.%s.f16x2 %%p%u|%%p%u, %%r%u, %%r%u;\n", below(writer, 2) ? "lt" : "ne", p,
+            (p + 1) % 4, r, other);
+        break;
+    default: /* of the thread's own */
+        put(writer, "atom.global.v2.f32.add {%%r%u, %%r%u}, [%%rd14+%u], {%%r%u, %%r%u};\n", r,
+            (r + 1) % RESULTS, 4 * RESULTS, other, any_register(writer));
+    }
+}
+
+/* What the device runtime returns is a result in a register as well. */
+static void runtime(struct writer *writer) {
+    guard(writer);
+    put(writer, "call (%%rd%u), memcpy, (%%rd14, %%rd10, %%rd15);\n", 16 + below(writer, 2));
+    put(writer, "sub.s64 %%rd%u, %%rd%u, %%rd14;\n", below(writer, 4), 16 + below(writer, 2));
+    put(writer, "ld.global.u32 %%r%u, [%%rd14];\n", any_register(writer));
+}
+
+static void matrix(struct writer *writer) {
+    unsigned r = any_register(writer);
+    if (below(writer, 2))
+        put(writer, "movmatrix.sync.aligned.m8n8.trans.b16 %%r%u, %%r%u;\n", r,
+            any_register(writer));
+    else
+        put(writer,
+            "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%%r%u, %%r%u}, {%%r%u}, {%%r%u}, "
+            "{%%r%u, %%r%u};\n",
+            r, (r + 1) % RESULTS, any_register(writer), any_register(writer), any_register(writer),
+            any_register(writer));
+}
+
 static void statements(struct writer *writer, unsigned count, unsigned depth);
 
 static void either(struct writer *writer, unsigned depth) {
@@ -202,8 +288,16 @@ static void together(struct writer *writer) {
 
 static void statements(struct writer *writer, unsigned count, unsigned depth) {
     for (unsigned i = 0; i < count; i++) {
-        unsigned which = below(writer, 16);
-        if (which < 6)
+        unsigned which = below(writer, 21);
+        if (which >= 16 && which < 18)
+            packed(writer);
+        else if (which >= 18 && which < 20)
+            several(writer);
+        else if (which == 20 && depth == 0 && writer->warps && below(writer, 2))
+            matrix(writer);
+        else if (which == 20)
+            runtime(writer);
+        else if (which < 6)
             arithmetic(writer);
         else if (which < 8)
             wider(writer);
@@ -222,11 +316,13 @@ static void statements(struct writer *writer, unsigned count, unsigned depth) {
 
 static void write_kernel(struct writer *writer) {
     put(writer,
-        KERNEL_HEAD
+        ".version 8.8\n.target sm_90\n.address_size 64\n"
+        ".extern .func (.param .b64 to) memcpy (.param .b64 d, .param .b64 s, .param .b64 n);\n"
         ".func (.reg .b32 %%result) odd(.reg .b32 %%x) {\n"
         "add.u32 %%result, %%x, %%x; add.u32 %%result, %%result, 1; ret; }\n"
         ".visible .entry k(.param .u64 out, .param .u64 in) {\n"
         ".reg .pred %%p<8>; .reg .b32 %%r<40>; .reg .b64 %%rd<24>;\n"
+        ".reg .b128 %%q<2>;\n"
         ".shared .align 4 .b32 cell[1024];\n"
         "ld.param.u64 %%rd8, [out]; ld.param.u64 %%rd9, [in];\n"
         "mov.u32 %%r0, %%tid.x; mov.u32 %%r1, %%tid.y; mov.u32 %%r2, %%ctaid.x;\n"
@@ -246,7 +342,10 @@ static void write_kernel(struct writer *writer) {
         "mov.u32 %%r20, cell; shl.b32 %%r21, %%r4, 2; add.u32 %%r30, %%r20, %%r21;\n"
         "xor.b32 %%r21, %%r21, 12; add.u32 %%r31, %%r20, %%r21;\n"
         "setp.lt.u32 %%p0, %%r0, 5; setp.ne.u32 %%p1, %%r4, 77; setp.eq.u32 %%p2, %%r1, 1;\n"
-        "setp.ge.u32 %%p3, %%r4, 40; mov.u32 %%r22, 0;\n",
+        "setp.ge.u32 %%p3, %%r4, 40; mov.u32 %%r22, 0;\n"
+        "mov.u64 %%rd15, 8; mov.u64 %%rd16, %%rd14; add.s64 %%rd17, %%rd14, 3;\n"
+        "mov.b128 %%q0, {%%rd0, %%rd3}; mov.b128 %%q1, {%%rd3, %%rd2};\n"
+        "@%%p0 st.global.u64 [%%rd14], %%rd0; @!%%p0 st.global.u64 [%%rd14], %%rd3;\n",
         4 * (RESULTS + 2));
     statements(writer, 12 + below(writer, 20), 0);
     if (below(writer, 3) == 0)
@@ -293,8 +392,9 @@ static void compare_ways(uint64_t seed, const uint32_t *in) {
     static struct writer writer;
     static struct outcome one, other;
     writer = (struct writer){.seed = seed};
-    write_kernel(&writer);
     const unsigned *shape = shapes[below(&writer, SHAPES)];
+    writer.warps = shape[0] * shape[1] * shape[2] % 32 == 0;
+    write_kernel(&writer);
     uint64_t budget = below(&writer, 2) ? 0 : 100 + below(&writer, 3000);
     run(writer.text, shape, in, SG_LEVEL_GENERIC, true, 0, &one);
     if (one.fault.kind != SG_FAULT_COUNT)
