@@ -135,6 +135,84 @@ static void one_thread_goes_on_with_blocks_of_others(void **state) {
     kernel_free(&kernel);
 }
 
+/* A grid that waits for another, with blocks of two workers under way. */
+static struct sg_grid *waiting_grid(struct kernel *kernel, uint32_t *count, unsigned blocks) {
+    static const char text[] = KERNEL_HEAD ".visible .entry k(.param .u64 out) {\n"
+                                           ".reg .b64 %rd; ld.param.u64 %rd, [out];\n"
+                                           "griddepcontrol.wait; red.global.add.u32 [%rd], 1;\n"
+                                           "ret; }\n";
+    struct sg_grid *grid;
+    *count = 0;
+    kernel_make(kernel, text, sg_level_best());
+    kernel_pointer(kernel, count);
+    kernel_shape(kernel, blocks, 128);
+    kernel->launch.parameters = kernel->parameters;
+    kernel->launch.workers = 3;
+    kernel->launch.held = true;
+    assert_int_equal(sg_grid_begin(&kernel->launch, &grid), CUDA_SUCCESS);
+    assert_false(sg_grid_advance(grid, 1));
+    atomic_store(&grid->first.taken, true);
+    assert_false(sg_grid_advance(grid, 1));
+    atomic_store(&grid->first.taken, false);
+    for (int i = 0; i < 100 && !sg_grid_spins(grid); i++)
+        assert_false(sg_grid_advance(grid, 100000));
+    assert_true(sg_grid_spins(grid));
+    assert_non_null(grid->first.running);
+    assert_non_null(sg_grid_worker(grid, 1)->running);
+    return grid;
+}
+
+static void a_grid_spins_where_all_workers_do(void **state) {
+    (void)state;
+    enum { BLOCKS = 6 };
+    uint32_t count;
+    struct kernel kernel;
+    struct sg_grid *grid = waiting_grid(&kernel, &count, BLOCKS);
+    uint64_t progress = sg_grid_progress(grid), before = sg_grid_instructions(grid);
+    for (int i = 0; i < 20; i++)
+        assert_false(sg_grid_advance(grid, UINT64_MAX)); /* ends early */
+    assert_int_equal(sg_grid_progress(grid), progress);
+    assert_true(sg_grid_instructions(grid) - before < 1000000);
+    assert_false(sg_grid_triggered(grid));
+    assert_int_equal(count, 0);
+    sg_grid_release(grid);
+    for (unsigned round = 1; round <= 2; round++) {
+        while (!sg_grid_advance(grid, 1000))
+            ;
+        assert_null(sg_grid_fault(grid));
+        assert_int_equal(count, round * BLOCKS * 128);
+        assert_true(sg_grid_triggered(grid));
+        assert_false(sg_grid_spins(grid));
+        assert_true(sg_grid_progress(grid) > progress);
+        sg_grid_rewind(grid);
+        assert_false(sg_grid_triggered(grid));
+    }
+    sg_grid_end(grid);
+    kernel_free(&kernel);
+}
+
+static void giving_up_names_blocks_of_all_workers(void **state) {
+    (void)state;
+    enum { BLOCKS = 4 };
+    uint32_t count;
+    struct kernel kernel;
+    struct sg_grid *grid = waiting_grid(&kernel, &count, BLOCKS);
+    sg_grid_give_up(grid);
+    const struct sg_grid_fault *fault = sg_grid_fault(grid);
+    assert_non_null(fault);
+    assert_int_equal(fault->kind, SG_FAULT_TIME);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        char block[32];
+        snprintf(block, sizeof block, "block %u,0,0 warp 3", i);
+        assert_non_null(strstr(fault->report, block));
+    }
+    assert_true(sg_grid_over(grid));
+    assert_true(sg_grid_advance(grid, 1000));
+    assert_int_equal(count, 0);
+    sg_grid_end(grid);
+    kernel_free(&kernel);
+}
+
 static void the_first_fault_ends_all(void **state) {
     (void)state;
     static const char text[] =
@@ -160,6 +238,8 @@ int main(void) {
         cmocka_unit_test(each_block_runs_once),
         cmocka_unit_test(blocks_may_wait_for_earlier_ones),
         cmocka_unit_test(one_thread_goes_on_with_blocks_of_others),
+        cmocka_unit_test(a_grid_spins_where_all_workers_do),
+        cmocka_unit_test(giving_up_names_blocks_of_all_workers),
         cmocka_unit_test(the_first_fault_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
