@@ -101,10 +101,10 @@ static bool cluster_begin(struct sg_worker *worker) {
         sg_cluster_close(worker);
         return false;
     }
-    for (unsigned i = 0; i < grid->cluster_size; i++) {
+    while (list) {
         struct sg_block *block = list;
         list = block->next;
-        begin_one(worker, block, order + i);
+        begin_one(worker, block, order++);
     }
     worker->opening = NULL;
     return true;
