@@ -11,6 +11,12 @@
 
 uint64_t sg_cluster_place(const struct sg_grid *grid, uint64_t order, unsigned place[3]) {
     const unsigned *shape = grid->launch.grid, *inner = grid->cluster;
+    if (grid->cluster_size == 1) { /* the usual way is short: blocks may be, too */
+        place[0] = (unsigned)(order % shape[0]);
+        place[1] = (unsigned)(order / shape[0] % shape[1]);
+        place[2] = (unsigned)(order / shape[0] / shape[1]);
+        return order;
+    }
     uint64_t which = order / grid->cluster_size, rank = order % grid->cluster_size;
     for (unsigned i = 0; i < 3; i++) {
         unsigned outer = shape[i] / inner[i];
