@@ -28,14 +28,20 @@ def make_file(path, size):
     return str(path)
 
 
+def sanitizer_memory():
+    """What a sanitizer itself takes of a group's memory, at most, in the two processes of a load:
+    each has its shadow of the memory that it uses, and keeps what was freed for a while."""
+    return 0 if harness.SANITIZE == "off" else 100 * MIB
+
+
 def test_file_of_half_the_limit_arrives(folder):
     path = make_file(folder / "f", 90 * MIB)
-    with group_of(200 * 1000 * 1000) as join:
+    with group_of(200 * 1000 * 1000 + sanitizer_memory()) as join:
         process = run_in(join, "load", "--threads", "8", "--json", path)
     expect(process.returncode == 0, f"status {process.returncode}\n{process.stderr}")
     report = json.loads(process.stdout)
     expect(report["bytes"] == 90 * MIB and report["shared"] is True, str(report))
-    expect(report["peak_pinned_bytes"] < 60 * MIB, str(report))
+    expect(report["peak_pinned_bytes"] < 60 * MIB + sanitizer_memory(), str(report))
 
 
 def test_as_many_readers_as_asked_where_there_is_room(folder):

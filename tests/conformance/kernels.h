@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define KERNELS_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define KERNELS_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 
 static CUmodule kernels_module;
 

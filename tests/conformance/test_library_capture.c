@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -260,7 +261,14 @@ static void captures_that_begin_during_a_free_are_not_spoilt(void **state) {
 struct exchange {
     gpumem_resource *resource;
     gpumem_buffer *buffer; /* handed from one thread to the other; NULL: taken */
+    int task;              /* of the thread that allocated and ended */
 };
+
+/* The kernel, and so the library, knows a joined thread for a moment longer. */
+static void wait_until_gone(int task) {
+    while (tgkill(getpid(), task, 0) == 0)
+        sched_yield();
+}
 
 static void *free_what_comes(void *data) {
     struct exchange *exchange = data;
@@ -300,7 +308,7 @@ static void frees_in_other_threads_leave_the_streams_captures_alone(void **state
                   "another asks anything of it");
     open_library();
     struct exchange exchanges[] = {
-        {make_pinned(), NULL}, {make_virtual(), NULL}, {make_pool(), NULL}};
+        {make_pinned(), NULL, 0}, {make_virtual(), NULL, 0}, {make_pool(), NULL, 0}};
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     pthread_t threads[COUNT(exchanges)];
     stop = false;
@@ -326,6 +334,7 @@ static void frees_in_other_threads_leave_the_streams_captures_alone(void **state
 
 static void *allocate_and_end(void *exchange) {
     struct exchange *made = exchange;
+    made->task = (int)gettid();
     made->buffer = allocate(made->resource, CU_STREAM_PER_THREAD);
     return NULL;
 }
@@ -340,6 +349,7 @@ static void waiting_for_the_context_leaves_captures_alone(void **state) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, &exchange), 0);
         pthread_join(thread, NULL);
+        wait_until_gone(exchange.task);
         OK(cu.cuStreamBeginCapture_v2(captured, modes[i]));
         DONE(gpumem_buffer_free(exchange.buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 1);

@@ -1,7 +1,8 @@
 /*
  * Makes allocations fail one after the other: malloc, calloc, realloc and aligned_alloc of a
  * program that is linked with --wrap for each of them (gpumem_test_refuses in
- * tests/CMakeLists.txt). For one file of the program.
+ * tests/CMakeLists.txt). Those of the thread that asked for it: what others allocate meanwhile
+ * would make the count another one each time. For one file of the program.
  */
 #ifndef REFUSED_ALLOCATIONS_H
 #define REFUSED_ALLOCATIONS_H
@@ -18,8 +19,8 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *at, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
-static size_t allocations_left; /* that succeed, and the one that does not; 0: all do */
-static bool allocation_refused;
+static _Thread_local size_t allocations_left; /* that succeed, and the one that does not; 0: all do */
+static _Thread_local bool allocation_refused;
 
 static bool refuse_allocation(void) {
     if (!allocations_left || --allocations_left)

@@ -16,7 +16,7 @@ CASES = [
     (f"{PROGRAM} pass", 0, "3 passed, 0 failed", ""),
     (f"{PROGRAM} fail", 1, "2 passed, 1 failed", "1 != 0x2"),
     (f"{PROGRAM} crash", 1, None, "killed by SIGABRT"),
-    (f"{PROGRAM} hang", 1, None, "no end after 2 s"),
+    (f"{PROGRAM} hang", 1, None, "no end after "),
     (f"{PROGRAM} leave", 1, None, "tests gave no result"),
     (f"{PROGRAM} skip", 0, "2 passed, 0 failed, 1 skipped", "the reason of must_fail"),
     (f"{PROGRAM} silent", 1, "2 passed, 1 failed", "skipped without a reason"),

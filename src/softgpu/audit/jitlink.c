@@ -17,7 +17,7 @@
 
 #define INPUT_PTX     2
 #define INPUT_LTOIR   3
-#define OUT_OF_MEMORY 6 /* NVJITLINK_ERROR_INTERNAL: there is none for it */
+#define OUT_OF_MEMORY 6 /* NVJITLINK_ERROR_INTERNAL: memory has no code of its own */
 
 struct functions {
     int (*create)(void **handle, uint32_t count, const char **options);
@@ -362,7 +362,7 @@ void audit_jitlink_close(int copy) {
     copies[copy].used = false;
 }
 
-/* Without "__" before and the version behind: "__nvJitLinkCreate_13_0". */
+/* Without the leading "__" and the version at the end: "__nvJitLinkCreate_13_0". */
 static bool is_name(const char *given, const char *name, size_t length) {
     if (strncmp(given, "__", 2) == 0)
         given += 2;

@@ -27,7 +27,7 @@ void audit_say(const char *text) {
     if ((size_t)size >= sizeof line)
         size = sizeof line - 1;
     ssize_t written = write(STDERR_FILENO, line, (size_t)size);
-    (void)written; /* nobody to tell */
+    (void)written; /* there is no other way to report */
 }
 
 /* The program's libsoftgpu, loaded into its own names; it need not have been opened yet. */

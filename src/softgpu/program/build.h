@@ -121,7 +121,7 @@ void sg_build_lay_out_shared(struct sg_build *b);
 
 /*
  * An operand of the text, without the type that the instruction gives it (operands.c). *why says
- * what nobody can decode; false: no memory. Immediates keep in `reg` what they were.
+ * what cannot be decoded; false: no memory. Immediates keep in `reg` what they were.
  */
 enum { SG_RAW_INTEGER, SG_RAW_SINGLE, SG_RAW_DOUBLE };
 bool sg_build_operand(struct sg_build *b, const struct sg_ptx_statement *statement,

@@ -40,7 +40,7 @@ static bool agree(const struct sg_program *program, const struct sg_program_func
     return true;
 }
 
-/* Bytes of the result and the parameters of functions of the runtime; 0 behind the last. */
+/* Bytes of the result and the parameters of functions of the runtime; 0 after the last. */
 static const struct {
     unsigned char result, parameters[6];
 } runtime[] = {

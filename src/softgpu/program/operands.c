@@ -13,8 +13,8 @@ static const struct {
 #include "softgpu/program/program_names.def"
 };
 
-/* The number behind the first `skip` bytes; -1 when there is something else. */
-static int64_t number_behind(const struct sg_ptx_name *name, size_t skip) {
+/* The number after the first `skip` bytes; -1 for anything else. */
+static int64_t number_after(const struct sg_ptx_name *name, size_t skip) {
     int64_t number = 0;
     for (size_t i = skip; i < name->length; i++) {
         if (name->text[i] < '0' || name->text[i] > '9' || number > 1000)
@@ -33,7 +33,7 @@ static bool numbered_special(const struct sg_ptx_name *name, struct sg_operand *
         bare.length -= 3;
     }
     to->first = pm ? SG_SPECIAL_PM : SG_SPECIAL_ENVREG;
-    to->value = pm ? number_behind(&bare, 3) : env ? number_behind(&bare, 7) : -1;
+    to->value = pm ? number_after(&bare, 3) : env ? number_after(&bare, 7) : -1;
     return to->value >= 0 && to->value < (pm ? 8 : 32);
 }
 

@@ -8,7 +8,7 @@
 #define SYMBOL_BITS 20
 #define PART_BITS   8
 
-/* Of a linked image the texts are there, but nobody has read them yet. */
+/* Of a linked image the texts are there, but have not been read yet. */
 static CUresult read_part(const struct sg_build *b, const char *text, struct sg_build_part *part) {
     const struct sg_image_options options = {.architecture = b->image->target,
                                              .suffix = b->image->target >= 90 ? 'a' : 0,

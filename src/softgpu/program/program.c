@@ -57,7 +57,7 @@ const char *sg_build_format(struct sg_build *b, const char *format, ...) {
     return sg_build_text(b, text, kept);
 }
 
-/* ---- what the reader tells ------------------------------------------------------------------- */
+/* ---- what the reader reports ----------------------------------------------------------------- */
 
 static bool on_declare(void *user, const struct sg_ptx_declaration *declaration) {
     return sg_build_declare(user, declaration);

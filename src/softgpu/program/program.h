@@ -189,7 +189,7 @@ struct sg_register {
 enum sg_variable_place {
     SG_PLACE_IMAGE,          /* .global, .const: `image` is the index in the image's variables */
     SG_PLACE_SHARED,         /* at `offset` in the block's static shared memory */
-    SG_PLACE_DYNAMIC_SHARED, /* extern .shared: at `offset`, behind all that is static */
+    SG_PLACE_DYNAMIC_SHARED, /* extern .shared: at `offset`, after all that is static */
     SG_PLACE_FRAME,          /* at `offset` in the frame of `function` */
     SG_PLACE_PARAMETERS,     /* at `offset` in the launch's parameters */
     SG_PLACE_TEXTURE,        /* .texref, .samplerref, .surfref: by name */

@@ -201,7 +201,7 @@ static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *
         made->space = SG_IN_LOCAL;
         made->place = SG_PLACE_FRAME;
         break;
-    default: /* of another space: whoever names it is refused */
+    default: /* of another space: instructions that name it are refused */
         made->place = SG_PLACE_IMAGE;
         made->space = SG_IN_GLOBAL;
     }

@@ -102,6 +102,12 @@ static void each_case_that_can_be_said(void **state) {
         {"f32.f16.k4 rounding-above-half", 0x3f800001},
         {"f32.f16.k4 group-of-0-1-2", 0x3f800000},
         {"f32.f16.k4 group-of-c-2", 0},
+        /* What is cut off whole is the positive zero. */
+        {"f16.f16.k16 negative-and-tiny", 0},
+        {"f32.bf16.k16 negative-and-tiny", 0},
+        {"f32.tf32.k8 negative-and-tiny", 0},
+        {"f64.k16 nan-a", 0x7ffc000000000005},
+        {"f64.k16 nan-c", 0xfff8000000000007},
         {"f64.k16 order-2", 0x3ff0000000000000},
         {"f64.k16 order-of-last-2", 0},
     };

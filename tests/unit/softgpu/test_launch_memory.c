@@ -190,7 +190,7 @@ static CUresult with_events(void) {
 static void launches_with_events_are_whole_or_nothing(void **state) {
     (void)state;
     ok(with_events());
-    ok(cuCtxSynchronize());
+    open_gates();
     sweep(with_events, NULL, 96, 1, 9);
     for (int i = 0; i < 2; i++)
         ok(cuEventQuery(events[i]));

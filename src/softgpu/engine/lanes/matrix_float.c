@@ -15,7 +15,7 @@ struct factor {
     enum kind kind;
 };
 
-/* Of `digits` bits behind the point and `bits` of exponent. */
+/* Of `digits` bits after the point and `bits` of exponent. */
 static inline struct factor factor_of(uint32_t magnitude, bool negative, int digits, int bits) {
     int32_t raw = (int32_t)(magnitude >> digits), bias = (1 << (bits - 1)) - 1;
     int32_t fraction = (int32_t)(magnitude & ((1u << digits) - 1));
@@ -198,7 +198,7 @@ static void eight(const struct sides *sides, const struct columns *columns,
 /* ---- which terms are added together ---------------------------------------------------------- */
 
 /*
- * Most shapes are one instruction of a tensor core. wmma of tf32 is two, one behind the other, for
+ * Most shapes are one instruction of a tensor core. wmma of tf32 is two, one after the other, for
  * four products each. Floats of 8 bits are two as well: of each register the lower half and then
  * the upper half, from 0 on; C is added at the end by an ordinary addition.
  */

@@ -41,7 +41,7 @@ void SG_LEVEL(sg_matrix_bits)(struct sg_matrix_work *work);
  */
 struct sg_matrix_factors {
     unsigned count;
-    unsigned digits; /* bits behind the point of a factor's value */
+    unsigned digits; /* bits after the point of a factor's value */
     const int32_t *a_value, *a_exponent;
     const int32_t (*b_value)[SG_MATRIX_EIGHT], (*b_exponent)[SG_MATRIX_EIGHT];
     const unsigned char *a, *b; /* the factors of the i-th product */
@@ -53,10 +53,10 @@ struct sg_matrix_sums {
     int64_t value[SG_MATRIX_EIGHT];
     int32_t exponent[SG_MATRIX_EIGHT]; /* the largest of the terms */
 };
-/* Bits behind the point that are kept of a term, with the largest exponent of all terms. */
+/* Bits after the point that are kept of a term, with the largest exponent of all terms. */
 #define SG_MATRIX_KEPT 25
 
-/* c: factors with `c_digits` bits behind the point, which are added as they are. */
+/* c: factors with `c_digits` bits after the point, which are added as they are. */
 void SG_LEVEL(sg_matrix_sum)(const struct sg_matrix_factors *factors, const int32_t *c_value,
                              const int32_t *c_exponent, unsigned c_digits,
                              struct sg_matrix_sums *sums);

@@ -213,12 +213,25 @@ static void take_doubles(const struct sg_warp *warp, const struct sg_matrix_work
     }
 }
 
-/* Fused multiply-adds from C on, the products in order, each rounded; one NaN as a result. */
+static bool is_nan(double value) {
+    return value != value;
+}
+
+/* The payload lives on as in fma.f64 (double.c): that of b, else of c, else of a. */
+static double nan_of(double a, double b, double c) {
+    double from = is_nan(b) ? b : is_nan(c) ? c : a;
+    return sg_double(is_nan(from) ? sg_bits64(from) | UINT64_C(0x0008000000000000)
+                                  : UINT64_C(0xfff8000000000000));
+}
+
+/* Fused multiply-adds from C on, the products in order, each rounded. */
 static uint64_t chain(const struct doubles *all, unsigned i, unsigned j, unsigned n, unsigned k) {
     double sum = all->c[i * n + j];
-    for (unsigned p = 0; p < k; p++)
-        sum = fused(all->a[i * k + p], all->b[j * k + p], sum);
-    return sum != sum ? UINT64_C(0xfff8000000000000) : sg_bits64(sum);
+    for (unsigned p = 0; p < k; p++) {
+        double a = all->a[i * k + p], b = all->b[j * k + p], next = fused(a, b, sum);
+        sum = is_nan(next) ? nan_of(a, b, sum) : next;
+    }
+    return sg_bits64(sum);
 }
 
 static const struct sg_step *doubles(struct sg_warp *warp, const struct sg_step *step) {

@@ -3,7 +3,7 @@
  * it; this file is the one place to change where a recording says otherwise.
  *
  * Products are exact and not normalised. All terms of an instruction, the old sum among them, are
- * aligned to the largest exponent; of each 25 bits behind the point are kept, the rest is cut off,
+ * aligned to the largest exponent; of each 25 bits after the point are kept, the rest is cut off,
  * towards zero. What is kept is added exactly. The result is cut to f32 towards zero, or rounded to
  * f16, to the nearest even number. A sum of 0 is +0. Too large a sum is an infinity.
  */
@@ -70,9 +70,11 @@ uint32_t SG_LEVEL(sg_matrix_single)(int64_t value, int exponent) {
     if (first > 127)
         return sign | UINT32_C(0x7f800000);
     int last = first - 23 > -149 ? first - 23 : -149, cut = last - unit;
-    if (cut > 63)
-        return sign;
-    uint32_t kept = (uint32_t)(cut > 0 ? magnitude >> cut : magnitude << -cut);
+    uint32_t kept = 0;
+    if (cut <= 63)
+        kept = (uint32_t)(cut > 0 ? magnitude >> cut : magnitude << -cut);
+    if (!kept) /* cut off whole, a negative sum is the positive zero: as recorded */
+        return 0;
     /* The first bit of a normal number adds one to the exponent. */
     return sign | (((uint32_t)(last + 149) << 23) + kept);
 }
@@ -87,11 +89,13 @@ uint16_t SG_LEVEL(sg_matrix_half)(int64_t value, int exponent) {
         return (uint16_t)(sign | 0x7c00);
     int last = first - 10 > -24 ? first - 10 : -24, cut = last - unit;
     if (cut > 62)
-        return (uint16_t)sign;
+        return 0; /* cut off whole, a negative sum is the positive zero: as recorded */
     uint64_t kept = cut > 0 ? magnitude >> cut : magnitude << -cut;
     if (cut > 0) {
         uint64_t rest = magnitude & ((UINT64_C(1) << cut) - 1), half = UINT64_C(1) << (cut - 1);
         kept += rest > half || (rest == half && (kept & 1));
     }
+    if (!kept)
+        return 0;
     return (uint16_t)(sign | (((uint64_t)(last + 24) << 10) + kept)); /* a carry goes on up */
 }
