@@ -19,7 +19,8 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *at, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
-static _Thread_local size_t allocations_left; /* that succeed, and the one that does not; 0: all do */
+/* How many succeed before one that does not, and that one; 0: all succeed. */
+static _Thread_local size_t allocations_left;
 static _Thread_local bool allocation_refused;
 
 static bool refuse_allocation(void) {
