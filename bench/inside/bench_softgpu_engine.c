@@ -1,13 +1,20 @@
 /*
  * Four kernels on softgpu's engine beside the same in C, one thread each, CPU time. Prints
- * milliseconds, the ratio, and the geometric mean of the ratios for each level of the machine.
+ * milliseconds, the ratio, and the geometric mean of the ratios for each level of the machine; and
+ * with the best level what two threads bring, what checking of bounds costs, what an
+ * empty grid costs, how much memory blocks that wait for each other take, and the same kernels by
+ * OpenCL, where a CPU device is installed. Arguments are words that must be in the names of levels
+ * and kernels: then only those run.
  */
 #include "softgpu/binary/read.h"
-#include "softgpu/engine/engine.h"
+#include "softgpu/engine/inside.h"
 
 #include "kernel_texts.h"
+#include "opencl.h"
 
+#include <malloc.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,29 +87,63 @@ static double native_time(const struct subject *subject) {
     return best;
 }
 
-static double engine_time(const struct subject *subject, const struct sg_code *code) {
+static double wall(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec * 1e3 + (double)at.tv_nsec * 1e-6;
+}
+
+/* Of all threads: half of it is what two take on processors of their own. */
+static double all_threads(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+    return (double)at.tv_sec * 1e3 + (double)at.tv_nsec * 1e-6;
+}
+
+static void *help(void *argument) {
+    struct sg_grid *grid = argument;
+    while (!sg_grid_advance(grid, UINT64_MAX))
+        ;
+    return NULL;
+}
+
+static void run_grid(const struct subject *subject, const struct sg_code *code, unsigned threads) {
     struct sg_grid_launch launch = {.code = code,
                                     .grid = {subject->grid[0], subject->grid[1], 1},
                                     .block = {subject->block[0], subject->block[1], 1},
                                     .parameters = subject->parameters,
-                                    .parameter_bytes = subject->parameter_bytes};
+                                    .parameter_bytes = subject->parameter_bytes,
+                                    .workers = threads};
+    struct sg_grid *grid;
+    pthread_t other;
+    if (sg_grid_begin(&launch, &grid) != CUDA_SUCCESS)
+        exit(1);
+    if (threads > 1 && pthread_create(&other, NULL, help, grid) != 0)
+        exit(1);
+    help(grid);
+    if (threads > 1)
+        pthread_join(other, NULL);
+    if (sg_grid_fault(grid)) {
+        fprintf(stderr, "%s: %s\n", subject->name, sg_fault_name(sg_grid_fault(grid)->kind));
+        exit(1);
+    }
+    sg_grid_end(grid);
+}
+
+static double best_time(const struct subject *subject, const struct sg_code *code, unsigned threads,
+                        double (*clock)(void)) {
     double best = 1e9;
     for (int i = 0; i < 7; i++) {
-        struct sg_grid *grid;
-        double before = now();
-        if (sg_grid_begin(&launch, &grid) != CUDA_SUCCESS)
-            exit(1);
-        while (!sg_grid_advance(grid, UINT64_MAX))
-            ;
-        if (sg_grid_fault(grid)) {
-            fprintf(stderr, "%s: %s\n", subject->name, sg_fault_name(sg_grid_fault(grid)->kind));
-            exit(1);
-        }
-        sg_grid_end(grid);
-        double took = now() - before;
+        double before = clock();
+        run_grid(subject, code, threads);
+        double took = clock() - before;
         best = took < best ? took : best;
     }
     return best;
+}
+
+static double engine_time(const struct subject *subject, const struct sg_code *code) {
+    return best_time(subject, code, 1, now);
 }
 
 static struct sg_program *decoded(const char *text) {
@@ -134,7 +175,167 @@ static const char empty_text[] = KERNEL_HEAD ".visible .entry k() { ret; }\n";
 static void nothing(void) {
 }
 
-int main(void) {
+/* ---- the best level -------------------------------------------------------------------------- */
+
+static struct sg_code *compiled(const struct sg_program *program, enum sg_level level) {
+    struct sg_code *code;
+    if (sg_code_make(program, level, &code) != CUDA_SUCCESS)
+        exit(1);
+    return code;
+}
+
+static void two_threads(const struct subject *subjects) {
+    double logs = 0;
+    puts("two threads: wall time, and half of their CPU time, which other load disturbs less");
+    for (int i = 0; i < 4; i++) {
+        struct sg_program *program = decoded(subjects[i].text);
+        struct sg_code *code = compiled(program, sg_level_best());
+        double one = best_time(&subjects[i], code, 1, wall);
+        double two = best_time(&subjects[i], code, 2, wall);
+        double cpu = best_time(&subjects[i], code, 1, all_threads);
+        double half = best_time(&subjects[i], code, 2, all_threads) / 2;
+        printf("  %-20s %8.3f ms, two %8.3f ms, %.2f times as fast; by CPU time %.2f\n",
+               subjects[i].name, one, two, one / two, cpu / half);
+        logs += log(cpu / half);
+        sg_code_free(code);
+        sg_program_free(program);
+    }
+    printf("  geometric mean by CPU time: %.2f\n", exp(logs / 4));
+}
+
+#ifdef BENCH_UNCHECKED
+/* Loads and stores compiled once more, without bounds: of x86-64-v3. */
+sg_theme sg_theme_memory_unchecked, sg_theme_memory_v3;
+
+static void uncheck(struct sg_code *code) {
+    for (uint32_t i = 0; i < code->step_count; i++) {
+        struct sg_step *step = &code->steps[i];
+        struct sg_form checked = {0}, unchecked = {0};
+        const struct sg_instruction *in = &code->program->instructions[step->instruction];
+        if (!sg_theme_memory_v3(in, &checked) || step->run != checked.run ||
+            !sg_theme_memory_unchecked(in, &unchecked))
+            continue;
+        step->run = step->gang = unchecked.run;
+    }
+}
+
+static void bounds(const struct subject *subjects) {
+    double logs = 0;
+    if (!sg_level_usable(SG_LEVEL_V3))
+        return;
+    puts("bounds checked and not, x86-64-v3");
+    for (int i = 0; i < 4; i++) {
+        struct sg_program *program = decoded(subjects[i].text);
+        struct sg_code *code = compiled(program, SG_LEVEL_V3);
+        double with = engine_time(&subjects[i], code);
+        uncheck(code);
+        double without = engine_time(&subjects[i], code);
+        printf("  %-20s %8.3f ms, without %8.3f ms, ratio %.2f\n", subjects[i].name, with, without,
+               with / without);
+        logs += log(with / without);
+        sg_code_free(code);
+        sg_program_free(program);
+    }
+    printf("  geometric mean: %.2f\n", exp(logs / 4));
+}
+#endif
+
+static void empty_grid(void) {
+    enum { TIMES = 10000 };
+    struct sg_program *program = decoded(empty_text);
+    struct sg_code *code = compiled(program, sg_level_best());
+    struct subject subject = {.name = "empty", .grid = {1, 1}, .block = {32, 1}};
+    double best = 1e9;
+    for (int i = 0; i < 7; i++) {
+        double before = now();
+        for (int k = 0; k < TIMES; k++)
+            run_grid(&subject, code, 1);
+        double took = (now() - before) * 1e6 / TIMES;
+        best = took < best ? took : best;
+    }
+    printf("an empty grid, begun, run and ended: %.0f ns\n", best);
+    sg_code_free(code);
+    sg_program_free(program);
+}
+
+/* Blocks that wait for more blocks than there is room for: each is under way. */
+static const char waiting_text[] = KERNEL_HEAD
+    ".visible .entry k(.param .u64 at) {\n.reg .pred %p; .reg .b32 %r<60>; .reg .b64 %d<20>;\n"
+    "ld.param.u64 %d1, [at];\nmore: ld.volatile.global.u32 %r1, [%d1];\n"
+    "setp.eq.u32 %p, %r1, 0; @%p bra more; ret; }\n";
+
+static size_t allocated(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void most_memory(void) {
+    struct sg_program *program = decoded(waiting_text);
+    struct sg_code *code = compiled(program, sg_level_best());
+    static unsigned flag;
+    void *pointer = &flag;
+    struct sg_grid_launch launch = {.code = code,
+                                    .grid = {1u << 20, 1, 1},
+                                    .block = {1024, 1, 1},
+                                    .parameters = (unsigned char *)&pointer,
+                                    .parameter_bytes = 8};
+    struct sg_grid *grid;
+    size_t before = allocated();
+    if (sg_grid_begin(&launch, &grid) != CUDA_SUCCESS)
+        exit(1);
+    uint64_t known = 0, begun;
+    do {
+        known = atomic_load(&grid->begun);
+        for (int i = 0; i < 200; i++)
+            sg_grid_advance(grid, 100000);
+        begun = atomic_load(&grid->begun);
+    } while (begun != known);
+    printf("blocks of 1024 threads that wait: %llu under way, %.1f MiB\n",
+           (unsigned long long)begun, (double)(allocated() - before) / (1 << 20));
+    sg_grid_end(grid);
+    sg_code_free(code);
+    sg_program_free(program);
+}
+
+/* Beside another way to run kernels on a CPU: CPU time, one thread each. */
+static void beside_opencl(const struct subject *subjects) {
+    char why[200];
+    if (!opencl_open(why, sizeof why)) {
+        printf("beside OpenCL: not measured, %s\n", why);
+        return;
+    }
+    static const int edge = EDGE, saxpy_count = SAXPY, many = MANY;
+    static const float half = 0.5F;
+    const struct opencl_kernel kernels[] = {
+        {"saxpy", {SAXPY, 1}, {256, 1}, {y, x}, {MANY * 4, MANY * 4}, {&half, &saxpy_count}},
+        {"matmul",
+         {EDGE, EDGE},
+         {16, 16},
+         {product, x, y},
+         {EDGE * EDGE * 4, MANY * 4, MANY * 4},
+         {&edge}},
+        {"reduce", {SUMS * 256, 1}, {256, 1}, {sums, x}, {sizeof sums, MANY * 4}, {&many}},
+        {"histogram", {64 * 256, 1}, {256, 1}, {bins, bytes}, {sizeof bins, MANY}, {&many}}};
+    printf("beside OpenCL, %s\n", opencl_name());
+    for (int i = 0; i < 4; i++) {
+        struct sg_program *program = decoded(subjects[i].text);
+        struct sg_code *code = compiled(program, sg_level_best());
+        double ours = engine_time(&subjects[i], code), theirs = opencl_time(&kernels[i]);
+        printf("  %-20s %8.3f ms, OpenCL %8.3f ms, ratio %.2f\n", subjects[i].name, ours, theirs,
+               ours / theirs);
+        sg_code_free(code);
+        sg_program_free(program);
+    }
+}
+
+static bool wanted(int argc, char **argv, const char *level, const char *kernel) {
+    for (int i = 1; i < argc; i++)
+        if (!strstr(level, argv[i]) && !strstr(kernel, argv[i]))
+            return false;
+    return true;
+}
+
+int main(int argc, char **argv) {
     x = room(MANY * sizeof *x);
     y = room(MANY * sizeof *y);
     product = room(EDGE * EDGE * sizeof *product);
@@ -166,6 +367,8 @@ int main(void) {
         double logs = 0;
         printf("%s\n", sg_level_name((enum sg_level)level));
         for (int i = 0; i < 5; i++) {
+            if (!wanted(argc, argv, sg_level_name((enum sg_level)level), subjects[i].name))
+                continue;
             struct sg_program *program = decoded(subjects[i].text);
             struct sg_code *code;
             if (sg_code_make(program, (enum sg_level)level, &code) != CUDA_SUCCESS)
@@ -183,6 +386,15 @@ int main(void) {
             sg_program_free(program);
         }
         printf("  geometric mean of the four ratios: %.1f\n", exp(logs / 4));
+    }
+    if (argc < 2) {
+        two_threads(subjects);
+#ifdef BENCH_UNCHECKED
+        bounds(subjects);
+#endif
+        empty_grid();
+        most_memory();
+        beside_opencl(subjects);
     }
     free(x);
     free(y);

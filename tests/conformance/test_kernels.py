@@ -59,6 +59,9 @@ def runs_with(program, variables):
 
 TESTS = [
     *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
+    ("blocks that wait for earlier ones", lambda: runs("test_kernel_blocks")),
+    ("the same with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
+    ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
     ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
     ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
     ("matrix instructions", lambda: runs("test_matrix")),

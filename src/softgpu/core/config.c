@@ -192,9 +192,10 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {
-        "LOG",  "DEVICES", "PROFILE", "MEMORY",         "ADDRESS_SPACE", "WORKERS", "SCHEDULE",
-        "SEED", "LEAKS",   "POISON",  "ABORT",          "FAIL_ON",       "FAULT",   "TRACE",
-        "JOB",  "UUID",    "KERNELS", "DRIVER_VERSION", "KERNEL_LIMIT"};
+        "LOG",     "DEVICES",  "PROFILE",        "MEMORY",       "ADDRESS_SPACE",
+        "WORKERS", "SCHEDULE", "SEED",           "LEAKS",        "POISON",
+        "ABORT",   "FAIL_ON",  "FAULT",          "TRACE",        "JOB",
+        "UUID",    "KERNELS",  "DRIVER_VERSION", "KERNEL_LIMIT", "KERNEL_WORKERS"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, "SOFTGPU_", 8) != 0)
@@ -211,16 +212,25 @@ static void look_for_others(struct sg_complaints *complaints) {
     }
 }
 
+static int default_kernel_workers(void) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors < 1 ? 1 : processors > 8 ? 8 : (int)processors;
+}
+
 static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const levels[] = {"off", "error", "warning", "info", "debug"};
-    *into = (struct sg_config){
-        .devices = 1, .profile = "h200", .workers = 2, .log_level = SG_LOG_WARNING};
+    *into = (struct sg_config){.devices = 1,
+                               .profile = "h200",
+                               .workers = 2,
+                               .kernel_workers = default_kernel_workers(),
+                               .log_level = SG_LOG_WARNING};
     read_choice(complaints, "SOFTGPU_LOG", levels, 5, SG_LOG_OFF, &into->log_level);
     read_int(complaints, "SOFTGPU_DEVICES", 0, SG_MAX_DEVICES, &into->devices);
     read_uuids(complaints, into);
     read_size(complaints, "SOFTGPU_MEMORY", &into->memory);
     read_size(complaints, "SOFTGPU_ADDRESS_SPACE", &into->address_space);
     read_int(complaints, "SOFTGPU_WORKERS", 1, 64, &into->workers);
+    read_int(complaints, "SOFTGPU_KERNEL_WORKERS", 1, 64, &into->kernel_workers);
     read_schedule(complaints, into);
     read_flag(complaints, "SOFTGPU_LEAKS", &into->leaks);
     read_flag(complaints, "SOFTGPU_POISON", &into->poison);

@@ -32,6 +32,8 @@ struct sg_config {
                                   seed restarts */
     int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
                                   default 2 */
+    int kernel_workers;        /* SOFTGPU_KERNEL_WORKERS: threads that run blocks of one kernel, 1
+                                  to 64; default: the processors, at most 8 */
     int driver_version;        /* SOFTGPU_DRIVER_VERSION: as cuDriverGetVersion returns it; 0: the
                                   profile's */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */

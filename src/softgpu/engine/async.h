@@ -58,8 +58,12 @@ struct sg_pending {
 
 /* Where a block is that begins as the given one. */
 uint64_t sg_cluster_place(const struct sg_grid *grid, uint64_t order, unsigned place[3]);
-/* Puts a block that begins into its cluster. False: no memory. */
-bool sg_cluster_join(struct sg_grid *grid, struct sg_block *block, uint64_t order);
+/* A cluster for the worker's next blocks, where the code has use for it. False: no memory. */
+bool sg_cluster_open(struct sg_worker *worker);
+/* It has not been needed. */
+void sg_cluster_close(struct sg_worker *worker);
+/* Puts a block that begins into it. */
+void sg_cluster_join(struct sg_worker *worker, struct sg_block *block, uint64_t order);
 /* A block has ended; `whole`: all of its threads did. False: a copy that it left has failed. */
 bool sg_cluster_leave(struct sg_block *block, bool whole);
 /* Threads have exited: the cluster's barrier looks again. */

@@ -46,22 +46,21 @@ static void look(struct sg_block *block, unsigned number) {
 }
 
 void sg_barriers_look(struct sg_block *block) {
-    for (unsigned i = 0; i < SG_BARRIERS; i++)
-        if (block->barriers[i].arrived)
-            look(block, i);
+    for (uint32_t left = block->barriers_used; left; left &= left - 1)
+        look(block, (unsigned)__builtin_ctz(left));
     if (block->cluster)
         sg_cluster_look(block->cluster);
 }
 
-/* Lanes that name one barrier arrive; false: a fault. */
-static bool arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
-                   uint32_t number) {
+bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                       uint32_t number) {
     unsigned first = (unsigned)__builtin_ctz(lanes);
     if (number >= SG_BARRIERS) {
         sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, number, 0);
         return false;
     }
     struct sg_barrier *barrier = &warp->block->barriers[number];
+    warp->block->barriers_used |= UINT32_C(1) << number;
     barrier->wanted =
         step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
     barrier->arrived += (uint32_t)__builtin_popcount(lanes);
@@ -97,7 +96,7 @@ const struct sg_step *sg_run_barrier(struct sg_warp *warp, const struct sg_step 
             lanes |= (uint32_t)(number[l] == which) << l;
         lanes &= taken;
         taken &= ~lanes;
-        if (!arrive(warp, step, lanes, which))
+        if (!sg_barrier_arrive(warp, step, lanes, which))
             return NULL;
     }
     return sg_group_next(warp);

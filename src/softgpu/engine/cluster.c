@@ -11,6 +11,12 @@
 
 uint64_t sg_cluster_place(const struct sg_grid *grid, uint64_t order, unsigned place[3]) {
     const unsigned *shape = grid->launch.grid, *inner = grid->cluster;
+    if (grid->cluster_size == 1) { /* the usual way is short: blocks may be, too */
+        place[0] = (unsigned)(order % shape[0]);
+        place[1] = (unsigned)(order / shape[0] % shape[1]);
+        place[2] = (unsigned)(order / shape[0] / shape[1]);
+        return order;
+    }
     uint64_t which = order / grid->cluster_size, rank = order % grid->cluster_size;
     for (unsigned i = 0; i < 3; i++) {
         unsigned outer = shape[i] / inner[i];
@@ -32,37 +38,40 @@ static void cluster_free(struct sg_cluster_run *cluster) {
     free(cluster);
 }
 
-static struct sg_cluster_run *cluster_new(struct sg_grid *grid, uint64_t order) {
+bool sg_cluster_open(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    if (!grid->clustered)
+        return true;
     struct sg_cluster_run *cluster = calloc(1, sizeof *cluster);
     if (!cluster)
-        return NULL;
+        return false;
     cluster->grid = grid;
-    cluster->first = order;
     cluster->size = grid->cluster_size;
+    worker->opening = cluster;
     if (grid->launch.schedule == SG_GRID_EAGER) /* nothing waits */
-        return cluster;
+        return true;
     cluster->copies = calloc((size_t)cluster->size * grid->warps, sizeof *cluster->copies);
     cluster->commits = calloc((size_t)cluster->size * grid->threads * 2, sizeof *cluster->commits);
     if (cluster->copies && cluster->commits)
-        return cluster;
-    cluster_free(cluster);
-    return NULL;
+        return true;
+    sg_cluster_close(worker);
+    return false;
 }
 
-bool sg_cluster_join(struct sg_grid *grid, struct sg_block *block, uint64_t order) {
-    unsigned rank = (unsigned)(order % grid->cluster_size);
-    block->rank = rank;
-    block->cluster = NULL;
-    if (!grid->clustered)
-        return true;
-    if (rank == 0)
-        grid->opening = cluster_new(grid, order);
-    block->cluster = grid->opening;
-    if (!block->cluster)
-        return false;
-    block->cluster->blocks[rank] = block;
-    block->cluster->present++;
-    return true;
+void sg_cluster_close(struct sg_worker *worker) {
+    cluster_free(worker->opening);
+    worker->opening = NULL;
+}
+
+void sg_cluster_join(struct sg_worker *worker, struct sg_block *block, uint64_t order) {
+    struct sg_cluster_run *cluster = worker->opening;
+    block->rank = (unsigned)(order % worker->grid->cluster_size);
+    block->cluster = cluster;
+    if (!cluster)
+        return;
+    cluster->first = order - block->rank;
+    cluster->blocks[block->rank] = block;
+    cluster->present++;
 }
 
 bool sg_cluster_leave(struct sg_block *block, bool whole) {
@@ -72,8 +81,6 @@ bool sg_cluster_leave(struct sg_block *block, bool whole) {
     bool good = !whole || sg_pending_leave(block);
     block->cluster = NULL;
     cluster->blocks[block->rank] = NULL;
-    if (cluster->grid->opening == cluster)
-        cluster->grid->opening = NULL;
     if (--cluster->present == 0)
         cluster_free(cluster);
     return good;

@@ -30,8 +30,90 @@ struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run) {
         code->step_room = room;
     }
     struct sg_step *step = &code->steps[code->step_count++];
-    *step = (struct sg_step){.run = run, .instruction = maker->index, .d = SG_NOWHERE};
+    *step = (struct sg_step){
+        .run = run, .gang = sg_gang_of(run), .instruction = maker->index, .d = SG_NOWHERE};
     return step;
+}
+
+struct sg_step *sg_maker_form(struct sg_maker *maker, const struct sg_form *form) {
+    struct sg_step *step = sg_maker_step(maker, form->run);
+    if (form->gang)
+        step->gang = form->run;
+    return step;
+}
+
+struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned from, unsigned to) {
+    return sg_maker_form(
+        maker, &(struct sg_form){.run = maker->lanes->widen[is_signed][from][to], .gang = true});
+}
+
+/* ---- what steps use -------------------------------------------------------------------------- */
+
+static void add_slot(struct sg_maker *maker, uint32_t slot) {
+    struct sg_code *code = maker->code;
+    if (code->slot_count == code->slot_room) {
+        uint32_t room = code->slot_room ? code->slot_room * 2 : 64;
+        uint32_t *more = realloc(code->slots, room * sizeof *more);
+        if (!more) {
+            maker->no_memory = true;
+            return;
+        }
+        code->slots = more;
+        code->slot_room = room;
+    }
+    code->slots[code->slot_count++] = slot;
+}
+
+static void add_register(struct sg_maker *maker, uint32_t reg, uint32_t written) {
+    if (reg == SG_NO_REGISTER)
+        return;
+    uint32_t number = maker->function->first_register + reg;
+    unsigned type = maker->program->registers[number].type, width = sg_width_of_type(type);
+    uint32_t place = maker->code->register_place[number];
+    if (place >> 30 == SG_BASE_REGISTERS && width >= SG_W_16)
+        add_slot(maker, place | width | written);
+    if (width != SG_W_NONE || sg_type_bits(type) != 128)
+        return;
+    add_slot(maker, place | SG_W_64 | written); /* the low words, and the high ones */
+    add_slot(maker, (place + sg_width_bytes(SG_W_64)) | SG_W_64 | written);
+}
+
+static void add_operand(struct sg_maker *maker, const struct sg_operand *operand,
+                        uint32_t written) {
+    if (operand->kind == SG_OPERAND_REGISTER || operand->kind == SG_OPERAND_ADDRESS)
+        add_register(maker, operand->reg, operand->kind == SG_OPERAND_REGISTER ? written : 0);
+    if (operand->kind != SG_OPERAND_VECTOR && operand->kind != SG_OPERAND_PAIR)
+        return;
+    for (uint32_t i = 0; i < operand->count; i++)
+        add_operand(maker, &maker->program->operands[operand->first + i], written);
+}
+
+/* Results stand first; of calls behind the target. Of steps that have a function for gangs it is
+ * not asked. */
+static void note_uses(struct sg_maker *maker, uint32_t first) {
+    struct sg_code *code = maker->code;
+    bool any = false;
+    for (uint32_t i = first; i < code->step_count; i++)
+        any |= code->steps[i].gang == sg_gang_of(NULL) || code->steps[i].run == sg_run_barrier;
+    if (!any || maker->function_index != 0)
+        return;
+    uint32_t from = code->slot_count;
+    unsigned results = maker->in->op == SG_OP_call ? 2 : 1;
+    for (unsigned i = 0; i < maker->in->operand_count; i++)
+        add_operand(maker, sg_maker_operand(maker, i), i < results ? SG_SLOT_WRITTEN : 0);
+    for (unsigned i = 0; i < maker->temporary_count; i++)
+        add_slot(maker, maker->temporary_slots[i] | SG_SLOT_WRITTEN);
+    for (uint32_t i = first; i < code->step_count; i++) {
+        code->steps[i].uses = from;
+        code->steps[i].use_count = (uint16_t)(code->slot_count - from);
+    }
+}
+
+static void note_entry(struct sg_maker *maker) {
+    maker->function = &maker->program->functions[0];
+    for (uint32_t i = 0; i < maker->function->registers; i++)
+        add_register(maker, i, 0);
+    maker->code->entry_slots = maker->code->slot_count;
 }
 
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count) {
@@ -105,6 +187,11 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     struct sg_code *code = maker->code;
     const struct sg_program_function *function = maker->function;
     lay_out(maker);
+    if (maker->function_index == 0) {
+        if (maker->aliased)
+            sg_maker_alias(maker);
+        note_entry(maker);
+    }
     uint32_t end = function->first_instruction + function->instructions;
     uint32_t leader = SG_NO_STEP, counted = 0;
     code->functions[maker->function_index].first_step = sg_maker_here(maker);
@@ -120,10 +207,16 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             counted = 1;
             sg_maker_step(maker, sg_run_leader);
         }
+        uint32_t first = sg_maker_here(maker);
+        if (maker->aliased && maker->aliased[i])
+            continue;
         if (maker->in->op == SG_OP_ret)
             sg_maker_stack_end(maker, maker->in);
         if (!sg_maker_emit(maker))
             return false;
+        if (maker->temporary_count > SG_MAKER_TEMPORARIES)
+            return sg_maker_refuse(maker, "more operands than the engine has room for");
+        note_uses(maker, first);
         if (maker->no_memory)
             return true;
         counted++;
@@ -143,8 +236,14 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
 static void resolve_jumps(struct sg_code *code) {
     for (uint32_t i = 0; i < code->step_count; i++) {
         struct sg_step *step = &code->steps[i];
-        if (step->run == sg_run_branch)
+        if (step->run == sg_run_branch) {
+            const struct sg_program *program = code->program;
+            uint32_t block = program->instructions[step->instruction].block;
+            uint32_t after = program->blocks[block].post_dominator;
             step->target = code->step_of[step->target];
+            step->value =
+                after == SG_NO_BLOCK ? SG_NO_STEP : code->step_of[program->blocks[after].first];
+        }
         for (uint32_t k = 0; step->run == sg_run_indexed && k < step->count; k++)
             code->list[step->list + k] = code->step_of[code->list[step->list + k]];
     }
@@ -169,33 +268,58 @@ static bool make_all(struct sg_maker *maker, bool *leads) {
     return true;
 }
 
-static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
-                     struct sg_maker *maker) {
+static struct sg_code *code_new(const struct sg_program *program, enum sg_level level) {
     struct sg_code *code = calloc(1, sizeof *code);
-    bool *leads = calloc(program->instruction_count + 1, sizeof *leads);
-    if (code) {
-        code->program = program;
-        code->level = level;
-        code->clustered = sg_program_clustered(program);
-        code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
-        code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
-        code->functions = calloc(program->function_count + 1, sizeof *code->functions);
-    }
-    *maker = (struct sg_maker){.code = code, .program = program, .lanes = sg_level_lanes(level)};
-    bool room = code && leads && code->step_of && code->register_place && code->functions;
-    bool can = room && make_all(maker, leads);
-    free(leads);
-    if (room && can && !maker->no_memory) {
+    if (!code)
+        return NULL;
+    code->program = program;
+    code->level = level;
+    code->clustered = sg_program_clustered(program);
+    code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
+    code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
+    code->functions = calloc(program->function_count + 1, sizeof *code->functions);
+    if (code->step_of && code->register_place && code->functions)
+        return code;
+    sg_code_free(code);
+    return NULL;
+}
+
+/* `flags`: room for two of each instruction. */
+static CUresult make_once(const struct sg_program *program, enum sg_level level, bool *flags,
+                          bool aliases, struct sg_code **result, struct sg_maker *maker) {
+    struct sg_code *code = code_new(program, level);
+    if (!code)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t count = program->instruction_count + 1;
+    memset(flags, 0, 2 * count * sizeof *flags);
+    *maker = (struct sg_maker){.code = code,
+                               .program = program,
+                               .lanes = sg_level_lanes(level),
+                               .aliased = aliases ? flags + count : NULL};
+    bool can = make_all(maker, flags);
+    if (can && !maker->no_memory) {
         sg_maker_constant(maker, SG_W_64, 0); /* never empty */
         resolve_jumps(code);
     }
-    if (!room || !can || maker->no_memory) {
-        sg_code_free(code);
-        return room && !can && !maker->no_memory ? CUDA_ERROR_NOT_SUPPORTED
-                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+    if (can && !maker->no_memory && !maker->unalias) {
+        *result = code;
+        return CUDA_SUCCESS;
     }
-    *result = code;
-    return CUDA_SUCCESS;
+    sg_code_free(code);
+    return can || maker->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
+                     struct sg_maker *maker) {
+    bool *flags = malloc(2 * (program->instruction_count + 1) * sizeof *flags);
+    *maker = (struct sg_maker){.no_memory = !flags};
+    if (!flags)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult made = make_once(program, level, flags, true, result, maker);
+    if (made != CUDA_SUCCESS && maker->unalias && !maker->no_memory)
+        made = make_once(program, level, flags, false, result, maker);
+    free(flags);
+    return made;
 }
 
 CUresult sg_code_make(const struct sg_program *program, enum sg_level level,
@@ -231,5 +355,6 @@ void sg_code_free(struct sg_code *code) {
     free(code->constants);
     free(code->patches);
     free(code->specials);
+    free(code->slots);
     free(code);
 }

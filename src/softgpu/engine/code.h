@@ -4,7 +4,8 @@
 
 #include "softgpu/engine/inside.h"
 
-#define SG_MAKER_SINKS 16
+#define SG_MAKER_SINKS       16
+#define SG_MAKER_TEMPORARIES 128
 
 /* A result that goes on into a register of another width. */
 struct sg_sink {
@@ -23,9 +24,13 @@ struct sg_maker {
     uint32_t frame;     /* bytes of registers, without temporaries */
     uint32_t temporary; /* bytes in use by this instruction */
     uint32_t temporaries;
+    uint32_t temporary_slots[SG_MAKER_TEMPORARIES]; /* of this instruction: place and width */
+    unsigned temporary_count;
     uint32_t kept; /* where the function keeps the end of its caller's alloca, or SG_NOWHERE */
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
+    bool *aliased; /* of each instruction: it needs no step; NULL: none */
+    bool unalias;  /* an alias was written to: make all again, without any */
     bool no_memory;
     char why[128]; /* empty: so far all can run */
 };
@@ -35,6 +40,9 @@ bool sg_maker_refuse(struct sg_maker *maker, const char *why);
 
 /* A new step for the instruction, cleared; its address is good until the next one. */
 struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run);
+/* One that a theme has answered, and one that brings lanes to another width. */
+struct sg_step *sg_maker_form(struct sg_maker *maker, const struct sg_form *form);
+struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned from, unsigned to);
 /* Where the next step will be. */
 uint32_t sg_maker_here(const struct sg_maker *maker);
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count);
@@ -65,6 +73,15 @@ bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
                       struct sg_maker_address *address);
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);
+
+/* ---- code_alias.c ---------------------------------------------------------------------------- */
+
+/* Finds registers of the entry that stand for constants. */
+void sg_maker_alias(struct sg_maker *maker);
+/* Is the generic address of what cvta converts the same number? */
+bool sg_maker_windowless(const struct sg_instruction *in);
+/* The place of the parameter that a scalar load reads, if it is known now. */
+bool sg_maker_parameter_of(struct sg_maker *maker, unsigned width, uint32_t *place);
 
 /* ---- code_emit.c, code_control.c, code_matrix.c ---------------------------------------------- */
 

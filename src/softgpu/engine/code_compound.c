@@ -27,7 +27,7 @@ static bool choose(struct sg_maker *maker, unsigned width, uint32_t d, uint32_t 
     if (!sg_maker_find(maker, &in, &form))
         return sg_maker_refuse(maker, "not among the instructions that run");
     uint32_t a = sg_maker_constant(maker, width, yes), b = sg_maker_constant(maker, width, 0);
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->d = d;
     step->a = a;
     step->b = b;
@@ -71,7 +71,7 @@ static bool set(struct sg_maker *maker) {
     uint32_t p = sg_maker_temporary(maker, SG_W_PRED), q = SG_NOWHERE;
     if (two)
         q = sg_maker_temporary(maker, SG_W_PRED);
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->a = places[0];
     step->b = places[1];
     step->c = places[2];
@@ -113,7 +113,7 @@ static bool lop3_predicate(struct sg_maker *maker) {
         return false;
     if (d == SG_NOWHERE)
         d = sg_maker_temporary(maker, SG_W_32);
-    struct sg_step *step = sg_maker_step(maker, first.run);
+    struct sg_step *step = sg_maker_form(maker, &first);
     step->d = d;
     step->a = places[0];
     step->b = places[1];
@@ -121,7 +121,7 @@ static bool lop3_predicate(struct sg_maker *maker) {
     step->e = places[3];
     step->choice = first.choice;
     uint32_t zero = sg_maker_constant(maker, SG_W_32, 0);
-    step = sg_maker_step(maker, second.run);
+    step = sg_maker_form(maker, &second);
     step->d = p;
     step->e = SG_NOWHERE;
     step->a = d;
@@ -149,7 +149,7 @@ static bool policy(struct sg_maker *maker) {
         return sg_maker_refuse(maker, "a policy in a register of another kind");
     if (!given)
         a = sg_maker_constant(maker, SG_W_64, 0);
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->d = d;
     step->a = a;
     sg_maker_flush(maker);

@@ -95,6 +95,7 @@ static bool handed(struct sg_maker *maker, const struct sg_operand *operand, boo
     if (operand->kind == SG_OPERAND_REGISTER) {
         uint32_t number = maker->function->first_register + operand->reg;
         *place = maker->code->register_place[number];
+        maker->unalias |= result && *place >> 30 != SG_BASE_REGISTERS;
         if (sg_width_of_type(maker->program->registers[number].type) == SG_W_NONE)
             return sg_maker_refuse(maker,
                                    "an argument or result in a register of 128 bits or a vector");

@@ -52,17 +52,32 @@ static bool elements(struct sg_maker *maker, const struct sg_operand *operand, u
 }
 
 /* Parameters of the entry at places that are known do not change while a grid runs: constants. */
-static bool parameter(struct sg_maker *maker, const struct sg_form *form, const uint32_t *places,
-                      uint32_t count) {
+static bool parameter_offset(const struct sg_maker *maker, uint32_t count, int64_t *offset) {
     const struct sg_operand *from = sg_maker_operand(maker, 1);
     unsigned bytes = sg_type_bits(maker->in->type) / 8;
-    static const unsigned char types[] = {[2] = SG_TYPE_B16, [4] = SG_TYPE_B32, [8] = SG_TYPE_B64};
-    if (maker->in->space != SG_IN_PARAM || from->reg != SG_NO_REGISTER || bytes < 2)
+    if (maker->in->space != SG_IN_PARAM || from->kind != SG_OPERAND_ADDRESS ||
+        from->reg != SG_NO_REGISTER || bytes < 2)
         return false;
-    int64_t offset = from->value;
+    *offset = from->value;
     if (from->first != SG_NO_VARIABLE)
-        offset += (int64_t)maker->program->variables[from->first].offset;
-    if (offset < 0 || offset % (bytes * count) != 0)
+        *offset += (int64_t)maker->program->variables[from->first].offset;
+    return *offset >= 0 && *offset % (bytes * count) == 0;
+}
+
+bool sg_maker_parameter_of(struct sg_maker *maker, unsigned width, uint32_t *place) {
+    int64_t offset;
+    if (!parameter_offset(maker, 1, &offset))
+        return false;
+    *place = sg_maker_parameter(maker, width, offset);
+    return true;
+}
+
+static bool parameter(struct sg_maker *maker, const struct sg_form *form, const uint32_t *places,
+                      uint32_t count) {
+    unsigned bytes = sg_type_bits(maker->in->type) / 8;
+    static const unsigned char types[] = {[2] = SG_TYPE_B16, [4] = SG_TYPE_B32, [8] = SG_TYPE_B64};
+    int64_t offset;
+    if (!parameter_offset(maker, count, &offset))
         return false;
     struct sg_instruction mov = {.op = SG_OP_mov, .type = types[bytes]};
     struct sg_form move;
@@ -70,7 +85,7 @@ static bool parameter(struct sg_maker *maker, const struct sg_form *form, const 
         return false;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = sg_maker_parameter(maker, form->dest, offset + (int64_t)(i * bytes));
-        struct sg_step *step = sg_maker_step(maker, move.run);
+        struct sg_step *step = sg_maker_form(maker, &move);
         step->a = a;
         step->d = places[i];
     }
@@ -91,7 +106,7 @@ static bool load_or_store(struct sg_maker *maker, const struct sg_form *form) {
     if (!sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address))
         return false;
     uint32_t list = sg_maker_list(maker, places, count);
-    struct sg_step *step = sg_maker_step(maker, form->run);
+    struct sg_step *step = sg_maker_form(maker, form);
     step->a = address.base;
     step->value = address.offset;
     step->space = address.space;
@@ -116,7 +131,7 @@ static bool atomic(struct sg_maker *maker, const struct sg_form *form) {
         (form->source[2] &&
          !sg_maker_source(maker, sg_maker_operand(maker, at + 2), form->source[2], false, &c)))
         return false;
-    struct sg_step *step = sg_maker_step(maker, form->run);
+    struct sg_step *step = sg_maker_form(maker, form);
     step->a = address.base;
     step->value = address.offset;
     step->space = address.space;
@@ -154,7 +169,7 @@ static bool plain(struct sg_maker *maker, const struct sg_form *form) {
                              &places[i]))
             return false;
     }
-    struct sg_step *step = sg_maker_step(maker, form->run);
+    struct sg_step *step = sg_maker_form(maker, form);
     step->d = d;
     step->a = places[0];
     step->b = places[1];
@@ -187,6 +202,7 @@ bool sg_maker_emit(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     bool ok;
     maker->temporary = 0;
+    maker->temporary_count = 0;
     maker->sink_count = 0;
     if (in->unsupported)
         return sg_maker_refuse(maker, in->unsupported);

@@ -50,7 +50,7 @@ static bool multiply(struct sg_maker *maker) {
         places.each[places.count++] = words;
     }
     uint32_t list = sg_maker_list(maker, places.each, places.count);
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->list = list;
     step->count = (uint16_t)places.count;
     step->rounding = in->rounding;

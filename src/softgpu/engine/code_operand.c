@@ -29,7 +29,13 @@ uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width) {
     maker->temporary = at + sg_width_bytes(width);
     if (maker->temporary > maker->temporaries)
         maker->temporaries = maker->temporary;
-    return SG_PLACE(SG_BASE_REGISTERS, maker->frame + at);
+    uint32_t place = SG_PLACE(SG_BASE_REGISTERS, maker->frame + at);
+    if (width < SG_W_16)
+        return place;
+    if (maker->temporary_count < SG_MAKER_TEMPORARIES) /* else code.c refuses the instruction */
+        maker->temporary_slots[maker->temporary_count] = place | width;
+    maker->temporary_count++;
+    return place;
 }
 
 static bool grow(void **memory, uint32_t *room, uint32_t wanted, size_t size) {
@@ -204,7 +210,7 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
 static uint32_t widened(struct sg_maker *maker, uint32_t from, unsigned has, unsigned wants,
                         bool is_signed) {
     uint32_t place = sg_maker_temporary(maker, wants);
-    struct sg_step *step = sg_maker_step(maker, maker->lanes->widen[is_signed][has][wants]);
+    struct sg_step *step = sg_maker_widen(maker, is_signed, has, wants);
     step->a = from;
     step->d = place;
     return place;
@@ -229,7 +235,7 @@ static bool of_register(struct sg_maker *maker, const struct sg_operand *operand
         uint32_t from = *place;
         *place = sg_maker_temporary(maker, SG_W_PRED);
         /* All lanes: what follows may stand under a guard, but not this. */
-        struct sg_step *step = sg_maker_step(maker, form.run);
+        struct sg_step *step = sg_maker_form(maker, &form);
         step->a = from;
         step->d = *place;
     } else if (has != width) {
@@ -273,6 +279,7 @@ bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, u
     uint32_t number = maker->function->first_register + operand->reg;
     unsigned has = sg_width_of_type(maker->program->registers[number].type);
     uint32_t to = maker->code->register_place[number];
+    maker->unalias |= to >> 30 != SG_BASE_REGISTERS;
     if (has == SG_W_NONE)
         return sg_maker_refuse(maker, "registers of 128 bits do not run yet");
     if (has == width) {
@@ -290,8 +297,8 @@ bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, u
 void sg_maker_flush(struct sg_maker *maker) {
     for (unsigned i = 0; i < maker->sink_count; i++) {
         const struct sg_sink *sink = &maker->sinks[i];
-        struct sg_step *step = sg_maker_step(
-            maker, maker->lanes->widen[sink->is_signed][sink->from_width][sink->to_width]);
+        struct sg_step *step =
+            sg_maker_widen(maker, sink->is_signed, sink->from_width, sink->to_width);
         step->a = sink->from;
         step->d = sink->to;
     }

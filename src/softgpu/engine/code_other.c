@@ -51,11 +51,16 @@ static bool two_operands(struct sg_maker *maker, unsigned op, unsigned type, uin
     struct sg_form form;
     if (!sg_maker_find(maker, &in, &form))
         return sg_maker_refuse(maker, "not among the instructions that run");
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->d = d;
     step->a = a;
     step->b = b;
     return true;
+}
+
+bool sg_maker_windowless(const struct sg_instruction *in) {
+    return sg_type_bits(in->type) == 64 && in->space != SG_IN_PARAM_FRAME &&
+           window_of(in->space) == 0;
 }
 
 static bool convert_address(struct sg_maker *maker) {

@@ -13,7 +13,7 @@ static bool move(struct sg_maker *maker, unsigned width, uint32_t to, uint32_t f
         return true;
     if (!sg_maker_find(maker, &in, &form))
         return sg_maker_refuse(maker, "not among the instructions that run");
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     step->d = to;
     step->a = from;
     return true;
@@ -146,7 +146,7 @@ static bool access_quad(struct sg_maker *maker) {
         return sg_maker_refuse(maker, "128 bits that no register takes");
     sg_run *atomic = load ? sg_run_quad_load : sg_run_quad_store;
     uint32_t list = sg_maker_list(maker, places, 2);
-    struct sg_step *step = sg_maker_step(maker, strong ? atomic : form.run);
+    struct sg_step *step = strong ? sg_maker_step(maker, atomic) : sg_maker_form(maker, &form);
     at_address(maker, step, &address);
     step->list = list;
     step->count = 2;
@@ -195,7 +195,7 @@ static bool atomic_vector(struct sg_maker *maker) {
     if (!sg_maker_address(maker, sg_maker_operand(maker, result), &address))
         return false;
     uint32_t list = sg_maker_list(maker, places, 2 * sources);
-    struct sg_step *step = sg_maker_step(maker, form.run);
+    struct sg_step *step = sg_maker_form(maker, &form);
     at_address(maker, step, &address);
     step->list = list;
     step->count = (uint16_t)sources;

@@ -71,6 +71,8 @@ struct sg_grid_launch {
     uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
     uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
     bool cooperative;     /* all blocks are resident, whatever room they take */
+    unsigned workers; /* threads that may advance it at one time; 0: one. Most: SG_GRID_WORKERS */
+    bool apart;       /* each warp runs by itself: slower, for comparisons */
     bool held; /* it may begin before what it depends on has ended: griddepcontrol.wait waits for
                   sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
@@ -82,7 +84,7 @@ struct sg_grid_launch {
     /*
      * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
      * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
-     * back into the engine.
+     * back into the engine, and each worker may call it.
      */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
     /* The texture or surface of a handle, good as long as the grid; NULL: there is none of that
@@ -96,6 +98,8 @@ struct sg_grid_launch {
     void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
 };
+
+#define SG_GRID_WORKERS 64u
 
 /* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
 #define SG_GRID_MEMORY ((uint64_t)48 << 20)
@@ -143,37 +147,40 @@ const char *sg_fault_name(enum sg_fault_kind kind);
  * OUT_OF_MEMORY. *grid is set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*
- * Runs until all is done, or has failed (true), or for about `budget` instructions of warps (false:
- * call again). From any thread, one at a time; the CPU's rounding and flush modes are the engine's
- * meanwhile and the caller's afterwards. Blocks only for as long as it runs. What it reaches by
- * sg_translate must stay: inside sg_work_begin and sg_work_end.
+ * Runs until all is done, or has failed (true), or for about `budget` instructions of warps, or
+ * until there is nothing left that other threads do not do already (false: call again). From any
+ * thread, `workers` of them at one time, each of which runs blocks of its own; the CPU's rounding
+ * and flush modes are the engine's meanwhile and the caller's afterwards. Blocks only while it
+ * runs. What it reaches by sg_translate must stay: inside sg_work_begin and sg_work_end.
  */
 bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
-/* NULL while there is none. It lives as long as the grid. */
+/* All is done, or has failed. */
+bool sg_grid_over(const struct sg_grid *grid);
+/* How many threads would find something to do, while none advances it: 1 to `workers`. */
+unsigned sg_grid_room(const struct sg_grid *grid);
+/* NULL while there is none. It lives as long as the grid. While no thread advances the grid. */
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
 /* Turns of blocks so far in which not all that ran only waited for what others write: while the
- * number stays the same, the grid spins. */
+ * number stays the same, the grid spins. This and what follows: while no thread advances it. */
 uint64_t sg_grid_progress(const struct sg_grid *grid);
-/* Where the lanes of blocks under way are, in lines, cut where `size` ends; not while it is being
- * advanced. */
+/* Where the lanes of blocks under way are, in lines, cut where `size` ends. */
 void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
-/* Ends an unfinished grid as a fault of kind TIME, with its places; not while it is being advanced.
- */
+/* Ends an unfinished grid as a fault of kind TIME, with its places. */
 void sg_grid_give_up(struct sg_grid *grid);
-/* Whether its last slice ended early, because all its blocks only look at what others may write:
+/* Whether all its blocks under way only look at what others may write, so that slices end early:
  * then others should have a turn. */
 bool sg_grid_spins(const struct sg_grid *grid);
 /* Whether all blocks have begun; and whether each has let the grids that depend on it go
- * (griddepcontrol.launch_dependents) or has ended. Not while another thread advances it. */
+ * (griddepcontrol.launch_dependents) or has ended. */
 bool sg_grid_all_begun(const struct sg_grid *grid);
 bool sg_grid_triggered(const struct sg_grid *grid);
 /* What a `held` grid depends on has ended. From any thread, at any time. */
 void sg_grid_release(struct sg_grid *grid);
 /* A grid that is done and has not failed begins again, with the same parameters. */
 void sg_grid_rewind(struct sg_grid *grid);
-/* At any time, also unfinished. NULL is allowed. */
+/* Also unfinished. NULL is allowed. */
 void sg_grid_end(struct sg_grid *grid);
 
 #endif

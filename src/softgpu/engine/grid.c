@@ -4,9 +4,10 @@
  * there is room. So blocks that wait for each other all get on, and blocks that do not run one by
  * one in a warm cache.
  *
- * For several workers on one grid: `running`, `begun` and `ended` under a lock of the grid's (taken
- * at a block's begin and end and at its turns, not within), range caches and counters for each
- * worker, `fault` by compare and exchange. Blocks share nothing else.
+ * Several threads may advance a grid: each takes one of its workers, which begins blocks of its own
+ * and has range caches of its own. Blocks share nothing else. A worker that a thread has left with
+ * blocks under way is taken before a new one, and workers take turns: so a single thread also gets
+ * on with blocks that others have begun.
  */
 #include "softgpu/address/pagetable.h"
 #include "softgpu/engine/async.h"
@@ -14,287 +15,304 @@
 #if !defined __x86_64__
 #include <fenv.h>
 #endif
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUANTUM       2048 /* instructions of a warp before the next one's turn */
 #define PASSES        32 /* turns of all warps before the next block's, for one that only computes */
+#define PATIENCE      4  /* rounds of looking before one more block begins, where others run too */
 #define DEFAULT_STACK 1024
+#define MOST_FRAMES   ((uint64_t)64 << 10) /* of functions called, that a warp has room for at once */
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks of a worker ---------------------------------------------------------------------- */
 
-static void block_free(struct sg_block *block) {
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        sg_paths_free(&block->warps[w]);
-        free(block->warps[w].registers);
-    }
-    free(block->warps);
-    free(block->memory);
-    free(block);
+void sg_grid_fails(struct sg_grid *grid, enum sg_fault_kind kind) {
+    if (atomic_flag_test_and_set(&grid->faulted))
+        return;
+    grid->fault.kind = kind;
+    atomic_store(&grid->failed, true);
 }
 
-static bool warp_make(struct sg_grid *grid, struct sg_block *block, unsigned number) {
-    struct sg_warp *warp = &block->warps[number];
-    const struct sg_code *code = grid->code;
-    uint64_t special = (code->special_bytes + 255u) & ~255u;
-    warp->register_room = 256 + code->functions[0].frame;
-    warp->registers = aligned_alloc(SG_SLOT_LINE, warp->register_room);
-    if (!warp->registers)
-        return false;
-    memset(warp->registers, 0, warp->register_room);
-    unsigned char *at = block->memory + grid->shared_bytes;
-    warp->specials = at + special * number;
-    warp->local = at + special * grid->warps + grid->local_bytes * SG_LANES * number;
-    warp->local_size = grid->local_bytes;
-    warp->shared = block->memory;
-    warp->caches = grid->caches;
-    warp->grid = grid;
-    warp->block = block;
-    warp->number = number;
-    warp->base[SG_BASE_CONSTANTS] = grid->constants;
-    warp->base[SG_BASE_SPECIALS] = warp->specials;
-    warp->base[SG_BASE_NOWHERE] = warp->registers;
-    warp->root.registers = 256;
-    for (uint32_t i = 0; i < code->special_count; i++)
-        if (!sg_special_of_block(code->specials[i].special))
-            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
+/* The number of the next block, or of the first of a cluster; false: all have begun. */
+static bool claim(struct sg_grid *grid, uint64_t *order) {
+    uint_fast64_t next = atomic_load(&grid->begun);
+    do
+        if (next >= grid->blocks)
+            return false;
+    while (!atomic_compare_exchange_weak(&grid->begun, &next, next + grid->cluster_size));
+    *order = next;
     return true;
 }
 
-static struct sg_block *block_make(struct sg_grid *grid) {
-    struct sg_block *block = calloc(1, sizeof *block);
-    if (!block)
-        return NULL;
-    block->warps = calloc(grid->warps, sizeof *block->warps);
-    block->memory = aligned_alloc(256, grid->block_bytes);
-    block->warp_count = block->warps ? grid->warps : 0;
-    block->shared = block->memory;
-    bool good = block->warps && block->memory;
-    if (good)
-        memset(block->memory, 0, grid->shared_bytes);
-    for (unsigned w = 0; good && w < grid->warps; w++)
-        good = warp_make(grid, block, w);
-    if (good)
-        return block;
-    block_free(block);
-    return NULL;
-}
-
-/* The block that begins as the given one. False: no memory for its cluster. */
-static bool block_place(struct sg_grid *grid, struct sg_block *block, uint64_t order) {
-    block->index = sg_cluster_place(grid, order, block->place);
-    block->live = grid->threads;
-    block->triggered = false;
-    for (unsigned i = 0; i < SG_BARRIERS; i++)
-        block->barriers[i] = (struct sg_barrier){.all = true};
-    return sg_cluster_join(grid, block, order);
-}
-
-static void warp_start(struct sg_warp *warp, unsigned threads) {
-    const struct sg_code *code = warp->grid->code;
-    unsigned left = threads - warp->number * SG_LANES;
-    uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
-    warp->live = lanes;
-    warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
-    warp->group_count = warp->ready = 0;
-    warp->alone = false;
-    warp->stamp = warp->clock = 0;
-    warp->root.lanes = lanes;
-    sg_path_use(warp, &warp->root);
-    sg_group_add(warp, lanes, code->functions[0].first_step, &warp->root);
-    for (uint32_t i = 0; i < code->special_count; i++)
-        if (sg_special_of_block(code->specials[i].special))
-            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
-}
-
-/* Begins the next block, behind those under way; false: no memory. */
-static bool block_begin(struct sg_grid *grid) {
-    struct sg_block *block = grid->free;
-    if (block)
-        grid->free = block->next;
-    else
-        block = block_make(grid);
-    if (!block)
-        return false;
-    if (!block_place(grid, block, grid->begun)) {
-        block->next = grid->free;
-        grid->free = block;
-        return false;
-    }
-    grid->begun++;
-    for (unsigned w = 0; w < block->warp_count; w++)
-        warp_start(&block->warps[w], grid->threads);
-    block->next = NULL;
-    if (grid->last)
-        grid->last->next = block;
-    else
-        grid->running = block;
-    grid->last = block;
-    grid->running_count++;
-    return true;
-}
-
-/* Begins the next cluster: a block, where there are none. All of it or, without memory, nothing. */
-static bool cluster_begin(struct sg_grid *grid) {
-    struct sg_block *last = grid->last;
-    for (unsigned i = 0; i < grid->cluster_size; i++) {
-        if (block_begin(grid))
-            continue;
-        struct sg_block *block = last ? last->next : grid->running, *next;
-        for (; block; block = next) {
-            next = block->next;
-            (void)sg_cluster_leave(block, false);
-            block->next = grid->free;
-            grid->free = block;
-            grid->running_count--;
-            grid->begun--;
-        }
-        grid->last = last;
-        if (last)
-            last->next = NULL;
+/* Blocks for the next cluster, in a list; false: no memory. */
+static bool find_blocks(struct sg_worker *worker, struct sg_block **list) {
+    *list = NULL;
+    for (unsigned i = 0; i < worker->grid->cluster_size; i++) {
+        struct sg_block *block = worker->free;
+        if (block)
+            worker->free = block->next;
         else
-            grid->running = NULL;
-        return false;
+            block = sg_block_make(worker);
+        if (!block)
+            return false;
+        block->next = *list;
+        *list = block;
     }
     return true;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
-
-enum turn { TURN_DONE, TURN_ON, TURN_SPINS, TURN_WAITS, TURN_FAULT };
-
-/* Each warp that can runs for a while. */
-static enum turn block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    bool ran = false, spins = true, random = grid->launch.schedule == SG_GRID_RANDOM;
-    unsigned done = 0, first = random ? sg_grid_draw(grid, block->warp_count) : 0;
-    for (unsigned w = 0; w < block->warp_count; w++) {
-        struct sg_warp *warp = &block->warps[(w + first) % block->warp_count];
-        if (warp->ready == 0) {
-            done += warp->group_count == 0;
-            continue;
-        }
-        ran = true;
-        /* Short turns, and now and then a long one. */
-        int64_t quantum = random ? (QUANTUM >> sg_grid_draw(grid, 12)) : QUANTUM;
-        enum sg_stop stop = sg_warp_run(warp, quantum);
-        int64_t used = quantum - (warp->left < 0 ? 0 : warp->left);
-        *budget -= used;
-        grid->instructions += (uint64_t)used;
-        if (stop == SG_STOP_FAULT)
-            return TURN_FAULT;
-        done += stop == SG_STOP_DONE;
-        spins = spins && stop == SG_STOP_YIELD && warp->polls;
+static void put_back(struct sg_worker *worker, struct sg_block *list) {
+    while (list) {
+        struct sg_block *next = list->next;
+        list->next = worker->free;
+        worker->free = list;
+        list = next;
     }
-    if (done == block->warp_count)
-        return TURN_DONE;
-    if (!ran && sg_cluster_runs(block)) /* others of its cluster do */
-        return TURN_WAITS;
-    if (!ran) {
-        sg_deadlock(grid, block);
-        return TURN_FAULT;
-    }
-    return spins ? TURN_SPINS : TURN_ON;
 }
 
-static void first_is_done(struct sg_grid *grid) {
-    struct sg_block *block = grid->running;
+static void begin_one(struct sg_worker *worker, struct sg_block *block, uint64_t order) {
+    sg_cluster_join(worker, block, order);
+    sg_block_start(worker->grid, block, order);
+    if (worker->last)
+        worker->last->next = block;
+    else
+        worker->running = block;
+    worker->last = block;
+    worker->running_count++;
+}
+
+/* Begins the next cluster, a block where there are none, behind those under way; false: all have
+ * begun, or there is no memory. */
+static bool cluster_begin(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    struct sg_block *list;
+    uint64_t order;
+    if (atomic_load(&grid->begun) >= grid->blocks)
+        return false;
+    if (!find_blocks(worker, &list) || !sg_cluster_open(worker)) {
+        put_back(worker, list);
+        /* Others that are under way can go on, and then the rest. */
+        if (grid->launch.cooperative || atomic_load(&grid->begun) == atomic_load(&grid->ended))
+            sg_grid_fails(grid, SG_FAULT_MEMORY);
+        return false;
+    }
+    if (!claim(grid, &order)) {
+        put_back(worker, list);
+        sg_cluster_close(worker);
+        return false;
+    }
+    while (list) {
+        struct sg_block *block = list;
+        list = block->next;
+        begin_one(worker, block, order++);
+    }
+    worker->opening = NULL;
+    return true;
+}
+
+static void first_is_done(struct sg_worker *worker) {
+    struct sg_block *block = worker->running;
     sg_block_triggers(block);
-    grid->running = block->next;
-    if (!grid->running)
-        grid->last = NULL;
-    block->next = grid->free;
-    grid->free = block;
-    grid->running_count--;
-    grid->ended++;
-    grid->passes = 0;
+    worker->running = block->next;
+    if (!worker->running)
+        worker->last = NULL;
+    block->next = worker->free;
+    worker->free = block;
+    worker->running_count--;
+    worker->passes = 0;
     (void)sg_cluster_leave(block, true); /* a fault is the grid's */
+    atomic_fetch_add(&worker->grid->ended, 1);
 }
 
 /* The first goes behind the others. */
-static void rotate(struct sg_grid *grid) {
-    struct sg_block *block = grid->running;
-    grid->passes = 0;
+static void rotate(struct sg_worker *worker) {
+    struct sg_block *block = worker->running;
+    worker->passes = 0;
     if (!block->next)
         return;
-    grid->running = block->next;
+    worker->running = block->next;
     block->next = NULL;
-    grid->last->next = block;
-    grid->last = block;
+    worker->last->next = block;
+    worker->last = block;
+}
+
+/* Where there is room. */
+static void begin_more(struct sg_worker *worker) {
+    const struct sg_grid *grid = worker->grid;
+    if (worker->running_count + grid->cluster_size <= grid->resident_most)
+        (void)cluster_begin(worker);
 }
 
 static unsigned passes(struct sg_grid *grid) {
     return grid->launch.schedule == SG_GRID_RANDOM ? 1 + sg_grid_draw(grid, 8) : PASSES;
 }
 
-static bool no_memory(struct sg_grid *grid) {
-    if (grid->running_count) /* it goes on with those that there are */
-        return false;
-    grid->failed = true;
-    grid->fault.kind = SG_FAULT_MEMORY;
-    return true;
+/*
+ * All blocks under way only look: one more begins, if there is room, since they may wait for it.
+ * Where others advance the grid too, they may rather wait for a block of theirs, so that is done
+ * less often, and the processor is left to them.
+ */
+static void all_spin(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    bool others = atomic_load(&grid->more) != NULL;
+    if (others)
+        sched_yield();
+    if (others && worker->spins < PATIENCE * worker->running_count)
+        return;
+    worker->spins = 0;
+    begin_more(worker);
 }
 
-/* Whether each block under way has only looked at what others may write, one after the other. */
-static bool only_spins(struct sg_grid *grid, enum turn turn) {
-    grid->spun = turn == TURN_SPINS ? grid->spun + 1 : 0;
-    bool all = grid->begun == grid->blocks || grid->running_count >= grid->resident_most;
-    return grid->spun > grid->running_count && all;
+/* Each of its blocks has only looked, one after the other, and no more can begin. */
+static bool only_looks(const struct sg_worker *worker) {
+    const struct sg_grid *grid = worker->grid;
+    return worker->spun > worker->running_count &&
+           (atomic_load(&grid->begun) >= grid->blocks ||
+            worker->running_count + grid->cluster_size > grid->resident_most);
 }
 
-/* True: all is done, or has failed. */
-static bool advance(struct sg_grid *grid, int64_t budget) {
-    grid->spun = 0;
-    while (!grid->failed && grid->ended < grid->blocks) {
-        bool all = grid->launch.cooperative;
-        while (grid->begun < grid->blocks && (grid->running_count == 0 || all))
-            if (!cluster_begin(grid)) {
-                if (all || no_memory(grid)) {
-                    grid->failed = true;
-                    grid->fault.kind = SG_FAULT_MEMORY;
-                    return true;
-                }
+static void got_on(struct sg_worker *worker) {
+    worker->spins = worker->spun = 0;
+    worker->progress++;
+}
+
+static void advance(struct sg_worker *worker, int64_t budget) {
+    struct sg_grid *grid = worker->grid;
+    worker->spun = 0;
+    while (budget > 0 && !atomic_load_explicit(&grid->failed, memory_order_relaxed)) {
+        while ((!worker->running || grid->launch.cooperative) && cluster_begin(worker))
+            ;
+        if (!worker->running)
+            return;
+        switch (sg_block_turn(grid, worker->running, &budget)) {
+        case SG_TURN_FAULT:
+            return;
+        case SG_TURN_DONE:
+            got_on(worker);
+            first_is_done(worker);
+            break;
+        case SG_TURN_WAITS:
+            rotate(worker);
+            break;
+        case SG_TURN_ON:
+            got_on(worker);
+            if (++worker->passes < passes(grid))
                 break;
-            }
-        enum turn turn = block_turn(grid, grid->running, &budget);
-        if (turn == TURN_FAULT)
-            return true;
-        grid->progress += turn != TURN_SPINS;
-        if (turn == TURN_DONE) {
-            first_is_done(grid);
-        } else if (turn == TURN_WAITS) {
-            rotate(grid);
-        } else if (turn == TURN_SPINS || ++grid->passes >= passes(grid)) {
-            if (grid->begun < grid->blocks &&
-                grid->running_count + grid->cluster_size <= grid->resident_most)
-                (void)cluster_begin(grid);
-            rotate(grid);
+            begin_more(worker);
+            rotate(worker);
+            break;
+        case SG_TURN_SPINS:
+            if (++worker->spins % worker->running_count == 0)
+                all_spin(worker);
+            rotate(worker);
+            worker->spun++;
+            if (only_looks(worker))
+                return;
+            break;
         }
-        if (only_spins(grid, turn) || budget <= 0)
-            return grid->failed || grid->ended == grid->blocks;
     }
-    return true;
 }
 
-bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static unsigned worker_count(const struct sg_grid *grid) {
+    bool one = grid->launch.cooperative || grid->launch.schedule == SG_GRID_RANDOM;
+    return one ? 1 : grid->launch.workers;
+}
+
+/* NULL: there is none yet. */
+static struct sg_worker *worker_at(struct sg_grid *grid, unsigned index) {
+    struct sg_worker *more = atomic_load(&grid->more);
+    return index == 0 ? &grid->first : more ? &more[index - 1] : NULL;
+}
+
+const struct sg_worker *sg_grid_worker(const struct sg_grid *grid, unsigned index) {
+    const struct sg_worker *more = atomic_load(&grid->more);
+    if (index == 0)
+        return &grid->first;
+    return more && index < worker_count(grid) ? &more[index - 1] : NULL;
+}
+
+static bool worker_begin(struct sg_grid *grid, struct sg_worker *worker) {
+    worker->grid = grid;
+    worker->caches = calloc(grid->code->caches + 1u, sizeof *worker->caches);
+    return worker->caches != NULL;
+}
+
+/* Those for more threads. Without memory there are none. */
+static void make_others(struct sg_grid *grid) {
+    unsigned count = worker_count(grid) - 1;
+    if (count == 0 || atomic_load(&grid->more) || atomic_flag_test_and_set(&grid->making))
+        return;
+    struct sg_worker *more = calloc(count, sizeof *more);
+    bool good = more != NULL;
+    for (unsigned i = 0; good && i < count; i++)
+        good = worker_begin(grid, &more[i]);
+    for (unsigned i = 0; !good && more && i < count; i++)
+        free(more[i].caches);
+    if (good)
+        atomic_store(&grid->more, more);
+    else
+        free(more);
+}
+
+static struct sg_worker *take(struct sg_grid *grid) {
+    unsigned count = worker_count(grid), turn = 0;
+    if (count > 1)
+        turn = atomic_fetch_add(&grid->turn, 1);
+    for (unsigned i = 0; i < count; i++) {
+        struct sg_worker *worker = worker_at(grid, (turn + i) % count);
+        if (!worker || !atomic_load(&worker->busy) || atomic_exchange(&worker->taken, true))
+            continue;
+        if (worker->running)
+            return worker;
+        atomic_store(&worker->taken, false);
+    }
+    if (atomic_load(&grid->begun) >= grid->blocks)
+        return NULL;
+    if (!atomic_exchange(&grid->first.taken, true))
+        return &grid->first;
+    make_others(grid);
+    for (unsigned i = 1; i < count; i++) {
+        struct sg_worker *worker = worker_at(grid, i);
+        if (worker && !atomic_exchange(&worker->taken, true))
+            return worker;
+    }
+    return NULL;
+}
+
+static void give_back(struct sg_worker *worker) {
+    atomic_store(&worker->busy, worker->running != NULL);
+    atomic_store(&worker->taken, false);
+}
+
+static void run(struct sg_worker *worker, int64_t budget) {
     /* What was true of the page table may not be any more. */
     uint64_t table = sg_table_state();
-    if (grid->table != table)
-        memset(grid->caches, 0, grid->code->caches * sizeof *grid->caches);
-    grid->table = table;
-    int64_t most = budget > INT64_MAX ? INT64_MAX : (int64_t)budget;
+    if (worker->table != table)
+        memset(worker->caches, 0, worker->grid->code->caches * sizeof *worker->caches);
+    worker->table = table;
 #if defined __x86_64__
     unsigned before = __builtin_ia32_stmxcsr();
     __builtin_ia32_ldmxcsr(0x1f80); /* to nearest, subnormal numbers kept, nothing trapped */
-    bool done = advance(grid, most);
+    advance(worker, budget);
     __builtin_ia32_ldmxcsr(before);
 #else
     fenv_t modes;
     fegetenv(&modes);
     fesetenv(FE_DFL_ENV);
-    bool done = advance(grid, most);
+    advance(worker, budget);
     fesetenv(&modes);
 #endif
-    return done;
+}
+
+bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
+    struct sg_worker *worker = atomic_load(&grid->failed) ? NULL : take(grid);
+    if (worker) {
+        run(worker, budget > INT64_MAX ? INT64_MAX : (int64_t)budget);
+        give_back(worker);
+    }
+    return sg_grid_over(grid);
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -337,13 +355,20 @@ static void measure(struct sg_grid *grid) {
     uint64_t stack = launch->stack_limit ? launch->stack_limit : DEFAULT_STACK;
     bool calls = program->function_count > 1 || grid->code->allocates;
     grid->local_bytes = (program->functions[0].frame + (calls ? stack : 0) + 15) & ~UINT64_C(15);
-    uint64_t special = (grid->code->special_bytes + 255u) & ~255u;
-    grid->block_bytes = grid->shared_bytes +
-                        grid->warps * (special + ((grid->local_bytes * SG_LANES + 255) & ~255ull));
-    grid->block_bytes = grid->block_bytes ? grid->block_bytes : 256;
-    uint64_t each =
-        grid->block_bytes + grid->warps * (sizeof(struct sg_warp) + grid->code->functions[0].frame);
-    uint64_t room = SG_GRID_MEMORY / each;
+    const struct sg_code *code = grid->code;
+    uint64_t special = (code->special_bytes + 255u) & ~255u, frames = 0;
+    for (size_t i = 1; i < program->function_count; i++)
+        frames += code->functions[i].frame;
+    grid->gangs = (grid->warps + SG_GANG - 1) / SG_GANG;
+    grid->register_bytes =
+        256 + code->functions[0].frame + (frames < MOST_FRAMES ? frames : MOST_FRAMES);
+    grid->register_bytes = (grid->register_bytes + 255) & ~UINT64_C(255);
+    grid->tag_bytes = (sg_gang_bytes(code) + 255) & ~UINT64_C(255);
+    grid->block_bytes = grid->shared_bytes + grid->gangs * grid->tag_bytes +
+                        grid->warps * (special + grid->register_bytes +
+                                       ((grid->local_bytes * SG_LANES + 255) & ~255ull));
+    uint64_t each = grid->block_bytes + grid->warps * sizeof(struct sg_warp);
+    uint64_t room = SG_GRID_MEMORY / each / worker_count(grid);
     grid->resident_most = room ? room : 1;
     if (launch->resident && launch->resident < grid->resident_most)
         grid->resident_most = launch->resident;
@@ -380,22 +405,32 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     const struct sg_code *code = launch->code;
     grid->code = code;
     grid->launch = *launch;
+    if (launch->workers == 0 || launch->workers > SG_GRID_WORKERS)
+        grid->launch.workers = launch->workers ? SG_GRID_WORKERS : 1;
+    atomic_flag_clear(&grid->making);
+    atomic_flag_clear(&grid->faulted);
     measure(grid);
     atomic_init(&grid->held, launch->held);
     grid->parameters = malloc(launch->parameter_bytes + 1);
-    grid->caches = calloc(code->caches + 1u, sizeof *grid->caches);
+    bool worker = worker_begin(grid, &grid->first);
     uint32_t constants = (code->constant_bytes + 511u) & ~255u;
     grid->constants = aligned_alloc(256, constants);
-    if (!grid->parameters || !grid->caches || !grid->constants) {
+    grid->constant_tags = malloc(constants / SG_SLOT_LINE * sizeof *grid->constant_tags);
+    if (!grid->parameters || !worker || !grid->constants || !grid->constant_tags) {
         sg_grid_end(grid);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (launch->parameter_bytes)
         memcpy(grid->parameters, launch->parameters, launch->parameter_bytes);
     memcpy(grid->constants, code->constants, code->constant_bytes);
+    memset(grid->constants + code->constant_bytes, 0, constants - code->constant_bytes);
     if (!patch(grid)) {
         sg_grid_end(grid);
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (uint32_t i = 0; i < constants / SG_SLOT_LINE; i++) {
+        grid->constant_tags[i] = (struct sg_tag){.kind = SG_TAG_KNOWN};
+        memcpy(&grid->constant_tags[i].base, grid->constants + i * SG_SLOT_LINE, 8);
     }
     grid->launch.parameters = NULL;
     grid->launch.variables = NULL;
@@ -403,35 +438,76 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     return CUDA_SUCCESS;
 }
 
-bool sg_grid_spins(const struct sg_grid *grid) {
-    return grid->spun > grid->running_count;
+unsigned sg_grid_room(const struct sg_grid *grid) {
+    if (atomic_load(&grid->failed) || worker_count(grid) < 2)
+        return 1;
+    uint64_t parts = (grid->blocks - atomic_load(&grid->begun)) / grid->cluster_size;
+    const struct sg_worker *worker;
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
+        parts += atomic_load(&worker->busy);
+    return parts < worker_count(grid) ? (unsigned)parts : worker_count(grid);
 }
 
+bool sg_grid_over(const struct sg_grid *grid) {
+    return atomic_load(&grid->failed) || atomic_load(&grid->ended) == grid->blocks;
+}
+
+bool sg_grid_spins(const struct sg_grid *grid) {
+    const struct sg_worker *worker;
+    bool some = false;
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++) {
+        if (worker->running && worker->spun <= worker->running_count)
+            return false;
+        some |= worker->running != NULL;
+    }
+    return some;
+}
+
+uint64_t sg_grid_progress(const struct sg_grid *grid) {
+    const struct sg_worker *worker;
+    uint64_t progress = 0;
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
+        progress += worker->progress;
+    return progress;
+}
+
+/* Its workers have nothing left from before. */
 void sg_grid_rewind(struct sg_grid *grid) {
-    grid->begun = grid->ended = 0;
+    atomic_store(&grid->begun, 0);
+    atomic_store(&grid->ended, 0);
     atomic_store(&grid->triggered, 0);
     memset(grid->workspace, 0, sizeof grid->workspace);
 }
 
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid) {
-    return grid->failed ? &grid->fault : NULL;
+    return atomic_load(&grid->failed) ? &grid->fault : NULL;
 }
 
 uint64_t sg_grid_instructions(const struct sg_grid *grid) {
-    return grid->instructions;
+    return atomic_load(&grid->instructions);
+}
+
+static void worker_end(struct sg_worker *worker) {
+    for (int i = 0; i < 2; i++)
+        for (struct sg_block *block = i ? worker->free : worker->running, *next; block;
+             block = next) {
+            next = block->next;
+            (void)sg_cluster_leave(block, false);
+            sg_block_free(block);
+        }
+    free(worker->caches);
 }
 
 void sg_grid_end(struct sg_grid *grid) {
     if (!grid)
         return;
-    for (int i = 0; i < 2; i++)
-        for (struct sg_block *block = i ? grid->free : grid->running, *next; block; block = next) {
-            next = block->next;
-            (void)sg_cluster_leave(block, false);
-            block_free(block);
-        }
+    worker_end(&grid->first);
+    struct sg_worker *more = atomic_load(&grid->more);
+    for (unsigned i = 1; more && i < worker_count(grid); i++)
+        worker_end(&more[i - 1]);
+    free(more);
     free(grid->parameters);
-    free(grid->caches);
     free(grid->constants);
+    free(grid->constant_tags);
     free(grid);
 }

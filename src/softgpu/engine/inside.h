@@ -25,6 +25,7 @@
 #define SG_LEFT_BYTE 0xcc /* in shared memory of a block that has left copies of it behind */
 #define SG_NO_STEP   UINT32_MAX
 #define SG_SLOT_LINE 64u /* alignment of registers */
+#define SG_GANG      4u  /* warps that may run in lock step */
 
 struct sg_warp;
 struct sg_step;
@@ -63,6 +64,7 @@ enum sg_width { SG_W_NONE, SG_W_PRED, SG_W_16, SG_W_32, SG_W_64 };
 
 struct sg_step {
     sg_run *run;
+    sg_run *gang;           /* the same for warps in lock step */
     uint32_t d, a, b, c, e; /* places of operands */
     uint32_t list;          /* in the code's list: further places */
     uint16_t count;         /* elements of a vector; arguments */
@@ -74,7 +76,10 @@ struct sg_step {
     uint32_t target; /* a step: of branches and calls */
     uint32_t cache;  /* which range cache */
     uint32_t instruction;
-    int64_t value;
+    uint32_t
+        uses; /* of one that runs warp by warp: in the code's slots, what it reads and writes */
+    uint16_t use_count;
+    int64_t value; /* of branches: where lanes that part come together, a step */
 };
 
 /* What a theme answers for an instruction that it runs: function, widths of operands. */
@@ -83,6 +88,7 @@ struct sg_form {
     unsigned char dest, source[4]; /* enum sg_width */
     unsigned char choice, second, type, type2, rounding;
     uint16_t flags;
+    bool gang; /* the function looks at `together` and at tags: see below */
 };
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -125,6 +131,32 @@ struct sg_code {
     uint32_t caches;
     bool allocates; /* alloca */
     bool clustered; /* it has instructions of async.h */
+    /* Registers with tags: place | width. First those of the entry, then those of steps, of which
+     * SG_SLOT_WRITTEN says that the step may write them. */
+    uint32_t *slots;
+    uint32_t slot_count, slot_room, entry_slots;
+};
+
+/* The widths are less than the alignment of places. */
+#define SG_SLOT_WIDTH   7u
+#define SG_SLOT_WRITTEN 8u
+
+/* ---- warps in lock step ---------------------------------------------------------------------- */
+
+/*
+ * Up to SG_GANG warps, one after the other in their block, are a gang. While all their live lanes
+ * are at one place, the first of them carries the gang: its `together` is their number, and a step
+ * runs for all of them at once (sg_step.gang). What is the same in all lanes, or grows evenly with
+ * the lane, is then a scalar: each 64 bytes of a warp's registers, constants and special registers
+ * have a tag. Where lanes part, each warp goes on by itself, without tags, and they meet again
+ * where their ways come together.
+ */
+#define SG_TAG_KNOWN   1u /* lane l has base + x * s + y * t: x = l % across, y = l / across */
+#define SG_TAG_NO_DATA 2u /* and the lanes' memory does not have it */
+struct sg_tag {
+    uint64_t base; /* as many bits of all three as the register has are meant */
+    int64_t s, t;
+    uint32_t kind;
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -132,6 +164,7 @@ struct sg_code {
 struct sg_range_cache {
     uint64_t low, length;
     uint64_t distance; /* host address minus address */
+    uint64_t last;     /* where a gang's access began: the next is expected as far behind */
 };
 
 /* A way of calls that lanes have gone: lanes agree on their call stack where the node is the same.
@@ -164,7 +197,14 @@ struct sg_known_texture {
     const struct sg_texture *texture;
 };
 
-enum sg_stop { SG_STOP_NONE, SG_STOP_YIELD, SG_STOP_BLOCKED, SG_STOP_DONE, SG_STOP_FAULT };
+enum sg_stop {
+    SG_STOP_NONE,
+    SG_STOP_YIELD,
+    SG_STOP_BLOCKED,
+    SG_STOP_DONE,
+    SG_STOP_FAULT,
+    SG_STOP_APART /* of a gang: its warps go on by themselves */
+};
 
 struct sg_warp {
     unsigned char *base[SG_BASES];
@@ -197,6 +237,19 @@ struct sg_warp {
     unsigned char *specials;
     const struct sg_pending *doing; /* a copy, perhaps of another thread's; else NULL */
     struct sg_known_texture textures[SG_KNOWN_TEXTURES];
+    uint32_t meet; /* a step: it stops there for the others of its gang */
+    bool moved;    /* its registers are no longer where the gang expects them */
+    /* Of the first of a gang: */
+    unsigned together;             /* warps in lock step now; 0: this warp alone */
+    bool whole;                    /* no guard keeps a live lane from executing */
+    bool full;                     /* all lanes of all warps are live */
+    bool solid;                    /* and execute */
+    bool tagged;                   /* tags are true */
+    struct sg_tag *tags[SG_BASES]; /* one for each SG_SLOT_LINE */
+    ptrdiff_t stride[SG_BASES];    /* from a warp's place to the next warp's */
+    unsigned across, across_log;   /* lanes in a row: a power of two, see sg_tag */
+    unsigned x_most, y_most;       /* the last lane's */
+    unsigned gang_size, meet_turns;
 };
 
 struct sg_barrier {
@@ -214,34 +267,51 @@ struct sg_block {
     uint32_t live;  /* threads */
     bool triggered; /* griddepcontrol.launch_dependents, or its end */
     struct sg_barrier barriers[SG_BARRIERS];
+    bool spins;             /* in its last turn its warps only looked at what others may write */
+    uint32_t barriers_used; /* of which some may have arrivals */
     unsigned char *shared;
-    unsigned char *memory;          /* one allocation: shared, local, specials */
+    unsigned char *memory;          /* one allocation: shared, local, specials, tags, registers */
     struct sg_cluster_run *cluster; /* NULL: the code has no use for it */
     unsigned rank;                  /* in its cluster */
+};
+
+/* What a thread has while it advances a grid: blocks stay with their worker, and with its caches.
+ * Whoever sets `taken` owns the rest until it is cleared. */
+struct sg_worker {
+    atomic_bool taken;
+    atomic_bool busy; /* it has blocks under way */
+    struct sg_grid *grid;
+    struct sg_range_cache *caches;
+    uint64_t table;                         /* state of the page table that the caches are of */
+    struct sg_block *running, *last, *free; /* rings of one direction */
+    uint64_t running_count;
+    unsigned passes;                /* of the first */
+    struct sg_cluster_run *opening; /* that blocks begin in */
+    uint64_t spins;    /* turns in succession in which blocks only looked, since one more began */
+    uint64_t spun;     /* the same, since its slice began */
+    uint64_t progress; /* turns of blocks that did not only wait */
 };
 
 struct sg_grid {
     const struct sg_code *code;
     struct sg_grid_launch launch;
     unsigned char *parameters;
-    unsigned char *constants; /* patched, or the code's */
-    bool own_constants;
-    struct sg_range_cache *caches;
-    uint64_t table; /* state of the page table that the caches are of */
-    uint64_t blocks, begun, ended, resident_most;
-    struct sg_block *running, *last, *free; /* rings of one direction */
-    uint64_t running_count;
-    unsigned passes; /* of the first */
-    uint64_t spun;   /* turns in succession in which blocks only looked */
-    uint64_t block_bytes, shared_bytes, shared_exact, local_bytes;
-    unsigned warps, threads;
+    unsigned char *constants;         /* patched */
+    struct sg_worker first, *others;  /* others: made when a second thread comes */
+    _Atomic(struct sg_worker *) more; /* `others`, when they are there */
+    atomic_flag making;
+    atomic_uint turn;               /* which worker is looked at first */
+    uint64_t blocks, resident_most; /* resident_most: of a worker */
+    atomic_uint_fast64_t begun, ended;
+    uint64_t block_bytes, shared_bytes, shared_exact, local_bytes, register_bytes, tag_bytes;
+    struct sg_tag *constant_tags;
+    unsigned warps, gangs, threads;
     unsigned cluster[3], cluster_size; /* in blocks: 1 without clusters */
     bool clustered;                    /* its blocks know their cluster */
-    struct sg_cluster_run *opening;    /* that blocks begin in */
-    uint64_t random;                   /* state of the seed */
-    uint64_t instructions;
-    uint64_t progress; /* turns of blocks that did not only wait */
-    bool failed;
+    uint64_t random;                   /* state of the seed: of its only worker */
+    atomic_uint_fast64_t instructions;
+    atomic_flag faulted; /* the first fault is told */
+    atomic_bool failed;
     struct sg_grid_fault fault;
     atomic_ullong triggered; /* blocks that have let their dependents go, or have ended */
     atomic_bool held;        /* griddepcontrol.wait waits */
@@ -274,6 +344,8 @@ typedef bool sg_theme(const struct sg_instruction *instruction, struct sg_form *
 struct sg_lanes {
     sg_theme *const *themes;                    /* NULL at the end */
     sg_run *widen[2][SG_W_64 + 1][SG_W_64 + 1]; /* [signed][from][to]: also narrowing */
+    /* Writes what the tag of a place says into the lanes of all warps of a gang. */
+    void (*fill)(struct sg_warp *gang, uint32_t place, unsigned bytes);
 };
 extern const struct sg_lanes sg_lanes_generic, sg_lanes_v3, sg_lanes_v4;
 const struct sg_lanes *sg_level_lanes(enum sg_level level);
@@ -298,7 +370,10 @@ unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, u
  */
 unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
-/* Notes the fault of a lane, and answers NULL. */
+/* Notes the fault of a lane, if it is the grid's first, with what there is to report (or NULL). */
+void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                   unsigned lane, uint64_t address, uint64_t size, const char *report);
+/* The same without a report. Answers NULL. */
 void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                     unsigned lane, uint64_t address, uint64_t size);
 
@@ -318,6 +393,45 @@ void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes);
 void sg_path_use(struct sg_warp *warp, struct sg_path *path);
 void sg_paths_free(struct sg_warp *warp);
 
+/* ---- block.c --------------------------------------------------------------------------------- */
+
+enum sg_turn { SG_TURN_DONE, SG_TURN_ON, SG_TURN_SPINS, SG_TURN_WAITS, SG_TURN_FAULT };
+/* One of a worker; NULL: no memory. */
+struct sg_block *sg_block_make(struct sg_worker *worker);
+void sg_block_free(struct sg_block *block);
+/* It becomes the block that begins as the given one. Its cluster is known. */
+void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order);
+/* Each of its warps that can runs for a while. SPINS: they only look at what others may write;
+ * WAITS: others of its cluster are to run. */
+enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget);
+
+/* ---- grid.c ---------------------------------------------------------------------------------- */
+
+/* A worker that there is; NULL: no more. */
+const struct sg_worker *sg_grid_worker(const struct sg_grid *grid, unsigned index);
+/* A fault of no lane's, if it is the grid's first. */
+void sg_grid_fails(struct sg_grid *grid, enum sg_fault_kind kind);
+
+/* ---- gang.c ---------------------------------------------------------------------------------- */
+
+static inline struct sg_tag *sg_tag(const struct sg_warp *warp, uint32_t place) {
+    return warp->tags[place >> 30] + (place & SG_OFFSET_MASK) / SG_SLOT_LINE;
+}
+
+/* The function for warps in lock step that belongs to one for a warp. */
+sg_run *sg_gang_of(sg_run *run);
+/* Bytes of tags for a gang. */
+uint64_t sg_gang_bytes(const struct sg_code *code);
+/* Sets up the first warp of a gang, whose special registers have been filled. */
+void sg_gang_make(struct sg_warp *gang, unsigned size, void *tags);
+/* A block begins: special registers that are the block's. */
+void sg_gang_start(struct sg_warp *gang);
+/* Can its warps run in lock step? */
+bool sg_gang_ready(const struct sg_warp *gang);
+enum sg_stop sg_gang_run(struct sg_warp *gang, int64_t quantum);
+/* Before a warp of it runs by itself. */
+void sg_gang_apart(struct sg_warp *gang);
+
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
@@ -327,9 +441,12 @@ sg_run sg_run_fence;
 sg_run sg_run_device_call;
 #define SG_ARGUMENT_FRAME 16u /* with bytes below: in the caller's frame; else an enum sg_width */
 /* report.c */
-void sg_deadlock(struct sg_grid *grid, struct sg_block *block);
+void sg_deadlock(struct sg_block *block);
 /* barrier.c */
 sg_run sg_run_barrier;
+/* Lanes that name one barrier arrive; false: a fault. */
+bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                       uint32_t number);
 /* A thread has exited: barriers that wait for all look again. */
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
@@ -357,6 +474,8 @@ sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_ru
 bool sg_special_constant(unsigned special);
 bool sg_special_of_block(unsigned special);
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);
+/* The value of one that sg_special_of_block is true of. */
+uint64_t sg_special_value(const struct sg_warp *warp, const struct sg_code_special *special);
 
 /* The lanes of the running group that a control step is for; the others wait behind it. */
 static inline uint32_t sg_taken(const struct sg_warp *warp, const struct sg_step *step) {

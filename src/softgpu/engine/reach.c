@@ -2,6 +2,8 @@
 #include "softgpu/address/pagetable.h"
 #include "softgpu/engine/async.h"
 
+#include <stdio.h>
+
 /* As far as one range goes that a step remembers. */
 #define FARTHEST ((uint64_t)1 << 30)
 
@@ -61,7 +63,7 @@ unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, u
             uint64_t offset = address - low;
             if (offset < length) {
                 *got = size <= length - offset ? size : length - offset;
-                warp->caches[step->cache] = (struct sg_range_cache){low, length, distance};
+                warp->caches[step->cache] = (struct sg_range_cache){low, length, distance, 0};
                 return (unsigned char *)(uintptr_t)(address + distance);
             }
         }
@@ -78,7 +80,7 @@ unsigned char *sg_reach_array(struct sg_warp *warp, const struct sg_step *step, 
     if (!host || size > length - (address - low))
         return sg_warp_fault(warp, step, SG_FAULT_ADDRESS, lane, address, size);
     uint64_t distance = (uint64_t)(uintptr_t)host - low;
-    warp->caches[step->cache] = (struct sg_range_cache){low, length, distance};
+    warp->caches[step->cache] = (struct sg_range_cache){low, length, distance, 0};
     return (unsigned char *)(uintptr_t)(address + distance);
 }
 
@@ -98,18 +100,15 @@ static uint64_t room_of(const struct sg_warp *warp, unsigned space) {
                                   : 0;
 }
 
-void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
-                    unsigned lane, uint64_t address, uint64_t size) {
-    if (lane >= SG_LANES)
-        return NULL;
+void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                   unsigned lane, uint64_t address, uint64_t size, const char *report) {
     struct sg_grid *grid = warp->grid;
     const struct sg_program *program = grid->code->program;
     const struct sg_instruction *in = &program->instructions[step->instruction];
     struct sg_grid_fault *fault = &grid->fault;
     warp->stop = SG_STOP_FAULT;
-    if (grid->failed)
-        return NULL;
-    grid->failed = true;
+    if (atomic_flag_test_and_set(&grid->faulted))
+        return;
     fault->kind = kind;
     fault->address = address;
     fault->size = (uint32_t)size;
@@ -129,6 +128,15 @@ void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fa
     fault->thread[0] = thread % shape[0];
     fault->thread[1] = thread / shape[0] % shape[1];
     fault->thread[2] = thread / shape[0] / shape[1];
+    if (report)
+        snprintf(fault->report, sizeof fault->report, "%s", report);
+    atomic_store(&grid->failed, true);
+}
+
+void *sg_warp_fault(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
+                    unsigned lane, uint64_t address, uint64_t size) {
+    if (lane < SG_LANES)
+        sg_fault_note(warp, step, kind, lane, address, size, NULL);
     return NULL;
 }
 

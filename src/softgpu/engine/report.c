@@ -78,49 +78,50 @@ static void add_block(struct text *text, const struct sg_block *block) {
 
 void sg_grid_places(const struct sg_grid *grid, char *to, size_t size) {
     struct text text = {to, 0, size, 0};
+    const struct sg_worker *worker;
     if (size)
         to[0] = '\0';
-    for (const struct sg_block *block = grid->running; block; block = block->next)
-        add_block(&text, block);
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
+        for (const struct sg_block *block = worker->running; block; block = block->next)
+            add_block(&text, block);
     finish(&text);
 }
 
 /* The fault is that of the first lane that is there. */
-static bool blame_first(struct sg_block *block, enum sg_fault_kind kind) {
+static bool blame_first(struct sg_block *block, enum sg_fault_kind kind, const char *report) {
     for (unsigned w = 0; w < block->warp_count; w++) {
         struct sg_warp *warp = &block->warps[w];
         if (!warp->group_count)
             continue;
         const struct sg_group *group = &warp->groups[0];
-        sg_warp_fault(warp, &warp->grid->code->steps[group->step], kind,
-                      (unsigned)__builtin_ctz(group->lanes), 0, 0);
+        sg_fault_note(warp, &warp->grid->code->steps[group->step], kind,
+                      (unsigned)__builtin_ctz(group->lanes), 0, 0, report);
         return true;
     }
     return false;
 }
 
-void sg_deadlock(struct sg_grid *grid, struct sg_block *block) {
-    struct text text = {grid->fault.report, 0, sizeof grid->fault.report, 0};
+void sg_deadlock(struct sg_block *block) {
+    char report[SG_REPORT_ROOM] = "";
+    struct text text = {report, 0, sizeof report, 0};
     const struct sg_cluster_run *cluster = block->cluster;
     add_block(&text, block);
     for (unsigned i = 0; cluster && i < cluster->size; i++)
         if (cluster->blocks[i] && cluster->blocks[i] != block)
             add_block(&text, cluster->blocks[i]);
     finish(&text);
-    blame_first(block, SG_FAULT_DEADLOCK);
+    blame_first(block, SG_FAULT_DEADLOCK, report);
 }
 
 void sg_grid_give_up(struct sg_grid *grid) {
-    if (grid->failed || grid->ended == grid->blocks)
+    char report[SG_REPORT_ROOM];
+    const struct sg_worker *worker;
+    if (sg_grid_over(grid))
         return;
-    sg_grid_places(grid, grid->fault.report, sizeof grid->fault.report);
-    for (struct sg_block *block = grid->running; block; block = block->next)
-        if (blame_first(block, SG_FAULT_TIME))
-            return;
-    grid->failed = true; /* between two blocks */
-    grid->fault.kind = SG_FAULT_TIME;
-}
-
-uint64_t sg_grid_progress(const struct sg_grid *grid) {
-    return grid->progress;
+    sg_grid_places(grid, report, sizeof report);
+    for (unsigned i = 0; (worker = sg_grid_worker(grid, i)); i++)
+        for (struct sg_block *block = worker->running; block; block = block->next)
+            if (blame_first(block, SG_FAULT_TIME, report))
+                return;
+    sg_grid_fails(grid, SG_FAULT_TIME); /* between two blocks */
 }

@@ -88,6 +88,12 @@ static const struct sg_step *look_around(struct sg_warp *warp, const struct sg_s
 
 const struct sg_step *sg_run_leader(struct sg_warp *warp, const struct sg_step *step) {
     warp->left -= step->value;
+    uint32_t here = (uint32_t)(step - warp->grid->code->steps);
+    if (here == warp->meet && warp->group_count == 0 && warp->mask == warp->live) {
+        sg_group_add(warp, warp->mask, here, warp->path);
+        warp->stop = SG_STOP_YIELD;
+        return NULL;
+    }
     if (warp->left >= 0 && warp->ready == 0)
         return step + 1;
     return look_around(warp, step);
@@ -154,7 +160,9 @@ static bool make_room(struct sg_warp *warp, size_t end) {
         more[i] = warp->registers[i];
     for (size_t i = warp->register_room; i < room; i++)
         more[i] = 0;
-    free(warp->registers);
+    if (warp->moved)
+        free(warp->registers);
+    warp->moved = true; /* from the block's */
     warp->registers = more;
     warp->register_room = room;
     warp->base[SG_BASE_NOWHERE] = more;

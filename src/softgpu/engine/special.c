@@ -99,12 +99,17 @@ static void put(void *lanes, unsigned width, unsigned l, uint64_t value) {
         ((uint64_t *)lanes)[l] = value;
 }
 
+uint64_t sg_special_value(const struct sg_warp *warp, const struct sg_code_special *special) {
+    unsigned axis = special->part ? special->part - 1u : 0;
+    if (special->special == SG_SPECIAL_SHARED)
+        return ((uint64_t)warp->block->rank << SG_RANK_SHIFT) + (uint64_t)(int32_t)special->value;
+    return axis > 2 ? 0 : of_block(warp, special->special, axis, special->value);
+}
+
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes) {
     unsigned axis = special->part ? special->part - 1u : 0;
     bool own = by_lane(special->special);
-    uint64_t value = axis > 2 || own ? 0 : of_block(warp, special->special, axis, special->value);
-    if (special->special == SG_SPECIAL_SHARED)
-        value = ((uint64_t)warp->block->rank << SG_RANK_SHIFT) + (uint64_t)(int32_t)special->value;
+    uint64_t value = own ? 0 : sg_special_value(warp, special);
     if (special->width == SG_W_PRED) {
         *(uint32_t *)lanes = value ? SG_ALL : 0;
         return;

@@ -19,12 +19,9 @@ struct sg_texture_shape sg_texture_shape(unsigned geometry) {
 
 void sg_texture_fault(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                       uint64_t handle, const char *why) {
-    struct sg_grid *grid = warp->grid;
-    bool first = !grid->failed;
-    sg_warp_fault(warp, step, SG_FAULT_TEXTURE, lane, handle, 0);
-    if (first)
-        snprintf(grid->fault.report, sizeof grid->fault.report, "handle 0x%llx: %s",
-                 (unsigned long long)handle, why);
+    char report[256];
+    snprintf(report, sizeof report, "handle 0x%llx: %s", (unsigned long long)handle, why);
+    sg_fault_note(warp, step, SG_FAULT_TEXTURE, lane, handle, 0, report);
 }
 
 const struct sg_texture *sg_texture_look_up(struct sg_warp *warp, uint64_t handle) {

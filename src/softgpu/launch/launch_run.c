@@ -7,6 +7,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/launch/crew.h"
 #include "softgpu/launch/device_output.h"
 #include "softgpu/launch/device_runtime.h"
 #include "softgpu/launch/device_state.h"
@@ -20,8 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Instructions of warps in a slice: some tens of microseconds, so that others get their turn. */
-#define SLICE 20000
+/* Instructions of warps in a slice: some tens of microseconds, so that others get their turn. Where
+ * several threads run it, their coming and going must be worth it. */
+#define SLICE      20000
+#define CREW_SLICE 200000
 
 /* A kernel made ready to run, with those who use it counted: its function, and launches. */
 struct ready {
@@ -38,6 +41,7 @@ struct running {
     struct sg_launch_textures *textures;
     struct sg_device_runtime runtime;
     struct sg_kernel_watch watch;
+    bool begun; /* its first slice is over: it is no short one */
     bool done;
     enum sg_early early;
     /* The next kernel of the stream, which may run beside this one and has begun early; its
@@ -198,9 +202,20 @@ static CUresult fail(const struct sg_op *op, const struct running *running,
     return error;
 }
 
+static uint64_t slice_of(const struct sg_grid *grid) {
+    return sg_grid_room(grid) > 1 ? CREW_SLICE : SLICE;
+}
+
+static bool slice(struct running *running) {
+    bool begun = running->begun;
+    running->begun = true;
+    return begun ? sg_crew_advance(running->grid, slice_of(running->grid))
+                 : sg_grid_advance(running->grid, SLICE);
+}
+
 static CUresult advance(const struct sg_op *op, struct running *running) {
     if (!running->done)
-        running->done = sg_grid_advance(running->grid, SLICE);
+        running->done = slice(running);
     if (!running->done)
         running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
@@ -372,6 +387,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .variables = ready->variables,
             .stack_limit = function->context->limits[CU_LIMIT_STACK_SIZE],
             .cooperative = launch->cooperative,
+            .workers = sg_crew_size(),
             .held = launch->early != SG_EARLY_NOT,
             .multiprocessors =
                 (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT],

@@ -79,6 +79,7 @@ static void nothing_said_is_the_default(void **state) {
     assert_int_equal(config.memory, 0);
     assert_int_equal(config.schedule, SG_SCHEDULE_EAGER);
     assert_int_equal(config.workers, 2);
+    assert_in_range(config.kernel_workers, 1, 8);
     assert_int_equal(config.log_level, SG_LOG_WARNING);
     assert_null(config.fault);
     assert_null(config.trace);
@@ -95,6 +96,7 @@ static void each_variable_sets_its_value(void **state) {
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "late").schedule, SG_SCHEDULE_LATE);
     assert_int_equal(read_with("SOFTGPU_SEED", "0x10").seed, 16);
     assert_int_equal(read_with("SOFTGPU_WORKERS", "1").workers, 1);
+    assert_int_equal(read_with("SOFTGPU_KERNEL_WORKERS", "64").kernel_workers, 64);
     assert_int_equal(read_with("SOFTGPU_LOG", "off").log_level, SG_LOG_OFF);
     assert_int_equal(read_with("SOFTGPU_LOG", "error").log_level, SG_LOG_ERROR);
     assert_int_equal(read_with("SOFTGPU_LOG", "info").log_level, SG_LOG_INFO);
@@ -146,6 +148,7 @@ static void bad_values_leave_the_default(void **state) {
     assert_int_equal(read_with("SOFTGPU_DEVICES", "two").devices, 1);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "-1").devices, 1);
     assert_int_equal(read_with("SOFTGPU_WORKERS", "0").workers, 2);
+    assert_in_range(read_with("SOFTGPU_KERNEL_WORKERS", "0").kernel_workers, 1, 8);
     assert_int_equal(read_with("SOFTGPU_MEMORY", "lots").memory, 0);
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "EAGER").schedule, SG_SCHEDULE_EAGER);
     assert_int_equal(read_with("SOFTGPU_LOG", "loud").log_level, SG_LOG_WARNING);

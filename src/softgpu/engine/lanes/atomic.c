@@ -127,7 +127,7 @@ static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, u
                                             __ATOMIC_RELAXED));                                    \
         return old;                                                                                \
     }                                                                                              \
-    static const struct sg_step *atom_##BITS(struct sg_warp *warp, const struct sg_step *step) {   \
+    static const struct sg_step *warp_##BITS(struct sg_warp *warp, const struct sg_step *step) {   \
         const u##BITS *b = SG_SLOT(warp, step->b), *c = SG_SLOT(warp, step->c);                    \
         u##BITS result[SG_LANES];                                                                  \
         u##BITS *d = SG_SLOT(warp, step->d);                                                       \
@@ -170,6 +170,21 @@ static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, u
             for (unsigned l = 0; l < SG_LANES; l++)                                                \
                 d[l] = warp->mask >> l & 1 ? result[l] : d[l];                                     \
         warp->polls = true;                                                                        \
+        return step + 1;                                                                           \
+    }                                                                                              \
+    static const struct sg_step *atom_##BITS(struct sg_warp *warp, const struct sg_step *step) {   \
+        if (!warp->together)                                                                       \
+            return warp_##BITS(warp, step);                                                        \
+        sg_read(warp, step->a, step->flags &SG_STEP_WIDE ? 8 : 4);                                 \
+        sg_read(warp, step->b, BITS / 8);                                                          \
+        if (step->choice == SG_DO_CAS)                                                             \
+            sg_read(warp, step->c, BITS / 8);                                                      \
+        sg_write(warp, step->d, BITS / 8);                                                         \
+        for (unsigned g = 0; g < warp->together; g++)                                              \
+            if (warp[g].mask && !warp_##BITS(&warp[g], step)) {                                    \
+                warp->stop = SG_STOP_FAULT;                                                        \
+                return NULL;                                                                       \
+            }                                                                                      \
         return step + 1;                                                                           \
     }
 WIDTH(16)
@@ -224,5 +239,6 @@ bool SG_LEVEL(sg_theme_atomic)(const struct sg_instruction *in, struct sg_form *
         form->source[2] = form->source[1];
     form->choice = (unsigned char)in->operation;
     form->type = in->type;
+    form->gang = true;
     return true;
 }

@@ -8,11 +8,15 @@
     SG_MAP1(not_##BITS, u##BITS, u##BITS, ~A)                                                      \
     SG_MAP1(cnot_##BITS, u##BITS, u##BITS, A == 0)                                                 \
     /* Shifts past the width are shifts by the width. */                                           \
-    SG_MAP2(shl_##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A << (B & (BITS - 1)))              \
+    SG_MAP2R(shl_##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A << (B & (BITS - 1)),             \
+             sg_shift_##BITS)                                                                      \
     SG_MAP2(shr_u##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A >> (B & (BITS - 1)))             \
     SG_MAP2(shr_s##BITS, s##BITS, s##BITS, u32, A >> (B >= BITS ? BITS - 1 : B))
 LOGIC(16)
+/* Arithmetic, as both compilers have it. */
+/* cppcheck-suppress shiftTooManyBitsSigned */
 LOGIC(32)
+/* cppcheck-suppress shiftTooManyBitsSigned */
 LOGIC(64)
 
 static inline uint32_t count32(uint32_t x) {
@@ -205,6 +209,7 @@ static const struct row rows[] = {
 static bool fill(struct sg_form *form, sg_run *run, unsigned dest, unsigned first, unsigned others,
                  unsigned count) {
     form->run = run;
+    form->gang = run != bfi_32 && run != bfi_64 && run != lop3; /* these are no SG_MAP */
     form->dest = (unsigned char)dest;
     form->source[0] = (unsigned char)first;
     for (unsigned i = 1; i < count; i++)

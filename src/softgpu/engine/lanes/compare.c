@@ -17,44 +17,99 @@ static const struct sg_step *answer(struct sg_warp *warp, const struct sg_step *
     return step + 1;
 }
 
-#define COMPARE(NAME, T, EXPRESSION)                                                               \
-    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
-        const T *a_ = SG_SLOT(warp, step->a), *b_ = SG_SLOT(warp, step->b);                        \
-        uint32_t result = 0;                                                                       \
-        for (unsigned l = 0; l < SG_LANES; l++)                                                    \
-            result |= (uint32_t)(EXPRESSION) << l;                                                 \
-        return answer(warp, step, result);                                                         \
+/* In a gang, by what is known of both. 1: true in all lanes; 0: false; -1: that is not enough. */
+static inline int decided(const struct sg_warp *gang, const struct sg_tag *a,
+                          const struct sg_tag *b, unsigned compare, bool has_sign) {
+    int64_t a_low, a_high, b_low, b_high;
+    if (!sg_extent(gang, a, has_sign, &a_low, &a_high) ||
+        !sg_extent(gang, b, has_sign, &b_low, &b_high))
+        return -1;
+    bool apart = a_high < b_low || b_high < a_low;
+    switch (compare) {
+    case SG_COMPARE_LT:
+        return a_high < b_low ? 1 : a_low >= b_high ? 0 : -1;
+    case SG_COMPARE_LE:
+        return a_high <= b_low ? 1 : a_low > b_high ? 0 : -1;
+    case SG_COMPARE_GT:
+        return a_low > b_high ? 1 : a_high <= b_low ? 0 : -1;
+    case SG_COMPARE_GE:
+        return a_low >= b_high ? 1 : a_high < b_low ? 0 : -1;
+    case SG_COMPARE_EQ:
+        return apart ? 0 : -1;
+    case SG_COMPARE_NE:
+        return apart ? 1 : -1;
+    default:
+        return -1;
     }
-#define INTEGER(T)                                                                                 \
-    COMPARE(eq_##T, T, A == B)                                                                     \
-    COMPARE(ne_##T, T, A != B)                                                                     \
-    COMPARE(lt_##T, T, A < B)                                                                      \
-    COMPARE(le_##T, T, A <= B)                                                                     \
-    COMPARE(gt_##T, T, A > B)                                                                      \
-    COMPARE(ge_##T, T, A >= B)
-INTEGER(u16)
-INTEGER(u32)
-INTEGER(u64)
-INTEGER(s16)
-INTEGER(s32)
-INTEGER(s64)
+}
+
+/* WHICH: the comparison where extents of 32 bits can decide it, else none. */
+#define COMPARE(NAME, T, EXPRESSION, WHICH, SIGN)                                                  \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        unsigned count = 1;                                                                        \
+        int known = -1;                                                                            \
+        if (warp->together) {                                                                      \
+            const struct sg_tag *ta_ = sg_tag(warp, step->a), *tb_ = sg_tag(warp, step->b);        \
+            count = warp->together;                                                                \
+            if (ta_->kind & tb_->kind & SG_TAG_KNOWN) {                                            \
+                if (sg_even(ta_) && sg_even(tb_)) {                                                \
+                    enum { l = 0 };                                                                \
+                    SG_ONE(T, a_, ta_);                                                            \
+                    SG_ONE(T, b_, tb_);                                                            \
+                    known = (EXPRESSION);                                                          \
+                } else if (WHICH != SG_COMPARE_NONE) {                                             \
+                    known = decided(warp, ta_, tb_, WHICH, SIGN);                                  \
+                }                                                                                  \
+            }                                                                                      \
+            for (unsigned g = 0; known >= 0 && g < count; g++)                                     \
+                answer(&warp[g], step, known ? SG_ALL : 0);                                        \
+            if (known >= 0)                                                                        \
+                return step + 1;                                                                   \
+            sg_read(warp, step->a, sizeof(T));                                                     \
+            sg_read(warp, step->b, sizeof(T));                                                     \
+        }                                                                                          \
+        for (unsigned g = 0; g < count; g++) {                                                     \
+            const T *a_ = SG_SLOT_OF(warp, g, step->a), *b_ = SG_SLOT_OF(warp, g, step->b);        \
+            uint32_t result = 0;                                                                   \
+            for (unsigned l = 0; l < SG_LANES; l++)                                                \
+                result |= (uint32_t)(EXPRESSION) << l;                                             \
+            answer(&warp[g], step, result);                                                        \
+        }                                                                                          \
+        return step + 1;                                                                           \
+    }
+#define NONE SG_COMPARE_NONE
+#define INTEGER(T, SIGN, USE)                                                                      \
+    COMPARE(eq_##T, T, A == B, USE(EQ), SIGN)                                                      \
+    COMPARE(ne_##T, T, A != B, USE(NE), SIGN)                                                      \
+    COMPARE(lt_##T, T, A < B, USE(LT), SIGN)                                                       \
+    COMPARE(le_##T, T, A <= B, USE(LE), SIGN)                                                      \
+    COMPARE(gt_##T, T, A > B, USE(GT), SIGN)                                                       \
+    COMPARE(ge_##T, T, A >= B, USE(GE), SIGN)
+#define BY_EXTENT(NAME) SG_COMPARE_##NAME
+#define NOT_SO(NAME)    SG_COMPARE_NONE
+INTEGER(u16, false, NOT_SO)
+INTEGER(u32, false, BY_EXTENT)
+INTEGER(u64, false, NOT_SO)
+INTEGER(s16, false, NOT_SO)
+INTEGER(s32, true, BY_EXTENT)
+INTEGER(s64, false, NOT_SO)
 
 /* Floats: the ordered six are false of a NaN, the other six true. */
 #define FLOATING(NAME, T, X, Y)                                                                    \
-    COMPARE(eq_##NAME, T, (X) == (Y))                                                              \
-    COMPARE(ne_##NAME, T, (X) < (Y) || (X) > (Y))                                                  \
-    COMPARE(lt_##NAME, T, (X) < (Y))                                                               \
-    COMPARE(le_##NAME, T, (X) <= (Y))                                                              \
-    COMPARE(gt_##NAME, T, (X) > (Y))                                                               \
-    COMPARE(ge_##NAME, T, (X) >= (Y))                                                              \
-    COMPARE(equ_##NAME, T, !((X) < (Y) || (X) > (Y)))                                              \
-    COMPARE(neu_##NAME, T, (X) != (Y))                                                             \
-    COMPARE(ltu_##NAME, T, !((X) >= (Y)))                                                          \
-    COMPARE(leu_##NAME, T, !((X) > (Y)))                                                           \
-    COMPARE(gtu_##NAME, T, !((X) <= (Y)))                                                          \
-    COMPARE(geu_##NAME, T, !((X) < (Y)))                                                           \
-    COMPARE(num_##NAME, T, (X) == (X) && (Y) == (Y))                                               \
-    COMPARE(nan_##NAME, T, (X) != (X) || (Y) != (Y))
+    COMPARE(eq_##NAME, T, (X) == (Y), NONE, false)                                                 \
+    COMPARE(ne_##NAME, T, (X) < (Y) || (X) > (Y), NONE, false)                                     \
+    COMPARE(lt_##NAME, T, (X) < (Y), NONE, false)                                                  \
+    COMPARE(le_##NAME, T, (X) <= (Y), NONE, false)                                                 \
+    COMPARE(gt_##NAME, T, (X) > (Y), NONE, false)                                                  \
+    COMPARE(ge_##NAME, T, (X) >= (Y), NONE, false)                                                 \
+    COMPARE(equ_##NAME, T, !((X) < (Y) || (X) > (Y)), NONE, false)                                 \
+    COMPARE(neu_##NAME, T, (X) != (Y), NONE, false)                                                \
+    COMPARE(ltu_##NAME, T, !((X) >= (Y)), NONE, false)                                             \
+    COMPARE(leu_##NAME, T, !((X) > (Y)), NONE, false)                                              \
+    COMPARE(gtu_##NAME, T, !((X) <= (Y)), NONE, false)                                             \
+    COMPARE(geu_##NAME, T, !((X) < (Y)), NONE, false)                                              \
+    COMPARE(num_##NAME, T, (X) == (X) && (Y) == (Y), NONE, false)                                  \
+    COMPARE(nan_##NAME, T, (X) != (X) || (Y) != (Y), NONE, false)
 FLOATING(f32, u32, sg_float(A), sg_float(B))
 FLOATING(ftz, u32, sg_flush(sg_float(A)), sg_flush(sg_float(B)))
 FLOATING(f64, u64, sg_double(A), sg_double(B))
@@ -112,6 +167,7 @@ bool SG_LEVEL(sg_theme_compare)(const struct sg_instruction *in, struct sg_form 
     if (in->op != SG_OP_setp)
         return false;
     form->dest = SG_W_PRED;
+    form->gang = true;
     form->choice = in->boolean;
     form->source[2] = in->boolean != SG_BOOLEAN_NONE ? SG_W_PRED : SG_W_NONE;
     unsigned which, width;

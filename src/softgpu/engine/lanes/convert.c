@@ -287,17 +287,17 @@ static bool is_number(unsigned type) {
 
 SG_MAP1(u16_u32, u32, u16, A)
 SG_MAP1(u16_u64, u64, u16, A)
-SG_MAP1(u32_u64, u64, u32, A)
+SG_MAP1R(u32_u64, u64, u32, A, sg_widened_u)
 SG_MAP1(s16_s32, s32, s16, A)
 SG_MAP1(s16_s64, s64, s16, A)
-SG_MAP1(s32_s64, s64, s32, A)
-SG_MAP1(u32_u16, u16, u32, A)
-SG_MAP1(u64_u16, u16, u64, A)
-SG_MAP1(u64_u32, u32, u64, A)
+SG_MAP1R(s32_s64, s64, s32, A, sg_widened_s)
+SG_MAP1R(u32_u16, u16, u32, A, sg_same)
+SG_MAP1R(u64_u16, u16, u64, A, sg_same)
+SG_MAP1R(u64_u32, u32, u64, A, sg_same)
 
-SG_MAP1(u16_u16, u16, u16, A)
-SG_MAP1(u32_u32, u32, u32, A)
-SG_MAP1(u64_u64, u64, u64, A)
+SG_MAP1R(u16_u16, u16, u16, A, sg_same)
+SG_MAP1R(u32_u32, u32, u32, A, sg_same)
+SG_MAP1R(u64_u64, u64, u64, A, sg_same)
 
 /* Integers of whole registers: by the source's sign. */
 static sg_run *between_integers(unsigned to, unsigned from) {
@@ -354,6 +354,7 @@ bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form 
     form->dest = (unsigned char)width_of(in->type);
     form->source[0] = (unsigned char)width_of(in->type2);
     form->run = usual(in);
+    form->gang = form->run != NULL;
     if (!form->run)
         form->run = any;
     return true;
@@ -378,4 +379,5 @@ const struct sg_lanes SG_LEVEL(sg_lanes) = {
                [SG_W_64] = {[SG_W_16] = u64_u16, [SG_W_32] = u64_u32}},
               {[SG_W_16] = {[SG_W_32] = s16_s32, [SG_W_64] = s16_s64},
                [SG_W_32] = {[SG_W_16] = u32_u16, [SG_W_64] = s32_s64},
-               [SG_W_64] = {[SG_W_16] = u64_u16, [SG_W_32] = u64_u32}}}};
+               [SG_W_64] = {[SG_W_16] = u64_u16, [SG_W_32] = u64_u32}}},
+    .fill = SG_LEVEL(sg_tag_fill)};

@@ -101,6 +101,7 @@ bool SG_LEVEL(sg_theme_double)(const struct sg_instruction *in, struct sg_form *
         bool directed = in->rounding != SG_ROUND_NONE && in->rounding != SG_ROUND_RN;
         form->run = directed ? rows[i].directed : rows[i].usual;
         form->rounding = in->rounding;
+        form->gang = true;
         form->dest = SG_W_64;
         for (unsigned k = 0; k < rows[i].sources; k++)
             form->source[k] = SG_W_64;

@@ -34,6 +34,18 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
     }
 }
 
+/* Of loops that read ahead: from how far, up to how far, and how many steps. */
+#define FAR_STRIDE UINT64_C(2048)
+#define FARTHEST   UINT64_C(16777216)
+#define AHEAD      8
+
+/* The benchmark compiles this file once more without bounds, to say what they cost. */
+#ifdef SG_UNCHECKED
+#define SG_OUTSIDE(condition) ((void)(condition), false)
+#else
+#define SG_OUTSIDE(condition) (condition)
+#endif
+
 enum pattern { UNIFORM, CONTIGUOUS, SCATTERED, SLOWLY };
 /* Lanes of a row of 16 by 16 threads: half a warp is together where the whole is not. */
 #define HALF (SG_LANES / 2)
@@ -100,7 +112,7 @@ static inline enum pattern look(const struct sg_warp *warp, const struct sg_step
             view->offset[l] = offset;
         }
     }
-    if (out || odd & (size - 1))
+    if (SG_OUTSIDE(out) || odd & (size - 1))
         return SLOWLY;
     return differ == 0 ? UNIFORM : apart == 0 ? CONTIGUOUS : SCATTERED;
 }
@@ -206,6 +218,93 @@ PUT(u32)
 GET(u64)
 PUT(u64)
 
+/* ---- gangs ----------------------------------------------------------------------------------- */
+
+/* An access that grows evenly: rows of lanes, each of one place (s is 0) or side by side. */
+struct rows {
+    unsigned char *host; /* of lane 0 */
+    int64_t s, t;
+};
+
+/* All bytes from low to high + size, in a space: those of `low`, or NULL. */
+static inline unsigned char *extent(const struct sg_warp *gang, const struct sg_step *step,
+                                    uint64_t low, uint64_t high, uint64_t size) {
+    unsigned space = step->space;
+    if (space == SG_IN_GENERIC) {
+        space = space_of(&low);
+        if (space_of(&high) != space)
+            return NULL;
+    }
+    uint64_t first, length;
+    unsigned char *host = range_of(gang, step, space, &first, &length);
+    if (length < size ||
+        SG_OUTSIDE(low - first > length - size || high - first > length - size || high < low))
+        return NULL;
+    return host + (low - first);
+}
+
+/* False: the address is not like that, or not all in the step's range, or not aligned. */
+static inline bool rows_of(const struct sg_warp *gang, const struct sg_step *step, uint64_t size,
+                           struct rows *rows) {
+    const struct sg_tag *tag = sg_tag(gang, step->a);
+    if (!(tag->kind & SG_TAG_KNOWN) || step->count != 1 || step->flags & SG_STEP_STRONG)
+        return false;
+    bool wide = step->flags & SG_STEP_WIDE;
+    uint64_t base = tag->base + (uint64_t)step->value;
+    rows->s = wide ? tag->s : (int32_t)tag->s;
+    rows->t = wide ? tag->t : (int32_t)tag->t;
+    base = wide ? base : (uint32_t)base;
+    if ((rows->s | rows->t) == 0
+            ? !gang->whole
+            : !gang->solid || gang->across < HALF || (rows->s != 0 && rows->s != (int64_t)size) ||
+                  rows->t != (int32_t)rows->t)
+        return false;
+    int64_t x = rows->s * gang->x_most, y = rows->t * gang->y_most;
+    uint64_t low = base + (uint64_t)(y < 0 ? y : 0), high = base + (uint64_t)(x + (y > 0 ? y : 0));
+    if ((base | (uint64_t)rows->t) & (size - 1))
+        return false;
+    unsigned char *host = extent(gang, step, low, high, size);
+    if (!host)
+        return false;
+    rows->host = host - (y < 0 ? y : 0);
+    return true;
+}
+
+/* Loops that go far at a time, which the CPU does not see coming: fetches what the next ones will
+ * read. `bytes`: of the whole gang, side by side. */
+static inline void expect(const struct sg_warp *gang, const struct sg_step *step,
+                          const struct rows *rows, unsigned bytes) {
+    if (step->space == SG_IN_SHARED)
+        return;
+    struct sg_range_cache *cache = &gang->caches[step->cache];
+    uint64_t now = (uint64_t)(uintptr_t)rows->host, by = now - cache->last;
+    cache->last = now;
+    if (by + FAR_STRIDE < 2 * FAR_STRIDE || by + FARTHEST > 2 * FARTHEST)
+        return;
+    for (unsigned i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const void *)(uintptr_t)(now + by * AHEAD + i));
+}
+
+static inline unsigned char *row_at(const struct sg_warp *gang, const struct rows *rows,
+                                    unsigned lane) {
+    return rows->host + (int64_t)(lane & (gang->across - 1)) * rows->s +
+           (int64_t)(lane >> gang->across_log) * rows->t;
+}
+
+static inline void before(struct sg_warp *gang, const struct sg_step *step) {
+    sg_read(gang, step->a, step->flags & SG_STEP_WIDE ? 8 : 4);
+}
+
+static inline __attribute__((always_inline)) const struct sg_step *
+one_by_one(struct sg_warp *gang, const struct sg_step *step, sg_run *run) {
+    for (unsigned g = 0; g < gang->together; g++)
+        if (gang[g].mask && !run(&gang[g], step)) {
+            gang->stop = SG_STOP_FAULT;
+            return NULL;
+        }
+    return step + 1;
+}
+
 /* Loads of elements TM into registers of TD, lane by lane, and all at once where that can be. */
 /* Half a warp's elements: where they are side by side or the same, else one by one. */
 #define GATHER(TM)                                                                                 \
@@ -255,7 +354,7 @@ GATHER(u64)
             apart |= at ^ (first + (l & (HALF - 1)) * size);                                       \
             offset[l] = at;                                                                        \
         }                                                                                          \
-        if (odd | out)                                                                             \
+        if (odd || SG_OUTSIDE(out))                                                                \
             return false;                                                                          \
         if (differ == 0) {                                                                         \
             TD one = (TD) * (const TM *)(warp->shared + low);                                      \
@@ -338,11 +437,54 @@ GATHER(u64)
         }                                                                                          \
         return true;                                                                               \
     }                                                                                              \
-    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+    static const struct sg_step *NAME##_warp(struct sg_warp *warp, const struct sg_step *step) {   \
         if (step->space == SG_IN_SHARED && step->count == 1 && warp->mask == SG_ALL &&             \
             !(step->flags & (SG_STEP_WIDE | SG_STEP_STRONG)) && NAME##_tile(warp, step))           \
             return step + 1;                                                                       \
         return spread(warp, step, NAME##_lanes);                                                   \
+    }                                                                                              \
+    static inline void NAME##_part(TD *d, const unsigned char *from, unsigned lanes, bool same) {  \
+        if (same) {                                                                                \
+            TD one = (TD) * (const TM *)from;                                                      \
+            for (unsigned l = 0; l < lanes; l++)                                                   \
+                d[l] = one;                                                                        \
+        } else if (sizeof(TD) == sizeof(TM)) {                                                     \
+            memcpy(d, from, lanes * sizeof(TM));                                                   \
+        } else {                                                                                   \
+            TM all[SG_LANES];                                                                      \
+            memcpy(all, from, lanes * sizeof(TM));                                                 \
+            for (unsigned l = 0; l < lanes; l++)                                                   \
+                d[l] = (TD)all[l];                                                                 \
+        }                                                                                          \
+    }                                                                                              \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        struct rows rows;                                                                          \
+        if (!warp->together)                                                                       \
+            return NAME##_warp(warp, step);                                                        \
+        if (!rows_of(warp, step, sizeof(TM), &rows)) {                                             \
+            before(warp, step);                                                                    \
+            for (unsigned i = 0; i < step->count; i++)                                             \
+                sg_write(warp, warp->grid->code->list[step->list + i], sizeof(TD));                \
+            return one_by_one(warp, step, NAME##_warp);                                            \
+        }                                                                                          \
+        if ((rows.s | rows.t) == 0) {                                                              \
+            TD one = (TD) * (const TM *)rows.host;                                                 \
+            sg_tag_even(sg_tag(warp, step->d), &one, sizeof one);                                  \
+            return step + 1;                                                                       \
+        }                                                                                          \
+        sg_write(warp, step->d, sizeof(TD));                                                       \
+        if (rows.s)                                                                                \
+            expect(warp, step, &rows, warp->together *SG_LANES * sizeof(TM));                      \
+        for (unsigned g = 0; g < warp->together; g++) {                                            \
+            TD *d = SG_SLOT_OF(warp, g, step->d);                                                  \
+            if (warp->across == HALF) {                                                            \
+                NAME##_part(d, row_at(warp, &rows, g *SG_LANES), HALF, !rows.s);                   \
+                NAME##_part(d + HALF, row_at(warp, &rows, g * SG_LANES + HALF), HALF, !rows.s);    \
+            } else {                                                                               \
+                NAME##_part(d, row_at(warp, &rows, g *SG_LANES), SG_LANES, !rows.s);               \
+            }                                                                                      \
+        }                                                                                          \
+        return step + 1;                                                                           \
     }
 LOAD_SLOWLY(load_u8, m8, u16)
 TILE(load_u8, m8, u16)
@@ -400,8 +542,39 @@ LOAD(load_64, u64, u64)
         }                                                                                          \
         return true;                                                                               \
     }                                                                                              \
-    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+    static const struct sg_step *NAME##_warp(struct sg_warp *warp, const struct sg_step *step) {   \
         return spread(warp, step, NAME##_lanes);                                                   \
+    }                                                                                              \
+    static inline void NAME##_part(unsigned char *to, const TS *from, unsigned lanes) {            \
+        TM all[SG_LANES] = {0};                                                                    \
+        if (sizeof(TS) == sizeof(TM)) {                                                            \
+            memcpy(to, from, lanes * sizeof(TM));                                                  \
+            return;                                                                                \
+        }                                                                                          \
+        for (unsigned l = 0; l < lanes; l++)                                                       \
+            all[l] = (TM)from[l];                                                                  \
+        memcpy(to, all, lanes * sizeof(TM));                                                       \
+    }                                                                                              \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        struct rows rows;                                                                          \
+        if (!warp->together)                                                                       \
+            return NAME##_warp(warp, step);                                                        \
+        for (unsigned i = 0; i < step->count; i++)                                                 \
+            sg_read(warp, warp->grid->code->list[step->list + i], sizeof(TS));                     \
+        if (!rows_of(warp, step, sizeof(TM), &rows) || rows.s == 0) {                              \
+            before(warp, step);                                                                    \
+            return one_by_one(warp, step, NAME##_warp);                                            \
+        }                                                                                          \
+        for (unsigned g = 0; g < warp->together; g++) {                                            \
+            const TS *from = SG_SLOT_OF(warp, g, step->b);                                         \
+            if (warp->across == HALF) {                                                            \
+                NAME##_part(row_at(warp, &rows, g *SG_LANES), from, HALF);                         \
+                NAME##_part(row_at(warp, &rows, g *SG_LANES + HALF), from + HALF, HALF);           \
+            } else {                                                                               \
+                NAME##_part(row_at(warp, &rows, g *SG_LANES), from, SG_LANES);                     \
+            }                                                                                      \
+        }                                                                                          \
+        return step + 1;                                                                           \
     }
 STORE(store_8, m8, u16)
 STORE(store_16, u16, u16)
@@ -410,6 +583,7 @@ STORE(store_64, u64, u64)
 
 bool SG_LEVEL(sg_theme_memory)(const struct sg_instruction *in, struct sg_form *form) {
     bool load = in->op == SG_OP_ld || in->op == SG_OP_ldu;
+    form->gang = true;
     if (!load && in->op != SG_OP_st)
         return false;
     unsigned width;

@@ -154,6 +154,7 @@ bool SG_LEVEL(sg_theme_float)(const struct sg_instruction *in, struct sg_form *f
                                  (in->modifiers & SG_MOD(NAN) ? SG_STEP_NAN : 0) |
                                  (in->modifiers & SG_MOD(XORSIGN) ? SG_STEP_XORSIGN : 0));
         form->rounding = in->rounding;
+        form->gang = true;
         form->dest = SG_W_32;
         for (unsigned k = 0; k < sources; k++)
             form->source[k] = SG_W_32;

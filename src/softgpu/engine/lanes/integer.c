@@ -22,22 +22,22 @@
     SG_MAP2(min_u##BITS, u##BITS, u##BITS, u##BITS, A < B ? A : B)                                 \
     SG_MAP2(max_u##BITS, u##BITS, u##BITS, u##BITS, A > B ? A : B)                                 \
     SG_MAP1(abs_s##BITS, u##BITS, u##BITS, A >> (BITS - 1) ? (uint##BITS##_t)0 - A : A)            \
-    SG_MAP1(neg_s##BITS, u##BITS, u##BITS, (uint##BITS##_t)0 - A)                                  \
-    SG_MAP2(add_##BITS, u##BITS, u##BITS, u##BITS, A + B)                                          \
-    SG_MAP2(sub_##BITS, u##BITS, u##BITS, u##BITS, A - B)                                          \
-    SG_MAP1(mov_##BITS, u##BITS, u##BITS, A)
+    SG_MAP1R(neg_s##BITS, u##BITS, u##BITS, (uint##BITS##_t)0 - A, sg_opposite)                    \
+    SG_MAP2R(add_##BITS, u##BITS, u##BITS, u##BITS, A + B, sg_sum)                                 \
+    SG_MAP2R(sub_##BITS, u##BITS, u##BITS, u##BITS, A - B, sg_difference)                          \
+    SG_MAP1R(mov_##BITS, u##BITS, u##BITS, A, sg_same)
 
 SIGNED(16)
 SIGNED(32)
 SIGNED(64)
 
 /* Products of 16-bit numbers must not overflow int. */
-SG_MAP2(mul_16, u16, u16, u16, (uint32_t)A *(uint32_t)B)
-SG_MAP2(mul_32, u32, u32, u32, A *B)
-SG_MAP2(mul_64, u64, u64, u64, A *B)
-SG_MAP3(mad_16, u16, u16, u16, u16, (uint32_t)A *(uint32_t)B + C)
-SG_MAP3(mad_32, u32, u32, u32, u32, A *B + C)
-SG_MAP3(mad_64, u64, u64, u64, u64, A *B + C)
+SG_MAP2R(mul_16, u16, u16, u16, (uint32_t)A *(uint32_t)B, sg_product)
+SG_MAP2R(mul_32, u32, u32, u32, A *B, sg_product)
+SG_MAP2R(mul_64, u64, u64, u64, A *B, sg_product)
+SG_MAP3R(mad_16, u16, u16, u16, u16, (uint32_t)A *(uint32_t)B + C, sg_product_sum)
+SG_MAP3R(mad_32, u32, u32, u32, u32, A *B + C, sg_product_sum)
+SG_MAP3R(mad_64, u64, u64, u64, u64, A *B + C, sg_product_sum)
 
 static inline int32_t clamp32(int64_t value) {
     return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
@@ -71,13 +71,35 @@ SG_MAP3(slct_16_z, u16, u16, u16, f32, sg_flush(C) >= 0 ? A : B)
 SG_MAP3(slct_32_z, u32, u32, u32, f32, sg_flush(C) >= 0 ? A : B)
 SG_MAP3(slct_64_z, u64, u64, u64, f32, sg_flush(C) >= 0 ? A : B)
 
-/* selp: by a predicate. */
+/* selp: by a predicate. In a gang the tag is one operand's where all lanes take it. */
+static inline bool chosen(struct sg_warp *gang, const struct sg_step *step) {
+    uint32_t yes = 0, no = 0;
+    for (unsigned g = 0; g < gang->together; g++) {
+        uint32_t p = sg_predicate(&gang[g], step->c);
+        yes |= p & gang[g].mask;
+        no |= ~p & gang[g].mask;
+    }
+    if (!gang->whole || (yes && no))
+        return false;
+    const struct sg_tag *from = sg_tag(gang, yes ? step->a : step->b);
+    return from->kind & SG_TAG_KNOWN && sg_same(gang, sg_tag(gang, step->d), from);
+}
 #define SELECT(BITS)                                                                               \
     static const struct sg_step *selp_##BITS(struct sg_warp *warp, const struct sg_step *step) {   \
-        u##BITS *d = SG_SLOT(warp, step->d);                                                       \
-        const u##BITS *a_ = SG_SLOT(warp, step->a), *b_ = SG_SLOT(warp, step->b);                  \
-        uint32_t p = sg_predicate(warp, step->c);                                                  \
-        SG_STORE(u##BITS, p >> l & 1 ? A : B)                                                      \
+        unsigned count_ = 1;                                                                       \
+        bool all_ = warp->mask == SG_ALL;                                                          \
+        if (warp->together) {                                                                      \
+            if (chosen(warp, step))                                                                \
+                return step + 1;                                                                   \
+            sg_read(warp, step->a, BITS / 8);                                                      \
+            sg_read(warp, step->b, BITS / 8);                                                      \
+            sg_write(warp, step->d, BITS / 8);                                                     \
+            count_ = warp->together;                                                               \
+            all_ = warp->whole;                                                                    \
+        }                                                                                          \
+        SG_EACH_WARP(u##BITS, const u##BITS *a_ = SG_SLOT_OF(warp, g_, step->a);                   \
+                     const u##BITS *b_ = SG_SLOT_OF(warp, g_, step->b);                            \
+                     uint32_t p = sg_predicate(&warp[g_], step->c), p >> l & 1 ? A : B)            \
     }
 SELECT(16)
 SELECT(32)
@@ -154,6 +176,7 @@ static bool choices(const struct sg_instruction *in, struct sg_form *form, unsig
 
 bool SG_LEVEL(sg_theme_integer)(const struct sg_instruction *in, struct sg_form *form) {
     unsigned at = width_index(in->type);
+    form->gang = true;
     if (at > 2)
         return false;
     if (in->op == SG_OP_selp || in->op == SG_OP_slct)

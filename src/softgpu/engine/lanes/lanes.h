@@ -9,6 +9,7 @@
 #define SG_ENGINE_LANES_H
 
 #include "softgpu/engine/inside.h"
+#include "softgpu/engine/lanes/tags.h"
 
 #include <string.h>
 
@@ -80,28 +81,144 @@ static inline void sg_blend(void *to, const void *from, size_t size, uint32_t ma
     }                                                                                              \
     return step + 1;
 
-/* Functions of one, two, three operands: A, B and C are the lane's. */
-#define SG_MAP1(NAME, TD, TA, EXPRESSION)                                                          \
+/* ---- tags ------------------------------------------------------------------------------------ */
+
+/* Writes what a tag says into the lanes of the gang's warps, which then have it too. */
+void SG_LEVEL(sg_tag_fill)(struct sg_warp *gang, uint32_t place, unsigned bytes);
+
+/* Before the lanes of a place are read. */
+static inline void sg_read(struct sg_warp *gang, uint32_t place, unsigned bytes) {
+    if (sg_tag(gang, place)->kind & SG_TAG_NO_DATA)
+        SG_LEVEL(sg_tag_fill)(gang, place, bytes);
+}
+
+/* Before lanes of a place are written. */
+static inline void sg_write(struct sg_warp *gang, uint32_t place, unsigned bytes) {
+    struct sg_tag *tag = sg_tag(gang, place);
+    if (!gang->whole && tag->kind & SG_TAG_NO_DATA)
+        SG_LEVEL(sg_tag_fill)(gang, place, bytes);
+    tag->kind = 0;
+}
+
+/* The lanes of warp g. */
+static inline void *sg_slot_of(const struct sg_warp *gang, unsigned g, uint32_t place) {
+    return (unsigned char *)sg_place(gang, place) + (ptrdiff_t)g * gang->stride[place >> 30];
+}
+#define SG_SLOT_OF(gang, g, place) __builtin_assume_aligned(sg_slot_of(gang, g, place), 64)
+
+/*
+ * Functions of one, two, three, four operands: A, B, C and E are the lane's. For one warp, and for
+ * a gang: there a scalar of scalars where the rule knows it, or where all operands are the same in
+ * all lanes.
+ */
+#define SG_ANSWER(TD, EXPRESSION)                                                                  \
+    TD one_ = (TD)(EXPRESSION);                                                                    \
+    sg_tag_even(td_, &one_, sizeof one_);                                                          \
+    return step + 1;
+#define SG_EACH_WARP(TD, SOURCES, EXPRESSION)                                                      \
+    for (unsigned g_ = 0; g_ < count_; g_++) {                                                     \
+        TD *d = SG_SLOT_OF(warp, g_, step->d);                                                     \
+        SOURCES;                                                                                   \
+        if (all_) {                                                                                \
+            SG_LOOP {                                                                              \
+                d[l] = (TD)(EXPRESSION);                                                           \
+            }                                                                                      \
+        } else {                                                                                   \
+            TD kept_[SG_LANES];                                                                    \
+            SG_LOOP {                                                                              \
+                kept_[l] = (TD)(EXPRESSION);                                                       \
+            }                                                                                      \
+            sg_blend(d, kept_, sizeof(TD), warp[g_].mask);                                         \
+        }                                                                                          \
+    }                                                                                              \
+    return step + 1;
+#define SG_ONE(T, NAME, TAG)                                                                       \
+    T NAME[1];                                                                                     \
+    memcpy(NAME, &(TAG)->base, sizeof NAME)
+
+#define SG_MAP1R(NAME, TD, TA, EXPRESSION, RULE)                                                   \
     static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
-        TD *d = SG_SLOT(warp, step->d);                                                            \
-        const TA *a_ = SG_SLOT(warp, step->a);                                                     \
-        SG_STORE(TD, EXPRESSION)                                                                   \
+        unsigned count_ = 1;                                                                       \
+        bool all_ = warp->mask == SG_ALL;                                                          \
+        if (warp->together) {                                                                      \
+            struct sg_tag *td_ = sg_tag(warp, step->d);                                            \
+            const struct sg_tag *ta_ = sg_tag(warp, step->a);                                      \
+            if (warp->whole && ta_->kind & SG_TAG_KNOWN) {                                         \
+                if (RULE(warp, td_, ta_))                                                          \
+                    return step + 1;                                                               \
+                if (sg_even(ta_)) {                                                                \
+                    enum { l = 0 };                                                                \
+                    SG_ONE(TA, a_, ta_);                                                           \
+                    SG_ANSWER(TD, EXPRESSION)                                                      \
+                }                                                                                  \
+            }                                                                                      \
+            sg_read(warp, step->a, sizeof(TA));                                                    \
+            sg_write(warp, step->d, sizeof(TD));                                                   \
+            count_ = warp->together;                                                               \
+            all_ = warp->whole;                                                                    \
+        }                                                                                          \
+        SG_EACH_WARP(TD, const TA *a_ = SG_SLOT_OF(warp, g_, step->a), EXPRESSION)                 \
     }
-#define SG_MAP2(NAME, TD, TA, TB, EXPRESSION)                                                      \
+#define SG_MAP2R(NAME, TD, TA, TB, EXPRESSION, RULE)                                               \
     static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
-        TD *d = SG_SLOT(warp, step->d);                                                            \
-        const TA *a_ = SG_SLOT(warp, step->a);                                                     \
-        const TB *b_ = SG_SLOT(warp, step->b);                                                     \
-        SG_STORE(TD, EXPRESSION)                                                                   \
+        unsigned count_ = 1;                                                                       \
+        bool all_ = warp->mask == SG_ALL;                                                          \
+        if (warp->together) {                                                                      \
+            struct sg_tag *td_ = sg_tag(warp, step->d);                                            \
+            const struct sg_tag *ta_ = sg_tag(warp, step->a), *tb_ = sg_tag(warp, step->b);        \
+            if (warp->whole && ta_->kind & tb_->kind & SG_TAG_KNOWN) {                             \
+                if (RULE(warp, td_, ta_, tb_))                                                     \
+                    return step + 1;                                                               \
+                if (sg_even(ta_) && sg_even(tb_)) {                                                \
+                    enum { l = 0 };                                                                \
+                    SG_ONE(TA, a_, ta_);                                                           \
+                    SG_ONE(TB, b_, tb_);                                                           \
+                    SG_ANSWER(TD, EXPRESSION)                                                      \
+                }                                                                                  \
+            }                                                                                      \
+            sg_read(warp, step->a, sizeof(TA));                                                    \
+            sg_read(warp, step->b, sizeof(TB));                                                    \
+            sg_write(warp, step->d, sizeof(TD));                                                   \
+            count_ = warp->together;                                                               \
+            all_ = warp->whole;                                                                    \
+        }                                                                                          \
+        SG_EACH_WARP(TD, const TA *a_ = SG_SLOT_OF(warp, g_, step->a);                             \
+                     const TB *b_ = SG_SLOT_OF(warp, g_, step->b), EXPRESSION)                     \
     }
+#define SG_MAP3R(NAME, TD, TA, TB, TC, EXPRESSION, RULE)                                           \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        unsigned count_ = 1;                                                                       \
+        bool all_ = warp->mask == SG_ALL;                                                          \
+        if (warp->together) {                                                                      \
+            struct sg_tag *td_ = sg_tag(warp, step->d);                                            \
+            const struct sg_tag *ta_ = sg_tag(warp, step->a), *tb_ = sg_tag(warp, step->b),        \
+                                *tc_ = sg_tag(warp, step->c);                                      \
+            if (warp->whole && ta_->kind & tb_->kind & tc_->kind & SG_TAG_KNOWN) {                 \
+                if (RULE(warp, td_, ta_, tb_, tc_))                                                \
+                    return step + 1;                                                               \
+                if (sg_even(ta_) && sg_even(tb_) && sg_even(tc_)) {                                \
+                    enum { l = 0 };                                                                \
+                    SG_ONE(TA, a_, ta_);                                                           \
+                    SG_ONE(TB, b_, tb_);                                                           \
+                    SG_ONE(TC, c_, tc_);                                                           \
+                    SG_ANSWER(TD, EXPRESSION)                                                      \
+                }                                                                                  \
+            }                                                                                      \
+            sg_read(warp, step->a, sizeof(TA));                                                    \
+            sg_read(warp, step->b, sizeof(TB));                                                    \
+            sg_read(warp, step->c, sizeof(TC));                                                    \
+            sg_write(warp, step->d, sizeof(TD));                                                   \
+            count_ = warp->together;                                                               \
+            all_ = warp->whole;                                                                    \
+        }                                                                                          \
+        SG_EACH_WARP(TD, const TA *a_ = SG_SLOT_OF(warp, g_, step->a);                             \
+                     const TB *b_ = SG_SLOT_OF(warp, g_, step->b);                                 \
+                     const TC *c_ = SG_SLOT_OF(warp, g_, step->c), EXPRESSION)                     \
+    }
+#define SG_MAP1(NAME, TD, TA, EXPRESSION)     SG_MAP1R(NAME, TD, TA, EXPRESSION, sg_none1)
+#define SG_MAP2(NAME, TD, TA, TB, EXPRESSION) SG_MAP2R(NAME, TD, TA, TB, EXPRESSION, sg_none2)
 #define SG_MAP3(NAME, TD, TA, TB, TC, EXPRESSION)                                                  \
-    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
-        TD *d = SG_SLOT(warp, step->d);                                                            \
-        const TA *a_ = SG_SLOT(warp, step->a);                                                     \
-        const TB *b_ = SG_SLOT(warp, step->b);                                                     \
-        const TC *c_ = SG_SLOT(warp, step->c);                                                     \
-        SG_STORE(TD, EXPRESSION)                                                                   \
-    }
+    SG_MAP3R(NAME, TD, TA, TB, TC, EXPRESSION, sg_none3)
 #define A (a_[l])
 #define B (b_[l])
 #define C (c_[l])

@@ -3,9 +3,12 @@
 
 #define PREDICATE(NAME, EXPRESSION)                                                                \
     static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
-        uint32_t a = sg_predicate(warp, step->a), b = sg_predicate(warp, step->b);                 \
-        (void)b;                                                                                   \
-        sg_predicate_set(warp, step->d, EXPRESSION);                                               \
+        unsigned count = warp->together ? warp->together : 1;                                      \
+        for (unsigned g = 0; g < count; g++) {                                                     \
+            uint32_t a = sg_predicate(&warp[g], step->a), b = sg_predicate(&warp[g], step->b);     \
+            (void)b;                                                                               \
+            sg_predicate_set(&warp[g], step->d, EXPRESSION);                                       \
+        }                                                                                          \
         return step + 1;                                                                           \
     }
 PREDICATE(and_, a &b)
@@ -60,6 +63,7 @@ bool SG_LEVEL(sg_theme_logic)(const struct sg_instruction *in, struct sg_form *f
     if (in->type != SG_TYPE_PRED)
         return false;
     form->source[0] = form->source[1] = SG_W_PRED;
+    form->gang = true;
     switch (in->op) {
     case SG_OP_and:
         form->run = and_;

@@ -32,12 +32,12 @@ SG_MAP3(mad_hi_s64, u64, u64, u64, u64, high_s64(A, B) + C)
 
 SG_MAP2(wide_u16, u32, u16, u16, (uint32_t)A *(uint32_t)B)
 SG_MAP2(wide_s16, u32, s16, s16, (int32_t)A *(int32_t)B)
-SG_MAP2(wide_u32, u64, u32, u32, (uint64_t)A *(uint64_t)B)
-SG_MAP2(wide_s32, u64, s32, s32, (int64_t)A *(int64_t)B)
+SG_MAP2R(wide_u32, u64, u32, u32, (uint64_t)A *(uint64_t)B, sg_wide_u)
+SG_MAP2R(wide_s32, u64, s32, s32, (int64_t)A *(int64_t)B, sg_wide_s)
 SG_MAP3(mad_wide_u16, u32, u16, u16, u32, (uint32_t)A *(uint32_t)B + C)
 SG_MAP3(mad_wide_s16, u32, s16, s16, u32, (uint32_t)((int32_t)A *(int32_t)B) + C)
-SG_MAP3(mad_wide_u32, u64, u32, u32, u64, (uint64_t)A *(uint64_t)B + C)
-SG_MAP3(mad_wide_s32, u64, s32, s32, u64, (uint64_t)((int64_t)A *(int64_t)B) + C)
+SG_MAP3R(mad_wide_u32, u64, u32, u32, u64, (uint64_t)A *(uint64_t)B + C, sg_wide_sum_u)
+SG_MAP3R(mad_wide_s32, u64, s32, s32, u64, (uint64_t)((int64_t)A *(int64_t)B) + C, sg_wide_sum_s)
 
 /* mul24: the low 24 bits of each; .lo the low, .hi the high 32 bits of the 48. */
 static inline uint64_t product24_u(uint32_t a, uint32_t b) {
@@ -110,6 +110,7 @@ bool SG_LEVEL(sg_theme_wide)(const struct sg_instruction *in, struct sg_form *fo
     static sg_run *const wide[2][6] = {
         {wide_u16, wide_u32, NULL, wide_s16, wide_s32, NULL},
         {mad_wide_u16, mad_wide_u32, NULL, mad_wide_s16, mad_wide_s32, NULL}};
+    form->gang = true;
     if (in->op == SG_OP_dp4a || in->op == SG_OP_dp2a)
         return dot(in, form);
     if (in->op == SG_OP_mul24 || in->op == SG_OP_mad24)

@@ -1,0 +1,203 @@
+/* Blocks of a grid: their memory, their beginning, and a turn of each of their warps. */
+#include "softgpu/engine/async.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define QUANTUM    2048 /* instructions of a warp before the next one's turn */
+#define LOOK       128  /* the same for a block that only looked at what others may write */
+#define MEET_TURNS 64   /* of a warp that waits for its gang */
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+void sg_block_free(struct sg_block *block) {
+    for (unsigned w = 0; w < block->warp_count; w++) {
+        sg_paths_free(&block->warps[w]);
+        if (block->warps[w].moved)
+            free(block->warps[w].registers);
+    }
+    free(block->warps);
+    free(block->memory);
+    free(block);
+}
+
+static void warp_make(struct sg_worker *worker, struct sg_block *block, unsigned number) {
+    struct sg_grid *grid = worker->grid;
+    struct sg_warp *warp = &block->warps[number];
+    const struct sg_code *code = grid->code;
+    uint64_t special = (code->special_bytes + 255u) & ~255u;
+    unsigned char *at = block->memory + grid->shared_bytes;
+    warp->specials = at + special * number;
+    at += special * grid->warps;
+    warp->registers = at + grid->register_bytes * number;
+    warp->register_room = grid->register_bytes;
+    at += grid->register_bytes * grid->warps + grid->tag_bytes * grid->gangs;
+    warp->local = at + grid->local_bytes * SG_LANES * number;
+    warp->local_size = grid->local_bytes;
+    warp->shared = block->memory;
+    warp->caches = worker->caches;
+    warp->grid = grid;
+    warp->block = block;
+    warp->number = number;
+    warp->base[SG_BASE_CONSTANTS] = grid->constants;
+    warp->base[SG_BASE_SPECIALS] = warp->specials;
+    warp->base[SG_BASE_NOWHERE] = warp->registers;
+    warp->root.registers = 256;
+    for (uint32_t i = 0; i < code->special_count; i++)
+        if (!sg_special_of_block(code->specials[i].special))
+            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
+}
+
+/* Shared memory and registers begin as zeros, local memory as anything. */
+struct sg_block *sg_block_make(struct sg_worker *worker) {
+    struct sg_grid *grid = worker->grid;
+    struct sg_block *block = calloc(1, sizeof *block);
+    if (!block)
+        return NULL;
+    block->warps = calloc(grid->warps, sizeof *block->warps);
+    block->memory = aligned_alloc(256, grid->block_bytes);
+    if (!block->warps || !block->memory) {
+        sg_block_free(block);
+        return NULL;
+    }
+    block->warp_count = grid->warps;
+    block->shared = block->memory;
+    block->barriers_used = (UINT32_C(1) << SG_BARRIERS) - 1;
+    memset(block->memory, 0, grid->shared_bytes);
+    for (unsigned w = 0; w < grid->warps; w++)
+        warp_make(worker, block, w);
+    memset(block->warps[0].registers, 0, grid->register_bytes * grid->warps);
+    unsigned char *tags = block->warps[0].registers + grid->register_bytes * grid->warps;
+    for (unsigned g = 0; g < grid->gangs; g++) {
+        unsigned size = grid->warps - g * SG_GANG;
+        sg_gang_make(&block->warps[g * SG_GANG], size < SG_GANG ? size : SG_GANG,
+                     tags + grid->tag_bytes * g);
+    }
+    return block;
+}
+
+static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t order) {
+    block->index = sg_cluster_place(grid, order, block->place);
+    block->live = grid->threads;
+    block->triggered = block->spins = false;
+    for (uint32_t left = block->barriers_used; left; left &= left - 1)
+        block->barriers[__builtin_ctz(left)] = (struct sg_barrier){.all = true};
+    block->barriers_used = 0;
+}
+
+static void warp_start(struct sg_warp *warp, unsigned threads) {
+    const struct sg_code *code = warp->grid->code;
+    unsigned left = threads - warp->number * SG_LANES;
+    uint32_t lanes = left >= SG_LANES ? SG_ALL : (UINT32_C(1) << left) - 1;
+    warp->live = lanes;
+    warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
+    warp->group_count = warp->ready = 0;
+    warp->alone = false;
+    warp->stamp = warp->clock = 0;
+    warp->root.lanes = lanes;
+    sg_path_use(warp, &warp->root);
+    warp->meet = SG_NO_STEP;
+    sg_group_add(warp, lanes, code->functions[0].first_step, &warp->root);
+    if (warp->number % SG_GANG == 0)
+        sg_gang_start(warp);
+}
+
+void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order) {
+    block_place(grid, block, order);
+    for (unsigned w = 0; w < block->warp_count; w++)
+        warp_start(&block->warps[w], grid->threads);
+    block->next = NULL;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* What the warps of a block did in a turn. */
+struct tally {
+    int64_t used;
+    unsigned done; /* warps */
+    bool ran, spins, fault;
+};
+
+/* Of a random schedule short ones, and now and then a long one. */
+static int64_t quantum(const struct sg_block *block) {
+    struct sg_grid *grid = block->warps->grid;
+    if (grid->launch.schedule == SG_GRID_RANDOM)
+        return QUANTUM >> sg_grid_draw(grid, 12);
+    return block->spins ? LOOK : QUANTUM;
+}
+
+static void gang_turn(struct sg_warp *gang, struct tally *tally) {
+    int64_t most = quantum(gang->block);
+    enum sg_stop stop = sg_gang_run(gang, most);
+    int64_t used = most - (gang->left < 0 ? 0 : gang->left);
+    tally->used += used * gang->gang_size;
+    tally->ran = true;
+    tally->fault = stop == SG_STOP_FAULT;
+    /* Apart its warps go on, and it is they who only look, or not. */
+    bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
+    tally->spins = tally->spins && looks && gang->polls;
+}
+
+static void warp_turn(struct sg_warp *warp, struct tally *tally) {
+    int64_t most = quantum(warp->block);
+    enum sg_stop stop = sg_warp_run(warp, most);
+    tally->used += most - (warp->left < 0 ? 0 : warp->left);
+    tally->ran = true;
+    tally->fault = stop == SG_STOP_FAULT;
+    tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
+}
+
+/* Warps that part stay apart where one waits for another, or for long. */
+static void meet_or_not(struct sg_warp *gang) {
+    bool wait = gang->meet != SG_NO_STEP && ++gang->meet_turns < MEET_TURNS;
+    for (unsigned g = 0; wait && g < gang->gang_size; g++)
+        wait = !gang[g].moved && !gang[g].polls && gang[g].ready == gang[g].group_count;
+    for (unsigned g = 0; !wait && g < gang->gang_size; g++)
+        gang[g].meet = SG_NO_STEP;
+}
+
+/* Warps of a gang run, in lock step or one by one. */
+static void gang_advance(struct sg_warp *gang, struct tally *tally) {
+    bool ready = false, random = gang->grid->launch.schedule == SG_GRID_RANDOM;
+    unsigned first = random ? sg_grid_draw(gang->grid, gang->gang_size) : 0;
+    for (unsigned g = 0; g < gang->gang_size; g++)
+        ready |= gang[g].ready != 0;
+    if (ready && !gang->grid->launch.apart && !random && sg_gang_ready(gang)) {
+        gang_turn(gang, tally);
+        ready = gang->stop == SG_STOP_APART;
+    } else if (ready && gang->tagged) {
+        sg_gang_apart(gang);
+    }
+    for (unsigned g = 0; ready && !tally->fault && g < gang->gang_size; g++) {
+        struct sg_warp *warp = &gang[(g + first) % gang->gang_size];
+        if (warp->ready)
+            warp_turn(warp, tally);
+    }
+    if (ready && gang->meet != SG_NO_STEP && !sg_gang_ready(gang))
+        meet_or_not(gang);
+    for (unsigned g = 0; g < gang->gang_size; g++)
+        tally->done += gang[g].group_count == 0;
+}
+
+/* Each warp that can runs for a while. */
+enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
+    struct tally tally = {.spins = true};
+    bool random = grid->launch.schedule == SG_GRID_RANDOM;
+    unsigned first = random ? sg_grid_draw(grid, grid->gangs) : 0;
+    for (unsigned g = 0; g < grid->gangs && !tally.fault; g++)
+        gang_advance(&block->warps[(g + first) % grid->gangs * SG_GANG], &tally);
+    *budget -= tally.used;
+    atomic_fetch_add_explicit(&grid->instructions, (uint64_t)tally.used, memory_order_relaxed);
+    if (tally.fault)
+        return SG_TURN_FAULT;
+    if (tally.done == block->warp_count)
+        return SG_TURN_DONE;
+    if (!tally.ran && sg_cluster_runs(block)) /* others of its cluster do */
+        return SG_TURN_WAITS;
+    if (!tally.ran) {
+        sg_deadlock(block);
+        return SG_TURN_FAULT;
+    }
+    block->spins = tally.spins;
+    return tally.spins ? SG_TURN_SPINS : SG_TURN_ON;
+}

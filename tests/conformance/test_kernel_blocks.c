@@ -1,0 +1,149 @@
+/*
+ * Kernels of many blocks, which several threads of softgpu run at one time: blocks that wait for
+ * earlier ones, global atomics, and a fault in one of them. softgpu runs them with
+ * SOFTGPU_KERNELS=1 (test_kernels.py).
+ */
+#include "harness.h"
+
+enum { BLOCKS = 3000, THREADS = 128 };
+
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    /* sums[i] = 0 + 1 + ... + i: block i waits for block i - 1 */
+    ".visible .entry chain(.param .u64 sums, .param .u64 flags) {\n"
+    ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %d<4>;\n"
+    "ld.param.u64 %d1, [sums]; ld.param.u64 %d2, [flags];\n"
+    "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; setp.ne.u32 %p, %r2, 0; @%p bra END;\n"
+    "mul.wide.u32 %d3, %r1, 4; add.u64 %d1, %d1, %d3; add.u64 %d2, %d2, %d3;\n"
+    "mov.u32 %r4, 0; setp.eq.u32 %p, %r1, 0; @%p bra FIRST;\n"
+    "WAIT: ld.volatile.global.u32 %r3, [%d2+-4]; setp.eq.u32 %p, %r3, 0; @%p bra WAIT;\n"
+    "membar.gl; ld.global.u32 %r4, [%d1+-4];\n"
+    "FIRST: add.u32 %r4, %r4, %r1; st.global.u32 [%d1], %r4; membar.gl;\n"
+    "st.volatile.global.u32 [%d2], 1;\nEND: bar.sync 0; ret; }\n"
+    /* bins[tid] += 1 a hundred times; block `bad` reads what is not there */
+    ".visible .entry count(.param .u64 bins, .param .u32 bad) {\n"
+    ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %d<4>;\n"
+    "ld.param.u64 %d1, [bins]; ld.param.u32 %r1, [bad]; mov.u32 %r2, %ctaid.x;\n"
+    "setp.ne.u32 %p, %r1, %r2; @%p bra GOOD; mov.u64 %d2, 16; ld.global.u32 %r3, [%d2];\n"
+    "GOOD: mov.u32 %r3, %tid.x; mul.wide.u32 %d3, %r3, 4; add.u64 %d1, %d1, %d3; mov.u32 %r4, 0;\n"
+    "MORE: red.global.add.u32 [%d1], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 100;\n"
+    "@%p bra MORE; ret; }\n";
+
+static CUmodule module;
+
+static CUfunction kernel(const char *name) {
+    CUfunction function;
+    OK(cu.cuModuleGetFunction(&function, module, name));
+    return function;
+}
+
+/* Skips where the driver runs no kernels. */
+static CUdeviceptr open_module(void) {
+    CUdeviceptr memory;
+    OK(cu.cuModuleLoadData(&module, ptx));
+    OK(cu.cuMemAlloc_v2(&memory, 2 * BLOCKS * 4));
+    OK(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
+    unsigned none = UINT32_MAX;
+    void *params[] = {&memory, &none};
+    CUresult result = cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+    if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        OK(cu.cuMemFree_v2(memory));
+        OK(cu.cuModuleUnload(module));
+        SKIP("the driver runs no kernels; softgpu does with SOFTGPU_KERNELS=1");
+    }
+    assert_int_equal(result, CUDA_SUCCESS);
+    OK(cu.cuMemsetD32_v2(memory, 0, 2 * BLOCKS));
+    return memory;
+}
+
+static void close_module(CUdeviceptr memory) {
+    OK(cu.cuMemFree_v2(memory));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void blocks_wait_for_earlier_ones(void **state) {
+    (void)state;
+    static unsigned got[BLOCKS];
+    CUdeviceptr sums = open_module(), flags = sums + BLOCKS * sizeof *got;
+    void *params[] = {&sums, &flags};
+    OK(cu.cuLaunchKernel(kernel("chain"), BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL));
+    OK(cu.cuMemcpyDtoH_v2(got, sums, sizeof got));
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (got[i] != i * (i + 1) / 2)
+            fail_msg("the sum up to block %u is %u", i, got[i]);
+    close_module(sums);
+}
+
+static void blocks_count_together(void **state) {
+    (void)state;
+    unsigned got[THREADS], none = UINT32_MAX;
+    CUdeviceptr bins = open_module();
+    void *params[] = {&bins, &none};
+    OK(cu.cuLaunchKernel(kernel("count"), BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL));
+    OK(cu.cuMemcpyDtoH_v2(got, bins, sizeof got));
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(got[i], 100 * BLOCKS);
+    close_module(bins);
+}
+
+/* Two streams with kernels of many blocks, and copies between them. */
+static void two_kernels_at_a_time(void **state) {
+    (void)state;
+    unsigned got[THREADS], none = UINT32_MAX;
+    CUstream streams[2];
+    CUdeviceptr bins = open_module();
+    for (int i = 0; i < 2; i++)
+        OK(cu.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    OK(cu.cuCtxSynchronize());
+    void *params[] = {&bins, &none};
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuLaunchKernel(kernel("count"), 700, 1, 1, THREADS, 1, 1, 0, streams[i % 2], params,
+                             NULL));
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuStreamSynchronize(streams[i]));
+        OK(cu.cuStreamDestroy_v2(streams[i]));
+    }
+    OK(cu.cuMemcpyDtoH_v2(got, bins, sizeof got));
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(got[i], 4 * 700 * 100);
+    close_module(bins);
+}
+
+/* In a child: such an error ends all work of the process with the device. */
+static int fault(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdevice device;
+    CUcontext context;
+    CUfunction function;
+    CUdeviceptr bins;
+    unsigned bad = 2000;
+    void *params[] = {&bins, &bad};
+    if (cu.cuInit(0) != CUDA_SUCCESS || cu.cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
+        cu.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS ||
+        cu.cuModuleLoadData(&module, ptx) != CUDA_SUCCESS ||
+        cu.cuModuleGetFunction(&function, module, "count") != CUDA_SUCCESS ||
+        cu.cuMemAlloc_v2(&bins, THREADS * 4) != CUDA_SUCCESS)
+        return 2;
+    if (cu.cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL) !=
+        CUDA_SUCCESS)
+        return 3;
+    return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 4;
+}
+
+static void a_fault_in_one_block_ends_the_kernel(void **state) {
+    (void)state;
+    close_module(open_module());
+    assert_int_equal(run_child("fault", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(blocks_wait_for_earlier_ones),
+        TEST(blocks_count_together),
+        TEST(two_kernels_at_a_time),
+        TEST(a_fault_in_one_block_ends_the_kernel),
+    };
+    const struct child children[] = {{"fault", fault}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
