@@ -147,7 +147,7 @@ static void a_kernel_that_waits_lets_others_run(void **state) {
     (void)state;
     open_module();
     CUstream first, second;
-    volatile unsigned *flag;
+    unsigned *flag;
     void *host;
     CUdeviceptr p;
     OK(cu.cuMemHostAlloc(&host, sizeof *flag, CU_MEMHOSTALLOC_DEVICEMAP));
@@ -161,7 +161,7 @@ static void a_kernel_that_waits_lets_others_run(void **state) {
     OK(cu.cuLaunchKernel(kernel("count"), 1, 1, 1, 1, 1, 1, 0, second, NULL, NULL));
     OK(cu.cuStreamSynchronize(second));
     assert_int_equal(cu.cuStreamQuery(first), CUDA_ERROR_NOT_READY);
-    *flag = 41;
+    __atomic_store_n(flag, 41, __ATOMIC_RELEASE);
     OK(cu.cuStreamSynchronize(first));
     assert_int_equal(*flag, 42);
     OK(cu.cuStreamDestroy_v2(first));
