@@ -81,7 +81,7 @@ static volatile unsigned *word(CUdeviceptr address) {
 
 static void open_gates(void) {
     for (int i = 0; i < DEVICES; i++)
-        *word(devices[i].gate) = 1;
+        __atomic_store_n(word(devices[i].gate), 1, __ATOMIC_RELEASE);
     for (int i = 0; i < DEVICES; i++) {
         ok(cuCtxSetCurrent(devices[i].context));
         ok(cuCtxSynchronize());
