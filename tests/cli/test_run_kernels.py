@@ -78,8 +78,11 @@ def link(options, *inputs):
     for kind, data in inputs:
         if kind == "file":
             assert call("AddFile", handle, 2, data) == 0
+        elif kind == "library":
+            assert call("AddFile", handle, 6, data) == 0
         else:
-            assert call("AddData", handle, kind, data, ctypes.c_size_t(len(data)), b"x") == 0
+            name = b"libcudadevrt.a" if kind == 6 else b"x"
+            assert call("AddData", handle, kind, data, ctypes.c_size_t(len(data)), name) == 0
     status = call("Complete", handle)
     if status:
         return status
@@ -172,6 +175,75 @@ def expect_links(done):
 
 def test_links_give_texts_or_what_softgpu_links_of_them(folder):
     expect_links(linked(folder, "", ""))
+
+
+# Each block adds to its own word; after the grid has met, each reads all of them. Three rounds.
+GRID_TEXT = r"""
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 h) cudaCGGetIntrinsicHandle (.param .b32 s);
+.extern .func (.param .b32 e) cudaCGSynchronize (.param .b64 h, .param .b32 f);
+.visible .entry rounds(.param .u64 words, .param .u64 sums) {
+.reg .b32 %r<12>; .reg .b64 %d<8>; .reg .pred %p, %q;
+ld.param.u64 %d1, [words]; ld.param.u64 %d2, [sums]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x;
+mov.u32 %r9, %tid.x; setp.ne.u32 %q, %r9, 0;
+mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, %d3; add.u64 %d5, %d2, %d3; mov.u32 %r3, 0; mov.u32 %r10, 0;
+{ .param .b32 s; .param .b64 h; st.param.b32 [s], 1; call.uni (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %d7, [h]; }
+ROUND: @%q bra MEET;
+ld.volatile.global.u32 %r4, [%d4]; add.u32 %r4, %r4, 1; st.volatile.global.u32 [%d4], %r4;
+MEET: { .param .b64 h; .param .b32 f; .param .b32 e; st.param.b64 [h], %d7; st.param.b32 [f], 0;
+call.uni (e), cudaCGSynchronize, (h, f); ld.param.b32 %r8, [e]; }
+add.u32 %r10, %r10, %r8; mov.u32 %r5, 0; mov.u32 %r6, 0;
+SUM: mul.wide.u32 %d3, %r5, 4; add.u64 %d6, %d1, %d3; ld.volatile.global.u32 %r7, [%d6]; add.u32 %r6, %r6, %r7;
+add.u32 %r5, %r5, 1; setp.lt.u32 %p, %r5, %r2; @%p bra SUM;
+{ .param .b64 h; .param .b32 f; .param .b32 e; st.param.b64 [h], %d7; st.param.b32 [f], 0;
+call.uni (e), cudaCGSynchronize, (h, f); ld.param.b32 %r8, [e]; }
+add.u32 %r10, %r10, %r8; mul.wide.u32 %d3, %r3, 32; add.u64 %d6, %d5, %d3;
+@!%q st.global.u32 [%d6], %r6;
+add.u32 %r3, %r3, 1; setp.lt.u32 %p, %r3, 3; @%p bra ROUND;
+@!%q st.global.u32 [%d5+96], %r10; ret; }
+"""
+
+GRID = """
+blocks, threads = 8, 48
+def check(code):
+    assert code == 0, code
+def address(size):
+    value = ctypes.c_uint64()
+    check(cuda.cuMemAlloc_v2(ctypes.byref(value), ctypes.c_size_t(size)))
+    check(cuda.cuMemsetD8_v2(value, 0, ctypes.c_size_t(size)))
+    return value
+context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+check(cuda.cuInit(0)); check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)); check(cuda.cuCtxSetCurrent(context))
+for inputs in ((3, b"ir"), (6, b"!<arch>")), ((2, text(file)), (6, b"!<arch>")), ((3, b"ir"), ("library", b"/a/libcudadevrt.a")):
+    image = link([b"-arch=sm_90", b"-lto"], *inputs)
+    check(cuda.cuModuleLoadData(ctypes.byref(module), image))
+    check(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"rounds"))
+    for launch in "cuLaunchCooperativeKernel", "cuLaunchKernel":
+        words, sums = address(4 * blocks), address(4 * blocks * 4)
+        parameters = (ctypes.c_void_p * 2)(*(ctypes.cast(ctypes.pointer(p), ctypes.c_void_p) for p in (words, sums)))
+        more = [parameters] + ([None] if launch == "cuLaunchKernel" else [])
+        check(getattr(cuda, launch)(function, blocks, 1, 1, threads, 1, 1, 0, None, *more))
+        got = (ctypes.c_uint * (4 * blocks))()
+        check(cuda.cuMemcpyDtoH_v2(got, sums, ctypes.c_size_t(16 * blocks)))
+        print(launch, [sorted(set(got[8 * n:8 * n + 8])) for n in range(4)] if "Coop" in launch else set(got[24:]))
+print("other", link([b"-arch=sm_90", b"-lto"], (3, b"ir"), ("library", b"/a/libmine.a")))
+"""
+
+
+def test_grids_meet_by_a_text_in_place_of_the_runtime_library(folder):
+    source = "#define PREFIX(x) x\n#define SUFFIX\n#define TEXT_OF_IR " + \
+        "".join('"%s\\n" ' % line for line in GRID_TEXT.splitlines()) + "\n" + JITLINK
+    jitlink = library(folder, "libnvJitLink.so.13", source)
+    text = folder / "input.ptx"
+    text.write_text(GRID_TEXT)
+    done = run(sys.executable, "-c", LINKER[:LINKER.index("def kernels")] + GRID, jitlink, "", "", text)
+    expect_status(done, 0)
+    # Without a cooperative launch there is no memory to meet by: an error, six times.
+    both = ["cuLaunchCooperativeKernel [[8], [16], [24], [0]]", "cuLaunchKernel {6}"]
+    expect(done.stdout.splitlines() == [*both * 3, "other 12"], f"{done.stdout}{done.stderr}")
+    expect("machine code beside LTO IR" in done.stderr, done.stderr)
 
 
 def test_names_with_a_version_are_the_same_functions(folder):

@@ -51,6 +51,11 @@ uintptr_t audit_paths_replace(const char *name, uintptr_t real);
 unsigned char *audit_link_texts(unsigned architecture, const char *const *texts, size_t count,
                                 size_t *size);
 
+/* ---- grid_sync.c ----------------------------------------------------------------------------- */
+
+/* A text with cudaCGGetIntrinsicHandle and cudaCGSynchronize. */
+extern const char audit_grid_sync[];
+
 /* One line on standard error, "gpumem: " in front; each text once in a process. */
 void audit_say(const char *text);
 

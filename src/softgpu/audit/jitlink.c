@@ -17,6 +17,7 @@
 
 #define INPUT_PTX     2
 #define INPUT_LTOIR   3
+#define INPUT_LIBRARY 6
 #define OUT_OF_MEMORY 6 /* NVJITLINK_ERROR_INTERNAL: memory has no code of its own */
 
 struct functions {
@@ -44,6 +45,7 @@ struct job {
     bool lto;     /* which this file asked for PTX */
     bool machine; /* an input is neither PTX nor, with lto, LTO IR */
     bool ir;      /* with lto: there is some */
+    bool runtime; /* the library of the device runtime is among the inputs */
     bool refused; /* no memory for a text */
     char **texts;
     size_t count;
@@ -143,11 +145,21 @@ static void keep_text(struct job *job, const void *data, size_t size) {
     job->texts[job->count++] = text;
 }
 
-/* Whether the input is ours alone: with lto, nvJitLink would refuse a text. */
-static bool take(struct job *job, int type, const void *data, size_t size) {
+static bool is_device_runtime(int type, const char *name) {
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    return type == INPUT_LIBRARY && name &&
+           strncmp(slash ? slash + 1 : name, "libcudadevrt", strlen("libcudadevrt")) == 0;
+}
+
+/* Whether the input is ours alone: with lto, nvJitLink would refuse a text, and machine code. */
+static bool take(struct job *job, int type, const void *data, size_t size, const char *name) {
     if (type == INPUT_PTX) {
         keep_text(job, data, size);
         return job->lto && !job->refused;
+    }
+    if (is_device_runtime(type, name)) {
+        job->runtime = true;
+        return job->lto;
     }
     if (job->lto && type == INPUT_LTOIR)
         job->ir = true;
@@ -159,7 +171,7 @@ static bool take(struct job *job, int type, const void *data, size_t size) {
 static int add_data(int copy, void *handle, int type, const void *data, size_t size,
                     const char *name) {
     struct job *job = job_of(handle);
-    if (job && data && take(job, type, data, size))
+    if (job && data && take(job, type, data, size, name))
         return 0;
     return copies[copy].real.add_data(handle, type, data, size, name);
 }
@@ -186,7 +198,7 @@ static int add_file(int copy, void *handle, int type, const char *path) {
     struct job *job = job_of(handle);
     size_t size = 0;
     char *bytes = job && type == INPUT_PTX ? read_file(path, &size) : NULL;
-    bool ours = job && (bytes || type != INPUT_PTX) && take(job, type, bytes, size);
+    bool ours = job && (bytes || type != INPUT_PTX) && take(job, type, bytes, size, path);
     free(bytes);
     return ours ? 0 : copies[copy].real.add_file(handle, type, path);
 }
@@ -214,8 +226,19 @@ static bool add_linked_text(int copy, struct job *job) {
     return true;
 }
 
+/* The library's machine code is of no use; what a text calls of it is there as PTX, too. */
+static bool add_grid_sync(struct job *job) {
+    bool called = false;
+    for (size_t i = 0; i < job->count; i++)
+        called = called || strstr(job->texts[i], "cudaCG");
+    if (job->runtime && called)
+        keep_text(job, audit_grid_sync, strlen(audit_grid_sync));
+    return !job->refused;
+}
+
 static void make_answer(int copy, struct job *job) {
-    if (job->answer || job->refused || job->machine || !add_linked_text(copy, job))
+    if (job->answer || job->refused || job->machine || !add_linked_text(copy, job) ||
+        !add_grid_sync(job))
         return;
     if (job->count == 1) {
         job->size = strlen(job->texts[0]) + 1;

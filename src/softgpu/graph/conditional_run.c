@@ -224,6 +224,7 @@ static CUresult run_flow(struct sg_op *op) {
     if (!flow->ran)
         return CUDA_SUCCESS;
     work->stream = op->stream;
+    work->serial = op->serial;
     CUresult result = work->run ? work->run(work) : CUDA_SUCCESS;
     op->spins = work->spins;
     return result;

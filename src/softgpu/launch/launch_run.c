@@ -15,6 +15,7 @@
 #include "softgpu/launch/kernel_watch.h"
 #include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
+#include "softgpu/pool/pool.h"
 #include "softgpu/stream/schedule.h"
 
 #include <sched.h>
@@ -37,6 +38,7 @@ struct ready {
 
 struct running {
     struct ready *ready;
+    const struct sg_op *op;
     struct sg_grid *grid;
     struct sg_launch_textures *textures;
     struct sg_device_runtime runtime;
@@ -162,7 +164,8 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
     const struct running *running = user;
     sg_lock();
     const struct sg_device_state *state = running->runtime.context->device_state;
-    bool found = state && sg_heap_extent(&state->heap, address, low, length);
+    bool found = (state && sg_heap_extent(&state->heap, address, low, length)) ||
+                 sg_pool_left(address, running->op->serial, low, length);
     const struct sg_range *range = found ? NULL : sg_range_find(address);
     if (range) {
         *low = range->start;
@@ -435,6 +438,7 @@ CUresult sg_launch_make(struct sg_function *function, const struct sg_launch *la
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memcpy(op->data.bytes, &running, sizeof running);
+    running->op = op;
     op->has_priority = launch->has_priority;
     op->priority = launch->priority;
     op->again = goes_on;

@@ -64,7 +64,14 @@ static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
         result = sg_free_point(stream, &point);
     if (result != CUDA_SUCCESS)
         return result;
-    result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
+    struct sg_left *left;
+    result = sg_left_prepare(block, point, &left);
+    if (result == CUDA_SUCCESS)
+        result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
+    if (result == CUDA_SUCCESS)
+        sg_left_keep(left);
+    else
+        sg_left_discard(left);
     sg_token_release(&point);
     return result;
 }

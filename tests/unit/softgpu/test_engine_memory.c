@@ -216,6 +216,40 @@ static void dynamic_shared_memory_lies_behind_the_static(void **state) {
     kernel_free(&kernel);
 }
 
+/* The access is to 28 bytes of dynamic shared memory: `fault` tells whether it ends the kernel. */
+static void shared_access(const char *instruction, bool fault) {
+    struct kernel kernel;
+    uint32_t out = 0;
+    char text[1024];
+    snprintf(text, sizeof text,
+             KERNEL_HEAD ".extern .shared .align 16 .b8 more[];\n"
+                         ".visible .entry k(.param .u64 out) {\n"
+                         ".reg .b32 %%r<6>; .reg .b64 %%rd1; ld.param.u64 %%rd1, [out];\n"
+                         "mov.u32 %%r1, 7; st.shared.u32 [more+24], %%r1; mov.u32 %%r4, 0;\n"
+                         "%s\nst.global.u32 [%%rd1], %%r4; ret; }\n",
+             instruction);
+    FOR_EACH_LEVEL(level) {
+        kernel_make(&kernel, text, (enum sg_level)level);
+        kernel.launch.dynamic_shared = 28;
+        kernel_pointer(&kernel, &out);
+        assert_int_equal(kernel_run(&kernel, 0).kind, fault ? SG_FAULT_SPACE : SG_FAULT_COUNT);
+        assert_int_equal(out, fault ? 0 : 7);
+        kernel_free(&kernel);
+        out = 0;
+    }
+}
+
+/* As compilers write it: one load of three words, which are all that is used of it. */
+static void a_vector_that_begins_in_shared_memory_is_read_to_its_end(void **state) {
+    (void)state;
+    shared_access("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [more+16];", false);
+    shared_access("ld.shared.v2.u32 {%r4, %r5}, [more+24];", false);
+    shared_access("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [more+32];", true);
+    shared_access("ld.shared.u32 %r4, [more+28];", true);
+    shared_access("ld.shared.u64 %rd1, [more+24];", true);
+    shared_access("st.shared.v4.u32 [more+16], {%r2, %r3, %r4, %r5};", true);
+}
+
 static void what_is_unmapped_meanwhile_is_seen(void **state) {
     (void)state;
     static _Alignas(SG_PAGE) unsigned char bytes[2 * SG_PAGE];
@@ -262,6 +296,7 @@ int main(void) {
         cmocka_unit_test(atomic_operations_lose_nothing),
         cmocka_unit_test(asynchronous_copies_are_there_when_waited_for),
         cmocka_unit_test(dynamic_shared_memory_lies_behind_the_static),
+        cmocka_unit_test(a_vector_that_begins_in_shared_memory_is_read_to_its_end),
         cmocka_unit_test(what_is_unmapped_meanwhile_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
