@@ -735,6 +735,35 @@ static void surfaces_are_read_and_written(void **state) {
     close_module();
 }
 
+/* Width, height and depth of a surface can be asked. A driver refuses the other queries: an H200's
+ * when the module is loaded, softgpu at the kernel alone. */
+static void surfaces_say_how_large_they_are(void **state) {
+    (void)state;
+    open_module();
+    CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 4, 2, CUDA_ARRAY3D_SURFACE_LDST);
+    CUsurfObject object = surface_of(array);
+    run("q_surface", object, 1);
+    assert_int_equal(got[0].u[0], 8);
+    assert_int_equal(got[0].u[1], 4);
+    assert_int_equal(got[0].u[2], 2);
+    for (size_t i = 0; i < COUNT(surface_queries); i++) {
+        CUmodule other = NULL;
+        CUfunction function;
+        CUresult result = cu.cuModuleLoadData(&other, surface_queries[i]);
+        if (result == CUDA_SUCCESS) {
+            unsigned none = 0;
+            void *params[] = {&output, &input, &object, &none};
+            OK(cu.cuModuleGetFunction(&function, other, "q"));
+            result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+            OK(cu.cuModuleUnload(other));
+        }
+        assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
+    }
+    OK(cu.cuSurfObjectDestroy(object));
+    OK(cu.cuArrayDestroy(array));
+    close_module();
+}
+
 static void surfaces_have_layers_and_slices(void **state) {
     (void)state;
     uint32_t words[32];
@@ -867,6 +896,7 @@ int main(int argc, char **argv) {
         TEST(views_have_levels_and_layers_of_their_own),
         TEST(sparse_arrays_say_what_is_resident),
         TEST(surfaces_are_read_and_written),
+        TEST(surfaces_say_how_large_they_are),
         TEST(surfaces_have_layers_and_slices),
         TEST(a_surface_becomes_a_texture),
         TEST(a_module_samples_its_own_references),

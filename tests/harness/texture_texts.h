@@ -74,14 +74,21 @@ static const char *const texture_parts[] = {
     TEXTURE_KERNEL("q_level", "txq.level.width.b32 %o0, [%h], %r0; txq.level.height.b32 %o1, [%h], "
                               "%r0; txq.num_mipmap_levels.b32 %o2, [%h];"),
     TEXTURE_KERNEL("q_surface", "suq.width.b32 %o0, [%h]; suq.height.b32 %o1, [%h];"
-                                "suq.channel_data_type.b32 %o2, [%h];"
-                                "suq.channel_order.b32 %o3, [%h];"),
-    TEXTURE_KERNEL("q_surface_more", "suq.array_size.b32 %o0, [%h]; suq.depth.b32 %o1, [%h];"
-                                     "suq.memory_layout.b32 %o2, [%h];"),
+                                "suq.depth.b32 %o2, [%h];"),
     TEXTURE_KERNEL("q_type", "istypep.texref %p, %h; selp.u32 %o0, 1, 0, %p;"
                              "istypep.surfref %p, %h; selp.u32 %o1, 1, 0, %p;"
                              "istypep.samplerref %p, %h; selp.u32 %o2, 1, 0, %p;"),
 };
+
+/* A module of its own for one of the other queries of surfaces, which ptxas takes and an H200's
+ * driver refuses to load (NOT_SUPPORTED). */
+#define SURFACE_QUERY(what)                                                                        \
+    ".version 8.0\n.target sm_70\n.address_size 64\n" TEXTURE_KERNEL("q", "suq." what              \
+                                                                          ".b32 %o0, [%h];")
+
+static const char *const surface_queries[] = {
+    SURFACE_QUERY("channel_data_type"), SURFACE_QUERY("channel_order"), SURFACE_QUERY("array_size"),
+    SURFACE_QUERY("memory_layout")};
 
 /* The module's text: C promises no string as long as that. */
 static inline const char *texture_text(void) {

@@ -113,7 +113,7 @@ static uint32_t asked(const struct sg_texture *image, unsigned what, uint32_t le
         return image->linear;
     case SG_DO_FORCE_UNNORMALIZED_COORDS:
         return !image->normalized;
-    default: /* memory_layout: 1 of linear memory, and surfaces are of arrays */
+    default: /* no other is decoded */
         return 0;
     }
 }

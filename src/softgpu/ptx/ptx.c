@@ -47,7 +47,8 @@ bool sg_ptx_is(const struct sg_ptx *ptx, const char *text) {
 }
 
 bool sg_ptx_accept(struct sg_ptx *ptx, const char *text) {
-    return ptx->result == CUDA_SUCCESS && sg_ptx_is(ptx, text) && sg_ptx_next(ptx);
+    return ptx->result == CUDA_SUCCESS && sg_ptx_is(ptx, text) &&
+           sg_ptx_since_directive(ptx, text) && sg_ptx_next(ptx);
 }
 
 bool sg_ptx_expect(struct sg_ptx *ptx, const char *text) {
@@ -204,7 +205,7 @@ static bool directive(struct sg_ptx *ptx) {
     if (sg_ptx_is(ptx, ".section"))
         return section_directive(ptx);
     if (sg_ptx_is(ptx, ".alias"))
-        return alias_directive(ptx);
+        return sg_ptx_since_directive(ptx, ".alias") && alias_directive(ptx);
     if (sg_ptx_is(ptx, ".pragma"))
         return pragma_directive(ptx);
     if (sg_ptx_is(ptx, "@"))

@@ -277,7 +277,9 @@ struct sg_ptx_given {
     struct sg_ptx_kind types[2];         /* the first ones */
     bool real, rounded, wide, predicate; /* what the modifiers name */
     enum sg_space space;
-    uint64_t seen;  /* which of the opcode's modifiers were seen */
+    uint64_t seen;         /* which of the opcode's modifiers were seen */
+    const char *modifiers; /* all of them, in the text: .rn.f32; NULL: none */
+    size_t modifiers_length;
     unsigned count; /* of operands */
     struct sg_ptx_kind registers[SG_PTX_OPERANDS];
     size_t items[SG_PTX_OPERANDS]; /* in an operand that is a list in parentheses */
@@ -296,5 +298,14 @@ bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *op
                               const struct sg_ptx_given *given);
 
 bool sg_ptx_special_register(const char *name, size_t length);
+
+/*
+ * False, and an error: the text's version is older than a modifier of the instruction, than a
+ * special register, than a directive (ptx_since.c).
+ */
+bool sg_ptx_since_modifiers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                            const struct sg_ptx_given *given);
+bool sg_ptx_since_register(struct sg_ptx *ptx, const char *name, size_t length);
+bool sg_ptx_since_directive(struct sg_ptx *ptx, const char *name);
 
 #endif

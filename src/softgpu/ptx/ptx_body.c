@@ -176,8 +176,11 @@ bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
             sg_names_find(&ptx->locals, NAMED_NUMBER, name->text, name->length, &use->declaration);
         return true;
     }
-    if (in_range(ptx, name, use) || sg_ptx_special_register(name->text, name->length) ||
-        sg_names_find(&ptx->locals, NAMED_LABEL, name->text, name->length, &value))
+    if (in_range(ptx, name, use))
+        return true;
+    if (sg_ptx_special_register(name->text, name->length))
+        return sg_ptx_since_register(ptx, name->text, name->length);
+    if (sg_names_find(&ptx->locals, NAMED_LABEL, name->text, name->length, &value))
         return true;
     const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, name->length);
     if (symbol) {
@@ -332,10 +335,12 @@ static bool directive(struct sg_ptx *ptx) {
         return location(ptx);
     if (sg_ptx_is(ptx, ".pragma"))
         return listed(ptx, false);
-    if (sg_ptx_is(ptx, ".branchtargets") || sg_ptx_is(ptx, ".calltargets"))
-        return listed(ptx, true);
+    if (sg_ptx_is(ptx, ".branchtargets"))
+        return sg_ptx_since_directive(ptx, ".branchtargets") && listed(ptx, true);
+    if (sg_ptx_is(ptx, ".calltargets"))
+        return sg_ptx_since_directive(ptx, ".calltargets") && listed(ptx, true);
     if (sg_ptx_is(ptx, ".callprototype"))
-        return prototype(ptx);
+        return sg_ptx_since_directive(ptx, ".callprototype") && prototype(ptx);
     enum sg_linkage linkage = SG_LINK_OWN;
     if (sg_ptx_is(ptx, ".extern")) {
         linkage = SG_LINK_EXTERN;

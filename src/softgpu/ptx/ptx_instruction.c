@@ -132,7 +132,10 @@ static bool operands(struct sg_ptx *ptx, struct operands *list) {
 
 static bool modifiers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                       struct sg_ptx_given *given) {
+    if (ptx->word.kind == SG_WORD_DOTTED)
+        given->modifiers = ptx->word.text;
     while (ptx->word.kind == SG_WORD_DOTTED) {
+        given->modifiers_length = (size_t)(ptx->word.text + ptx->word.length - given->modifiers);
         if (!sg_ptx_check_modifier(ptx, opcode, given))
             return false;
         if (ptx->telling) {

@@ -267,6 +267,7 @@ bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *op
         return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
     if (given->count < opcode->least || given->count > opcode->most)
         return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, given->count);
-    return known_here(ptx, opcode) && registers(ptx, opcode, given) &&
-           address(ptx, opcode, given) && (strcmp(opcode->name, "call") != 0 || call(ptx, given));
+    return known_here(ptx, opcode) && sg_ptx_since_modifiers(ptx, opcode, given) &&
+           registers(ptx, opcode, given) && address(ptx, opcode, given) &&
+           (strcmp(opcode->name, "call") != 0 || call(ptx, given));
 }

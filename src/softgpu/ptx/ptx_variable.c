@@ -105,7 +105,7 @@ static bool specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         if (sg_ptx_is(ptx, ".align"))
             good = sg_ptx_alignment(ptx, &variable->alignment);
         else if (sg_ptx_is(ptx, ".attribute"))
-            good = attributes(ptx, variable);
+            good = sg_ptx_since_directive(ptx, ".attribute") && attributes(ptx, variable);
         else if (sg_ptx_is(ptx, ".v2") || sg_ptx_is(ptx, ".v4") || sg_ptx_is(ptx, ".v8"))
             good = vector(ptx, variable);
         else

@@ -545,8 +545,7 @@ static void surfaces(void) {
         lanes[i].i[1] = 1;
     }
     show("bytes", "s_bytes", object, 8, 4);
-    show("surface", "q_surface", object, 1, 4);
-    show("surface", "q_surface_more", object, 1, 3);
+    show("surface", "q_surface", object, 1, 3);
     show("surface", "q_type", object, 1, 3);
 }
 
@@ -647,6 +646,15 @@ static void destroyed_texture(void) {
 
 /* ---- queries --------------------------------------------------------------------------------- */
 
+/* What a module with one of the other queries of surfaces meets. */
+static void refused_queries(void) {
+    par_context();
+    for (size_t i = 0; i < sizeof(surface_queries) / sizeof(surface_queries[0]); i++) {
+        CUresult result = par.api->cuModuleLoadData(&module, surface_queries[i]);
+        par_see("surface-query", "%zu %s", i, par_result_name(result));
+    }
+}
+
 static void queries(void) {
     static const float texels[64];
     start();
@@ -687,5 +695,6 @@ PAR_SCENARIOS = {
     {"kernel-texture/other-shape", other_shape, PAR_KERNELS, 0},
     {"kernel-texture/unbound-reference", unbound_reference, PAR_KERNELS, 0},
     {"kernel-texture/destroyed", destroyed_texture, PAR_KERNELS, 0},
+    {"kernel-texture/refused-queries", refused_queries, PAR_KERNELS, 0},
     {"kernel-texture/queries", queries, PAR_KERNELS, 0},
 };

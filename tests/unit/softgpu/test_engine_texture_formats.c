@@ -290,7 +290,7 @@ static void textures_say_what_they_are(void **state) {
     assert_int_equal(asked("txq.channel_data_type.b32 %o0, [%h1]", &texture), 0x10d8);
     texture.surface = true;
     assert_int_equal(asked("suq.width.b32 %o0, [%h1]", &texture), 4);
-    assert_int_equal(asked("suq.memory_layout.b32 %o0, [SF]", &texture), 0);
+    assert_int_equal(asked("suq.depth.b32 %o0, [SF]", &texture), 0);
     assert_int_equal(asked("istypep.surfref %p, SF; selp.u32 %o0, 1, 2, %p", &texture), 1);
 }
 
