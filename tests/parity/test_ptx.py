@@ -65,6 +65,24 @@ def planted():
     return problems
 
 
+def optimised():
+    """An answer that only a program without optimising gave is no difference; one that neither gave is."""
+    with tempfile.TemporaryDirectory() as folder:
+        right = Path(folder) / "plain.txt"
+        subprocess.run([RECORDER, "plain", "--to", "3", "-o", right], env=environment(), check=True)
+        lines = right.read_text().splitlines()
+        answer = next(line for line in lines if line.startswith("1\t"))
+        other = "1\t" + "0" * 16
+        (Path(folder) / "programs.txt").write_text("\n".join(lines).replace(answer, other) + "\n")
+        status, output = compare("--recording", folder)
+        problems = [] if status == 0 and "programs: 1 equal only" in output else ["reported", *output.splitlines()]
+        right.write_text("\n".join(lines).replace(answer, other[:-1] + "1") + "\n")
+        status, output = compare("--recording", folder)
+        if status != 1 or "programs: 1\n" not in output:
+            problems += ["an answer that neither gave is not reported", *output.splitlines()]
+    return problems
+
+
 def forms_module():
     spec = importlib.util.spec_from_file_location("forms", HERE / "forms.py")
     module = importlib.util.module_from_spec(spec)
@@ -117,6 +135,7 @@ def programs_end():
 TESTS = [
     ("softgpu answers what hardware answered, or there is a reason", recorded, "there is no recording yet"),
     ("a planted difference is named with its inputs", planted, ""),
+    ("what optimising changes is told apart", optimised, ""),
     ("each instruction has forms, or a reason", complete, ""),
     ("the forms are those of the decoder's rules", current, "there is no ptxas"),
     ("random programs end, whatever the schedule", programs_end, ""),

@@ -17,6 +17,7 @@ static const struct kind {
 } kinds[] = {
     {"forms", ptx_forms_record, "forms.txt"},
     {"programs", ptx_programs_record, "programs.txt"},
+    {"plain", ptx_programs_record_plain, "plain.txt"},
     {"scenes", ptx_scenes_record, "scenes.txt"},
     {"approximate", ptx_approximate_record, "approximate.txt"},
     {"steps", ptx_approximate_steps, "steps.bin"},
@@ -32,7 +33,8 @@ static int usage(void) {
           "       ptx_record count [--only TEXT] [--every N] [-o FILE]\n"
           "                                 inputs of them that differ from softgpu's\n"
           "       ptx_record steps -o FILE  results of some ranges of them, binary\n"
-          "       ptx_record programs [--from SEED] [--to SEED] [-o FILE]     random programs\n"
+          "       ptx_record programs|plain [--from SEED] [--to SEED] [-o FILE]\n"
+          "                                 random programs; plain: compiled without optimising\n"
           "       ptx_record show|answer --from SEED [--drop N,N...]          one, without "
           "statements\n"
           "       ptx_record all FOLDER     every recording, a file for each\n"

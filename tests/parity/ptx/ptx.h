@@ -79,6 +79,7 @@ int ptx_approximate_steps(const struct ptx_options *options, FILE *to);
 int ptx_approximate_count(const struct ptx_options *options, FILE *to);
 int ptx_scenes_record(const struct ptx_options *options, FILE *to);
 int ptx_programs_record(const struct ptx_options *options, FILE *to);
+int ptx_programs_record_plain(const struct ptx_options *options, FILE *to);
 int ptx_program_show(const struct ptx_options *options);
 int ptx_program_answer(const struct ptx_options *options);
 
