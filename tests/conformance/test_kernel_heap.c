@@ -27,6 +27,14 @@ static const char text[] = RUNTIME
     "full: setp.eq.u64 %p, %d4, 0; @%p bra end; ld.u64 %d5, [%d4];\n"
     "{ .param .b64 p; st.param.b64 [p], %d4; call.uni free, (p); } mov.u64 %d4, %d5; bra full;\n"
     "end: st.global.u32 [%d1], %r1; ret; }\n"
+    /* give_one(out, size): whether there is a block of this size, which is freed again */
+    ".visible .entry give_one(.param .u64 out, .param .u64 size) {\n"
+    ".reg .b64 %d<4>; .reg .b32 %r<2>; .reg .pred %p;\n"
+    "ld.param.u64 %d1, [out]; ld.param.u64 %d2, [size];\n"
+    "{ .param .b64 p; .param .b64 q; st.param.b64 [p], %d2; call.uni (q), malloc, (p);\n"
+    "ld.param.b64 %d3, [q]; } setp.ne.u64 %p, %d3, 0; selp.u32 %r1, 1, 0, %p;\n"
+    "st.global.u32 [%d1], %r1;\n"
+    "{ .param .b64 p; st.param.b64 [p], %d3; call.uni free, (p); } ret; }\n"
     /* release(p): frees it */
     ".visible .entry release(.param .u64 at) {\n"
     ".reg .b64 %d1; ld.param.u64 %d1, [at];\n"
@@ -88,6 +96,10 @@ static int ends(int argc, char **argv) {
     }
     assert_in_range(count[0], 1, 8);
     assert_int_equal(count[0], count[1]);
+    size = 0; /* a block, too */
+    OK(kernel_launch(kernel_of(module, "give_one"), 1, 1, params));
+    OK(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
+    assert_int_equal(count[0], 1);
     size = (uint64_t)1 << 40;
     OK(kernel_launch(kernel_of(module, "exhaust"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(&count[0], out, sizeof count[0]));
@@ -100,18 +112,27 @@ static int frees(int argc, char **argv) {
     (void)argc, (void)argv;
     init_driver();
     CUmodule module = kernel_module(NULL, text);
-    uint64_t nothing = 0, middle, size = 64, block;
+    uint64_t nothing = 0, middle, size = 64, block, other;
     CUdeviceptr out;
     OK(cu.cuMemAlloc_v2(&out, 8));
-    void *none[] = {&nothing}, *take[] = {&out, &size}, *bad[] = {&middle};
+    void *none[] = {&nothing}, *take[] = {&out, &size}, *bad[] = {&middle}, *own[] = {&out};
+    void *once[] = {&block};
     OK(kernel_launch(kernel_of(module, "release"), 1, 1, none));
     OK(kernel_launch(kernel_of(module, "take"), 1, 1, take));
     OK(cu.cuMemcpyDtoH_v2(&block, out, sizeof block));
     middle = block + 16;
     OK(kernel_launch(kernel_of(module, "release"), 1, 1, bad));
-    CUresult result = cu.cuCtxSynchronize();
-    assert_int_not_equal(result, CUDA_SUCCESS);
-    FAILS(result, cu.cuMemFree_v2(out)); /* it stays */
+    OK(kernel_launch(kernel_of(module, "release"), 1, 1, own));
+    OK(cu.cuCtxSynchronize());
+    /* Nothing was freed: the block is not given out again, and memory of the application stays. */
+    OK(kernel_launch(kernel_of(module, "take"), 1, 1, take));
+    OK(cu.cuMemcpyDtoH_v2(&other, out, sizeof other));
+    assert_true(other != 0 && (other >= block + size || block >= other + size));
+    OK(kernel_launch(kernel_of(module, "release"), 1, 1, once));
+    OK(cu.cuCtxSynchronize());
+    OK(kernel_launch(kernel_of(module, "release"), 1, 1, once));
+    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuCtxSynchronize());
+    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuMemFree_v2(out)); /* it stays */
     return 0;
 }
 
@@ -123,13 +144,13 @@ static int frees(int argc, char **argv) {
     }
 IN_CHILD(blocks_live_across_kernels_and_modules, "lives")
 IN_CHILD(the_heap_ends_at_its_limit, "ends")
-IN_CHILD(freeing_what_is_no_block_is_an_error, "frees")
+IN_CHILD(what_is_no_block_is_not_freed_and_a_block_only_once, "frees")
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(blocks_live_across_kernels_and_modules),
         TEST(the_heap_ends_at_its_limit),
-        TEST(freeing_what_is_no_block_is_an_error),
+        TEST(what_is_no_block_is_not_freed_and_a_block_only_once),
     };
     const struct child children[] = {{"lives", lives}, {"ends", ends}, {"frees", frees}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

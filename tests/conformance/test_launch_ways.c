@@ -215,8 +215,6 @@ static void attributes_do_not_keep_a_kernel_from_running(void **state) {
         {.id = CU_LAUNCH_ATTRIBUTE_IGNORE},
         {.id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW},
         {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value = {.cooperative = 1}},
-        {.id = CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
-         .value = {.syncPolicy = CU_SYNC_POLICY_YIELD}},
         {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE},
         {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
          .value = {.programmaticStreamSerializationAllowed = 1}},
@@ -232,10 +230,15 @@ static void attributes_do_not_keep_a_kernel_from_running(void **state) {
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (size_t i = 0; i < COUNT(list); i++) {
         CUlaunchConfig config = {3, 1, 1, 7, 1, 1, 0, stream, &list[i], 1};
-        OK(cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL));
-        if (take_sum() != 21)
-            fail_msg("with attribute %d", (int)list[i].id);
+        CUresult result = cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL);
+        if (result != CUDA_SUCCESS || take_sum() != 21)
+            fail_msg("with attribute %d: %d", (int)list[i].id, (int)result);
     }
+    /* This one is of streams. */
+    CUlaunchAttribute policy = {.id = CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+                                .value = {.syncPolicy = CU_SYNC_POLICY_YIELD}};
+    CUlaunchConfig config = {3, 1, 1, 7, 1, 1, 0, stream, &policy, 1};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(&config, kernel("add"), params, NULL));
     OK(cu.cuStreamDestroy_v2(stream));
     end();
 }

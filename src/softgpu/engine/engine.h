@@ -120,7 +120,7 @@ enum sg_fault_kind {
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
     SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
     SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
-    SG_FAULT_HEAP,        /* free() of what malloc() has not returned, or not any more */
+    SG_FAULT_HEAP,        /* free() of what was freed */
     SG_FAULT_TIME,        /* sg_grid_give_up */
     SG_FAULT_COUNT
 };

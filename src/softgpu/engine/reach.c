@@ -154,7 +154,7 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_MEMORY] = "no memory on the host",
                                         [SG_FAULT_TEXTURE] = "texture or surface not usable",
                                         [SG_FAULT_SURFACE] = "outside of a surface",
-                                        [SG_FAULT_HEAP] = "free of what malloc has not returned",
+                                        [SG_FAULT_HEAP] = "free of what was freed before",
                                         [SG_FAULT_TIME] = "out of time"};
     return kind < SG_FAULT_COUNT ? names[kind] : "";
 }

@@ -72,8 +72,6 @@ static bool enter_watched(struct sg_call *call, CUresult *result) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
     unsigned watched = atomic_load_explicit(&sg_watched, memory_order_acquire);
-    if ((watched & SG_WATCH_OUTPUT) && !atomic_load(&sg_forked))
-        sg_output_enter(call->fn);
     if (watched & SG_WATCH_FAULT)
         return sg_fault_enter(call, !(sg_rules[call->fn].flags & SG_UNCOUNTED), result);
     return true;

@@ -82,8 +82,9 @@ void sg_heap_end(struct sg_device_heap *heap) {
 
 /* The best fit, the lowest of these. */
 CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size) {
-    if (size == 0 || size > heap->size)
+    if (size > heap->size)
         return 0;
+    size += size == 0; /* a block of its own, too */
     uint64_t steps = (size + heap->step - 1) / heap->step;
     struct block *block =
         SG_TREE_OWNER(sg_tree_at_least(&heap->free, steps << 32), struct block, size);

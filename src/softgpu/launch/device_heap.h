@@ -19,7 +19,7 @@ struct sg_device_heap {
 
 /* OUT_OF_MEMORY: there is not that much. Nothing happens where there is one already. */
 CUresult sg_heap_begin(struct sg_device_heap *heap, int device, size_t size);
-/* At a multiple of 16; 0 where nothing of that size is left, and for 0 bytes. */
+/* At a multiple of 16; 0 where nothing of that size is left. */
 CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size);
 /* False: it is not the address of a block in use. */
 bool sg_heap_give(struct sg_device_heap *heap, CUdeviceptr address);

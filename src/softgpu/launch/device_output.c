@@ -105,20 +105,26 @@ void sg_output_write(void) {
 
 /* ---- which calls write ----------------------------------------------------------------------- */
 
-enum moment { NEVER, BEFORE, AFTER };
+enum moment { NEVER, LAUNCH, AFTER };
 
 static bool begins(const char *name, const char *with) {
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* As the programming guide lists them. */
+/*
+ * As an H200 does: what waits for the device writes, and so do copies, the freeing of memory and
+ * the loading of modules. The programming guide lists launches, too: they write nothing there,
+ * unless they wait (CUDA_LAUNCH_BLOCKING).
+ */
 static enum moment moment_of(const char *name) {
     static const char *const after[] = {"cuCtxSynchronize", "cuStreamSynchronize",
                                         "cuEventSynchronize", "cuModuleUnload", "cuLibraryUnload"};
+    if (strcmp(name, "cuMemFree") == 0 || strcmp(name, "cuMemFree_v2") == 0)
+        return AFTER;
     if (begins(name, "cuLaunchKernel") || begins(name, "cuLaunchCooperative") ||
         begins(name, "cuLaunchGrid") || strcmp(name, "cuLaunch") == 0 ||
         begins(name, "cuGraphLaunch"))
-        return BEFORE;
+        return LAUNCH;
     if (begins(name, "cuModuleLoad") || begins(name, "cuLibraryLoad"))
         return AFTER;
     if (begins(name, "cuMemcpy"))
@@ -137,18 +143,11 @@ static void flush_current(void) {
     sg_unlock();
 }
 
-void sg_output_enter(gpumem_driver_fn fn) {
-    if (sg_thread()->in_host_function || moment_of(sg_rows[fn].name) != BEFORE)
-        return;
-    flush_current();
-    sg_output_write();
-}
-
 void sg_output_leave(gpumem_driver_fn fn) {
     if (sg_thread()->in_call)
         return;
     enum moment moment = moment_of(sg_rows[fn].name);
-    if (moment == AFTER || (moment == BEFORE && sg_launches_block()))
+    if (moment == AFTER || (moment == LAUNCH && sg_launches_block()))
         flush_current();
     sg_output_write();
 }

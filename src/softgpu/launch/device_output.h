@@ -19,9 +19,8 @@ void sg_output_flush(struct sg_context *context);
 /* With the lock: the context's memory for it ends. Nothing runs in it any more. */
 void sg_output_free(struct sg_context *context);
 
-/* Without the lock: a call begins, or is about to leave. Writes what it is the call to write. Only
- * while SG_WATCH_OUTPUT is set. */
-void sg_output_enter(gpumem_driver_fn fn);
+/* Without the lock: a call is about to leave. Writes what it is the call to write. Only while
+ * SG_WATCH_OUTPUT is set. */
 void sg_output_leave(gpumem_driver_fn fn);
 /* Without the lock: writes what is flushed. */
 void sg_output_write(void);

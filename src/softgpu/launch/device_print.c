@@ -6,21 +6,20 @@
 #define LONGEST_STRING ((size_t)1 << 20)
 #define MOST_ELEMENTS  16
 
-struct argument {
-    union {
-        uint64_t bits;
-        unsigned char bytes[MOST_ELEMENTS * 8];
-    } value;
-    char *string; /* of %s; NULL prints as the host prints it */
+struct string {
+    size_t at; /* of its address among the arguments */
+    char *text;
 };
 
+/* As in an H200's fifo: the arguments, padded to a multiple of 8, and behind them the format. */
 struct sg_print {
     struct sg_print *next;
     char *format;
     bool plain; /* `format` is a text for standard error */
-    unsigned count;
-    size_t size;
-    struct argument arguments[];
+    unsigned count, string_count;
+    size_t size, used; /* bytes of the fifo, of the arguments */
+    unsigned char arguments[SG_PRINT_ARGUMENTS * 8];
+    struct string strings[];
 };
 
 struct sg_print **sg_print_next(struct sg_print *print) {
@@ -34,8 +33,8 @@ size_t sg_print_size(const struct sg_print *print) {
 void sg_print_free(struct sg_print *print) {
     if (!print)
         return;
-    for (unsigned i = 0; i < print->count; i++)
-        free(print->arguments[i].string);
+    for (unsigned i = 0; i < print->string_count; i++)
+        free(print->strings[i].text);
     free(print->format);
     free(print);
 }
@@ -140,6 +139,10 @@ static size_t element_size(const struct conversion *c) {
     return wide ? 8 : 4;
 }
 
+static size_t aligned(size_t at, size_t to) {
+    return (at + to - 1) & ~(to - 1);
+}
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 char *sg_device_string(const struct sg_device_call *call, uint64_t address) {
@@ -168,38 +171,41 @@ char *sg_device_string(const struct sg_device_call *call, uint64_t address) {
 struct recorder {
     const struct sg_device_call *call;
     struct sg_print *print;
-    uint64_t at, begin; /* in the buffer of arguments */
 };
 
-static bool record_one(struct recorder *recorder, size_t element, unsigned elements, bool string) {
-    size_t size = element * elements, align = element * (elements == 3 ? 4 : elements);
+static bool record_one(struct recorder *recorder, size_t size, bool string) {
     struct sg_print *print = recorder->print;
-    struct argument *argument = &print->arguments[print->count];
-    memset(argument, 0, sizeof *argument);
-    recorder->at = (recorder->at + align - 1) & ~(uint64_t)(align - 1);
-    if (!sg_device_call_read(recorder->call, recorder->at, argument->value.bytes, size))
+    uint64_t bits = 0;
+    print->used = aligned(print->used, size);
+    if (!sg_device_call_read(recorder->call, recorder->call->argument[1] + print->used, &bits,
+                             size))
         return false;
-    recorder->at += align;
-    if (string && argument->value.bits) {
-        argument->string = sg_device_string(recorder->call, argument->value.bits);
-        if (!argument->string)
+    memcpy(print->arguments + print->used, &bits, size);
+    if (string && bits) {
+        char *text = sg_device_string(recorder->call, bits);
+        if (!text)
             return false;
-        print->size += (strlen(argument->string) + 8) & ~(size_t)7;
+        print->strings[print->string_count++] = (struct string){print->used, text};
+        print->size += (strlen(text) + 8) & ~(size_t)7;
     }
+    print->used += size;
     print->count++;
     return true;
 }
 
-/* Arguments of a conversion: width and precision count, too. */
+/*
+ * Arguments of a conversion: width and precision count, too. A kernel's side of printf does not
+ * know vectors, and hands over nothing for them.
+ */
 static unsigned wanted(const struct conversion *c) {
-    bool takes = c->letter && c->letter != '%';
+    bool takes = c->letter && c->letter != '%' && c->vector == 1;
     return takes ? 1U + c->star_width + c->star_precision : 0;
 }
 
 static bool record(struct recorder *recorder, const struct conversion *c) {
-    return (!c->star_width || record_one(recorder, 4, 1, false)) &&
-           (!c->star_precision || record_one(recorder, 4, 1, false)) &&
-           record_one(recorder, element_size(c), c->vector, c->letter == 's');
+    return (!c->star_width || record_one(recorder, 4, false)) &&
+           (!c->star_precision || record_one(recorder, 4, false)) &&
+           record_one(recorder, element_size(c), c->letter == 's');
 }
 
 static unsigned count_arguments(const char *format) {
@@ -234,18 +240,19 @@ int sg_print_record(const struct sg_device_call *call, struct sg_print **made) {
     if (!format)
         return -2;
     unsigned count = count_arguments(format);
-    struct sg_print *print = calloc(1, sizeof *print + count * sizeof print->arguments[0]);
+    struct sg_print *print = calloc(1, sizeof *print + count * sizeof print->strings[0]);
     if (!print) {
         free(format);
         return -2;
     }
     print->format = format;
-    struct recorder recorder = {call, print, call->argument[1], call->argument[1]};
+    struct recorder recorder = {call, print};
     if (!record_all(&recorder, count)) {
         sg_print_free(print);
         return -2;
     }
-    print->size += 16 + (size_t)((recorder.at - recorder.begin + 7) & ~UINT64_C(7));
+    print->used = aligned(print->used, 8);
+    print->size += 16 + print->used;
     *made = print;
     return (int)count;
 }
@@ -316,22 +323,23 @@ static void spell(char *spec, size_t room, const struct conversion *c, const cha
 /* The formats are made above, from letters that have been looked at. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void put_one(FILE *out, const struct conversion *c, const struct argument *argument,
+static void put_one(FILE *out, const struct conversion *c, const char *string,
                     const unsigned char *at) {
     char spec[32];
+    uint64_t bits = 0;
+    memcpy(&bits, at, element_size(c));
     if (is_float(c)) {
         spell(spec, sizeof spec, c, "");
         PUT(out, spec, c, float_at(at, element_size(c)));
     } else if (c->letter == 's') {
-        const char *text = argument->string ? argument->string : "(null)";
         spell(spec, sizeof spec, c, "");
-        PUT(out, spec, c, text);
+        PUT(out, spec, c, string ? string : "(null)");
     } else if (c->letter == 'p') {
         spell(spec, sizeof spec, c, "");
-        PUT(out, spec, c, (void *)(uintptr_t)argument->value.bits);
+        PUT(out, spec, c, (void *)(uintptr_t)bits);
     } else if (c->letter == 'c') {
         spell(spec, sizeof spec, c, "");
-        PUT(out, spec, c, (int)(argument->value.bits & 0xff));
+        PUT(out, spec, c, (int)(bits & 0xff));
     } else {
         spell(spec, sizeof spec, c, "ll");
         PUT(out, spec, c, integer_at(at, c));
@@ -339,25 +347,57 @@ static void put_one(FILE *out, const struct conversion *c, const struct argument
 }
 #pragma GCC diagnostic pop
 
-static int number_of(const struct argument *argument) {
+/* The host reads one value after the other, beyond the arguments the format, and then zeros. */
+struct reader {
+    const struct sg_print *print;
+    size_t at;
+};
+
+static void take(struct reader *reader, void *to, size_t size) {
+    const struct sg_print *print = reader->print;
+    size_t length = strlen(print->format);
+    unsigned char *byte = to;
+    for (size_t i = 0; i < size; i++, reader->at++) {
+        size_t behind = reader->at - print->used;
+        byte[i] = reader->at < print->used ? print->arguments[reader->at]
+                  : behind < length        ? (unsigned char)print->format[behind]
+                                           : 0;
+    }
+}
+
+static int take_number(struct reader *reader) {
     int number;
-    memcpy(&number, argument->value.bytes, sizeof number);
+    reader->at = aligned(reader->at, sizeof number);
+    take(reader, &number, sizeof number);
     return number;
 }
 
-static void put(FILE *out, struct conversion *c, const struct argument *argument) {
+static const char *string_at(const struct sg_print *print, size_t at) {
+    for (unsigned i = 0; i < print->string_count; i++)
+        if (print->strings[i].at == at)
+            return print->strings[i].text;
+    return NULL;
+}
+
+static void put(FILE *out, struct conversion *c, struct reader *reader) {
+    unsigned char value[MOST_ELEMENTS * 8];
+    size_t size = element_size(c), slots = c->vector == 3 ? 4 : c->vector;
     if (c->star_width)
-        c->width = number_of(argument++);
+        c->width = take_number(reader);
     if (c->star_precision)
-        c->precision = number_of(argument++);
+        c->precision = take_number(reader);
+    reader->at = aligned(reader->at, size * slots);
+    const char *string = string_at(reader->print, reader->at);
+    take(reader, value, size * slots);
     for (unsigned i = 0; i < c->vector; i++) {
         if (i > 0)
             putc(',', out);
-        put_one(out, c, argument, argument->value.bytes + i * element_size(c));
+        put_one(out, c, string, value + i * size);
     }
 }
 
 void sg_print_write(const struct sg_print *print, FILE *out) {
+    struct reader reader = {print, 0};
     if (print->plain) {
         fputs(print->format, stderr);
         return;
@@ -376,8 +416,9 @@ void sg_print_write(const struct sg_print *print, FILE *out) {
         } else if (!c.letter || used + wanted(&c) > print->count) {
             fwrite(percent, 1, (size_t)(next - percent), out);
         } else {
-            put(out, &c, &print->arguments[used]);
+            put(out, &c, &reader);
             used += wanted(&c);
+            next += c.length == HL && *next; /* as an H200's driver loses it */
         }
     }
 }

@@ -2,9 +2,10 @@
  * printf of kernels: a call is recorded with everything that it prints, and written out later, by
  * the host's own conversions.
  *
- * Conversions are those of C, with h, hh, l, ll, j, z and t, and OpenCL's vectors: %v4hlf and its
- * like, separated by commas. What is none is written as it stands, as is what follows the 32nd
- * argument.
+ * Conversions are those of C, with h, hh, l, ll, j, z and t. What is none is written as it stands,
+ * as is what follows the 32nd argument. OpenCL's vectors, %v4hlf and its like, are known to an
+ * H200's host and not to its kernels: they take no argument, and what is written, separated by
+ * commas, is what lies behind the arguments: the bytes of the format itself. So it is here.
  */
 #ifndef SG_LAUNCH_DEVICE_PRINT_H
 #define SG_LAUNCH_DEVICE_PRINT_H

@@ -80,15 +80,24 @@ static void allocate(struct sg_context *context, struct sg_device_call *call) {
     sg_unlock();
 }
 
+/* As an H200 does: what was freed already is an error, anything else that is no block is not. */
 static void give_back(struct sg_context *context, struct sg_device_call *call) {
-    if (call->argument[0] == 0)
+    struct sg_device_heap *heap = &context->device_state->heap;
+    CUdeviceptr address = call->argument[0];
+    uint64_t start, size = 1;
+    if (address == 0)
         return;
     sg_lock();
-    if (!sg_heap_give(&context->device_state->heap, call->argument[0])) {
-        call->fault = SG_FAULT_HEAP;
-        call->address = call->argument[0];
-    }
+    bool freed = sg_heap_give(heap, address);
+    bool twice = !freed && sg_heap_block(heap, address, &start, &size) && size == 0;
     sg_unlock();
+    if (twice) {
+        call->fault = SG_FAULT_HEAP;
+        call->address = address;
+    } else if (!freed) {
+        sg_log(SG_LOG_WARNING, "free in a kernel: malloc has not returned 0x%llx; nothing is freed",
+               (unsigned long long)address);
+    }
 }
 
 /* Outside of a graph, and for handles of others, nothing depends on it. */

@@ -22,9 +22,8 @@ static CUresult check_one(const CUlaunchAttribute *attribute, bool *cooperative)
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         *cooperative = value->cooperative != 0;
         break;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-        good = value->syncPolicy >= CU_SYNC_POLICY_AUTO &&
-               value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: /* of streams alone, whatever its value */
+        good = false;
         break;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         good =

@@ -109,7 +109,10 @@ static void what_is_no_block_is_not_freed(void **state) {
 static void sizes_that_there_are_not(void **state) {
     (void)state;
     sg_lock();
-    assert_true(sg_heap_take(&heap, 0) == 0);
+    CUdeviceptr nothing = sg_heap_take(&heap, 0), other = sg_heap_take(&heap, 0);
+    assert_true(nothing != 0 && other != 0 && nothing != other);
+    assert_true(sg_heap_give(&heap, nothing));
+    assert_true(sg_heap_give(&heap, other));
     assert_true(sg_heap_take(&heap, SIZE + 1) == 0);
     assert_true(sg_heap_take(&heap, UINT64_MAX) == 0);
     sg_unlock();
