@@ -15,7 +15,7 @@
 /* cmocka wants these before it. */
 #include <cmocka.h>
 
-#define KERNEL_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define KERNEL_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 
 struct kernel {
     struct sg_image *image;
