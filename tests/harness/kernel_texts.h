@@ -6,7 +6,7 @@
 #ifndef KERNEL_TEXTS_H
 #define KERNEL_TEXTS_H
 
-#define KERNEL_HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define KERNEL_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 
 static const char saxpy_text[] = KERNEL_HEAD
     ".visible .entry k(.param .u64 y, .param .u64 x, .param .f32 a, .param .u32 n) {\n"
