@@ -1,6 +1,6 @@
 /*
  * An empty kernel from its launch to the end of the wait for it, which runs it: CPU time of the
- * thread. SOFTGPU_KERNELS=1 is set; GPUMEM_DRIVER names another driver.
+ * thread. GPUMEM_DRIVER names another driver.
  */
 #include "table.h"
 
@@ -45,7 +45,6 @@ int main(void) {
     CUfunction function;
     CUstream stream;
     double rounds[ROUNDS];
-    setenv("SOFTGPU_KERNELS", "1", 1);
     const char *named = getenv("GPUMEM_DRIVER");
     if (gpumem_driver_open(named ? NULL : "softgpu", &driver) != GPUMEM_OK)
         bench_fail("%s", gpumem_last_error()->message);

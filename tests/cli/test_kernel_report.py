@@ -90,7 +90,7 @@ def report(folder, *words):
     text.write_text(PTX)
     environment = {name: value for name, value in os.environ.items()
                    if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
-    environment.update(SOFTGPU_MEMORY="64M", SOFTGPU_KERNELS="1")
+    environment.update(SOFTGPU_MEMORY="64M")
     process = subprocess.run([harness.COMMAND, "run", "--softgpu", sys.executable, str(program), str(text), *words],
                              env=environment, timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                              check=False)

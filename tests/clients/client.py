@@ -18,16 +18,9 @@ def skip(why):
     sys.exit(0)
 
 
-def run_with_kernels(name, program):
-    """The same, with kernels; the caches that clients keep are the build's."""
-    os.environ["SOFTGPU_KERNELS"] = "1"
-    os.environ["XDG_CACHE_HOME"] = str(BUILD / "clients" / "cache")
-    run(name, program)
-
-
 def run(name, program, *options):
     """`program` in environment `name`, unmodified packages, through the command that users have,
-    which gets the options too."""
+    which gets the options too. The caches that clients keep are the build's."""
     try:
         python = environment.python_of(name, BUILD)
     except environment.Unavailable as why:
@@ -35,4 +28,6 @@ def run(name, program, *options):
         skip(f"no environment {name}: {first[-1] if first else why}")
     command = [BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "1G", *options, "--", python,
                environment.HERE / "programs" / program]
-    sys.exit(subprocess.run([str(word) for word in command], check=False).returncode)
+    cache = str(BUILD / "clients" / "cache")
+    done = subprocess.run([str(word) for word in command], env=dict(os.environ, XDG_CACHE_HOME=cache), check=False)
+    sys.exit(done.returncode)

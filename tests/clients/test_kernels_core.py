@@ -2,4 +2,4 @@
 """cuda.core's kernels on softgpu."""
 import client
 
-client.run_with_kernels("numba", "kernels_core.py")
+client.run("numba", "kernels_core.py")

@@ -2,4 +2,4 @@
 """numba-cuda's kernels on softgpu."""
 import client
 
-client.run_with_kernels("numba", "kernels_numba.py")
+client.run("numba", "kernels_numba.py")

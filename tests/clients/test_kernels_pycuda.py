@@ -2,4 +2,4 @@
 """pycuda's kernels on softgpu."""
 import client
 
-client.run_with_kernels("pycuda", "kernels_pycuda.py")
+client.run("pycuda", "kernels_pycuda.py")

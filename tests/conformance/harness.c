@@ -53,6 +53,11 @@ void check_result(CUresult got, CUresult wanted, const char *call, const char *f
     _fail(file, line);
 }
 
+bool no_kernels(CUresult launched) {
+    const char *setting = getenv("SOFTGPU_KERNELS");
+    return soft && launched == CUDA_ERROR_NOT_SUPPORTED && setting && strcmp(setting, "0") == 0;
+}
+
 /* The runner reads the line before cmocka's own about the skip. */
 void skip_reason(const char *format, ...) {
     va_list arguments;

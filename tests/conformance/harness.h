@@ -52,6 +52,9 @@ extern int device_count;
 #define FAILS(error, call) check_result((call), (error), #call, __FILE__, __LINE__)
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
 
+/* Whether a launch was refused because softgpu is told to run no kernels (SOFTGPU_KERNELS=0). */
+bool no_kernels(CUresult launched);
+
 /* Ends the test as skipped, with the reason that the runner demands. */
 #define SKIP(...)                                                                                  \
     do {                                                                                           \

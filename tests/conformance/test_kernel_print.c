@@ -1,7 +1,6 @@
 /*
  * printf of kernels: what is printed, when, what is lost, and what a call returns. Each test is a
- * process of its own, whose standard output is a file. softgpu runs kernels with SOFTGPU_KERNELS=1
- * (test_kernels.py).
+ * process of its own, whose standard output is a file.
  */
 #include "kernel_module.h"
 

@@ -153,9 +153,9 @@ static void bad_launches_invalidate_captures(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void softgpu_runs_no_kernels(void **state) {
+static void machine_code_is_refused(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("hardware runs them");
+    NEEDS_SOFTGPU("hardware runs it");
     CUfunction f = function("empty"), bounded;
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
     CUdeviceptr p = 0;
@@ -180,7 +180,7 @@ int main(int argc, char **argv) {
         TEST(captured_launches_are_nodes),
         TEST(bad_launches_invalidate_captures),
         TEST(missing_arguments_spare_captures),
-        TEST(softgpu_runs_no_kernels),
+        TEST(machine_code_is_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -4,9 +4,8 @@
 A function is real when a conformance test of it passes, and fails once every call of that function
 answers success without doing anything (SOFTGPU_FAULT==function:*:SUCCESS:skip). The harness overlooks
 bad calls that are no longer refused, so that only a missing effect counts. Functions that answer an
-error to whatever is asked for (SG_REFUSES in entry/rules.def) must never be seen to succeed, or only where a
-stream is captured, and those whose
-effect no program can see (entry/unobservable.def) are listed as such.
+error to whatever is asked for (SG_REFUSES in entry/rules.def) must never be seen to succeed, and those
+whose effect no program can see (entry/unobservable.def) are listed as such.
 
     prove.py            works the proofs out and writes src/softgpu/entry/coverage.def
     prove.py --check    tries the proofs that stand there; fails when one is none, and when an
@@ -84,16 +83,9 @@ def unobservable():
     return set(re.findall(r"^SG_UNOBSERVABLE\((\w+),", text, re.M))
 
 
-def captured():
-    """Refused, but that a capture makes nodes of them."""
-    text = (ENTRY / "rules.def").read_text()
-    return set(re.findall(r"^SG_RULE\((\w+),.*\bSG_REFUSES_BUT_CAPTURES\b", text, re.M))
-
-
-def wrong_successes(test, refused, of_captures):
-    """Functions listed as refused that the test saw succeed, where that was no capture's doing."""
-    captures = any(symbol.startswith("cuStreamBeginCapture") for symbol in test.called)
-    return sorted(test.called & (refused - of_captures if captures else refused))
+def wrong_successes(test, refused):
+    """Functions listed as refused that the test saw succeed."""
+    return sorted(test.called & refused)
 
 
 def kinds():
@@ -247,7 +239,7 @@ def work_out(runner, implemented, refused, pool, known):
     tests, complaints = gather(runner, pool)
     for test in tests:
         complaints += [f"{symbol} is listed as refused and succeeds in {proof_text(test.proof)}"
-                       for symbol in wrong_successes(test, refused, captured())]
+                       for symbol in wrong_successes(test, refused)]
     callers = collections.defaultdict(list)
     by_proof = {test.proof: test for test in tests}
     for test in tests:

@@ -35,7 +35,6 @@ static const char text[] =
 static int begin(void **state) {
     (void)state;
     softgpu_get_control_fn get;
-    setenv("SOFTGPU_KERNELS", "1", 1);
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
         return -1;
     cu = *gpumem_driver_table(driver);

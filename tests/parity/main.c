@@ -76,9 +76,6 @@ static int run_one(int argc, char **argv) {
     for (int i = 7; i < argc && par.skips < PAR_SKIPS_MAX; i++) {
         par.skip[par.skips++] = atoi(argv[i]);
     }
-    if (scenario->flags & PAR_KERNELS) {
-        setenv("SOFTGPU_KERNELS", "1", 1);
-    }
     open_driver();
     par_record_start(scenario->name);
     scenario->run();

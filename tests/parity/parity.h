@@ -19,9 +19,8 @@
 #define PAR_SKIPS_MAX 16
 
 enum {
-    PAR_ALONE = 1,   /* sees device-wide numbers: no other scenario may run beside it */
-    PAR_SWEEP = 2,   /* no call depends on an earlier one: a crash costs its own line only */
-    PAR_KERNELS = 4, /* its kernels run: SOFTGPU_KERNELS=1 before the driver is opened */
+    PAR_ALONE = 1, /* sees device-wide numbers: no other scenario may run beside it */
+    PAR_SWEEP = 2, /* no call depends on an earlier one: a crash costs its own line only */
 };
 
 typedef struct par_scenario {

@@ -17,7 +17,7 @@ RECORDER = BUILD / "tests/parity/ptx_record"
 
 def environment():
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SOFTGPU_")}
-    return dict(kept, GPUMEM_DRIVER="softgpu", SOFTGPU_KERNELS="1", SOFTGPU_LOG="off", SOFTGPU_MEMORY="1G")
+    return dict(kept, GPUMEM_DRIVER="softgpu", SOFTGPU_LOG="off", SOFTGPU_MEMORY="1G")
 
 
 def compare(*arguments):

@@ -22,9 +22,9 @@ const char cmd_run_usage[] =
     "Runs COMMAND, and the processes that it starts, on softgpu, the CUDA driver that needs no "
     "GPU.\n"
     "Works for programs that use the driver API, linked with libcuda or opening libcuda.so.1, but\n"
-    "not for those that use libcudart. With SOFTGPU_KERNELS=1 kernels run, from PTX, and "
-    "compilers\n"
-    "inside of COMMAND give PTX in place of machine code.\n"
+    "not for those that use libcudart. Kernels run, from PTX, and compilers inside of COMMAND "
+    "give\n"
+    "PTX in place of machine code.\n"
     "\n"
     "  --softgpu          on softgpu: always required, since a program runs there only on\n"
     "                     request; --driver softgpu is the same\n"
@@ -47,6 +47,8 @@ const char cmd_run_usage[] =
     "                     exit status 9 if something was not freed, or the fault of --fault\n"
     "                     was never reached\n"
     "  --poison           fills fresh and freed memory with a pattern\n"
+    "  --no-kernels       runs no kernels: launches are checked, then refused; compilers are left\n"
+    "                     as they are\n"
     "  --abort-on-error   a refused call aborts the program\n"
     "  --log off|error|warning|info|debug\n"
     "                     how much softgpu prints on standard error (warning)\n"
@@ -58,7 +60,7 @@ const char cmd_run_usage[] =
     "wrong command line or variable, 3 when softgpu is not installed with gpumem, 9 because of\n"
     "--fail-on.\n";
 
-enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, TEXT, FLAG };
+enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, TEXT, FLAG, NO_FLAG };
 
 /* Options in the order of `options` below; getopt's value is FIRST + index. */
 #define FIRST 256
@@ -81,6 +83,7 @@ static const struct setting {
     {"SOFTGPU_LOG", CHOICE, 0, " off error warning info debug "},
     {"SOFTGPU_FAIL_ON", TEXT, 0, NULL},
     {"SOFTGPU_UUID", TEXT, 0, NULL},
+    {"SOFTGPU_KERNELS", NO_FLAG, 0, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -99,6 +102,7 @@ static const struct option options[] = {
     {"log", required_argument, NULL, FIRST + 10},
     {"fail-on", required_argument, NULL, FIRST + 11},
     {"uuid", required_argument, NULL, FIRST + 12},
+    {"no-kernels", no_argument, NULL, FIRST + 13},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -143,6 +147,8 @@ static int apply(size_t index, const char *value) {
     switch (setting->kind) {
     case FLAG:
         return set(setting->variable, "1");
+    case NO_FLAG:
+        return set(setting->variable, "0");
     case NUMBER:
         if (!number_fits(value, setting->most))
             return cli_error(CLI_USAGE, "--%s %s: expected a number from 0 to %llu", option, value,
@@ -298,7 +304,7 @@ static bool is_set(const char *variable) {
 /* As softgpu reads it; other values have been refused. */
 static bool kernels_run(void) {
     const char *value = getenv("SOFTGPU_KERNELS");
-    return value && strcmp(value, "1") == 0;
+    return !value || strcmp(value, "0") != 0;
 }
 
 int cmd_run(int argc, char **argv) {

@@ -95,8 +95,9 @@ static bool better(const struct entry *entry, const struct entry *best, int devi
     return special == before ? entry->architecture == device : special;
 }
 
+/* *chosen, and as *other what is left, of kind 0 if nothing. */
 static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *options,
-                       struct entry *chosen) {
+                       struct entry *chosen, struct entry *other) {
     struct entry machine = {0}, text = {0}, entry;
     uint64_t at = sg_bytes_number(bytes, 6, 2);
     bool whole;
@@ -115,6 +116,7 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
     const struct entry *first = options->prefer_machine ? &machine : &text;
     const struct entry *second = options->prefer_machine ? &text : &machine;
     *chosen = first->kind ? *first : *second;
+    *other = first->kind ? *second : (struct entry){0};
     return chosen->kind ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
@@ -153,17 +155,10 @@ static CUresult read_plain(unsigned kind, struct sg_bytes plain,
     return sg_ptx_read(plain, options, log, image);
 }
 
-CUresult sg_fatbin_read(struct sg_bytes bytes, const struct sg_image_options *options,
-                        struct sg_image_log *log, struct sg_image *image) {
-    struct entry entry;
+static CUresult read_entry(struct entry entry, const struct sg_image_options *options,
+                           struct sg_image_log *log, struct sg_image *image) {
     unsigned char *plain = NULL;
-    CUresult result = choose(bytes, options, &entry);
-    if (result != CUDA_SUCCESS) {
-        sg_image_log_error(log, options->name, 0,
-                           result == CUDA_ERROR_INVALID_IMAGE ? "the fatbin is damaged"
-                                                              : "no entry of the fatbin runs here");
-        return result;
-    }
+    CUresult result = CUDA_SUCCESS;
     if (entry.flags & (IS_LZ4 | IS_ZSTD)) {
         result = decompress(&entry, &plain);
         entry.payload = (struct sg_bytes){plain, (size_t)entry.plain};
@@ -174,4 +169,40 @@ CUresult sg_fatbin_read(struct sg_bytes bytes, const struct sg_image_options *op
         sg_image_log_error(log, options->name, 0, "an entry cannot be decompressed");
     free(plain);
     return result;
+}
+
+/*
+ * Hardware takes the machine code and does not look at the text: a text that is refused here must
+ * not make the whole refused. Its kernels are, at their launch, which says why.
+ */
+static CUresult read_either(const struct entry *text, const struct entry *machine,
+                            const struct sg_image_options *options, struct sg_image_log *log,
+                            struct sg_image *image) {
+    char why[256] = "";
+    struct sg_image_log aside = {.error = why, .error_size = sizeof why};
+    CUresult result = read_entry(*text, options, &aside, image);
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY)
+        return result;
+    sg_image_clear(image);
+    result = read_entry(*machine, options, log, image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    why[strcspn(why, "\n")] = 0;
+    image->refused_text = strdup(why);
+    return image->refused_text ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sg_fatbin_read(struct sg_bytes bytes, const struct sg_image_options *options,
+                        struct sg_image_log *log, struct sg_image *image) {
+    struct entry entry, other;
+    CUresult result = choose(bytes, options, &entry, &other);
+    if (result != CUDA_SUCCESS) {
+        sg_image_log_error(log, options->name, 0,
+                           result == CUDA_ERROR_INVALID_IMAGE ? "the fatbin is damaged"
+                                                              : "no entry of the fatbin runs here");
+        return result;
+    }
+    return options->either && entry.kind == KIND_PTX && other.kind
+               ? read_either(&entry, &other, options, log, image)
+               : read_entry(entry, options, log, image);
 }

@@ -222,6 +222,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     *into = (struct sg_config){.devices = 1,
                                .profile = "h200",
                                .workers = 2,
+                               .kernels = true,
                                .kernel_workers = default_kernel_workers(),
                                .log_level = SG_LOG_WARNING};
     read_choice(complaints, "SOFTGPU_LOG", levels, 5, SG_LOG_OFF, &into->log_level);

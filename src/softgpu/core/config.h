@@ -42,8 +42,8 @@ struct sg_config {
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
     bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, comma-separated */
     bool fail_on_fault;
-    bool kernels; /* SOFTGPU_KERNELS=1: run kernels of PTX, as far as the engine goes; not yet the
-                     default, since much is refused */
+    bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
+                     runs. Default: kernels of PTX run */
     int kernel_limit;    /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
                             ended, 1 to 86400; 0, the default: never */
     bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */

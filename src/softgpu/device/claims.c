@@ -14,7 +14,7 @@
 
 #define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
 
-#define KERNELS "kernels are refused"
+#define KERNELS "SOFTGPU_KERNELS=0: kernels are refused"
 
 /* The greatest value that holds here; a smaller one in the profile is kept. The mask form keeps the
  * bits that hold. */

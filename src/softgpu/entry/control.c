@@ -98,11 +98,10 @@ static softgpu_function_state function_state(const char *function, const char **
     const char *proof = proofs[fn];
     if (test)
         *test = proof ? proof : "";
-    const unsigned refused = SG_REFUSES | SG_REFUSES_BUT_CAPTURES;
     unsigned flags = fn == GPUMEM_FN_COUNT ? 0 : sg_rules[fn].flags;
-    if (flags & SG_LAUNCHES && sg_config()->kernels)
-        flags &= ~refused;
-    if (fn == GPUMEM_FN_COUNT || flags & refused || !sg_implemented(fn))
+    if (flags & SG_LAUNCHES && !sg_config()->kernels)
+        flags |= SG_REFUSES;
+    if (fn == GPUMEM_FN_COUNT || flags & SG_REFUSES || !sg_implemented(fn))
         return SOFTGPU_FUNCTION_REFUSED;
     return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
 }

@@ -22,12 +22,11 @@
 /* Not implemented: without a current context it returns INVALID_CONTEXT. */
 #define SG_CONTEXT_FIRST (1u << 9)
 /* A chapter implements it to check the arguments as hardware does, and refuses every request;
- * tests/coverage detects if one succeeds after all. The second: except that a capture makes a node
- * of the request. */
-#define SG_REFUSES              (1u << 10)
-#define SG_REFUSES_BUT_CAPTURES (1u << 11)
-/* With either of them: it does what is requested where kernels run (SOFTGPU_KERNELS). */
-#define SG_LAUNCHES (1u << 12)
+ * tests/coverage detects if one succeeds after all. */
+#define SG_REFUSES (1u << 10)
+/* Launches a kernel. With SOFTGPU_KERNELS=0 it refuses, except that a capture makes a node of the
+ * request. */
+#define SG_LAUNCHES (1u << 11)
 
 /* What is checked before a NULL argument. The later ones are checked first. */
 enum sg_null_when { SG_NULL_NEVER, SG_NULL_LAST, SG_NULL_BEFORE_CONTEXT, SG_NULL_BEFORE_INIT };

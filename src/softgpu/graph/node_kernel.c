@@ -48,8 +48,7 @@ static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now,
 static CUresult may_launch(void) {
     if (sg_config()->kernels)
         return CUDA_SUCCESS;
-    sg_log(SG_LOG_WARNING,
-           "a graph with kernels is not launched: there is nothing here that runs them");
+    sg_log(SG_LOG_WARNING, "a graph with kernels is not launched: SOFTGPU_KERNELS=0 is set");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

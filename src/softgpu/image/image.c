@@ -180,9 +180,7 @@ static void free_variable(struct sg_image_variable *variable) {
     free(variable->name);
 }
 
-void sg_image_free(struct sg_image *image) {
-    if (!image)
-        return;
+void sg_image_clear(struct sg_image *image) {
     for (size_t i = 0; i < image->function_count; i++) {
         free(image->functions[i].name);
         free(image->functions[i].parameters);
@@ -204,6 +202,14 @@ void sg_image_free(struct sg_image *image) {
     free(image->ptx);
     free_names(image->parts, image->part_count);
     free(image->machine);
+    free(image->refused_text);
+    *image = (struct sg_image){0};
+}
+
+void sg_image_free(struct sg_image *image) {
+    if (!image)
+        return;
+    sg_image_clear(image);
     free(image);
 }
 

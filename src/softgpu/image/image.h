@@ -81,13 +81,14 @@ struct sg_image {
     int ptx_version; /* 87 for .version 8.7; for machine code, the version it was compiled from, or 0 */
     int target;      /* 90 for sm_90; after a link, the newest that the inputs name */
     char target_suffix; /* 'a', 'f' or 0 */
-    char *ptx; /* the text, kept for an engine that runs it; after a link, of its only input */
+    char *ptx;    /* the text, kept for an engine that runs it; after a link, of its only input */
     char **parts; /* after a link of several inputs: the text of each, "" of machine code */
     size_t part_count;
     struct sg_ptx_outline *outline; /* where things are in the text, one block; NULL when unknown */
     unsigned char *machine;         /* the ELF, kept likewise; NULL for text */
     size_t machine_size;
-    bool to_be_linked;                   /* machine code that is input for linkers */
+    char *refused_text; /* machine code of a fatbin: why the text beside it was refused, or NULL */
+    bool to_be_linked;  /* machine code that is input for linkers */
     struct sg_image_function *functions; /* entries (kernels), in the order of the image */
     size_t function_count;
     struct sg_image_variable *variables;
@@ -118,12 +119,15 @@ struct sg_image_options {
     char suffix;          /* architecture-specific code that the device runs: 'a', or 0 */
     int newest_ptx;       /* 90 for 9.0: a newer .version is UNSUPPORTED_PTX_VERSION */
     bool prefer_machine;  /* CU_PREFER_BINARY, the default, rather than CU_PREFER_PTX */
+    bool either;          /* where text is preferred: machine code, if the text is refused */
     bool wrapped;         /* accept a fatbin wrapper, as libraries do; modules refuse it */
     bool relocatable;     /* input of a link: external functions and variables are allowed */
     unsigned most_shared; /* bytes that a function of PTX may declare; 0 for no limit */
     const char *name;     /* the input's name in messages; may be NULL */
 };
 
+/* Frees what it holds; it is as new then. */
+void sg_image_clear(struct sg_image *image);
 /* NULL is allowed. */
 void sg_image_free(struct sg_image *image);
 

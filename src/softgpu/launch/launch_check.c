@@ -260,7 +260,7 @@ CUresult sg_launch_refuse(struct sg_function *function) {
     const struct sg_image *image = function->module->program->image;
     if (!function->refusal_said)
         sg_log(SG_LOG_WARNING,
-               "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
+               "kernel %s was not launched: SOFTGPU_KERNELS=0 is set, and its image holds %s",
                function->image->name,
                image->source == SG_IMAGE_PTX ? "PTX" : "machine code without PTX");
     function->refusal_said = true;

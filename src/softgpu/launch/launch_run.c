@@ -19,6 +19,7 @@
 #include "softgpu/stream/schedule.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,10 +87,23 @@ static CUresult find_variables(struct ready *ready, const struct sg_module *modu
     return CUDA_SUCCESS;
 }
 
+/* Machine code: what to do about it. */
+static void say_machine(const struct sg_image *image, char *why, size_t size) {
+    if (image->refused_text)
+        snprintf(why, size, "machine code is not interpreted, and the PTX beside it is refused: %s",
+                 image->refused_text);
+    else
+        snprintf(why, size,
+                 "its image holds machine code without PTX, which is not interpreted: compile with "
+                 "-gencode arch=compute_%d,code=compute_%d too",
+                 image->target, image->target);
+}
+
 static CUresult make_ready(struct sg_function *function) {
-    char why[256] = "its image holds machine code without PTX";
+    char why[512];
     struct sg_program *program = NULL;
     const struct sg_image *image = function->module->program->image;
+    say_machine(image, why, sizeof why);
     struct sg_image_log log = {.error = why, .error_size = sizeof why};
     CUresult result = sg_program_make(image, function->image->name, &log, &program);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)

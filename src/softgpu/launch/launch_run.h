@@ -1,7 +1,6 @@
 /*
- * Kernels that run, with SOFTGPU_KERNELS=1 as long as not all of PTX does. A launch becomes an
- * operation of its stream, which advances the grid in slices, so that a kernel never owns its
- * thread. Everything here requires the lock.
+ * Kernels that run. A launch becomes an operation of its stream, which advances the grid in slices,
+ * so that a kernel never owns its thread. Everything here requires the lock.
  */
 #ifndef SG_LAUNCH_LAUNCH_RUN_H
 #define SG_LAUNCH_LAUNCH_RUN_H

@@ -3,6 +3,7 @@
 #include "softgpu/binary/archive.h"
 #include "softgpu/binary/read.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
 #include "softgpu/image/reader.h"
 #include "softgpu/link/link.h"
 #include "softgpu/link/link_call.h"
@@ -27,6 +28,19 @@ static bool is_fatbin(const void *data, size_t size) {
     return size >= sizeof magic && memcmp(data, &magic, sizeof magic) == 0;
 }
 
+/* Of a fatbin a linker takes the machine code, as recorded, where it can be linked. The text beside
+ * it is what can run. */
+static void take_text(const void *data, size_t size, struct sg_image_options options,
+                      struct sg_image **image) {
+    struct sg_image_log none = {0};
+    struct sg_image *text;
+    options.prefer_machine = false;
+    if (sg_image_read(data, size, &options, &none, &text) != CUDA_SUCCESS)
+        return;
+    sg_image_free(*image);
+    *image = text;
+}
+
 /* Reads it, answering like the compiler of text and the choice among machine code. */
 static CUresult read_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
                            const struct sg_image_options *options, struct sg_image **image) {
@@ -38,6 +52,8 @@ static CUresult read_input(struct sg_link *link, CUjitInputType type, const void
     if (type == CU_JIT_INPUT_PTX && !is_fatbin(data, size) && !is_elf(data, size))
         size = SIZE_MAX;
     CUresult result = sg_image_read(data, size, options, &link->log, image);
+    if (result == CUDA_SUCCESS && (*image)->to_be_linked && sg_config()->kernels)
+        take_text(data, size, *options, image);
     if (result != CUDA_SUCCESS)
         return result;
     result = sg_jit_image(&link->jit, *image, options->architecture, true);

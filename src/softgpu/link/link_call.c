@@ -21,6 +21,7 @@ struct sg_image_options sg_link_options(const struct sg_link *link, const char *
     struct sg_image_options options = sg_loading_options(link->device, name);
     if (link->jit.has_target && link->jit.target_result == CUDA_SUCCESS)
         options.architecture = (int)link->jit.target;
+    options.prefer_machine = true; /* as recorded; link_add.c then looks for text */
     return options;
 }
 

@@ -45,6 +45,7 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
         .suffix = architecture >= 90 ? 'a' : 0,
         .newest_ptx = newest_ptx(),
         .prefer_machine = !sg_config()->kernels, /* text is what runs */
+        .either = sg_config()->kernels,
         .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
         .name = name};
 }
@@ -85,6 +86,7 @@ CUresult sg_loaded_read(const void *bytes, size_t size, int device, const struct
     uint64_t started = sg_now();
     struct sg_image_options options = sg_loading_options(device, NULL);
     options.prefer_machine = options.prefer_machine && !jit->prefer_ptx;
+    options.either = options.either && !jit->prefer_ptx;
     options.wrapped = wrapped;
     struct sg_image_log log = sg_jit_log(jit);
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);

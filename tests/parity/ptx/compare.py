@@ -162,7 +162,7 @@ def without_optimising(options, recorded, actual):
 def run_recorder(options, folder):
     """What softgpu answers, as a recording."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SOFTGPU_")}
-    environment.update(GPUMEM_DRIVER="softgpu", SOFTGPU_KERNELS="1", SOFTGPU_PROFILE="h200", SOFTGPU_LOG="off",
+    environment.update(GPUMEM_DRIVER="softgpu", SOFTGPU_PROFILE="h200", SOFTGPU_LOG="off",
                        SOFTGPU_MEMORY="1G")
     jobs = str(os.cpu_count() or 2)
     for kind in KINDS:

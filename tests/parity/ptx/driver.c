@@ -24,8 +24,6 @@ void ptx_open(const char *choice) {
     gpumem_driver *driver;
     CUcontext context;
     CUdevice device;
-    /* softgpu runs kernels only where it is told to. */
-    setenv("SOFTGPU_KERNELS", "1", 0);
     if (gpumem_driver_open(choice, &driver) != GPUMEM_OK) {
         fprintf(stderr, "ptx: %s\n", gpumem_last_error()->message);
         exit(2);

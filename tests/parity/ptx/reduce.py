@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def answer(options, driver, drop):
-    environment = dict(os.environ, GPUMEM_DRIVER=driver, SOFTGPU_KERNELS="1", SOFTGPU_LOG="off")
+    environment = dict(os.environ, GPUMEM_DRIVER=driver, SOFTGPU_LOG="off")
     try:
         done = subprocess.run([options.recorder, "answer", "--from", options.seed, "--drop", ",".join(map(str, drop))],
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -1,7 +1,6 @@
 /*
- * Kernels that fail, and what each call returns afterwards; what kernels print and allocate.
- * softgpu runs them with SOFTGPU_KERNELS=1. Each fault has a scenario, and so a process, of its
- * own.
+ * Kernels that fail, and what each call returns afterwards; what kernels print and allocate. Each
+ * fault has a scenario, and so a process, of its own.
  */
 #include "../parity.h"
 #include "temporary.h"
@@ -299,12 +298,16 @@ static void output_begin(int descriptor) {
     dup2(output_file, descriptor);
 }
 
-/* And here the file is told, a line each. */
-static void output_end(int descriptor, const char *what) {
-    char text[16384];
+static void output_stop(int descriptor) {
     fflush(descriptor == STDOUT_FILENO ? stdout : stderr);
     dup2(kept_output, descriptor);
     close(kept_output);
+}
+
+/* And here the file is told, a line each. */
+static void output_end(int descriptor, const char *what) {
+    char text[16384];
+    output_stop(descriptor);
     ssize_t size = pread(output_file, text, sizeof text - 1, 0);
     text[size > 0 ? size : 0] = '\0';
     close(output_file);
@@ -348,7 +351,13 @@ static void print_moment(const char *what, CUresult (*call)(void)) {
     output_end(STDOUT_FILENO, what);
     if (result != CUDA_SUCCESS)
         par_see(what, "%s", par_result_name(result));
-    SETUP(cuCtxSynchronize, ());
+    /* What is left would be printed among the lines of the recording. */
+    output_begin(STDOUT_FILENO);
+    result = par.api->cuCtxSynchronize();
+    output_stop(STDOUT_FILENO);
+    close(output_file);
+    if (result != CUDA_SUCCESS)
+        par_see(what, "synchronized: %s", par_result_name(result));
 }
 
 static CUdeviceptr memory;

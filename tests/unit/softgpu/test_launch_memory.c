@@ -269,7 +269,6 @@ int main(void) {
         cmocka_unit_test(streams_of_several_devices_meet),
         cmocka_unit_test(launches_of_graphs_are_whole_or_nothing),
     };
-    setenv("SOFTGPU_KERNELS", "1", 1);
     setenv("SOFTGPU_DEVICES", "2", 1);
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -117,7 +117,6 @@ static void a_launch_without_memory_leaves_nothing(void **state) {
 #endif
 
 int main(void) {
-    setenv("SOFTGPU_KERNELS", "1", 1);
     setenv("SOFTGPU_SCHEDULE", "late", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_later_binding_is_for_later_launches),
