@@ -34,6 +34,8 @@ cp -a "$HERE/../../bench/peers.py" "$BUNDLE/bench/"
         mkdir -p "$BUNDLE/tests/$(dirname "$path")"
         cp -a "$BUILD/tests/$path" "$BUNDLE/tests/$path"
     done
+mkdir -p "$BUNDLE/tests/programs"
+cp -a "$HERE/../programs/golden" "$BUNDLE/tests/programs/"
 cp "$HERE/run.sh" "$BUNDLE/run.sh"
 
 elf_files() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
-#   run.sh [conformance|parity-record|ptx-record|bench|load|all]
+#   run.sh [conformance|programs|parity-record|ptx-record|bench|load|all]
 # Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
 # status is 1 when anything failed, 2 where there is no driver with a device.
 set -u
@@ -15,11 +15,11 @@ export GPUMEM_DRIVER
 STATUS=0
 
 usage() {
-    echo "usage: run.sh [conformance|parity-record|ptx-record|bench|load|all]"
+    echo "usage: run.sh [conformance|programs|parity-record|ptx-record|bench|load|all]"
 }
 
 case ${1:-all} in
-conformance | parity-record | ptx-record | bench | load | all) ;;
+conformance | programs | parity-record | ptx-record | bench | load | all) ;;
 -h | --help)
     usage
     exit 0
@@ -87,6 +87,36 @@ run_conformance() {
              exit (f > 0 || p == 0)
          }' "$OUT/conformance/counts" >"$OUT/conformance.txt" || STATUS=1
     cat "$OUT/conformance.txt"
+}
+
+# Programs with kernels: what each prints goes to $OUT/programs, and is compared with golden/, which
+# softgpu printed. The long ones are the same programs with more work.
+run_programs() {
+    mkdir -p "$OUT/programs"
+    : >"$OUT/programs.txt"
+    for golden in "$BUNDLE"/tests/programs/golden/*.txt; do
+        [ -f "$golden" ] || continue
+        text=$(basename "$golden")
+        name=${text%%.*}
+        long=0
+        [ "$text" = "$name.txt" ] || long=1
+        GPUMEM_TEST_LONG=$long timeout -k 5 "$LIMIT" "$BUNDLE/tests/programs/$name" \
+            >"$OUT/programs/$text" 2>"$OUT/programs/$text.err" </dev/null
+        code=$?
+        [ -s "$OUT/programs/$text.err" ] || rm -f "$OUT/programs/$text.err"
+        if [ $code = 77 ]; then
+            echo "$text: $(tail -n 1 "$OUT/programs/$text")"
+        elif [ $code != 0 ]; then
+            echo "$text: failed with status $code"
+        elif cmp -s "$golden" "$OUT/programs/$text"; then
+            echo "$text: the same"
+        else
+            echo "$text: differs"
+        fi
+    done >>"$OUT/programs.txt"
+    grep -q ': the same$' "$OUT/programs.txt" && ! grep -Eq ': (failed|differs)' "$OUT/programs.txt" ||
+        STATUS=1
+    cat "$OUT/programs.txt"
 }
 
 # Three recordings, each in an order of its own: what is not the same in all is not scored.
@@ -166,12 +196,14 @@ run_load() {
 about
 case ${1:-all} in
 conformance) run_conformance ;;
+programs) run_programs ;;
 parity-record) run_parity_record ;;
 ptx-record) run_ptx_record ;;
 bench) run_bench ;;
 load) run_load ;;
 all)
     run_conformance
+    run_programs
     run_parity_record
     run_ptx_record
     run_load

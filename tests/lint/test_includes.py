@@ -82,6 +82,7 @@ RULES = {
     "compat": None,
     "python": None,
     "tests/conformance": None,
+    "tests/programs": None,
     "tests/cli": None,
     "tests/clients": None,
     "tests/parity": None,

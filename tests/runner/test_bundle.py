@@ -8,7 +8,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("load", "conformance", "parity-record", "ptx-record", "bench", "all")
+COMMANDS = ("load", "conformance", "programs", "parity-record", "ptx-record", "bench", "all")
 
 
 class Bundle:
@@ -61,6 +61,31 @@ def with_a_driver(folder):
     return problems
 
 
+def programs_are_compared(folder):
+    """The same text is a success, another one and a program that fails are not."""
+    bundle = Bundle(folder)
+    problems = []
+    programs = folder / "bundle/tests/programs"
+    (programs / "golden").mkdir(parents=True)
+    for name, body in (("right", "echo text"), ("wrong", "echo other"), ("bad", "echo text; exit 3"),
+                       ("unable", "echo 'skip: no such device'; exit 77"), ("large", 'echo "$GPUMEM_TEST_LONG"')):
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+    for names, wanted, line in ((["right.txt", "unable.txt"], 0, "unable.txt: skip: no such device"),
+                                (["right.txt", "wrong.txt"], 1, "wrong.txt: differs"),
+                                (["right.txt", "bad.txt"], 1, "bad.txt: failed with status 3"),
+                                (["unable.txt"], 1, "unable.txt: skip: no such device"),
+                                (["large.long.txt", "right.txt"], 0, "large.long.txt: the same")):
+        for path in (programs / "golden").iterdir():
+            path.unlink()
+        for name in names:
+            (programs / "golden" / name).write_text("1\n" if "long" in name else "text\n")
+        status, output = bundle.run("softgpu", "programs")
+        if status != wanted or line not in output.splitlines():
+            problems.append(f"{names}: status {status}: {output}")
+    return problems
+
+
 def wrong_words(folder):
     bundle = Bundle(folder)
     problems = []
@@ -72,7 +97,7 @@ def wrong_words(folder):
 
 
 def main():
-    tests = [without_a_driver, with_a_driver, wrong_words]
+    tests = [without_a_driver, with_a_driver, programs_are_compared, wrong_words]
     print(f"1..{len(tests)}")
     bad = 0
     for number, test in enumerate(tests, 1):
