@@ -11,10 +11,10 @@ if [ "$status" = 77 ]; then
 fi
 [ "$status" = 0 ] || exit 1
 
-echo "1..7"
+echo "1..8"
 number=0
 worst=0
-for target in api copy objects image import profile program; do
+for target in api copy objects image import kernel profile program; do
     number=$((number + 1))
     log=$(mktemp)
     seeds=$(mktemp -d)

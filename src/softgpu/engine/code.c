@@ -278,7 +278,10 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
     code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
     code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
     code->functions = calloc(program->function_count + 1, sizeof *code->functions);
-    if (code->step_of && code->register_place && code->functions)
+    /* Offsets are counted from these where there is nothing to list, too. */
+    code->list = malloc(sizeof *code->list);
+    code->slots = malloc(sizeof *code->slots);
+    if (code->step_of && code->register_place && code->functions && code->list && code->slots)
         return code;
     sg_code_free(code);
     return NULL;

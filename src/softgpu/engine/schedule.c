@@ -169,11 +169,21 @@ static bool make_room(struct sg_warp *warp, size_t end) {
     return true;
 }
 
-static uint32_t end_below(const struct sg_warp *warp, const struct sg_path *path) {
-    uint32_t end = path->registers + warp->grid->code->functions[path->function].frame;
-    for (const struct sg_path *child = path->child; child; child = child->sibling) {
-        uint32_t other = end_below(warp, child);
-        end = other > end ? other : end;
+/* The next of all paths below a root, each before those below it; NULL: no more. Calls may be tens of
+ * thousands deep, and the thread's own stack small: so nothing here recurses. */
+static const struct sg_path *path_after(const struct sg_path *root, const struct sg_path *path) {
+    if (path->child)
+        return path->child;
+    while (path != root && !path->sibling)
+        path = path->parent;
+    return path == root ? NULL : path->sibling;
+}
+
+static uint32_t end_below(const struct sg_warp *warp, const struct sg_path *root) {
+    uint32_t end = 0;
+    for (const struct sg_path *path = root; path; path = path_after(root, path)) {
+        uint32_t own = path->registers + warp->grid->code->functions[path->function].frame;
+        end = own > end ? own : end;
     }
     return end;
 }
@@ -237,18 +247,22 @@ void sg_path_leave(struct sg_warp *warp, struct sg_path *path, uint32_t lanes) {
     warp->spare = path;
 }
 
-static void free_below(struct sg_path *path) {
-    while (path) {
-        struct sg_path *next = path->sibling;
-        free_below(path->child);
+static void free_below(struct sg_path *root) {
+    struct sg_path *path = root;
+    while (path->child)
+        path = path->child;
+    while (path != root) {
+        struct sg_path *next = path->sibling ? path->sibling : path->parent;
+        path->parent->child = path->sibling;
         free(path);
         path = next;
+        while (path->child)
+            path = path->child;
     }
 }
 
 void sg_paths_free(struct sg_warp *warp) {
-    free_below(warp->root.child);
-    warp->root.child = NULL;
+    free_below(&warp->root);
     while (warp->spare) {
         struct sg_path *next = warp->spare->sibling;
         free(warp->spare);

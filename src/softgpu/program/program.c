@@ -324,6 +324,21 @@ static CUresult make(struct sg_build *b, const char *entry) {
     return CUDA_SUCCESS;
 }
 
+/* With the arrays from which an offset may be counted though they are empty. */
+static struct sg_program *begin(void) {
+    struct sg_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return NULL;
+    program->registers = malloc(sizeof *program->registers);
+    program->operands = malloc(sizeof *program->operands);
+    program->parameters = malloc(sizeof *program->parameters);
+    program->target_list = malloc(sizeof *program->target_list);
+    if (program->registers && program->operands && program->parameters && program->target_list)
+        return program;
+    sg_program_free(program);
+    return NULL;
+}
+
 static void end_build(struct sg_build *b) {
     sg_build_parts_end(b);
     free(b->symbol_of);
@@ -341,7 +356,7 @@ CUresult sg_program_make(const struct sg_image *image, const char *entry, struct
     if (!image->ptx && !image->part_count)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_build b = {.image = image, .log = log};
-    b.program = calloc(1, sizeof *b.program);
+    b.program = begin();
     CUresult result = b.program ? make(&b, entry) : CUDA_ERROR_OUT_OF_MEMORY;
     end_build(&b);
     if (result != CUDA_SUCCESS) {
