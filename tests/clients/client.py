@@ -18,11 +18,16 @@ def skip(why):
     sys.exit(0)
 
 
-def run_with_kernels(name, program):
-    """The same, with kernels; the caches that clients keep are the build's."""
+def prepare_kernels():
+    """Kernels run from here on; the caches that clients keep are the build's."""
     os.environ["SOFTGPU_KERNELS"] = "1"
     os.environ["XDG_CACHE_HOME"] = str(BUILD / "clients" / "cache")
-    run(name, program)
+
+
+def run_with_kernels(name, program, *options):
+    """The same as run, with kernels."""
+    prepare_kernels()
+    run(name, program, *options)
 
 
 def run(name, program, *options):
