@@ -1,6 +1,6 @@
 /*
- * Memory that is freed in stream order while kernels that use it are still queued: they run as if it
- * were not freed yet, whatever was allocated at its addresses meanwhile.
+ * Memory that is freed in stream order while kernels that use it are still queued: they run as if
+ * it were not freed yet, whatever was allocated at its addresses meanwhile.
  */
 #include "kernels.h"
 

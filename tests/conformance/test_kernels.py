@@ -38,6 +38,7 @@ PROGRAMS = [
     ("cooperative launches", "test_cooperative_run"),
     ("kernels that begin before another has ended", "test_dependent_launch"),
     ("kernels that wait for each other", "test_kernel_waits"),
+    ("what Triton's compiler makes", "triton/test_triton_kernels"),
     ("memory that is freed while kernels are queued", "test_kernel_freed_memory"),
     ("what ends while a kernel runs", "test_kernel_ends"),
     ("what kernels print, and when", "test_kernel_print"),

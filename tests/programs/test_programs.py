@@ -40,7 +40,7 @@ def golden_of(name):
 
 
 def prints_golden(name, variables):
-    done = run(name, {"SOFTGPU_KERNELS": "1", **variables})
+    done = run(name, variables)
     wanted = golden_of(name).read_text() if golden_of(name).exists() else "(nothing: there is no such file)\n"
     if done.returncode == 0 and done.stdout == wanted:
         return []
@@ -56,7 +56,7 @@ def under(variables):
 
 def without_kernels():
     """They say why they do nothing, instead of success."""
-    return [f"{name}: status {done.returncode}: {done.stdout}" for name in names() for done in [run(name, {})]
+    return [f"{name}: status {done.returncode}: {done.stdout}" for name in names() for done in [run(name, {"SOFTGPU_KERNELS": "0"})]
             if done.returncode != CANNOT_RUN or "\nskip: " not in done.stdout]
 
 
@@ -69,7 +69,7 @@ def golden_has_nothing_else():
 
 def write():
     for name in names():
-        done = run(name, {"SOFTGPU_KERNELS": "1"})
+        done = run(name, {})
         if done.returncode != 0:
             sys.exit(f"{name}: status {done.returncode}\n{done.stdout}{done.stderr}")
         golden_of(name).write_text(done.stdout)

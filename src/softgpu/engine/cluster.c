@@ -98,9 +98,9 @@ bool sg_cluster_runs(const struct sg_block *block) {
 /* ---- shared memory --------------------------------------------------------------------------- */
 
 /*
- * Compilers make one load of vectors of several that are side by side, and let it read as far as the
- * alignment promises memory: past the end of a block's, which is allocated in larger units. Some
- * bytes of it are inside, and an aligned vector does not reach beyond the unit.
+ * Compilers make one load of a vector of several that are side by side, and let it read as far as
+ * the alignment promises memory: past the end of the block's, which is allocated in larger units.
+ * Its first bytes are inside, and an aligned vector does not reach beyond the unit.
  */
 static bool reads_past_end(const struct sg_warp *warp, const struct sg_step *step, uint64_t offset,
                            uint64_t room) {

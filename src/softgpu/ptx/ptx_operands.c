@@ -114,7 +114,7 @@ static void unreadable(struct builder *b, struct sg_ptx_operand *to) {
 static void constant(struct builder *b, struct sg_ptx_operand *to) {
     struct sg_ptx_value value = {0};
     const struct sg_word *first = word(b);
-    const struct sg_word *behind = first + 1;
+    const struct sg_word *behind = &b->telling->noted[b->at + 1].word;
     bool alone = first->kind == SG_WORD_INTEGER || first->kind == SG_WORD_FLOAT;
     if (alone && behind->kind == SG_WORD_OPERATOR && strchr(",;]})", behind->text[0])) {
         to->kind = first->kind == SG_WORD_INTEGER ? SG_PTX_INTEGER : SG_PTX_REAL;

@@ -147,7 +147,7 @@ static void launch(CUlaunchAttribute *attribute, CUfunction function, struct sha
                              .numAttrs = attribute != NULL};
     CUresult result = cu.cuLaunchKernelEx(&config, function, params, NULL);
     if (result == CUDA_ERROR_NOT_SUPPORTED)
-        program_cannot_run("the driver runs no such kernel; softgpu does with SOFTGPU_KERNELS=1");
+        program_cannot_run("the driver does not run such a kernel");
     program_result(result, "cuLaunchKernelEx", __FILE__, __LINE__);
 }
 
