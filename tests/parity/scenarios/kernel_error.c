@@ -1,6 +1,6 @@
 /*
  * Kernels that fail, and what each call returns afterwards; what kernels print and allocate.
- * softgpu runs them with SOFTGPU_KERNELS=1. Each fault has a scenario, and so a process, of its
+ * Each fault has a scenario, and so a process, of its
  * own.
  */
 #include "../parity.h"
@@ -299,6 +299,14 @@ static void output_begin(int descriptor) {
     dup2(output_file, descriptor);
 }
 
+/* And here nothing is told of it. */
+static void output_dropped(int descriptor) {
+    fflush(descriptor == STDOUT_FILENO ? stdout : stderr);
+    dup2(kept_output, descriptor);
+    close(kept_output);
+    close(output_file);
+}
+
 /* And here the file is told, a line each. */
 static void output_end(int descriptor, const char *what) {
     char text[16384];
@@ -348,7 +356,11 @@ static void print_moment(const char *what, CUresult (*call)(void)) {
     output_end(STDOUT_FILENO, what);
     if (result != CUDA_SUCCESS)
         par_see(what, "%s", par_result_name(result));
-    SETUP(cuCtxSynchronize, ());
+    output_begin(STDOUT_FILENO);
+    result = par.api->cuCtxSynchronize();
+    output_dropped(STDOUT_FILENO);
+    if (result != CUDA_SUCCESS)
+        par_see(what, "afterwards %s", par_result_name(result));
 }
 
 static CUdeviceptr memory;
@@ -440,6 +452,50 @@ static void print_formats(void) {
     CALLO(cuCtxGetLimit, "after-print", (&size, CU_LIMIT_PRINTF_FIFO_SIZE), OUT_U(size));
 }
 
+/* ---- which conversions a call knows, and what a fifo keeps ------------------------------------- */
+
+/* k(out) of these hands four doubles of 1.5 to a format, and stores the result. */
+static const char conversion_text[] =
+    ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n" ENTRY(
+        "k") ".local .align 16 .b8 l[32]; mov.u64 %d1, l; cvta.local.u64 %d2, %d1; mov.u64 %d3, "
+             "f;\n"
+             "cvta.global.u64 %d3, %d3; mov.b64 %d4, 0d3FF8000000000000; st.local.b64 [%d1], %d4;\n"
+             "st.local.b64 [%d1+8], %d4; st.local.b64 [%d1+16], %d4; st.local.b64 [%d1+24], %d4;\n"
+             "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d3;\n"
+             "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; }\n"
+             "st.global.u32 [%d0], %r3; ret; }\n";
+
+static void load_conversion(const char *format) {
+    char text[sizeof(HEAD) + sizeof(conversion_text) + 300];
+    size_t used = (size_t)snprintf(text, sizeof(text), HEAD ".global .align 1 .b8 f[%zu] = {",
+                                   strlen(format) + 2);
+    for (const char *at = format; *at; at++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%d, ", *at);
+    snprintf(text + used, sizeof(text) - used, "10, 0};\n%s", conversion_text);
+    SETUP(cuModuleLoadData, (&module, text));
+}
+
+static void print_conversions(void) {
+    static const char *const formats[] = {
+        "%hhd", "%hd",     "%ld",    "%zd",    "%jd",     "%td",     "%a",    "%A",      "%F",
+        "%Lf",  "%v4hlf|", "%v2ld|", "%v2hd|", "%d %v2d", "%v2d %d", "%a %d", "%hhd %d", "%v2d"};
+    int result;
+    par_context();
+    CUdeviceptr p = par_alloc(64);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "conversion-%zu", i);
+        load_conversion(formats[i]);
+        launch(function("k"), 1, p, 0);
+        output_begin(STDOUT_FILENO);
+        par.api->cuCtxSynchronize();
+        output_end(STDOUT_FILENO, what);
+        SETUP(cuMemcpyDtoH_v2, (&result, p, sizeof result));
+        par_see(what, "%d", result);
+        SETUP(cuModuleUnload, (module));
+    }
+}
+
 /* ---- the heap -------------------------------------------------------------------------------- */
 
 static uint64_t take(uint64_t size) {
@@ -497,31 +553,32 @@ static void free_of_application(void) {
 }
 
 PAR_SCENARIOS = {
-    {"kernel-error/null-address", null_address, 0, 0},
-    {"kernel-error/null-read", null_read, 0, 0},
-    {"kernel-error/generic-address", generic_address, 0, 0},
-    {"kernel-error/beyond-mapping", beyond_mapping, 0, 0},
-    {"kernel-error/atomic-beyond-mapping", atomic_beyond_mapping, 0, 0},
-    {"kernel-error/read-only", read_only, 0, 0},
-    {"kernel-error/freed", freed, 0, 0},
-    {"kernel-error/misaligned", misaligned, 0, 0},
-    {"kernel-error/misaligned-atomic", misaligned_atomic, 0, 0},
-    {"kernel-error/shared-beyond", shared_beyond, 0, 0},
-    {"kernel-error/shared-misaligned", shared_misaligned, 0, 0},
-    {"kernel-error/local-beyond", local_beyond, 0, 0},
-    {"kernel-error/wrong-space", wrong_space, 0, 0},
-    {"kernel-error/trap", trap, 0, 0},
-    {"kernel-error/breakpoint", breakpoint, 0, 0},
-    {"kernel-error/stack-overflow", stack_overflow, 0, 0},
-    {"kernel-error/stack-limit", stack_limit, 0, 0},
-    {"kernel-error/larger-stack", larger_stack, 0, 0},
-    {"kernel-error/call-of-nothing", call_of_nothing, 0, 0},
-    {"kernel-error/assertion", assertion, 0, 0},
-    {"kernel-error/print-before-fault", print_before_fault, 0, 0},
-    {"kernel-error/print-moments", print_moments, 0, 0},
-    {"kernel-error/print-formats", print_formats, 0, 0},
-    {"kernel-error/heap", heap, 0, 0},
-    {"kernel-error/free-twice", free_twice, 0, 0},
-    {"kernel-error/free-inside", free_inside, 0, 0},
-    {"kernel-error/free-of-application", free_of_application, 0, 0},
+    {"kernel-error/null-address", null_address, PAR_KERNELS, 0},
+    {"kernel-error/null-read", null_read, PAR_KERNELS, 0},
+    {"kernel-error/generic-address", generic_address, PAR_KERNELS, 0},
+    {"kernel-error/beyond-mapping", beyond_mapping, PAR_KERNELS, 0},
+    {"kernel-error/atomic-beyond-mapping", atomic_beyond_mapping, PAR_KERNELS, 0},
+    {"kernel-error/read-only", read_only, PAR_KERNELS, 0},
+    {"kernel-error/freed", freed, PAR_KERNELS, 0},
+    {"kernel-error/misaligned", misaligned, PAR_KERNELS, 0},
+    {"kernel-error/misaligned-atomic", misaligned_atomic, PAR_KERNELS, 0},
+    {"kernel-error/shared-beyond", shared_beyond, PAR_KERNELS, 0},
+    {"kernel-error/shared-misaligned", shared_misaligned, PAR_KERNELS, 0},
+    {"kernel-error/local-beyond", local_beyond, PAR_KERNELS, 0},
+    {"kernel-error/wrong-space", wrong_space, PAR_KERNELS, 0},
+    {"kernel-error/trap", trap, PAR_KERNELS, 0},
+    {"kernel-error/breakpoint", breakpoint, PAR_KERNELS, 0},
+    {"kernel-error/stack-overflow", stack_overflow, PAR_KERNELS, 0},
+    {"kernel-error/stack-limit", stack_limit, PAR_KERNELS, 0},
+    {"kernel-error/larger-stack", larger_stack, PAR_KERNELS, 0},
+    {"kernel-error/call-of-nothing", call_of_nothing, PAR_KERNELS, 0},
+    {"kernel-error/assertion", assertion, PAR_KERNELS, 0},
+    {"kernel-error/print-before-fault", print_before_fault, PAR_KERNELS, 0},
+    {"kernel-error/print-moments", print_moments, PAR_KERNELS, 0},
+    {"kernel-error/print-formats", print_formats, PAR_KERNELS, 0},
+    {"kernel-error/print-conversions", print_conversions, PAR_KERNELS, 0},
+    {"kernel-error/heap", heap, PAR_KERNELS, 0},
+    {"kernel-error/free-twice", free_twice, PAR_KERNELS, 0},
+    {"kernel-error/free-inside", free_inside, PAR_KERNELS, 0},
+    {"kernel-error/free-of-application", free_of_application, PAR_KERNELS, 0},
 };
