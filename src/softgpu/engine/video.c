@@ -73,19 +73,38 @@ static uint32_t merged(uint32_t value, unsigned part, uint32_t c) {
         unsigned at = 8 * (part - SG_PART_B0);
         return (value & 0xff) << at | (c & ~(UINT32_C(0xff) << at));
     }
-    unsigned at = part == SG_PART_H1 ? 16 : 0;
-    return (value & 0xffff) << at | (c & ~(UINT32_C(0xffff) << at));
+    /* ptxas moves the low half to .h0, and for .h1 takes the high one. */
+    uint32_t kept = part == SG_PART_H1 ? 0xffff : 0xffff0000;
+    return (value & ~kept) | (c & kept);
 }
 
-static uint32_t second(uint32_t value, unsigned operation, uint32_t c, bool has_sign) {
-    bool less = has_sign ? (int32_t)value < (int32_t)c : value < c;
-    switch (operation) {
+/*
+ * ptxas makes video instructions of others, whose intermediate results have 64 bits; what follows
+ * is what an H200 then gives. Sums and differences saturate as numbers of 32 bits, as whole results
+ * without a sign only from below; a part is clamped without a sign, so that what is negative
+ * becomes the largest. Shifts are clamped as PTX says.
+ */
+static wide saturated(const struct sg_step *step, wide value, unsigned bits, bool has_sign) {
+    if (step->choice == SG_VIDEO_LEFT || step->choice == SG_VIDEO_RIGHT || (bits == 32 && has_sign))
+        return clamped(value, bits, has_sign);
+    if (bits == 32)
+        return value < 0 ? 0 : value;
+    uint64_t most = (UINT64_C(1) << (has_sign ? bits - 1 : bits)) - 1;
+    return (uint64_t)value > most ? most : (uint64_t)value;
+}
+
+/* A minimum or maximum compares 64 bits: of a sum or difference 32 with their sign. */
+static uint32_t second(const struct sg_step *step, wide value, uint32_t c, bool has_sign) {
+    bool sum = step->choice == SG_VIDEO_ADD || step->choice == SG_VIDEO_SUB;
+    int64_t compared_one = sum ? (int32_t)value : (int64_t)value;
+    bool less = has_sign ? compared_one < (int32_t)c : (uint64_t)compared_one < c;
+    switch (step->second) {
     case SG_DO_ADD:
-        return value + c;
+        return (uint32_t)value + c;
     case SG_DO_MIN:
-        return less ? value : c;
+        return less ? (uint32_t)value : c;
     default:
-        return less ? c : value;
+        return less ? c : (uint32_t)value;
     }
 }
 
@@ -96,18 +115,19 @@ const struct sg_step *sg_run_video(struct sg_warp *warp, const struct sg_step *s
     unsigned to = (unsigned)step->value & 0xff, of_a = (unsigned)(step->value >> 8) & 0xff;
     unsigned of_b = (unsigned)(step->value >> 16) & 0xff, type_b = (unsigned)(step->value >> 24);
     unsigned bits = to == SG_PART_NONE ? 32 : to >= SG_PART_H0 ? 16 : 8;
-    bool has_sign = step->type == SG_TYPE_S32;
+    /* vset has no type of a result: a's says how its second operation compares. */
+    bool has_sign = (step->choice == SG_VIDEO_COMPARE ? step->type2 : step->type) == SG_TYPE_S32;
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;
         wide value = combined(step, part_of(a[l], of_a, step->type2), part_of(b[l], of_b, type_b));
         if (step->flags & SG_STEP_SAT)
-            value = clamped(value, bits, has_sign);
+            value = saturated(step, value, bits, has_sign);
         uint32_t result = (uint32_t)value;
         if (to != SG_PART_NONE)
             result = merged(result, to, c[l]);
         else if (step->second != SG_DO_NONE)
-            result = second(result, step->second, c[l], has_sign);
+            result = second(step, value, c[l], has_sign);
         d[l] = result;
     }
     return step + 1;

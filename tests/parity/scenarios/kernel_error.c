@@ -298,16 +298,20 @@ static void output_begin(int descriptor) {
     dup2(output_file, descriptor);
 }
 
-static void output_stop(int descriptor) {
+/* And here nothing is told of it. */
+static void output_dropped(int descriptor) {
     fflush(descriptor == STDOUT_FILENO ? stdout : stderr);
     dup2(kept_output, descriptor);
     close(kept_output);
+    close(output_file);
 }
 
 /* And here the file is told, a line each. */
 static void output_end(int descriptor, const char *what) {
     char text[16384];
-    output_stop(descriptor);
+    fflush(descriptor == STDOUT_FILENO ? stdout : stderr);
+    dup2(kept_output, descriptor);
+    close(kept_output);
     ssize_t size = pread(output_file, text, sizeof text - 1, 0);
     text[size > 0 ? size : 0] = '\0';
     close(output_file);
@@ -351,13 +355,11 @@ static void print_moment(const char *what, CUresult (*call)(void)) {
     output_end(STDOUT_FILENO, what);
     if (result != CUDA_SUCCESS)
         par_see(what, "%s", par_result_name(result));
-    /* What is left would be printed among the lines of the recording. */
     output_begin(STDOUT_FILENO);
     result = par.api->cuCtxSynchronize();
-    output_stop(STDOUT_FILENO);
-    close(output_file);
+    output_dropped(STDOUT_FILENO);
     if (result != CUDA_SUCCESS)
-        par_see(what, "synchronized: %s", par_result_name(result));
+        par_see(what, "afterwards %s", par_result_name(result));
 }
 
 static CUdeviceptr memory;
@@ -449,6 +451,50 @@ static void print_formats(void) {
     CALLO(cuCtxGetLimit, "after-print", (&size, CU_LIMIT_PRINTF_FIFO_SIZE), OUT_U(size));
 }
 
+/* ---- which conversions a call knows, and what a fifo keeps ------------------------------------- */
+
+/* k(out) of these hands four doubles of 1.5 to a format, and stores the result. */
+static const char conversion_text[] =
+    ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n" ENTRY(
+        "k") ".local .align 16 .b8 l[32]; mov.u64 %d1, l; cvta.local.u64 %d2, %d1; mov.u64 %d3, "
+             "f;\n"
+             "cvta.global.u64 %d3, %d3; mov.b64 %d4, 0d3FF8000000000000; st.local.b64 [%d1], %d4;\n"
+             "st.local.b64 [%d1+8], %d4; st.local.b64 [%d1+16], %d4; st.local.b64 [%d1+24], %d4;\n"
+             "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %d3;\n"
+             "st.param.b64 [b], %d2; call.uni (c), vprintf, (a, b); ld.param.b32 %r3, [c]; }\n"
+             "st.global.u32 [%d0], %r3; ret; }\n";
+
+static void load_conversion(const char *format) {
+    char text[sizeof(HEAD) + sizeof(conversion_text) + 300];
+    size_t used = (size_t)snprintf(text, sizeof(text), HEAD ".global .align 1 .b8 f[%zu] = {",
+                                   strlen(format) + 2);
+    for (const char *at = format; *at; at++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%d, ", *at);
+    snprintf(text + used, sizeof(text) - used, "10, 0};\n%s", conversion_text);
+    SETUP(cuModuleLoadData, (&module, text));
+}
+
+static void print_conversions(void) {
+    static const char *const formats[] = {
+        "%hhd", "%hd",     "%ld",    "%zd",    "%jd",     "%td",     "%a",    "%A",      "%F",
+        "%Lf",  "%v4hlf|", "%v2ld|", "%v2hd|", "%d %v2d", "%v2d %d", "%a %d", "%hhd %d", "%v2d"};
+    int result;
+    par_context();
+    CUdeviceptr p = par_alloc(64);
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "conversion-%zu", i);
+        load_conversion(formats[i]);
+        launch(function("k"), 1, p, 0);
+        output_begin(STDOUT_FILENO);
+        par.api->cuCtxSynchronize();
+        output_end(STDOUT_FILENO, what);
+        SETUP(cuMemcpyDtoH_v2, (&result, p, sizeof result));
+        par_see(what, "%d", result);
+        SETUP(cuModuleUnload, (module));
+    }
+}
+
 /* ---- the heap -------------------------------------------------------------------------------- */
 
 static uint64_t take(uint64_t size) {
@@ -529,6 +575,7 @@ PAR_SCENARIOS = {
     {"kernel-error/print-before-fault", print_before_fault, 0, 0},
     {"kernel-error/print-moments", print_moments, 0, 0},
     {"kernel-error/print-formats", print_formats, 0, 0},
+    {"kernel-error/print-conversions", print_conversions, 0, 0},
     {"kernel-error/heap", heap, 0, 0},
     {"kernel-error/free-twice", free_twice, 0, 0},
     {"kernel-error/free-inside", free_inside, 0, 0},

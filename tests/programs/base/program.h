@@ -15,7 +15,8 @@
  *         return program_end();
  *     }
  *
- * GPUMEM_DRIVER chooses the driver (else hardware, else softgpu). GPUMEM_TEST_LONG=1 makes the work larger.
+ * GPUMEM_DRIVER chooses the driver (else hardware, else softgpu). GPUMEM_TEST_LONG=1 makes the work
+ * larger.
  *
  * Exit status: 0 all as it should be, 1 a difference or an error of the driver, 77 this driver or
  * device cannot run the program; the last line says why.
