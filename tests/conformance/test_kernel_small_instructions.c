@@ -162,6 +162,8 @@ static const struct form open_questions[] = {
     {WORD("vadd.u32.u32.u32.min %w, %x, %y, %z;"),
      {{0x70000000, 0x20000000, 0xfffffff0, 0xfffffff0}}},
     {WORD("vabsdiff.u32.s32.u32.sat.min %w, %x, %y, %z;"), {{0xffffffff, 0xffffffff, 5, 5}}},
+    {WORD("vshl.u32.u32.u32.sat.clamp %w, %x, %y;"),
+     {{0x55555555, 3, 0, 0}, {0x40000000, 2, 0, 0xffffffff}}},
     {WORD("vmax.u32.u32.u32 %w.h1, %x, %y, %z;"), {{0x12345, 7, 0xaaaabbbb, 0x1bbbb}}},
     {WORD("vadd.s32.s32.s32.sat.max %w, %x, %y, %z;"), {{0x7fffffff, 1, 0x80000000, 0x7fffffff}}},
     {WORD("vavrg2.s32.s32.s32 %w, %x, %y, %z;"), {{0xfffffffe, 0xffffffff, 0, 0xfffffffe}}},

@@ -82,20 +82,24 @@ static uint32_t merged(uint32_t value, unsigned part, uint32_t c) {
  * ptxas makes video instructions of others, whose intermediate results have 64 bits; what follows
  * is what an H200 then gives. Sums and differences saturate as numbers of 32 bits, as whole results
  * without a sign only from below; a part is clamped without a sign, so that what is negative
- * becomes the largest. Shifts are clamped as PTX says.
+ * becomes the largest. Shifts have 34 bits with a sign, and are clamped to 32 whatever the part.
  */
 static wide saturated(const struct sg_step *step, wide value, unsigned bits, bool has_sign) {
+    if (step->choice == SG_VIDEO_LEFT)
+        value = (int64_t)((uint64_t)value << 30) >> 30;
     if (step->choice == SG_VIDEO_LEFT || step->choice == SG_VIDEO_RIGHT || (bits == 32 && has_sign))
-        return clamped(value, bits, has_sign);
+        return clamped(value, 32, has_sign);
     if (bits == 32)
         return value < 0 ? 0 : value;
     uint64_t most = (UINT64_C(1) << (has_sign ? bits - 1 : bits)) - 1;
     return (uint64_t)value > most ? most : (uint64_t)value;
 }
 
-/* A minimum or maximum compares 64 bits: of a sum or difference 32 with their sign. */
+/* A minimum or maximum compares 64 bits: of a sum, a difference or what .sat made of a shift to the
+ * left 32 with their sign. */
 static uint32_t second(const struct sg_step *step, wide value, uint32_t c, bool has_sign) {
-    bool sum = step->choice == SG_VIDEO_ADD || step->choice == SG_VIDEO_SUB;
+    bool sum = step->choice == SG_VIDEO_ADD || step->choice == SG_VIDEO_SUB ||
+               (step->choice == SG_VIDEO_LEFT && step->flags & SG_STEP_SAT);
     int64_t compared_one = sum ? (int32_t)value : (int64_t)value;
     bool less = has_sign ? compared_one < (int32_t)c : (uint64_t)compared_one < c;
     switch (step->second) {
