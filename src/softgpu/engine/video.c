@@ -139,6 +139,14 @@ const struct sg_step *sg_run_video(struct sg_warp *warp, const struct sg_step *s
 
 /* ---- vmad ------------------------------------------------------------------------------------ */
 
+/*
+ * As ptxas makes it of others: whole registers and what is added have a sign whatever the types
+ * say; these say how a shift fills, and how the result is clamped.
+ */
+static int64_t factor(uint32_t word, unsigned part, unsigned type) {
+    return part_of(word, part, part == SG_PART_NONE ? SG_TYPE_S32 : type);
+}
+
 /* Operands with a minus: the product's complement and one more, or c's; .po adds the one alone. */
 const struct sg_step *sg_run_video_mad(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *a = sg_place(warp, step->a), *b = sg_place(warp, step->b);
@@ -151,13 +159,15 @@ const struct sg_step *sg_run_video_mad(struct sg_warp *warp, const struct sg_ste
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;
-        wide product = (wide)part_of(a[l], of_a, step->type2) * (wide)part_of(b[l], of_b, type_b);
-        wide addend = has_sign ? (wide)(int32_t)c[l] : (wide)c[l];
+        wide product = (wide)factor(a[l], of_a, step->type2) * (wide)factor(b[l], of_b, type_b);
+        wide addend = (int32_t)c[l];
         if (minus)
             product = -product;
         else if (minus_c)
             addend = -addend;
-        wide result = (product + addend + one_more) >> shift;
+        wide result = product + addend + one_more;
+        if (shift)
+            result = has_sign ? result >> shift : (wide)((uint64_t)result >> shift);
         if (step->flags & SG_STEP_SAT)
             result = clamped(result, 32, has_sign);
         d[l] = (uint32_t)result;
