@@ -82,20 +82,24 @@ static uint32_t merged(uint32_t value, unsigned part, uint32_t c) {
  * ptxas makes video instructions of others, whose intermediate results have 64 bits; what follows
  * is what an H200 then gives. Sums and differences saturate as numbers of 32 bits, as whole results
  * without a sign only from below; a part is clamped without a sign, so that what is negative
- * becomes the largest. Shifts are clamped as PTX says.
+ * becomes the largest. Shifts have 34 bits with a sign, and are clamped to 32 whatever the part.
  */
 static wide saturated(const struct sg_step *step, wide value, unsigned bits, bool has_sign) {
+    if (step->choice == SG_VIDEO_LEFT)
+        value = (int64_t)((uint64_t)value << 30) >> 30;
     if (step->choice == SG_VIDEO_LEFT || step->choice == SG_VIDEO_RIGHT || (bits == 32 && has_sign))
-        return clamped(value, bits, has_sign);
+        return clamped(value, 32, has_sign);
     if (bits == 32)
         return value < 0 ? 0 : value;
     uint64_t most = (UINT64_C(1) << (has_sign ? bits - 1 : bits)) - 1;
     return (uint64_t)value > most ? most : (uint64_t)value;
 }
 
-/* A minimum or maximum compares 64 bits: of a sum or difference 32 with their sign. */
+/* A minimum or maximum compares 64 bits: of a sum, a difference or what .sat made of a shift to the
+ * left 32 with their sign. */
 static uint32_t second(const struct sg_step *step, wide value, uint32_t c, bool has_sign) {
-    bool sum = step->choice == SG_VIDEO_ADD || step->choice == SG_VIDEO_SUB;
+    bool sum = step->choice == SG_VIDEO_ADD || step->choice == SG_VIDEO_SUB ||
+               (step->choice == SG_VIDEO_LEFT && step->flags & SG_STEP_SAT);
     int64_t compared_one = sum ? (int32_t)value : (int64_t)value;
     bool less = has_sign ? compared_one < (int32_t)c : (uint64_t)compared_one < c;
     switch (step->second) {
@@ -135,6 +139,14 @@ const struct sg_step *sg_run_video(struct sg_warp *warp, const struct sg_step *s
 
 /* ---- vmad ------------------------------------------------------------------------------------ */
 
+/*
+ * As ptxas makes it of others: whole registers and what is added have a sign whatever the types
+ * say; these say how a shift fills, and how the result is clamped.
+ */
+static int64_t factor(uint32_t word, unsigned part, unsigned type) {
+    return part_of(word, part, part == SG_PART_NONE ? SG_TYPE_S32 : type);
+}
+
 /* Operands with a minus: the product's complement and one more, or c's; .po adds the one alone. */
 const struct sg_step *sg_run_video_mad(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *a = sg_place(warp, step->a), *b = sg_place(warp, step->b);
@@ -147,13 +159,15 @@ const struct sg_step *sg_run_video_mad(struct sg_warp *warp, const struct sg_ste
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;
-        wide product = (wide)part_of(a[l], of_a, step->type2) * (wide)part_of(b[l], of_b, type_b);
-        wide addend = has_sign ? (wide)(int32_t)c[l] : (wide)c[l];
+        wide product = (wide)factor(a[l], of_a, step->type2) * (wide)factor(b[l], of_b, type_b);
+        wide addend = (int32_t)c[l];
         if (minus)
             product = -product;
         else if (minus_c)
             addend = -addend;
-        wide result = (product + addend + one_more) >> shift;
+        wide result = product + addend + one_more;
+        if (shift)
+            result = has_sign ? result >> shift : (wide)((uint64_t)result >> shift);
         if (step->flags & SG_STEP_SAT)
             result = clamped(result, 32, has_sign);
         d[l] = (uint32_t)result;
