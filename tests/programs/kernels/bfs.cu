@@ -31,7 +31,7 @@ KERNEL sink(const u32 *rows, const u32 *edges, u32 count, u32 *labels, u32 *chan
     }
     for (u32 i = rows[index()]; i < rows[index() + 1]; i++)
         if (atomic_min(&labels[edges[i]], least) > least)
-            *changed = 1;
+            atomic_or(changed, 1u);
     if (atomic_min(&labels[index()], least) > least)
-        *changed = 1;
+        atomic_or(changed, 1u);
 }
