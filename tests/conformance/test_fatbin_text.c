@@ -1,0 +1,154 @@
+/*
+ * Fatbins of machine code and PTX: their kernels run, whichever of the two the driver takes. softgpu
+ * takes the text; hardware takes the machine code, and does not look at the text.
+ */
+#include "harness.h"
+#include "images.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+/* The one word that a kernel of one pointer, and one number, leaves of `word`. */
+static CUresult run(CUfunction f, unsigned *word, int number) {
+    CUdeviceptr p;
+    void *params[] = {&p, &number};
+    OK(cu.cuMemAlloc_v2(&p, sizeof *word));
+    OK(cu.cuMemcpyHtoD_v2(p, word, sizeof *word));
+    CUresult result = cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL);
+    OK(cu.cuMemcpyDtoH_v2(word, p, sizeof *word));
+    OK(cu.cuMemFree_v2(p));
+    return result;
+}
+
+static void either_form_runs(void **state) {
+    (void)state;
+    const void *const images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
+    for (size_t i = 0; i < COUNT(images); i++) {
+        CUmodule module;
+        CUfunction f;
+        unsigned word = 0;
+        OK(cu.cuModuleLoadData(&module, images[i]));
+        OK(cu.cuModuleGetFunction(&f, module, "small"));
+        CUresult result = run(f, &word, 7);
+        OK(cu.cuModuleUnload(module));
+        if (no_kernels(result))
+            SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
+        OK(result);
+        assert_int_equal(word, 49);
+    }
+}
+
+/* The module is whole, and everything but a launch works. */
+static void a_text_that_is_refused_leaves_the_machine_code(void **state) {
+    (void)state;
+    static unsigned char image[sizeof image_plain_fatbin];
+    CUmodule module;
+    CUfunction f;
+    CUdeviceptr variable;
+    size_t size;
+    int value;
+    unsigned word = 0;
+    memcpy(image, image_plain_fatbin, sizeof image);
+    char *text = memmem(image, sizeof image, ".version", 8);
+    assert_non_null(text);
+    memcpy(text, ".venison", 8);
+    OK(cu.cuModuleLoadData(&module, image));
+    OK(cu.cuModuleGetGlobal_v2(&variable, &size, module, "small_value"));
+    assert_int_equal(size, 4);
+    OK(cu.cuModuleGetFunction(&f, module, "small"));
+    OK(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
+    assert_int_equal(value, 90);
+    CUresult result = run(f, &word, 7);
+    if (soft)
+        assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
+    else
+        OK(result);
+    assert_int_equal(word, soft ? 0 : 49);
+    OK(cu.cuModuleUnload(module));
+}
+
+/* ---- Linked ---------------------------------------------------------------------------------- */
+
+struct entry {
+    uint16_t kind, version;
+    uint32_t header_size;
+    uint64_t size;
+    uint32_t compressed, unused[2], architecture, more[2];
+    uint64_t flags, left[2];
+};
+_Static_assert(sizeof(struct entry) == 64, "as in files");
+
+static size_t add_entry(unsigned char *to, uint16_t kind, const void *bytes, size_t size) {
+    struct entry entry = {.kind = kind,
+                          .version = 0x101,
+                          .header_size = sizeof entry,
+                          .size = (size + 7) / 8 * 8,
+                          .architecture = kind == 2 ? 90 : 80,
+                          .flags = 0x11};
+    memcpy(to, &entry, sizeof entry);
+    memcpy(to + sizeof entry, bytes, size);
+    return sizeof entry + (size_t)entry.size;
+}
+
+/* The same kernel as text and as machine code that is made to be linked. */
+static size_t make_fatbin(unsigned char *to) {
+    static const char caller[] =
+        HEAD ".extern .global .u32 shared_value;\n.extern .func (.param .b32 r) outside(.param "
+             ".b32 a);\n"
+             ".visible .entry caller(.param .u64 p) { .reg .b64 %d; .reg .b32 %r<4>;\n"
+             "ld.param.u64 %d, [p]; ld.global.u32 %r1, [%d]; { .param .b32 a; .param .b32 r;\n"
+             "st.param.b32 [a], %r1; call.uni (r), outside, (a); ld.param.b32 %r2, [r]; }\n"
+             "ld.global.u32 %r3, [shared_value]; add.u32 %r2, %r2, %r3; st.global.u32 [%d], %r2; "
+             "ret; }\n";
+    struct {
+        uint32_t magic;
+        uint16_t version, header_size;
+        uint64_t size;
+    } head = {0xba55ed50, 1, 16, 0};
+    size_t size = add_entry(to + 16, 2, image_part_cubin, sizeof image_part_cubin);
+    size += add_entry(to + 16 + size, 1, caller, sizeof caller);
+    head.size = size;
+    memcpy(to, &head, sizeof head);
+    return 16 + size;
+}
+
+static void what_is_linked_of_a_fatbin_runs(void **state) {
+    (void)state;
+    static const char giver[] =
+        HEAD ".visible .global .u32 shared_value = 1000;\n"
+             ".visible .func (.param .b32 r) outside(.param .b32 a) { .reg .b32 %r;\n"
+             "ld.param.b32 %r, [a]; shl.b32 %r, %r, 1; st.param.b32 [r], %r; ret; }\n";
+    static unsigned char fatbin[8192];
+    CUlinkState link;
+    CUmodule module;
+    CUfunction f;
+    void *image;
+    size_t size = make_fatbin(fatbin);
+    unsigned word = 21;
+    assert_true(size <= sizeof fatbin);
+    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, fatbin, size, "f", 0, NULL, NULL));
+    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)giver, sizeof giver, "g", 0,
+                           NULL, NULL));
+    OK(cu.cuLinkComplete(link, &image, &size));
+    OK(cu.cuModuleLoadData(&module, image));
+    OK(cu.cuLinkDestroy(link));
+    OK(cu.cuModuleGetFunction(&f, module, "caller"));
+    CUresult result = run(f, &word, 0);
+    OK(cu.cuModuleUnload(module));
+    if (no_kernels(result))
+        SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
+    OK(result);
+    assert_int_equal(word, 1042);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(either_form_runs),
+        TEST(a_text_that_is_refused_leaves_the_machine_code),
+        TEST(what_is_linked_of_a_fatbin_runs),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
