@@ -65,6 +65,7 @@ TESTS = [
     ("the same with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
     ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
+    ("which part of an image runs", lambda: runs("test_kernel_images")),
     ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
     ("matrix instructions", lambda: runs("test_matrix")),
     ("what kernels sample and reach through surfaces", lambda: runs("test_kernel_textures")),

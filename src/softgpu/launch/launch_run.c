@@ -19,6 +19,7 @@
 #include "softgpu/stream/schedule.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,8 +87,20 @@ static CUresult find_variables(struct ready *ready, const struct sg_module *modu
     return CUDA_SUCCESS;
 }
 
+/* Compilers that gpumem run does not reach (docs/clients.md) are told by hand. */
+static void say_machine_code(const struct sg_function *function, char *why, size_t room) {
+    const int *attributes = sg_device(function->context->device)->attributes;
+    int capability = 10 * attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
+                     attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+    snprintf(why, room,
+             "its image holds machine code without PTX: give nvcc -gencode arch=compute_%d,"
+             "code=compute_%d, NVRTC an architecture compute_%d or nvrtcGetPTX",
+             capability, capability, capability);
+}
+
 static CUresult make_ready(struct sg_function *function) {
-    char why[256] = "its image holds machine code without PTX";
+    char why[256];
+    say_machine_code(function, why, sizeof why);
     struct sg_program *program = NULL;
     const struct sg_image *image = function->module->program->image;
     struct sg_image_log log = {.error = why, .error_size = sizeof why};
