@@ -25,6 +25,9 @@ for folder in bench examples; do
     done
 done
 cp -a "$HERE/../../bench/peers.py" "$BUNDLE/bench/"
+mkdir -p "$BUNDLE/clients/programs"
+cp -a "$HERE/../clients/caches_in_turn.py" "$BUNDLE/clients/"
+cp -a "$HERE/../clients/programs/caches.py" "$BUNDLE/clients/programs/"
 # Unit tests and fault sweeps are softgpu's, and the page's program is C++, whose library is not the
 # bundle's to bring.
 (cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner -o -path ./unit -o -path ./fault \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
-#   run.sh [conformance|programs|parity-record|ptx-record|bench|load|all]
+#   run.sh [conformance|programs|parity-record|ptx-record|bench|load|caches|all]
 # Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
 # status is 1 when anything failed, 2 where there is no driver with a device.
 set -u
@@ -15,11 +15,11 @@ export GPUMEM_DRIVER
 STATUS=0
 
 usage() {
-    echo "usage: run.sh [conformance|programs|parity-record|ptx-record|bench|load|all]"
+    echo "usage: run.sh [conformance|programs|parity-record|ptx-record|bench|load|caches|all]"
 }
 
 case ${1:-all} in
-conformance | programs | parity-record | ptx-record | bench | load | all) ;;
+conformance | programs | parity-record | ptx-record | bench | load | caches | all) ;;
 -h | --help)
     usage
     exit 0
@@ -171,6 +171,18 @@ run_peers() {
     cat "$OUT/peers.txt"
 }
 
+# Clients' caches, on this machine's driver and on softgpu in turn. PYTHON has numba-cuda, cuda.core or
+# pycuda; without any of them the script says so.
+run_caches() {
+    python=${PYTHON:-$(command -v python3)} || {
+        echo "no python3: clients' caches are not tried"
+        return
+    }
+    "$python" "$BUNDLE/clients/caches_in_turn.py" "$BUNDLE/bin/gpumem" "$python" >"$OUT/caches.txt" 2>&1 </dev/null ||
+        STATUS=1
+    cat "$OUT/caches.txt"
+}
+
 run_load() {
     file=${LOAD_FILE:-$OUT/../load.bin}
     made=
@@ -201,12 +213,14 @@ parity-record) run_parity_record ;;
 ptx-record) run_ptx_record ;;
 bench) run_bench ;;
 load) run_load ;;
+caches) run_caches ;;
 all)
     run_conformance
     run_programs
     run_parity_record
     run_ptx_record
     run_load
+    run_caches
     run_bench
     ;;
 esac

@@ -8,7 +8,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("load", "conformance", "programs", "parity-record", "ptx-record", "bench", "all")
+COMMANDS = ("load", "conformance", "programs", "parity-record", "ptx-record", "bench", "caches", "all")
 
 
 class Bundle:

@@ -94,9 +94,10 @@ static void say_machine(const struct sg_image *image, char *why, size_t size) {
                  image->refused_text);
     else
         snprintf(why, size,
-                 "its image holds machine code without PTX, which is not interpreted: compile with "
-                 "-gencode arch=compute_%d,code=compute_%d too",
-                 image->target, image->target);
+                 "its image holds machine code without PTX, which is not interpreted: give nvcc "
+                 "-gencode arch=compute_%d,code=compute_%d too, NVRTC an architecture compute_%d or "
+                 "nvrtcGetPTX",
+                 image->target, image->target, image->target);
 }
 
 static CUresult make_ready(struct sg_function *function) {
