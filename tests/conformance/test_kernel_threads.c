@@ -65,7 +65,7 @@ static void in_a_module_that_is_unloaded(struct worker *worker) {
 
 static void on_a_stream_that_is_destroyed(struct worker *worker) {
     CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&stream, below(worker, 2) ? CU_STREAM_NON_BLOCKING : 0));
     launch(worker, count_, stream);
     launch(worker, count_, stream);
     OK(cu.cuStreamDestroy_v2(stream));
@@ -146,7 +146,8 @@ static void all_that_was_accepted_has_run(void **state) {
         workers[i] = (struct worker){.number = i, .random = 88 * i, .turns = words_make(2)};
         OK(cu.cuMemAlloc_v2(&workers[i].counter, 4));
         OK(cu.cuMemsetD32_v2(workers[i].counter, 0, 1));
-        OK(cu.cuStreamCreate(&workers[i].stream, i % 2 ? CU_STREAM_NON_BLOCKING : 0));
+        /* It captures at times, when the legacy stream of others must not wait for it. */
+        OK(cu.cuStreamCreate(&workers[i].stream, CU_STREAM_NON_BLOCKING));
     }
     OK(cu.cuCtxSynchronize());
     for (unsigned i = 0; i < THREADS; i++)
