@@ -244,7 +244,7 @@ static void resolve_jumps(struct sg_code *code) {
             step->value =
                 after == SG_NO_BLOCK ? SG_NO_STEP : code->step_of[program->blocks[after].first];
         }
-        for (uint32_t k = 0; step->run == sg_run_indexed && k < step->count; k++)
+        for (uint32_t k = 0; step->run == sg_run_indexed && k < step->target; k++)
             code->list[step->list + k] = code->step_of[code->list[step->list + k]];
     }
 }

@@ -61,7 +61,7 @@ static bool indexed(struct sg_maker *maker) {
     struct sg_step *step = guarded(maker, sg_run_indexed);
     step->a = place;
     step->list = at;
-    step->count = (uint16_t)targets->count;
+    step->target = targets->count;
     return true;
 }
 

@@ -33,7 +33,7 @@ const struct sg_step *sg_run_indexed(struct sg_warp *warp, const struct sg_step 
     sg_group_add(warp, warp->mask & ~taken, number_of(warp, step) + 1, warp->path);
     while (taken) {
         unsigned first = (unsigned)__builtin_ctz(taken);
-        if (index[first] >= step->count)
+        if (index[first] >= step->target)
             return sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, index[first], 0);
         uint32_t lanes = 0;
         for (unsigned l = 0; l < SG_LANES; l++)

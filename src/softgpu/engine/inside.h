@@ -73,7 +73,7 @@ struct sg_step {
     unsigned char choice;      /* enum sg_compare, sg_operation, … as the function wants it */
     unsigned char second;      /* a further choice */
     unsigned char rounding, space;
-    uint32_t target; /* a step: of branches and calls */
+    uint32_t target; /* a step: of branches and calls; of brx.idx how many it may go to */
     uint32_t cache;  /* which range cache */
     uint32_t instruction;
     uint32_t

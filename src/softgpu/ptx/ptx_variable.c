@@ -162,10 +162,13 @@ static bool name_and_extents(struct sg_ptx *ptx, struct sg_ptx_variable *variabl
 
 /* An initial value may have determined the first extent. */
 static bool total(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    /* Sums of what is laid out side by side in memory of threads and blocks then fit 64 bits. */
+    bool apart = variable->space == SG_SPACE_GLOBAL || variable->space == SG_SPACE_CONST;
+    const uint64_t most = apart ? INT64_MAX : UINT32_MAX;
     variable->size = (uint64_t)variable->type.size * variable->vector;
     for (unsigned i = 0; i < variable->dimensions; i++) {
         if (__builtin_mul_overflow(variable->size, variable->extents[i], &variable->size) ||
-            variable->size > INT64_MAX)
+            variable->size > most)
             return sg_ptx_wrong(ptx, "the variable is too large");
     }
     uint64_t natural = (uint64_t)variable->type.size * variable->vector;

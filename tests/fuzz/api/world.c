@@ -177,6 +177,7 @@ static void begin(void) {
     setenv("SOFTGPU_DEVICES", "2", 1);
     setenv("SOFTGPU_MEMORY", "64M", 1);
     setenv("SOFTGPU_LOG", "off", 1);
+    setenv("SOFTGPU_KERNELS", "1", 1);
     setenv("CUDA_COREDUMP_FILE", "/dev/null", 1);
     arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(arena != MAP_FAILED, "no arena");

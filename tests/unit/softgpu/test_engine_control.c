@@ -185,6 +185,37 @@ static void a_grid_is_advanced_in_slices(void **state) {
     kernel_free(&kernel);
 }
 
+/* More of them than 16 bits count: the last, and one behind the last. */
+static void tables_of_targets_may_be_long(void **state) {
+    (void)state;
+    enum { TARGETS = 65540 };
+    static const char head[] =
+        KERNEL_HEAD ".visible .entry k(.param .u64 out, .param .u32 n) {\n"
+                    ".reg .b32 %n; .reg .b64 %d; ld.param.u64 %d, [out]; ld.param.u32 %n, [n];\n"
+                    "T: .branchtargets A",
+                      tail[] = ", B; brx.idx %n, T;\nA: st.global.u32 [%d], 7; ret;\n"
+                               "B: st.global.u32 [%d], 9; ret; }\n";
+    char *text = malloc(sizeof head + sizeof tail + (size_t)3 * TARGETS), *at = text;
+    uint32_t out = 0;
+    assert_non_null(text);
+    at = stpcpy(at, head);
+    for (int i = 0; i < TARGETS - 2; i++)
+        at = stpcpy(at, ", A");
+    strcpy(at, tail);
+    for (uint32_t n = TARGETS - 1; n <= TARGETS; n++) {
+        struct kernel kernel;
+        kernel_make(&kernel, text, sg_level_best());
+        kernel_pointer(&kernel, &out);
+        kernel_number(&kernel, n);
+        kernel_shape(&kernel, 1, 1);
+        struct sg_grid_fault fault = kernel_run(&kernel, 0);
+        assert_int_equal(fault.kind, n < TARGETS ? SG_FAULT_COUNT : SG_FAULT_INSTRUCTION);
+        assert_int_equal(out, 9);
+        kernel_free(&kernel);
+    }
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loops_run_as_often_as_each_lane_says),
@@ -192,6 +223,7 @@ int main(void) {
         cmocka_unit_test(calls_hand_over_and_recurse),
         cmocka_unit_test(calls_by_address_and_in_registers),
         cmocka_unit_test(targets_are_chosen_by_number),
+        cmocka_unit_test(tables_of_targets_may_be_long),
         cmocka_unit_test(a_lock_goes_round_the_lanes),
         cmocka_unit_test(blocks_wait_for_those_before_and_behind_them),
         cmocka_unit_test(a_grid_is_advanced_in_slices),

@@ -470,6 +470,24 @@ static void wrong_initial_values_are_refused(void **state) {
     refused(HEAD ".const .attribute(.managed) .u32 x;\n", CUDA_ERROR_INVALID_PTX);
 }
 
+/* Sums of such sizes once came back to a few bytes, in which calls then copied 2^63. */
+static void memory_of_threads_and_blocks_is_not_endless(void **state) {
+    (void)state;
+#define HUGE_ "[9223372036854775807]"
+    refused(HEAD ".shared .b8 a" HUGE_ ", b" HUGE_ ", c[18];\n"
+                 ".entry k() { st.shared.u8 [c], 5; ret; }\n",
+            CUDA_ERROR_INVALID_PTX);
+    refused(HEAD ".shared .b8 a[4294967296];\n.entry k() { st.shared.u8 [a], 5; ret; }\n",
+            CUDA_ERROR_INVALID_PTX);
+    refused(HEAD ".entry k() { .local .b8 a" HUGE_ "; .local .b8 b" HUGE_ "; ret; }\n",
+            CUDA_ERROR_INVALID_PTX);
+    refused(HEAD ".func f(.param .b8 x" HUGE_ ", .param .b8 y" HUGE_ ", .param .b8 z[18])\n"
+                 "{ ret; }\n.entry k() { .param .b8 x" HUGE_ "; .param .b8 y" HUGE_ ";\n"
+                 ".param .b8 z[18]; call f, (x, y, z); ret; }\n",
+            CUDA_ERROR_INVALID_PTX);
+    sg_image_free(taken(HEAD ".global .b8 g[1099511627776];\n"));
+}
+
 /* As much shared memory as the options allow, and registers of the module in ranges. */
 static void limits_of_the_options_are_kept(void **state) {
     struct sg_image_options options = h200;
@@ -624,6 +642,7 @@ int main(void) {
         cmocka_unit_test(initial_values_become_bytes),
         cmocka_unit_test(wrong_initial_values_are_refused),
         cmocka_unit_test(entries_count_the_memory_that_they_reach),
+        cmocka_unit_test(memory_of_threads_and_blocks_is_not_endless),
         cmocka_unit_test(limits_of_the_options_are_kept),
         cmocka_unit_test(messages_name_line_and_word),
         cmocka_unit_test(large_texts_cost_neither_stack_nor_squares_of_time),
