@@ -14,6 +14,9 @@ struct sg_watched_warp {
     uint64_t block;        /* its index in the grid */
     const unsigned *place; /* the same as x, y, z */
     unsigned first;        /* the thread of lane 0, in its block */
+    /* The block's shared memory, to look at; NULL in code for clusters, and for copies. */
+    const unsigned char *shared;
+    uint64_t shared_bytes;
 };
 
 enum sg_watched_kind { SG_WATCHED_READ, SG_WATCHED_WRITE, SG_WATCHED_ATOMIC };

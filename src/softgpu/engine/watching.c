@@ -11,8 +11,12 @@ static void *user_of(const struct sg_warp *warp) {
 }
 
 static struct sg_watched_warp watched(const struct sg_warp *warp) {
-    return (struct sg_watched_warp){
-        .block = warp->block->index, .place = warp->block->place, .first = warp->number * SG_LANES};
+    bool clustered = warp->grid->code->clustered;
+    return (struct sg_watched_warp){.block = warp->block->index,
+                                    .place = warp->block->place,
+                                    .first = warp->number * SG_LANES,
+                                    .shared = clustered ? NULL : warp->shared,
+                                    .shared_bytes = clustered ? 0 : warp->shared_size};
 }
 
 static uint32_t tell(const struct sg_warp *warp, const struct sg_watched_access *access) {
