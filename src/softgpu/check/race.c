@@ -40,7 +40,6 @@ uint64_t sg_race_full(const struct sg_race *race) {
 
 void sg_race_forget(struct sg_race *race, uint64_t address, uint64_t size) {
     pthread_mutex_lock(&race->lock);
-    sg_race_decide(race);
     sg_shadow_clear_range(&race->shadow, address, size);
     pthread_mutex_unlock(&race->lock);
 }
@@ -127,7 +126,7 @@ static void block_begins(void *user, uint64_t index, uint64_t shared_bytes) {
 static void block_ends(void *user, uint64_t index) {
     struct sg_race_grid *grid = user;
     pthread_mutex_lock(&grid->race->lock);
-    sg_race_decide(grid->race);
+    sg_race_decide(grid);
     struct sg_race_block **link = &grid->buckets[index % SG_RACE_BUCKETS];
     while (*link && (*link)->index != index)
         link = &(*link)->next;
@@ -202,7 +201,7 @@ void sg_race_end(struct sg_race_grid *grid) {
         return;
     struct sg_race *race = grid->race;
     pthread_mutex_lock(&race->lock);
-    sg_race_decide(race);
+    sg_race_decide(grid);
     for (unsigned i = 0; i < SG_RACE_BUCKETS; i++)
         while (grid->buckets[i]) {
             struct sg_race_block *block = grid->buckets[i];

@@ -16,14 +16,13 @@ struct actor {
     const struct sg_watched_access *access;
     struct sg_seen seen; /* of lane 0, without bytes */
     bool own;            /* shared memory of the block alone */
-    bool writes;
-    struct sg_shadow_page *page; /* of `number`, or NULL */
-    uint64_t number;
+    bool writes, strong;
+    bool far;       /* its scope has all that can access this memory */
     unsigned raced; /* so far */
 };
 
-static bool writes(uint32_t what) {
-    return SG_SEEN_KIND(what) != SG_WATCHED_READ;
+static inline bool writes(uint32_t what) {
+    return SG_SEEN_KIND(what) == SG_WATCHED_WRITE || SG_SEEN_KIND(what) == SG_WATCHED_ATOMIC;
 }
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -45,14 +44,22 @@ static struct sg_shadow_page *own_page(struct actor *a, uint64_t number) {
     return block->shared[number];
 }
 
-static struct sg_shadow_page *page_at(struct actor *a, uint64_t address) {
+static struct sg_shadow_page *make_page(struct actor *a, uint64_t address) {
     uint64_t number = address / SG_PAGE_BYTES;
-    if (a->page && a->number == number)
-        return a->page;
-    a->page = a->own ? own_page(a, number) : sg_shadow_page_at(&a->grid->race->shadow, address);
-    a->number = number;
-    a->grid->lost = a->grid->lost || !a->page;
-    return a->page;
+    struct sg_shadow_page *page =
+        a->own ? own_page(a, number) : sg_shadow_page_at(&a->grid->race->shadow, address);
+    a->grid->lost = a->grid->lost || !page;
+    return page;
+}
+
+static inline struct sg_shadow_page *page_at(struct actor *a, uint64_t address) {
+    uint64_t number = address / SG_PAGE_BYTES;
+    struct sg_shadow_page *page = NULL;
+    if (!a->own)
+        page = sg_shadow_page_near(&a->grid->race->shadow, address);
+    else if (number < a->block->shared_pages)
+        page = a->block->shared[number];
+    return page ? page : make_page(a, address);
 }
 
 uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
@@ -98,7 +105,9 @@ static bool is_known(const struct actor *a, const struct sg_seen *old, unsigned 
 
 static bool is_before(const struct actor *a, const struct sg_seen *old, unsigned old_lane,
                       unsigned lane) {
-    bool same = old->launch == a->seen.launch && old->warp == a->seen.warp && old_lane == lane;
+    bool shared = SG_SEEN_KIND(old->what) == SG_SEEN_SHARED_READ;
+    bool same = old->launch == a->seen.launch && old->warp == a->seen.warp && old_lane == lane &&
+                (!shared || SG_SEEN_KIND(a->seen.what) == SG_SEEN_SHARED_READ);
     return same || is_before_all(a, old) || is_known(a, old, old_lane, lane);
 }
 
@@ -119,22 +128,25 @@ static bool conflicts(const struct actor *a, const struct sg_seen *old) {
 
 static struct sg_race_side side_of(const struct sg_race *race, const struct sg_seen *seen,
                                    unsigned lane) {
-    bool copy = seen->warp == SG_SEEN_COPY;
-    return (struct sg_race_side){.name = race->launches[seen->launch].name,
-                                 .copy = copy,
-                                 .instruction = SG_SEEN_INSTRUCTION(seen->what),
-                                 .block = copy ? 0 : seen->warp >> 5,
-                                 .thread = copy ? 0 : (seen->warp & 31) * 32 + lane,
-                                 .kind = (unsigned char)SG_SEEN_KIND(seen->what)};
+    bool copy = seen->warp == SG_SEEN_COPY,
+         shared = SG_SEEN_KIND(seen->what) == SG_SEEN_SHARED_READ;
+    return (struct sg_race_side){
+        .name = race->launches[seen->launch].name,
+        .copy = copy,
+        .instruction = SG_SEEN_INSTRUCTION(seen->what),
+        .block = copy ? 0 : seen->warp >> 5,
+        .thread = copy ? 0 : (seen->warp & 31) * 32 + lane,
+        .kind = (unsigned char)(shared ? SG_WATCHED_READ : SG_SEEN_KIND(seen->what))};
 }
 
-void sg_race_decide(struct sg_race *race) {
-    for (unsigned i = 0; i < race->doubt_count; i++) {
-        struct sg_race_doubt *doubt = &race->doubts[i];
+void sg_race_decide(struct sg_race_grid *grid) {
+    const struct sg_race_options *options = &grid->race->options;
+    for (unsigned i = 0; i < grid->doubt_count; i++) {
+        struct sg_race_doubt *doubt = &grid->doubts[i];
         doubt->found.same_value = memcmp(doubt->at, doubt->bytes, doubt->found.size) == 0;
-        race->options.found(race->options.user, &doubt->found);
+        options->found(options->user, &doubt->found);
     }
-    race->doubt_count = 0;
+    grid->doubt_count = 0;
 }
 
 static const unsigned char *bytes_of(const struct actor *a, uint64_t address, uint32_t size) {
@@ -147,37 +159,46 @@ static const unsigned char *bytes_of(const struct actor *a, uint64_t address, ui
     return race->options.bytes ? race->options.bytes(race->options.user, address, size) : NULL;
 }
 
-/* Both are plain writes: whether their values are the same shows when the second is done. */
 static void found(struct actor *a, const struct sg_seen *old, unsigned old_lane, unsigned lane,
                   uint64_t word, unsigned bytes) {
-    struct sg_race *race = a->grid->race;
-    unsigned first = (unsigned)__builtin_ctz(bytes);
+    struct sg_race_grid *grid = a->grid;
+    struct sg_race *race = grid->race;
     struct sg_seen now = a->seen;
-    struct sg_race_found is = {.now = side_of(race, &now, lane),
-                               .before = side_of(race, old, old_lane),
-                               .address = word + first,
+    struct sg_race_found is = {.address = word + (unsigned)__builtin_ctz(bytes),
                                .size = (uint32_t)__builtin_popcount(bytes),
                                .shared = a->access->space == SG_IN_SHARED};
     a->raced++;
+    if (a->own)
+        pthread_mutex_lock(&race->lock);
+    is.now = side_of(race, &now, lane);
+    /* Of several lanes another one. */
+    if (SG_SEEN_KIND(old->what) == SG_SEEN_SHARED_READ && old->warp == now.warp)
+        old_lane += old_lane == lane;
+    is.before = side_of(race, old, old_lane);
     is.one_access = old->launch == now.launch && old->warp == now.warp &&
                     old->moment == now.moment && is.now.instruction == is.before.instruction;
+    /* Whether two plain writes write the same shows when the second is done. */
     bool plain = SG_SEEN_KIND(old->what) == SG_WATCHED_WRITE &&
                  SG_SEEN_KIND(now.what) == SG_WATCHED_WRITE && !is.before.copy && !is.now.copy;
     const unsigned char *at = plain ? bytes_of(a, is.address, is.size) : NULL;
-    if (!at || race->doubt_count == SG_RACE_DOUBTS) {
+    if (at && grid->doubt_count < SG_RACE_DOUBTS) {
+        struct sg_race_doubt *doubt = &grid->doubts[grid->doubt_count++];
+        *doubt = (struct sg_race_doubt){.found = is, .at = at};
+        memcpy(doubt->bytes, at, is.size);
+    } else {
         race->options.found(race->options.user, &is);
-        return;
     }
-    struct sg_race_doubt *doubt = &race->doubts[race->doubt_count++];
-    *doubt = (struct sg_race_doubt){.found = is, .at = at, .grid = a->grid};
-    memcpy(doubt->bytes, at, is.size);
+    if (a->own)
+        pthread_mutex_unlock(&race->lock);
 }
 
 /* ---- cells ------------------------------------------------------------------------------------ */
 
-/* What a block before this one has left in the shadow of its shared memory. */
-static bool is_stale(const struct actor *a, const struct sg_seen *old) {
-    return a->own && (old->launch != a->seen.launch || old->warp >> 5 != a->seen.warp >> 5);
+/* In the shadow of shared memory: what a block before this one has left, or what comes before all
+ * that threads of this block do from now on. */
+static inline bool is_stale(const struct actor *a, const struct sg_seen *old) {
+    return a->own && (old->launch != a->seen.launch || old->warp >> 5 != a->seen.warp >> 5 ||
+                      old->moment <= a->block->met);
 }
 
 /* Whether what is remembered says nothing more than the new access, which has all its bytes. */
@@ -191,7 +212,7 @@ static bool is_superseded(const struct actor *a, const struct sg_seen *old, bool
 
 /* A full cell: another access of the same warp, or any other, but reads first. */
 static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
-    uint32_t turn = a->grid->race->turn++;
+    uint32_t turn = a->grid->turn++;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++)
         if (cell->seen[s].warp == a->seen.warp && !writes(cell->seen[s].what))
             return s;
@@ -201,7 +222,27 @@ static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
     return turn % SG_SEEN_SLOTS;
 }
 
-static void word_access(struct actor *a, struct sg_cell *cell, uint64_t word, unsigned bytes,
+/*
+ * The frequent cases of an access of a whole word, in a line that has one access of each: nothing is
+ * there, it is of an earlier block or of a launch that comes before, it is the same kind of strong
+ * access, or a barrier lies between. False: look closely.
+ */
+static inline bool quick_access(const struct actor *a, struct sg_seen *old, uint32_t what) {
+    bool supersedes = a->writes || !writes(old->what);
+    bool block = old->warp >> 5 == a->seen.warp >> 5;
+    if (!is_stale(a, old) && old->launch == a->seen.launch) {
+        bool alike = a->strong && SG_SEEN_MANNER(old->what) == SG_SEEN_MANNER(what);
+        if (!(alike && (block || a->far)) && !(block && supersedes && old->moment <= a->block->met))
+            return false;
+    } else if (old->launch && !a->own && !(old->launch == a->grid->ordered && supersedes)) {
+        return false;
+    }
+    *old = a->seen;
+    old->what = what;
+    return true;
+}
+
+static void cell_access(struct actor *a, struct sg_cell *cell, uint64_t word, unsigned bytes,
                         unsigned lane) {
     unsigned place = SG_SEEN_SLOTS;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
@@ -228,18 +269,49 @@ static void word_access(struct actor *a, struct sg_cell *cell, uint64_t word, un
     new->what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, lane), bytes);
 }
 
-static struct sg_cell *cells_of(struct actor *a, uint64_t address) {
-    struct sg_shadow_page *page = page_at(a, address);
-    if (!page)
-        return NULL;
-    unsigned line = (unsigned)(address % SG_PAGE_BYTES / SG_LINE_BYTES);
-    if (page->split >> line & 1)
-        return page->words + (size_t)line * SG_LINE_WORDS;
-    uint64_t none = 0;
-    struct sg_cell *cells =
-        sg_shadow_split(page, line, a->own ? &none : &a->grid->race->shadow.bytes);
-    a->grid->lost = a->grid->lost || !cells;
-    return cells;
+/* False: the word needs a cell. */
+static bool single_access(struct actor *a, struct sg_seen *old, uint64_t word, unsigned bytes,
+                          unsigned lane) {
+    if (old->launch && !is_stale(a, old)) {
+        unsigned old_bytes = SG_SEEN_BYTES(old->what), old_lane = SG_SEEN_LANE(old->what);
+        if (old_bytes & ~bytes)
+            return false;
+        bool before = is_before(a, old, old_lane, lane);
+        bool raced = !before && conflicts(a, old);
+        if (!is_superseded(a, old, before, raced))
+            return false;
+        if (raced)
+            found(a, old, old_lane, lane, word, bytes & old_bytes);
+    }
+    *old = a->seen;
+    old->what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, lane), bytes);
+    return true;
+}
+
+static uint64_t *counted(struct actor *a) {
+    static _Thread_local uint64_t not_counted; /* shadows of blocks */
+    return a->own ? &not_counted : &a->grid->race->shadow.bytes;
+}
+
+static inline void word_access(struct actor *a, struct sg_shadow_page *page, uint64_t word,
+                               unsigned bytes, unsigned lane) {
+    unsigned line = (unsigned)(word % SG_PAGE_BYTES / SG_LINE_BYTES);
+    size_t at = word % SG_PAGE_BYTES / SG_WORD_BYTES;
+    bool there = page->split >> line & 1;
+    if (there && bytes == 15 && !(page->full >> line & 1) &&
+        quick_access(a, &page->singles[at],
+                     SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, lane), 15)))
+        return;
+    there = there || sg_shadow_split(page, line, counted(a));
+    if (there && !(page->full >> line & 1)) {
+        if (single_access(a, &page->singles[at], word, bytes, lane))
+            return;
+        there = sg_shadow_fill(page, line, counted(a));
+    }
+    if (there)
+        cell_access(a, &page->words[at], word, bytes, lane);
+    else
+        a->grid->lost = true;
 }
 
 static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
@@ -250,10 +322,10 @@ static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
             bytes &= 15u << (address - word);
         if (word + SG_WORD_BYTES > end)
             bytes &= 15u >> (word + SG_WORD_BYTES - end);
-        struct sg_cell *cells = cells_of(a, word);
-        if (!cells)
+        struct sg_shadow_page *page = page_at(a, word);
+        if (!page)
             return;
-        word_access(a, &cells[word % SG_LINE_BYTES / SG_WORD_BYTES], word, bytes, lane);
+        word_access(a, page, word, bytes, lane);
     }
 }
 
@@ -265,8 +337,8 @@ struct part {
     unsigned words, lane, power;
 };
 
-static unsigned lane_of(unsigned lane, unsigned power, unsigned word) {
-    return (lane + (word * SG_WORD_BYTES >> power)) & 31;
+static unsigned lane_of(unsigned lane, unsigned power, unsigned byte) {
+    return (lane + (byte >> power)) & 31;
 }
 
 static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsigned both,
@@ -278,11 +350,10 @@ static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsi
         return true;
     if (old->launch != a->seen.launch || !a->block->knows)
         return false;
-    for (unsigned left = both; left; left &= left - 1) {
-        unsigned w = (unsigned)__builtin_ctz(left);
-        if (!is_before(a, old, lane_of(lane, power, w), lane_of(part->lane, part->power, w)))
+    for (unsigned byte = 0; byte < SG_LINE_BYTES; byte++)
+        if (both >> byte / SG_WORD_BYTES & 1 &&
+            !is_before(a, old, lane_of(lane, power, byte), lane_of(part->lane, part->power, byte)))
             return false;
-    }
     return true;
 }
 
@@ -319,15 +390,20 @@ static bool whole_access(struct actor *a, struct sg_shadow_page *page, const str
     return true;
 }
 
+static bool is_of(const struct actor *a, const struct sg_seen *seen) {
+    return seen->launch == a->seen.launch && seen->warp == a->seen.warp &&
+           seen->moment == a->seen.moment && writes(seen->what);
+}
+
 /* A line whose words have nothing but what this write has left is whole again. */
 static void join_line(struct sg_shadow_page *page, const struct actor *a, const struct part *part) {
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES);
-    const struct sg_cell *words = page->words + (size_t)line * SG_LINE_WORDS;
-    for (unsigned w = 0; w < SG_LINE_WORDS; w++)
-        for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-            const struct sg_seen *seen = &words[w].seen[s];
-            if (seen->launch && (seen->launch != a->seen.launch || seen->warp != a->seen.warp ||
-                                 seen->moment != a->seen.moment || !writes(seen->what)))
+    size_t first = (size_t)line * SG_LINE_WORDS;
+    bool full = page->full >> line & 1;
+    for (size_t w = first; w < first + SG_LINE_WORDS; w++)
+        for (unsigned s = 0; s < (full ? SG_SEEN_SLOTS : 1); s++) {
+            const struct sg_seen *seen = full ? &page->words[w].seen[s] : &page->singles[w];
+            if (seen->launch && !is_of(a, seen))
                 return;
         }
     struct sg_cell *cell = &page->lines[line];
@@ -337,6 +413,18 @@ static void join_line(struct sg_shadow_page *page, const struct actor *a, const 
         SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
     page->runs[line][0] = (uint16_t)part->words;
     page->split &= ~(UINT64_C(1) << line);
+    page->full &= ~(UINT64_C(1) << line);
+}
+
+static void by_words(struct actor *a, struct sg_shadow_page *page, const struct part *part) {
+    unsigned step = part->power < 2 ? 1u << part->power : SG_WORD_BYTES;
+    unsigned ones = (1u << step) - 1;
+    for (unsigned left = part->words; left && !a->grid->lost; left &= left - 1) {
+        unsigned byte = (unsigned)__builtin_ctz(left) * SG_WORD_BYTES;
+        for (unsigned b = 0; b < SG_WORD_BYTES; b += step)
+            word_access(a, page, part->line + byte, ones << b,
+                        lane_of(part->lane, part->power, byte + b));
+    }
 }
 
 static void part_access(struct actor *a, const struct part *part) {
@@ -346,13 +434,8 @@ static void part_access(struct actor *a, const struct part *part) {
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES), raced = a->raced;
     if (!(page->split >> line & 1) && whole_access(a, page, part))
         return;
-    struct sg_cell *cells = cells_of(a, part->line);
-    for (unsigned left = cells ? part->words : 0; left; left &= left - 1) {
-        unsigned w = (unsigned)__builtin_ctz(left);
-        word_access(a, &cells[w], part->line + (uint64_t)w * SG_WORD_BYTES, 15,
-                    lane_of(part->lane, part->power, w));
-    }
-    if (cells && a->writes && part->words == 0xffff && a->raced == raced)
+    by_words(a, page, part);
+    if (a->writes && part->words == 0xffff && a->raced == raced)
         join_line(page, a, part);
 }
 
@@ -376,7 +459,7 @@ static void run_access(struct actor *a, uint64_t address, unsigned lane, unsigne
 
 /* ---- an access of a warp ---------------------------------------------------------------------- */
 
-/* How many lanes from `lane` on access memory without gaps, in elements of words. */
+/* How many lanes from `lane` on access memory without gaps. */
 static unsigned run_of(const uint64_t *address, uint32_t lanes, unsigned lane, uint32_t size) {
     unsigned count = 1;
     while (lane + count < 32 && lanes >> (lane + count) & 1 &&
@@ -385,32 +468,100 @@ static unsigned run_of(const uint64_t *address, uint32_t lanes, unsigned lane, u
     return count;
 }
 
+/* The same of sixteen that all access. */
+static bool is_run(const uint64_t *address, uint32_t size) {
+    uint64_t other = 0;
+    if (address[15] - address[0] != 15 * (uint64_t)size)
+        return false;
+    for (unsigned l = 1; l < 15; l++)
+        other |= address[l] - address[0] - (uint64_t)l * size;
+    return other == 0;
+}
+
+static bool is_one(const uint64_t *address) {
+    uint64_t other = 0;
+    if (address[15] != address[0])
+        return false;
+    for (unsigned l = 1; l < 15; l++)
+        other |= address[l] ^ address[0];
+    return other == 0;
+}
+
 /* One of several lanes in a row that do the same: the first and the last are enough. */
-static bool is_repeated(const struct actor *a, const uint64_t *address, unsigned lane) {
-    bool may = !a->writes || SG_SEEN_STRONG(a->seen.what);
-    uint32_t lanes = a->access->lanes;
-    return may && lane > 0 && lane < 31 && lanes >> (lane - 1) & 1 && lanes >> (lane + 1) & 1 &&
+static bool is_repeated(const uint64_t *address, uint32_t lanes, unsigned lane) {
+    return lane > 0 && lane < 31 && lanes >> (lane - 1) & 1 && lanes >> (lane + 1) & 1 &&
            address[lane - 1] == address[lane] && address[lane + 1] == address[lane];
 }
 
 #define LEAST_RUN 8u /* lanes */
 
-static void all_lanes(struct actor *a, const uint64_t *address) {
-    uint32_t size = a->access->size, left = a->access->lanes;
+/* The shadows of scattered accesses are far apart: all are on their way before the first is used. */
+static void fetch(struct actor *a, const uint64_t *address, uint32_t lanes) {
+    for (uint32_t left = a->own ? 0 : lanes; left; left &= left - 1) {
+        uint64_t at = address[__builtin_ctz(left)];
+        const struct sg_shadow_page *page = sg_shadow_page_near(&a->grid->race->shadow, at);
+        if (page && page->singles)
+            __builtin_prefetch(&page->singles[at % SG_PAGE_BYTES / SG_WORD_BYTES], 1);
+    }
+}
+
+static void any_lanes(struct actor *a, const uint64_t *address, uint32_t lanes) {
+    uint32_t size = a->access->size, left = lanes;
     bool words = size >= SG_WORD_BYTES && size <= 16 && (size & (size - 1)) == 0;
+    bool may_repeat = !a->writes || SG_SEEN_STRONG(a->seen.what);
+    fetch(a, address, lanes);
     while (left && !a->grid->lost) {
-        unsigned lane = (unsigned)__builtin_ctz(left);
-        unsigned run = 1;
-        if (words && address[lane] % size == 0)
+        unsigned lane = (unsigned)__builtin_ctz(left), run = 1;
+        if (words && lane < 31 && address[lane + 1] == address[lane] + size &&
+            address[lane] % size == 0)
             run = run_of(address, left, lane, size);
         if (run >= LEAST_RUN) {
             run_access(a, address[lane], lane, run);
         } else {
             run = 1;
-            if (!is_repeated(a, address, lane))
+            if (!may_repeat || !is_repeated(address, lanes, lane))
                 lane_access(a, address[lane], lane);
         }
         left &= run >= 32 - lane ? 0 : UINT32_MAX << (lane + run);
+    }
+}
+
+static bool is_even_run(const uint64_t *address, uint32_t size) {
+    bool power = size > 0 && size <= 16 && (size & (size - 1)) == 0;
+    uint32_t least = size > SG_WORD_BYTES ? size : SG_WORD_BYTES;
+    return power && (address[0] & (least - 1)) == 0 && is_run(address, size);
+}
+
+/* Half a warp accesses the same. */
+static void one_word(struct actor *a, uint64_t address, unsigned first) {
+    uint32_t what = a->seen.what;
+    if (!a->writes && !a->strong)
+        a->seen.what |= SG_SEEN_SHARED_READ << 23;
+    else
+        lane_access(a, address, first + 15);
+    lane_access(a, address, first);
+    a->seen.what = what;
+}
+
+/* Half a warp at a time: the patterns that are frequent, and any other. */
+static void all_lanes(struct actor *a, const uint64_t *address) {
+    uint32_t size = a->access->size, lanes = a->access->lanes;
+    bool may_repeat = !a->writes || SG_SEEN_STRONG(a->seen.what);
+    bool low = (lanes & 0xffff) == 0xffff && is_even_run(address, size);
+    bool high = lanes >> 16 == 0xffff && is_even_run(address + 16, size);
+    if (low && high && address[16] == address[0] + 16 * (uint64_t)size) {
+        run_access(a, address[0], 0, 32);
+        return;
+    }
+    for (unsigned first = 0; first < 32; first += 16) {
+        uint32_t half = lanes & UINT32_C(0xffff) << first;
+        if (first ? high : low) {
+            run_access(a, address[first], first, 16);
+        } else if (may_repeat && half >> first == 0xffff && is_one(address + first)) {
+            one_word(a, address[first], first);
+        } else if (half) {
+            any_lanes(a, address, half);
+        }
     }
 }
 
@@ -436,6 +587,8 @@ static void check(struct sg_race_grid *grid, const struct sg_watched_access *acc
                                .warp = block->index << 5 | w,
                                .moment = block->warps[w].since,
                                .what = what_of(access)}};
+    a.strong = SG_SEEN_STRONG(a.seen.what);
+    a.far = a.own || access->scope >= SG_WATCHED_GPU;
     uint64_t changed[32];
     const uint64_t *address = access->address;
     if (access->space == SG_IN_SHARED && !a.own) {
@@ -444,7 +597,11 @@ static void check(struct sg_race_grid *grid, const struct sg_watched_access *acc
         address = changed;
     }
     block->warps[w].touched = true;
+    if (!a.own)
+        pthread_mutex_lock(&grid->race->lock);
     all_lanes(&a, address);
+    if (!a.own)
+        pthread_mutex_unlock(&grid->race->lock);
     if (SG_SEEN_STRONG(a.seen.what) && !grid->lost)
         sg_race_strong(grid, block, access);
 }
@@ -453,12 +610,13 @@ void sg_race_access(void *user, const struct sg_watched_access *access) {
     struct sg_race_grid *grid = user;
     if (access->space != SG_IN_GLOBAL && access->space != SG_IN_SHARED)
         return;
-    pthread_mutex_lock(&grid->race->lock);
-    if (grid->race->doubt_count)
-        sg_race_decide(grid->race);
+    if (grid->doubt_count) {
+        pthread_mutex_lock(&grid->race->lock);
+        sg_race_decide(grid);
+        pthread_mutex_unlock(&grid->race->lock);
+    }
     if (!grid->lost)
         check(grid, access);
-    pthread_mutex_unlock(&grid->race->lock);
 }
 
 /* ---- copies ----------------------------------------------------------------------------------- */
@@ -490,7 +648,6 @@ void sg_race_copy(struct sg_race *race, const struct sg_race_operation *operatio
     struct sg_watched_access access = {.kind = is_write ? SG_WATCHED_WRITE : SG_WATCHED_READ,
                                        .space = SG_IN_GLOBAL};
     pthread_mutex_lock(&race->lock);
-    sg_race_decide(race);
     struct sg_race_grid grid = {.race = race, .launch = sg_race_launch_new(race, operation)};
     struct actor a = {.grid = &grid,
                       .block = &none,

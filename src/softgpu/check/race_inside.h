@@ -1,4 +1,7 @@
-/* The race checker's own structures. Everything needs its lock. */
+/*
+ * The race checker's own structures. Everything needs its lock, except a grid and its blocks, which
+ * one thread at a time has: accesses of a block's own shared memory do without.
+ */
 #ifndef SG_CHECK_RACE_INSIDE_H
 #define SG_CHECK_RACE_INSIDE_H
 
@@ -30,7 +33,11 @@ struct sg_seen {
 #define SG_SEEN_WITH_LANE(what, lane)   (((what) & ~(31u << 18)) | ((uint32_t)(lane)&31u) << 18)
 #define SG_SEEN_WITH_BYTES(what, bytes) (((what)&0x0fffffffu) | (uint32_t)(bytes) << 28)
 #define SG_SEEN_MOST                    0x3ffffu
-#define SG_SEEN_COPY                    UINT32_MAX /* as `warp`: no thread's */
+/* As `kind`: a read of all lanes of a half of the warp, or of the warp, from the lane on. */
+#define SG_SEEN_SHARED_READ 3u
+/* Kind, strength, scope and bytes. */
+#define SG_SEEN_MANNER(what) ((what) >> 23)
+#define SG_SEEN_COPY         UINT32_MAX /* as `warp`: no thread's */
 
 #define SG_SEEN_SLOTS 4
 struct sg_cell {
@@ -45,14 +52,17 @@ struct sg_cell {
 #define SG_AREA_BYTES ((uint64_t)1 << 21)
 #define SG_AREA_PAGES (SG_AREA_BYTES / SG_PAGE_BYTES)
 
-/* The shadow of 4 KiB: a cell for each line, or one for each of its words where a bit is set. What
- * is remembered of a line are runs, accesses of consecutive lanes to consecutive words: `runs` has
- * the words. */
+/*
+ * The shadow of 4 KiB. What is remembered of a whole line are runs: accesses of consecutive lanes to
+ * consecutive words, which `runs` has. A line that is split has an access for each word, and one
+ * that is full as well, a cell for each word.
+ */
 struct sg_shadow_page {
     struct sg_cell lines[SG_PAGE_LINES];
     uint16_t runs[SG_PAGE_LINES][SG_SEEN_SLOTS];
-    struct sg_cell *words; /* NULL until a line is split; of lines that are not: anything */
-    uint64_t split;
+    struct sg_seen *singles; /* NULL until a line is split; of lines that are not: anything */
+    struct sg_cell *words;   /* the same of lines that are full */
+    uint64_t split, full;    /* a bit for each line */
 };
 
 struct sg_shadow_area {
@@ -60,21 +70,31 @@ struct sg_shadow_area {
     struct sg_shadow_page *pages[SG_AREA_PAGES];
 };
 
+#define SG_NEAR_AREAS 16u
 struct sg_shadow {
     struct sg_shadow_area **areas; /* hashed by number */
     size_t count, room;
-    struct sg_shadow_area *last;
+    struct sg_shadow_area *near[SG_NEAR_AREAS]; /* looked up last, by number */
     uint64_t bytes, most, full;
 };
 
+/* The page of an address of an area that was looked up lately; NULL: look it up, or there is none. */
+static inline struct sg_shadow_page *sg_shadow_page_near(const struct sg_shadow *shadow,
+                                                         uint64_t address) {
+    uint64_t number = address / SG_AREA_BYTES;
+    const struct sg_shadow_area *near = shadow->near[number % SG_NEAR_AREAS];
+    return near && near->number == number ? near->pages[address % SG_AREA_BYTES / SG_PAGE_BYTES]
+                                          : NULL;
+}
 /* The page of an address, made where there is none; NULL: no memory. */
 struct sg_shadow_page *sg_shadow_page_at(struct sg_shadow *shadow, uint64_t address);
 /* The page of an address, or NULL. */
 struct sg_shadow_page *sg_shadow_page_of(struct sg_shadow *shadow, uint64_t address);
 struct sg_shadow_page *sg_shadow_page_new(uint64_t *bytes);
 void sg_shadow_page_free(struct sg_shadow_page *page);
-/* The cells of a line's words, filled from the line where it was whole; NULL: no memory. */
-struct sg_cell *sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes);
+/* Makes a line split, or full, from what it is. False: no memory, and it is as it was. */
+bool sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes);
+bool sg_shadow_fill(struct sg_shadow_page *page, unsigned line, uint64_t *bytes);
 void sg_shadow_clear(struct sg_shadow *shadow);
 void sg_shadow_clear_range(struct sg_shadow *shadow, uint64_t address, uint64_t size);
 void sg_shadow_free(struct sg_shadow *shadow);
@@ -162,6 +182,14 @@ struct sg_race_launch {
     bool runs;
 };
 
+/* Two writes whose bytes are not known yet: the second comes when the next call does. */
+struct sg_race_doubt {
+    struct sg_race_found found;
+    const unsigned char *at;
+    unsigned char bytes[SG_WORD_BYTES];
+};
+
+#define SG_RACE_DOUBTS  64u
 #define SG_RACE_BUCKETS 256u
 struct sg_race_grid {
     struct sg_race *race;
@@ -173,18 +201,11 @@ struct sg_race_grid {
     struct sg_race_cluster *clusters;
     uint32_t ordered, unordered; /* the launches that were asked about last */
     bool lost;                   /* no memory: nothing more is checked */
+    uint32_t turn;               /* which of a full cell's accesses is forgotten */
+    struct sg_race_doubt doubts[SG_RACE_DOUBTS];
+    unsigned doubt_count;
 };
 
-/* Two writes whose bytes are not known yet: the second comes when the next call does. */
-struct sg_race_doubt {
-    struct sg_race_found found;
-    const unsigned char *at;
-    unsigned char bytes[SG_WORD_BYTES];
-    struct sg_race_grid *grid;
-};
-
-#define SG_RACE_DOUBTS 64u
-#define SG_RACE_KNOWN  1024u /* reported pairs that are not reported again */
 struct sg_race {
     struct sg_race_options options;
     pthread_mutex_t lock;
@@ -193,10 +214,7 @@ struct sg_race {
     struct sg_race_launch *launches;   /* from 1 on */
     size_t launch_count, launch_room, running;
     uint32_t moment;
-    uint32_t turn; /* which of a full cell's accesses is forgotten */
     struct sg_race_block *spare;
-    struct sg_race_doubt doubts[SG_RACE_DOUBTS];
-    unsigned doubt_count;
 };
 
 /* ---- race_order.c ---------------------------------------------------------------------------- */
@@ -236,6 +254,6 @@ void sg_race_fence(void *user, const struct sg_watched_warp *warp, uint32_t inst
 
 void sg_race_access(void *user, const struct sg_watched_access *access);
 /* The bytes that were not known are there now: reports. */
-void sg_race_decide(struct sg_race *race);
+void sg_race_decide(struct sg_race_grid *grid);
 
 #endif

@@ -27,11 +27,12 @@ static bool grow(struct sg_shadow *shadow) {
 }
 
 static struct sg_shadow_area *area_of(struct sg_shadow *shadow, uint64_t number) {
-    if (shadow->last && shadow->last->number == number)
-        return shadow->last;
+    struct sg_shadow_area **near = &shadow->near[number % SG_NEAR_AREAS];
+    if (*near && (*near)->number == number)
+        return *near;
     struct sg_shadow_area *area = shadow->room ? shadow->areas[slot_of(shadow, number)] : NULL;
     if (area)
-        shadow->last = area;
+        *near = area;
     return area;
 }
 
@@ -45,7 +46,7 @@ static struct sg_shadow_area *area_new(struct sg_shadow *shadow, uint64_t number
     shadow->areas[slot_of(shadow, number)] = area;
     shadow->count++;
     shadow->bytes += sizeof *area;
-    shadow->last = area;
+    shadow->near[number % SG_NEAR_AREAS] = area;
     return area;
 }
 
@@ -59,8 +60,10 @@ struct sg_shadow_page *sg_shadow_page_new(uint64_t *bytes) {
 }
 
 void sg_shadow_page_free(struct sg_shadow_page *page) {
-    if (page)
+    if (page) {
         free(page->words);
+        free(page->singles);
+    }
     free(page);
 }
 
@@ -84,29 +87,92 @@ struct sg_shadow_page *sg_shadow_page_at(struct sg_shadow *shadow, uint64_t addr
     return area ? area->pages[index] = sg_shadow_page_new(&shadow->bytes) : NULL;
 }
 
-struct sg_cell *sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes) {
-    size_t all = (size_t)SG_PAGE_LINES * SG_LINE_WORDS * sizeof(struct sg_cell);
+#define PAGE_WORDS ((size_t)SG_PAGE_LINES * SG_LINE_WORDS)
+
+/* Lanes of a run that access parts of words have a word together. */
+static bool has_overlap(const struct sg_shadow_page *page, unsigned line) {
+    unsigned all = 0;
+    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
+        const struct sg_seen *seen = &page->lines[line].seen[s];
+        if (!seen->launch)
+            continue;
+        if (all & page->runs[line][s] || SG_SEEN_BYTES(seen->what) < 2)
+            return true;
+        all |= page->runs[line][s];
+    }
+    return false;
+}
+
+/* What an access of a line is of one of its words; `part`: of bytes, from 0 on. */
+static struct sg_seen of_word(const struct sg_seen *run, unsigned word, unsigned part) {
+    struct sg_seen seen = *run;
+    unsigned power = SG_SEEN_BYTES(run->what);
+    uint32_t lane = SG_SEEN_LANE(run->what) + ((word * 4 + part) >> power);
+    unsigned bytes = power >= 2 ? 15u : ((1u << (1u << power)) - 1) << part;
+    seen.what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(run->what, lane), bytes);
+    return seen;
+}
+
+bool sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes) {
+    if (has_overlap(page, line))
+        return sg_shadow_fill(page, line, bytes);
+    if (!page->singles) {
+        page->singles = aligned_alloc(64, PAGE_WORDS * sizeof *page->singles);
+        if (!page->singles)
+            return false;
+        *bytes += PAGE_WORDS * sizeof *page->singles;
+    }
+    struct sg_seen *words = page->singles + (size_t)line * SG_LINE_WORDS;
+    memset(words, 0, SG_LINE_WORDS * sizeof *words);
+    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
+        const struct sg_seen *run = &page->lines[line].seen[s];
+        for (unsigned left = run->launch ? page->runs[line][s] : 0; left; left &= left - 1) {
+            unsigned w = (unsigned)__builtin_ctz(left);
+            words[w] = of_word(run, w, 0);
+        }
+    }
+    page->split |= UINT64_C(1) << line;
+    return true;
+}
+
+/* Where there is no room the last is replaced. */
+static void put(struct sg_cell *cell, struct sg_seen seen) {
+    unsigned s = 0;
+    while (s < SG_SEEN_SLOTS - 1 && cell->seen[s].launch)
+        s++;
+    cell->seen[s] = seen;
+}
+
+static void fill_from_line(const struct sg_shadow_page *page, unsigned line,
+                           struct sg_cell *words) {
+    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
+        const struct sg_seen *run = &page->lines[line].seen[s];
+        unsigned step = 1u << (SG_SEEN_BYTES(run->what) < 2 ? SG_SEEN_BYTES(run->what) : 2);
+        for (unsigned left = run->launch ? page->runs[line][s] : 0; left; left &= left - 1) {
+            unsigned w = (unsigned)__builtin_ctz(left);
+            for (unsigned part = 0; part < 4; part += step)
+                put(&words[w], of_word(run, w, part));
+        }
+    }
+}
+
+bool sg_shadow_fill(struct sg_shadow_page *page, unsigned line, uint64_t *bytes) {
     if (!page->words) {
-        page->words = aligned_alloc(64, all);
+        page->words = aligned_alloc(64, PAGE_WORDS * sizeof *page->words);
         if (!page->words)
-            return NULL;
-        *bytes += all;
+            return false;
+        *bytes += PAGE_WORDS * sizeof *page->words;
     }
     struct sg_cell *words = page->words + (size_t)line * SG_LINE_WORDS;
+    memset(words, 0, SG_LINE_WORDS * sizeof *words);
     if (page->split >> line & 1)
-        return words;
+        for (unsigned w = 0; w < SG_LINE_WORDS; w++)
+            words[w].seen[0] = page->singles[(size_t)line * SG_LINE_WORDS + w];
+    else
+        fill_from_line(page, line, words);
     page->split |= UINT64_C(1) << line;
-    const struct sg_cell *whole = &page->lines[line];
-    for (unsigned w = 0; w < SG_LINE_WORDS; w++)
-        for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-            struct sg_seen seen = whole->seen[s];
-            uint32_t lane = SG_SEEN_LANE(seen.what) + (w * 4 >> SG_SEEN_BYTES(seen.what));
-            if (!(page->runs[line][s] >> w & 1))
-                seen.launch = 0;
-            seen.what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(seen.what, lane), 15);
-            words[w].seen[s] = seen;
-        }
-    return words;
+    page->full |= UINT64_C(1) << line;
+    return true;
 }
 
 static void area_free(struct sg_shadow_area *area) {
@@ -120,7 +186,7 @@ void sg_shadow_clear(struct sg_shadow *shadow) {
         area_free(shadow->areas[i]);
         shadow->areas[i] = NULL;
     }
-    shadow->last = NULL;
+    memset(shadow->near, 0, sizeof shadow->near);
     shadow->count = 0;
     shadow->bytes = 0;
 }
@@ -129,6 +195,7 @@ static void clear_line(struct sg_shadow_page *page, uint64_t address) {
     unsigned line = (unsigned)(address % SG_PAGE_BYTES / SG_LINE_BYTES);
     memset(&page->lines[line], 0, sizeof page->lines[line]);
     page->split &= ~(UINT64_C(1) << line);
+    page->full &= ~(UINT64_C(1) << line);
 }
 
 void sg_shadow_clear_range(struct sg_shadow *shadow, uint64_t address, uint64_t size) {

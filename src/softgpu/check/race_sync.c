@@ -86,7 +86,7 @@ void sg_race_meet(void *user, const struct sg_watched_warp *watched, uint32_t in
     struct sg_race_grid *grid = user;
     (void)instruction;
     pthread_mutex_lock(&grid->race->lock);
-    sg_race_decide(grid->race);
+    sg_race_decide(grid);
     struct sg_race_block *block = sg_race_block_of(grid, watched->block);
     if (block) {
         struct sg_race_warp *warp = warp_of(block, watched);
@@ -192,7 +192,7 @@ void sg_race_arrives(void *user, const struct sg_watched_warp *watched, uint32_t
     struct sg_race_grid *grid = user;
     (void)instruction;
     pthread_mutex_lock(&grid->race->lock);
-    sg_race_decide(grid->race);
+    sg_race_decide(grid);
     struct sg_race_block *block = sg_race_block_of(grid, watched->block);
     if (block && number < SG_RACE_BARRIERS) {
         struct sg_race_barrier *barrier = &block->barriers[number];
@@ -213,7 +213,7 @@ void sg_race_arrives(void *user, const struct sg_watched_warp *watched, uint32_t
 void sg_race_completes(void *user, uint64_t index, unsigned number) {
     struct sg_race_grid *grid = user;
     pthread_mutex_lock(&grid->race->lock);
-    sg_race_decide(grid->race);
+    sg_race_decide(grid);
     struct sg_race_block *block = sg_race_block_of(grid, index);
     if (block && number < SG_RACE_BARRIERS)
         complete(grid, block, &block->barriers[number]);
@@ -231,7 +231,7 @@ void sg_race_fence(void *user, const struct sg_watched_warp *watched, uint32_t i
     if (order == SG_WATCHED_ASYNC)
         return;
     pthread_mutex_lock(&grid->race->lock);
-    sg_race_decide(grid->race);
+    sg_race_decide(grid);
     struct sg_race_block *block = sg_race_block_of(grid, watched->block);
     struct sg_race_warp *warp = block ? warp_of(block, watched) : NULL;
     struct sg_race_lanes *own = block ? lanes_of(grid, block, warp) : NULL;
@@ -325,9 +325,11 @@ void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
     struct sg_race_warp *warp = warp_of(block, access->warp);
     bool own = access->space == SG_IN_SHARED && grid->cluster_size == 1;
     struct sg_released_table *table = own ? &block->released : &grid->race->released;
-    if (is_idle(warp, table, access))
+    if (own && is_idle(warp, table, access))
         return;
-    for (uint32_t left = access->lanes; left; left &= left - 1) {
+    pthread_mutex_lock(&grid->race->lock);
+    bool idle = is_idle(warp, table, access);
+    for (uint32_t left = idle ? 0 : access->lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         uint64_t address = sg_race_address(grid, block, access, l);
         const struct sg_released *there =
@@ -339,4 +341,5 @@ void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
     }
     if (access->kind != SG_WATCHED_READ && access->order & SG_WATCHED_RELEASE)
         moves_on(grid, warp);
+    pthread_mutex_unlock(&grid->race->lock);
 }

@@ -35,32 +35,56 @@ static unsigned resolve(unsigned space, uint64_t *address) {
     return space == SG_IN_PARAM_FRAME ? SG_IN_LOCAL : space;
 }
 
+static void addresses(const struct sg_warp *warp, const struct sg_step *step,
+                      uint64_t address[SG_LANES]) {
+    const void *a = sg_place(warp, step->a);
+    if (step->flags & SG_STEP_WIDE)
+        for (unsigned l = 0; l < SG_LANES; l++)
+            address[l] = ((const uint64_t *)a)[l] + (uint64_t)step->value;
+    else
+        for (unsigned l = 0; l < SG_LANES; l++)
+            address[l] = (uint32_t)(((const uint32_t *)a)[l] + (uint32_t)step->value);
+}
+
+/* Lanes may mean different spaces: a call for each. Answers the lanes that are refused. */
+static uint32_t tell_generic(const struct sg_warp *warp, struct sg_watched_access *access,
+                             uint64_t address[SG_LANES]) {
+    unsigned char space[SG_LANES];
+    uint32_t refused = 0;
+    for (unsigned l = 0; l < SG_LANES; l++)
+        space[l] = (unsigned char)resolve(SG_IN_GENERIC, &address[l]);
+    for (uint32_t left = warp->mask; left; left &= ~access->lanes) {
+        access->space = space[__builtin_ctz(left)];
+        access->lanes = 0;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            access->lanes |= (uint32_t)(space[l] == access->space) << l;
+        access->lanes &= left;
+        refused |= tell(warp, access);
+    }
+    return refused;
+}
+
 const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *step) {
     warp->probed = warp->mask;
-    if (!watch_of(warp))
+    if (!watch_of(warp) || !warp->mask)
         return step + 1;
     uint64_t address[SG_LANES];
-    unsigned char space[SG_LANES];
-    for (unsigned l = 0; l < SG_LANES; l++) {
-        address[l] = warp->mask >> l & 1 ? sg_access_address(warp, step, l) : 0;
-        space[l] = (unsigned char)resolve(step->space, &address[l]);
-    }
+    addresses(warp, step, address);
     struct sg_watched_warp who = watched(warp);
     struct sg_watched_access access = {.warp = &who,
                                        .instruction = step->instruction,
+                                       .lanes = warp->mask,
                                        .address = address,
                                        .size = step->count,
                                        .kind = step->choice,
                                        .order = step->second,
                                        .scope = step->rounding};
-    uint32_t refused = 0;
-    for (uint32_t left = warp->mask; left; left &= ~access.lanes) {
-        access.space = space[__builtin_ctz(left)];
-        access.lanes = 0;
-        for (unsigned l = 0; l < SG_LANES; l++)
-            access.lanes |= (uint32_t)(space[l] == access.space) << l;
-        access.lanes &= left;
-        refused |= tell(warp, &access);
+    uint32_t refused;
+    if (step->space == SG_IN_GENERIC) {
+        refused = tell_generic(warp, &access, address);
+    } else {
+        access.space = (unsigned char)resolve(step->space, address);
+        refused = tell(warp, &access);
     }
     warp->mask &= ~refused;
     return warp->mask ? step + 1 : step + 2;
