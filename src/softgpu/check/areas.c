@@ -15,6 +15,7 @@ static struct sg_tree live, freed;
 static struct sg_area *oldest, *newest; /* of the freed */
 static bool writes_matter;
 void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
+void (*sg_area_forgotten)(const struct sg_area *area);
 
 static struct sg_area *of_node(struct sg_tree_node *node) {
     return SG_TREE_OWNER(node, struct sg_area, node);
@@ -139,6 +140,8 @@ void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote) {
     while (size > 0) {
         struct sg_area *area = sg_area_find(address);
         if (!area)
+            area = sg_area_freed(address);
+        if (!area)
             break;
         size_t offset = (size_t)(address - area->start), room = area->size - offset;
         size_t part = size < room ? size : room;
@@ -154,6 +157,8 @@ void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote) {
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 static void forget(struct sg_area *area) {
+    if (sg_area_forgotten)
+        sg_area_forgotten(area);
     sg_tree_remove(&freed, &area->node);
     if (area->older)
         area->older->newer = area->newer;
@@ -176,6 +181,13 @@ static void forget_within(CUdeviceptr start, size_t size) {
         forget(area);
         area = next;
     }
+}
+
+void sg_areas_forget(void) {
+    sg_areas_lock();
+    while (oldest)
+        forget(oldest);
+    sg_areas_unlock();
 }
 
 static void describe(const struct sg_range *range, struct sg_area *area) {

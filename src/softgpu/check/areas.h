@@ -46,5 +46,10 @@ void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
 /* Told of each range that ends, before its area is a freed one; with the lock, without the mutex. */
 extern void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
+/* Of each freed one that is forgotten: work that was queued before the free may have used it since.
+ * With the lock and the mutex. */
+extern void (*sg_area_forgotten)(const struct sg_area *area);
+/* Forgets all that have been freed. With the lock. */
+void sg_areas_forget(void);
 
 #endif

@@ -48,7 +48,10 @@ static enum found find(uint64_t address, uint32_t size, bool *shares) {
     bool inside = area && size <= area->size - (size_t)(address - area->start);
     if (inside)
         area->used = true;
-    bool freed = !area && sg_area_freed(address) != NULL;
+    struct sg_area *past = area ? NULL : sg_area_freed(address);
+    if (past) /* perhaps by work that was queued before the free */
+        past->used = true;
+    bool freed = past != NULL;
     *shares = area || sg_area_shares_page(address);
     sg_areas_unlock();
     return inside ? INSIDE : freed ? FREED : OUTSIDE;

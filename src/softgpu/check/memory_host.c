@@ -63,7 +63,6 @@ static void say_leak(const struct sg_area *area, const char *when) {
 
 /* Ranges that have a context and end while it does are what it still had. */
 static void ends(const struct sg_area *area, const struct sg_range *range) {
-    say_unused(area);
     if (area->by_application && range->context && !range->context->alive)
         say_leak(area, "before their context ended");
 }
@@ -72,10 +71,12 @@ void sg_memory_host_start(void) {
     sg_areas_begin(false);
     sg_copies_begin(false);
     sg_area_ends = ends;
+    sg_area_forgotten = say_unused;
 }
 
 void sg_memory_host_finish(void) {
     uint64_t from = 0;
+    sg_areas_forget();
     for (;;) {
         sg_areas_lock();
         const struct sg_area *area = sg_area_from(from);

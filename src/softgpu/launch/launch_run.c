@@ -16,6 +16,7 @@
 #include "softgpu/launch/kernel_watch.h"
 #include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
+#include "softgpu/stream/leaving.h"
 #include "softgpu/stream/schedule.h"
 
 #include <sched.h>
@@ -161,6 +162,8 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 /* ---- The operation --------------------------------------------------------------------------- */
 
+bool (*sg_launch_graph_extent)(CUdeviceptr address, uint64_t *low, uint64_t *length);
+
 /* The allocation around an address: pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
     const struct running *running = user;
@@ -168,10 +171,19 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
     const struct sg_device_state *state = running->runtime.context->device_state;
     bool found = state && sg_heap_extent(&state->heap, address, low, length);
     const struct sg_range *range = found ? NULL : sg_range_find(address);
+    uint64_t start, size;
     if (range) {
         *low = range->start;
         *length = range->size;
     }
+    if (!found && sg_leaving_find(address, &start, &size) &&
+        (!range || start + size > *low + *length)) {
+        *low = start;
+        *length = size;
+        found = true;
+    }
+    if (!found && !range && sg_launch_graph_extent)
+        found = sg_launch_graph_extent(address, low, length);
     sg_unlock();
     return found || range;
 }

@@ -2,7 +2,7 @@
 
 #include "softgpu/context/where.h"
 #include "softgpu/memory/quarantine.h"
-#include "softgpu/stream/stream.h"
+#include "softgpu/stream/leaving.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -37,6 +37,10 @@ static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
     struct sg_op *op = sg_op_new(NULL);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!sg_leaving_add(range->start, range->size, stream, stream->submitted + 1)) {
+        sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     op->data.words[0] = (uintptr_t)range;
     op->finish = finish_free;
     uint64_t id = range->buffer_id;

@@ -1,0 +1,17 @@
+/*
+ * Memory whose free stands in a stream: to the application it is gone, but work that was queued
+ * before the free still uses it. Kernels' bounds are those of allocations, so they ask here, too.
+ * Everything here requires the lock.
+ */
+#ifndef SG_STREAM_LEAVING_H
+#define SG_STREAM_LEAVING_H
+
+#include "softgpu/stream/stream.h"
+
+/* It is there until the stream has completed operation `number`. False: no memory. Without kernels
+ * that run nothing is kept. */
+bool sg_leaving_add(CUdeviceptr start, size_t size, struct sg_stream *stream, uint64_t number);
+/* The one that holds the address, of several the one that ends last. */
+bool sg_leaving_find(CUdeviceptr address, uint64_t *low, uint64_t *length);
+
+#endif
