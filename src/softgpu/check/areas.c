@@ -14,6 +14,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sg_tree live, freed;
 static struct sg_area *oldest, *newest; /* of the freed */
 static bool writes_matter;
+void (*sg_area_begins)(CUdeviceptr start, size_t size);
 void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
 void (*sg_area_forgotten)(const struct sg_area *area);
 
@@ -204,6 +205,8 @@ static void describe(const struct sg_range *range, struct sg_area *area) {
 }
 
 static void inserted(const struct sg_range *range) {
+    if (sg_area_begins)
+        sg_area_begins(range->start, range->size);
     struct sg_area *area = calloc(1, sizeof *area);
     sg_areas_lock();
     forget_within(range->start, range->size);

@@ -11,6 +11,7 @@
 static const struct sg_checker *const checkers[] = {
     &sg_memory_checker,
     &sg_init_checker,
+    &sg_race_checker,
 };
 #define CHECKERS (sizeof checkers / sizeof checkers[0])
 

@@ -60,6 +60,7 @@ struct sg_check_launch {
     struct sg_context *context;
     const struct sg_op *op; /* its stream and number */
     unsigned grid[3], block[3], dynamic_shared;
+    unsigned cluster[3]; /* blocks; zeros: none */
     int device;
     bool cooperative, clustered; /* clustered: blocks reach each other's shared memory */
     const uint64_t *variables;   /* device addresses, by the program's variables */

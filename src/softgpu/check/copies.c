@@ -7,10 +7,13 @@
 
 #include <stdio.h>
 
+void (*sg_copies_race)(CUdeviceptr address, size_t size, bool write);
 static bool init;
 
 static void stored(CUdeviceptr to, size_t size) {
     sg_areas_touch(to, size, true);
+    if (sg_copies_race)
+        sg_copies_race(to, size, true);
 }
 
 static void report(CUdeviceptr from, size_t size, size_t missing) {
@@ -33,6 +36,8 @@ static void report(CUdeviceptr from, size_t size, size_t missing) {
 /* Behind the move: `stored` has said that all of `to` is written. */
 static void moved(CUdeviceptr to, CUdeviceptr from, size_t size) {
     size_t missing = 0, first = 0;
+    if (sg_copies_race)
+        sg_copies_race(from, size, false);
     sg_areas_lock();
     struct sg_area *source = sg_area_find(from), *target = to ? sg_area_find(to) : NULL;
     size_t offset = source ? (size_t)(from - source->start) : 0;

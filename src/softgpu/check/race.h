@@ -65,6 +65,8 @@ struct sg_race_after {
 };
 struct sg_race_operation {
     uint64_t stream, number; /* the numbers of a stream grow */
+    uint64_t serial;         /* over all streams */
+    uint64_t floor;          /* it comes after all operations up to this serial */
     const struct sg_race_after *after;
     size_t after_count;
     const void *name; /* for reports; it must live as long as the checker */

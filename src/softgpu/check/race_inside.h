@@ -172,7 +172,7 @@ struct sg_race_cluster {
 /* An operation that accesses in the shadows name. */
 struct sg_race_launch {
     const void *name;
-    uint64_t stream, number;
+    uint64_t stream, number, serial, floor;
     struct sg_race_after *after; /* sorted by stream */
     size_t after_count;
     unsigned warps; /* 0: a copy */

@@ -25,8 +25,11 @@ static bool copy_after(struct sg_race_launch *launch, const struct sg_race_opera
 }
 
 uint32_t sg_race_launch_new(struct sg_race *race, const struct sg_race_operation *operation) {
-    struct sg_race_launch launch = {
-        .name = operation->name, .stream = operation->stream, .number = operation->number};
+    struct sg_race_launch launch = {.name = operation->name,
+                                    .stream = operation->stream,
+                                    .number = operation->number,
+                                    .serial = operation->serial,
+                                    .floor = operation->floor};
     size_t count = race->launch_count ? race->launch_count : 1;
     if (!GM_RESERVE(race->launches, race->launch_room, count + 1) ||
         !copy_after(&launch, operation))
@@ -50,7 +53,9 @@ void sg_race_launches_free(struct sg_race *race) {
 
 static bool is_after(const struct sg_race_launch *b, const struct sg_race_launch *a) {
     if (a->stream == b->stream)
-        return a->number < b->number;
+        return a->number <= b->number;
+    if (a->serial && a->serial <= b->floor)
+        return true;
     const struct sg_race_after key = {.stream = a->stream};
     const struct sg_race_after *found =
         b->after_count ? bsearch(&key, b->after, b->after_count, sizeof *b->after, by_stream)

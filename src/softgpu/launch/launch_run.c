@@ -459,6 +459,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
                                                   .clustered = cluster.size[0] != 0};
         memcpy(running->check.grid, grid.grid, sizeof grid.grid);
         memcpy(running->check.block, grid.block, sizeof grid.block);
+        memcpy(running->check.cluster, cluster.size, sizeof cluster.size);
         result = sg_device_runtime_begin(function->context, ready->program);
         if (result == CUDA_SUCCESS && sg_check_wants(image->name)) {
             result = sg_checking_new(&running->checking);
