@@ -2,6 +2,8 @@
 
 #include "softgpu/address/pagetable.h"
 #include "softgpu/check/bits.h"
+#include "softgpu/core/config.h"
+#include "softgpu/stream/leaving.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,8 +51,16 @@ struct sg_area *sg_area_from(CUdeviceptr address) {
 
 bool sg_area_shares_page(CUdeviceptr address) {
     CUdeviceptr page = address & ~(CUdeviceptr)(SG_PAGE - 1);
-    const struct sg_area *before = of_node(sg_tree_at_most(&live, page + SG_PAGE - 1));
-    return before && before->start + before->size > page;
+    const struct sg_area *area = of_node(sg_tree_at_most(&live, page + SG_PAGE - 1));
+    if (area && area->start + area->size > page)
+        return true;
+    area = of_node(sg_tree_at_most(&freed, page + SG_PAGE - 1));
+    return !area || !area->kept || area->start + area->size <= page;
+}
+
+struct sg_area *sg_area_freed_before(CUdeviceptr address) {
+    struct sg_area *area = of_node(sg_tree_at_most(&freed, address));
+    return area && address - (area->start + area->size) < SG_RED_ZONE ? area : NULL;
 }
 
 /* ---- which bytes have been written ----------------------------------------------------------- */
@@ -169,6 +179,7 @@ static void forget(struct sg_area *area) {
         area->newer->older = area->older;
     else
         newest = area->older;
+    free(area->bits);
     free(area);
 }
 
@@ -199,8 +210,14 @@ static void describe(const struct sg_range *range, struct sg_area *area) {
     bool host =
         range->ops->pinned && range->ops->name && strcmp(range->ops->name, "host allocation") == 0;
     bool managed = facts.managed && range->ops->free;
+    area->kept = device || host;
+    area->by_cpu = range->device < 0 || managed;
     area->by_application = (device || pool || host || managed) && !range->variable;
     area->tracked = writes_matter && area->by_application && (!pool || range->device >= 0);
+    /* Of what is given out again before its former owner's work is done nobody knows whose writes
+     * it sees. */
+    if (pool && sg_leaving_overlaps(range->start, range->size))
+        area->tracked = false;
     area->pattern = area->tracked && (host || managed);
 }
 
@@ -233,9 +250,11 @@ static void removed(const struct sg_range *range) {
         sg_area_ends(area, range);
     sg_areas_lock();
     sg_tree_remove(&live, &area->node);
-    free(area->bits);
-    area->bits = NULL;
-    area->tracked = false;
+    if (area->kept) { /* else work that is queued may still read it */
+        free(area->bits);
+        area->bits = NULL;
+        area->tracked = false;
+    }
     area->freed = true;
     sg_tree_insert(&freed, &area->node);
     area->older = newest;

@@ -15,10 +15,12 @@ struct sg_area {
     uint32_t site;
     bool by_application; /* that has to free it, too */
     bool freed, used;
-    bool tracked;                  /* its writes are known: `written` is true of it */
-    bool pattern;                  /* the CPU writes it, too: then it no longer has the pattern */
-    bool all;                      /* every byte has been written */
-    uint64_t *bits;                /* of bytes that have been written; NULL: none, or all */
+    bool kept;      /* once freed, it is kept where it was: nothing else has its pages for it */
+    bool tracked;   /* its writes are known: `written` is true of it */
+    bool by_cpu;    /* the CPU may use it without a call */
+    bool pattern;   /* the CPU writes it, too: then it no longer has the pattern */
+    bool all;       /* every byte has been written */
+    uint64_t *bits; /* of bytes that have been written; NULL: none, or all */
     struct sg_area *older, *newer; /* freed ones, in the order of their frees */
 };
 
@@ -32,8 +34,11 @@ struct sg_area *sg_area_find(CUdeviceptr address);
 struct sg_area *sg_area_freed(CUdeviceptr address);
 /* The first live one from an address on. */
 struct sg_area *sg_area_from(CUdeviceptr address);
-/* Is something live in the page of 2 MiB of an address? Hardware would see no fault there. */
+/* Would hardware have the page of 2 MiB of an address, if it is mapped? Not where only what is kept
+ * for checks holds it. */
 bool sg_area_shares_page(CUdeviceptr address);
+/* The freed one that ends at an address or closely before it. */
+struct sg_area *sg_area_freed_before(CUdeviceptr address);
 void sg_area_write(struct sg_area *area, size_t offset, size_t size);
 /* Bytes of a piece that nothing has written; *first: the offset of the first of them. */
 size_t sg_area_unwritten(struct sg_area *area, size_t offset, size_t size, size_t *first);

@@ -60,6 +60,8 @@ static void look_global(struct watched *watched, const struct sg_watched_access 
     size_t first = 0, missing = 0;
     sg_areas_lock();
     struct sg_area *area = sg_area_find(address);
+    if (!area)
+        area = sg_area_freed(address);
     size_t offset = area ? (size_t)(address - area->start) : 0;
     if (area && access->size <= area->size - offset) {
         if (access->kind != SG_WATCHED_WRITE)

@@ -3,6 +3,7 @@
  * arrays in shared and local memory. What hardware would not fail is reported and not made; all
  * else the engine's own check then ends.
  */
+#include "softgpu/address/pagetable.h"
 #include "softgpu/check/areas.h"
 #include "softgpu/check/checkers.h"
 #include "softgpu/check/fault.h"
@@ -66,6 +67,17 @@ static bool is_known(const struct watched *watched, uint64_t address, uint32_t s
             size <= length - (address - low));
 }
 
+/* May the device access the page? What lies in no window has none. */
+static bool has_page(const struct sg_check_launch *launch, const struct sg_watched_access *access,
+                     uint64_t address) {
+    bool mapped;
+    unsigned wants = access->kind == SG_WATCHED_READ ? SG_READ : SG_WRITE;
+    sg_lock();
+    sg_rights rights = sg_table_get(address & ~(uint64_t)(SG_PAGE - 1), &mapped);
+    sg_unlock();
+    return mapped && (rights & sg_rights_of(launch->device, wants));
+}
+
 static bool refuse_global(struct watched *watched, const struct sg_watched_access *access,
                           unsigned lane) {
     uint64_t address = access->address[lane];
@@ -77,15 +89,13 @@ static bool refuse_global(struct watched *watched, const struct sg_watched_acces
     sg_lock();
     if (found == FREED)
         sg_freed_text(address, details, sizeof details);
-    else
+    else if (!sg_freed_behind_text(address, details, sizeof details))
         sg_nearest_text(address, details, sizeof details);
     sg_unlock();
     report(watched, access, lane, found == FREED ? "use-after-free" : "out-of-bounds",
            found == FREED ? "use of freed memory" : "outside of all allocations", details);
-    size_t span;
-    return shares &&
-           sg_translate(watched->launch->device, address, access->size, SG_READ, &span) != NULL &&
-           span == access->size;
+    return shares && has_page(watched->launch, access, address) &&
+           has_page(watched->launch, access, address + access->size - 1);
 }
 
 /* ---- shared and local memory ----------------------------------------------------------------- */

@@ -42,11 +42,27 @@ void sg_freed_text(uint64_t address, char *text, size_t size) {
     say_site(copy.site, "made", text + used, size - used);
 }
 
+bool sg_freed_behind_text(uint64_t address, char *text, size_t size) {
+    sg_areas_lock();
+    const struct sg_area *area = sg_area_freed_before(address);
+    struct sg_area copy = area ? *area : (struct sg_area){.size = 0};
+    sg_areas_unlock();
+    if (!area)
+        return false;
+    snprintf(text, size,
+             "  %" PRIu64 " bytes behind the end of an allocation of %zu bytes at 0x%" PRIx64
+             " that has been freed\n",
+             (uint64_t)(address - copy.start - copy.size), copy.size, (uint64_t)copy.start);
+    size_t used = strlen(text);
+    say_site(copy.site, "made", text + used, size - used);
+    return true;
+}
+
 /* ---- leaks and unused memory ----------------------------------------------------------------- */
 
 static void say_unused(const struct sg_area *area) {
     char what[128], details[560];
-    if (area->used || !area->by_application)
+    if (area->used || !area->by_application || area->by_cpu)
         return;
     snprintf(what, sizeof what, "an allocation of %zu bytes was never used", area->size);
     say_site(area->site, "made", details, sizeof details);

@@ -56,7 +56,7 @@ static void configure(void) {
     say_settings(config);
     if (config->abort_on_error)
         sg_watch(SG_WATCH_ABORT, true);
-    if (config->leaks || (config->checks & SG_CHECK_MEMORY))
+    if (config->leaks || config->checks)
         sg_sites_begin();
     char why[512];
     if (config->checks && !sg_check_start(why, sizeof why))

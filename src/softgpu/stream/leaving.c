@@ -53,3 +53,11 @@ bool sg_leaving_find(CUdeviceptr address, uint64_t *low, uint64_t *length) {
     }
     return found;
 }
+
+bool sg_leaving_overlaps(CUdeviceptr start, size_t size) {
+    for (const struct leaving *one = first; one; one = one->next)
+        if (one->start < start + size && start < one->start + one->size &&
+            !sg_token_complete(one->until))
+            return true;
+    return false;
+}

@@ -13,5 +13,7 @@
 bool sg_leaving_add(CUdeviceptr start, size_t size, struct sg_stream *stream, uint64_t number);
 /* The one that holds the address, of several the one that ends last. */
 bool sg_leaving_find(CUdeviceptr address, uint64_t *low, uint64_t *length);
+/* Is any byte of these in one? */
+bool sg_leaving_overlaps(CUdeviceptr start, size_t size);
 
 #endif
