@@ -12,6 +12,7 @@ static const struct sg_checker *const checkers[] = {
     &sg_memory_checker,
     &sg_init_checker,
     &sg_race_checker,
+    &sg_sync_checker,
 };
 #define CHECKERS (sizeof checkers / sizeof checkers[0])
 
@@ -132,6 +133,15 @@ static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instr
     FOR_EACH(fence, warp, instruction, lanes, order, scope);
 }
 
+static void issues(void *user, const struct sg_watched_access *copy) {
+    FOR_EACH(issues, copy);
+}
+
+static void gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, const uint32_t *members) {
+    FOR_EACH(gathers, warp, instruction, lanes, members);
+}
+
 static void exits(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
     FOR_EACH(exits, warp, lanes);
 }
@@ -151,6 +161,8 @@ const struct sg_watch *sg_checking_watch(void) {
                                           .completes = completes,
                                           .meet = meet,
                                           .fence = fence,
+                                          .issues = issues,
+                                          .gathers = gathers,
                                           .exits = exits,
                                           .block_begins = block_begins,
                                           .block_ends = block_ends};

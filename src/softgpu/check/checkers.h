@@ -4,6 +4,6 @@
 
 #include "softgpu/check/check.h"
 
-extern const struct sg_checker sg_memory_checker, sg_init_checker, sg_race_checker;
+extern const struct sg_checker sg_memory_checker, sg_init_checker, sg_race_checker, sg_sync_checker;
 
 #endif

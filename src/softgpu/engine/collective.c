@@ -221,6 +221,8 @@ const struct sg_step *sg_run_collective(struct sg_warp *warp, const struct sg_st
     uint32_t taken = sg_taken(warp, step), done = warp->mask & ~taken;
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
     const uint32_t *member = sg_place(warp, warp->grid->code->list[step->list]);
+    if (warp->grid->code->watched)
+        sg_watch_gathers(warp, step, taken, member);
     while (taken) {
         uint32_t members = member[__builtin_ctz(taken)], lanes = 0;
         for (unsigned l = 0; l < SG_LANES; l++)

@@ -57,6 +57,11 @@ struct sg_watch {
      * order of sc has STRONG. */
     void (*fence)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes, unsigned char order, unsigned char scope);
+    /* Lanes issue cp.async: where it will write in shared memory. May be NULL, as the next. */
+    void (*issues)(void *user, const struct sg_watched_access *copy);
+    /* Lanes come to a .sync function of a warp, each with its member mask. */
+    void (*gathers)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, const uint32_t *members);
     void (*exits)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     void (*block_begins)(void *user, uint64_t block, uint64_t shared_bytes);
     /* Not of blocks that a fault has ended. */

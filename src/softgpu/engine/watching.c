@@ -190,6 +190,28 @@ bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what) {
     return tell_copy(warp, what, what->to, what->size, kind, what->to_global) || refused;
 }
 
+void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where) {
+    const struct sg_watch *watch = watch_of(warp);
+    uint64_t address[SG_LANES] = {0};
+    if (!watch || !watch->issues)
+        return;
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        address[l] = sg_where_address(warp, where, l);
+        if (where[1] >> 8 == SG_IN_GENERIC)
+            address[l] -= SG_SHARED_WINDOW;
+    }
+    struct sg_watched_warp who = watched(warp);
+    watch->issues(user_of(warp), &(struct sg_watched_access){.warp = &who,
+                                                             .instruction = step->instruction,
+                                                             .lanes = warp->mask,
+                                                             .address = address,
+                                                             .size = step->count,
+                                                             .kind = SG_WATCHED_WRITE,
+                                                             .space = SG_IN_SHARED,
+                                                             .order = SG_WATCHED_ASYNC});
+}
+
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,
@@ -229,6 +251,15 @@ void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t la
         return;
     struct sg_watched_warp who = watched(warp);
     watch->meet(user_of(warp), &who, step->instruction, lanes);
+}
+
+void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                      const uint32_t *members) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->gathers || !lanes)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->gathers(user_of(warp), &who, step->instruction, lanes, members);
 }
 
 void sg_watch_exits(struct sg_warp *warp, uint32_t lanes) {

@@ -26,6 +26,9 @@ void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t
                       unsigned number, bool waits);
 void sg_watch_completes(const struct sg_block *block, unsigned number);
 void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes);
+void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where);
+void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                      const uint32_t *members);
 void sg_watch_exits(struct sg_warp *warp, uint32_t lanes);
 void sg_watch_begins(const struct sg_block *block);
 void sg_watch_ends(const struct sg_block *block);
