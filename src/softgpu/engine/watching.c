@@ -31,33 +31,62 @@ static unsigned resolve(unsigned space, uint64_t *address) {
     return space == SG_IN_PARAM_FRAME ? SG_IN_LOCAL : space;
 }
 
+/* Each lane's address, also of lanes that do not execute: what they have is not looked at. */
+static void addresses(const struct sg_warp *warp, const struct sg_step *step,
+                      uint64_t address[SG_LANES]) {
+    if (step->flags & SG_STEP_WIDE) {
+        const uint64_t *a = sg_place(warp, step->a);
+        for (unsigned l = 0; l < SG_LANES; l++)
+            address[l] = a[l] + (uint64_t)step->value;
+    } else {
+        const uint32_t *a = sg_place(warp, step->a);
+        for (unsigned l = 0; l < SG_LANES; l++)
+            address[l] = (uint32_t)(a[l] + (uint32_t)step->value);
+    }
+}
+
+/* Generic addresses may lie in several spaces: one call for each. */
+static uint32_t tell_generic(const struct sg_warp *warp, struct sg_watched_access *access,
+                             uint64_t address[SG_LANES]) {
+    unsigned char space[SG_LANES];
+    uint32_t refused = 0, all = access->lanes;
+    for (unsigned l = 0; l < SG_LANES; l++)
+        space[l] = (unsigned char)resolve(SG_IN_GENERIC, &address[l]);
+    for (uint32_t left = all; left; left &= ~access->lanes) {
+        access->space = space[__builtin_ctz(left)];
+        access->lanes = 0;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            access->lanes |= (uint32_t)(space[l] == access->space) << l;
+        access->lanes &= left;
+        refused |= tell(warp, access);
+    }
+    return refused;
+}
+
 const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *step) {
     warp->probed = warp->mask;
     if (!watch_of(warp))
         return step + 1;
-    uint64_t address[SG_LANES];
-    unsigned char space[SG_LANES];
-    for (unsigned l = 0; l < SG_LANES; l++) {
-        address[l] = warp->mask >> l & 1 ? sg_access_address(warp, step, l) : 0;
-        space[l] = (unsigned char)resolve(step->space, &address[l]);
-    }
+    uint64_t address[SG_LANES], windows = 0;
+    addresses(warp, step, address);
     struct sg_watched_warp who = watched(warp);
     struct sg_watched_access access = {.warp = &who,
                                        .instruction = step->instruction,
+                                       .lanes = warp->mask,
                                        .address = address,
                                        .size = step->count,
                                        .kind = step->choice,
                                        .order = step->second,
-                                       .scope = step->rounding};
-    uint32_t refused = 0;
-    for (uint32_t left = warp->mask; left; left &= ~access.lanes) {
-        access.space = space[__builtin_ctz(left)];
-        access.lanes = 0;
+                                       .scope = step->rounding,
+                                       .space = step->space};
+    if (step->space == SG_IN_GENERIC) {
+        access.space = SG_IN_GLOBAL;
         for (unsigned l = 0; l < SG_LANES; l++)
-            access.lanes |= (uint32_t)(space[l] == access.space) << l;
-        access.lanes &= left;
-        refused |= tell(warp, &access);
+            windows |= address[l] >= SG_SHARED_WINDOW;
+    } else if (step->space == SG_IN_PARAM_FRAME) {
+        access.space = SG_IN_LOCAL;
     }
+    uint32_t refused = windows ? tell_generic(warp, &access, address) : tell(warp, &access);
     warp->mask &= ~refused;
     return warp->mask ? step + 1 : step + 2;
 }
