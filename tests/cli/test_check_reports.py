@@ -91,15 +91,6 @@ def test_json(folder):
     expect(lines == wanted, f"{lines}\nnot\n{wanted}")
 
 
-def test_json_of_strange_names(folder):
-    text = '.file 2 "/src/\u00e4\tb\x7f.cu"\n' + PTX.replace(".loc 1 7 5", ".loc 2 7 5")
-    status, _, said = checked.run(folder, "memory", text, 'a = alloc(4)\nlaunch("first", a)\nassert sync() == 0\nfree(a)',
-                                  "--check-format", "json")
-    expect(status == 0, said)
-    lines = [json.loads(line) for line in said.splitlines()]
-    expect(lines[0]["place"]["file"] == "/src/\u00e4\tb\x7f.cu", said)
-
-
 def test_a_file(folder):
     output = folder / "hazards"
     output.write_text("of before\n")

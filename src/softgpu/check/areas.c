@@ -6,6 +6,7 @@
 #include "softgpu/stream/leaving.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +18,16 @@ static struct sg_tree live, freed;
 static struct sg_area *oldest, *newest; /* of the freed */
 static bool writes_matter;
 void (*sg_area_begins)(CUdeviceptr start, size_t size);
+static atomic_uint_fast64_t state = 1;
 void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
 void (*sg_area_forgotten)(const struct sg_area *area);
 
 static struct sg_area *of_node(struct sg_tree_node *node) {
     return SG_TREE_OWNER(node, struct sg_area, node);
+}
+
+uint64_t sg_areas_state(void) {
+    return atomic_load_explicit(&state, memory_order_acquire);
 }
 
 void sg_areas_lock(void) {
@@ -226,6 +232,7 @@ static void inserted(const struct sg_range *range) {
         sg_area_begins(range->start, range->size);
     struct sg_area *area = calloc(1, sizeof *area);
     sg_areas_lock();
+    atomic_fetch_add(&state, 1);
     forget_within(range->start, range->size);
     if (area) {
         area->start = range->start;
@@ -249,6 +256,7 @@ static void removed(const struct sg_range *range) {
     if (sg_area_ends)
         sg_area_ends(area, range);
     sg_areas_lock();
+    atomic_fetch_add(&state, 1);
     sg_tree_remove(&live, &area->node);
     if (area->kept) { /* else work that is queued may still read it */
         free(area->bits);

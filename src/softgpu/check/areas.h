@@ -27,6 +27,8 @@ struct sg_area {
 /* Once, with the lock. `written`: also which bytes have been written. */
 void sg_areas_begin(bool written);
 
+/* Another number, never 0, after each change of which areas there are. */
+uint64_t sg_areas_state(void);
 void sg_areas_lock(void);
 void sg_areas_unlock(void);
 /* Between the two; good until then. NULL: none. */

@@ -5,6 +5,7 @@
 #include "softgpu/check/fault.h"
 #include "softgpu/check/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,20 @@ bool sg_check_wants(const char *kernel) {
     return sg_config()->checks && sg_globs_match(sg_config()->check_kernels, kernel);
 }
 
+/* Nothing that is asked for is left out without a word. */
+static bool all_there(unsigned wanted, char *why, size_t size) {
+    for (size_t i = 0; i < CHECKERS; i++)
+        wanted &= ~checkers[i]->check;
+    if (wanted)
+        snprintf(why, size, "SOFTGPU_CHECK asks for a checker that is not there:%s%s",
+                 wanted & SG_CHECK_RACE ? " race" : "", wanted & SG_CHECK_SYNC ? " sync" : "");
+    return wanted == 0;
+}
+
 bool sg_check_start(char *why, size_t size) {
     const struct sg_config *config = sg_config();
+    if (!all_there(config->checks, why, size))
+        return false;
     if (config->check_output && !sg_check_output_open(config->check_output, why, size))
         return false;
     if (config->check_suppress && !sg_suppressions_read(config->check_suppress, why, size))

@@ -7,6 +7,7 @@
 #include "softgpu/check/checkers.h"
 #include "softgpu/check/copies.h"
 #include "softgpu/check/fault.h"
+#include "softgpu/check/lanes.h"
 #include "softgpu/check/nearest.h"
 #include "softgpu/check/spans.h"
 
@@ -117,10 +118,47 @@ static void look_block(struct watched *watched, const struct sg_watched_access *
         look_bits(watched, access, lane, block->frames, thread * watched->frame + at);
 }
 
+/* As far as a look at all bytes between the lanes is worth it. */
+#define SPAN_MOST 4096u
+
+/* All lanes at once, where there is nothing to say: true. A read of bytes that all are written, a
+ * write of a run. */
+static bool look_at_all(struct watched *watched, const struct sg_watched_access *access) {
+    struct sg_lanes_span span = sg_lanes_span(access);
+    uint64_t size = span.end - span.low;
+    size_t first;
+    bool reads = access->kind != SG_WATCHED_WRITE, writes = access->kind != SG_WATCHED_READ;
+    if (access->space == SG_IN_SHARED) {
+        const struct block *block = block_of(watched, access->warp->block);
+        if (!block || !block->shared || span.end > block->shared_bytes || span.end < span.low)
+            return false;
+        if (reads && sg_bits_first(block->shared, span.low, size, false) < size)
+            return false;
+        if (writes && span.run)
+            sg_bits_set(block->shared, span.low, size, true);
+        return !writes || span.run || reads; /* what was read is written already */
+    }
+    if (access->space != SG_IN_GLOBAL)
+        return false;
+    sg_areas_lock();
+    struct sg_area *area = sg_area_find(span.low);
+    bool done = area && span.end <= area->start + area->size && span.end >= span.low;
+    size_t offset = done ? (size_t)(span.low - area->start) : 0;
+    if (done && area->tracked && !area->all) {
+        done = size <= SPAN_MOST && !area->pattern &&
+               (!reads || sg_area_unwritten(area, offset, size, &first) == 0) &&
+               (!writes || span.run || reads);
+        if (done && writes && span.run)
+            sg_area_write(area, offset, size);
+    }
+    sg_areas_unlock();
+    return done;
+}
+
 static void look(void *user, const struct sg_watched_access *access) {
     struct watched *watched = user;
     bool in_block = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
-    if (!in_block && access->space != SG_IN_GLOBAL)
+    if ((!in_block && access->space != SG_IN_GLOBAL) || look_at_all(watched, access))
         return;
     for (uint32_t left = access->lanes; left; left &= left - 1)
         (in_block ? look_block : look_global)(watched, access, (unsigned)__builtin_ctz(left));

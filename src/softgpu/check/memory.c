@@ -7,6 +7,7 @@
 #include "softgpu/check/areas.h"
 #include "softgpu/check/checkers.h"
 #include "softgpu/check/fault.h"
+#include "softgpu/check/lanes.h"
 #include "softgpu/check/memory_host.h"
 #include "softgpu/check/nearest.h"
 #include "softgpu/check/spans.h"
@@ -14,9 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Where an instruction was last found to be inside of an allocation, as long as no allocation is
+ * made or ends. */
+struct seen {
+    uint64_t low, end, state;
+};
+
 struct watched {
     const struct sg_check_launch *launch;
     uint32_t *spans;
+    struct seen *seen; /* by instruction */
     uint64_t shared;   /* bytes of a block */
     uint32_t reported; /* the last instruction with a hazard, + 1 */
 };
@@ -128,11 +136,40 @@ static bool refuse_array(struct watched *watched, const struct sg_watched_access
     return true;
 }
 
+/* The usual case, all at once: in one allocation, or in the array that is meant. */
+static bool all_inside(struct watched *watched, const struct sg_watched_access *access) {
+    struct sg_lanes_span span = sg_lanes_span(access);
+    struct seen *seen = &watched->seen[access->instruction];
+    if (span.low >= seen->low && span.end <= seen->end && seen->state == sg_areas_state())
+        return true;
+    if (access->space != SG_IN_GLOBAL) {
+        const struct sg_program *program = watched->launch->program;
+        uint32_t meant = watched->spans[access->instruction];
+        bool in_shared = access->space == SG_IN_SHARED;
+        if (meant == SG_SPAN_UNKNOWN ||
+            (program->variables[meant].place == SG_PLACE_FRAME) == in_shared)
+            return false;
+        uint64_t start = program->variables[meant].offset;
+        return span.low >= start &&
+               span.end <= start + sg_span_size(program, meant, watched->shared);
+    }
+    uint64_t state = sg_areas_state();
+    sg_areas_lock();
+    struct sg_area *area = sg_area_find(span.low);
+    bool inside = area && span.end <= area->start + area->size && span.end >= span.low;
+    if (inside) {
+        area->used = true;
+        *seen = (struct seen){area->start, area->start + area->size, state};
+    }
+    sg_areas_unlock();
+    return inside;
+}
+
 static uint32_t refuses(void *user, const struct sg_watched_access *access) {
     struct watched *watched = user;
     uint32_t refused = 0;
     bool array = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
-    if (!array && access->space != SG_IN_GLOBAL)
+    if ((!array && access->space != SG_IN_GLOBAL) || all_inside(watched, access))
         return 0;
     for (uint32_t left = access->lanes; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
@@ -157,8 +194,11 @@ static void *begin(const struct sg_check_launch *launch) {
         return NULL;
     watched->launch = launch;
     watched->spans = sg_spans_of(launch->program);
-    if (watched->spans)
+    watched->seen = calloc(launch->program->instruction_count + 1, sizeof *watched->seen);
+    if (watched->spans && watched->seen)
         return watched;
+    free(watched->spans);
+    free(watched->seen);
     free(watched);
     return NULL;
 }
@@ -170,6 +210,7 @@ static CUresult end(void *state, const struct sg_grid_fault *fault) {
     if (fault && !known)
         sg_fault_hazard(watched->launch, fault);
     free(watched->spans);
+    free(watched->seen);
     free(watched);
     return CUDA_SUCCESS;
 }

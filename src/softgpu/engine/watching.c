@@ -35,25 +35,28 @@ static unsigned resolve(unsigned space, uint64_t *address) {
     return space == SG_IN_PARAM_FRAME ? SG_IN_LOCAL : space;
 }
 
+/* Each lane's address, also of lanes that do not execute: what they have is not looked at. */
 static void addresses(const struct sg_warp *warp, const struct sg_step *step,
                       uint64_t address[SG_LANES]) {
-    const void *a = sg_place(warp, step->a);
-    if (step->flags & SG_STEP_WIDE)
+    if (step->flags & SG_STEP_WIDE) {
+        const uint64_t *a = sg_place(warp, step->a);
         for (unsigned l = 0; l < SG_LANES; l++)
-            address[l] = ((const uint64_t *)a)[l] + (uint64_t)step->value;
-    else
+            address[l] = a[l] + (uint64_t)step->value;
+    } else {
+        const uint32_t *a = sg_place(warp, step->a);
         for (unsigned l = 0; l < SG_LANES; l++)
-            address[l] = (uint32_t)(((const uint32_t *)a)[l] + (uint32_t)step->value);
+            address[l] = (uint32_t)(a[l] + (uint32_t)step->value);
+    }
 }
 
-/* Lanes may mean different spaces: a call for each. Answers the lanes that are refused. */
+/* Generic addresses may lie in several spaces: one call for each. */
 static uint32_t tell_generic(const struct sg_warp *warp, struct sg_watched_access *access,
                              uint64_t address[SG_LANES]) {
     unsigned char space[SG_LANES];
-    uint32_t refused = 0;
+    uint32_t refused = 0, all = access->lanes;
     for (unsigned l = 0; l < SG_LANES; l++)
         space[l] = (unsigned char)resolve(SG_IN_GENERIC, &address[l]);
-    for (uint32_t left = warp->mask; left; left &= ~access->lanes) {
+    for (uint32_t left = all; left; left &= ~access->lanes) {
         access->space = space[__builtin_ctz(left)];
         access->lanes = 0;
         for (unsigned l = 0; l < SG_LANES; l++)
@@ -68,7 +71,7 @@ const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *s
     warp->probed = warp->mask;
     if (!watch_of(warp) || !warp->mask)
         return step + 1;
-    uint64_t address[SG_LANES];
+    uint64_t address[SG_LANES], windows = 0;
     addresses(warp, step, address);
     struct sg_watched_warp who = watched(warp);
     struct sg_watched_access access = {.warp = &who,
@@ -78,14 +81,16 @@ const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *s
                                        .size = step->count,
                                        .kind = step->choice,
                                        .order = step->second,
-                                       .scope = step->rounding};
-    uint32_t refused;
+                                       .scope = step->rounding,
+                                       .space = step->space};
     if (step->space == SG_IN_GENERIC) {
-        refused = tell_generic(warp, &access, address);
-    } else {
-        access.space = (unsigned char)resolve(step->space, address);
-        refused = tell(warp, &access);
+        access.space = SG_IN_GLOBAL;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            windows |= address[l] >= SG_SHARED_WINDOW;
+    } else if (step->space == SG_IN_PARAM_FRAME) {
+        access.space = SG_IN_LOCAL;
     }
+    uint32_t refused = windows ? tell_generic(warp, &access, address) : tell(warp, &access);
     warp->mask &= ~refused;
     return warp->mask ? step + 1 : step + 2;
 }
