@@ -19,7 +19,8 @@
 #include <stddef.h>
 
 /* Memory for shadows of global memory, in bytes: when it is full, all that was remembered is
- * forgotten. 64 bytes for a line of 64 that warps access as a whole, 16 times as much for others. */
+ * forgotten. A page of 4 KiB that is accessed takes 8 KiB, 16 more where words are accessed singly,
+ * and 64 more where several accesses of one of its words have to be remembered. */
 #define SG_RACE_MEMORY ((uint64_t)1 << 30)
 
 struct sg_race;

@@ -84,7 +84,7 @@ static bool launch_before(struct sg_race_grid *grid, uint32_t launch) {
 }
 
 /* Of any lanes: by what the whole warp knows. */
-static bool is_before_all(const struct actor *a, const struct sg_seen *old) {
+static inline bool is_before_all(const struct actor *a, const struct sg_seen *old) {
     if (old->launch != a->seen.launch)
         return launch_before(a->grid, old->launch);
     if (old->warp >> 5 != a->seen.warp >> 5)
@@ -341,12 +341,17 @@ static unsigned lane_of(unsigned lane, unsigned power, unsigned byte) {
     return (lane + (byte >> power)) & 31;
 }
 
+/* Of the same lanes. */
+static inline bool is_same_run(const struct actor *a, const struct sg_seen *old,
+                               const struct part *part) {
+    return old->warp == a->seen.warp && old->launch == a->seen.launch &&
+           SG_SEEN_LANE(old->what) == part->lane && SG_SEEN_BYTES(old->what) == part->power;
+}
+
 static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsigned both,
                           const struct part *part) {
     unsigned lane = SG_SEEN_LANE(old->what), power = SG_SEEN_BYTES(old->what);
-    bool same = old->launch == a->seen.launch && old->warp == a->seen.warp && lane == part->lane &&
-                power == part->power;
-    if (same || is_before_all(a, old))
+    if (is_same_run(a, old, part) || is_before_all(a, old))
         return true;
     if (old->launch != a->seen.launch || !a->block->knows)
         return false;
@@ -357,12 +362,36 @@ static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsi
     return true;
 }
 
+/* A read of the block's own shared memory, the most frequent: only writes since the last barrier of
+ * all matter. False: there is one. */
+static bool own_read(struct actor *a, struct sg_cell *cell, uint16_t *runs,
+                     const struct part *part) {
+    unsigned place = SG_SEEN_SLOTS;
+    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
+        const struct sg_seen *old = &cell->seen[s];
+        if (!old->launch || is_stale(a, old) ||
+            (runs[s] == part->words && !writes(old->what) && is_same_run(a, old, part)))
+            place = s;
+        else if (writes(old->what))
+            return false;
+    }
+    if (place == SG_SEEN_SLOTS)
+        place = a->grid->turn++ % SG_SEEN_SLOTS;
+    cell->seen[place] = a->seen;
+    cell->seen[place].what =
+        SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
+    runs[place] = (uint16_t)part->words;
+    return true;
+}
+
 /* True: it is done. False: something races, perhaps only in some words. */
 static bool whole_access(struct actor *a, struct sg_shadow_page *page, const struct part *part) {
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES);
     struct sg_cell *cell = &page->lines[line];
     uint16_t *runs = page->runs[line];
     unsigned place = SG_SEEN_SLOTS;
+    if (a->own && !a->writes && own_read(a, cell, runs, part))
+        return true;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
         struct sg_seen *old = &cell->seen[s];
         if (!old->launch || is_stale(a, old)) {
@@ -373,13 +402,19 @@ static bool whole_access(struct actor *a, struct sg_shadow_page *page, const str
         unsigned both = runs[s] & part->words;
         if (!both)
             continue;
-        bool before = is_run_before(a, old, both, part);
-        if (!before && conflicts(a, old))
-            return false;
-        if (!(runs[s] & ~part->words) && is_superseded(a, old, before, false)) {
-            old->launch = 0;
-            place = s;
+        bool covered = !(runs[s] & ~part->words);
+        if (!a->writes && !writes(old->what)) {
+            if (!covered || !(is_same_run(a, old, part) || is_before_all(a, old)))
+                continue;
+        } else {
+            bool before = is_run_before(a, old, both, part);
+            if (!before && conflicts(a, old))
+                return false;
+            if (!covered || !is_superseded(a, old, before, false))
+                continue;
         }
+        old->launch = 0;
+        place = s;
     }
     if (place == SG_SEEN_SLOTS)
         place = victim(a, cell);
@@ -509,7 +544,6 @@ static void any_lanes(struct actor *a, const uint64_t *address, uint32_t lanes) 
     uint32_t size = a->access->size, left = lanes;
     bool words = size >= SG_WORD_BYTES && size <= 16 && (size & (size - 1)) == 0;
     bool may_repeat = !a->writes || SG_SEEN_STRONG(a->seen.what);
-    fetch(a, address, lanes);
     while (left && !a->grid->lost) {
         unsigned lane = (unsigned)__builtin_ctz(left), run = 1;
         if (words && lane < 31 && address[lane + 1] == address[lane] + size &&
@@ -553,6 +587,8 @@ static void all_lanes(struct actor *a, const uint64_t *address) {
         run_access(a, address[0], 0, 32);
         return;
     }
+    if (!low && !high)
+        fetch(a, address, lanes);
     for (unsigned first = 0; first < 32; first += 16) {
         uint32_t half = lanes & UINT32_C(0xffff) << first;
         if (first ? high : low) {

@@ -50,12 +50,14 @@ static struct sg_shadow_area *area_new(struct sg_shadow *shadow, uint64_t number
     return area;
 }
 
+_Static_assert(sizeof(struct sg_shadow_page) <= SG_SHADOW_PAGE_BYTES, "the page has room");
+
 struct sg_shadow_page *sg_shadow_page_new(uint64_t *bytes) {
-    struct sg_shadow_page *page = aligned_alloc(64, (sizeof *page + 63) / 64 * 64);
+    struct sg_shadow_page *page = aligned_alloc(SG_SHADOW_PAGE_BYTES, SG_SHADOW_PAGE_BYTES);
     if (!page)
         return NULL;
     memset(page, 0, sizeof *page);
-    *bytes += sizeof *page;
+    *bytes += SG_SHADOW_PAGE_BYTES;
     return page;
 }
 
