@@ -46,6 +46,7 @@ PROGRAMS = [
     ("conditions that kernels set", "test_kernel_conditions"),
     ("faults of kernels, and what is said of them", "test_kernel_faults"),
     ("updates of graphs with kernels", "test_graph_update"),
+    ("memory whose free stands behind a kernel", "test_kernel_freed_later"),
 ]
 SETTINGS = [
     (", late", {"SOFTGPU_SCHEDULE": "late"}),

@@ -19,7 +19,7 @@ from files import SOURCE  # noqa: E402
 # From the ground up. A folder uses its own files and those of the floors below it.
 FLOORS = {
     "src/softgpu": """core device process checkpoint address coredump context stream memory managed pool array
-        texture external multicast ipc green copy decompress tensor_map image ptx binary program engine module link launch graph
+        texture external multicast ipc green copy decompress tensor_map image ptx binary program engine module link check launch graph
         report entry""".split(),
     "src": "base driver vulkan memory cache wrap share load snapshot mapped vkgdr".split(),
 }

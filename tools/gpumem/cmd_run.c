@@ -50,6 +50,21 @@ const char cmd_run_usage[] =
     "  --no-kernels       runs no kernels: launches are checked, then refused; compilers are left\n"
     "                     as they are\n"
     "  --abort-on-error   a refused call aborts the program\n"
+    "  --check LIST       watches kernels; comma-separated:\n"
+    "                       memory  freed memory, padding, leaks, unused memory, refused calls\n"
+    "                       race    accesses that nothing orders\n"
+    "                       init    reads of what nothing has written\n"
+    "                       sync    barriers, copies without a wait\n"
+    "  --check-format text|json\n"
+    "                     how hazards are written (text)\n"
+    "  --check-output FILE\n"
+    "                     where they are written; the file is emptied (standard error)\n"
+    "  --suppressions FILE\n"
+    "                     which not to tell: lines of KIND KERNEL PLACE, each a pattern\n"
+    "  --kernels-matching LIST\n"
+    "                     only these kernels: patterns, comma-separated (all)\n"
+    "  --error-exitcode N\n"
+    "                     exit status if errors were found and COMMAND succeeded: 1 to 255\n"
     "  --log off|error|warning|info|debug\n"
     "                     how much softgpu prints on standard error (warning)\n"
     "\n"
@@ -60,7 +75,7 @@ const char cmd_run_usage[] =
     "wrong command line or variable, 3 when softgpu is not installed with gpumem, 9 because of\n"
     "--fail-on.\n";
 
-enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, TEXT, FLAG, NO_FLAG };
+enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, ANY_PATH, TEXT, FLAG, NO_FLAG };
 
 /* Options in the order of `options` below; getopt's value is FIRST + index. */
 #define FIRST 256
@@ -84,6 +99,12 @@ static const struct setting {
     {"SOFTGPU_FAIL_ON", TEXT, 0, NULL},
     {"SOFTGPU_UUID", TEXT, 0, NULL},
     {"SOFTGPU_KERNELS", NO_FLAG, 0, NULL},
+    {"SOFTGPU_CHECK", TEXT, 0, NULL},
+    {"SOFTGPU_CHECK_FORMAT", CHOICE, 0, " text json "},
+    {"SOFTGPU_CHECK_OUTPUT", ANY_PATH, 0, NULL},
+    {"SOFTGPU_CHECK_SUPPRESS", ANY_PATH, 0, NULL},
+    {"SOFTGPU_CHECK_KERNELS", TEXT, 0, NULL},
+    {"SOFTGPU_CHECK_ERROR_EXIT", NUMBER, 255, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -103,6 +124,12 @@ static const struct option options[] = {
     {"fail-on", required_argument, NULL, FIRST + 11},
     {"uuid", required_argument, NULL, FIRST + 12},
     {"no-kernels", no_argument, NULL, FIRST + 13},
+    {"check", required_argument, NULL, FIRST + 14},
+    {"check-format", required_argument, NULL, FIRST + 15},
+    {"check-output", required_argument, NULL, FIRST + 16},
+    {"suppressions", required_argument, NULL, FIRST + 17},
+    {"kernels-matching", required_argument, NULL, FIRST + 18},
+    {"error-exitcode", required_argument, NULL, FIRST + 19},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -166,6 +193,7 @@ static int apply(size_t index, const char *value) {
         break;
     case PATH_OR_NAME:
     case FILE_OR_DASH:
+    case ANY_PATH:
     case TEXT:
         if (!value[0])
             return cli_error(CLI_USAGE, "--%s needs a value", option);
@@ -173,7 +201,8 @@ static int apply(size_t index, const char *value) {
     }
     bool path = setting->kind == PATH_OR_NAME
                     ? strchr(value, '/') != NULL
-                    : setting->kind == FILE_OR_DASH && strcmp(value, "-") != 0;
+                    : setting->kind == ANY_PATH ||
+                          (setting->kind == FILE_OR_DASH && strcmp(value, "-") != 0);
     return path ? set_path(setting->variable, value) : set(setting->variable, value);
 }
 
@@ -307,6 +336,18 @@ static bool kernels_run(void) {
     return !value || strcmp(value, "0") != 0;
 }
 
+/* Kernels are what checkers watch. Each process of the job adds to the file. */
+static int settle_checks(void) {
+    const char *output = getenv("SOFTGPU_CHECK_OUTPUT");
+    if (!is_set("SOFTGPU_CHECK"))
+        return CLI_OK;
+    if (!kernels_run())
+        return cli_error(CLI_USAGE, "--check watches kernels, and with --no-kernels none runs");
+    if (output && output[0] && truncate(output, 0) != 0 && errno != ENOENT)
+        return cli_error(CLI_FILE, "--check-output %s: %s", output, strerror(errno));
+    return CLI_OK;
+}
+
 int cmd_run(int argc, char **argv) {
     char folder[PATH_MAX];
     int command = argc;
@@ -315,6 +356,8 @@ int cmd_run(int argc, char **argv) {
         status = find_softgpu(folder);
     if (status == CLI_OK)
         status = check_settings(folder);
+    if (status == CLI_OK)
+        status = settle_checks();
     if (status == CLI_OK)
         status = settle_seed();
     if (status == CLI_OK)
@@ -326,6 +369,7 @@ int cmd_run(int argc, char **argv) {
     if (status != CLI_OK)
         return status;
     clients_warn(argv[command]);
-    bool judged = is_set("SOFTGPU_FAULT") || is_set("SOFTGPU_FAIL_ON");
+    bool judged =
+        is_set("SOFTGPU_FAULT") || is_set("SOFTGPU_FAIL_ON") || is_set("SOFTGPU_CHECK_ERROR_EXIT");
     return judged ? job_run(argv + command) : job_become(argv + command);
 }

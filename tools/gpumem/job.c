@@ -17,7 +17,7 @@
 
 /* The notes of softgpu, one byte each; src/softgpu/core/job.h has the other end. */
 struct notes {
-    bool process, fault, leak;
+    bool process, fault, leak, hazard;
 };
 
 /* A file that has no name and ends with this process: any process of the same user can open it by
@@ -35,13 +35,14 @@ static int make_notes(void) {
 }
 
 static struct notes read_notes(int fd) {
-    struct notes notes = {false, false, false};
+    struct notes notes = {false, false, false, false};
     char bytes[4096];
     ssize_t length;
     for (off_t at = 0; (length = pread(fd, bytes, sizeof bytes, at)) > 0; at += length) {
         notes.process = notes.process || memchr(bytes, 'P', (size_t)length);
         notes.fault = notes.fault || memchr(bytes, 'F', (size_t)length);
         notes.leak = notes.leak || memchr(bytes, 'L', (size_t)length);
+        notes.hazard = notes.hazard || memchr(bytes, 'H', (size_t)length);
     }
     return notes;
 }
@@ -116,7 +117,7 @@ static bool fails_on(const char *what) {
     return list && strstr(list, what);
 }
 
-/* Returns CLI_OK or CLI_JUDGED. */
+/* Returns CLI_OK, CLI_JUDGED or what --error-exitcode says. */
 static int judge(const struct notes *notes) {
     const char *fault = getenv("SOFTGPU_FAULT");
     int result = CLI_OK;
@@ -130,6 +131,9 @@ static int judge(const struct notes *notes) {
         cli_error(0, "objects were left: softgpu has told which");
         result = CLI_JUDGED;
     }
+    const char *status = getenv("SOFTGPU_CHECK_ERROR_EXIT");
+    if (notes->hazard && status && status[0] && result == CLI_OK)
+        result = atoi(status);
     return result;
 }
 

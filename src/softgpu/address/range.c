@@ -4,6 +4,7 @@
 #include "softgpu/core/site.h"
 
 static struct sg_tree ranges;
+const struct sg_range_watch *sg_range_watch;
 
 static struct sg_range *of_node(struct sg_tree_node *node) {
     return SG_TREE_OWNER(node, struct sg_range, node);
@@ -38,6 +39,8 @@ bool sg_range_insert(struct sg_range *range) {
     range->buffer_id = ++last_id;
     range->site = sg_site_here();
     sg_tree_insert(&ranges, &range->node);
+    if (sg_range_watch)
+        sg_range_watch->inserted(range);
     return true;
 }
 
@@ -47,6 +50,8 @@ static struct sg_range_past pasts[PASTS];
 static unsigned past_count;
 
 void sg_range_remove(struct sg_range *range) {
+    if (sg_range_watch)
+        sg_range_watch->removed(range);
     sg_tree_remove(&ranges, &range->node);
     pasts[past_count++ % PASTS] = (struct sg_range_past){range->start, range->size};
 }

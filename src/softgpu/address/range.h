@@ -75,6 +75,15 @@ struct sg_range_ops {
     enum sg_memops memops;
 };
 
+/* Told of ranges behind their insertion and before their removal; NULL: nobody. */
+struct sg_range_watch {
+    void (*inserted)(const struct sg_range *range);
+    void (*removed)(const struct sg_range *range);
+    /* A stream memory operation has stored there; without the lock. */
+    void (*stored)(CUdeviceptr address, size_t size);
+};
+extern const struct sg_range_watch *sg_range_watch;
+
 /* Describes a range as seen from `device`. */
 void sg_range_describe(const struct sg_range *range, int device, struct sg_range_facts *facts);
 /* The range of that kind that starts at `address`, or NULL. */

@@ -18,6 +18,8 @@
 /* Up to this size it does not cost much more. */
 #define LITTLE_COPY ((size_t)256 << 10)
 
+const struct sg_copy_watch *sg_copy_watch;
+
 /* The data of an operation: a box without what only the call needs. */
 struct move {
     CUdeviceptr to, from;
@@ -138,7 +140,11 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
 unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t want,
                               size_t *span) {
     unsigned char *bytes = sg_copy_bytes(device, owner, address, want, SG_WRITE, span);
-    return bytes ? bytes : sg_object_bytes(device, address, want, span);
+    if (!bytes)
+        bytes = sg_object_bytes(device, address, want, span);
+    if (bytes && sg_copy_watch)
+        sg_copy_watch->stored(address, *span);
+    return bytes;
 }
 
 static bool may_lack(const struct sg_tile_view *view) {
@@ -177,6 +183,9 @@ static bool move_row(int device, const struct move *move, CUdeviceptr to, CUdevi
         from += size;
         left -= size;
     }
+    if (sg_copy_watch)
+        sg_copy_watch->moved(move->to_view ? 0 : to - move->width,
+                             move->from_view ? 0 : from - move->width, move->width);
     return true;
 }
 

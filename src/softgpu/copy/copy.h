@@ -77,6 +77,14 @@ CUresult sg_side_in_array(struct sg_side *side, const struct sg_box *box, const 
 
 /* ---- Work of graphs -------------------------------------------------------------------------- */
 
+/* Told, without the lock, of bytes that copies, sets and stream memory operations store, and then of
+ * a row that has moved, an address of 0 being in an array. NULL: nobody. */
+struct sg_copy_watch {
+    void (*stored)(CUdeviceptr to, size_t size);
+    void (*moved)(CUdeviceptr to, CUdeviceptr from, size_t size);
+};
+extern const struct sg_copy_watch *sg_copy_watch;
+
 /* Whether a copy or set may become a node: the checks of the functions that queue it, except those
  * of the stream. An empty one may not. `promised` says whether a graph has yet to allocate the
  * memory, whose address then cannot be looked up. */

@@ -170,6 +170,35 @@ static void read_fail_on(struct sg_complaints *complaints, struct sg_config *int
         complain(complaints, "SOFTGPU_FAIL_ON", value, "fault only with SOFTGPU_FAULT");
 }
 
+static bool is_word(const char *at, size_t length, const char *word) {
+    return length == strlen(word) && memcmp(at, word, length) == 0;
+}
+
+/* "memory,init" */
+static void read_checks(struct sg_complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"memory", "race", "init", "sync"};
+    static const char *const formats[] = {"text", "json"};
+    const char *value = lookup("SOFTGPU_CHECK");
+    for (const char *at = value; at && *at;) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < 4 && !is_word(at, length, names[i]))
+            i++;
+        if (i < 4)
+            into->checks |= 1u << i;
+        else
+            complain(complaints, "SOFTGPU_CHECK", value,
+                     "memory, race, init and sync, separated by commas");
+        at += length + (at[length] == ',');
+    }
+    int json = 0;
+    read_choice(complaints, "SOFTGPU_CHECK_FORMAT", formats, 2, 0, &json);
+    into->check_json = json != 0;
+    into->check_output = lookup("SOFTGPU_CHECK_OUTPUT");
+    into->check_suppress = lookup("SOFTGPU_CHECK_SUPPRESS");
+    into->check_kernels = lookup("SOFTGPU_CHECK_KERNELS");
+    read_int(complaints, "SOFTGPU_CHECK_ERROR_EXIT", 0, 255, &into->check_error_exit);
+}
+
 /* "13.3": the number that cuDriverGetVersion returns, 13030. Nothing older than the functions. */
 static void read_version(struct sg_complaints *complaints, struct sg_config *into) {
     const char *value = lookup("SOFTGPU_DRIVER_VERSION");
@@ -192,10 +221,13 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
     static const char *const names[] = {
-        "LOG",     "DEVICES",  "PROFILE",        "MEMORY",       "ADDRESS_SPACE",
-        "WORKERS", "SCHEDULE", "SEED",           "LEAKS",        "POISON",
-        "ABORT",   "FAIL_ON",  "FAULT",          "TRACE",        "JOB",
-        "UUID",    "KERNELS",  "DRIVER_VERSION", "KERNEL_LIMIT", "KERNEL_WORKERS"};
+        "LOG",           "DEVICES",         "PROFILE",      "MEMORY",
+        "ADDRESS_SPACE", "WORKERS",         "SCHEDULE",     "SEED",
+        "LEAKS",         "POISON",          "ABORT",        "FAIL_ON",
+        "FAULT",         "TRACE",           "JOB",          "UUID",
+        "KERNELS",       "DRIVER_VERSION",  "KERNEL_LIMIT", "KERNEL_WORKERS",
+        "CHECK",         "CHECK_FORMAT",    "CHECK_OUTPUT", "CHECK_SUPPRESS",
+        "CHECK_KERNELS", "CHECK_ERROR_EXIT"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, "SOFTGPU_", 8) != 0)
@@ -240,6 +272,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     read_version(complaints, into);
     read_int(complaints, "SOFTGPU_KERNEL_LIMIT", 0, 86400, &into->kernel_limit);
     read_fail_on(complaints, into);
+    read_checks(complaints, into);
     if (getauxval(AT_SECURE) == 0)
         look_for_others(complaints);
     const char *profile = lookup("SOFTGPU_PROFILE");

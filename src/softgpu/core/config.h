@@ -10,10 +10,17 @@
 #include "softgpu/core/uuid.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* CUDA's version that functions.def describes. */
 #define SG_FUNCTIONS_VERSION 13000
+
+/* Checkers: src/softgpu/check. */
+#define SG_CHECK_MEMORY 1u
+#define SG_CHECK_RACE   2u
+#define SG_CHECK_INIT   4u
+#define SG_CHECK_SYNC   8u
 
 enum sg_schedule { SG_SCHEDULE_EAGER, SG_SCHEDULE_LATE, SG_SCHEDULE_RANDOM };
 
@@ -44,11 +51,24 @@ struct sg_config {
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=0: launches are checked and captured, and else refused; nothing
                      runs. Default: kernels of PTX run */
-    int kernel_limit;    /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
+    int kernel_limit; /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
                             ended, 1 to 86400; 0, the default: never */
-    bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */
-    int log_level;       /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
+    unsigned checks;  /* SOFTGPU_CHECK: memory, race, init, sync, comma-separated: bits */
+    bool check_json;  /* SOFTGPU_CHECK_FORMAT: text or json */
+    const char *check_output;   /* SOFTGPU_CHECK_OUTPUT: a file; NULL: standard error */
+    const char *check_suppress; /* SOFTGPU_CHECK_SUPPRESS: a file, or NULL */
+    const char *check_kernels;  /* SOFTGPU_CHECK_KERNELS: globs, comma-separated; NULL: all */
+    int check_error_exit;       /* SOFTGPU_CHECK_ERROR_EXIT: the status of a process in which errors
+                                   were found, 1 to 255; 0, the default: its own */
+    bool abort_on_error;        /* SOFTGPU_ABORT=1: a refused call aborts the process */
+    int log_level;              /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
 };
+
+/* Bytes behind each allocation that belong to nobody, so that running over its end is seen. */
+#define SG_RED_ZONE ((size_t)512)
+static inline size_t sg_red_zone(const struct sg_config *config) {
+    return config->checks & SG_CHECK_MEMORY ? SG_RED_ZONE : 0;
+}
 
 /* Thread-safe. Constant after the first call, except for what sg_config_schedule changes. */
 const struct sg_config *sg_config(void);

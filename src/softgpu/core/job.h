@@ -10,6 +10,7 @@
 #define SG_JOB_PROCESS 'P' /* a process uses softgpu */
 #define SG_JOB_FAULT   'F' /* the fault was reached */
 #define SG_JOB_LEAK    'L' /* objects were leaked */
+#define SG_JOB_HAZARD  'H' /* a checker has found an error */
 
 /* Whether there is such a file and it is writable: then no single process fails by itself. */
 bool sg_job_known(void);

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-static atomic_bool wrong, leaked;
+static atomic_bool wrong, leaked, hazard;
 
 void sg_verdict_wrong(const char *text) {
     atomic_store(&wrong, true);
@@ -23,4 +23,13 @@ void sg_verdict_leak(void) {
 
 bool sg_verdict_is_leak(void) {
     return atomic_load(&leaked);
+}
+
+void sg_verdict_hazard(void) {
+    atomic_store(&hazard, true);
+    sg_job_note(SG_JOB_HAZARD);
+}
+
+bool sg_verdict_is_hazard(void) {
+    return atomic_load(&hazard);
 }

@@ -12,4 +12,8 @@ bool sg_verdict_is_wrong(void);
 void sg_verdict_leak(void);
 bool sg_verdict_is_leak(void);
 
+/* A checker has found an error. */
+void sg_verdict_hazard(void);
+bool sg_verdict_is_hazard(void);
+
 #endif

@@ -11,6 +11,7 @@
 #define SG_WATCH_ABORT     8u
 #define SG_WATCH_COREDUMP  16u /* report a fault when the lock is released */
 #define SG_WATCH_OUTPUT    32u /* kernels have printed */
+#define SG_WATCH_CHECK     64u /* checkers look at refused calls */
 
 extern atomic_uint sg_watched; /* the bits */
 

@@ -268,12 +268,14 @@ static bool make_all(struct sg_maker *maker, bool *leads) {
     return true;
 }
 
-static struct sg_code *code_new(const struct sg_program *program, enum sg_level level) {
+static struct sg_code *code_new(const struct sg_program *program, enum sg_level level,
+                                bool watched) {
     struct sg_code *code = calloc(1, sizeof *code);
     if (!code)
         return NULL;
     code->program = program;
     code->level = level;
+    code->watched = watched;
     code->clustered = sg_program_clustered(program);
     code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
     code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
@@ -289,8 +291,9 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
 
 /* `flags`: room for two of each instruction. */
 static CUresult make_once(const struct sg_program *program, enum sg_level level, bool *flags,
-                          bool aliases, struct sg_code **result, struct sg_maker *maker) {
-    struct sg_code *code = code_new(program, level);
+                          bool watched, bool aliases, struct sg_code **result,
+                          struct sg_maker *maker) {
+    struct sg_code *code = code_new(program, level, watched);
     if (!code)
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t count = program->instruction_count + 1;
@@ -312,29 +315,29 @@ static CUresult make_once(const struct sg_program *program, enum sg_level level,
     return can || maker->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
-                     struct sg_maker *maker) {
+static CUresult make(const struct sg_program *program, enum sg_level level, bool watched,
+                     struct sg_code **result, struct sg_maker *maker) {
     bool *flags = malloc(2 * (program->instruction_count + 1) * sizeof *flags);
     *maker = (struct sg_maker){.no_memory = !flags};
     if (!flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult made = make_once(program, level, flags, true, result, maker);
+    CUresult made = make_once(program, level, flags, watched, true, result, maker);
     if (made != CUDA_SUCCESS && maker->unalias && !maker->no_memory)
-        made = make_once(program, level, flags, false, result, maker);
+        made = make_once(program, level, flags, watched, false, result, maker);
     free(flags);
     return made;
 }
 
-CUresult sg_code_make(const struct sg_program *program, enum sg_level level,
+CUresult sg_code_make(const struct sg_program *program, enum sg_level level, bool watched,
                       struct sg_code **code) {
     struct sg_maker maker;
-    return make(program, level, code, &maker);
+    return make(program, level, watched, code, &maker);
 }
 
 bool sg_engine_can(const struct sg_program *program, char *why, size_t size) {
     struct sg_maker maker;
     struct sg_code *code;
-    CUresult result = make(program, SG_LEVEL_GENERIC, &code, &maker);
+    CUresult result = make(program, SG_LEVEL_GENERIC, false, &code, &maker);
     if (result == CUDA_SUCCESS) {
         sg_code_free(code);
         return true;

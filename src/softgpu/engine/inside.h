@@ -131,6 +131,7 @@ struct sg_code {
     uint32_t caches;
     bool allocates; /* alloca */
     bool clustered; /* it has instructions of async.h */
+    bool watched;   /* its steps tell a watcher */
     /* Registers with tags: place | width. First those of the entry, then those of steps, of which
      * SG_SLOT_WRITTEN says that the step may write them. */
     uint32_t *slots;
@@ -210,6 +211,7 @@ struct sg_warp {
     unsigned char *base[SG_BASES];
     uint32_t mask;      /* the lanes that execute */
     uint32_t unguarded; /* those before a guard */
+    uint32_t probed;    /* those before a probe */
     int64_t left;       /* instructions until it gives way */
     uint32_t ready;     /* groups that could run instead */
     bool alone;         /* the running group keeps running, for others' sake */

@@ -7,6 +7,7 @@
 #include "softgpu/external/external.h"
 #include "softgpu/graph/captured.h"
 #include "softgpu/graph/graph.h"
+#include "softgpu/graph/graph_memory.h"
 #include "softgpu/green/resource.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/launch/launch_run.h"
@@ -28,6 +29,7 @@ static const struct sg_chapter *const chapters[] = {
 /* Before any call of the driver. */
 __attribute__((constructor(101))) static void set_chapters(void) {
     sg_capture_graphs = &sg_graph_captures;
+    sg_launch_graph_extent = sg_graph_block_extent;
     sg_launch_run_begin();
     sg_chapters_set(chapters, sizeof chapters / sizeof chapters[0]);
 }

@@ -6,6 +6,7 @@
 #include "softgpu/graph/graph.h"
 
 #include "base/cancel.h"
+#include "softgpu/check/check.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/context/address_32.h"
 #include "softgpu/context/context.h"
@@ -55,9 +56,13 @@ static void configure(void) {
     say_settings(config);
     if (config->abort_on_error)
         sg_watch(SG_WATCH_ABORT, true);
-    if (config->leaks)
+    if (config->leaks || config->checks)
         sg_sites_begin();
     char why[512];
+    if (config->checks && !sg_check_start(why, sizeof why))
+        sg_verdict_wrong(why);
+    else if (config->checks & SG_CHECK_MEMORY)
+        sg_watch(SG_WATCH_CHECK, true);
     if (config->trace && sg_trace_open(config->trace, why, sizeof why))
         sg_watch(SG_WATCH_TRACE, true);
     else if (config->trace)
@@ -247,6 +252,9 @@ static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUre
         sg_output_leave(call->fn);
     if (is_refusal(result))
         sg_error_log_refusal(call->fn, call->arguments, result, call->inside);
+    if ((watched & SG_WATCH_CHECK) && is_refusal(result) && call->inside &&
+        !atomic_load(&sg_forked) && !atomic_load(&sg_exiting))
+        sg_check_refusal(sg_rows[call->fn].symbol, call->arguments.first, result);
     if (watched & SG_WATCH_TRACE)
         sg_trace_call(call, result);
     if ((watched & SG_WATCH_ABORT) && is_refusal(result)) {

@@ -2,6 +2,7 @@
 
 #include "base/cancel.h"
 #include "softgpu/address/memory.h"
+#include "softgpu/check/check.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -48,6 +49,11 @@ static void begin_exit(void) {
     }
     if (reachable && sg_config()->leaks)
         say_leaks();
+    if (reachable && sg_config()->checks) {
+        sg_lock();
+        sg_check_finish();
+        sg_unlock();
+    }
     atomic_store(&sg_exiting, true);
 }
 

@@ -27,6 +27,8 @@ static int verdict(void) {
     if (sg_job_known())
         return 0;
     bool missed = fault_missed();
+    if (sg_verdict_is_hazard() && config->check_error_exit)
+        return config->check_error_exit;
     bool fails =
         (missed && config->fail_on_fault) || (sg_verdict_is_leak() && config->fail_on_leaks);
     return fails ? SG_EXIT_FAILED : 0;

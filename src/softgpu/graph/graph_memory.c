@@ -29,6 +29,15 @@ void sg_graph_memory_retain(CUdeviceptr address) {
         block->refs++;
 }
 
+bool sg_graph_block_extent(CUdeviceptr address, uint64_t *low, uint64_t *length) {
+    const struct sg_graph_block *block = sg_graph_block_at(address);
+    if (!block || !block->run || address - block->node.key >= block->bytes)
+        return false;
+    *low = block->node.key;
+    *length = block->bytes;
+    return true;
+}
+
 void sg_graph_block_unref(struct sg_graph_block *block) {
     if (--block->refs > 0)
         return;

@@ -44,6 +44,9 @@ struct sg_graph_block {
     uint64_t mapped;          /* generation whose memory is mapped; 0 for none */
 };
 
+/* The block in use around an address, for bounds of kernels: what is mapped decides. */
+bool sg_graph_block_extent(CUdeviceptr address, uint64_t *low, uint64_t *length);
+
 /* For the ranges that launches left allocated. */
 extern const struct sg_range_ops sg_graph_range_ops;
 

@@ -2,6 +2,7 @@
 
 #include "softgpu/address/pagetable.h"
 #include "softgpu/address/range.h"
+#include "softgpu/check/nearest.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/site.h"
 #include "softgpu/launch/device_state.h"
@@ -32,8 +33,6 @@ CUresult sg_kernel_error(enum sg_fault_kind kind) {
     };
     return errors[kind];
 }
-
-#define FAR ((uint64_t)1 << 30)
 
 struct report {
     char *text;
@@ -136,29 +135,10 @@ static void add_inside(struct report *report, const struct sg_context *context,
     add(report, "\n");
 }
 
-static void add_freed(struct report *report, uint64_t address, const struct sg_range_past *past) {
-    add(report,
-        "  %" PRIu64 " bytes inside of an allocation of %zu bytes at 0x%" PRIx64
-        " that has been freed\n",
-        (uint64_t)(address - past->start), past->size, (uint64_t)past->start);
-}
-
 static void add_nearest(struct report *report, uint64_t address) {
-    struct sg_range *after = sg_range_from(address), *before = sg_range_before(address);
-    uint64_t behind = before ? address - (before->start + before->size) : UINT64_MAX;
-    uint64_t ahead = after ? after->start - address : UINT64_MAX;
-    const struct sg_range *nearest = behind <= ahead ? before : after;
-    uint64_t distance = nearest == before ? behind : ahead;
-    if (!nearest || distance > FAR) {
-        add(report, "  no allocation within 1 GiB of it\n");
-        return;
-    }
-    add(report,
-        "  %" PRIu64 " bytes %s an allocation of %zu bytes at 0x%" PRIx64 ", the nearest one",
-        distance, nearest == before ? "behind the end of" : "in front of", nearest->size,
-        (uint64_t)nearest->start);
-    add_site(report, nearest);
-    add(report, "\n");
+    char line[1024];
+    sg_nearest_text(address, line, sizeof line);
+    add(report, "%s", line);
 }
 
 /* Of the heap of kernels: true where the address is in it. */
@@ -179,14 +159,11 @@ static bool add_heap(struct report *report, const struct sg_context *context, ui
 
 static void add_allocation(struct report *report, const struct sg_context *context,
                            const struct sg_grid_fault *fault) {
-    struct sg_range_past past;
     const struct sg_range *range = sg_range_find(fault->address);
     if (add_heap(report, context, fault->address))
         return;
     if (range)
         add_inside(report, context, range, fault);
-    else if (sg_range_was(fault->address, &past))
-        add_freed(report, fault->address, &past);
     else
         add_nearest(report, fault->address);
 }

@@ -3,6 +3,7 @@
 #include "softgpu/launch/launch_events.h"
 
 #include "softgpu/address/range.h"
+#include "softgpu/check/check.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
@@ -15,7 +16,7 @@
 #include "softgpu/launch/kernel_watch.h"
 #include "softgpu/launch/launch_texture.h"
 #include "softgpu/module/module.h"
-#include "softgpu/pool/pool.h"
+#include "softgpu/stream/leaving.h"
 #include "softgpu/stream/schedule.h"
 
 #include <sched.h>
@@ -44,6 +45,7 @@ struct running {
     struct sg_launch_textures *textures;
     struct sg_device_runtime runtime;
     struct sg_kernel_watch watch;
+    struct sg_check_launch check;
     bool begun; /* its first slice is over: it is no short one */
     bool done;
     enum sg_early early;
@@ -51,6 +53,7 @@ struct running {
      * operation comes after this one's, so it outlives it. */
     struct running *dependent;
     struct sg_launch_progress *progress; /* what events of the launch look at; or NULL */
+    struct sg_checking *checking;        /* NULL: no checker watches it */
 };
 
 static void unref(struct ready *ready) {
@@ -113,8 +116,9 @@ static CUresult make_ready(struct sg_function *function) {
     if (result != CUDA_SUCCESS)
         return refuse(function, why);
     struct ready *ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t));
-    result =
-        ready ? sg_code_make(program, sg_level_best(), &ready->code) : CUDA_ERROR_OUT_OF_MEMORY;
+    result = ready ? sg_code_make(program, sg_level_best(), sg_check_wants(function->image->name),
+                                  &ready->code)
+                   : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
         (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);
@@ -174,18 +178,22 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 /* ---- The operation --------------------------------------------------------------------------- */
 
+bool (*sg_launch_graph_extent)(CUdeviceptr address, uint64_t *low, uint64_t *length);
+
 /* The allocation around an address: pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
     const struct running *running = user;
     sg_lock();
     const struct sg_device_state *state = running->runtime.context->device_state;
     bool found = (state && sg_heap_extent(&state->heap, address, low, length)) ||
-                 sg_pool_left(address, running->op->serial, low, length);
+                 sg_leaving_find(address, running->op->serial, low, length);
     const struct sg_range *range = found ? NULL : sg_range_find(address);
     if (range) {
         *low = range->start;
         *length = range->size;
     }
+    if (!found && !range && sg_launch_graph_extent)
+        found = sg_launch_graph_extent(address, low, length);
     sg_unlock();
     return found || range;
 }
@@ -214,10 +222,41 @@ static CUresult fail(const struct sg_op *op, const struct running *running,
     sg_coredump_report(NULL);
     sg_output_flush(context);
     sg_unlock();
-    if (text)
+    if (text && !running->checking)
         sg_kernel_say(SG_LOG_ERROR, text);
     free(text);
     return error;
+}
+
+/* ---- Checkers -------------------------------------------------------------------------------- */
+
+static void check_begins(const struct sg_op *op, struct running *running) {
+    const struct ready *ready = running->ready;
+    struct sg_check_launch launch = running->check;
+    if (!running->checking || sg_checking_begun(running->checking))
+        return;
+    launch.program = ready->program;
+    launch.ptx = ready->loaded->image->ptx;
+    launch.context = running->runtime.context;
+    launch.op = op;
+    launch.variables = ready->variables;
+    launch.extent = find_extent;
+    launch.user = running;
+    sg_checking_begin(running->checking, &launch);
+}
+
+/* What hardware would have failed with, where the engine has not. */
+static CUresult check_ends(const struct sg_op *op, struct running *running,
+                           const struct sg_grid_fault *fault) {
+    if (!running->checking || !sg_checking_begun(running->checking))
+        return CUDA_SUCCESS;
+    CUresult result = sg_checking_end(running->checking, fault);
+    if (result == CUDA_SUCCESS || fault)
+        return CUDA_SUCCESS;
+    sg_lock();
+    sg_context_fault(op->stream->context, result);
+    sg_unlock();
+    return result;
 }
 
 static uint64_t slice_of(const struct sg_grid *grid) {
@@ -232,12 +271,14 @@ static bool slice(struct running *running) {
 }
 
 static CUresult advance(const struct sg_op *op, struct running *running) {
+    check_begins(op, running);
     if (!running->done)
         running->done = slice(running);
     if (!running->done)
         running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
-    return fault ? fail(op, running, fault) : CUDA_SUCCESS;
+    CUresult checked = running->done ? check_ends(op, running, fault) : CUDA_SUCCESS;
+    return fault ? fail(op, running, fault) : checked;
 }
 
 static CUresult run(struct sg_op *op) {
@@ -312,6 +353,7 @@ static bool goes_on(struct sg_op *op) {
 static void free_running(struct running *running) {
     if (running->progress)
         sg_launch_progress_unref(running->progress);
+    sg_checking_free(running->checking);
     sg_grid_end(running->grid);
     sg_launch_textures_end(running->textures);
     sg_conditions_unref(running->runtime.conditions);
@@ -394,7 +436,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     if (result == CUDA_SUCCESS) {
         const unsigned *block = block_of(image, launch);
         lay_out(parameters, image, launch);
-        const struct sg_grid_launch grid = {
+        struct sg_grid_launch grid = {
             .code = ready->code,
             .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
             .block = {block[0], block[1], block[2]},
@@ -421,12 +463,25 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
             .user = running,
         };
         running->runtime.context = function->context;
+        running->check = (struct sg_check_launch){.dynamic_shared = launch->shared,
+                                                  .device = device->ordinal,
+                                                  .cooperative = launch->cooperative,
+                                                  .clustered = cluster.size[0] != 0};
+        memcpy(running->check.grid, grid.grid, sizeof grid.grid);
+        memcpy(running->check.block, grid.block, sizeof grid.block);
+        memcpy(running->check.cluster, cluster.size, sizeof cluster.size);
         result = sg_device_runtime_begin(function->context, ready->program);
+        if (result == CUDA_SUCCESS && sg_check_wants(image->name)) {
+            result = sg_checking_new(&running->checking);
+            grid.watch = sg_checking_watch();
+            grid.watch_user = running->checking;
+        }
         if (result == CUDA_SUCCESS)
             result = sg_grid_begin(&grid, &running->grid);
     }
     free(parameters);
     if (result != CUDA_SUCCESS) {
+        sg_checking_free(running ? running->checking : NULL);
         sg_launch_textures_end(running ? running->textures : NULL);
         free(running);
         return result;

@@ -11,6 +11,9 @@
 /* Once, before any launch. */
 void sg_launch_run_begin(void);
 
+/* Finds memory of graphs, which has no range while a launch of its graph has it. Set by graph. */
+extern bool (*sg_launch_graph_extent)(CUdeviceptr address, uint64_t *low, uint64_t *length);
+
 /*
  * Makes the operation of a launch whose arguments have been checked. It has copied parameters and
  * shape; attributes that concern a stream are not heeded. NOT_SUPPORTED, and one line of the log

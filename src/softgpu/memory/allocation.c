@@ -1,19 +1,25 @@
 #include "softgpu/memory/allocation.h"
 
 #include "softgpu/context/where.h"
-#include "softgpu/stream/stream.h"
+#include "softgpu/memory/quarantine.h"
+#include "softgpu/stream/leaving.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-/* For a range that has been removed from the address map. */
-static void end(struct sg_range *range) {
+static void end_now(struct sg_range *range) {
     struct sg_allocation *made = range->owner;
     if (made->exported)
         sg_live_end(&made->live);
     sg_backing_give(&made->backing, range);
     sg_context_unref(range->context);
     free(made);
+}
+
+/* For a range that has been removed from the address map. */
+static void end(struct sg_range *range) {
+    if (!sg_quarantine_keep(range->owner, end_now))
+        end_now(range);
 }
 
 void sg_allocation_free(struct sg_range *range) {
@@ -31,6 +37,10 @@ static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
     struct sg_op *op = sg_op_new(NULL);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!sg_leaving_add(range->start, range->size, stream, stream->submitted + 1)) {
+        sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     op->data.words[0] = (uintptr_t)range;
     op->finish = finish_free;
     uint64_t id = range->buffer_id;

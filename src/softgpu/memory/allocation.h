@@ -19,6 +19,7 @@ struct sg_allocation {
     struct sg_backing backing;
     bool exported; /* ipc/: a handle names it, through `live` */
     struct sg_live live;
+    struct sg_allocation *kept_next; /* quarantine.c's */
 };
 
 /* `size` bytes on `device` (-1: pinned host memory), accessible to every device, owned by `context`

@@ -1,4 +1,5 @@
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/quarantine.h"
 
 void sg_memory_context_end(struct sg_context *context) {
     struct sg_range *range = sg_range_from(0);
@@ -8,4 +9,5 @@ void sg_memory_context_end(struct sg_context *context) {
             range->ops->end(range);
         range = next;
     }
+    (void)sg_quarantine_empty(context);
 }

@@ -5,6 +5,7 @@
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/quarantine.h"
 #include "softgpu/memory/vmm.h"
 
 #include <stdio.h>
@@ -113,8 +114,14 @@ static void leaks(struct sg_text *text) {
     allocation_lines(text, false);
 }
 
+static uint64_t reclaim(int device, uint64_t bytes) {
+    (void)device, (void)bytes;
+    return sg_quarantine_empty(NULL);
+}
+
 const struct sg_chapter sg_memory_chapter = {
     .dump = dump,
     .leaks = leaks,
+    .reclaim = reclaim,
     .context_end = {[SG_END_MEMORY] = sg_memory_context_end},
 };

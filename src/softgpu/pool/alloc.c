@@ -135,7 +135,8 @@ static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t 
                          CUdeviceptr *address) {
     if (bytes > SIZE_MAX / 2)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    size_t size = (bytes + SG_BLOCK_UNIT - 1) / SG_BLOCK_UNIT * SG_BLOCK_UNIT;
+    size_t whole = bytes + sg_red_zone(sg_config());
+    size_t size = (whole + SG_BLOCK_UNIT - 1) / SG_BLOCK_UNIT * SG_BLOCK_UNIT;
     struct sg_block *block;
     CUresult result = find(pool, stream, size, &block);
     if (result != CUDA_SUCCESS)

@@ -5,6 +5,7 @@
 #include "softgpu/context/address_32.h"
 #include "softgpu/core/config.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/leaving.h"
 
 static unsigned char *host_bytes(const struct sg_block *block) {
     return block->segment->map.phys->host + block->offset;
@@ -39,6 +40,9 @@ static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint
     struct sg_token after = block->after;
     /* Imported memory is of no use to anyone else. */
     bool pend = stream && (!pool->imported || stream->completed < number);
+    if (stream && stream->completed < number &&
+        !sg_leaving_add(block->range.start, block->range.size, stream, number))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     if (pend && !sg_block_pend(block, stream, number))
         return CUDA_ERROR_OUT_OF_MEMORY;
     count_out(pool, block);
@@ -64,14 +68,7 @@ static CUresult free_async(struct sg_range *range, struct sg_stream *stream) {
         result = sg_free_point(stream, &point);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_left *left;
-    result = sg_left_prepare(block, point, &left);
-    if (result == CUDA_SUCCESS)
-        result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
-    if (result == CUDA_SUCCESS)
-        sg_left_keep(left);
-    else
-        sg_left_discard(left);
+    result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
     sg_token_release(&point);
     return result;
 }

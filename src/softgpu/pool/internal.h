@@ -144,16 +144,6 @@ CUresult sg_pool_capture_allows(const struct sg_stream *stream);
 /* Operations of the ranges that live blocks are. */
 extern const struct sg_range_ops sg_pool_range_ops;
 
-/* ---- left.c ---------------------------------------------------------------------------------- */
-
-struct sg_left;
-/* What a free of a live block at `until` leaves behind for kernels queued before; *made is NULL if
- * that is nothing. It is kept once the free cannot fail any more, or discarded. */
-CUresult sg_left_prepare(const struct sg_block *block, struct sg_token until,
-                         struct sg_left **made);
-void sg_left_keep(struct sg_left *left);
-void sg_left_discard(struct sg_left *left);
-
 /* ---- order.c --------------------------------------------------------------------------------- */
 
 /* Sets `usable` of all caches for an allocation in `stream`: its own is entirely usable; with

@@ -237,8 +237,13 @@ static bool complete(const struct sg_event *event) {
     return sg_token_complete(event->token);
 }
 
+/* Complete, and nobody wants to know of it. */
+static bool is_past(const struct sg_event *event) {
+    return complete(event) && (event->share || !sg_stream_watch);
+}
+
 void sg_event_wait_begin(struct sg_event *event, struct sg_op *op) {
-    if (complete(event))
+    if (is_past(event))
         return;
     /* The token lets a waiter help; records of other processes are found by looking. */
     sg_op_wait_for(op, event->token);
@@ -253,7 +258,7 @@ void sg_event_wait_begin(struct sg_event *event, struct sg_op *op) {
 
 /* Queues a wait for the event's last record. */
 static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
-    if (complete(event))
+    if (is_past(event))
         return CUDA_SUCCESS;
     struct sg_op *op = sg_op_new(NULL);
     if (!op)
@@ -367,8 +372,10 @@ static CUresult get(CUevent handle, struct sg_event **event) {
 static CUresult query(struct sg_event *event) {
     if (!sg_token_complete(event->token))
         sg_stream_settle(event->token.stream);
-    if (complete(event))
+    if (complete(event)) {
+        sg_token_reached(event->token);
         return CUDA_SUCCESS;
+    }
     sg_event_ref(event);
     struct sg_stream *stream = event->token.stream;
     if (stream) {
@@ -380,6 +387,8 @@ static CUresult query(struct sg_event *event) {
     CUresult result = event->context->sticky;
     if (result == CUDA_SUCCESS && !complete(event))
         result = CUDA_ERROR_NOT_READY;
+    else
+        sg_token_reached(event->token);
     sg_event_unref(event);
     return result;
 }

@@ -115,6 +115,8 @@ static CUresult run_write(struct sg_op *op) {
     else
         __atomic_store_n((uint64_t *)bytes, access->value, __ATOMIC_RELEASE);
     sg_object_spread(access->address, bytes, access->width);
+    if (sg_range_watch)
+        sg_range_watch->stored(access->address, access->width);
     return CUDA_SUCCESS;
 }
 

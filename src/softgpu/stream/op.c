@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct sg_stream_watch *sg_stream_watch;
+
 struct sg_op *sg_op_new(CUresult (*run)(struct sg_op *)) {
     struct sg_op *op = calloc(1, sizeof *op);
     if (!op)
@@ -32,7 +34,7 @@ bool sg_op_reserve_waits(struct sg_op *op, unsigned count) {
 }
 
 bool sg_op_wait_for(struct sg_op *op, struct sg_token token) {
-    if (sg_token_complete(token))
+    if (!token.stream || (sg_token_complete(token) && !sg_stream_watch))
         return true;
     if (!op->waits)
         op->waits = op->own_waits;
@@ -52,10 +54,15 @@ void sg_op_free(struct sg_op *op) {
 }
 
 struct sg_token sg_stream_token(struct sg_stream *stream) {
-    if (stream->completed == stream->submitted)
+    if (stream->completed == stream->submitted && !sg_stream_watch)
         return (struct sg_token){0};
     sg_stream_ref(stream);
     return (struct sg_token){.stream = stream, .number = stream->submitted};
+}
+
+void sg_token_reached(struct sg_token token) {
+    if (sg_stream_watch && token.stream)
+        sg_stream_watch->reached(token.stream, token.number);
 }
 
 bool sg_token_complete(struct sg_token token) {

@@ -6,6 +6,8 @@ struct sg_stream *sg_working;
 uint64_t sg_submissions, sg_completions;
 void (*sg_before_host_function)(struct sg_context *context);
 
+_Thread_local const struct sg_op *sg_op_running;
+
 static struct sg_stream *working_last;
 static unsigned moving; /* operations that move bytes right now */
 
@@ -159,7 +161,9 @@ static void run(struct sg_op *op) {
     sg_unlock();
     if (!moves && sg_before_host_function)
         sg_before_host_function(context);
+    sg_op_running = op;
     CUresult result = op->run(op);
+    sg_op_running = NULL;
     sg_lock();
     moving -= moves;
     if (moves)
@@ -296,6 +300,8 @@ void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op) {
     op->number = ++stream->submitted;
     op->serial = ++sg_submissions;
     op->next = NULL;
+    if (sg_stream_watch)
+        sg_stream_watch->queued(op);
     if (stream->tail) {
         stream->tail->next = op;
         stream->tail = op;

@@ -156,6 +156,21 @@ void sg_op_free(struct sg_op *op);
  */
 CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op);
 
+/* Told, with the lock, of what the API orders; NULL: nobody. Then also complete tokens are kept, so
+ * that `waits` of an operation has all that it comes after, except by the default-stream rules. */
+struct sg_stream_watch {
+    void (*queued)(const struct sg_op *op); /* behind all that it comes after */
+    /* The host has waited for the stream, or has found it complete, up to this operation. */
+    void (*reached)(const struct sg_stream *stream, uint64_t number);
+    /* The same of all that had been submitted, with this serial at the end. */
+    void (*reached_all)(uint64_t serial);
+};
+extern const struct sg_stream_watch *sg_stream_watch;
+/* The operation whose `run` this thread is in, or NULL. */
+extern _Thread_local const struct sg_op *sg_op_running;
+/* The host knows that the token is complete. */
+void sg_token_reached(struct sg_token token);
+
 /* The point after everything submitted so far; the caller releases it. */
 struct sg_token sg_stream_token(struct sg_stream *stream);
 bool sg_token_complete(struct sg_token token);

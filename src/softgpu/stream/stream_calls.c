@@ -71,13 +71,17 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
         sg_context_settle(stream->context);
     else
         sg_stream_settle(stream);
-    if (sg_stream_idle(stream))
+    if (sg_stream_idle(stream)) {
+        sg_token_reached((struct sg_token){stream, stream->completed});
         return CUDA_SUCCESS;
+    }
     sg_stream_ref(stream);
     sg_stream_queried(stream);
     result = stream->context->sticky;
     if (result == CUDA_SUCCESS && !sg_stream_idle(stream))
         result = CUDA_ERROR_NOT_READY;
+    else
+        sg_token_reached((struct sg_token){stream, stream->completed});
     sg_stream_unref(stream);
     return result;
 }

@@ -68,6 +68,8 @@ CUresult sg_token_wait(struct sg_token token) {
     sg_stream_ref(stream);
     sg_stream_wait_number(stream, token.number);
     bool done = stream->completed >= token.number;
+    if (done)
+        sg_token_reached(token);
     CUresult result = done ? stream->context->sticky : CUDA_ERROR_DEINITIALIZED;
     sg_stream_unref(stream);
     return result;
@@ -130,6 +132,7 @@ CUresult sg_context_wait(struct sg_context *context) {
     struct tokens tokens = {.room = sizeof tokens.few / sizeof tokens.few[0]};
     tokens.list = tokens.few;
     CUresult result = CUDA_SUCCESS;
+    uint64_t serial = sg_submissions;
     sg_context_ref(context);
     bool all = add_streams(&tokens, context);
     for (struct sg_context *part = context->parts; part && all; part = part->next_part)
@@ -145,6 +148,8 @@ CUresult sg_context_wait(struct sg_context *context) {
         free(tokens.list);
     if (result == CUDA_SUCCESS)
         result = context->sticky;
+    if (sg_stream_watch && all)
+        sg_stream_watch->reached_all(serial);
     sg_context_unref(context);
     return result;
 }

@@ -105,6 +105,12 @@ static void each_variable_sets_its_value(void **state) {
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
     assert_int_equal(read_with("SOFTGPU_KERNEL_LIMIT", "5").kernel_limit, 5);
+    assert_int_equal(read_with("SOFTGPU_CHECK", "init,memory").checks,
+                     SG_CHECK_INIT | SG_CHECK_MEMORY);
+    assert_int_equal(read_with("SOFTGPU_CHECK", "race,sync").checks, SG_CHECK_RACE | SG_CHECK_SYNC);
+    assert_true(read_with("SOFTGPU_CHECK_FORMAT", "json").check_json);
+    assert_string_equal(read_with("SOFTGPU_CHECK_KERNELS", "a*,b").check_kernels, "a*,b");
+    assert_int_equal(read_with("SOFTGPU_CHECK_ERROR_EXIT", "255").check_error_exit, 255);
     assert_string_equal(read_with("SOFTGPU_TRACE", "-").trace, "-");
     assert_string_equal(read_with("SOFTGPU_PROFILE", "other").profile, "other");
 }

@@ -25,7 +25,7 @@ static void compiling_fails_whole(void **state) {
         struct sg_code *code = NULL;
         allocations_left = failures + 1;
         allocation_refused = false;
-        CUresult result = sg_code_make(kernel.program, sg_level_best(), &code);
+        CUresult result = sg_code_make(kernel.program, sg_level_best(), false, &code);
         allocations_left = 0;
         done = !allocation_refused;
         assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);

@@ -1,0 +1,61 @@
+#include "softgpu/check/copies.h"
+
+#include "softgpu/check/areas.h"
+#include "softgpu/check/check.h"
+#include "softgpu/check/nearest.h"
+#include "softgpu/copy/copy.h"
+
+#include <stdio.h>
+
+void (*sg_copies_race)(CUdeviceptr address, size_t size, bool write);
+static bool init;
+
+static void stored(CUdeviceptr to, size_t size) {
+    sg_areas_touch(to, size, true);
+    if (sg_copies_race)
+        sg_copies_race(to, size, true);
+}
+
+static void report(CUdeviceptr from, size_t size, size_t missing) {
+    char what[160], details[1024];
+    snprintf(what, sizeof what,
+             "a copy of %zu bytes to the host reads %zu that nothing has written", size, missing);
+    sg_lock();
+    sg_nearest_text(from, details, sizeof details);
+    sg_unlock();
+    sg_hazard_report(&(struct sg_hazard){.check = "init",
+                                         .kind = "uninitialized",
+                                         .level = SG_HAZARD_WARNING,
+                                         .what = what,
+                                         .space = "global",
+                                         .has_address = true,
+                                         .address = from,
+                                         .details = details});
+}
+
+/* Behind the move: `stored` has said that all of `to` is written. */
+static void moved(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    size_t missing = 0, first = 0;
+    if (sg_copies_race)
+        sg_copies_race(from, size, false);
+    sg_areas_lock();
+    struct sg_area *source = sg_area_find(from), *target = to ? sg_area_find(to) : NULL;
+    size_t offset = source ? (size_t)(from - source->start) : 0;
+    if (source && size <= source->size - offset) {
+        source->used = true;
+        size_t at = target ? (size_t)(to - target->start) : 0;
+        if (target && target != source && size <= target->size - at)
+            sg_area_copy(target, at, source, offset, size);
+        else if (!target && to)
+            missing = sg_area_unwritten(source, offset, size, &first);
+    }
+    sg_areas_unlock();
+    if (missing && init)
+        report(from + (first - offset), size, missing);
+}
+
+void sg_copies_begin(bool with_init) {
+    static const struct sg_copy_watch watch = {.stored = stored, .moved = moved};
+    init = init || with_init;
+    sg_copy_watch = &watch;
+}

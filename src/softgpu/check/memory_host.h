@@ -1,0 +1,16 @@
+/* --check memory, outside of kernels: leaks, memory that nothing used, calls that were refused. */
+#ifndef SG_CHECK_MEMORY_HOST_H
+#define SG_CHECK_MEMORY_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void sg_memory_host_start(void);
+void sg_memory_host_finish(void);
+/* A line about what was freed at an address. With the lock. */
+void sg_freed_text(uint64_t address, char *text, size_t size);
+/* The same of what was freed closely before the address; false: nothing was. */
+bool sg_freed_behind_text(uint64_t address, char *text, size_t size);
+
+#endif

@@ -1,0 +1,54 @@
+#include "softgpu/check/nearest.h"
+
+#include "softgpu/address/range.h"
+#include "softgpu/core/site.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FAR ((uint64_t)1 << 30)
+
+/* Ends the line: who made it, where that is known. */
+static void add_site(const struct sg_range *range, char *text, size_t size) {
+    char site[512];
+    size_t used = strlen(text);
+    sg_site_text(range->site, site, sizeof site);
+    snprintf(text + used, size - used, "%s%s\n", site[0] ? ", made by " : "", site);
+}
+
+static void say_nearest(uint64_t address, char *text, size_t size) {
+    struct sg_range *after = sg_range_from(address), *before = sg_range_before(address);
+    uint64_t behind = before ? address - (before->start + before->size) : UINT64_MAX;
+    uint64_t ahead = after ? after->start - address : UINT64_MAX;
+    const struct sg_range *nearest = behind <= ahead ? before : after;
+    uint64_t distance = nearest == before ? behind : ahead;
+    if (!nearest || distance > FAR) {
+        snprintf(text, size, "  no allocation within 1 GiB of it\n");
+        return;
+    }
+    snprintf(text, size,
+             "  %" PRIu64 " bytes %s an allocation of %zu bytes at 0x%" PRIx64 ", the nearest one",
+             distance, nearest == before ? "behind the end of" : "in front of", nearest->size,
+             (uint64_t)nearest->start);
+    add_site(nearest, text, size);
+}
+
+void sg_nearest_text(uint64_t address, char *text, size_t size) {
+    struct sg_range_past past;
+    const struct sg_range *range = sg_range_find(address);
+    if (range) {
+        snprintf(text, size,
+                 "  %" PRIu64 " bytes before the end of an allocation of %zu bytes at 0x%" PRIx64,
+                 (uint64_t)range->start + range->size - address, range->size,
+                 (uint64_t)range->start);
+        add_site(range, text, size);
+    } else if (sg_range_was(address, &past)) {
+        snprintf(text, size,
+                 "  %" PRIu64 " bytes inside of an allocation of %zu bytes at 0x%" PRIx64
+                 " that has been freed\n",
+                 (uint64_t)(address - past.start), past.size, (uint64_t)past.start);
+    } else {
+        say_nearest(address, text, size);
+    }
+}

@@ -1,0 +1,22 @@
+/*
+ * Which array an access means, where PTX tells: its address names a variable, or comes from
+ * registers that hold the address of one variable only, whatever was added.
+ */
+#ifndef SG_CHECK_SPANS_H
+#define SG_CHECK_SPANS_H
+
+#include "softgpu/program/program.h"
+
+#define SG_SPAN_UNKNOWN UINT32_MAX
+
+/* By instruction the variable in shared or local memory, or SG_SPAN_UNKNOWN; malloc'ed. NULL: no
+ * memory. */
+uint32_t *sg_spans_of(const struct sg_program *program);
+/* The variable of that place in which all of [offset, offset + size) is, or SG_SPAN_UNKNOWN: of
+ * shared memory, or of the entry's frame. `shared`: bytes of shared memory of a block, which the
+ * last array has to its end where the launch says how many. */
+uint32_t sg_span_at(const struct sg_program *program, bool in_shared, uint64_t shared,
+                    uint64_t offset, uint64_t size);
+uint64_t sg_span_size(const struct sg_program *program, uint32_t variable, uint64_t shared);
+
+#endif

@@ -1,0 +1,157 @@
+/* Barriers of a block, and member masks of a warp's functions. */
+#include "softgpu/check/sync_inside.h"
+
+#include <string.h>
+
+static const struct sg_instruction *at(const struct sg_sync *sync, uint32_t instruction) {
+    return &sync->options.program->instructions[instruction];
+}
+
+static bool is_aligned(const struct sg_instruction *in) {
+    return in->op == SG_OP_bar || in->modifiers & SG_MOD(ALIGNED);
+}
+
+/* The operand that says how many threads; NULL: all. */
+static const struct sg_operand *count_of(const struct sg_sync *sync,
+                                         const struct sg_instruction *in) {
+    bool red = in->operation == SG_DO_RED;
+    unsigned first = red ? 1 : 0, others = red ? 2 : 1;
+    bool given = in->operand_count - first > others;
+    return given ? &sync->options.program->operands[in->first_operand + first + 1] : NULL;
+}
+
+static void look_at_count(const struct sg_sync *sync, const struct sg_sync_block *block,
+                          uint32_t instruction, unsigned thread, unsigned number) {
+    const struct sg_operand *count = count_of(sync, at(sync, instruction));
+    if (!count || count->kind != SG_OPERAND_IMMEDIATE || count->value % 32 == 0)
+        return;
+    struct sg_sync_found found = sg_sync_finding(block, SG_SYNC_COUNT, instruction, thread);
+    found.number = number;
+    sg_sync_report(sync, &found);
+}
+
+/* Other lanes of the warp are at this barrier by another instruction, or at another barrier. */
+static void look_at_others(const struct sg_sync *sync, const struct sg_sync_block *block,
+                           const struct sg_watched_warp *warp, uint32_t instruction, uint32_t lanes,
+                           unsigned number) {
+    unsigned w = warp->first / 32, thread = warp->first + (unsigned)__builtin_ctz(lanes);
+    for (unsigned b = 0; b < SG_SYNC_BARRIERS; b++) {
+        const struct sg_sync_barrier *barrier = &block->barriers[b];
+        uint32_t there = (b == number ? barrier->arrived[w] : barrier->waits[w]) & ~lanes;
+        if (!there || (b == number && barrier->instruction[w] == instruction))
+            continue;
+        struct sg_sync_found found = sg_sync_finding(
+            block, b == number ? SG_SYNC_OTHER_PLACE : SG_SYNC_TWO_BARRIERS, instruction, thread);
+        found.number = number;
+        found.has_other = true;
+        found.other_instruction = barrier->instruction[w];
+        found.other_thread = warp->first + (unsigned)__builtin_ctz(there);
+        sg_sync_report(sync, &found);
+    }
+}
+
+void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                     uint32_t lanes, unsigned number, bool waits) {
+    struct sg_sync *sync = user;
+    struct sg_sync_block *block = sg_sync_block_of(sync, warp->block);
+    if (!block || number >= SG_SYNC_BARRIERS || !lanes)
+        return;
+    struct sg_sync_barrier *barrier = &block->barriers[number];
+    unsigned w = warp->first / 32;
+    memcpy(block->place, warp->place, sizeof block->place);
+    if (is_aligned(at(sync, instruction)))
+        look_at_others(sync, block, warp, instruction, lanes, number);
+    look_at_count(sync, block, instruction, warp->first + (unsigned)__builtin_ctz(lanes), number);
+    barrier->arrived[w] |= lanes;
+    barrier->waits[w] |= waits ? lanes : 0;
+    barrier->instruction[w] = instruction;
+    barrier->last = instruction;
+    barrier->used = true;
+}
+
+static void say_missing(const struct sg_sync *sync, const struct sg_sync_block *block,
+                        enum sg_sync_kind kind, uint32_t instruction, unsigned number, unsigned w,
+                        uint32_t missing) {
+    struct sg_sync_found found =
+        sg_sync_finding(block, kind, instruction, 32 * w + (unsigned)__builtin_ctz(missing));
+    found.number = number;
+    found.missing = (unsigned)__builtin_popcount(missing);
+    sg_sync_report(sync, &found);
+}
+
+void sg_sync_completes(void *user, uint64_t index, unsigned number) {
+    struct sg_sync *sync = user;
+    struct sg_sync_block *block = sg_sync_block_of(sync, index);
+    if (!block || number >= SG_SYNC_BARRIERS)
+        return;
+    struct sg_sync_barrier *barrier = &block->barriers[number];
+    bool counts = barrier->used && count_of(sync, at(sync, barrier->last));
+    for (unsigned w = 0; w < sync->warps && barrier->used; w++) {
+        uint32_t instruction = barrier->arrived[w] ? barrier->instruction[w] : barrier->last;
+        uint32_t missing = barrier->arrived[w] ? block->live[w] & ~barrier->arrived[w] : 0;
+        if (missing && is_aligned(at(sync, instruction)))
+            say_missing(sync, block, SG_SYNC_DIVERGENT_WARP, instruction, number, w, missing);
+        if (!counts && block->exited[w] & ~barrier->arrived[w])
+            say_missing(sync, block, SG_SYNC_EXITED, instruction, number, w,
+                        block->exited[w] & ~barrier->arrived[w]);
+    }
+    memset(barrier, 0, sizeof *barrier);
+}
+
+void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block) {
+    for (unsigned b = 0; b < SG_SYNC_BARRIERS; b++) {
+        const struct sg_sync_barrier *barrier = &block->barriers[b];
+        unsigned missing = 0, w = 0;
+        for (unsigned i = 0; barrier->used && i < sync->warps; i++)
+            missing += (unsigned)__builtin_popcount((block->live[i] | block->exited[i]) &
+                                                    ~barrier->arrived[i]);
+        while (barrier->used && !barrier->arrived[w])
+            w++;
+        if (!barrier->used)
+            continue;
+        struct sg_sync_found found =
+            sg_sync_finding(block, SG_SYNC_UNREACHED, barrier->instruction[w],
+                            32 * w + (unsigned)__builtin_ctz(barrier->arrived[w]));
+        found.number = b;
+        found.missing = missing;
+        sg_sync_report(sync, &found);
+    }
+}
+
+/* ---- member masks ----------------------------------------------------------------------------- */
+
+/* A lane that another one names, or that names it, with another mask; 32: none. */
+static unsigned unequal_to(uint32_t lanes, const uint32_t *members, unsigned lane) {
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        if (members[l] != members[lane] && (members[l] >> lane & 1 || members[lane] >> l & 1))
+            return l;
+    }
+    return 32;
+}
+
+void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                     uint32_t lanes, const uint32_t *members) {
+    struct sg_sync *sync = user;
+    struct sg_sync_block *block = sg_sync_block_of(sync, warp->block);
+    if (!block)
+        return;
+    memcpy(block->place, warp->place, sizeof block->place);
+    bool said = false;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        unsigned other = said ? 32 : unequal_to(lanes, members, l);
+        struct sg_sync_found found =
+            sg_sync_finding(block, SG_SYNC_NO_MEMBER, instruction, warp->first + l);
+        if (!(members[l] >> l & 1))
+            sg_sync_report(sync, &found);
+        if (other == 32)
+            continue;
+        said = true;
+        found.kind = SG_SYNC_UNEQUAL;
+        found.has_other = true;
+        found.other_instruction = instruction;
+        found.other_thread = warp->first + other;
+        sg_sync_report(sync, &found);
+    }
+}

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""gpumem run --check memory: a program for each hazard, and its mended twin, of which nothing is said."""
+import checked
+from checked import SILENT, expect_text
+from harness import expect
+
+PTX = """
+.visible .entry fill(.param .u64 at)
+{
+    .reg .b64 %d<4>; .reg .b32 %r<4>;
+    ld.param.u64 %d1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;
+    .loc 1 7 5
+    st.global.u32 [%d1], %r1;
+    ret;
+}
+.visible .entry arrays(.param .u64 n)
+{
+    .shared .align 4 .b8 first[16]; .shared .align 4 .b8 second[16];
+    .reg .b32 %r<6>;
+    mov.u32 %r1, first; ld.param.u32 %r2, [n]; shl.b32 %r2, %r2, 2; add.u32 %r3, %r1, %r2;
+    .loc 1 17 1
+    st.shared.u32 [%r3], %r2;
+    ret;
+}
+.visible .entry gap(.param .u64 n)
+{
+    .shared .align 16 .b8 first[4]; .shared .align 16 .b8 second[4];
+    .reg .b32 %r<6>; .reg .b64 %d<4>;
+    ld.param.u32 %r2, [n];
+    .loc 1 26 1
+    st.shared.u32 [%r2], %r2;
+    st.shared.u32 [first], %r2; st.shared.u32 [second], %r2;
+    ret;
+}
+.visible .entry frame(.param .u64 n)
+{
+    .local .align 4 .b8 one[16]; .local .align 4 .b8 two[16];
+    .reg .b64 %d<6>;
+    mov.u64 %d1, one; ld.param.u64 %d2, [n]; shl.b64 %d2, %d2, 2; add.u64 %d3, %d1, %d2;
+    .loc 1 36 1
+    st.local.u32 [%d3], 7;
+    st.local.u32 [two], 7;
+    ret;
+}
+.visible .entry grows(.param .u64 n)
+{
+    .reg .b64 %d<2>; .reg .b32 %r<2>; .reg .pred %p; .param .b64 p; .param .b64 q;
+    ld.param.u64 %d1, [n];
+    { .param .b64 p; st.param.b64 [p], %d1; call.uni deeper, (p); }
+    ret;
+}
+.func deeper(.param .b64 n)
+{
+    .local .align 8 .b8 room[512]; .reg .b64 %d<3>; .reg .pred %p;
+    ld.param.u64 %d1, [n]; st.local.u64 [room], %d1; setp.eq.u64 %p, %d1, 0; @%p ret;
+    sub.u64 %d2, %d1, 1;
+    { .param .b64 p; st.param.b64 [p], %d2; call.uni deeper, (p); }
+    ret;
+}
+.visible .entry heap(.param .u64 twice)
+{
+    .reg .b64 %d<4>; .reg .pred %p;
+    { .param .b64 s; .param .b64 r; st.param.b64 [s], 64; call.uni (r), malloc, (s); ld.param.b64 %d1, [r]; }
+    st.u32 [%d1], 5; ld.param.u64 %d2, [twice]; setp.eq.u64 %p, %d2, 0;
+    { .param .b64 p; st.param.b64 [p], %d1; call.uni free, (p); }
+    @%p ret;
+    { .param .b64 p; st.param.b64 [p], %d1; call.uni free, (p); }
+    ret;
+}
+"""
+PTX = """.extern .func (.param .b64 r) malloc(.param .b64 s);
+.extern .func free(.param .b64 p);
+.func deeper(.param .b64 n);
+""" + PTX
+
+
+def run(folder, body, *options, **variables):
+    return checked.run(folder, "memory", PTX, body, *options, **variables)
+
+
+def hazard(folder, body, wanted, status=None):
+    """What is said, of a program that then ends as told."""
+    code, out, text = run(folder, body)
+    expect_text(text, wanted)
+    expect(status is None or code == status, f"exit status {code}\n{out}")
+    return out
+
+
+def silent(folder, body):
+    code, out, text = run(folder, body)
+    expect(code == 0, f"exit status {code}\n{out}{text}")
+    expect_text(text, SILENT)
+
+
+PADDING = 'a = alloc(400)\nlaunch("fill", a, threads={})\nassert sync() == 0\nassert len(get(a, 400)) == 400\nfree(a)'
+
+
+def test_padding_behind_an_allocation(folder):
+    hazard(folder, PADDING.format(103), """\
+softgpu: error 1 (memory, out-of-bounds): kernel fill: outside of all allocations: write of 4 bytes at ADDRESS
+    at /src/checked.cu:7
+    PTX line 14: st.global.u32 [%d1], %r1;
+    block 0,0,0 thread 100,0,0
+  0 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one, made by cuMemAlloc_v2
+softgpu: 1 was found 3 times
+softgpu: checked: 3 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, PADDING.format(100))
+
+
+NEXT = """a, b = alloc(512), alloc(512)
+put(b, bytes(512))
+launch("fill", a, threads={})
+assert sync() == 0 and get(b, 512) == bytes(512)
+free(a)
+free(b)"""
+
+
+def test_the_red_zone_before_the_next_allocation(folder):
+    """Without it the write would be the next allocation's, and nobody would know."""
+    hazard(folder, NEXT.format(129), """\
+softgpu: error 1 (memory, out-of-bounds): kernel fill: outside of all allocations: write of 4 bytes at ADDRESS
+    at /src/checked.cu:7
+    PTX line 14: st.global.u32 [%d1], %r1;
+    block 0,0,0 thread 128,0,0
+  0 bytes behind the end of an allocation of 512 bytes at ADDRESS, the nearest one, made by cuMemAlloc_v2
+softgpu: checked: 1 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, NEXT.format(128))
+
+
+POOL = """s = stream()
+a, b = ctypes.c_uint64(), ctypes.c_uint64()
+ok(cuda.cuMemAllocAsync(ref(a), ctypes.c_size_t(512), s))
+ok(cuda.cuMemAllocAsync(ref(b), ctypes.c_size_t(512), s))
+launch("fill", a.value, threads={}, stream=s)
+launch("fill", b.value, threads=128, stream=s)
+ok(cuda.cuMemFreeAsync(a, s))
+ok(cuda.cuMemFreeAsync(b, s))
+assert sync() == 0
+ok(cuda.cuStreamDestroy_v2(s))"""
+
+
+def test_red_zones_inside_a_pool(folder):
+    out = run(folder, POOL.format(129))[2]
+    expect("(memory, out-of-bounds): kernel fill" in out and "thread 128,0,0" in out and
+           "checked: 1 errors, 0 warnings" in out, out)
+    silent(folder, POOL.format(128))
+
+
+FREED = """a, b = alloc(400), alloc(400)
+put(a, b"1")
+put(b, b"1")
+free({})
+c = alloc(400)
+assert c not in (a, b)
+put(c, b"1")
+launch("fill", a, threads=2)
+assert sync() == 0
+free({})
+free(c)"""
+
+
+def test_freed_memory_beside_what_lives(folder):
+    """Hardware has the page still, and says nothing: so does the launch."""
+    hazard(folder, FREED.format("a", "b"), """\
+softgpu: error 1 (memory, use-after-free): kernel fill: use of freed memory: write of 4 bytes at ADDRESS
+    at /src/checked.cu:7
+    PTX line 14: st.global.u32 [%d1], %r1;
+    block 0,0,0 thread 0,0,0
+  0 bytes inside of an allocation of 400 bytes at ADDRESS that has been freed
+  made by cuMemAlloc_v2
+softgpu: 1 was found 2 times
+softgpu: checked: 2 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, FREED.format("b", "a"))
+
+
+def test_freed_pages(folder):
+    """As on hardware the launch fails, too."""
+    body = 'a = alloc(4 << 20)\nput(a, b"1")\nfree(a)\nlaunch("fill", a)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)'
+    out = hazard(folder, body, """\
+softgpu: error 1 (memory, use-after-free): kernel fill: use of freed memory: write of 4 bytes at ADDRESS
+    at /src/checked.cu:7
+    PTX line 14: st.global.u32 [%d1], %r1;
+    block 0,0,0 thread 0,0,0
+  0 bytes inside of an allocation of 4194304 bytes at ADDRESS that has been freed
+  made by cuMemAlloc_v2
+""", 0)
+    expect(out == "700\n", out)
+
+
+def test_addresses_of_nothing(folder):
+    out = run(folder, 'launch("fill", 16)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)')
+    expect(out[1] == "700\n" and "no allocation within 1 GiB of it" in out[2], out)
+
+
+def test_a_double_free(folder):
+    hazard(folder, 'a = alloc(400)\nput(a, b"1")\nfree(a)\nassert cuda.cuMemFree_v2(ctypes.c_uint64(a)) == 1', """\
+softgpu: error 1 (memory, double-free): ADDRESS is freed twice
+  called by cuMemFree_v2
+  0 bytes inside of an allocation of 400 bytes at ADDRESS that has been freed
+  made by cuMemAlloc_v2
+softgpu: checked: 1 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, 'a = alloc(400)\nput(a, b"1")\nfree(a)')
+
+
+def test_leaks_of_device_and_host(folder):
+    body = """a, b = alloc(400), ctypes.c_void_p()
+put(a, b"1")
+ok(cuda.cuMemAllocHost_v2(ref(b), ctypes.c_size_t(100)))
+"""
+    hazard(folder, body, """\
+softgpu: error 1 (memory, leak): 100 bytes at ADDRESS were not freed before their context ended
+  made by cuMemAllocHost_v2
+softgpu: error 2 (memory, leak): 400 bytes at ADDRESS were not freed before their context ended
+  made by cuMemAlloc_v2
+softgpu: checked: 2 errors, 0 warnings, 0 remarks
+""" if "100 bytes" in run(folder, body)[2].split("\n", 1)[0] else """\
+softgpu: error 1 (memory, leak): 400 bytes at ADDRESS were not freed before their context ended
+  made by cuMemAlloc_v2
+softgpu: error 2 (memory, leak): 100 bytes at ADDRESS were not freed before their context ended
+  made by cuMemAllocHost_v2
+softgpu: checked: 2 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, body + "free(a)\nok(cuda.cuMemFreeHost(b))")
+
+
+def test_leaks_at_exit(folder):
+    text = run(folder, 'a = alloc(400)\nput(a, b"1")\nsys.exit(0)')[2]
+    expect("(memory, leak): 400 bytes" in text and "were not freed at exit" in text, text)
+
+
+def test_memory_that_was_never_used(folder):
+    hazard(folder, "free(alloc(400))", """\
+softgpu: info 1 (memory, unused-memory): an allocation of 400 bytes was never used
+  made by cuMemAlloc_v2
+softgpu: checked: 0 errors, 0 warnings, 1 remarks
+""", 0)
+    silent(folder, 'a = alloc(400)\nget(a, 4)\nfree(a)')
+    silent(folder, 'a = alloc(400)\nok(cuda.cuMemsetD8_v2(ctypes.c_uint64(a), 0, ctypes.c_size_t(1)))\nfree(a)')
+    silent(folder, 'a = alloc(400)\nlaunch("fill", a)\nassert sync() == 0\nfree(a)')
+
+
+def test_calls_that_are_refused(folder):
+    hazard(folder, 'assert cuda.cuMemcpyHtoD_v2(ctypes.c_uint64(5), b"ab", ctypes.c_size_t(2)) == 1', """\
+softgpu: warning 1 (memory, api-error): cuMemcpyHtoD_v2 answered CUDA_ERROR_INVALID_VALUE
+  called by cuMemcpyHtoD_v2
+softgpu: checked: 0 errors, 1 warnings, 0 remarks
+""", 0)
+    silent(folder, 'a = alloc(4)\nput(a, b"ab")\nfree(a)')
+
+
+def test_misaligned_addresses(folder):
+    body = 'a = alloc(400)\nlaunch("fill", a + {})\nprint(sync())\nsys.stdout.flush()\n'
+    out = hazard(folder, body.format(2) + "os._exit(0)", """\
+softgpu: error 1 (memory, misaligned): kernel fill: misaligned address: write of 4 bytes at ADDRESS
+    at /src/checked.cu:7
+    PTX line 14: st.global.u32 [%d1], %r1;
+    block 0,0,0 thread 0,0,0
+  398 bytes before the end of an allocation of 400 bytes at ADDRESS, made by cuMemAlloc_v2
+""", 0)
+    expect(out == "716\n", out)
+    silent(folder, body.format(4) + "free(a)")
+
+
+def test_arrays_in_shared_memory(folder):
+    hazard(folder, 'launch("arrays", 4)\nassert sync() == 0', """\
+softgpu: error 1 (memory, out-of-bounds): kernel arrays: outside of its array: write of 4 bytes at offset 16 of \
+shared memory
+    at /src/checked.cu:17
+    PTX line 23: st.shared.u32 [%r3], %r2;
+    block 0,0,0 thread 0,0,0
+  it means first, of 16 bytes at offset 0
+softgpu: checked: 1 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, 'launch("arrays", 3)\nassert sync() == 0')
+
+
+def test_between_arrays_in_shared_memory(folder):
+    hazard(folder, 'launch("gap", 8)\nassert sync() == 0', """\
+softgpu: error 1 (memory, out-of-bounds): kernel gap: outside of its array: write of 4 bytes at offset 8 of shared \
+memory
+    at /src/checked.cu:26
+    PTX line 32: st.shared.u32 [%r2], %r2;
+    block 0,0,0 thread 0,0,0
+  between the arrays of the kernel
+softgpu: checked: 1 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, 'launch("gap", 16)\nassert sync() == 0')
+
+
+def test_beyond_shared_memory(folder):
+    out = hazard(folder, 'launch("arrays", 8)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)', """\
+softgpu: error 1 (memory, out-of-bounds): kernel arrays: address outside of its space: write of 4 bytes at offset 32 \
+of shared memory
+    at /src/checked.cu:17
+    PTX line 23: st.shared.u32 [%r3], %r2;
+    block 0,0,0 thread 0,0,0
+""", 0)
+    expect(out == "717\n", out)
+
+
+def test_arrays_in_local_memory(folder):
+    hazard(folder, 'launch("frame", 4)\nassert sync() == 0', """\
+softgpu: error 1 (memory, out-of-bounds): kernel frame: outside of its array: write of 4 bytes at offset 16 of local \
+memory
+    at /src/checked.cu:36
+    PTX line 42: st.local.u32 [%d3], 7;
+    block 0,0,0 thread 0,0,0
+  it means one, of 16 bytes at offset 0
+softgpu: checked: 1 errors, 0 warnings, 0 remarks
+""", 0)
+    silent(folder, 'launch("frame", 3)\nassert sync() == 0')
+
+
+def test_the_stack(folder):
+    text = run(folder, 'launch("grows", 20)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)')[2]
+    expect("(memory, stack-overflow): kernel grows" in text and "in function deeper" in text, text)
+    silent(folder, 'launch("grows", 0)\nassert sync() == 0')
+
+
+def test_the_heap_of_kernels(folder):
+    text = run(folder, 'launch("heap", 1)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)')[2]
+    expect("(memory, invalid-free): kernel heap" in text, text)
+    silent(folder, 'launch("heap", 0)\nassert sync() == 0')
+
+
+checked.main(globals())

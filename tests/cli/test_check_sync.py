@@ -1,0 +1,61 @@
+"""gpumem run --check sync: the reports of hazards, and silence of the mended programs."""
+import checked
+import harness
+
+
+def kernel(body):
+    return """
+.visible .entry k(.param .u64 to) {
+.reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<8>; .shared .align 16 .b8 s[4096];
+ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2;
+shl.b32 %r2, %r1, 4; mov.u32 %r3, s; add.u32 %r3, %r3, %r2;
+""" + body + "\nret;\n}\n"
+
+
+BODY = """
+x = alloc(4096)
+put(x, bytes(4096))
+launch("k", x, threads=64)
+sync()
+free(x)
+"""
+
+# (kind, severity, what stands in the report, the kernel, the mended kernel)
+CASES = [
+    ("copy-without-wait", "error", ["cp.async.ca", "copied by kernel k", "ld.shared.u32", "/src/checked.cu:7"],
+     "cp.async.ca.shared.global [%r3], [%rd1], 16;\n.loc 1 7 1\nld.shared.u32 %r4, [%r3];",
+     "cp.async.ca.shared.global [%r3], [%rd1], 16;\ncp.async.wait_all;\nld.shared.u32 %r4, [%r3];"),
+    ("divergent-barrier", "error", ["others are at kernel k", "bar.sync 0; // high"],
+     "setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 0; // high\nbra end;\nlow: bar.sync 0;\nend:",
+     "setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbar.sync 0;\nbra end;\nlow: bar.sync 0;\nend:"),
+    ("exited-threads", "warning", ["24 threads missing"], "setp.ge.u32 %p, %r1, 40;\n@%p ret;\nbar.sync 0;",
+     "setp.ge.u32 %p, %r1, 40;\nbar.sync 0;\n@%p ret;"),
+    ("mbarrier-in-use", "error", ["at offset 0 of shared memory"],
+     "setp.eq.u32 %p, %r1, 0;\n@%p mbarrier.init.shared.b64 [s], 1;\n@%p mbarrier.init.shared.b64 [s], 2;",
+     "setp.eq.u32 %p, %r1, 0;\n@%p mbarrier.init.shared.b64 [s], 1;\n@%p mbarrier.inval.shared.b64 [s];\n"
+     "@%p mbarrier.init.shared.b64 [s], 2;"),
+    ("member-mask", "error", ["bar.warp.sync 0xfffe"], "setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xfffe;",
+     "setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xffff;"),
+    ("barrier-count", "error", ["barrier.sync 1, 48"], "barrier.sync 1, 48;", "barrier.sync 1, 64;"),
+]
+
+
+def test_hazards_and_their_mended_twins(folder):
+    for kind, level, texts, broken, mended in CASES:
+        status, _, error = checked.run(folder, "sync", kernel(broken), BODY)
+        print("#", "\n# ".join(error.splitlines()))
+        for wanted in [f"{level} 1 (sync, {kind})", *texts]:
+            harness.expect(wanted in error, f"{kind}: {wanted} is not in\n{error}")
+        status, _, error = checked.run(folder, "sync", kernel(mended), BODY)
+        harness.expect(status == 0 and error == checked.SILENT, f"{kind}, mended: {status}\n{error}")
+
+
+def test_a_deadlock_names_the_barrier(folder):
+    body = kernel("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 2, 64;")
+    _, _, error = checked.run(folder, "sync", body, 'launch("k", 0, threads=64); print(sync()); os._exit(0)')
+    for wanted in ("(sync, unreached-barrier)", "barrier 2, 32 threads missing", "bar.sync 2, 64"):
+        harness.expect(wanted in error, f"{wanted} is not in\n{error}")
+
+
+if __name__ == "__main__":
+    checked.main(globals())

@@ -1,0 +1,181 @@
+/* Kernels that use memory whose free stands behind them in their stream, or in their graph. */
+#include "kernels.h"
+
+#define WORDS 1000u
+
+static const char text[] =
+    KERNELS_HEAD ".visible .entry probe() { ret; }\n"
+                 /* p[i] = i + 1 */
+                 ".visible .entry fill(.param .u64 p, .param .u32 n) {\n"
+                 ".reg .pred %q; .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+                 "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %d1, [p];\n"
+                 "AGAIN: setp.ge.u32 %q, %r1, %r2; @%q bra END;\n"
+                 "mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d2, %d1; add.u32 %r3, %r1, 1;\n"
+                 "st.global.u32 [%d2], %r3; add.u32 %r1, %r1, 128; bra AGAIN;\n"
+                 "END: ret; }\n"
+                 /* *to += every p[i] */
+                 ".visible .entry total(.param .u64 p, .param .u32 n, .param .u64 to) {\n"
+                 ".reg .pred %q; .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+                 "mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.u64 %d1, [p];\n"
+                 "ld.param.u64 %d3, [to];\n"
+                 "AGAIN: setp.ge.u32 %q, %r1, %r2; @%q bra END;\n"
+                 "mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d2, %d1; ld.global.u32 %r3, [%d2];\n"
+                 "red.global.add.u32 [%d3], %r3; add.u32 %r1, %r1, 128; bra AGAIN;\n"
+                 "END: ret; }\n";
+
+static CUstream stream;
+static struct shared_words sum;
+
+static void launch(CUdeviceptr p, unsigned words) {
+    CUdeviceptr to = sum.device;
+    void *params[] = {&p, &words, &to};
+    OK(cu.cuLaunchKernel(kernel("fill"), 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
+    OK(cu.cuLaunchKernel(kernel("total"), 1, 1, 1, 128, 1, 1, 0, stream, params, NULL));
+}
+
+static unsigned expected(unsigned words) {
+    return words * (words + 1) / 2;
+}
+
+static void begin(void) {
+    kernels_open(text);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    sum = words_make(1);
+}
+
+static void end(void) {
+    OK(cu.cuStreamDestroy_v2(stream));
+    words_free(&sum);
+    kernels_close();
+}
+
+static void memory_of_a_pool(void **state) {
+    (void)state;
+    CUdeviceptr memory;
+    struct gate gate;
+    begin();
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    launch(memory, WORDS);
+    OK(cu.cuMemFreeAsync(memory, stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(*sum.host, expected(WORDS));
+    gate_free(&gate);
+    end();
+}
+
+/* A smaller allocation has the addresses before the kernels have run. */
+static void memory_that_is_given_out_again(void **state) {
+    (void)state;
+    CUdeviceptr memory, smaller;
+    struct gate gate;
+    begin();
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    launch(memory, WORDS);
+    OK(cu.cuMemFreeAsync(memory, stream));
+    OK(cu.cuMemAllocAsync(&smaller, 100, stream));
+    launch(smaller, 25);
+    OK(cu.cuMemFreeAsync(smaller, stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(*sum.host, expected(WORDS) + expected(25));
+    gate_free(&gate);
+    end();
+}
+
+static void memory_of_an_allocation(void **state) {
+    (void)state;
+    CUdeviceptr memory;
+    struct gate gate;
+    begin();
+    gate_make(&gate);
+    OK(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    gate_hold(&gate, stream);
+    launch(memory, WORDS);
+    OK(cu.cuMemFreeAsync(memory, stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(*sum.host, expected(WORDS));
+    gate_free(&gate);
+    end();
+}
+
+/* `inside`: the graph frees it, too; else its launch leaves it. */
+static void in_a_graph(bool inside) {
+    CUdeviceptr memory;
+    CUgraph graph;
+    CUgraphExec exec;
+    begin();
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
+    launch(memory, WORDS);
+    if (inside)
+        OK(cu.cuMemFreeAsync(memory, stream));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, stream));
+    if (inside)
+        OK(cu.cuGraphLaunch(exec, stream));
+    else
+        launch(memory, WORDS);
+    if (!inside)
+        OK(cu.cuMemFreeAsync(memory, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(*sum.host, 2 * expected(WORDS));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    CUdevice device;
+    OK(cu.cuCtxGetDevice(&device));
+    OK(cu.cuDeviceGraphMemTrim(device));
+    end();
+}
+
+static void memory_that_a_graph_frees(void **state) {
+    (void)state;
+    in_a_graph(true);
+}
+
+static void memory_that_a_graph_leaves(void **state) {
+    (void)state;
+    in_a_graph(false);
+}
+
+/* In a process of its own: the fault stays with the device. */
+static int behind(int argc, char **argv) {
+    CUcontext context;
+    CUdeviceptr memory;
+    CUdevice device;
+    (void)argc;
+    (void)argv;
+    if (cu.cuInit(0) != CUDA_SUCCESS || cu.cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
+        cu.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS)
+        return 2;
+    begin();
+    OK(cu.cuMemAlloc_v2(&memory, WORDS * 4));
+    OK(cu.cuMemFreeAsync(memory, stream));
+    launch(memory, WORDS);
+    return cu.cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 3;
+}
+
+static void memory_used_behind_its_free(void **state) {
+    (void)state;
+    if (!soft)
+        SKIP("hardware may still have the pages");
+    begin();
+    end();
+    assert_int_equal(run_child("behind", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(memory_of_a_pool),           TEST(memory_that_is_given_out_again),
+        TEST(memory_of_an_allocation),    TEST(memory_that_a_graph_frees),
+        TEST(memory_that_a_graph_leaves), TEST(memory_used_behind_its_free),
+    };
+    const struct child children[] = {{"behind", behind}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

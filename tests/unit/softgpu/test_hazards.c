@@ -1,0 +1,159 @@
+/* Hazards as text and as JSON, whatever the names hold; runs of bits; which array an access means. */
+#include "kernel.h"
+
+#include "softgpu/check/bits.h"
+#include "softgpu/check/report.h"
+#include "softgpu/check/spans.h"
+
+static struct sg_hazard hazard_of(const char *name) {
+    return (struct sg_hazard){.check = "race",
+                              .kind = "write-write",
+                              .level = SG_HAZARD_WARNING,
+                              .what = "two writes",
+                              .has_address = true,
+                              .write = true,
+                              .space = "shared",
+                              .address = 24,
+                              .size = 8,
+                              .place = {.kernel = name,
+                                        .function = "f",
+                                        .line = 3,
+                                        .text = "st.shared",
+                                        .file = "a.cu",
+                                        .source_line = 9,
+                                        .block = {1, 2, 3},
+                                        .thread = {4, 5, 6}},
+                              .other = {.kernel = "k", .line = 8, .thread = {7}},
+                              .other_says = "written by",
+                              .details = "  more\n"};
+}
+
+static void two_places_as_text(void **state) {
+    (void)state;
+    struct sg_hazard hazard = hazard_of("k");
+    char *text = sg_hazard_text(&hazard, 12);
+    assert_string_equal(text,
+                        "softgpu: warning 12 (race, write-write): kernel k: two writes: write of 8 "
+                        "bytes at offset 24 of shared memory\n"
+                        "    at a.cu:9\n"
+                        "    PTX line 3: st.shared\n"
+                        "    in function f\n"
+                        "    block 1,2,3 thread 4,5,6\n"
+                        "  written by kernel k\n"
+                        "    PTX line 8\n"
+                        "    block 0,0,0 thread 7,0,0\n"
+                        "  more\n");
+    free(text);
+}
+
+static void two_places_as_json(void **state) {
+    (void)state;
+    struct sg_hazard hazard = hazard_of("a\"b\\c\n\x01\xc3\xa4\xff");
+    char *text = sg_hazard_json(&hazard, 1);
+    assert_string_equal(
+        text, "{\"hazard\":1,\"check\":\"race\",\"kind\":\"write-write\",\"level\":\"warning\","
+              "\"what\":\"two writes\",\"address\":\"0x18\",\"space\":\"shared\",\"size\":8,"
+              "\"write\":true,\"place\":{\"kernel\":"
+              "\"a\\\"b\\\\c\\u000a\\u0001\xc3\xa4\\\\xff\",\"function\":\"f\",\"ptx_line\":3,"
+              "\"ptx\":\"st.shared\",\"file\":\"a.cu\",\"line\":9,\"block\":[1,2,3],"
+              "\"thread\":[4,5,6]},\"other\":{\"kernel\":\"k\",\"ptx_line\":8,\"block\":[0,0,0],"
+              "\"thread\":[7,0,0]},\"other_says\":\"written by\",\"details\":\"  more\\u000a\"}\n");
+    free(text);
+}
+
+static void long_texts_are_whole(void **state) {
+    (void)state;
+    char name[5000];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    struct sg_hazard hazard = hazard_of(name);
+    char *text = sg_hazard_text(&hazard, 1);
+    assert_non_null(strstr(text, name));
+    assert_non_null(strstr(text, "  more\n"));
+    free(text);
+}
+
+static void globs_of_kernels(void **state) {
+    (void)state;
+    assert_true(sg_globs_match(NULL, "k"));
+    assert_true(sg_globs_match("", "k"));
+    assert_true(sg_globs_match("a,k*,b", "kernel"));
+    assert_true(sg_globs_match(",,kernel", "kernel"));
+    assert_false(sg_globs_match("a,b", "kernel"));
+    assert_false(sg_globs_match("kern", "kernel"));
+}
+
+/* Each run of each length, compared with bits one by one. */
+static void runs_of_bits(void **state) {
+    (void)state;
+    for (size_t at = 0; at < 130; at++)
+        for (size_t size = 0; at + size < 192; size++) {
+            uint64_t bits[3] = {0};
+            sg_bits_set(bits, at, size, true);
+            for (size_t i = 0; i < 192; i++)
+                assert_int_equal(sg_bit(bits, i), i >= at && i < at + size);
+            assert_int_equal(sg_bits_first(bits, at, size, false), size);
+            assert_int_equal(sg_bits_first(bits, 0, 192, true), size ? at : 192);
+            if (size)
+                assert_int_equal(sg_bits_first(bits, at, 192 - at, false), size);
+            sg_bits_set(bits, at, size, false);
+            assert_true(!bits[0] && !bits[1] && !bits[2]);
+        }
+}
+
+/* Which variable the stores to shared and local memory mean, in their order; "-": not known. */
+static void means(const char *body, const char *expected) {
+    struct kernel kernel;
+    char text[2048], got[256] = "";
+    snprintf(text, sizeof text,
+             KERNEL_HEAD ".visible .entry k(.param .u64 p) {\n"
+                         ".shared .align 8 .b8 a[64]; .shared .align 8 .b8 b[64];\n"
+                         ".local .align 8 .b8 l[64]; .reg .pred %%p; .reg .b32 %%r<9>;\n"
+                         ".reg .b64 %%d<9>;\n%s ret; }\n",
+             body);
+    kernel_read(&kernel, text);
+    uint32_t *spans = sg_spans_of(kernel.program);
+    for (size_t i = 0; i < kernel.program->instruction_count; i++)
+        if (kernel.program->instructions[i].op == SG_OP_st) {
+            uint32_t what = spans[i];
+            strcat(got, what == SG_SPAN_UNKNOWN ? "-" : kernel.program->variables[what].name);
+        }
+    if (strcmp(got, expected) != 0)
+        fail_msg("%s: %s, not %s", body, got, expected);
+    free(spans);
+    kernel_free(&kernel);
+}
+
+static void arrays_that_accesses_mean(void **state) {
+    (void)state;
+    means("st.shared.u32 [a+4], 1; st.local.u32 [l], 1;", "al");
+    means("mov.u32 %r1, a; mov.u32 %r2, %tid.x; shl.b32 %r2, %r2, 2; add.u32 %r3, %r1, %r2;\n"
+          "st.shared.u32 [%r3+4], 1;",
+          "a");
+    /* A loop: the register goes on holding what it began with. */
+    means("mov.u32 %r1, b; mov.u32 %r2, 0; L: st.shared.u32 [%r1], 1; add.u32 %r1, %r1, 4;\n"
+          "add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, 9; @%p bra L;",
+          "b");
+    /* Either of two. */
+    means("mov.u32 %r1, a; mov.u32 %r2, b; setp.eq.u32 %p, %r3, 0; selp.b32 %r4, %r1, %r2, %p;\n"
+          "st.shared.u32 [%r4], 1;",
+          "-");
+    /* Generic addresses, and what was kept elsewhere meanwhile. */
+    means("mov.u64 %d1, l; cvta.local.u64 %d2, %d1; st.u32 [%d2], 1;", "l");
+    means("mov.u64 %d1, l; st.local.u64 [l], %d1; ld.local.u64 %d2, [l]; st.local.u32 [%d2], 1;",
+          "l-");
+    /* The difference of two addresses is none. */
+    means("mov.u32 %r1, a; mov.u32 %r2, b; sub.u32 %r3, %r1, %r2; add.u32 %r4, %r3, %r2;\n"
+          "st.shared.u32 [%r4], 1;",
+          "-");
+    means("ld.param.u64 %d1, [p]; st.global.u32 [%d1], 1;", "-");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_places_as_text),   cmocka_unit_test(two_places_as_json),
+        cmocka_unit_test(long_texts_are_whole), cmocka_unit_test(globs_of_kernels),
+        cmocka_unit_test(runs_of_bits),         cmocka_unit_test(arrays_that_accesses_mean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* Races in shared memory, each beside the same kernel mended. */
+#include "race_kernel.h"
+
+/* The thread in %r1, its word of shared memory at [%r2], the next thread's (or the first) at
+ * [%r3], its word of global memory at [%rd2]. */
+#define TEXT(threads, body)                                                                        \
+    KERNEL_HEAD ".visible .entry k(.param .u64 to) {\n"                                            \
+                ".reg .pred %p, %q; .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .b16 %h<4>;\n"        \
+                ".shared .align 16 .b32 s[1024]; .shared .align 8 .b64 bar; .shared .b32 lock;\n"  \
+                "ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x;\n"                                  \
+                "shl.b32 %r4, %r1, 2; mov.u32 %r5, s; add.u32 %r2, %r5, %r4;\n"                    \
+                "add.u32 %r6, %r1, 1; rem.u32 %r6, %r6, " #threads ";\n"                           \
+                "shl.b32 %r6, %r6, 2; add.u32 %r3, %r5, %r6;\n"                                    \
+                "mad.wide.u32 %rd2, %r1, 4, %rd1;\n" body "\nret;\n}\n"
+
+static struct race_kernel block_of(unsigned threads, const char *text) {
+    return (struct race_kernel){.text = text, .grid = {2}, .block = {threads}, .words = 1024};
+}
+
+static void races(unsigned threads, const char *text, const char *one, const char *other) {
+    struct race_kernel kernel = block_of(threads, text);
+    race_between(&kernel, one, other);
+}
+
+static void silent(unsigned threads, const char *text) {
+    struct race_kernel kernel = block_of(threads, text);
+    race_silent(&kernel, NULL, 0);
+}
+
+static void a_neighbour_is_read_behind_a_barrier(void **state) {
+    (void)state;
+    races(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nld.shared.u32 %r7, [%r3];"), "st.shared",
+          "ld.shared");
+    silent(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r7, [%r3];"));
+    /* The second barrier is missing: the next round writes what others still read. */
+    races(64,
+          TEXT(64, "st.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r7, [%r3];\n"
+                   "st.shared.u32 [%r2], 5;"),
+          "ld.shared", "st.shared.u32 [%r2], 5");
+    silent(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r7, [%r3];\n"
+                        "bar.sync 0;\nst.shared.u32 [%r2], 5;"));
+}
+
+static void lanes_of_a_warp_meet_first(void **state) {
+    (void)state;
+    races(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nld.shared.u32 %r7, [%r3];"), "st.shared",
+          "ld.shared");
+    silent(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nbar.warp.sync -1;\nld.shared.u32 %r7, [%r3];"));
+    /* Half a warp meets, and reads what the other half wrote. */
+    races(32,
+          TEXT(32, "st.shared.u32 [%r2], %r1;\nsetp.lt.u32 %p, %r1, 16;\n@!%p bra end;\n"
+                   "bar.warp.sync 0xffff;\nld.shared.u32 %r7, [%r3];\nend:"),
+          "st.shared", "ld.shared");
+    silent(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nsetp.lt.u32 %p, %r1, 15;\n@!%p bra end;\n"
+                        "bar.warp.sync 0x7fff; \nld.shared.u32 %r7, [%r2];\nend:"));
+    races(96, TEXT(96, "st.shared.u32 [%r2], %r1;\nbar.warp.sync -1;\nld.shared.u32 %r7, [%r3];"),
+          "st.shared", "ld.shared");
+}
+
+static void bytes_of_a_word_are_apart(void **state) {
+    (void)state;
+    silent(64, TEXT(64, "add.u32 %r8, %r5, %r1;\nst.shared.u8 [%r8], %r1;\n"
+                        "ld.shared.u8 %r9, [%r8];"));
+    races(64, TEXT(64, "shr.u32 %r8, %r1, 1; add.u32 %r8, %r5, %r8;\nst.shared.u8 [%r8], %r1;"),
+          "st.shared.u8", "st.shared.u8");
+    races(64,
+          TEXT(64, "add.u32 %r8, %r5, %r1;\nst.shared.u8 [%r8], %r1;\nand.b32 %r9, %r1, 60;\n"
+                   "add.u32 %r9, %r5, %r9;\nld.shared.u32 %r10, [%r9];"),
+          "st.shared.u8", "ld.shared.u32");
+}
+
+static void atomics_do_not_race_with_atomics(void **state) {
+    (void)state;
+    silent(128, TEXT(128, "and.b32 %r8, %r4, 60; add.u32 %r8, %r8, %r5;\n"
+                          "atom.shared.add.u32 %r7, [%r8], 1;\nred.shared.add.u32 [s], 1;"));
+    races(128, TEXT(128, "atom.shared.add.u32 %r7, [s], 1;\nld.shared.u32 %r7, [s];"),
+          "atom.shared", "ld.shared");
+    silent(128, TEXT(128, "atom.shared.add.u32 %r7, [s], 1;\nld.relaxed.cta.shared.u32 %r7, [s];\n"
+                          "ld.volatile.shared.u32 %r7, [s];"));
+    silent(128,
+           TEXT(128, "atom.shared.add.u32 %r7, [s], 1;\nbar.sync 0;\nld.shared.u32 %r7, [s];"));
+}
+
+/* Two halves of a block: one writes, arrives, and goes on; the other waits, reads. */
+#define PRODUCER(write, wait)                                                                      \
+    TEXT(64, "setp.lt.u32 %p, %r1, 32;\n@!%p bra consumer;\n" write                                \
+             "\nbar.arrive 1, 64;\nbra end;\nconsumer: " wait "\nld.shared.u32 %r7, [%r2+-128];\n" \
+             "end:")
+static void named_barriers_order_who_takes_part(void **state) {
+    (void)state;
+    silent(64, PRODUCER("st.shared.u32 [%r2], %r1;", "bar.sync 1, 64;"));
+    races(64,
+          TEXT(64, "setp.lt.u32 %p, %r1, 32;\n@!%p bra consumer;\nbar.arrive 1, 64;\n"
+                   "st.shared.u32 [%r2], %r1;\nbra end;\nconsumer: bar.sync 1, 64;\n"
+                   "ld.shared.u32 %r7, [%r2+-128];\nend:"),
+          "st.shared", "ld.shared");
+    /* Other warps than those that wait for the barrier know nothing. */
+    races(96,
+          TEXT(96, "setp.lt.u32 %p, %r1, 64;\nst.shared.u32 [%r2], %r1;\n@!%p bra third;\n"
+                   "bar.sync 1, 64;\nbra end;\nthird: ld.shared.u32 %r7, [%r2+-128];\nend:"),
+          "st.shared", "ld.shared");
+}
+
+static void a_flag_orders_what_it_guards(void **state) {
+    (void)state;
+    /* Thread 0 publishes; thread 32 waits for the flag. */
+    static const char flag[] =
+        "setp.eq.u32 %%p, %%r1, 0; setp.eq.u32 %%q, %%r1, 32;\n@%%p bra give;\n@%%q bra take;\n"
+        "bra end;\ngive: st.shared.u32 [s+64], 7;\n%s\nbra end;\n"
+        "take: %s\nsetp.eq.u32 %%p, %%r7, 0;\n@%%p bra take;\n%s\nld.shared.u32 %%r8, [s+64];\n"
+        "end:";
+    static const struct {
+        const char *give, *take, *then;
+        bool races;
+    } cases[] = {
+        {"st.release.cta.shared.u32 [lock], 1;", "ld.acquire.cta.shared.u32 %r7, [lock];", "",
+         false},
+        {"st.relaxed.cta.shared.u32 [lock], 1;", "ld.acquire.cta.shared.u32 %r7, [lock];", "",
+         true},
+        {"st.release.cta.shared.u32 [lock], 1;", "ld.relaxed.cta.shared.u32 %r7, [lock];", "",
+         true},
+        {"membar.cta; st.volatile.shared.u32 [lock], 1;", "ld.volatile.shared.u32 %r7, [lock];",
+         "membar.cta;", false},
+        {"fence.acq_rel.cta; st.relaxed.cta.shared.u32 [lock], 1;",
+         "ld.relaxed.cta.shared.u32 %r7, [lock];", "fence.acq_rel.cta;", false},
+        {"st.volatile.shared.u32 [lock], 1;", "ld.volatile.shared.u32 %r7, [lock];", "membar.cta;",
+         true},
+        {"atom.release.cta.shared.exch.b32 %r9, [lock], 1;",
+         "atom.acquire.cta.shared.or.b32 %r7, [lock], 0;", "", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char frame[] = TEXT(64, "BODY");
+        char text[4096];
+        const char *at = strstr(frame, "BODY");
+        int used = snprintf(text, sizeof text,
+                            "%.*ssetp.eq.u32 %%p, %%r1, 0;\n@%%p st.shared.u32 [lock], 0;\n"
+                            "bar.sync 0;\n",
+                            (int)(at - frame), frame);
+        used += snprintf(text + used, sizeof text - (size_t)used, flag, cases[i].give,
+                         cases[i].take, cases[i].then);
+        snprintf(text + used, sizeof text - (size_t)used, "%s", at + 4);
+        if (cases[i].races)
+            races(64, text, "st.shared.u32 [s+64]", "ld.shared.u32 %r8");
+        else
+            silent(64, text);
+    }
+}
+
+static void the_same_value_twice_is_marked(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool same;
+    } cases[] = {
+        {TEXT(64, "@%q bra end;\nst.shared.u32 [s], 5;\nend:"), true},
+        {TEXT(64, "shr.u32 %r7, %r1, 5;\nst.shared.u32 [s], %r7;"), false},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct race_kernel kernel = block_of(64, cases[i].text);
+        struct race_findings findings;
+        bool seen = false;
+        race_run(&kernel, SG_GRID_EAGER, 0, &findings, NULL);
+        for (unsigned f = 0; f < findings.count && f < RACE_FOUND; f++) {
+            if (findings.found[f].one_access)
+                continue;
+            seen = true;
+            assert_int_equal(findings.found[f].same_value, cases[i].same);
+        }
+        assert_true(seen);
+    }
+}
+
+static void both_threads_are_named(void **state) {
+    (void)state;
+    struct race_kernel kernel =
+        block_of(64, TEXT(64, "setp.eq.u32 %p, %r1, 40;\n@%p ld.shared.u32 %r7, [s+12];\n"
+                              "setp.eq.u32 %p, %r1, 3;\n@%p st.shared.u32 [s+12], 1;"));
+    struct race_findings findings;
+    race_run(&kernel, SG_GRID_EAGER, 0, &findings, NULL);
+    assert_int_equal(findings.count, 2); /* one in each block */
+    struct sg_race_found *found = &findings.found[0];
+    bool first = found->now.kind == SG_WATCHED_READ;
+    assert_int_equal((first ? found->now : found->before).thread, 40);
+    assert_int_equal((first ? found->before : found->now).thread, 3);
+    assert_int_equal(found->address, 12);
+    assert_int_equal(found->size, 4);
+    assert_true(found->shared);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_neighbour_is_read_behind_a_barrier),
+        cmocka_unit_test(lanes_of_a_warp_meet_first),
+        cmocka_unit_test(bytes_of_a_word_are_apart),
+        cmocka_unit_test(atomics_do_not_race_with_atomics),
+        cmocka_unit_test(named_barriers_order_who_takes_part),
+        cmocka_unit_test(a_flag_orders_what_it_guards),
+        cmocka_unit_test(the_same_value_twice_is_marked),
+        cmocka_unit_test(both_threads_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+/* What the synchronization checker finds, each beside the same kernel mended. */
+#include "kernel.h"
+
+#include "softgpu/check/sync.h"
+
+struct findings {
+    struct sg_sync_found found[32];
+    unsigned count;
+};
+
+static struct findings findings;
+
+static void keep(const void *user, const struct sg_sync_found *found) {
+    (void)user;
+    if (findings.count < 32)
+        findings.found[findings.count] = *found;
+    findings.count++;
+}
+
+/* Memory in %rd1, the thread in %r1, 256 bytes of shared memory and its address in %r2. */
+#define TEXT(body)                                                                                 \
+    KERNEL_HEAD ".visible .entry k(.param .u64 to) {\n"                                            \
+                ".reg .pred %p, %q; .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .b64 %t;\n"           \
+                ".shared .align 16 .b8 s[4096];\n"                                                 \
+                "ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;\n"                  \
+                "shl.b32 %r3, %r1, 4; add.u32 %r4, %r2, %r3; cvt.u64.u32 %rd2, %r3;\n"             \
+                "add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %q, %r1, 0;\n" body "\nret;\n}\n"
+
+static void run(const char *text, unsigned threads, int turn, enum sg_fault_kind expected) {
+    static uint32_t memory[2048] __attribute__((aligned(16)));
+    struct kernel kernel;
+    memset(&findings, 0, sizeof findings);
+    kernel_make(&kernel, text, sg_level_best());
+    kernel_pointer(&kernel, memory);
+    kernel_shape(&kernel, 2, threads);
+    kernel.launch.schedule = turn == 0 ? SG_GRID_EAGER : turn == 1 ? SG_GRID_LATE : SG_GRID_RANDOM;
+    kernel.launch.seed = (uint64_t)turn;
+    const struct sg_sync_options options = {
+        .program = kernel.program, .threads = threads, .found = keep};
+    struct sg_sync *sync = sg_sync_begin(&options);
+    assert_non_null(sync);
+    kernel_watched(&kernel, sg_level_best(), &sg_sync_watch, sync);
+    struct sg_grid_fault fault = kernel_run(&kernel, 0);
+    if (fault.kind != expected)
+        fail_msg("%s at line %u of\n%s", sg_fault_name(fault.kind), fault.line, text);
+    sg_sync_end(sync, fault.kind == SG_FAULT_DEADLOCK);
+    kernel_free(&kernel);
+}
+
+#define TURNS 12
+
+static void silent(const char *text, unsigned threads) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        run(text, threads, turn, SG_FAULT_COUNT);
+        if (findings.count)
+            fail_msg("turn %d: kind %u found in\n%s", turn, findings.found[0].kind, text);
+    }
+}
+
+/* Under every schedule only this is found, and what a deadlock leaves waiting. */
+static void finds_with(const char *text, unsigned threads, enum sg_sync_kind kind,
+                       enum sg_fault_kind fault) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        run(text, threads, turn, fault);
+        if (findings.count == 0)
+            fail_msg("turn %d: nothing found in\n%s", turn, text);
+        if (findings.found[0].kind != kind)
+            fail_msg("turn %d: first kind %u, in\n%s", turn, findings.found[0].kind, text);
+        for (unsigned i = 1; i < findings.count && i < 32; i++)
+            if (findings.found[i].kind != kind && fault != SG_FAULT_DEADLOCK)
+                fail_msg("turn %d: kind %u found, not %u, in\n%s", turn, findings.found[i].kind,
+                         kind, text);
+    }
+}
+
+static void finds(const char *text, unsigned threads, enum sg_sync_kind kind) {
+    finds_with(text, threads, kind, SG_FAULT_COUNT);
+}
+
+static void barriers_are_for_whole_warps(void **state) {
+    (void)state;
+    silent(TEXT("bar.sync 0; bar.sync 1, 64; barrier.sync 2, 64;"), 64);
+    /* Both branches have a barrier of their own. */
+    finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 0;\nbra end;\nlow: bar.sync 0;\n"
+               "end:"),
+          32, SG_SYNC_OTHER_PLACE);
+    silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbar.sync 0;\nbra end;\nlow: bar.sync 0;\n"
+                "end:"),
+           64);
+    silent(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbarrier.sync 0;\nbra end;\n"
+                "low: barrier.sync 0;\nend:"),
+           32);
+    /* Only a part of the warp, which a count makes complete. */
+    finds(TEXT("setp.lt.u32 %p, %r1, 48;\nsetp.ge.u32 %q, %r1, 16;\nand.pred %p, %p, %q;\n"
+               "@%p bar.sync 0, 32;"),
+          64, SG_SYNC_DIVERGENT_WARP);
+    silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 0, 32;"), 64);
+}
+
+static void barriers_are_reached_by_all(void **state) {
+    (void)state;
+    finds_with(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 0, 64;"), 64, SG_SYNC_UNREACHED,
+               SG_FAULT_DEADLOCK);
+    silent(TEXT("bar.sync 0, 64;"), 64);
+    finds(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.arrive 3, 64;"), 64, SG_SYNC_UNREACHED);
+    silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.arrive 3, 64;\n@!%p bar.sync 3, 64;"), 64);
+    finds(TEXT("setp.ge.u32 %p, %r1, 40;\n@%p ret;\nbar.sync 0;"), 64, SG_SYNC_EXITED);
+    silent(TEXT("setp.ge.u32 %p, %r1, 40;\nbar.sync 0;\n@%p ret;"), 64);
+}
+
+static void one_barrier_at_a_time(void **state) {
+    (void)state;
+    finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 1, 64;\nbra end;\n"
+                    "low: bar.sync 2, 64;\nend:"),
+               32, SG_SYNC_TWO_BARRIERS, SG_FAULT_DEADLOCK);
+    silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbar.sync 1, 32;\nbra end;\n"
+                "low: bar.sync 2, 32;\nend:"),
+           64);
+}
+
+static void counts_are_whole_warps(void **state) {
+    (void)state;
+    finds(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 48;"), 48, SG_SYNC_COUNT);
+    silent(TEXT("barrier.sync 1, 64;"), 64);
+}
+
+static void mbarriers_are_initialized_once(void **state) {
+    (void)state;
+    silent(TEXT("@%q mbarrier.init.shared.b64 [s], 32;\nbar.sync 0;\n"
+                "mbarrier.arrive.shared.b64 %t, [s];\n"
+                "wait: mbarrier.test_wait.shared.b64 %p, [s], %t;\n@!%p bra wait;\nbar.sync 0;\n"
+                "@%q mbarrier.inval.shared.b64 [s];\n@%q mbarrier.init.shared.b64 [s], 1;"),
+           32);
+    finds(TEXT("@%q mbarrier.init.shared.b64 [s], 32;\n@%q mbarrier.init.shared.b64 [s], 32;"), 32,
+          SG_SYNC_AGAIN);
+    finds(TEXT("@%q mbarrier.init.shared.b64 [s], 32;\n@%q mbarrier.init.shared.b64 [s+8], 32;\n"
+               "@%q st.shared.u32 [s+4], 1;"),
+          32, SG_SYNC_OVERWRITTEN);
+    finds_with(TEXT("@%q mbarrier.arrive.shared.b64 %t, [s];"), 32, SG_SYNC_NO_MBARRIER,
+               SG_FAULT_MBARRIER);
+    finds_with(TEXT("@%q mbarrier.init.shared.b64 [s], 3;\n@%q mbarrier.inval.shared.b64 [s];\n"
+                    "@%q mbarrier.arrive.shared.b64 %t, [s];"),
+               32, SG_SYNC_NO_MBARRIER, SG_FAULT_MBARRIER);
+}
+
+static void copies_are_waited_for(void **state) {
+    (void)state;
+    silent(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_all;\nbar.sync 0;\n"
+                "ld.shared.u32 %r5, [s+16];"),
+           64);
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nld.shared.u32 %r5, [%r4];"), 64,
+          SG_SYNC_NOT_WAITED);
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nst.shared.u32 [%r4+12], 1;"), 64,
+          SG_SYNC_NOT_WAITED);
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\n"
+               "cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_all;"),
+          64, SG_SYNC_TWO_COPIES);
+    /* Two stages: the second may be open while the first is read. */
+#define PIPELINE(open)                                                                             \
+    TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.commit_group;\n"                  \
+         "cp.async.ca.shared.global [%r4+1024], [%rd3], 16;\ncp.async.commit_group;\n"             \
+         "cp.async.wait_group " open ";\nbar.sync 0;\nld.shared.u32 %r5, [%r4];\n"                 \
+         "cp.async.wait_group 0;\nbar.sync 0;\nld.shared.u32 %r5, [%r4+1024];")
+    silent(PIPELINE("1"), 64);
+    silent(PIPELINE("0"), 64);
+    finds(PIPELINE("2"), 64, SG_SYNC_NOT_WAITED);
+    /* Not committed: the wait has nothing to wait for. */
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_group 0;\n"
+               "ld.shared.u32 %r5, [%r4];"),
+          64, SG_SYNC_NOT_WAITED);
+}
+
+static void masks_name_who_executes(void **state) {
+    (void)state;
+    silent(TEXT("bar.warp.sync -1;\nshfl.sync.idx.b32 %r5, %r1, 0, 31, -1;"), 32);
+    silent(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xffff;"), 32);
+    finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xfffe;"), 32, SG_SYNC_NO_MEMBER);
+    finds(TEXT("mov.u32 %r5, -1;\n@%q mov.u32 %r5, 1;\nshfl.sync.idx.b32 %r6, %r1, 0, 31, %r5;"),
+          32, SG_SYNC_UNEQUAL);
+}
+
+static void both_places_are_named(void **state) {
+    (void)state;
+    run(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nsetp.eq.u32 %p, %r1, 5;\n"
+             "@%p ld.shared.u32 %r5, [s+100];"),
+        64, 0, SG_FAULT_COUNT);
+    assert_int_equal(findings.count, 2); /* one in each block */
+    const struct sg_sync_found *found = &findings.found[0];
+    assert_int_equal(found->thread, 5);
+    assert_int_equal(found->other_thread, 6);
+    assert_true(found->has_other && found->has_address && !found->write);
+    assert_int_equal(found->address, 100);
+    assert_int_equal(found->size, 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(barriers_are_for_whole_warps),
+        cmocka_unit_test(barriers_are_reached_by_all),
+        cmocka_unit_test(one_barrier_at_a_time),
+        cmocka_unit_test(counts_are_whole_warps),
+        cmocka_unit_test(mbarriers_are_initialized_once),
+        cmocka_unit_test(copies_are_waited_for),
+        cmocka_unit_test(masks_name_who_executes),
+        cmocka_unit_test(both_places_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
