@@ -1,5 +1,6 @@
 /* From a program to code: places of registers, steps function by function, jumps resolved. */
 #include "softgpu/engine/code.h"
+#include "softgpu/engine/count.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,6 +208,8 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             counted = 1;
             sg_maker_step(maker, sg_run_leader);
         }
+        if (code->counted)
+            sg_maker_count(maker);
         uint32_t first = sg_maker_here(maker);
         if (maker->aliased && maker->aliased[i])
             continue;
@@ -268,12 +271,14 @@ static bool make_all(struct sg_maker *maker, bool *leads) {
     return true;
 }
 
-static struct sg_code *code_new(const struct sg_program *program, enum sg_level level) {
+static struct sg_code *code_new(const struct sg_program *program, enum sg_level level,
+                                bool counted) {
     struct sg_code *code = calloc(1, sizeof *code);
     if (!code)
         return NULL;
     code->program = program;
     code->level = level;
+    code->counted = counted;
     code->clustered = sg_program_clustered(program);
     code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
     code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
@@ -285,9 +290,10 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
 }
 
 /* `flags`: room for two of each instruction. */
-static CUresult make_once(const struct sg_program *program, enum sg_level level, bool *flags,
-                          bool aliases, struct sg_code **result, struct sg_maker *maker) {
-    struct sg_code *code = code_new(program, level);
+static CUresult make_once(const struct sg_program *program, enum sg_level level, bool counted,
+                          bool *flags, bool aliases, struct sg_code **result,
+                          struct sg_maker *maker) {
+    struct sg_code *code = code_new(program, level, counted);
     if (!code)
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t count = program->instruction_count + 1;
@@ -309,15 +315,15 @@ static CUresult make_once(const struct sg_program *program, enum sg_level level,
     return can || maker->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult make(const struct sg_program *program, enum sg_level level, struct sg_code **result,
-                     struct sg_maker *maker) {
+static CUresult make(const struct sg_program *program, enum sg_level level, bool counted,
+                     struct sg_code **result, struct sg_maker *maker) {
     bool *flags = malloc(2 * (program->instruction_count + 1) * sizeof *flags);
     *maker = (struct sg_maker){.no_memory = !flags};
     if (!flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult made = make_once(program, level, flags, true, result, maker);
+    CUresult made = make_once(program, level, counted, flags, true, result, maker);
     if (made != CUDA_SUCCESS && maker->unalias && !maker->no_memory)
-        made = make_once(program, level, flags, false, result, maker);
+        made = make_once(program, level, counted, flags, false, result, maker);
     free(flags);
     return made;
 }
@@ -325,13 +331,19 @@ static CUresult make(const struct sg_program *program, enum sg_level level, stru
 CUresult sg_code_make(const struct sg_program *program, enum sg_level level,
                       struct sg_code **code) {
     struct sg_maker maker;
-    return make(program, level, code, &maker);
+    return make(program, level, false, code, &maker);
+}
+
+CUresult sg_code_make_counted(const struct sg_program *program, enum sg_level level,
+                              struct sg_code **code) {
+    struct sg_maker maker;
+    return make(program, level, true, code, &maker);
 }
 
 bool sg_engine_can(const struct sg_program *program, char *why, size_t size) {
     struct sg_maker maker;
     struct sg_code *code;
-    CUresult result = make(program, SG_LEVEL_GENERIC, &code, &maker);
+    CUresult result = make(program, SG_LEVEL_GENERIC, false, &code, &maker);
     if (result == CUDA_SUCCESS) {
         sg_code_free(code);
         return true;
