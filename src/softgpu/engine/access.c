@@ -7,7 +7,7 @@ uint64_t sg_access_address(const struct sg_warp *warp, const struct sg_step *ste
     return (uint32_t)(((const uint32_t *)sg_place(warp, step->a))[lane] + (uint32_t)step->value);
 }
 
-static unsigned generic_space(uint64_t *address) {
+unsigned sg_generic_space(uint64_t *address) {
     uint64_t window = *address & ~(uint64_t)UINT32_MAX;
     unsigned space = window == SG_SHARED_WINDOW      ? SG_IN_SHARED
                      : window == SG_LOCAL_WINDOW     ? SG_IN_LOCAL
@@ -24,7 +24,7 @@ unsigned char *sg_access(struct sg_warp *warp, const struct sg_step *step, unsig
     unsigned char *bytes;
     if (address & (size - 1))
         return sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, lane, address, size);
-    *space = step->space == SG_IN_GENERIC ? generic_space(&address) : step->space;
+    *space = step->space == SG_IN_GENERIC ? sg_generic_space(&address) : step->space;
     switch (*space) {
     case SG_IN_SHARED:
         return sg_reach_shared(warp, step, lane, address, size);

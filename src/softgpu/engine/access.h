@@ -12,4 +12,7 @@ uint64_t sg_access_address(const struct sg_warp *warp, const struct sg_step *ste
 unsigned char *sg_access(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                          uint64_t size, unsigned *space);
 
+/* The space of a generic address, which becomes an offset there where it is not global. */
+unsigned sg_generic_space(uint64_t *address);
+
 #endif

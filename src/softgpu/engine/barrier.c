@@ -2,7 +2,7 @@
  * bar and barrier: sixteen of them in a block. Threads are counted, wherever they come from; those
  * that have exited are not waited for.
  */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 /* Writes what the barrier found into the registers of lanes that waited at a step of .red. */
 static void deliver(struct sg_warp *warp, const struct sg_group *group, const struct sg_step *step,
@@ -42,6 +42,8 @@ static void look(struct sg_block *block, unsigned number) {
             warp->ready++;
         }
     }
+    if (block->warps[0].grid->code->watched)
+        sg_watch_completes(block, number);
     *barrier = (struct sg_barrier){.all = true};
 }
 
@@ -71,6 +73,8 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
         barrier->any = barrier->any || p;
     }
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
+    if (warp->grid->code->watched)
+        sg_watch_arrives(warp, step, lanes, number, step->choice != SG_DO_ARRIVE);
     if (step->choice == SG_DO_ARRIVE) {
         sg_group_add(warp, lanes, here + 1, warp->path);
     } else {

@@ -1,5 +1,5 @@
 /* Blocks of a grid: their memory, their beginning, and a turn of each of their warps. */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +107,8 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
     block_place(grid, block, order);
     for (unsigned w = 0; w < block->warp_count; w++)
         warp_start(&block->warps[w], grid->threads);
+    if (grid->code->watched)
+        sg_watch_begins(block);
     block->next = NULL;
 }
 

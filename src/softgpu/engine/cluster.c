@@ -2,7 +2,7 @@
  * Clusters: blocks that begin together and run on one thread, each other's shared memory, and their
  * barrier. A block that has ended takes its shared memory along: who reaches for it faults.
  */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +185,9 @@ void sg_cluster_look(struct sg_cluster_run *cluster) {
         return;
     cluster->arrived = false;
     memset(cluster->arrived_lanes, 0, sizeof cluster->arrived_lanes);
+    for (unsigned i = 0; i < cluster->size && cluster->grid->code->watched; i++)
+        if (cluster->blocks[i])
+            sg_watch_completes(cluster->blocks[i], SG_WATCHED_CLUSTER_BARRIER);
     for (unsigned i = 0; i < cluster->size; i++)
         for (unsigned w = 0; cluster->blocks[i] && w < cluster->blocks[i]->warp_count; w++) {
             struct sg_warp *warp = &cluster->blocks[i]->warps[w];
@@ -201,6 +204,8 @@ void sg_cluster_look(struct sg_cluster_run *cluster) {
 const struct sg_step *sg_run_cluster_arrive(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_cluster_run *cluster = warp->block->cluster;
     uint32_t taken = sg_taken(warp, step);
+    if (warp->grid->code->watched)
+        sg_watch_arrives(warp, step, taken, SG_WATCHED_CLUSTER_BARRIER, false);
     cluster->arrived_lanes[warp->block->rank][warp->number] |= taken;
     cluster->arrived |= taken != 0;
     sg_cluster_look(cluster);
@@ -211,6 +216,8 @@ const struct sg_step *sg_run_cluster_arrive(struct sg_warp *warp, const struct s
 const struct sg_step *sg_run_cluster_wait(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
     uint32_t taken = sg_taken(warp, step);
+    if (warp->grid->code->watched)
+        sg_watch_arrives(warp, step, taken, SG_WATCHED_CLUSTER_BARRIER, true);
     uint32_t waits = taken & warp->block->cluster->arrived_lanes[warp->block->rank][warp->number];
     if (!waits)
         return step + 1;

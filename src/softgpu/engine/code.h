@@ -43,6 +43,10 @@ struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run);
 /* One that a theme has answered, and one that brings lanes to another width. */
 struct sg_step *sg_maker_form(struct sg_maker *maker, const struct sg_form *form);
 struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned from, unsigned to);
+/* code_watch.c: in code that is watched, steps around the access that is the last step, and before
+ * a fence. size: bytes of a lane's access; kind: enum sg_watched_kind. */
+void sg_maker_watch_access(struct sg_maker *maker, unsigned kind, uint64_t size);
+void sg_maker_watch_fence(struct sg_maker *maker);
 /* Where the next step will be. */
 uint32_t sg_maker_here(const struct sg_maker *maker);
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count);

@@ -1,6 +1,7 @@
 /* Instructions that compute and move: from the form that a theme gives to steps. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/matrix.h"
+#include "softgpu/engine/watch.h"
 
 #include <stdio.h>
 
@@ -116,6 +117,8 @@ static bool load_or_store(struct sg_maker *maker, const struct sg_form *form) {
     step->d = load ? places[0] : SG_NOWHERE;
     step->b = load ? 0 : places[0];
     step->cache = maker->code->caches++;
+    sg_maker_watch_access(maker, load ? SG_WATCHED_READ : SG_WATCHED_WRITE,
+                          (uint64_t)count * sg_type_bits(in->type) / 8);
     sg_maker_flush(maker);
     return true;
 }
@@ -142,6 +145,7 @@ static bool atomic(struct sg_maker *maker, const struct sg_form *form) {
     step->choice = form->choice;
     step->type = form->type;
     step->cache = maker->code->caches++;
+    sg_maker_watch_access(maker, SG_WATCHED_ATOMIC, sg_type_bits(maker->in->type) / 8);
     sg_maker_flush(maker);
     return true;
 }

@@ -173,6 +173,7 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
         return true;
     case SG_OP_fence:
     case SG_OP_membar:
+        sg_maker_watch_fence(maker);
         *ok = plain_step(maker, sg_run_fence);
         return true;
     case SG_OP_mma:

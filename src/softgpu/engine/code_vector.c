@@ -1,6 +1,7 @@
 /* Vectors of registers, registers of 128 bits, and the atomic operations on them. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/quad.h"
+#include "softgpu/engine/watch.h"
 
 #define MOST 8
 
@@ -152,6 +153,7 @@ static bool access_quad(struct sg_maker *maker) {
     step->count = 2;
     step->d = load ? places[0] : SG_NOWHERE;
     step->b = load ? 0 : places[0];
+    sg_maker_watch_access(maker, load ? SG_WATCHED_READ : SG_WATCHED_WRITE, 16);
     return true;
 }
 
@@ -171,6 +173,7 @@ static bool atomic_quad(struct sg_maker *maker) {
     at_address(maker, step, &address);
     step->list = list;
     step->choice = (unsigned char)in->operation;
+    sg_maker_watch_access(maker, SG_WATCHED_ATOMIC, 16);
     return true;
 }
 
@@ -202,6 +205,7 @@ static bool atomic_vector(struct sg_maker *maker) {
     step->choice = form.choice;
     step->second = form.second;
     step->type = form.type;
+    sg_maker_watch_access(maker, SG_WATCHED_ATOMIC, (uint64_t)sources * sg_type_bits(in->type) / 8);
     sg_maker_flush(maker);
     return true;
 }

@@ -3,7 +3,7 @@
  * that its mask names and that have not exited came, wherever their instruction stands; then the
  * values of all are exchanged at once.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/watching.h"
 
 /* All lanes that take part, and what they bring. */
 struct meeting {
@@ -189,6 +189,8 @@ static bool gather(struct sg_warp *warp, const struct sg_step *step, uint32_t la
     }
     if (members & warp->live & ~present)
         return false;
+    if (warp->grid->code->watched)
+        sg_watch_meet(warp, step, present);
     struct meeting all = {0};
     unsigned char *base = warp->base[SG_BASE_REGISTERS];
     bring(warp, step, lanes, &all);

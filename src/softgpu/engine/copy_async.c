@@ -40,7 +40,7 @@ static uint64_t bytes_of(const struct sg_warp *warp, const struct sg_step *step,
 const struct sg_step *sg_run_copy_async(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     uint64_t size = step->count;
-    bool eager = warp->grid->launch.schedule == SG_GRID_EAGER;
+    bool eager = warp->grid->launch.schedule == SG_GRID_EAGER && !warp->grid->code->watched;
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         uint64_t to, from = sg_where_address(warp, list + SG_WHERE_WORDS, l);

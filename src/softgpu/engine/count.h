@@ -1,7 +1,7 @@
 /*
  * What kernels of counted code have done: how often each instruction ran, and what it moved.
- * Counting is done by steps of its own, which sg_code_make_counted adds; other code has none of
- * them, and pays nothing. Each worker counts for itself.
+ * Counting is done by steps of its own, which only SG_CODE_COUNTED has: other code pays
+ * nothing. Each worker counts for itself.
  */
 #ifndef SG_ENGINE_COUNT_H
 #define SG_ENGINE_COUNT_H
@@ -48,10 +48,6 @@ struct sg_counts {
     struct sg_access_count *accesses;
     uint64_t nanoseconds; /* of CPU time that threads have spent on it */
 };
-
-/* As sg_code_make, with steps that count. */
-CUresult sg_code_make_counted(const struct sg_program *program, enum sg_level level,
-                              struct sg_code **code);
 
 /* Zeros, for what counted code does; NULL without memory. Of other code there is nothing to count.
  */

@@ -2,8 +2,7 @@
 #include "softgpu/engine/device_call.h"
 
 #include "softgpu/address/memory.h"
-#include "softgpu/engine/async.h"
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/watching.h"
 
 #include <string.h>
 
@@ -81,10 +80,20 @@ static void no_bytes(struct sg_device_call *call, uint64_t address) {
     call->address = address;
 }
 
+/* True: a watcher refuses it. */
+static bool tell(const struct sg_device_call *call, uint64_t address, uint64_t size,
+                 unsigned kind) {
+    return call->warp->grid->code->watched && size > 0 && size <= UINT32_MAX &&
+           sg_watch_lane(call->warp, call->step, call->lane, address, (uint32_t)size, kind,
+                         SG_IN_GENERIC);
+}
+
 /* Forwards, piece by piece: overlapping memory is undefined, as in C. */
 void sg_device_call_copy(struct sg_device_call *call) {
     uint64_t to = call->argument[0], from = call->argument[1], left = call->argument[2];
     call->result = to;
+    if (tell(call, from, left, SG_WATCHED_READ) | tell(call, to, left, SG_WATCHED_WRITE))
+        return;
     while (left > 0) {
         size_t room, there;
         unsigned char *d = sg_device_call_bytes(call, to, true, &room);
@@ -105,6 +114,8 @@ void sg_device_call_copy(struct sg_device_call *call) {
 void sg_device_call_set(struct sg_device_call *call) {
     uint64_t to = call->argument[0], left = call->argument[2];
     call->result = to;
+    if (tell(call, to, left, SG_WATCHED_WRITE))
+        return;
     while (left > 0) {
         size_t span;
         unsigned char *d = sg_device_call_bytes(call, to, true, &span);

@@ -39,9 +39,12 @@ bool sg_engine_can(const struct sg_program *program, char *why, size_t size);
 /*
  * Compiles a program into steps, at a kernel's first launch. The program must outlive the code;
  * code never changes afterwards, so any number of grids and threads may share it. NOT_SUPPORTED
- * where sg_engine_can says no; OUT_OF_MEMORY. *code is set on success only.
+ * where sg_engine_can says no; OUT_OF_MEMORY. *code is set on success only. `kinds`: flags.
  */
-CUresult sg_code_make(const struct sg_program *program, enum sg_level level, struct sg_code **code);
+CUresult sg_code_make(const struct sg_program *program, enum sg_level level, unsigned kinds,
+                      struct sg_code **code);
+#define SG_CODE_WATCHED 1u /* its grids tell their watcher (watch.h), one warp after the other */
+#define SG_CODE_COUNTED 2u /* it has steps that count (count.h) */
 /* NULL is allowed. No grid may use it any more. */
 void sg_code_free(struct sg_code *code);
 
@@ -49,6 +52,7 @@ void sg_code_free(struct sg_code *code);
 
 struct sg_grid;
 struct sg_device_call;
+struct sg_watch;
 
 /*
  * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
@@ -97,6 +101,9 @@ struct sg_grid_launch {
      * instructions, except that an assertion is its own fault. */
     void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
+    /* What it tells, of code that is made to be watched; good as long as the grid. NULL: nobody. */
+    const struct sg_watch *watch;
+    void *watch_user;
 };
 
 #define SG_GRID_WORKERS 64u

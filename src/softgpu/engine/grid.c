@@ -10,8 +10,8 @@
  * on with blocks that others have begun.
  */
 #include "softgpu/address/pagetable.h"
-#include "softgpu/engine/async.h"
 #include "softgpu/engine/count.h"
+#include "softgpu/engine/watching.h"
 
 #if !defined __x86_64__
 #include <fenv.h>
@@ -115,6 +115,8 @@ static bool cluster_begin(struct sg_worker *worker) {
 static void first_is_done(struct sg_worker *worker) {
     struct sg_block *block = worker->running;
     sg_block_triggers(block);
+    if (worker->grid->code->watched)
+        sg_watch_ends(block);
     worker->running = block->next;
     if (!worker->running)
         worker->last = NULL;
@@ -432,6 +434,10 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     grid->launch = *launch;
     if (launch->workers == 0 || launch->workers > SG_GRID_WORKERS)
         grid->launch.workers = launch->workers ? SG_GRID_WORKERS : 1;
+    if (code->watched) {
+        grid->launch.workers = 1;
+        grid->launch.apart = true;
+    }
     atomic_flag_clear(&grid->making);
     atomic_flag_clear(&grid->faulted);
     measure(grid);

@@ -131,6 +131,7 @@ struct sg_code {
     uint32_t caches;
     bool allocates; /* alloca */
     bool clustered; /* it has instructions of async.h */
+    bool watched;   /* its steps tell a watcher */
     bool counted;   /* it has steps that count: count.h */
     uint32_t access_count;
     /* Registers with tags: place | width. First those of the entry, then those of steps, of which
@@ -212,6 +213,7 @@ struct sg_warp {
     unsigned char *base[SG_BASES];
     uint32_t mask;      /* the lanes that execute */
     uint32_t unguarded; /* those before a guard */
+    uint32_t probed;    /* those before a probe */
     int64_t left;       /* instructions until it gives way */
     uint32_t ready;     /* groups that could run instead */
     bool alone;         /* the running group keeps running, for others' sake */

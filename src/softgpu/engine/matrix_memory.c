@@ -3,6 +3,7 @@
  * and movmatrix, which exchanges rows and columns without memory.
  */
 #include "softgpu/engine/matrix.h"
+#include "softgpu/engine/watching.h"
 
 #include <string.h>
 
@@ -28,11 +29,20 @@ static unsigned char *inside(struct sg_warp *warp, const struct sg_step *step, u
     return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
 }
 
+static unsigned writes(const struct sg_instruction *in) {
+    bool store = in->op == SG_OP_stmatrix || in->operation == SG_DO_STORE_D;
+    return store ? SG_WATCHED_WRITE : SG_WATCHED_READ;
+}
+
 /* The host bytes of an access, or NULL and a fault. */
 static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                             uint64_t address, uint64_t size) {
+    static _Thread_local unsigned char nobody[16]; /* of an access that a watcher refuses */
     unsigned space = step->space;
     uint64_t window = address & ~(uint64_t)UINT32_MAX;
+    if (warp->grid->code->watched && sg_watch_lane(warp, step, lane, address, (uint32_t)size,
+                                                   writes(instruction_of(warp, step)), space))
+        return memset(nobody, 0, sizeof nobody);
     if (address & (size - 1))
         return sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, lane, address, size);
     if (space == SG_IN_GENERIC) {

@@ -4,7 +4,7 @@
  * bytes that are missing, and two that say that it is one. What PTX leaves undefined (a barrier
  * that is none, more arrivals than are awaited) is a fault.
  */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 #include <string.h>
 
@@ -169,10 +169,23 @@ static bool change(struct sg_warp *warp, const struct sg_step *step, unsigned la
     return good;
 }
 
+static void tell(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where) {
+    const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
+    bool plain = step->choice == SG_DO_INIT || step->choice == SG_DO_INVAL;
+    bool relaxed = in->semantics == SG_SEMANTICS_RELAXED || step->choice == SG_DO_EXPECT_TX ||
+                   step->choice == SG_DO_COMPLETE_TX;
+    bool waits = step->choice == SG_DO_TEST_WAIT || step->choice == SG_DO_TRY_WAIT;
+    unsigned order = relaxed ? 0 : waits ? SG_WATCHED_ACQUIRE : SG_WATCHED_RELEASE;
+    sg_watch_shared(warp, step, where, plain ? SG_WATCHED_WRITE : SG_WATCHED_ATOMIC,
+                    plain ? 0 : order | SG_WATCHED_STRONG);
+}
+
 /* list: the address; b: a number, or nowhere: 1; d: the state, or nowhere; choice: what. Lane after
  * lane, in the order of their numbers. */
 const struct sg_step *sg_run_mbarrier(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *where = warp->grid->code->list + step->list;
+    if (warp->grid->code->watched)
+        tell(warp, step, where);
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         uint64_t address;
@@ -203,6 +216,8 @@ const struct sg_step *sg_run_mbarrier_wait(struct sg_warp *warp, const struct sg
     const uint32_t *where = warp->grid->code->list + step->list;
     const void *b = sg_place(warp, step->b);
     uint32_t result = 0;
+    if (warp->grid->code->watched)
+        tell(warp, step, where);
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         unsigned parity = step->second ? ((const uint32_t *)b)[l] & 1

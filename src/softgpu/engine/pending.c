@@ -4,7 +4,7 @@
  * under the random one then or earlier, as the seed says. A wait that a program lacks so finds the
  * old bytes.
  */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +64,9 @@ void sg_pending_thread(const struct sg_warp *warp, unsigned *thread, unsigned bl
 static bool complete(struct sg_warp *warp, const struct sg_pending *what) {
     unsigned lane = what->thread % warp->grid->threads % SG_LANES;
     bool good;
+    if (warp->grid->code->watched && sg_watch_copy(warp, what))
+        return !what->tells ||
+               sg_mbarrier_bytes(warp, what->step, lane, what->mbarrier, -(int64_t)what->size);
     warp->doing = what; /* whose fault it would be */
     if (what->kind == SG_PENDING_ARRIVE)
         good = sg_mbarrier_arrive(warp, what->step, lane, what->mbarrier, 1, false, 0, NULL);
@@ -245,6 +248,8 @@ static bool read_sources(struct sg_warp *warp, const struct wait *wait) {
  * only their sources. */
 const struct sg_step *sg_run_copy_group(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_cluster_run *cluster = warp->block->cluster;
+    if (warp->grid->code->watched)
+        sg_watch_fence(warp, step, SG_WATCHED_ASYNC, SG_WATCHED_CTA);
     if (warp->grid->launch.schedule == SG_GRID_EAGER)
         return step + 1;
     struct wait wait = {.step = step,

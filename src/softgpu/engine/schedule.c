@@ -4,7 +4,7 @@
  * have parted join again as early as they can. After a while the group that has not run for the
  * longest time runs alone for as long: lanes that spin for each other get on.
  */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 #include <stdlib.h>
 
@@ -121,6 +121,8 @@ void sg_warp_exit(struct sg_warp *warp, uint32_t lanes) {
         sg_path_leave(warp, path, lanes);
         path = parent;
     }
+    if (warp->grid->code->watched)
+        sg_watch_exits(warp, lanes);
     warp->live &= ~lanes;
     warp->block->live -= (uint32_t)__builtin_popcount(lanes);
     /* Who waits for these lanes looks again. */

@@ -97,7 +97,7 @@ static CUresult make_ready(struct sg_function *function) {
         return refuse(function, why);
     struct ready *ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t));
     result =
-        ready ? sg_code_make(program, sg_level_best(), &ready->code) : CUDA_ERROR_OUT_OF_MEMORY;
+        ready ? sg_code_make(program, sg_level_best(), 0, &ready->code) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
         (void)sg_engine_can(program, why, sizeof why);
         result = refuse(function, why);

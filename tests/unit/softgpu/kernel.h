@@ -30,6 +30,9 @@ void kernel_read(struct kernel *kernel, const char *text);
 /* The kernel "k" of a text with its head; it fails the test where the text is not taken or cannot
  * run. */
 void kernel_make(struct kernel *kernel, const char *text, enum sg_level level);
+/* Its code is made anew, for a watcher. */
+void kernel_watched(struct kernel *kernel, enum sg_level level, const struct sg_watch *watch,
+                    void *user);
 void kernel_free(struct kernel *kernel);
 /* A parameter of 8, 4, … bytes at the next multiple of its size. */
 void kernel_argument(struct kernel *kernel, const void *value, size_t size);

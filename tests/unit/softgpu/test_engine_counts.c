@@ -10,7 +10,8 @@
 static void make_counted(struct kernel *kernel, const char *text, enum sg_level level) {
     kernel_make(kernel, text, level);
     sg_code_free(kernel->code);
-    assert_int_equal(sg_code_make_counted(kernel->program, level, &kernel->code), CUDA_SUCCESS);
+    assert_int_equal(sg_code_make(kernel->program, level, SG_CODE_COUNTED, &kernel->code),
+                     CUDA_SUCCESS);
     kernel->launch.code = kernel->code;
 }
 

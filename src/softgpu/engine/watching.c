@@ -1,0 +1,226 @@
+#include "softgpu/engine/watching.h"
+
+#include "softgpu/engine/access.h"
+
+static const struct sg_watch *watch_of(const struct sg_warp *warp) {
+    return warp->grid->launch.watch;
+}
+
+static void *user_of(const struct sg_warp *warp) {
+    return warp->grid->launch.watch_user;
+}
+
+static struct sg_watched_warp watched(const struct sg_warp *warp) {
+    return (struct sg_watched_warp){
+        .block = warp->block->index, .place = warp->block->place, .first = warp->number * SG_LANES};
+}
+
+static uint32_t tell(const struct sg_warp *warp, const struct sg_watched_access *access) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (watch->access)
+        watch->access(user_of(warp), access);
+    return watch->refuses ? watch->refuses(user_of(warp), access) & access->lanes : 0;
+}
+
+/* ---- accesses of a warp ---------------------------------------------------------------------- */
+
+/* The space of a generic address, and its offset there. */
+static unsigned resolve(unsigned space, uint64_t *address) {
+    if (space == SG_IN_GENERIC)
+        space = sg_generic_space(address);
+    return space == SG_IN_PARAM_FRAME ? SG_IN_LOCAL : space;
+}
+
+const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *step) {
+    warp->probed = warp->mask;
+    if (!watch_of(warp))
+        return step + 1;
+    uint64_t address[SG_LANES];
+    unsigned char space[SG_LANES];
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        address[l] = warp->mask >> l & 1 ? sg_access_address(warp, step, l) : 0;
+        space[l] = (unsigned char)resolve(step->space, &address[l]);
+    }
+    struct sg_watched_warp who = watched(warp);
+    struct sg_watched_access access = {.warp = &who,
+                                       .instruction = step->instruction,
+                                       .address = address,
+                                       .size = step->count,
+                                       .kind = step->choice,
+                                       .order = step->second,
+                                       .scope = step->rounding};
+    uint32_t refused = 0;
+    for (uint32_t left = warp->mask; left; left &= ~access.lanes) {
+        access.space = space[__builtin_ctz(left)];
+        access.lanes = 0;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            access.lanes |= (uint32_t)(space[l] == access.space) << l;
+        access.lanes &= left;
+        refused |= tell(warp, &access);
+    }
+    warp->mask &= ~refused;
+    return warp->mask ? step + 1 : step + 2;
+}
+
+const struct sg_step *sg_run_probed(struct sg_warp *warp, const struct sg_step *step) {
+    warp->mask = warp->probed;
+    return step + 1;
+}
+
+void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
+                     unsigned kind, unsigned order) {
+    if (!watch_of(warp))
+        return;
+    uint64_t address[SG_LANES] = {0};
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        address[l] = sg_where_address(warp, where, l);
+        if (where[1] >> 8 == SG_IN_GENERIC)
+            address[l] -= SG_SHARED_WINDOW;
+    }
+    const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
+    struct sg_watched_warp who = watched(warp);
+    (void)tell(warp, &(struct sg_watched_access){.warp = &who,
+                                                 .instruction = step->instruction,
+                                                 .lanes = warp->mask,
+                                                 .address = address,
+                                                 .size = 8,
+                                                 .kind = (unsigned char)kind,
+                                                 .space = SG_IN_SHARED,
+                                                 .order = (unsigned char)order,
+                                                 .scope = in->scope == SG_SCOPE_CLUSTER
+                                                              ? SG_WATCHED_CLUSTER
+                                                              : SG_WATCHED_CTA});
+}
+
+/* ---- of one lane ----------------------------------------------------------------------------- */
+
+bool sg_watch_lane(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                   uint64_t address, uint32_t size, unsigned kind, unsigned space) {
+    if (!watch_of(warp))
+        return false;
+    uint64_t addresses[SG_LANES] = {0};
+    space = resolve(space, &address);
+    addresses[lane] = address;
+    struct sg_watched_warp who = watched(warp);
+    return tell(warp, &(struct sg_watched_access){.warp = &who,
+                                                  .instruction = step->instruction,
+                                                  .lanes = UINT32_C(1) << lane,
+                                                  .address = addresses,
+                                                  .size = size,
+                                                  .kind = (unsigned char)kind,
+                                                  .space = (unsigned char)space}) != 0;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static bool tell_copy(struct sg_warp *warp, const struct sg_pending *what, uint64_t address,
+                      uint32_t size, unsigned kind, bool global) {
+    unsigned thread, place[3];
+    uint64_t addresses[SG_LANES] = {0};
+    if (size == 0)
+        return false;
+    const struct sg_pending *before = warp->doing;
+    warp->doing = what;
+    sg_pending_thread(warp, &thread, place);
+    warp->doing = before;
+    unsigned lane = thread % SG_LANES;
+    const unsigned *grid = warp->grid->launch.grid;
+    struct sg_watched_warp who = {.block = place[0] + (uint64_t)grid[0] *
+                                                          (place[1] + (uint64_t)grid[1] * place[2]),
+                                  .place = place,
+                                  .first = thread - lane};
+    addresses[lane] = address;
+    unsigned order = SG_WATCHED_ASYNC;
+    if (kind == SG_WATCHED_ATOMIC)
+        order |= SG_WATCHED_STRONG;
+    if (what->kind == SG_PENDING_ARRIVE)
+        order |= SG_WATCHED_RELEASE;
+    return tell(warp, &(struct sg_watched_access){.warp = &who,
+                                                  .instruction = what->step->instruction,
+                                                  .lanes = UINT32_C(1) << lane,
+                                                  .address = addresses,
+                                                  .size = size,
+                                                  .kind = (unsigned char)kind,
+                                                  .space = global ? SG_IN_GLOBAL : SG_IN_SHARED,
+                                                  .order = (unsigned char)order,
+                                                  .scope = what->kind == SG_PENDING_ARRIVE
+                                                               ? SG_WATCHED_CTA
+                                                               : SG_WATCHED_GPU}) != 0;
+}
+
+bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what) {
+    if (!watch_of(warp))
+        return false;
+    if (what->kind == SG_PENDING_ARRIVE)
+        return tell_copy(warp, what, what->mbarrier, 8, SG_WATCHED_ATOMIC, false);
+    bool refused = false;
+    if (!what->from_value)
+        refused =
+            tell_copy(warp, what, what->from, what->bytes, SG_WATCHED_READ, what->from_global);
+    unsigned kind = what->operation == SG_DO_NONE ? SG_WATCHED_WRITE : SG_WATCHED_ATOMIC;
+    return tell_copy(warp, what, what->to, what->size, kind, what->to_global) || refused;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,
+                    unsigned scope) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->fence)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->fence(user_of(warp), &who, step->instruction, warp->mask, (unsigned char)order,
+                 (unsigned char)scope);
+}
+
+const struct sg_step *sg_run_watched_fence(struct sg_warp *warp, const struct sg_step *step) {
+    sg_watch_fence(warp, step, step->choice, step->rounding);
+    return step + 1;
+}
+
+void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                      unsigned number, bool waits) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->arrives || !lanes)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->arrives(user_of(warp), &who, step->instruction, lanes, number, waits);
+}
+
+void sg_watch_completes(const struct sg_block *block, unsigned number) {
+    const struct sg_warp *warp = &block->warps[0];
+    const struct sg_watch *watch = watch_of(warp);
+    if (watch && watch->completes)
+        watch->completes(user_of(warp), block->index, number);
+}
+
+void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->meet)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->meet(user_of(warp), &who, step->instruction, lanes);
+}
+
+void sg_watch_exits(struct sg_warp *warp, uint32_t lanes) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->exits)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->exits(user_of(warp), &who, lanes);
+}
+
+void sg_watch_begins(const struct sg_block *block) {
+    const struct sg_warp *warp = &block->warps[0];
+    const struct sg_watch *watch = watch_of(warp);
+    if (watch && watch->block_begins)
+        watch->block_begins(user_of(warp), block->index, sg_shared_room(warp->grid));
+}
+
+void sg_watch_ends(const struct sg_block *block) {
+    const struct sg_warp *warp = &block->warps[0];
+    const struct sg_watch *watch = watch_of(warp);
+    if (watch && watch->block_ends)
+        watch->block_ends(user_of(warp), block->index);
+}

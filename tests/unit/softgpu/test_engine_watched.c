@@ -1,0 +1,284 @@
+/* What code that is watched tells: accesses of all spaces, barriers, meetings, fences, exits. */
+#include "kernel.h"
+
+#include "softgpu/engine/watch.h"
+
+#include <inttypes.h>
+
+struct told {
+    char text[8192];
+    size_t used;
+    uint32_t refuse; /* lanes of every write */
+    const struct sg_program *program;
+};
+
+static void add(struct told *told, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct told *told, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(told->text + told->used, sizeof told->text - told->used, format, list);
+    va_end(list);
+    told->used += (size_t)length;
+    assert_true(told->used < sizeof told->text);
+}
+
+static const char *name_of(const struct told *told, uint32_t instruction) {
+    return sg_op_name(told->program->instructions[instruction].op);
+}
+
+static void access_(void *user, const struct sg_watched_access *access) {
+    static const char *const kinds[] = {"read", "write", "atomic"};
+    struct told *told = user;
+    unsigned last = 31u - (unsigned)__builtin_clz(access->lanes);
+    add(told, "%s %s %x: %u in %s at", name_of(told, access->instruction), kinds[access->kind],
+        access->lanes, access->size,
+        access->space == SG_IN_GLOBAL   ? "global"
+        : access->space == SG_IN_SHARED ? "shared"
+        : access->space == SG_IN_LOCAL  ? "local"
+                                        : "other");
+    if (access->space != SG_IN_GLOBAL)
+        add(told, " %" PRIu64, access->address[last]);
+    else
+        add(told, " +%" PRIu64,
+            access->address[last] - access->address[__builtin_ctz(access->lanes)]);
+    if (access->order)
+        add(told, ", order %u, scope %u", access->order, access->scope);
+    if (access->warp->first || access->warp->block)
+        add(told, ", block %" PRIu64 " from %u", access->warp->block, access->warp->first);
+    add(told, "\n");
+}
+
+static uint32_t refuses(void *user, const struct sg_watched_access *access) {
+    const struct told *told = user;
+    return access->kind == SG_WATCHED_WRITE ? told->refuse : 0;
+}
+
+static void arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, unsigned number, bool waits) {
+    add(user, "%s of %u arrives %x at %u%s\n", name_of(user, instruction), warp->first, lanes,
+        number, waits ? " and waits" : "");
+}
+
+static void completes(void *user, uint64_t block, unsigned number) {
+    add(user, "barrier %u of %" PRIu64 " completes\n", number, block);
+}
+
+static void meet(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                 uint32_t lanes) {
+    (void)warp;
+    add(user, "%s meet %x\n", name_of(user, instruction), lanes);
+}
+
+static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                  uint32_t lanes, unsigned char order, unsigned char scope) {
+    (void)warp;
+    add(user, "%s %x, order %u, scope %u\n", name_of(user, instruction), lanes, order, scope);
+}
+
+static void exits(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    add(user, "%u exits %x\n", warp->first, lanes);
+}
+
+static void begins(void *user, uint64_t block, uint64_t shared) {
+    add(user, "block %" PRIu64 " begins, %" PRIu64 " shared\n", block, shared);
+}
+
+static void ends(void *user, uint64_t block) {
+    add(user, "block %" PRIu64 " ends\n", block);
+}
+
+static const struct sg_watch watch = {.access = access_,
+                                      .refuses = refuses,
+                                      .arrives = arrives,
+                                      .completes = completes,
+                                      .meet = meet,
+                                      .fence = fence,
+                                      .exits = exits,
+                                      .block_begins = begins,
+                                      .block_ends = ends};
+
+/* Registers and a pointer in %rd1, the thread in %r1, and its place of 16 bytes in %rd2. */
+#define TEXT(more, body)                                                                           \
+    KERNEL_HEAD ".visible .entry k(.param .u64 to) {\n"                                            \
+                ".reg .pred %p, %q; .reg .b32 %r<12>; .reg .b64 %rd<8>; \n" more                   \
+                "ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x; mov.u64 %rd6, 0;\n"                 \
+                "mad.wide.u32 %rd2, %r1, 16, %rd1;\n" body "ret; }\n"
+
+static void says(const char *text, unsigned blocks, unsigned threads, uint32_t refuse, void *to,
+                 const char *expected) {
+    FOR_EACH_LEVEL(level) {
+        struct kernel kernel;
+        struct told told = {.refuse = refuse};
+        kernel_make(&kernel, text, (enum sg_level)level);
+        kernel_watched(&kernel, (enum sg_level)level, &watch, &told);
+        told.program = kernel.program;
+        kernel_pointer(&kernel, to);
+        kernel_shape(&kernel, blocks, threads);
+        kernel.launch.workers = 4;
+        kernel_succeeds(&kernel);
+        assert_string_equal(told.text, expected);
+        kernel_free(&kernel);
+    }
+}
+
+static void loads_stores_and_atomics(void **state) {
+    (void)state;
+    uint32_t to[128] __attribute__((aligned(16))) = {0};
+    says(TEXT(".shared .b32 s[4]; .local .b64 l[4];\n",
+              "setp.lt.u32 %p, %r1, 3;\n"
+              "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd2];\n"
+              "@%p st.global.u8 [%rd2+4], 1;\n"
+              "st.shared.u32 [s+4], %r1; ld.volatile.global.u16 %r2, [%rd2];\n"
+              "ld.local.u64 %rd3, [l+8];\n"
+              "atom.global.add.u32 %r3, [%rd1], 1; red.release.sys.global.or.b64 [%rd1], 1;\n"
+              "ld.acquire.cta.global.u32 %r3, [%rd1]; st.relaxed.gpu.global.u32 [%rd1], 1;\n"
+              "atom.shared.cta.acq_rel.exch.b32 %r3, [s], 1;\n"),
+         1, 4, 0, to,
+         "block 0 begins, 16 shared\n"
+         "ld read f: 16 in global at +48\n"
+         "st write 7: 1 in global at +32\n"
+         "st write f: 4 in shared at 4\n"
+         "ld read f: 2 in global at +48, order 1, scope 3\n"
+         "ld read f: 8 in local at 8\n"
+         "atom atomic f: 4 in global at +0, order 1, scope 2\n"
+         "red atomic f: 8 in global at +0, order 5, scope 3\n"
+         "ld read f: 4 in global at +0, order 3, scope 0\n"
+         "st write f: 4 in global at +0, order 1, scope 2\n"
+         "atom atomic f: 4 in shared at 0, order 7, scope 0\n"
+         "0 exits f\n"
+         "block 0 ends\n");
+}
+
+/* Lanes of one access in two spaces. */
+static void generic_addresses(void **state) {
+    (void)state;
+    uint32_t to[128] __attribute__((aligned(16))) = {0};
+    says(TEXT(".shared .b32 s[4];\n",
+              "mov.u64 %rd3, s; cvta.shared.u64 %rd3, %rd3; setp.gt.u32 %p, %r1, 1;\n"
+              "selp.b64 %rd4, %rd3, %rd2, %p; st.u32 [%rd4+4], %r1;\n"),
+         1, 4, 0, to,
+         "block 0 begins, 16 shared\n"
+         "st write 3: 4 in global at +16\n"
+         "st write c: 4 in shared at 4\n"
+         "0 exits f\n"
+         "block 0 ends\n");
+    assert_int_equal(to[5], 1);
+    assert_int_equal(to[9], 0);
+}
+
+static void barriers_meetings_and_fences(void **state) {
+    (void)state;
+    uint32_t to[4 * 64] = {0};
+    says(TEXT("", "setp.ge.u32 %p, %r1, 32; @%p bra other;\n"
+                  "bar.arrive 3, 64; fence.acq_rel.gpu; bra on;\n"
+                  "other: bar.sync 3, 64; membar.gl;\n"
+                  "on: bar.warp.sync 0xffffffff; fence.sc.sys; bar.sync 0;\n"),
+         1, 64, 0, to,
+         "block 0 begins, 0 shared\n"
+         "bar of 0 arrives ffffffff at 3\n"
+         "fence ffffffff, order 6, scope 2\n"
+         "bar meet ffffffff\n"
+         "fence ffffffff, order 7, scope 3\n"
+         "bar of 0 arrives ffffffff at 0 and waits\n"
+         "bar of 32 arrives ffffffff at 3 and waits\n"
+         "barrier 3 of 0 completes\n"
+         "membar ffffffff, order 7, scope 2\n"
+         "bar meet ffffffff\n"
+         "fence ffffffff, order 7, scope 3\n"
+         "bar of 32 arrives ffffffff at 0 and waits\n"
+         "barrier 0 of 0 completes\n"
+         "32 exits ffffffff\n"
+         "0 exits ffffffff\n"
+         "block 0 ends\n");
+}
+
+static void blocks_one_after_the_other(void **state) {
+    (void)state;
+    uint32_t to[128] = {0};
+    says(TEXT("", "st.global.u32 [%rd2], 7;\n"), 3, 2, 0, to,
+         "block 0 begins, 0 shared\n"
+         "st write 3: 4 in global at +16\n"
+         "0 exits 3\n"
+         "block 0 ends\n"
+         "block 1 begins, 0 shared\n"
+         "st write 3: 4 in global at +16, block 1 from 0\n"
+         "0 exits 3\n"
+         "block 1 ends\n"
+         "block 2 begins, 0 shared\n"
+         "st write 3: 4 in global at +16, block 2 from 0\n"
+         "0 exits 3\n"
+         "block 2 ends\n");
+}
+
+/* The first step writes the source of the copy: what is refused lane by lane is not made. */
+static void copies_at_their_moment(void **state) {
+    (void)state;
+    uint32_t to[128] __attribute__((aligned(16))) = {0};
+    says(TEXT(".shared .align 16 .b8 s[64]; .shared .b64 m;\n",
+              "cp.async.ca.shared.global [s], [%rd1], 16, 8; cp.async.commit_group;\n"
+              "cp.async.wait_group 0;\n"
+              "mbarrier.init.shared.b64 [m], 1; mbarrier.arrive.shared.b64 %rd3, [m];\n"
+              "mbarrier.test_wait.shared.b64 %p, [m], %rd3;\n"),
+         1, 1, 0, to,
+         "block 0 begins, 72 shared\n"
+         "cp read 1: 8 in global at +0, order 8, scope 2\n"
+         "cp write 1: 16 in shared at 0, order 8, scope 2\n"
+         "cp 1, order 8, scope 0\n"
+         "cp 1, order 8, scope 0\n"
+         "mbarrier write 1: 8 in shared at 64\n"
+         "mbarrier atomic 1: 8 in shared at 64, order 5, scope 0\n"
+         "mbarrier atomic 1: 8 in shared at 64, order 3, scope 0\n"
+         "0 exits 1\n"
+         "block 0 ends\n");
+}
+
+static void matrices_row_by_row(void **state) {
+    (void)state;
+    uint32_t to[128] __attribute__((aligned(16))) = {0};
+    says(TEXT(".shared .align 16 .b8 s[128];\n",
+              "shl.b32 %r3, %r1, 4; and.b32 %r3, %r3, 127; mov.u32 %r2, s; add.u32 %r2, %r2, %r3;\n"
+              "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [%r2];\n"),
+         1, 32, 0, to,
+         "block 0 begins, 128 shared\n"
+         "ldmatrix read 1: 16 in shared at 0\n"
+         "ldmatrix read 2: 16 in shared at 16\n"
+         "ldmatrix read 4: 16 in shared at 32\n"
+         "ldmatrix read 8: 16 in shared at 48\n"
+         "ldmatrix read 10: 16 in shared at 64\n"
+         "ldmatrix read 20: 16 in shared at 80\n"
+         "ldmatrix read 40: 16 in shared at 96\n"
+         "ldmatrix read 80: 16 in shared at 112\n"
+         "0 exits ffffffff\n"
+         "block 0 ends\n");
+}
+
+/* Under a guard too, and no lane at all. */
+static void refused_accesses_are_not_made(void **state) {
+    (void)state;
+    for (uint32_t refuse = 5; refuse == 5 || refuse == 15; refuse += 10) {
+        uint32_t to[128] __attribute__((aligned(16))) = {0};
+        says(TEXT("", "setp.ne.u32 %p, %r1, 3;\n@%p st.global.u32 [%rd2], 9;\n"
+                      "ld.global.u32 %r3, [%rd2];\n"),
+             1, 4, refuse, to,
+             "block 0 begins, 0 shared\n"
+             "st write 7: 4 in global at +32\n"
+             "ld read f: 4 in global at +48\n"
+             "0 exits f\n"
+             "block 0 ends\n");
+        for (uint32_t i = 0; i < 4; i++)
+            assert_int_equal(to[4 * i], i < 3 && !(refuse >> i & 1) ? 9 : 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loads_stores_and_atomics),
+        cmocka_unit_test(generic_addresses),
+        cmocka_unit_test(barriers_meetings_and_fences),
+        cmocka_unit_test(blocks_one_after_the_other),
+        cmocka_unit_test(copies_at_their_moment),
+        cmocka_unit_test(matrices_row_by_row),
+        cmocka_unit_test(refused_accesses_are_not_made),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
