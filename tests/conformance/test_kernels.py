@@ -47,6 +47,7 @@ PROGRAMS = [
 ]
 SETTINGS = [
     ("", {}),
+    (", counted", {"SOFTGPU_PROFILE_KERNELS": "/dev/null"}),
     (", late", {"SOFTGPU_SCHEDULE": "late"}),
     (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),
     (", with one worker", {"SOFTGPU_WORKERS": "1"}),

@@ -42,6 +42,10 @@ const char cmd_run_usage[] =
     "                     of FUNCTION (as in cuda.h, or an exported name, * for any), MODE\n"
     "                     before, after (the effect), from (then on), skip or sticky\n"
     "  --trace FILE       writes every call to FILE, - for standard error\n"
+    "  --profile-kernels[=FILE]\n"
+    "                     counts what kernels do, and writes it at the end of each process: a "
+    "table\n"
+    "                     on standard error or in FILE, or a line of JSON in a FILE.json\n"
     "  --leaks            reports what was not freed, when its context ends and at exit\n"
     "  --fail-on leaks|fault|leaks,fault\n"
     "                     exit status 9 if something was not freed, or the fault of --fault\n"
@@ -81,6 +85,7 @@ static const struct setting {
     {"SOFTGPU_LOG", CHOICE, 0, " off error warning info debug "},
     {"SOFTGPU_FAIL_ON", TEXT, 0, NULL},
     {"SOFTGPU_UUID", TEXT, 0, NULL},
+    {"SOFTGPU_PROFILE_KERNELS", FILE_OR_DASH, 0, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -99,6 +104,7 @@ static const struct option options[] = {
     {"log", required_argument, NULL, FIRST + 10},
     {"fail-on", required_argument, NULL, FIRST + 11},
     {"uuid", required_argument, NULL, FIRST + 12},
+    {"profile-kernels", optional_argument, NULL, FIRST + 13},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -188,7 +194,7 @@ static int parse(int argc, char **argv, int *command) {
         if (option == OPTION_SOFTGPU || option == OPTION_DRIVER)
             softgpu = true;
         else
-            status = apply((size_t)(option - FIRST), optarg);
+            status = apply((size_t)(option - FIRST), optarg ? optarg : "-");
         if (status != CLI_OK)
             return status;
     }
@@ -301,10 +307,18 @@ static bool kernels_run(void) {
     return value && strcmp(value, "1") == 0;
 }
 
+/* Who asks what kernels do wants them to run. */
+static int settle_kernels(void) {
+    bool run = is_set("SOFTGPU_PROFILE_KERNELS") && !is_set("SOFTGPU_KERNELS");
+    return run ? set("SOFTGPU_KERNELS", "1") : CLI_OK;
+}
+
 int cmd_run(int argc, char **argv) {
     char folder[PATH_MAX];
     int command = argc;
     int status = parse(argc, argv, &command);
+    if (status == CLI_OK)
+        status = settle_kernels();
     if (status == CLI_OK)
         status = find_softgpu(folder);
     if (status == CLI_OK)

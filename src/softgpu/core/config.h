@@ -44,10 +44,12 @@ struct sg_config {
     bool fail_on_fault;
     bool kernels; /* SOFTGPU_KERNELS=1: run kernels of PTX, as far as the engine goes; not yet the
                      default, since much is refused */
-    int kernel_limit;    /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
+    int kernel_limit; /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
                             ended, 1 to 86400; 0, the default: never */
-    bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */
-    int log_level;       /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
+    const char *profile_kernels; /* SOFTGPU_PROFILE_KERNELS: file, or "-" for standard error; NULL:
+                                    kernels are not counted */
+    bool abort_on_error;         /* SOFTGPU_ABORT=1: a refused call aborts the process */
+    int log_level;               /* SOFTGPU_LOG, by name; an enum sg_log_level. Default: warning */
 };
 
 /* Thread-safe. Constant after the first call, except for what sg_config_schedule changes. */
