@@ -128,12 +128,38 @@ static unsigned pattern_of(const uint64_t *at, uint32_t lanes, uint64_t size) {
     return same ? SG_COUNT_SAME : contiguous ? SG_COUNT_CONTIGUOUS : SG_COUNT_SCATTERED;
 }
 
+/* How far apart the addresses of neighbours are, where they grow evenly over a warp: then no lane
+ * has to be looked at. */
+static bool grow_evenly(const struct sg_warp *gang, const struct sg_step *step, int64_t *by) {
+    const struct sg_tag *tag = gang ? sg_tag(gang, step->a) : NULL;
+    if (!tag || !(tag->kind & SG_TAG_KNOWN) || gang->across < SG_LANES ||
+        step->second == SG_COUNT_SPACES)
+        return false;
+    *by = step->flags & SG_STEP_WIDE ? tag->s : (int32_t)tag->s;
+    return true;
+}
+
+static void count_even(const struct sg_step *step, uint32_t lanes, int64_t by,
+                       struct sg_access_count *to) {
+    bool same = by == 0 || (lanes & (lanes - 1)) == 0;
+    to->bytes[step->second] += (uint64_t)__builtin_popcount(lanes) * step->count;
+    if (has_pattern(step->second))
+        to->warps[step->second][same                ? SG_COUNT_SAME
+                                : by == step->count ? SG_COUNT_CONTIGUOUS
+                                                    : SG_COUNT_SCATTERED]++;
+}
+
 /* a, value: the address, where it is looked at. */
 static void count_addresses(const struct sg_warp *gang, const struct sg_warp *warp,
                             const struct sg_step *step, uint32_t lanes,
                             struct sg_access_count *to) {
     uint64_t at[SG_LANES];
     bool wide = step->flags & SG_STEP_WIDE;
+    int64_t by;
+    if (grow_evenly(gang, step, &by)) {
+        count_even(step, lanes, by, to);
+        return;
+    }
     values_of(gang, warp, step->a, wide, at);
     for (unsigned l = 0; l < SG_LANES; l++) {
         at[l] += (uint64_t)step->value;
