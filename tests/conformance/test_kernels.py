@@ -39,6 +39,7 @@ PROGRAMS = [
     ("kernels that begin before another has ended", "test_dependent_launch"),
     ("kernels that wait for each other", "test_kernel_waits"),
     ("what ends while a kernel runs", "test_kernel_ends"),
+    ("barriers that count warps", "test_kernel_barriers"),
     ("what kernels print, and when", "test_kernel_print"),
     ("memory that kernels allocate", "test_kernel_heap"),
     ("conditions that kernels set", "test_kernel_conditions"),
@@ -60,6 +61,8 @@ def runs_with(program, variables):
 
 TESTS = [
     *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
+    ("kernels that wait for each other, all on one thread",
+     lambda: runs("test_kernel_waits", SOFTGPU_WORKERS="1", SOFTGPU_KERNEL_WORKERS="1")),
     ("blocks that wait for earlier ones", lambda: runs("test_kernel_blocks")),
     ("the same with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),

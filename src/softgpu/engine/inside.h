@@ -231,7 +231,8 @@ struct sg_warp {
     struct sg_grid *grid;
     struct sg_block *block;
     unsigned number;
-    uint32_t live; /* lanes that have not exited */
+    uint32_t live;              /* lanes that have not exited */
+    uint32_t came[SG_BARRIERS]; /* of those in `partial`: lanes that have arrived */
     struct sg_group groups[SG_LANES];
     unsigned group_count;
     unsigned char *registers;
@@ -259,6 +260,7 @@ struct sg_warp {
 
 struct sg_barrier {
     uint32_t arrived, wanted; /* wanted 0: all that have not exited */
+    uint32_t partial;         /* warps of which some lanes have arrived, where there is a count */
     uint32_t count;           /* of true predicates */
     bool all, any;
 };
