@@ -146,7 +146,7 @@ typedef struct softgpu_control {
                       size_t log_size, void *image, size_t *size);
 
     /*
-     * With SOFTGPU_PROFILE_KERNELS: what the kernels have done whose launches have ended, as a table
+     * With SOFTGPU_PROFILE_KERNELS: what kernels have done whose launches have ended, as a table
      * for people, or with `json` as one line of JSON (docs/softgpu.md). "" without the variable,
      * and before any launch. Free with free_text. NULL as for state_dump.
      */

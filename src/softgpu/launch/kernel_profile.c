@@ -17,7 +17,7 @@ bool sg_profile_wanted(void) {
     return sg_config()->profile_kernels != NULL;
 }
 
-/* ---- Kernels ---------------------------------------------------------------------------------- */
+/* ---- Kernels -------------------------------------------------------------------------------- */
 
 static void profile_free(struct sg_kernel_profile *profile) {
     for (size_t i = 0; profile->files && i < profile->file_count; i++)
@@ -94,7 +94,7 @@ struct sg_kernel_profile *sg_profile_of(const struct sg_program *program,
     return profile;
 }
 
-/* ---- Launches --------------------------------------------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------------------------- */
 
 void sg_profile_slice_begins(struct sg_profiled_launch *launch) {
     if (!launch->profile || launch->began)
@@ -145,7 +145,7 @@ const struct sg_kernel_profile **sg_profile_sorted(size_t *count) {
     return sorted;
 }
 
-/* ---- The file --------------------------------------------------------------------------------- */
+/* ---- The file ------------------------------------------------------------------------------- */
 
 static int open_file(const char *file, char *why, size_t size) {
     int fd = gm_fd_open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);

@@ -63,7 +63,7 @@ void sg_profile_write(void);
 /* Whether a file can be written; creates it. */
 bool sg_profile_possible(const char *file, char *why, size_t size);
 
-/* ---- kernel_profile_sums.c: what both texts show ---------------------------------------------- */
+/* ---- kernel_profile_sums.c: what both texts show -------------------------------------------- */
 
 #define SG_PROFILE_HOT 10 /* lines that are shown */
 

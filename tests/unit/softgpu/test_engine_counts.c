@@ -1,5 +1,5 @@
-/* Counted code: how often instructions ran, with how many lanes, and what they moved. Each kernel is
- * one whose numbers are known exactly; warps in lock step and by themselves must agree. */
+/* Counted code: how often instructions ran, with how many lanes, and what they moved. Each kernel
+ * is one whose numbers are known exactly; warps in lock step and by themselves must agree. */
 #include "kernel.h"
 
 #include "softgpu/engine/count.h"

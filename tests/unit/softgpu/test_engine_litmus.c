@@ -120,7 +120,7 @@ static struct memory *play(const struct part *parts, unsigned count, unsigned ke
     return memory;
 }
 
-/* ---- message passing ------------------------------------------------------------------------- */
+/* ---- message passing ----------------------------------------------------------------------- */
 
 static void send(struct memory *memory, unsigned i, unsigned who) {
     (void)who;
@@ -186,7 +186,7 @@ static void fences_order_messages(void **state) {
     }
 }
 
-/* ---- store buffering ------------------------------------------------------------------------- */
+/* ---- store buffering ----------------------------------------------------------------------- */
 
 static void store_x(struct memory *memory, unsigned i, unsigned who) {
     atomic_store_explicit(&memory->x[i], 1, memory_order_relaxed);
@@ -240,7 +240,7 @@ static void scopes_and_atomics_order_stores(void **state) {
         }
 }
 
-/* ---- load buffering -------------------------------------------------------------------------- */
+/* ---- load buffering ------------------------------------------------------------------------ */
 
 static void load_x_store_y(struct memory *memory, unsigned i, unsigned who) {
     memory->seen[who][i] = atomic_load_explicit(&memory->x[i], memory_order_acquire);
@@ -273,7 +273,7 @@ static void loads_are_not_passed_by_stores(void **state) {
         }
 }
 
-/* ---- independent reads of independent writes ------------------------------------------------- */
+/* ---- independent reads of independent writes ----------------------------------------------- */
 
 static void write_x(struct memory *memory, unsigned i, unsigned who) {
     (void)who;
@@ -315,7 +315,7 @@ static void readers_agree_on_the_order(void **state) {
     }
 }
 
-/* ---- one location ---------------------------------------------------------------------------- */
+/* ---- one location -------------------------------------------------------------------------- */
 
 static void count(struct memory *memory, unsigned i, unsigned who) {
     (void)i;
@@ -352,7 +352,7 @@ static void a_location_has_one_order(void **state) {
     }
 }
 
-/* ---- within a block --------------------------------------------------------------------------- */
+/* ---- within a block ------------------------------------------------------------------------- */
 
 /* The second warp takes what the first one sends, round after round, at the scope of the block; in
  * any order of the warps' turns. */
@@ -386,7 +386,7 @@ static void warps_of_a_block_pass_messages(void **state) {
     }
 }
 
-/* ---- that a mistake would be noticed ----------------------------------------------------------- */
+/* ---- that a mistake would be noticed --------------------------------------------------------- */
 
 /* A message by weak words, told of by relaxed ones: a race, which the sanitizer must see here as
  * well as it must see none above. */
