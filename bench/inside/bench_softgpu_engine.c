@@ -179,7 +179,7 @@ static void nothing(void) {
 
 static struct sg_code *compiled(const struct sg_program *program, enum sg_level level) {
     struct sg_code *code;
-    if (sg_code_make(program, level, false, &code) != CUDA_SUCCESS)
+    if (sg_code_make(program, level, 0, &code) != CUDA_SUCCESS)
         exit(1);
     return code;
 }
@@ -371,7 +371,7 @@ int main(int argc, char **argv) {
                 continue;
             struct sg_program *program = decoded(subjects[i].text);
             struct sg_code *code;
-            if (sg_code_make(program, (enum sg_level)level, false, &code) != CUDA_SUCCESS)
+            if (sg_code_make(program, (enum sg_level)level, 0, &code) != CUDA_SUCCESS)
                 return 1;
             double ours = engine_time(&subjects[i], code), native = native_time(&subjects[i]);
             if (i < 4) {

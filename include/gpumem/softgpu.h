@@ -144,6 +144,13 @@ typedef struct softgpu_control {
      */
     int (*link_texts)(unsigned architecture, const char *const *texts, size_t count, char *log,
                       size_t log_size, void *image, size_t *size);
+
+    /*
+     * With SOFTGPU_PROFILE_KERNELS: what kernels have done whose launches have ended, as a table
+     * for people, or with `json` as one line of JSON (docs/softgpu.md). "" without the variable,
+     * and before any launch. Free with free_text. NULL as for state_dump.
+     */
+    char *(*kernel_profile)(int json);
 } softgpu_control;
 
 typedef const softgpu_control *(*softgpu_get_control_fn)(int version);

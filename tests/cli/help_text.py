@@ -3,7 +3,7 @@ import re
 
 import harness
 
-OPTION = re.compile(r"^  (--[a-z0-9-]+)(?: (\S+))?(?:  .*)?$")
+OPTION = re.compile(r"^  (--[a-z0-9-]+)(?:\[=[A-Z]+\])?(?: (\S+))?(?:  .*)?$")
 VALUE = re.compile(r"^ {10,}([a-z0-9_-]+)  +\S")
 COMMAND = re.compile(r"^  ([a-z][a-z-]*)  +(\S.*)$")
 

@@ -13,7 +13,7 @@ from harness import expect
 PAGES = harness.BUILD / "share/man/man1"
 TOOL = harness.SOURCE / "tools/gpumem"
 EXAMPLES = TOOL / "manual/examples.txt"
-TAKEN = re.compile(r'\{"([a-z0-9-]+)", (required|no)_argument')
+TAKEN = re.compile(r'\{"([a-z0-9-]+)", (required|optional|no)_argument')
 ESCAPES = [("\\-", "-"), ("\\(aq", "'"), ("\\(ha", "^"), ("\\(ti", "~"), ("\\(ga", "`"), ("\\&", "")]
 
 
@@ -38,7 +38,7 @@ def plain(text):
 def terms(text):
     """{option: kind} of the page's definitions."""
     found = [plain(line).split() for line in re.findall(r"^\.TP\n(.*)$", text, re.M)]
-    return {words[0]: words[1] if len(words) > 1 else "" for words in found if words[0].startswith("--")}
+    return {words[0].split("[")[0]: words[1] if len(words) > 1 else "" for words in found if words[0].startswith("--")}
 
 
 def words_of_page(text):

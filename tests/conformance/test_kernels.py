@@ -41,6 +41,7 @@ PROGRAMS = [
     ("what Triton's compiler makes", "triton/test_triton_kernels"),
     ("memory that is freed while kernels are queued", "test_kernel_freed_memory"),
     ("what ends while a kernel runs", "test_kernel_ends"),
+    ("barriers that count warps", "test_kernel_barriers"),
     ("what kernels print, and when", "test_kernel_print"),
     ("memory that kernels allocate", "test_kernel_heap"),
     ("conditions that kernels set", "test_kernel_conditions"),
@@ -49,6 +50,7 @@ PROGRAMS = [
     ("memory whose free stands behind a kernel", "test_kernel_freed_later"),
 ]
 SETTINGS = [
+    (", counted", {"SOFTGPU_PROFILE_KERNELS": "/dev/null"}),
     (", late", {"SOFTGPU_SCHEDULE": "late"}),
     (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),
     (", with one worker", {"SOFTGPU_WORKERS": "1"}),
@@ -61,6 +63,8 @@ def runs_with(program, variables):
 
 TESTS = [
     *((title + how, runs_with(program, variables)) for title, program in PROGRAMS for how, variables in SETTINGS),
+    ("kernels that wait for each other, all on one thread",
+     lambda: runs("test_kernel_waits", SOFTGPU_WORKERS="1", SOFTGPU_KERNEL_WORKERS="1")),
     ("blocks that wait for earlier ones, with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
     ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),

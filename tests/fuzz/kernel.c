@@ -66,7 +66,7 @@ static void launch(const struct sg_program *program, const struct sg_image_funct
     bool can = sg_engine_can(program, why, sizeof why);
     if (!sg_level_usable(level))
         level = SG_LEVEL_GENERIC;
-    CUresult result = sg_code_make(program, level, &code);
+    CUresult result = sg_code_make(program, level, 0, &code);
     require((result == CUDA_SUCCESS) == can);
     unsigned char *parameters = calloc(1, function->parameter_bytes + 1);
     uint64_t *variables = calloc(program->variable_count + 1, sizeof *variables);

@@ -35,6 +35,7 @@ enum cli_exit {
  *       --option              what it does: each option that the command takes, its own column for
  *                             what it does; more lines of that begin there too
  *       --option FILE         capitals stand for something else: see the kinds in the completions
+ *       --option[=FILE]       the value may be left out; completions offer the option without it
  *       --option this|that    small letters for what is typed
  *       --option LIST         of the values that are listed below it, further to the right:
  *                               value  what it means

@@ -42,6 +42,10 @@ const char cmd_run_usage[] =
     "                     of FUNCTION (as in cuda.h, or an exported name, * for any), MODE\n"
     "                     before, after (the effect), from (then on), skip or sticky\n"
     "  --trace FILE       writes every call to FILE, - for standard error\n"
+    "  --profile-kernels[=FILE]\n"
+    "                     counts what kernels do, and writes it at the end of each process: a "
+    "table\n"
+    "                     on standard error or in FILE, or a line of JSON in a FILE.json\n"
     "  --leaks            reports what was not freed, when its context ends and at exit\n"
     "  --fail-on leaks|fault|leaks,fault\n"
     "                     exit status 9 if something was not freed, or the fault of --fault\n"
@@ -105,6 +109,7 @@ static const struct setting {
     {"SOFTGPU_CHECK_SUPPRESS", ANY_PATH, 0, NULL},
     {"SOFTGPU_CHECK_KERNELS", TEXT, 0, NULL},
     {"SOFTGPU_CHECK_ERROR_EXIT", NUMBER, 255, NULL},
+    {"SOFTGPU_PROFILE_KERNELS", FILE_OR_DASH, 0, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -130,6 +135,7 @@ static const struct option options[] = {
     {"suppressions", required_argument, NULL, FIRST + 17},
     {"kernels-matching", required_argument, NULL, FIRST + 18},
     {"error-exitcode", required_argument, NULL, FIRST + 19},
+    {"profile-kernels", optional_argument, NULL, FIRST + 20},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -223,7 +229,7 @@ static int parse(int argc, char **argv, int *command) {
         if (option == OPTION_SOFTGPU || option == OPTION_DRIVER)
             softgpu = true;
         else
-            status = apply((size_t)(option - FIRST), optarg);
+            status = apply((size_t)(option - FIRST), optarg ? optarg : "-");
         if (status != CLI_OK)
             return status;
     }
@@ -339,6 +345,8 @@ static bool kernels_run(void) {
 /* Kernels are what checkers watch. Each process of the job adds to the file. */
 static int settle_checks(void) {
     const char *output = getenv("SOFTGPU_CHECK_OUTPUT");
+    if (is_set("SOFTGPU_PROFILE_KERNELS") && !kernels_run())
+        return cli_error(CLI_USAGE, "--profile-kernels: with --no-kernels none runs");
     if (!is_set("SOFTGPU_CHECK"))
         return CLI_OK;
     if (!kernels_run())

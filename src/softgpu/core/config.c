@@ -220,14 +220,33 @@ static void read_version(struct sg_complaints *complaints, struct sg_config *int
 
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
-    static const char *const names[] = {
-        "LOG",           "DEVICES",         "PROFILE",      "MEMORY",
-        "ADDRESS_SPACE", "WORKERS",         "SCHEDULE",     "SEED",
-        "LEAKS",         "POISON",          "ABORT",        "FAIL_ON",
-        "FAULT",         "TRACE",           "JOB",          "UUID",
-        "KERNELS",       "DRIVER_VERSION",  "KERNEL_LIMIT", "KERNEL_WORKERS",
-        "CHECK",         "CHECK_FORMAT",    "CHECK_OUTPUT", "CHECK_SUPPRESS",
-        "CHECK_KERNELS", "CHECK_ERROR_EXIT"};
+    static const char *const names[] = {"LOG",
+                                        "DEVICES",
+                                        "PROFILE",
+                                        "MEMORY",
+                                        "ADDRESS_SPACE",
+                                        "WORKERS",
+                                        "SCHEDULE",
+                                        "SEED",
+                                        "LEAKS",
+                                        "POISON",
+                                        "ABORT",
+                                        "FAIL_ON",
+                                        "FAULT",
+                                        "TRACE",
+                                        "JOB",
+                                        "UUID",
+                                        "KERNELS",
+                                        "DRIVER_VERSION",
+                                        "KERNEL_LIMIT",
+                                        "KERNEL_WORKERS",
+                                        "PROFILE_KERNELS",
+                                        "CHECK",
+                                        "CHECK_FORMAT",
+                                        "CHECK_OUTPUT",
+                                        "CHECK_SUPPRESS",
+                                        "CHECK_KERNELS",
+                                        "CHECK_ERROR_EXIT"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, "SOFTGPU_", 8) != 0)
@@ -280,6 +299,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
         into->profile = profile;
     into->fault = lookup("SOFTGPU_FAULT");
     into->trace = lookup("SOFTGPU_TRACE");
+    into->profile_kernels = lookup("SOFTGPU_PROFILE_KERNELS");
 }
 
 static struct sg_complaints first_complaints;

@@ -53,8 +53,10 @@ struct sg_config {
                      runs. Default: kernels of PTX run */
     int kernel_limit; /* SOFTGPU_KERNEL_LIMIT: seconds after which a kernel that still runs is
                             ended, 1 to 86400; 0, the default: never */
-    unsigned checks;  /* SOFTGPU_CHECK: memory, race, init, sync, comma-separated: bits */
-    bool check_json;  /* SOFTGPU_CHECK_FORMAT: text or json */
+    const char *profile_kernels; /* SOFTGPU_PROFILE_KERNELS: file, or "-" for standard error; NULL:
+                                    kernels are not counted */
+    unsigned checks;            /* SOFTGPU_CHECK: memory, race, init, sync, comma-separated: bits */
+    bool check_json;            /* SOFTGPU_CHECK_FORMAT: text or json */
     const char *check_output;   /* SOFTGPU_CHECK_OUTPUT: a file; NULL: standard error */
     const char *check_suppress; /* SOFTGPU_CHECK_SUPPRESS: a file, or NULL */
     const char *check_kernels;  /* SOFTGPU_CHECK_KERNELS: globs, comma-separated; NULL: all */

@@ -1,6 +1,7 @@
 /*
- * bar and barrier: sixteen of them in a block. Threads are counted, wherever they come from; those
- * that have exited are not waited for.
+ * bar and barrier: sixteen of them in a block. Threads arrive wherever they come from; those that
+ * have exited are not waited for. A count that an instruction names is one of whole warps, 32 for
+ * each: a warp has arrived when all its lanes that have not exited did, however few it has.
  */
 #include "softgpu/engine/watching.h"
 
@@ -23,14 +24,42 @@ static void deliver(struct sg_warp *warp, const struct sg_group *group, const st
     warp->mask = mask;
 }
 
+/* Counts the warps of which no lane is missing any more. */
+static void count_warps(struct sg_block *block, unsigned number) {
+    struct sg_barrier *barrier = &block->barriers[number];
+    for (uint32_t left = barrier->partial; left; left &= left - 1) {
+        unsigned w = (unsigned)__builtin_ctz(left);
+        struct sg_warp *warp = &block->warps[w];
+        if (warp->live & ~warp->came[number])
+            continue;
+        barrier->partial &= ~(UINT32_C(1) << w);
+        barrier->arrived += SG_LANES;
+    }
+}
+
+static void arrive(struct sg_warp *warp, struct sg_barrier *barrier, unsigned number,
+                   uint32_t lanes) {
+    uint32_t bit = UINT32_C(1) << warp->number;
+    if (!barrier->wanted) {
+        barrier->arrived += (uint32_t)__builtin_popcount(lanes);
+        return;
+    }
+    warp->came[number] = lanes | (barrier->partial & bit ? warp->came[number] : 0);
+    barrier->partial |= bit;
+}
+
 static void look(struct sg_block *block, unsigned number) {
     struct sg_barrier *barrier = &block->barriers[number];
+    if (barrier->partial)
+        count_warps(block, number);
     uint32_t wanted = barrier->wanted ? barrier->wanted : block->live;
     if (barrier->arrived == 0 || barrier->arrived < wanted)
         return;
     for (unsigned w = 0; w < block->warp_count; w++) {
         struct sg_warp *warp = &block->warps[w];
         const struct sg_step *steps = warp->grid->code->steps;
+        if (barrier->partial >> w & 1) /* its lanes wait for each other: the next time */
+            continue;
         for (unsigned i = 0; i < warp->group_count; i++) {
             struct sg_group *group = &warp->groups[i];
             if (group->state != SG_GROUP_BARRIER || group->barrier != number)
@@ -44,7 +73,9 @@ static void look(struct sg_block *block, unsigned number) {
     }
     if (block->warps[0].grid->code->watched)
         sg_watch_completes(block, number);
-    *barrier = (struct sg_barrier){.all = true};
+    uint32_t partial = barrier->partial;
+    *barrier = (struct sg_barrier){
+        .all = true, .partial = partial, .wanted = partial ? barrier->wanted : 0};
 }
 
 void sg_barriers_look(struct sg_block *block) {
@@ -65,7 +96,7 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
     warp->block->barriers_used |= UINT32_C(1) << number;
     barrier->wanted =
         step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
-    barrier->arrived += (uint32_t)__builtin_popcount(lanes);
+    arrive(warp, barrier, number, lanes);
     if (step->choice == SG_DO_RED) {
         uint32_t p = sg_predicate(warp, step->c) & lanes;
         barrier->count += (uint32_t)__builtin_popcount(p);

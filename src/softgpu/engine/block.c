@@ -36,6 +36,7 @@ static void warp_make(struct sg_worker *worker, struct sg_block *block, unsigned
     warp->local_size = grid->local_bytes;
     warp->shared = block->memory;
     warp->caches = worker->caches;
+    warp->counts = worker->counts;
     warp->grid = grid;
     warp->block = block;
     warp->number = number;

@@ -207,6 +207,8 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             counted = 1;
             sg_maker_step(maker, sg_run_leader);
         }
+        if (code->counted)
+            sg_maker_count(maker);
         uint32_t first = sg_maker_here(maker);
         if (maker->aliased && maker->aliased[i])
             continue;
@@ -269,13 +271,14 @@ static bool make_all(struct sg_maker *maker, bool *leads) {
 }
 
 static struct sg_code *code_new(const struct sg_program *program, enum sg_level level,
-                                bool watched) {
+                                unsigned kinds) {
     struct sg_code *code = calloc(1, sizeof *code);
     if (!code)
         return NULL;
     code->program = program;
     code->level = level;
-    code->watched = watched;
+    code->watched = kinds & SG_CODE_WATCHED;
+    code->counted = kinds & SG_CODE_COUNTED;
     code->clustered = sg_program_clustered(program);
     code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
     code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
@@ -291,9 +294,9 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
 
 /* `flags`: room for two of each instruction. */
 static CUresult make_once(const struct sg_program *program, enum sg_level level, bool *flags,
-                          bool watched, bool aliases, struct sg_code **result,
+                          unsigned kinds, bool aliases, struct sg_code **result,
                           struct sg_maker *maker) {
-    struct sg_code *code = code_new(program, level, watched);
+    struct sg_code *code = code_new(program, level, kinds);
     if (!code)
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t count = program->instruction_count + 1;
@@ -315,29 +318,29 @@ static CUresult make_once(const struct sg_program *program, enum sg_level level,
     return can || maker->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult make(const struct sg_program *program, enum sg_level level, bool watched,
+static CUresult make(const struct sg_program *program, enum sg_level level, unsigned kinds,
                      struct sg_code **result, struct sg_maker *maker) {
     bool *flags = malloc(2 * (program->instruction_count + 1) * sizeof *flags);
     *maker = (struct sg_maker){.no_memory = !flags};
     if (!flags)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult made = make_once(program, level, flags, watched, true, result, maker);
+    CUresult made = make_once(program, level, flags, kinds, true, result, maker);
     if (made != CUDA_SUCCESS && maker->unalias && !maker->no_memory)
-        made = make_once(program, level, flags, watched, false, result, maker);
+        made = make_once(program, level, flags, kinds, false, result, maker);
     free(flags);
     return made;
 }
 
-CUresult sg_code_make(const struct sg_program *program, enum sg_level level, bool watched,
+CUresult sg_code_make(const struct sg_program *program, enum sg_level level, unsigned kinds,
                       struct sg_code **code) {
     struct sg_maker maker;
-    return make(program, level, watched, code, &maker);
+    return make(program, level, kinds, code, &maker);
 }
 
 bool sg_engine_can(const struct sg_program *program, char *why, size_t size) {
     struct sg_maker maker;
     struct sg_code *code;
-    CUresult result = make(program, SG_LEVEL_GENERIC, false, &code, &maker);
+    CUresult result = make(program, SG_LEVEL_GENERIC, 0, &code, &maker);
     if (result == CUDA_SUCCESS) {
         sg_code_free(code);
         return true;

@@ -115,5 +115,7 @@ void sg_maker_stack_begin(struct sg_maker *maker);
 void sg_maker_stack_end(struct sg_maker *maker, const struct sg_instruction *ret);
 /* code_texture.c: textures, surfaces, and what asks about them. False when it cannot run. */
 bool sg_maker_texture(struct sg_maker *maker);
+/* code_count.c: of counted code, before each instruction. */
+void sg_maker_count(struct sg_maker *maker);
 
 #endif

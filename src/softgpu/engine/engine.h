@@ -39,11 +39,12 @@ bool sg_engine_can(const struct sg_program *program, char *why, size_t size);
 /*
  * Compiles a program into steps, at a kernel's first launch. The program must outlive the code;
  * code never changes afterwards, so any number of grids and threads may share it. NOT_SUPPORTED
- * where sg_engine_can says no; OUT_OF_MEMORY. *code is set on success only. `watched`: its grids
- * tell their watcher (watch.h), with one worker and each warp by itself.
+ * where sg_engine_can says no; OUT_OF_MEMORY. *code is set on success only. `kinds`: flags.
  */
-CUresult sg_code_make(const struct sg_program *program, enum sg_level level, bool watched,
+CUresult sg_code_make(const struct sg_program *program, enum sg_level level, unsigned kinds,
                       struct sg_code **code);
+#define SG_CODE_WATCHED 1u /* its grids tell their watcher (watch.h), one warp after the other */
+#define SG_CODE_COUNTED 2u /* it has steps that count (count.h) */
 /* NULL is allowed. No grid may use it any more. */
 void sg_code_free(struct sg_code *code);
 

@@ -368,6 +368,8 @@ sg_run *sg_gang_of(sg_run *run) {
         {sg_run_fence, sg_run_fence},
         {sg_run_nanosleep, nanosleep_},
         {sg_run_barrier, barrier},
+        {sg_run_count, sg_gang_count},
+        {sg_run_count_access, sg_gang_count_access},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (pairs[i].run == run)

@@ -10,6 +10,7 @@
  * on with blocks that others have begun.
  */
 #include "softgpu/address/pagetable.h"
+#include "softgpu/engine/count.h"
 #include "softgpu/engine/watching.h"
 
 #if !defined __x86_64__
@@ -18,6 +19,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PASSES        32 /* turns of all warps before the next block's, for one that only computes */
 #define PATIENCE      4  /* rounds of looking before one more block begins, where others run too */
@@ -238,7 +240,21 @@ const struct sg_worker *sg_grid_worker(const struct sg_grid *grid, unsigned inde
 static bool worker_begin(struct sg_grid *grid, struct sg_worker *worker) {
     worker->grid = grid;
     worker->caches = calloc(grid->code->caches + 1u, sizeof *worker->caches);
-    return worker->caches != NULL;
+    if (grid->code->counted)
+        worker->counts = sg_counts_new(grid->code);
+    return worker->caches && (worker->counts || !grid->code->counted);
+}
+
+static void worker_end(struct sg_worker *worker) {
+    for (int i = 0; i < 2; i++)
+        for (struct sg_block *block = i ? worker->free : worker->running, *next; block;
+             block = next) {
+            next = block->next;
+            (void)sg_cluster_leave(block, false);
+            sg_block_free(block);
+        }
+    free(worker->caches);
+    sg_counts_free(worker->counts);
 }
 
 /* Those for more threads. Without memory there are none. */
@@ -251,7 +267,7 @@ static void make_others(struct sg_grid *grid) {
     for (unsigned i = 0; good && i < count; i++)
         good = worker_begin(grid, &more[i]);
     for (unsigned i = 0; !good && more && i < count; i++)
-        free(more[i].caches);
+        worker_end(&more[i]);
     if (good)
         atomic_store(&grid->more, more);
     else
@@ -288,7 +304,14 @@ static void give_back(struct sg_worker *worker) {
     atomic_store(&worker->taken, false);
 }
 
+static uint64_t cpu_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void run(struct sg_worker *worker, int64_t budget) {
+    uint64_t began = worker->counts ? cpu_time() : 0;
     /* What was true of the page table may not be any more. */
     uint64_t table = sg_table_state();
     if (worker->table != table)
@@ -306,6 +329,8 @@ static void run(struct sg_worker *worker, int64_t budget) {
     advance(worker, budget);
     fesetenv(&modes);
 #endif
+    if (worker->counts)
+        worker->counts->nanoseconds += cpu_time() - began;
 }
 
 bool sg_grid_advance(struct sg_grid *grid, uint64_t budget) {
@@ -491,17 +516,6 @@ const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid) {
 
 uint64_t sg_grid_instructions(const struct sg_grid *grid) {
     return atomic_load(&grid->instructions);
-}
-
-static void worker_end(struct sg_worker *worker) {
-    for (int i = 0; i < 2; i++)
-        for (struct sg_block *block = i ? worker->free : worker->running, *next; block;
-             block = next) {
-            next = block->next;
-            (void)sg_cluster_leave(block, false);
-            sg_block_free(block);
-        }
-    free(worker->caches);
 }
 
 void sg_grid_end(struct sg_grid *grid) {

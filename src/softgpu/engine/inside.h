@@ -132,6 +132,8 @@ struct sg_code {
     bool allocates; /* alloca */
     bool clustered; /* it has instructions of async.h */
     bool watched;   /* its steps tell a watcher */
+    bool counted;   /* it has steps that count: count.h */
+    uint32_t access_count;
     /* Registers with tags: place | width. First those of the entry, then those of steps, of which
      * SG_SLOT_WRITTEN says that the step may write them. */
     uint32_t *slots;
@@ -225,10 +227,12 @@ struct sg_warp {
     uint64_t local_size;      /* of a lane */
     uint32_t stack[SG_LANES]; /* where in it what alloca gave out begins */
     struct sg_range_cache *caches;
+    struct sg_counts *counts; /* of counted code: its worker's */
     struct sg_grid *grid;
     struct sg_block *block;
     unsigned number;
-    uint32_t live; /* lanes that have not exited */
+    uint32_t live;              /* lanes that have not exited */
+    uint32_t came[SG_BARRIERS]; /* of those in `partial`: lanes that have arrived */
     struct sg_group groups[SG_LANES];
     unsigned group_count;
     unsigned char *registers;
@@ -256,6 +260,7 @@ struct sg_warp {
 
 struct sg_barrier {
     uint32_t arrived, wanted; /* wanted 0: all that have not exited */
+    uint32_t partial;         /* warps of which some lanes have arrived, where there is a count */
     uint32_t count;           /* of true predicates */
     bool all, any;
 };
@@ -284,6 +289,7 @@ struct sg_worker {
     atomic_bool busy; /* it has blocks under way */
     struct sg_grid *grid;
     struct sg_range_cache *caches;
+    struct sg_counts *counts;               /* NULL: the code is not counted */
     uint64_t table;                         /* state of the page table that the caches are of */
     struct sg_block *running, *last, *free; /* rings of one direction */
     uint64_t running_count;
@@ -434,6 +440,8 @@ enum sg_stop sg_gang_run(struct sg_warp *gang, int64_t quantum);
 /* Before a warp of it runs by itself. */
 void sg_gang_apart(struct sg_warp *gang);
 
+/* count.c */
+sg_run sg_run_count, sg_gang_count, sg_run_count_access, sg_gang_count_access;
 /* control.c */
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;

@@ -38,6 +38,43 @@ static void load(const unsigned char *at, uint64_t *value) {
         memcpy(again, at, sizeof again);
     } while (memcmp(value, again, sizeof again) != 0);
 }
+#elif defined __aarch64__
+/* The compiler's own form asks a library for it, which may take a lock that the host's other
+ * accesses know nothing of. What a pair of exclusive loads reads is whole only if the store
+ * succeeds; so where the words differ they are stored as they were. */
+static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
+    uint64_t low, high, next_low, next_high;
+    uint32_t failed;
+    __asm__ volatile("1: ldaxp %[low], %[high], [%[at]]\n\t"
+                     "cmp %[low], %[old_low]\n\t"
+                     "ccmp %[high], %[old_high], #0, eq\n\t"
+                     "csel %[next_low], %[new_low], %[low], eq\n\t"
+                     "csel %[next_high], %[new_high], %[high], eq\n\t"
+                     "stlxp %w[failed], %[next_low], %[next_high], [%[at]]\n\t"
+                     "cbnz %w[failed], 1b"
+                     : [low] "=&r"(low), [high] "=&r"(high), [next_low] "=&r"(next_low),
+                       [next_high] "=&r"(next_high), [failed] "=&r"(failed)
+                     : [at] "r"(at), [old_low] "r"(old[0]), [old_high] "r"(old[1]),
+                       [new_low] "r"(new[0]), [new_high] "r"(new[1])
+                     : "cc", "memory");
+    bool same = low == old[0] && high == old[1];
+    old[0] = low;
+    old[1] = high;
+    return same;
+}
+
+/* Until two readings agree: older processors have no load of 128 bits that is whole and does not
+ * write. */
+static void load(const unsigned char *at, uint64_t *value) {
+    const uint64_t *words = (const uint64_t *)(const void *)at;
+    uint64_t again[2] = {__atomic_load_n(&words[0], __ATOMIC_SEQ_CST),
+                         __atomic_load_n(&words[1], __ATOMIC_SEQ_CST)};
+    do {
+        memcpy(value, again, sizeof again);
+        again[0] = __atomic_load_n(&words[0], __ATOMIC_SEQ_CST);
+        again[1] = __atomic_load_n(&words[1], __ATOMIC_SEQ_CST);
+    } while (memcmp(value, again, sizeof again) != 0);
+}
 #else
 static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
     __extension__ typedef unsigned __int128 quad __attribute__((may_alias));

@@ -13,6 +13,7 @@
 #include "softgpu/entry/settings.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
+#include "softgpu/launch/kernel_profile.h"
 #include "softgpu/link/link_texts.h"
 #include "softgpu/stream/stream.h"
 
@@ -158,6 +159,16 @@ static int link_texts(unsigned architecture, const char *const *texts, size_t co
     return (int)result;
 }
 
+static char *kernel_profile(int json) {
+    GM_UNCANCELLED;
+    if (!usable())
+        return NULL;
+    sg_lock();
+    char *text = json ? sg_profile_json() : sg_profile_text();
+    sg_unlock();
+    return text;
+}
+
 static const softgpu_control control = {
     .size = sizeof(softgpu_control),
     .fault_arm = fault_arm,
@@ -173,6 +184,7 @@ static const softgpu_control control = {
     .semaphore_create = semaphore_create,
     .settings_check = settings_check,
     .link_texts = link_texts,
+    .kernel_profile = kernel_profile,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

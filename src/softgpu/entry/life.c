@@ -14,6 +14,7 @@
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/launch/device_output.h"
+#include "softgpu/launch/kernel_profile.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/module/loading.h"
 #include "softgpu/stream/stream.h"
@@ -47,6 +48,8 @@ static void begin_exit(void) {
         sg_coredumps_write(); /* for a fault that no call has reported */
         sg_output_write();
     }
+    if (reachable)
+        sg_profile_write();
     if (reachable && sg_config()->leaks)
         say_leaks();
     if (reachable && sg_config()->checks) {

@@ -4,6 +4,7 @@
 #include "softgpu/device/profile.h"
 #include "softgpu/entry/fault.h"
 #include "softgpu/entry/trace.h"
+#include "softgpu/launch/kernel_profile.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -37,6 +38,9 @@ int sg_settings_check(char *text, size_t size) {
     if (config.fault && !sg_fault_understood(config.fault, message, sizeof message))
         add(&lines, message);
     if (config.trace && !sg_trace_possible(config.trace, message, sizeof message))
+        add(&lines, message);
+    if (config.profile_kernels &&
+        !sg_profile_possible(config.profile_kernels, message, sizeof message))
         add(&lines, message);
     pthread_mutex_lock(&one_at_a_time);
     if (!sg_profile_load(&profile, config.profile, message, sizeof message))

@@ -12,6 +12,7 @@
 #include "softgpu/launch/device_output.h"
 #include "softgpu/launch/device_runtime.h"
 #include "softgpu/launch/device_state.h"
+#include "softgpu/launch/kernel_profile.h"
 #include "softgpu/launch/kernel_report.h"
 #include "softgpu/launch/kernel_watch.h"
 #include "softgpu/launch/launch_texture.h"
@@ -34,8 +35,9 @@ struct ready {
     unsigned refs;
     struct sg_program *program;
     struct sg_code *code;
-    struct sg_loaded *loaded; /* referenced: its text, for reports */
-    uint64_t variables[];     /* device addresses, by the program's variables */
+    struct sg_loaded *loaded;          /* referenced: its text, for reports */
+    struct sg_kernel_profile *profile; /* NULL: it is not counted */
+    uint64_t variables[];              /* device addresses, by the program's variables */
 };
 
 struct running {
@@ -46,6 +48,7 @@ struct running {
     struct sg_device_runtime runtime;
     struct sg_kernel_watch watch;
     struct sg_check_launch check;
+    struct sg_profiled_launch profiled;
     bool begun; /* its first slice is over: it is no short one */
     bool done;
     enum sg_early early;
@@ -96,11 +99,12 @@ static void say_machine(const struct sg_image *image, char *why, size_t size) {
         snprintf(why, size, "machine code is not interpreted, and the PTX beside it is refused: %s",
                  image->refused_text);
     else
-        snprintf(why, size,
-                 "its image holds machine code without PTX, which is not interpreted: give nvcc "
-                 "-gencode arch=compute_%d,code=compute_%d too, NVRTC an architecture compute_%d or "
-                 "nvrtcGetPTX",
-                 image->target, image->target, image->target);
+        snprintf(
+            why, size,
+            "its image holds machine code without PTX, which is not interpreted: give nvcc "
+            "-gencode arch=compute_%d,code=compute_%d too, NVRTC an architecture compute_%d or "
+            "nvrtcGetPTX",
+            image->target, image->target, image->target);
 }
 
 static CUresult make_ready(struct sg_function *function) {
@@ -116,8 +120,9 @@ static CUresult make_ready(struct sg_function *function) {
     if (result != CUDA_SUCCESS)
         return refuse(function, why);
     struct ready *ready = calloc(1, sizeof *ready + program->variable_count * sizeof(uint64_t));
-    result = ready ? sg_code_make(program, sg_level_best(), sg_check_wants(function->image->name),
-                                  &ready->code)
+    unsigned kinds = (sg_check_wants(function->image->name) ? SG_CODE_WATCHED : 0) |
+                     (sg_profile_wanted() ? SG_CODE_COUNTED : 0);
+    result = ready ? sg_code_make(program, sg_level_best(), kinds, &ready->code)
                    : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
         (void)sg_engine_can(program, why, sizeof why);
@@ -126,6 +131,10 @@ static CUresult make_ready(struct sg_function *function) {
     if (result == CUDA_SUCCESS) {
         ready->program = program;
         result = find_variables(ready, function->module);
+    }
+    if (result == CUDA_SUCCESS && kinds & SG_CODE_COUNTED) {
+        ready->profile = sg_profile_of(program, ready->code, function->module->program);
+        result = ready->profile ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS) {
         if (ready)
@@ -272,10 +281,12 @@ static bool slice(struct running *running) {
 
 static CUresult advance(const struct sg_op *op, struct running *running) {
     check_begins(op, running);
+    sg_profile_slice_begins(&running->profiled);
     if (!running->done)
         running->done = slice(running);
     if (!running->done)
         running->done = sg_kernel_watch(&running->watch, running->grid, running->ready->program);
+    sg_profile_slice_ends(&running->profiled, running->done);
     const struct sg_grid_fault *fault = sg_grid_fault(running->grid);
     CUresult checked = running->done ? check_ends(op, running, fault) : CUDA_SUCCESS;
     return fault ? fail(op, running, fault) : checked;
@@ -354,6 +365,7 @@ static void free_running(struct running *running) {
     if (running->progress)
         sg_launch_progress_unref(running->progress);
     sg_checking_free(running->checking);
+    sg_profile_add(&running->profiled, running->grid);
     sg_grid_end(running->grid);
     sg_launch_textures_end(running->textures);
     sg_conditions_unref(running->runtime.conditions);
@@ -488,6 +500,7 @@ static CUresult begin(struct ready *ready, const struct sg_function *function,
     }
     ready->refs++;
     running->ready = ready;
+    running->profiled.profile = ready->profile;
     running->runtime.conditions = sg_conditions_ref(launch->conditions);
     running->early = launch->early;
     *made = running;

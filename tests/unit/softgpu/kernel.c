@@ -22,7 +22,7 @@ void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
     kernel_read(kernel, text);
     if (!sg_engine_can(kernel->program, why, sizeof why))
         fail_msg("%s\n%s", text, why);
-    assert_int_equal(sg_code_make(kernel->program, level, false, &kernel->code), CUDA_SUCCESS);
+    assert_int_equal(sg_code_make(kernel->program, level, 0, &kernel->code), CUDA_SUCCESS);
     kernel->launch.code = kernel->code;
     kernel_shape(kernel, 1, 32);
 }
@@ -30,7 +30,8 @@ void kernel_make(struct kernel *kernel, const char *text, enum sg_level level) {
 void kernel_watched(struct kernel *kernel, enum sg_level level, const struct sg_watch *watch,
                     void *user) {
     sg_code_free(kernel->code);
-    assert_int_equal(sg_code_make(kernel->program, level, true, &kernel->code), CUDA_SUCCESS);
+    assert_int_equal(sg_code_make(kernel->program, level, SG_CODE_WATCHED, &kernel->code),
+                     CUDA_SUCCESS);
     kernel->launch.code = kernel->code;
     kernel->launch.watch = watch;
     kernel->launch.watch_user = user;

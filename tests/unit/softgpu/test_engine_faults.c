@@ -145,7 +145,7 @@ static void what_cannot_run_is_named(void **state) {
     assert_int_equal(sg_program_make(image, "k", &log, &program), CUDA_SUCCESS);
     assert_false(sg_engine_can(program, why, sizeof why));
     assert_non_null(strstr(why, "line 8: setmaxnreg"));
-    assert_int_equal(sg_code_make(program, SG_LEVEL_GENERIC, false, &code), CUDA_ERROR_NOT_SUPPORTED);
+    assert_int_equal(sg_code_make(program, SG_LEVEL_GENERIC, 0, &code), CUDA_ERROR_NOT_SUPPORTED);
     assert_null(code);
     sg_program_free(program);
     sg_image_free(image);

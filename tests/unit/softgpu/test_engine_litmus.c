@@ -7,9 +7,12 @@
  */
 #include "kernel.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define ROUNDS 2000
 
@@ -117,7 +120,7 @@ static struct memory *play(const struct part *parts, unsigned count, unsigned ke
     return memory;
 }
 
-/* ---- message passing ------------------------------------------------------------------------- */
+/* ---- message passing ----------------------------------------------------------------------- */
 
 static void send(struct memory *memory, unsigned i, unsigned who) {
     (void)who;
@@ -183,7 +186,7 @@ static void fences_order_messages(void **state) {
     }
 }
 
-/* ---- store buffering ------------------------------------------------------------------------- */
+/* ---- store buffering ----------------------------------------------------------------------- */
 
 static void store_x(struct memory *memory, unsigned i, unsigned who) {
     atomic_store_explicit(&memory->x[i], 1, memory_order_relaxed);
@@ -211,7 +214,66 @@ static void stores_are_not_passed_by_loads(void **state) {
     }
 }
 
-/* ---- independent reads of independent writes ------------------------------------------------- */
+static void exchange_x(struct memory *memory, unsigned i, unsigned who) {
+    atomic_exchange_explicit(&memory->x[i], 1, memory_order_seq_cst);
+    memory->seen[who][i] = atomic_load_explicit(&memory->y[i], memory_order_relaxed);
+}
+
+/* The same by the older words for fences and by atomic operations, at each scope. */
+static void scopes_and_atomics_order_stores(void **state) {
+    (void)state;
+    static const struct part ways[][2] = {
+        {{"st.relaxed.gpu.u32 [%x], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [%y];", NULL},
+         {"st.relaxed.gpu.u32 [%y], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [%x];", NULL}},
+        {{"st.volatile.u32 [%x], 1; membar.sys; ld.volatile.u32 %r1, [%y];", store_x},
+         {"st.volatile.u32 [%y], 1; membar.sys; ld.volatile.u32 %r1, [%x];", store_y}},
+        {{"atom.relaxed.sys.exch.b32 %r3, [%x], 1; fence.sc.sys; ld.relaxed.sys.u32 %r1, [%y];",
+          exchange_x},
+         {"red.relaxed.sys.or.b32 [%y], 1; fence.sc.sys; atom.relaxed.sys.or.b32 %r1, [%x], 0;",
+          store_y}}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (unsigned kernels = ways[w][0].host ? 1 : 3; kernels < 4; kernels++) {
+            struct memory *memory = play(ways[w], 2, kernels);
+            for (unsigned i = 0; i < ROUNDS; i++)
+                assert_true(memory->seen[0][i] || memory->seen[1][i]);
+            free(memory);
+        }
+}
+
+/* ---- load buffering ------------------------------------------------------------------------ */
+
+static void load_x_store_y(struct memory *memory, unsigned i, unsigned who) {
+    memory->seen[who][i] = atomic_load_explicit(&memory->x[i], memory_order_acquire);
+    atomic_store_explicit(&memory->y[i], 1, memory_order_release);
+}
+
+static void load_y_store_x(struct memory *memory, unsigned i, unsigned who) {
+    memory->seen[who][i] = atomic_load_explicit(&memory->y[i], memory_order_acquire);
+    atomic_store_explicit(&memory->x[i], 1, memory_order_release);
+}
+
+/* Of two that look and then store not both see the other's store. */
+static void loads_are_not_passed_by_stores(void **state) {
+    (void)state;
+    static const struct part ways[][2] = {
+        {{"ld.acquire.sys.u32 %r1, [%x]; st.release.sys.u32 [%y], 1;", load_x_store_y},
+         {"ld.acquire.sys.u32 %r1, [%y]; st.release.sys.u32 [%x], 1;", load_y_store_x}},
+        {{"ld.relaxed.sys.u32 %r1, [%x]; fence.acq_rel.sys; st.relaxed.sys.u32 [%y], 1;",
+          load_x_store_y},
+         {"ld.relaxed.sys.u32 %r1, [%y]; fence.acq_rel.sys; st.relaxed.sys.u32 [%x], 1;",
+          load_y_store_x}},
+        {{"ld.relaxed.gpu.u32 %r1, [%x]; fence.acq_rel.gpu; st.relaxed.gpu.u32 [%y], 1;", NULL},
+         {"atom.acquire.gpu.or.b32 %r1, [%y], 0; st.release.gpu.u32 [%x], 1;", NULL}}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (unsigned kernels = ways[w][0].host ? 1 : 3; kernels < 4; kernels++) {
+            struct memory *memory = play(ways[w], 2, kernels);
+            for (unsigned i = 0; i < ROUNDS; i++)
+                assert_false(memory->seen[0][i] && memory->seen[1][i]);
+            free(memory);
+        }
+}
+
+/* ---- independent reads of independent writes ----------------------------------------------- */
 
 static void write_x(struct memory *memory, unsigned i, unsigned who) {
     (void)who;
@@ -253,7 +315,7 @@ static void readers_agree_on_the_order(void **state) {
     }
 }
 
-/* ---- one location ---------------------------------------------------------------------------- */
+/* ---- one location -------------------------------------------------------------------------- */
 
 static void count(struct memory *memory, unsigned i, unsigned who) {
     (void)i;
@@ -290,13 +352,86 @@ static void a_location_has_one_order(void **state) {
     }
 }
 
-int main(void) {
+/* ---- within a block ------------------------------------------------------------------------- */
+
+/* The second warp takes what the first one sends, round after round, at the scope of the block; in
+ * any order of the warps' turns. */
+static void warps_of_a_block_pass_messages(void **state) {
+    (void)state;
+    static const char text[] =
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 at) {\n"
+        ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %flag, %data, %sum;\n"
+        "ld.param.u64 %flag, [at]; add.u64 %data, %flag, 4; add.u64 %sum, %flag, 8;\n"
+        "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; setp.ne.u32 %p, %r2, 0; @%p exit;\n"
+        "mov.u32 %r3, 0; mov.u32 %r5, 0; setp.eq.u32 %p, %r1, 0; @!%p bra TAKE;\n"
+        "SEND: add.u32 %r3, %r3, 1; st.weak.u32 [%data], %r3; st.release.cta.u32 [%flag], %r3;\n"
+        "EMPTY: ld.acquire.cta.u32 %r4, [%flag]; setp.ne.u32 %p, %r4, 0; @%p bra EMPTY;\n"
+        "setp.lt.u32 %p, %r3, 100; @%p bra SEND; exit;\n"
+        "TAKE: add.u32 %r3, %r3, 1;\n"
+        "FULL: ld.acquire.cta.u32 %r4, [%flag]; setp.ne.u32 %p, %r4, %r3; @%p bra FULL;\n"
+        "ld.weak.u32 %r4, [%data]; add.u32 %r5, %r5, %r4; st.release.cta.u32 [%flag], 0;\n"
+        "setp.lt.u32 %p, %r3, 100; @%p bra TAKE; st.u32 [%sum], %r5; ret; }\n";
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        uint32_t words[3] = {0};
+        struct kernel kernel;
+        kernel_make(&kernel, text, sg_level_best());
+        kernel_pointer(&kernel, words);
+        kernel_shape(&kernel, 1, 64);
+        kernel.launch.schedule = seed ? SG_GRID_RANDOM : SG_GRID_EAGER;
+        kernel.launch.seed = seed;
+        kernel_succeeds(&kernel);
+        assert_int_equal(words[2], 5050);
+        kernel_free(&kernel);
+    }
+}
+
+/* ---- that a mistake would be noticed --------------------------------------------------------- */
+
+/* A message by weak words, told of by relaxed ones: a race, which the sanitizer must see here as
+ * well as it must see none above. */
+static void race(void) {
+    static const struct part parts[2] = {
+        {"add.u32 %r3, %i, 1; st.weak.u32 [%d], %r3; st.relaxed.sys.u32 [%x], 1;", send},
+        {"ld.relaxed.sys.u32 %r1, [%x];" RECEIVED, receive}};
+    free(play(parts, 2, 1));
+}
+
+static void a_message_without_order_is_a_race(void **state) {
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDERR_FILENO);
+        execl("/proc/self/exe", "test_engine_litmus", "race", (char *)NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+#else
+    print_message("skip: only a build with ThreadSanitizer sees races\n");
+    skip();
+#endif
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "race") == 0) {
+        race();
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_whole),
         cmocka_unit_test(fences_order_messages),
         cmocka_unit_test(stores_are_not_passed_by_loads),
+        cmocka_unit_test(scopes_and_atomics_order_stores),
+        cmocka_unit_test(loads_are_not_passed_by_stores),
         cmocka_unit_test(readers_agree_on_the_order),
         cmocka_unit_test(a_location_has_one_order),
+        cmocka_unit_test(warps_of_a_block_pass_messages),
+        cmocka_unit_test(a_message_without_order_is_a_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

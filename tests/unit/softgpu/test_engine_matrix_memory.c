@@ -16,17 +16,21 @@
     "st.shared.v4.b32 [r2], {r4,r5,r6,r7}; bar.sync 0;\n"
 #define KEEP "st.global.v4.b32 [d3], {r8,r9,r10,r11};\n"
 
-static uint16_t rows[32][8];
-static uint32_t got[32][4];
+/* Between the two is what no kernel may touch. */
+static struct {
+    uint16_t rows[32][8];
+    unsigned char nothing[1024];
+    uint32_t got[32][4];
+} memory __attribute__((aligned(16)));
 
 /* Allocated is what the tests use, and no more. */
 static bool allocated(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    uint64_t first = (uint64_t)(uintptr_t)rows, second = (uint64_t)(uintptr_t)got;
-    bool is_first = address >= first && address - first < sizeof rows;
+    uint64_t first = (uint64_t)(uintptr_t)memory.rows, second = (uint64_t)(uintptr_t)memory.got;
+    bool is_first = address >= first && address - first < sizeof memory.rows;
     (void)user;
     *low = is_first ? first : second;
-    *length = is_first ? sizeof rows : sizeof got;
-    return is_first || (address >= second && address - second < sizeof got);
+    *length = is_first ? sizeof memory.rows : sizeof memory.got;
+    return is_first || (address >= second && address - second < sizeof memory.got);
 }
 
 static struct sg_grid_fault run(const char *body, enum sg_level level, unsigned threads) {
@@ -34,11 +38,11 @@ static struct sg_grid_fault run(const char *body, enum sg_level level, unsigned 
     struct kernel kernel;
     snprintf(text, sizeof text, "%s%s ret; }\n", HEAD, body);
     for (unsigned i = 0; i < 32 * 8; i++)
-        rows[i / 8][i % 8] = (uint16_t)(i * 257 + 3);
-    memset(got, 0xcc, sizeof got);
+        memory.rows[i / 8][i % 8] = (uint16_t)(i * 257 + 3);
+    memset(memory.got, 0xcc, sizeof memory.got);
     kernel_make(&kernel, text, level);
-    kernel_pointer(&kernel, rows);
-    kernel_pointer(&kernel, got);
+    kernel_pointer(&kernel, memory.rows);
+    kernel_pointer(&kernel, memory.got);
     kernel_shape(&kernel, 1, threads);
     kernel.launch.extent = allocated;
     struct sg_grid_fault fault = kernel_run(&kernel, 0);
@@ -55,7 +59,7 @@ static void runs(const char *body, enum sg_level level) {
 /* Lane l of matrix m: elements 2 (l % 4) and the next of row l / 4; transposed, of that column. */
 static uint32_t pair(unsigned m, unsigned lane, bool transposed) {
     unsigned line = lane / 4, at = 2 * (lane % 4);
-    const uint16_t(*all)[8] = (const uint16_t(*)[8])rows + 8 * m;
+    const uint16_t(*all)[8] = (const uint16_t(*)[8])memory.rows + 8 * m;
     uint32_t low = transposed ? all[at][line] : all[line][at];
     uint32_t high = transposed ? all[at + 1][line] : all[line][at + 1];
     return low | high << 16;
@@ -88,9 +92,9 @@ static void ldmatrix_gives_each_lane_its_pairs(void **state) {
             runs(cases[c].body, (enum sg_level)level);
             for (unsigned lane = 0; lane < 32; lane++)
                 for (unsigned m = 0; m < cases[c].count; m++)
-                    if (got[lane][m] != pair(m, lane, cases[c].transposed))
+                    if (memory.got[lane][m] != pair(m, lane, cases[c].transposed))
                         fail_msg("case %zu, lane %u, matrix %u: %x, not %x", c, lane, m,
-                                 got[lane][m], pair(m, lane, cases[c].transposed));
+                                 memory.got[lane][m], pair(m, lane, cases[c].transposed));
         }
     }
 }
@@ -105,7 +109,7 @@ static void stmatrix_and_movmatrix_are_the_way_back(void **state) {
     snprintf(body, sizeof body, "%s%s%s", load,
              "stmatrix.sync.aligned.m8n8.x4.shared.b16 [r3], {r8,r9,r10,r11};", back);
     runs(body, SG_LEVEL_GENERIC);
-    assert_memory_equal(got, rows, sizeof rows);
+    assert_memory_equal(memory.got, memory.rows, sizeof memory.rows);
     snprintf(body, sizeof body, "%s%s%s", load,
              "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [r3], {r8,r9};"
              "stmatrix.sync.aligned.m8n8.x1.shared.b16 [r3+256], {r10};"
@@ -115,17 +119,17 @@ static void stmatrix_and_movmatrix_are_the_way_back(void **state) {
     runs(body, SG_LEVEL_GENERIC);
     for (unsigned i = 0; i < 16 * 8; i++) {
         uint16_t element;
-        memcpy(&element, (const char *)got + 2 * i, sizeof element);
-        assert_int_equal(element, rows[i / 64 * 8 + i % 8][i / 8 % 8]);
+        memcpy(&element, (const char *)memory.got + 2 * i, sizeof element);
+        assert_int_equal(element, memory.rows[i / 64 * 8 + i % 8][i / 8 % 8]);
     }
-    assert_memory_equal(got[16], rows[16], 256);
+    assert_memory_equal(memory.got[16], memory.rows[16], 256);
     snprintf(body, sizeof body, "%s%s", load,
              "movmatrix.sync.aligned.m8n8.trans.b16 r8, r8;"
              "movmatrix.sync.aligned.m8n8.trans.b16 r9, r10;" KEEP);
     runs(body, SG_LEVEL_GENERIC);
     for (unsigned lane = 0; lane < 32; lane++) {
-        assert_int_equal(got[lane][0], pair(0, lane, true));
-        assert_int_equal(got[lane][1], pair(2, lane, true));
+        assert_int_equal(memory.got[lane][0], pair(0, lane, true));
+        assert_int_equal(memory.got[lane][1], pair(2, lane, true));
     }
 }
 
@@ -136,18 +140,18 @@ static void wmma_reads_and_writes_shared_memory(void **state) {
               "mov.b32 r8, r4; mov.b32 r9, r5; mov.b32 r10, r6; mov.b32 r11, r15;" KEEP,
          SG_LEVEL_GENERIC);
     for (unsigned lane = 0; lane < 32; lane++) {
-        const uint16_t *all = &rows[0][0] + lane / 4 * 16 + 2 * (lane % 4);
-        assert_memory_equal(&got[lane][0], all, 4);
-        assert_memory_equal(&got[lane][1], all + 8 * 16, 4);
-        assert_memory_equal(&got[lane][2], all + 8, 4);
-        assert_memory_equal(&got[lane][3], all + 8 * 16 + 8, 4);
+        const uint16_t *all = &memory.rows[0][0] + lane / 4 * 16 + 2 * (lane % 4);
+        assert_memory_equal(&memory.got[lane][0], all, 4);
+        assert_memory_equal(&memory.got[lane][1], all + 8 * 16, 4);
+        assert_memory_equal(&memory.got[lane][2], all + 8, 4);
+        assert_memory_equal(&memory.got[lane][3], all + 8 * 16 + 8, 4);
     }
     runs(FILL "mov.b32 r4, r0; mov.b32 r5, 7; cvt.u64.u32 d4, r1; cvta.shared.u64 d4, d4;\n"
               "wmma.store.d.sync.aligned.row.m8n8k32.s32 [d4+1024], {r4,r5}, 8; bar.sync 0;\n"
               "ld.shared.v2.b32 {r8,r9}, [r2+1024]; mov.b32 r10, 0; mov.b32 r11, 0;" KEEP,
          SG_LEVEL_GENERIC);
     for (unsigned lane = 0; lane < 16; lane++) /* lanes 2l have what two lanes wrote side by side */
-        assert_int_equal(got[lane][0], 2 * lane);
+        assert_int_equal(memory.got[lane][0], 2 * lane);
 }
 
 /* Half of the warp comes by another way; and what others have computed is there. */
@@ -162,17 +166,17 @@ static void lanes_come_together_first(void **state) {
         unsigned line = lane / 4, at = 2 * (lane % 4);
         unsigned low = at * 4 + line / 2, high = (at + 1) * 4 + line / 2;
         uint32_t wanted = (line & 1 ? 0 : low + 100) | (line & 1 ? 0 : (high + 100) << 16);
-        assert_int_equal(got[lane][0], lane < 11 ? 1 : 2);
-        assert_int_equal(got[lane][2], wanted);
+        assert_int_equal(memory.got[lane][0], lane < 11 ? 1 : 2);
+        assert_int_equal(memory.got[lane][2], wanted);
     }
     /* Lanes that have exited are not waited for. */
     runs("setp.ge.u32 p, r0, 24; @p exit; mov.b32 r9, 0; mov.b32 r10, 0; mov.b32 r11, 0;\n"
          "setp.ge.u32 p, r0, 3; @p bra NEXT; mov.b32 r9, 4; NEXT:\n"
          "movmatrix.sync.aligned.m8n8.trans.b16 r8, r0;" KEEP,
          SG_LEVEL_GENERIC);
-    assert_int_equal(got[0][1], 4);
-    assert_int_equal(got[23][1], 0);
-    assert_int_equal(got[24][1], 0xcccccccc);
+    assert_int_equal(memory.got[0][1], 4);
+    assert_int_equal(memory.got[23][1], 0);
+    assert_int_equal(memory.got[24][1], 0xcccccccc);
 }
 
 /* All lanes' elements are there; only those write for whom the guard is true. */
@@ -185,8 +189,8 @@ static void a_guard_decides_who_writes(void **state) {
     for (unsigned lane = 0; lane < 32; lane++) {
         unsigned line = lane / 4, at = 2 * (lane % 4);
         uint32_t moved = line & 1 ? 0 : (at * 4 + line / 2) | ((at + 1) * 4 + line / 2) << 16;
-        assert_int_equal(got[lane][0], lane < 7 ? moved : 77);
-        assert_int_equal(got[lane][1], 88);
+        assert_int_equal(memory.got[lane][0], lane < 7 ? moved : 77);
+        assert_int_equal(memory.got[lane][1], 88);
     }
 }
 
@@ -230,7 +234,7 @@ static void faults_name_the_lane(void **state) {
     fault = run("wmma.load.a.sync.aligned.row.m16n16k16.global.bf16 {r4,r5,r6,r7}, [d0], 24;",
                 SG_LEVEL_GENERIC, 32);
     assert_int_equal(fault.kind, SG_FAULT_ADDRESS);
-    assert_true(fault.address >= (uint64_t)(uintptr_t)rows + sizeof rows);
+    assert_true(fault.address >= (uint64_t)(uintptr_t)memory.rows + sizeof memory.rows);
     fault = run("add.u64 d4, d0, 2; wmma.load.a.sync.aligned.row.m16n16k16.global.bf16\n"
                 "{r4,r5,r6,r7}, [d4], 16;",
                 SG_LEVEL_GENERIC, 32);

@@ -16,8 +16,7 @@ static const char text[] = KERNEL_HEAD
     "{ .param .u32 a, b; st.param.u32 [a], 9; call (b), f, (a);\n"
     "ld.param.u32 %r3, [b]; }\nst.global.u32 [%rd1], %r3; ret; }\n";
 
-static void compiling_fails_whole(void **state) {
-    (void)state;
+static void compile_at_each_allocation(unsigned kinds) {
     struct kernel kernel;
     size_t failures = 0;
     kernel_make(&kernel, text, sg_level_best());
@@ -25,7 +24,7 @@ static void compiling_fails_whole(void **state) {
         struct sg_code *code = NULL;
         allocations_left = failures + 1;
         allocation_refused = false;
-        CUresult result = sg_code_make(kernel.program, sg_level_best(), false, &code);
+        CUresult result = sg_code_make(kernel.program, sg_level_best(), kinds, &code);
         allocations_left = 0;
         done = !allocation_refused;
         assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
@@ -36,12 +35,21 @@ static void compiling_fails_whole(void **state) {
     kernel_free(&kernel);
 }
 
-static void running_says_that_memory_ended(void **state) {
+static void compiling_fails_whole(void **state) {
     (void)state;
+    compile_at_each_allocation(0);
+    compile_at_each_allocation(SG_CODE_COUNTED);
+}
+
+static void run_at_each_allocation(unsigned kinds) {
     struct kernel kernel;
     size_t failures = 0, faults = 0;
     uint32_t out[64] = {0};
     kernel_make(&kernel, text, sg_level_best());
+    sg_code_free(kernel.code);
+    assert_int_equal(sg_code_make(kernel.program, sg_level_best(), kinds, &kernel.code),
+                     CUDA_SUCCESS);
+    kernel.launch.code = kernel.code;
     kernel_pointer(&kernel, out);
     kernel_shape(&kernel, 2, 64);
     kernel.launch.parameters = kernel.parameters;
@@ -68,6 +76,12 @@ static void running_says_that_memory_ended(void **state) {
         assert_int_equal(out[i], 10);
     assert_true(failures > faults && faults > 2);
     kernel_free(&kernel);
+}
+
+static void running_says_that_memory_ended(void **state) {
+    (void)state;
+    run_at_each_allocation(0);
+    run_at_each_allocation(SG_CODE_COUNTED);
 }
 
 /* Clusters and copies that complete late: a copy that cannot be put off is done at once, and all

@@ -11,7 +11,7 @@ struct texture_lane {
         float f[8];
         int32_t i[8];
         uint32_t u[8];
-    } in;
+    } in __attribute__((aligned(16))); /* kernels read and write it by vectors */
     union {
         float f[4];
         int32_t i[4];

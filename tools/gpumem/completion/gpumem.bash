@@ -16,9 +16,9 @@ _gpumem_read() {
                 fi
                 before=$word
             done
-        elif [[ $line =~ ^\ \ (--[a-z0-9-]+)(\ ([^ ]+))?(\ \ .*)?$ ]]; then
+        elif [[ $line =~ ^\ \ (--[a-z0-9-]+)(\[=[A-Z]+\])?(\ ([^ ]+))?(\ \ .*)?$ ]]; then
             option=${BASH_REMATCH[1]}
-            kinds[$option]=${BASH_REMATCH[3]}
+            kinds[$option]=${BASH_REMATCH[4]}
         elif [[ $line =~ ^\ {10,}([a-z0-9_-]+)\ \ +[^\ ] && $option ]]; then
             values[$option]+=" ${BASH_REMATCH[1]}"
         elif [[ $line =~ ^\ \ ([a-z][a-z-]*)\ \ +[^\ ] ]]; then

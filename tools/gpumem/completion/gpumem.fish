@@ -66,7 +66,7 @@ function __gpumem_declare --argument-names command
     set -l meaning ''
     set -l values
     for line in (gpumem help $command) '  --help   these options'
-        if set -l found (string match -r '^  --([a-z0-9-]+)( [^ ]+|)(  .*|)$' -- $line)
+        if set -l found (string match -r '^  --([a-z0-9-]+)(?:\[=[A-Z]+\])?( [^ ]+|)(  .*|)$' -- $line)
             test -z "$option"; or __gpumem_declare_option $command $option "$kind" "$meaning" $values
             set option $found[2]
             set kind (string trim -- $found[3])

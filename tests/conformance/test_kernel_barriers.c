@@ -1,0 +1,50 @@
+/* Barriers with explicit counts, which are of whole warps: one with few lanes counts like any. */
+#include "barrier_texts.h"
+#include "kernels.h"
+
+static const char text[] = KERNELS_HEAD ".visible .entry probe() { ret; }\n" //
+    BARRIER_ENTRY("few") BARRIER_SHORT_WARP BARRIER_END                      //
+        BARRIER_ENTRY("exited") BARRIER_EXITED BARRIER_END                   //
+            BARRIER_ENTRY("arrives") BARRIER_ARRIVES BARRIER_END;
+
+#define UNTOUCHED 0xccccccccu
+
+static void expect(const char *name, unsigned threads, unsigned first, uint32_t low,
+                   unsigned middle, uint32_t high, unsigned end) {
+    uint32_t out[64];
+    CUdeviceptr memory;
+    void *params[] = {&memory};
+    kernels_open(text);
+    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    OK(cu.cuMemsetD32_v2(memory, UNTOUCHED, COUNT(out)));
+    OK(cu.cuLaunchKernel(kernel(name), 1, 1, 1, threads, 1, 1, 0, NULL, params, NULL));
+    OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+    for (unsigned i = 0; i < COUNT(out); i++)
+        assert_int_equal(out[i], i < first || i >= end ? UNTOUCHED : i < middle ? low : high);
+    OK(cu.cuMemFree_v2(memory));
+    kernels_close();
+}
+
+static void a_warp_of_few_lanes_counts_whole(void **state) {
+    (void)state;
+    expect("few", 40, 0, 77, 40, 77, 40);
+}
+
+static void exited_lanes_count(void **state) {
+    (void)state;
+    expect("exited", 64, 5, 78, 63, 78, 63);
+}
+
+static void what_arrives_may_have_few_lanes(void **state) {
+    (void)state;
+    expect("arrives", 64, 20, 1, 32, 520, 64);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_warp_of_few_lanes_counts_whole),
+        TEST(exited_lanes_count),
+        TEST(what_arrives_may_have_few_lanes),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

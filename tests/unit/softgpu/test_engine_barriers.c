@@ -1,0 +1,84 @@
+/* Barriers with explicit counts: of whole warps, whichever lanes they have left. */
+#include "barrier_texts.h"
+#include "kernel.h"
+
+static struct sg_grid_fault run(const char *text, unsigned threads, bool apart, uint32_t *out) {
+    struct sg_grid_fault fault = {.kind = SG_FAULT_COUNT};
+    struct kernel kernel;
+    memset(out, 0xcc, threads * sizeof *out);
+    kernel_make(&kernel, text, sg_level_best());
+    kernel_pointer(&kernel, out);
+    kernel_shape(&kernel, 1, threads);
+    kernel.launch.apart = apart;
+    fault = kernel_run(&kernel, 0);
+    kernel_free(&kernel);
+    return fault;
+}
+
+/* `value` in the words from first to end, and all other words untouched. */
+static void expect(const char *text, unsigned threads, unsigned first, unsigned end,
+                   uint32_t value) {
+    uint32_t out[128];
+    for (int apart = 0; apart < 2; apart++) {
+        assert_int_equal(run(text, threads, apart, out).kind, SG_FAULT_COUNT);
+        for (unsigned i = 0; i < threads; i++)
+            assert_int_equal(out[i], i >= first && i < end ? value : 0xcccccccc);
+    }
+}
+
+static void a_warp_of_few_lanes_counts_whole(void **state) {
+    (void)state;
+    expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77);
+}
+
+static void exited_lanes_count(void **state) {
+    (void)state;
+    expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78);
+}
+
+static void what_arrives_may_have_few_lanes(void **state) {
+    (void)state;
+    uint32_t out[64];
+    static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_ARRIVES BARRIER_END;
+    for (int apart = 0; apart < 2; apart++) {
+        assert_int_equal(run(text, 64, apart, out).kind, SG_FAULT_COUNT);
+        for (unsigned i = 0; i < 64; i++)
+            assert_int_equal(out[i], i < 20 ? 0xcccccccc : i < 32 ? 1 : 520);
+    }
+}
+
+static void halves_of_warps_make_no_whole(void **state) {
+    (void)state;
+    uint32_t out[64];
+    static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_HALVES BARRIER_END;
+    struct sg_grid_fault fault = run(text, 64, false, out);
+    assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
+    assert_string_equal(fault.report, "warp 0 lanes ffff0000 line 8: waits for barrier 1\n"
+                                      "warp 0 lanes 0000ffff line 9: waits for barrier 2\n"
+                                      "warp 1 lanes ffff0000 line 8: waits for barrier 1\n"
+                                      "warp 1 lanes 0000ffff line 9: waits for barrier 2\n");
+}
+
+/* In a loop: what one round leaves behind does not count in the next. */
+static void rounds_follow_each_other(void **state) {
+    (void)state;
+    expect(KERNEL_HEAD BARRIER_ENTRY("k") "setp.lt.u32 %p, %t, 3; @%p exit;\n"
+                                          "AGAIN: setp.eq.u32 %p, %t, 40; @!%p bra WAIT;\n"
+                                          "ld.shared.u32 %y, [s]; add.u32 %y, %y, 1;\n"
+                                          "st.shared.u32 [s], %y;\n"
+                                          "WAIT: barrier.sync 1, 64; ld.shared.u32 %y, [s];\n"
+                                          "barrier.sync 2, 64; add.u32 %x, %x, %y;\n"
+                                          "setp.lt.u32 %p, %y, 20; @%p bra AGAIN;\n" BARRIER_END,
+           45, 3, 45, 210);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_warp_of_few_lanes_counts_whole),
+        cmocka_unit_test(exited_lanes_count),
+        cmocka_unit_test(what_arrives_may_have_few_lanes),
+        cmocka_unit_test(halves_of_warps_make_no_whole),
+        cmocka_unit_test(rounds_follow_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
