@@ -1,5 +1,7 @@
 #include "softgpu/stream/leaving.h"
 
+#include "softgpu/stream/schedule.h"
+
 #include <stdlib.h>
 
 struct leaving {
@@ -30,7 +32,8 @@ bool sg_leaving_add(CUdeviceptr start, size_t size, struct sg_stream *stream, ui
     if (!made)
         return false;
     sg_stream_ref(stream);
-    *made = (struct leaving){.start = start, .size = size, .until = {stream, number}, .serial = sg_submissions};
+    *made = (struct leaving){
+        .start = start, .size = size, .until = {stream, number}, .serial = sg_submissions};
     *last = made;
     last = &made->next;
     return true;
