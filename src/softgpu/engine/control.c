@@ -274,7 +274,8 @@ const struct sg_step *sg_run_indirect(struct sg_warp *warp, const struct sg_step
         lanes |= (uint32_t)(address[l] == address[first]) << l;
     uint32_t function = function_at(warp->grid->code, address[first]);
     if (function == UINT32_MAX || !fits(warp->grid->code, step, function))
-        return sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, address[first], 0);
+        return sg_warp_fault(warp, step, address[first] % 16 ? SG_FAULT_PC : SG_FAULT_INSTRUCTION,
+                             first, address[first], 0);
     sg_group_add(warp, warp->mask & ~taken, here + 1, warp->path);
     sg_group_add(warp, taken & ~lanes, here, warp->path);
     return enter(warp, step, taken & lanes, function);

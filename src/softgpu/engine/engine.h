@@ -122,6 +122,7 @@ enum sg_fault_kind {
     SG_FAULT_ASSERT,      /* __assertfail */
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
+    SG_FAULT_PC,          /* a call to where no instruction can begin: no multiple of 16 */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */

@@ -23,6 +23,7 @@ CUresult sg_kernel_error(enum sg_fault_kind kind) {
         [SG_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
         [SG_FAULT_STACK] = CUDA_ERROR_ILLEGAL_ADDRESS,
         [SG_FAULT_INSTRUCTION] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        [SG_FAULT_PC] = CUDA_ERROR_INVALID_PC,
         [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
         [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
@@ -193,7 +194,8 @@ static void add_head(struct report *report, const struct sg_program *program,
     else if (fault->kind == SG_FAULT_ADDRESS || fault->kind == SG_FAULT_MISALIGNED ||
              fault->kind == SG_FAULT_SPACE)
         add(report, ": %s of %u bytes at 0x%" PRIx64, access, fault->size, fault->address);
-    else if (fault->kind == SG_FAULT_HEAP || fault->kind == SG_FAULT_INSTRUCTION)
+    else if (fault->kind == SG_FAULT_HEAP || fault->kind == SG_FAULT_INSTRUCTION ||
+             fault->kind == SG_FAULT_PC)
         add(report, ": 0x%" PRIx64, fault->address);
     add(report, "\n");
 }

@@ -451,7 +451,7 @@ static void print_formats(void) {
     CALLO(cuCtxGetLimit, "after-print", (&size, CU_LIMIT_PRINTF_FIFO_SIZE), OUT_U(size));
 }
 
-/* ---- which conversions a call knows, and what a fifo keeps ------------------------------------- */
+/* ---- which conversions a call knows ---------------------------------------------------------- */
 
 /* k(out) of these hands four doubles of 1.5 to a format, and stores the result. */
 static const char conversion_text[] =

@@ -108,6 +108,9 @@ static void calls_to_what_is_no_function(void **state) {
         fault_of(BODY("proto: .callprototype _ (); call %rd1, (), proto;"), (void *)64, 32, NULL);
     assert_int_equal(fault.kind, SG_FAULT_INSTRUCTION);
     assert_int_equal(fault.address, 64);
+    fault =
+        fault_of(BODY("proto: .callprototype _ (); call %rd1, (), proto;"), (void *)72, 32, NULL);
+    assert_int_equal(fault.kind, SG_FAULT_PC);
 }
 
 static void a_deadlock_says_who_waits_where(void **state) {
