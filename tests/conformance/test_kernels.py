@@ -66,6 +66,9 @@ TESTS = [
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
     ("what instructions compute that few programs use", lambda: runs("test_kernel_small_instructions")),
     ("which part of an image runs", lambda: runs("test_kernel_images")),
+    *((f"what Triton's compiler makes, on profile {profile}",
+       lambda profile=profile: runs("triton/test_triton_kernels", SOFTGPU_PROFILE=profile))
+      for profile in ("a100", "rtx5090", "h100")),
     ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
     ("matrix instructions", lambda: runs("test_matrix")),
     ("what kernels sample and reach through surfaces", lambda: runs("test_kernel_textures")),
