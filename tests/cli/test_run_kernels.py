@@ -372,6 +372,33 @@ def test_the_cache_of_cuda_core_is_elsewhere(folder):
     expect((folder / "cuda-pythonic").exists(), "a folder of another name was moved")
 
 
+CAPABILITY = """
+import ctypes
+cuda, number, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(100)
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGetName(name, 100, 0) == 0
+for attribute in 75, 76:
+    assert cuda.cuDeviceGetAttribute(ctypes.byref(number), attribute, 0) == 0
+    print(number.value, end=" ")
+"""
+
+
+def test_profiles_say_where_their_figures_are_from(_folder):
+    if harness.SANITIZE != "off":
+        raise Skip("Python does not run the sanitizer's libraries")
+    page = (harness.SOURCE / "docs" / "clients.md").read_text()
+    for profile, capability, source in (("a100", "8 0 ", "published figures"), ("rtx5090", "12 0 ", "published figures"),
+                                        ("h100", "9 0 ", "recorded"), ("h200", "9 0 ", "recorded")):
+        done = subprocess.run([harness.COMMAND, "run", "--softgpu", "--profile", profile, "--", sys.executable, "-c",
+                               CAPABILITY], env=environment(), timeout=50, capture_output=True, text=True, check=False)
+        expect_status(done, 0)
+        expect(done.stdout == capability, f"{profile}: {done.stdout}")
+        text = (harness.SOURCE / "profiles" / f"{profile}.ini").read_text()
+        marked = text.startswith("; Not recorded:") and "from published figures" in text.split("\n\n")[0]
+        expect(marked == (source == "published figures"), f"{profile}.ini does not say that it is from {source}")
+        line = next(line for line in page.splitlines() if line.startswith("| ") and f"`{profile}`" in line)
+        expect(line.rstrip(" |").endswith(source), line)
+
+
 def test_programs_that_cannot_be_reached_are_named(folder):
     compiler = shutil.which("cc")
     if not compiler:

@@ -79,7 +79,7 @@ def kernels(path):
     module.set("weights", (ctypes.c_float * 16)(*range(16)))
     values, result = Memory([i % 5 for i in range(256 * 20)], ctypes.c_float), Memory([0], ctypes.c_float)
     module.run("reduce", values, result, ctypes.c_int(20), threads=256)
-    equal("reduce", result.get()[0], 
+    equal("reduce", result.get()[0],
           float(sum((lane * 20 + i) % 5 * (i & 15) for lane in range(256) for i in range(20))))
     for n, given, wanted in ((1, [0, 13, 2, 3, 4, 5, 6, 7], 5), (2, [0, 10, 0, 0, 0, 0, 0, 0] * 2, 55),
                              (3, [0, -100, 3] + [0] * 21, -5), (4, [0, 0xff, 0x10000] + [0] * 32, 8 + 15)):

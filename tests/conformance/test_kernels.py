@@ -67,6 +67,9 @@ TESTS = [
      lambda: runs("test_kernel_waits", SOFTGPU_WORKERS="1", SOFTGPU_KERNEL_WORKERS="1")),
     ("blocks that wait for earlier ones, with one thread for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="1")),
     ("the same with five threads for a kernel", lambda: runs("test_kernel_blocks", SOFTGPU_KERNEL_WORKERS="5")),
+    *((f"what Triton's compiler makes, on profile {profile}",
+       lambda profile=profile: runs("triton/test_triton_kernels", SOFTGPU_PROFILE=profile))
+      for profile in ("a100", "rtx5090", "h100")),
     ("a newer driver takes newer PTX", lambda: runs("test_ptx_version", SOFTGPU_DRIVER_VERSION="13.3")),
     ("with SOFTGPU_KERNELS=0 launching is refused", refuses),
 ]
