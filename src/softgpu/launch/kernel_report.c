@@ -11,16 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
-CUresult sg_kernel_error(enum sg_fault_kind kind) {
+/* A generic address may be in a space that the instruction does not take. */
+CUresult sg_kernel_error(const struct sg_grid_fault *fault) {
     static const CUresult errors[SG_FAULT_COUNT] = {
         [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
         [SG_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
-        [SG_FAULT_SPACE] = CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        [SG_FAULT_SPACE] = CUDA_ERROR_ILLEGAL_ADDRESS,
         [SG_FAULT_TRAP] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_BREAKPOINT] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_ASSERT] = CUDA_ERROR_ASSERT,
-        [SG_FAULT_STACK] = CUDA_ERROR_HARDWARE_STACK_ERROR,
+        [SG_FAULT_STACK] = CUDA_ERROR_ILLEGAL_ADDRESS,
         [SG_FAULT_INSTRUCTION] = CUDA_ERROR_INVALID_PC,
+        [SG_FAULT_BARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
         [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
@@ -29,7 +31,8 @@ CUresult sg_kernel_error(enum sg_fault_kind kind) {
         [SG_FAULT_HEAP] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_TIME] = CUDA_ERROR_LAUNCH_TIMEOUT,
     };
-    return errors[kind];
+    return fault->kind == SG_FAULT_SPACE && !fault->room ? CUDA_ERROR_INVALID_ADDRESS_SPACE
+                                                         : errors[fault->kind];
 }
 
 #define FAR ((uint64_t)1 << 30)
@@ -217,6 +220,9 @@ static void add_head(struct report *report, const struct sg_program *program,
         add(report, ": %s of %u bytes at 0x%" PRIx64, access, fault->size, fault->address);
     else if (fault->kind == SG_FAULT_HEAP || fault->kind == SG_FAULT_INSTRUCTION)
         add(report, ": 0x%" PRIx64, fault->address);
+    else if (fault->kind == SG_FAULT_BARRIER)
+        add(report, ": %" PRIu64 " is no %s", fault->address,
+            fault->size ? "multiple of 32 threads" : "barrier from 0 to 15");
     add(report, "\n");
 }
 
