@@ -1,6 +1,6 @@
 /*
- * Fatbins of machine code and PTX: their kernels run, whichever of the two the driver takes. softgpu
- * takes the text; hardware takes the machine code, and does not look at the text.
+ * Fatbins of machine code and PTX: their kernels run, whichever of the two the driver takes.
+ * softgpu takes the text; hardware takes the machine code, and does not look at the text.
  */
 #include "harness.h"
 #include "images.h"

@@ -28,7 +28,10 @@ def refuses():
     return status == 0 and len(re.findall(r"^skip: the driver runs no kernels", output, re.M)) == 5, output
 
 
-# Each when work is done late, in a random order, and with one worker.
+LONG = os.environ.get("GPUMEM_TEST_LONG") == "1"
+SANITIZED = os.environ.get("GPUMEM_SANITIZE", "off") != "off"
+# Each when work is done late, in a random order, and with one worker. Sanitizers look at the paths through the code
+# and at what threads share, of which the random order has the most: with them the others are for long runs.
 PROGRAMS = [
     ("what kernels compute, their order, waits and faults", "test_kernel_run"),
     ("names of several texts", "test_kernel_link"),
@@ -43,6 +46,7 @@ PROGRAMS = [
     ("what ends while a kernel runs", "test_kernel_ends"),
     ("barriers that count warps", "test_kernel_barriers"),
     ("what kernels print, and when", "test_kernel_print"),
+    ("kernels of fatbins", "test_fatbin_text"),
     ("memory that kernels allocate", "test_kernel_heap"),
     ("conditions that kernels set", "test_kernel_conditions"),
     ("faults of kernels, and what is said of them", "test_kernel_faults"),
@@ -51,10 +55,12 @@ PROGRAMS = [
 ]
 SETTINGS = [
     (", counted", {"SOFTGPU_PROFILE_KERNELS": "/dev/null"}),
-    (", late", {"SOFTGPU_SCHEDULE": "late"}),
     (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),
+    (", late", {"SOFTGPU_SCHEDULE": "late"}),
     (", with one worker", {"SOFTGPU_WORKERS": "1"}),
 ]
+if SANITIZED and not LONG:
+    del SETTINGS[1:]
 
 
 def runs_with(program, variables):

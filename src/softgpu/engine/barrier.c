@@ -88,14 +88,17 @@ void sg_barriers_look(struct sg_block *block) {
 bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
                        uint32_t number) {
     unsigned first = (unsigned)__builtin_ctz(lanes);
-    if (number >= SG_BARRIERS) {
-        sg_warp_fault(warp, step, SG_FAULT_INSTRUCTION, first, number, 0);
+    uint32_t wanted =
+        step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
+    if (number >= SG_BARRIERS || wanted % SG_LANES) {
+        bool count = wanted % SG_LANES != 0;
+        sg_warp_fault(warp, step, SG_FAULT_BARRIER, first, count ? wanted : number,
+                      count ? SG_LANES : 0);
         return false;
     }
     struct sg_barrier *barrier = &warp->block->barriers[number];
     warp->block->barriers_used |= UINT32_C(1) << number;
-    barrier->wanted =
-        step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
+    barrier->wanted = wanted;
     arrive(warp, barrier, number, lanes);
     if (step->choice == SG_DO_RED) {
         uint32_t p = sg_predicate(warp, step->c) & lanes;

@@ -123,6 +123,7 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_PC,          /* a call to where no instruction can begin: no multiple of 16 */
+    SG_FAULT_BARRIER,     /* a number beyond 15, or a count that is no multiple of 32 */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
@@ -135,8 +136,8 @@ enum sg_fault_kind {
 
 struct sg_grid_fault {
     enum sg_fault_kind kind;
-    uint64_t address;     /* of the access; for SPACE the offset */
-    uint32_t size;        /* bytes of the access */
+    uint64_t address;     /* of the access; for SPACE the offset; for BARRIER its number or count */
+    uint32_t size;        /* bytes of the access; for BARRIER 0 if it is the number */
     bool write;           /* it would have written */
     unsigned char space;  /* enum sg_state_space */
     uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */

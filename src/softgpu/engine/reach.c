@@ -150,6 +150,7 @@ const char *sg_fault_name(enum sg_fault_kind kind) {
                                         [SG_FAULT_STACK] = "stack overflow",
                                         [SG_FAULT_INSTRUCTION] = "illegal instruction",
                                         [SG_FAULT_PC] = "no address of an instruction",
+                                        [SG_FAULT_BARRIER] = "misuse of a barrier",
                                         [SG_FAULT_DEADLOCK] = "deadlock",
                                         [SG_FAULT_MBARRIER] = "misuse of an mbarrier",
                                         [SG_FAULT_MEMORY] = "no memory on the host",

@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As recorded on an H200, which has errors of their own for none of spaces, stacks and calls. */
-CUresult sg_kernel_error(enum sg_fault_kind kind) {
+/* As recorded on an H200, which has no errors of their own for the bounds of spaces and for stacks. A
+ * generic address may be in a space that the instruction does not take. */
+CUresult sg_kernel_error(const struct sg_grid_fault *fault) {
     static const CUresult errors[SG_FAULT_COUNT] = {
         [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
         [SG_FAULT_MISALIGNED] = CUDA_ERROR_MISALIGNED_ADDRESS,
@@ -24,6 +25,7 @@ CUresult sg_kernel_error(enum sg_fault_kind kind) {
         [SG_FAULT_STACK] = CUDA_ERROR_ILLEGAL_ADDRESS,
         [SG_FAULT_INSTRUCTION] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_PC] = CUDA_ERROR_INVALID_PC,
+        [SG_FAULT_BARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_DEADLOCK] = CUDA_ERROR_LAUNCH_TIMEOUT,
         [SG_FAULT_MBARRIER] = CUDA_ERROR_ILLEGAL_INSTRUCTION,
         [SG_FAULT_MEMORY] = CUDA_ERROR_OUT_OF_MEMORY,
@@ -32,7 +34,8 @@ CUresult sg_kernel_error(enum sg_fault_kind kind) {
         [SG_FAULT_HEAP] = CUDA_ERROR_LAUNCH_FAILED,
         [SG_FAULT_TIME] = CUDA_ERROR_LAUNCH_TIMEOUT,
     };
-    return errors[kind];
+    return fault->kind == SG_FAULT_SPACE && !fault->room ? CUDA_ERROR_INVALID_ADDRESS_SPACE
+                                                         : errors[fault->kind];
 }
 
 struct report {
@@ -197,6 +200,9 @@ static void add_head(struct report *report, const struct sg_program *program,
     else if (fault->kind == SG_FAULT_HEAP || fault->kind == SG_FAULT_INSTRUCTION ||
              fault->kind == SG_FAULT_PC)
         add(report, ": 0x%" PRIx64, fault->address);
+    else if (fault->kind == SG_FAULT_BARRIER)
+        add(report, ": %" PRIu64 " is no %s", fault->address,
+            fault->size ? "multiple of 32 threads" : "barrier from 0 to 15");
     add(report, "\n");
 }
 

@@ -19,6 +19,6 @@ void sg_kernel_report(const struct sg_context *context, const struct sg_program 
 void sg_kernel_say(int level, char *text);
 
 /* By the names of the errors; where hardware was asked, as it answered. */
-CUresult sg_kernel_error(enum sg_fault_kind kind);
+CUresult sg_kernel_error(const struct sg_grid_fault *fault);
 
 #endif

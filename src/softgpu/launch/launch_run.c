@@ -218,7 +218,7 @@ static CUresult fail(const struct sg_op *op, const struct running *running,
                      const struct sg_grid_fault *fault) {
     struct sg_context *context = running->runtime.context;
     const struct ready *ready = running->ready;
-    CUresult error = sg_kernel_error(fault->kind);
+    CUresult error = sg_kernel_error(fault);
     char *text = malloc(SG_KERNEL_REPORT);
     sg_lock();
     if (text)

@@ -226,11 +226,22 @@ def test_module():
     ok(cu.cuModuleUnload(module))
 
 
-def test_launch_is_refused():
+def test_launch():
     begin()
     module = ok(cu.cuModuleLoadData(images.TEXT.encode() + b"\0"))
-    function = ok(cu.cuModuleGetFunction(module, b"nothing"))
-    refused(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0),
+    function = ok(cu.cuModuleGetFunction(module, b"count"))
+    address, size = ok(cu.cuModuleGetGlobal(module, b"counter"))
+    ok(cu.cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, 0, 0, 0))
+    expect_equal(read(address, size), (41 + 64).to_bytes(4, "little"))
+    ok(cu.cuModuleUnload(module))
+
+
+def test_what_cannot_run_is_refused_at_its_launch():
+    """On softgpu; hardware runs it."""
+    begin()
+    module = ok(cu.cuModuleLoadData(images.REFUSED.encode() + b"\0"))
+    function = ok(cu.cuModuleGetFunction(module, b"fences"))
+    refused(cu.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, 0, 0, 0),
             cu.CUresult.CUDA_ERROR_NOT_SUPPORTED)
     ok(cu.cuModuleUnload(module))
 

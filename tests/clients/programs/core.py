@@ -213,11 +213,18 @@ def test_image():
     expect(code.get_kernel("nothing").num_arguments == 0)
 
 
-def test_launch_is_refused():
-    """On softgpu; on hardware the kernel that does nothing runs."""
+def test_launch():
     _, stream = begin()
     kernel = ObjectCode.from_ptx(images.TEXT.encode()).get_kernel("nothing")
-    error = raises(Exception, launch, stream, LaunchConfig(grid=1, block=32), kernel)
+    launch(stream, LaunchConfig(grid=1, block=32), kernel)
+    stream.sync()
+
+
+def test_what_cannot_run_is_refused_at_its_launch():
+    """On softgpu; hardware runs it."""
+    _, stream = begin()
+    kernel = ObjectCode.from_ptx(images.REFUSED.encode()).get_kernel("fences")
+    error = raises(Exception, launch, stream, LaunchConfig(grid=1, block=128), kernel)
     expect("NOT_SUPPORTED" in str(error), str(error))
 
 

@@ -1,4 +1,4 @@
-"""PTX that several programs load: kernels that nobody runs, variables that are read and written."""
+"""PTX that several programs load: kernels, some of which run, and variables that are read and written."""
 
 TEXT = """
 .version 7.8
@@ -21,6 +21,26 @@ TEXT = """
 
 .visible .entry nothing()
 {
+    ret;
+}
+
+.visible .entry count()
+{
+    .reg .b32 %r;
+    atom.global.add.u32 %r, [counter], 1;
+    ret;
+}
+"""
+
+# Loaded, but not launched on softgpu: it says so at the function.
+REFUSED = """
+.version 8.0
+.target sm_90a
+.address_size 64
+
+.visible .entry fences()
+{
+    wgmma.fence.sync.aligned;
     ret;
 }
 """

@@ -133,8 +133,14 @@ def test_module():
 
 
 def test_old_launch_interface():
-    function = cuda.module_from_buffer(images.TEXT.encode()).get_function("nothing")
-    error = raises(cuda.Error, function, block=(32, 1, 1), grid=(1, 1))
+    module = cuda.module_from_buffer(images.TEXT.encode())
+    address, _ = module.get_global("counter")
+    module.get_function("count")(block=(32, 1, 1), grid=(2, 1))
+    back = numpy.zeros(1, dtype=numpy.uint32)
+    cuda.memcpy_dtoh(back, address)
+    expect_equal(back.tolist(), [41 + 64])
+    refused = cuda.module_from_buffer(images.REFUSED.encode()).get_function("fences")
+    error = raises(cuda.Error, refused, block=(128, 1, 1), grid=(1, 1))
     expect("supported" in str(error), str(error))
 
 

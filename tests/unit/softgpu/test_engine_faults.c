@@ -113,6 +113,23 @@ static void calls_to_what_is_no_function(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_PC);
 }
 
+static void barriers_that_cannot_be(void **state) {
+    (void)state;
+    static uint32_t words[64];
+    struct sg_grid_fault fault =
+        fault_of(BODY("mov.u32 %r2, 16;\nbarrier.sync %r2;"), words, 64, NULL);
+    assert_int_equal(fault.kind, SG_FAULT_BARRIER);
+    assert_int_equal(fault.address, 16);
+    assert_int_equal(fault.size, 0);
+    assert_int_equal(fault.line, LINE + 1);
+    fault = fault_of(BODY("mov.u32 %r2, 63; barrier.sync 1, %r2;"), words, 64, NULL);
+    assert_int_equal(fault.kind, SG_FAULT_BARRIER);
+    assert_int_equal(fault.address, 63);
+    assert_int_equal(fault.size, 32);
+    fault = fault_of(BODY("barrier.sync 1, 64;"), words, 64, NULL);
+    assert_int_equal(fault.kind, SG_FAULT_COUNT);
+}
+
 static void a_deadlock_says_who_waits_where(void **state) {
     (void)state;
     static uint32_t words[64];
@@ -196,6 +213,7 @@ int main(void) {
         cmocka_unit_test(traps_and_breakpoints),
         cmocka_unit_test(recursion_without_end),
         cmocka_unit_test(calls_to_what_is_no_function),
+        cmocka_unit_test(barriers_that_cannot_be),
         cmocka_unit_test(a_deadlock_says_who_waits_where),
         cmocka_unit_test(what_cannot_run_is_named),
         cmocka_unit_test(the_callers_rounding_stays),

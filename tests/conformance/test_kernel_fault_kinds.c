@@ -1,0 +1,179 @@
+/*
+ * Each kind of fault that a kernel can have: its error is that which an H200 was recorded to give
+ * (tests/parity), every later call answers it too, and the log and the core dump's text say where
+ * it was. A process for each: the fault stays with the device.
+ */
+#include "kernel_module.h"
+
+#define ENTRY(name)                                                                                \
+    ".visible .entry " name "(.param .u64 p) { .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .pred %q;\n" \
+    "ld.param.u64 %d0, [p];\n"
+
+/* clang-format off */
+static const char text[] =
+    ENTRY("load") "ld.global.u32 %r0, [%d0+256];\nst.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("store") "st.global.u32 [%d0+256], 1; ret; }\n"
+    ENTRY("atomic") "atom.global.add.u32 %r0, [%d0+256], 1; ret; }\n"
+    ENTRY("null") "mov.u64 %d1, 16; ld.u32 %r0, [%d1]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("odd_load") "ld.global.u32 %r0, [%d0+2]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("odd_atomic") "atom.global.add.u32 %r0, [%d0+2], 1; ret; }\n"
+    ENTRY("odd_shared") ".shared .b32 s[8]; mov.u32 %r1, s; mov.u32 %r2, %tid.x;\n"
+    "add.u32 %r1, %r1, %r2; ld.shared.u32 %r0, [%r1+2]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("shared") ".shared .b32 s[8]; mov.u32 %r1, s; mov.u32 %r2, %tid.x;\n"
+    "mad.lo.u32 %r1, %r2, 4, %r1; add.u32 %r1, %r1, 0x100000;\n"
+    "ld.shared.u32 %r0, [%r1]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("atomic_on_local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l;\n"
+    "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; atom.add.u32 %r0, [%d1], 1;\n"
+    "st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("count") "mov.u32 %r0, %ntid.x; sub.u32 %r0, %r0, 1; barrier.sync 1, %r0; ret; }\n"
+    ENTRY("nowhere") "mov.u64 %d1, 0x1000; proto: .callprototype _ (); call %d1, (), proto; ret; }\n"
+    ENTRY("trap") "mov.u32 %r0, %tid.x; setp.ne.u32 %q, %r0, 3; @%q ret;\ntrap; ret; }\n"
+    ENTRY("brkpt") "brkpt; ret; }\n"
+    ".func deeper(.param .b64 n) { .reg .b64 %a, %b; .reg .pred %q; .local .align 8 .b8 l[256];\n"
+    "ld.param.b64 %a, [n]; mov.u64 %b, l; cvta.local.u64 %b, %b; st.volatile.u64 [%b], %a;\n"
+    "setp.eq.u64 %q, %a, 0; @%q ret; add.u64 %a, %a, -1;\n"
+    "{ .param .b64 m; st.param.b64 [m], %a; call deeper, (m); }\n"
+    "ld.volatile.u64 %a, [%b]; ret; }\n"
+    ENTRY("recursion") "{ .param .b64 m; st.param.b64 [m], 1000000; call deeper, (m); } ret; }\n";
+/* clang-format on */
+
+/* The error, what the report says first, and where it was, if it was in the first thread. */
+static const struct kind {
+    const char *kernel;
+    CUresult error;
+    const char *report, *place;
+} kinds[] = {
+    {"load", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel load: illegal address: read of 4 bytes at 0x",
+     "ld.global.u32 %r0, [%d0+256];\n  block 0,0,0 thread 0,0,0"},
+    {"store", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel store: illegal address: write of 4 bytes at 0x",
+     "bytes behind the end of an allocation of 100 bytes"},
+    {"atomic", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel atomic: illegal address: write of 4 bytes at 0x",
+     "bytes behind the end of an allocation of 100 bytes"},
+    {"null", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel null: illegal address: read of 4 bytes at 0x10",
+     "thread 0,0,0"},
+    {"odd_load", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_load: misaligned address: read of 4",
+     "98 bytes before the end of an allocation of 100 bytes"},
+    {"odd_atomic", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_atomic: misaligned address",
+     "[%d0+2]"},
+    {"odd_shared", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_shared: misaligned address",
+     "ld.shared.u32"},
+    {"shared", CUDA_ERROR_ILLEGAL_ADDRESS,
+     "kernel shared: address outside of its space: read of 4 bytes at offset 1048576 of shared "
+     "memory, which has 32",
+     "thread 0,0,0"},
+    {"atomic_on_local", CUDA_ERROR_INVALID_ADDRESS_SPACE,
+     "kernel atomic_on_local: address outside of its space", "atom.add.u32"},
+    {"count", CUDA_ERROR_ILLEGAL_INSTRUCTION,
+     "kernel count: misuse of a barrier: 31 is no multiple of 32 threads", "barrier.sync 1, %r0"},
+    {"nowhere", CUDA_ERROR_INVALID_PC, "kernel nowhere: illegal instruction: 0x1000", "call %d1"},
+    {"trap", CUDA_ERROR_LAUNCH_FAILED, "kernel trap: trap",
+     "trap; ret; }\n  block 0,0,0 thread 3,0,0"},
+    {"brkpt", CUDA_ERROR_LAUNCH_FAILED, "kernel brkpt: breakpoint", "thread 0,0,0"},
+    {"recursion", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel recursion: stack overflow",
+     "in function deeper"},
+};
+
+static void check_sticky(CUresult error, CUdeviceptr p) {
+    CUmodule module;
+    CUstream stream;
+    CUevent event;
+    size_t size, total;
+    char bytes[16];
+    FAILS(error, cu.cuCtxSynchronize());
+    FAILS(error, cu.cuStreamSynchronize(NULL));
+    FAILS(error, cu.cuStreamQuery(NULL));
+    FAILS(error, cu.cuStreamCreate(&stream, 0));
+    FAILS(error, cu.cuEventCreate(&event, 0));
+    FAILS(error, cu.cuMemAlloc_v2(&p, 100));
+    FAILS(error, cu.cuMemGetInfo_v2(&size, &total));
+    FAILS(error, cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    FAILS(error, cu.cuMemsetD8_v2(p, 0, 1));
+    FAILS(error, cu.cuModuleLoadData(&module, KERNEL_MODULE_HEAD));
+}
+
+static void expect(const char *where, const char *got, const char *wanted) {
+    if (!strstr(got, wanted))
+        fail_msg("%s is without \"%s\":\n%s", where, wanted, got);
+}
+
+/* In the log each line has softgpu's name in front of it. */
+static void expect_lines(const char *log, const char *wanted) {
+    char line[256];
+    for (const char *at = wanted; *at;) {
+        size_t length = strcspn(at, "\n");
+        assert_true(length < sizeof line);
+        memcpy(line, at, length);
+        line[length] = '\0';
+        expect("the log", log, line);
+        at += length + (at[length] == '\n');
+    }
+}
+
+/* argv: the kind */
+static int faults(int argc, char **argv) {
+    assert_int_equal(argc, 2);
+    const struct kind *kind = &kinds[atoi(argv[1])];
+    char name[TEMPORARY_ROOM], report[8192] = "";
+    unsigned char on = 1;
+    size_t one = 1;
+    CUdeviceptr p;
+    init_driver();
+    int descriptor = temporary_file(name, "report");
+    assert_true(descriptor >= 0);
+    size_t length = strlen(name) + 1;
+    if (soft) {
+        OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &length));
+        OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
+    }
+    OK(cu.cuMemAlloc_v2(&p, 100));
+    OK(cu.cuMemsetD8_v2(p, 0, 100));
+    CUmodule module = kernel_module(NULL, text);
+    uint64_t value = p;
+    void *params[] = {&value};
+    int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
+    OK(kernel_launch(kernel_of(module, kind->kernel), 1, 32, params));
+    CUresult result = cu.cuCtxSynchronize();
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    FAILS(kind->error, result);
+    check_sticky(kind->error, p);
+    FILE *in = fopen(name, "r");
+    assert_non_null(in);
+    report[fread(report, 1, sizeof report - 1, in)] = '\0';
+    fclose(in);
+    close(descriptor);
+    assert_int_equal(unlink(name), 0);
+    char *log = output_so_far(file);
+    if (soft) {
+        expect("the core dump", report, kind->report);
+        expect("the core dump", report, kind->place);
+        expect_lines(log, kind->report);
+        expect_lines(log, kind->place);
+    }
+    free(log);
+    return 0;
+}
+
+static void each_error_stays_and_says_where_it_was(void **state) {
+    (void)state;
+    NEEDS_KERNELS();
+    bool good = true;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        char number[16];
+        snprintf(number, sizeof number, "%zu", i);
+        /* Which error this is has not been recorded. */
+        if (!soft && kinds[i].error == CUDA_ERROR_INVALID_ADDRESS_SPACE)
+            continue;
+        if (run_child("faults", number, NULL) != 0) {
+            print_error("%s\n", kinds[i].kernel);
+            good = false;
+        }
+    }
+    assert_true(good);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(each_error_stays_and_says_where_it_was)};
+    const struct child children[] = {{"faults", faults}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
