@@ -37,10 +37,11 @@ static unsigned times(void) {
 
 /* Long runs of equal bits, few bits, all bits. */
 static uint64_t pattern(unsigned bits) {
-    uint64_t all = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    uint64_t all = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1, first;
     switch (below(5)) {
     case 0:
-        return (UINT64_C(1) << below(bits) | UINT64_C(1) << below(bits)) & all;
+        first = UINT64_C(1) << below(bits);
+        return (first | UINT64_C(1) << below(bits)) & all;
     case 1:
         return ~(UINT64_C(1) << below(bits)) & all;
     case 2:
