@@ -70,7 +70,8 @@ static uint64_t operand(const struct exact_format *format, uint64_t beside) {
     case 3:
         return UINT64_C(1) << (format->bits - 1) & draw();
     default:
-        exponent = (beside >> fraction) + below(format->precision * 2 + 6) - format->precision - 3;
+        exponent =
+            (beside >> (fraction & 63)) + below(format->precision * 2 + 6) - format->precision - 3;
         exponent &= most;
     }
     uint64_t bits = exponent << fraction | pattern(fraction);
