@@ -1,8 +1,8 @@
 /*
  * Kernels of many threads at once, with contexts pushed and popped: on streams of their own, of
  * others and of the thread, in modules that are unloaded, on streams and in contexts that are
- * destroyed while they run, in graphs, and with the host between them. Each kernel that was accepted
- * has run; the run under ThreadSanitizer sees the rest.
+ * destroyed while they run, in graphs, and with the host between them. Each kernel that was
+ * accepted has run; the run under ThreadSanitizer sees the rest.
  */
 #include "kernels.h"
 

@@ -171,8 +171,8 @@ static bool make_room(struct sg_warp *warp, size_t end) {
     return true;
 }
 
-/* The next of all paths below a root, each before those below it; NULL: no more. Calls may be tens of
- * thousands deep, and the thread's own stack small: so nothing here recurses. */
+/* The next of all paths below a root, each before those below it; NULL: no more. Calls may be tens
+ * of thousands deep, and the thread's own stack small: so nothing here recurses. */
 static const struct sg_path *path_after(const struct sg_path *root, const struct sg_path *path) {
     if (path->child)
         return path->child;

@@ -139,8 +139,8 @@ int ptx_programs_record(const struct ptx_options *options, FILE *to) {
     return 0;
 }
 
-/* Where these answers are softgpu's and those of ptx_programs_record are not, optimising has changed
- * what the program does. */
+/* Where these answers are softgpu's and those of ptx_programs_record are not, optimising has
+ * changed what the program does. */
 int ptx_programs_record_plain(const struct ptx_options *options, FILE *to) {
     plain = true;
     return ptx_programs_record(options, to);

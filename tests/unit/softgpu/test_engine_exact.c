@@ -37,10 +37,11 @@ static unsigned times(void) {
 
 /* Long runs of equal bits, few bits, all bits. */
 static uint64_t pattern(unsigned bits) {
-    uint64_t all = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    uint64_t all = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1, first;
     switch (below(5)) {
     case 0:
-        return (UINT64_C(1) << below(bits) | UINT64_C(1) << below(bits)) & all;
+        first = UINT64_C(1) << below(bits);
+        return (first | UINT64_C(1) << below(bits)) & all;
     case 1:
         return ~(UINT64_C(1) << below(bits)) & all;
     case 2:
@@ -69,7 +70,8 @@ static uint64_t operand(const struct exact_format *format, uint64_t beside) {
     case 3:
         return UINT64_C(1) << (format->bits - 1) & draw();
     default:
-        exponent = (beside >> fraction) + below(format->precision * 2 + 6) - format->precision - 3;
+        exponent =
+            (beside >> (fraction & 63)) + below(format->precision * 2 + 6) - format->precision - 3;
         exponent &= most;
     }
     uint64_t bits = exponent << fraction | pattern(fraction);

@@ -147,6 +147,8 @@ static float to_single(struct number n) {
 static double to_twice(struct number n) {
     if (n.floating)
         return n.value;
+    if (!n.magnitude) /* compilers may subtract for it, which rounded down gives -0 */
+        return 0;
     return n.negative ? (double)(int64_t)(0 - n.magnitude) : (double)n.magnitude;
 }
 
