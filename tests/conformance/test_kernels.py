@@ -54,8 +54,8 @@ PROGRAMS = [
     ("memory whose free stands behind a kernel", "test_kernel_freed_later"),
 ]
 SETTINGS = [
-    (", counted", {"SOFTGPU_PROFILE_KERNELS": "/dev/null"}),
     (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),
+    (", counted", {"SOFTGPU_PROFILE_KERNELS": "/dev/null"}),
     (", late", {"SOFTGPU_SCHEDULE": "late"}),
     (", with one worker", {"SOFTGPU_WORKERS": "1"}),
 ]
