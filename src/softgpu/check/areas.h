@@ -51,7 +51,8 @@ void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, si
 /* Something used it, without the mutex; `wrote`: and wrote it. */
 void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
-/* Told of each range that ends, before its area is a freed one; with the lock, without the mutex. */
+/* Told of each range that ends, before its area is a freed one; with the lock, without the mutex.
+ */
 extern void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
 /* Of each freed one that is forgotten: work that was queued before the free may have used it since.
  * With the lock and the mutex. */

@@ -44,9 +44,9 @@ struct sg_hazard {
 };
 
 /*
- * Writes it, unless it is suppressed or has been written: then it is counted. Two are the same where
- * check, kind, kernel, lines and, without a kernel, `what` are. From any thread, with the lock or
- * without it.
+ * Writes it, unless it is suppressed or has been written: then it is counted. Two are the same
+ * where check, kind, kernel, lines and, without a kernel, `what` are. From any thread, with the
+ * lock or without it.
  */
 void sg_hazard_report(const struct sg_hazard *hazard);
 /* Hazards of a level so far, also counted ones; suppressed ones are none. */
