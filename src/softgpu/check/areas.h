@@ -24,7 +24,7 @@ struct sg_area {
     struct sg_area *older, *newer; /* freed ones, in the order of their frees */
 };
 
-/* Once, with the lock. `written`: also which bytes have been written. */
+/* Before there is any range. `written`: also which bytes have been written. */
 void sg_areas_begin(bool written);
 
 /* Another number, never 0, after each change of which areas there are. */

@@ -81,7 +81,8 @@ struct sg_checker {
     /* Before the first slice of a launch, which stays as it is until the end. Without the lock.
      * NULL: no memory; then this launch is not checked. */
     void *(*begin)(const struct sg_check_launch *launch);
-    /* When it is over, with its fault or NULL. Without the lock. SUCCESS, or the error of a launch
+    /* When it is over, with its fault or NULL. Without the lock; with it where the launch was given
+     * up, which has no fault then. SUCCESS, or the error of a launch
      * that hardware would have failed. */
     CUresult (*end)(void *state, const struct sg_grid_fault *fault);
     /* At the end of the process, with the lock; may be NULL. */
