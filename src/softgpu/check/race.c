@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the checker ------------------------------------------------------------------------------ */
+/* ---- the checker ----------------------------------------------------------------------------- */
 
 struct sg_race *sg_race_new(const struct sg_race_options *options) {
     struct sg_race *race = calloc(1, sizeof *race);
@@ -44,7 +44,7 @@ void sg_race_forget(struct sg_race *race, uint64_t address, uint64_t size) {
     pthread_mutex_unlock(&race->lock);
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct sg_race_block *sg_race_block_of(struct sg_race_grid *grid, uint64_t index) {
     if (grid->last && grid->last->index == index)
@@ -161,7 +161,7 @@ const struct sg_watch sg_race_watch = {
     .block_ends = block_ends,
 };
 
-/* ---- grids ------------------------------------------------------------------------------------ */
+/* ---- grids ----------------------------------------------------------------------------------- */
 
 static void shape_grid(struct sg_race_grid *grid, const struct sg_race_shape *shape) {
     grid->blocks = 1;
