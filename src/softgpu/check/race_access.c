@@ -223,9 +223,9 @@ static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
 }
 
 /*
- * The frequent cases of an access of a whole word, in a line that has one access of each: nothing is
- * there, it is of an earlier block or of a launch that comes before, it is the same kind of strong
- * access, or a barrier lies between. False: look closely.
+ * The frequent cases of an access of a whole word, in a line that has one access of each: nothing
+ * is there, it is of an earlier block or of a launch that comes before, it is the same kind of
+ * strong access, or a barrier lies between. False: look closely.
  */
 static inline bool quick_access(const struct actor *a, struct sg_seen *old, uint32_t what) {
     bool supersedes = a->writes || !writes(old->what);
@@ -536,7 +536,7 @@ static bool is_repeated(const uint64_t *address, uint32_t lanes, unsigned lane) 
 
 #define LEAST_RUN 8u /* lanes */
 
-/* The shadows of scattered accesses are far apart: all are on their way before the first is used. */
+/* Shadows of scattered accesses are far apart: all are on their way before the first is used. */
 static void fetch(struct actor *a, const uint64_t *address, uint32_t lanes) {
     for (uint32_t left = a->own ? 0 : lanes; left; left &= left - 1) {
         uint64_t at = address[__builtin_ctz(left)];

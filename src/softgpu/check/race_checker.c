@@ -1,7 +1,7 @@
 /*
  * --check race: launches, copies and allocations, told to the race checker, and its findings as
- * hazards. Places of kernels are kept for as long as the process lives: the other side of a race may
- * have been unloaded.
+ * hazards. Places of kernels are kept for as long as the process lives: the other side of a race
+ * may have been unloaded.
  */
 #include "softgpu/address/memory.h"
 #include "softgpu/check/areas.h"
