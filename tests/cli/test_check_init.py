@@ -46,6 +46,12 @@ PTX = """
     ld.local.u32 %r1, [one+4];
     ret;
 }
+.visible .entry reserved(.param .u64 at)
+{
+    .reg .b32 %r<4>;
+    mov.u32 %r1, %reserved_smem_offset_1; st.shared.u32 [%r1], 1; ld.shared.u32 %r2, [%r1+4];
+    ret;
+}
 .visible .entry copies(.param .u64 at)
 {
     .shared .align 16 .b8 words[64]; .reg .b64 %d<4>; .reg .b32 %r<4>;
@@ -199,6 +205,13 @@ softgpu: error 1 (init, uninitialized): kernel part: 4 of these bytes have not b
 softgpu: 1 was found 36 times
 """ + END.format(36, 0))
     silent(folder, body.format(32))
+
+
+def test_shared_memory_that_compilers_reserve(folder):
+    """What is behind a kernel's own arrays is not the kernel's, and not looked at."""
+    body = 'launch("reserved", 0)\nassert sync() == 0'
+    silent(folder, body)
+    expect_text(checked.run(folder, "memory", PTX, body)[2], SILENT)
 
 
 def test_local_memory(folder):

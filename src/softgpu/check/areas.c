@@ -72,8 +72,9 @@ struct sg_area *sg_area_freed_before(CUdeviceptr address) {
 /* ---- which bytes have been written ----------------------------------------------------------- */
 
 /*
- * The CPU writes pinned and managed memory without telling anyone. So that its stores are seen, such
- * memory begins with bytes that follow from their address: what no longer has them was written.
+ * The CPU writes pinned and managed memory without telling anyone. So that its stores are seen,
+ * such memory begins with bytes that follow from their address: what no longer has them was
+ * written.
  */
 static unsigned char pattern_at(CUdeviceptr address) {
     uint64_t mixed = (uint64_t)address * 0x9e3779b97f4a7c15u;

@@ -24,7 +24,7 @@ struct sg_area {
     struct sg_area *older, *newer; /* freed ones, in the order of their frees */
 };
 
-/* Once, with the lock. `written`: also which bytes have been written. */
+/* Before there is any range. `written`: also which bytes have been written. */
 void sg_areas_begin(bool written);
 
 /* Another number, never 0, after each change of which areas there are. */
@@ -53,7 +53,8 @@ void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
 /* Told of each range that begins; with the lock, without the mutex. */
 extern void (*sg_area_begins)(CUdeviceptr start, size_t size);
-/* Told of each range that ends, before its area is a freed one; with the lock, without the mutex. */
+/* Told of each range that ends, before its area is a freed one; with the lock, without the mutex.
+ */
 extern void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
 /* Of each freed one that is forgotten: work that was queued before the free may have used it since.
  * With the lock and the mutex. */

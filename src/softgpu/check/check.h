@@ -44,9 +44,9 @@ struct sg_hazard {
 };
 
 /*
- * Writes it, unless it is suppressed or has been written: then it is counted. Two are the same where
- * check, kind, kernel, lines and, without a kernel, `what` are. From any thread, with the lock or
- * without it.
+ * Writes it, unless it is suppressed or has been written: then it is counted. Two are the same
+ * where check, kind, kernel, lines and, without a kernel, `what` are. From any thread, with the
+ * lock or without it.
  */
 void sg_hazard_report(const struct sg_hazard *hazard);
 /* Hazards of a level so far, also counted ones; suppressed ones are none. */
@@ -82,7 +82,8 @@ struct sg_checker {
     /* Before the first slice of a launch, which stays as it is until the end. Without the lock.
      * NULL: no memory; then this launch is not checked. */
     void *(*begin)(const struct sg_check_launch *launch);
-    /* When it is over, with its fault or NULL. Without the lock. SUCCESS, or the error of a launch
+    /* When it is over, with its fault or NULL. Without the lock; with it where the launch was given
+     * up, which has no fault then. SUCCESS, or the error of a launch
      * that hardware would have failed. */
     CUresult (*end)(void *state, const struct sg_grid_fault *fault);
     /* At the end of the process, with the lock; may be NULL. */

@@ -170,10 +170,11 @@ static void block_begins(void *user, uint64_t index, uint64_t shared_bytes) {
     if (!block)
         return; /* then nothing is known of it */
     uint64_t frames = watched->frame * watched->threads;
+    uint64_t own = sg_span_shared(watched->launch->program, watched->launch->dynamic_shared);
     block->index = index;
-    block->shared_bytes = shared_bytes;
-    if (shared_bytes && !watched->clustered)
-        block->shared = calloc(shared_bytes / 64 + 1, sizeof *block->shared);
+    block->shared_bytes = own < shared_bytes ? own : shared_bytes;
+    if (own && !watched->clustered)
+        block->shared = calloc(own / 64 + 1, sizeof *block->shared);
     if (frames && frames <= FRAMES_MOST)
         block->frames = calloc(frames / 64 + 1, sizeof *block->frames);
     block->next = watched->blocks;

@@ -25,7 +25,7 @@ struct watched {
     const struct sg_check_launch *launch;
     uint32_t *spans;
     struct seen *seen; /* by instruction */
-    uint64_t shared;   /* bytes of a block */
+    uint64_t shared;   /* bytes of a block's arrays */
     uint32_t reported; /* the last instruction with a hazard, + 1 */
 };
 
@@ -182,17 +182,12 @@ static uint32_t refuses(void *user, const struct sg_watched_access *access) {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static void block_begins(void *user, uint64_t block, uint64_t shared_bytes) {
-    struct watched *watched = user;
-    (void)block;
-    watched->shared = shared_bytes;
-}
-
 static void *begin(const struct sg_check_launch *launch) {
     struct watched *watched = calloc(1, sizeof *watched);
     if (!watched)
         return NULL;
     watched->launch = launch;
+    watched->shared = sg_span_shared(launch->program, launch->dynamic_shared);
     watched->spans = sg_spans_of(launch->program);
     watched->seen = calloc(launch->program->instruction_count + 1, sizeof *watched->seen);
     if (watched->spans && watched->seen)
@@ -215,7 +210,7 @@ static CUresult end(void *state, const struct sg_grid_fault *fault) {
     return CUDA_SUCCESS;
 }
 
-static const struct sg_watch watch = {.refuses = refuses, .block_begins = block_begins};
+static const struct sg_watch watch = {.refuses = refuses};
 
 const struct sg_checker sg_memory_checker = {.name = "memory",
                                              .check = SG_CHECK_MEMORY,

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A line, with its end: the allocation that the address is in, that has been freed there, or that is
- * nearest. "" is never written. With the lock. */
+/* A line, with its end: the allocation that the address is in, that has been freed there, or that
+ * is nearest. "" is never written. With the lock. */
 void sg_nearest_text(uint64_t address, char *text, size_t size);
 
 #endif

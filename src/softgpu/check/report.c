@@ -1,6 +1,7 @@
 /* The list of hazards: written once, counted again, and summed up at the end. */
 #include "softgpu/check/report.h"
 
+#include "base/descriptor.h"
 #include "softgpu/core/job.h"
 #include "softgpu/core/verdict.h"
 
@@ -32,7 +33,7 @@ static int output = STDERR_FILENO;
 /* ---- output ---------------------------------------------------------------------------------- */
 
 bool sg_check_output_open(const char *path, char *why, size_t size) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd = gm_fd_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
     if (fd < 0) {
         snprintf(why, size, "SOFTGPU_CHECK_OUTPUT='%s' cannot be written: %s", path,
                  strerror(errno));
@@ -109,7 +110,7 @@ void sg_hazard_report(const struct sg_hazard *hazard) {
     else
         beyond++;
     bool first_error = hazard->level == SG_HAZARD_ERROR && counts[SG_HAZARD_ERROR] == 1;
-    if (fresh)
+    if (place && fresh)
         say(hazard, place->number);
     pthread_mutex_unlock(&lock);
     if (first_error)

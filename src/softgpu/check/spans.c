@@ -147,6 +147,13 @@ uint32_t *sg_spans_of(const struct sg_program *program) {
     return spans;
 }
 
+uint64_t sg_span_shared(const struct sg_program *program, unsigned dynamic) {
+    uint64_t fixed = program->static_shared;
+    if (dynamic && program->dynamic_shared_offset > fixed)
+        fixed = program->dynamic_shared_offset;
+    return fixed + dynamic;
+}
+
 uint64_t sg_span_size(const struct sg_program *program, uint32_t variable, uint64_t shared) {
     const struct sg_program_variable *one = &program->variables[variable];
     if (one->place == SG_PLACE_DYNAMIC_SHARED)

@@ -1,6 +1,8 @@
 /* Hazards that are known and not to be told: lines of KIND KERNEL PLACE, each a glob. */
 #include "softgpu/check/report.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -47,7 +49,7 @@ bool sg_suppressions_read(const char *path, char *why, size_t size) {
     size_t room = 0;
     unsigned number = 0;
     bool good = true;
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     if (!file) {
         snprintf(why, size, "SOFTGPU_CHECK_SUPPRESS='%s' cannot be read: %s", path,
                  strerror(errno));

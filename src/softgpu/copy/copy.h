@@ -77,8 +77,8 @@ CUresult sg_side_in_array(struct sg_side *side, const struct sg_box *box, const 
 
 /* ---- Work of graphs -------------------------------------------------------------------------- */
 
-/* Told, without the lock, of bytes that copies, sets and stream memory operations store, and then of
- * a row that has moved, an address of 0 being in an array. NULL: nobody. */
+/* Told, without the lock, of bytes that copies and sets store, and then of a row that has moved, an
+ * address of 0 being in an array. NULL: nobody. */
 struct sg_copy_watch {
     void (*stored)(CUdeviceptr to, size_t size);
     void (*moved)(CUdeviceptr to, CUdeviceptr from, size_t size);

@@ -92,7 +92,9 @@ static bool tell(const struct sg_device_call *call, uint64_t address, uint64_t s
 void sg_device_call_copy(struct sg_device_call *call) {
     uint64_t to = call->argument[0], from = call->argument[1], left = call->argument[2];
     call->result = to;
-    if (tell(call, from, left, SG_WATCHED_READ) | tell(call, to, left, SG_WATCHED_WRITE))
+    bool refused = tell(call, from, left, SG_WATCHED_READ);
+    refused = tell(call, to, left, SG_WATCHED_WRITE) || refused;
+    if (refused)
         return;
     while (left > 0) {
         size_t room, there;

@@ -228,7 +228,8 @@ static void check_begins(const struct sg_op *op, struct running *running) {
     launch.program = ready->program;
     launch.ptx = ready->loaded->image->ptx;
     launch.context = running->runtime.context;
-    launch.op = op;
+    /* It may run early, as the dependent of the operation before its own. */
+    launch.op = running_of(op) == running ? op : op->next;
     launch.variables = ready->variables;
     launch.extent = find_extent;
     launch.user = running;

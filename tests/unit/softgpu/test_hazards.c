@@ -1,4 +1,4 @@
-/* Hazards as text and as JSON, whatever the names hold; runs of bits; which array an access means. */
+/* Hazards as text and as JSON, whatever names hold; runs of bits; which array an access means. */
 #include "kernel.h"
 
 #include "softgpu/check/bits.h"
