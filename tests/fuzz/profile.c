@@ -33,10 +33,10 @@ static void read_profile(const char *text) {
 
 static void read_environment(const char *text) {
     static const char *const names[] = {
-        "SOFTGPU_LOG",     "SOFTGPU_DEVICES",       "SOFTGPU_MEMORY",  "SOFTGPU_ADDRESS_SPACE",
-        "SOFTGPU_WORKERS", "SOFTGPU_SCHEDULE",      "SOFTGPU_SEED",    "SOFTGPU_LEAKS",
-        "SOFTGPU_POISON",  "SOFTGPU_ABORT",         "SOFTGPU_PROFILE", "SOFTGPU_FAULT",
-        "SOFTGPU_UUID",    "SOFTGPU_KERNEL_WORKERS"};
+        "SOFTGPU_LOG",     "SOFTGPU_DEVICES",        "SOFTGPU_MEMORY",  "SOFTGPU_ADDRESS_SPACE",
+        "SOFTGPU_WORKERS", "SOFTGPU_SCHEDULE",       "SOFTGPU_SEED",    "SOFTGPU_LEAKS",
+        "SOFTGPU_POISON",  "SOFTGPU_ABORT",          "SOFTGPU_PROFILE", "SOFTGPU_FAULT",
+        "SOFTGPU_UUID",    "SOFTGPU_KERNEL_WORKERS", "SOFTGPU_CHECK",   "SOFTGPU_CHECK_FORMAT"};
     const size_t count = sizeof names / sizeof names[0];
     char *copy = strdup(text), *rest = copy;
     /* A line a variable. */

@@ -78,10 +78,14 @@ bool sg_checking_begun(const struct sg_checking *checking) {
 void sg_checking_begin(struct sg_checking *checking, const struct sg_check_launch *launch) {
     checking->begun = true;
     checking->launch = *launch;
-    for (size_t i = 0; i < CHECKERS; i++)
-        checking->state[i] = is_chosen(checkers[i]) && checkers[i]->begin
-                                 ? checkers[i]->begin(&checking->launch)
-                                 : NULL;
+    for (size_t i = 0; i < CHECKERS; i++) {
+        if (!is_chosen(checkers[i]) || !checkers[i]->begin)
+            continue;
+        checking->state[i] = checkers[i]->begin(&checking->launch);
+        if (!checking->state[i])
+            sg_log(SG_LOG_WARNING, "out of memory: kernel %s runs without --check %s",
+                   launch->program->name, checkers[i]->name);
+    }
 }
 
 CUresult sg_checking_end(struct sg_checking *checking, const struct sg_grid_fault *fault) {

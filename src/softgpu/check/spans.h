@@ -17,8 +17,8 @@ uint32_t *sg_spans_of(const struct sg_program *program);
  * last array has to its end where the launch says how many. */
 uint32_t sg_span_at(const struct sg_program *program, bool in_shared, uint64_t shared,
                     uint64_t offset, uint64_t size);
-/* Bytes of shared memory that a block's own arrays have. What is behind, where multi-warp tiles keep
- * what they need, is the compiler's. */
+/* Bytes of shared memory that a block's own arrays have. What is behind, where multi-warp tiles
+ * keep what they need, is the compiler's. */
 uint64_t sg_span_shared(const struct sg_program *program, unsigned dynamic);
 uint64_t sg_span_size(const struct sg_program *program, uint32_t variable, uint64_t shared);
 
