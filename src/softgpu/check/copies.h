@@ -2,7 +2,7 @@
 #ifndef SG_CHECK_COPIES_H
 #define SG_CHECK_COPIES_H
 
-#include "gpumem/cuda_api.h"
+#include <gpumem/cuda_api.h>
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the checker ------------------------------------------------------------------------------ */
+/* ---- the checker ----------------------------------------------------------------------------- */
 
 struct sg_race *sg_race_new(const struct sg_race_options *options) {
     struct sg_race *race = calloc(1, sizeof *race);
@@ -44,7 +44,7 @@ void sg_race_forget(struct sg_race *race, uint64_t address, uint64_t size) {
     pthread_mutex_unlock(&race->lock);
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 struct sg_race_block *sg_race_block_of(struct sg_race_grid *grid, uint64_t index) {
     if (grid->last && grid->last->index == index)
@@ -161,7 +161,7 @@ const struct sg_watch sg_race_watch = {
     .block_ends = block_ends,
 };
 
-/* ---- grids ------------------------------------------------------------------------------------ */
+/* ---- grids ----------------------------------------------------------------------------------- */
 
 static void shape_grid(struct sg_race_grid *grid, const struct sg_race_shape *shape) {
     grid->blocks = 1;
@@ -178,6 +178,9 @@ static void shape_grid(struct sg_race_grid *grid, const struct sg_race_shape *sh
     grid->levels = sg_clock_levels(grid->blocks);
 }
 
+/* Moments are numbers of 32 bits: behind so many all begins anew, when no grid is under way. */
+#define MOMENTS (UINT32_C(1) << 31)
+
 struct sg_race_grid *sg_race_begin(struct sg_race *race, const struct sg_race_operation *operation,
                                    const struct sg_race_shape *shape) {
     struct sg_race_grid *grid = calloc(1, sizeof *grid);
@@ -186,6 +189,10 @@ struct sg_race_grid *sg_race_begin(struct sg_race *race, const struct sg_race_op
     shape_grid(grid, shape);
     grid->race = race;
     pthread_mutex_lock(&race->lock);
+    if (race->running == 0 && race->moment > MOMENTS) {
+        sg_shadow_clear(&race->shadow);
+        race->moment = 1;
+    }
     if (grid->blocks < UINT32_C(1) << 27)
         grid->launch = sg_race_launch_new(race, operation);
     race->running += grid->launch != 0;

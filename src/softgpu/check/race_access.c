@@ -25,7 +25,7 @@ static inline bool writes(uint32_t what) {
     return SG_SEEN_KIND(what) == SG_WATCHED_WRITE || SG_SEEN_KIND(what) == SG_WATCHED_ATOMIC;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static struct sg_shadow_page *own_page(struct actor *a, uint64_t number) {
     struct sg_race_block *block = a->block;
@@ -71,7 +71,7 @@ uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_b
            (sg_race_cluster_of(grid, block->index) & 0xffffff) << 28 | (address & 0xfffffff);
 }
 
-/* ---- order ------------------------------------------------------------------------------------ */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 static bool launch_before(struct sg_race_grid *grid, uint32_t launch) {
     if (launch == grid->ordered)
@@ -124,7 +124,7 @@ static bool conflicts(const struct actor *a, const struct sg_seen *old) {
     return !sg_race_in_scope(a->grid, old->warp >> 5, a->seen.warp >> 5, scope);
 }
 
-/* ---- findings --------------------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static struct sg_race_side side_of(const struct sg_race *race, const struct sg_seen *seen,
                                    unsigned lane) {
@@ -192,7 +192,7 @@ static void found(struct actor *a, const struct sg_seen *old, unsigned old_lane,
         pthread_mutex_unlock(&race->lock);
 }
 
-/* ---- cells ------------------------------------------------------------------------------------ */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /* In the shadow of shared memory: what a block before this one has left, or what comes before all
  * that threads of this block do from now on. */
@@ -223,9 +223,9 @@ static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
 }
 
 /*
- * The frequent cases of an access of a whole word, in a line that has one access of each: nothing is
- * there, it is of an earlier block or of a launch that comes before, it is the same kind of strong
- * access, or a barrier lies between. False: look closely.
+ * The frequent cases of an access of a whole word, in a line that has one access of each: nothing
+ * is there, it is of an earlier block or of a launch that comes before, it is the same kind of
+ * strong access, or a barrier lies between. False: look closely.
  */
 static inline bool quick_access(const struct actor *a, struct sg_seen *old, uint32_t what) {
     bool supersedes = a->writes || !writes(old->what);
@@ -316,6 +316,12 @@ static inline void word_access(struct actor *a, struct sg_shadow_page *page, uin
 
 static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
     uint64_t end = address + a->access->size;
+    struct sg_shadow_page *only;
+    if (a->access->size == SG_WORD_BYTES && address % SG_WORD_BYTES == 0) {
+        if ((only = page_at(a, address)))
+            word_access(a, only, address, 15, lane);
+        return;
+    }
     for (uint64_t word = address & ~UINT64_C(3); word < end; word += SG_WORD_BYTES) {
         unsigned bytes = 15;
         if (word < address)
@@ -329,7 +335,7 @@ static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
     }
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* A part of a run: words of a line, accessed by consecutive lanes. */
 struct part {
@@ -492,7 +498,7 @@ static void run_access(struct actor *a, uint64_t address, unsigned lane, unsigne
     }
 }
 
-/* ---- an access of a warp ---------------------------------------------------------------------- */
+/* ---- an access of a warp --------------------------------------------------------------------- */
 
 /* How many lanes from `lane` on access memory without gaps. */
 static unsigned run_of(const uint64_t *address, uint32_t lanes, unsigned lane, uint32_t size) {
@@ -530,7 +536,7 @@ static bool is_repeated(const uint64_t *address, uint32_t lanes, unsigned lane) 
 
 #define LEAST_RUN 8u /* lanes */
 
-/* The shadows of scattered accesses are far apart: all are on their way before the first is used. */
+/* Shadows of scattered accesses are far apart: all are on their way before the first is used. */
 static void fetch(struct actor *a, const uint64_t *address, uint32_t lanes) {
     for (uint32_t left = a->own ? 0 : lanes; left; left &= left - 1) {
         uint64_t at = address[__builtin_ctz(left)];
@@ -655,7 +661,7 @@ void sg_race_access(void *user, const struct sg_watched_access *access) {
         check(grid, access);
 }
 
-/* ---- copies ----------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static void copy_edge(struct actor *a, struct sg_watched_access *access, uint64_t address,
                       uint64_t size) {

@@ -1,7 +1,7 @@
 /*
  * --check race: launches, copies and allocations, told to the race checker, and its findings as
- * hazards. Places of kernels are kept for as long as the process lives: the other side of a race may
- * have been unloaded.
+ * hazards. Places of kernels are kept for as long as the process lives: the other side of a race
+ * may have been unloaded.
  */
 #include "softgpu/address/memory.h"
 #include "softgpu/check/areas.h"
@@ -18,7 +18,7 @@
 
 static struct sg_race *race;
 
-/* ---- names for reports ------------------------------------------------------------------------ */
+/* ---- names for reports ----------------------------------------------------------------------- */
 
 /* A kernel's places: what sg_hazard_place answers, without threads. */
 struct kernel {
@@ -97,7 +97,7 @@ static struct launch *keep_launch(const struct kernel *kernel) {
     return launch;
 }
 
-/* ---- findings --------------------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static void place_of(const struct sg_race_side *side, struct sg_hazard_place *place) {
     const struct launch *launch = side->name;
@@ -210,7 +210,7 @@ static const unsigned char *bytes_at(void *user, uint64_t address, uint32_t size
     return bytes && span >= size ? bytes : NULL;
 }
 
-/* ---- copies and allocations ------------------------------------------------------------------- */
+/* ---- copies and allocations ------------------------------------------------------------------ */
 
 static bool is_device_memory(CUdeviceptr address) {
     sg_areas_lock();
@@ -240,7 +240,7 @@ static void forget(CUdeviceptr address, size_t size) {
     sg_race_forget(race, address, size);
 }
 
-/* ---- launches --------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static void *begin(const struct sg_check_launch *checked) {
     struct sg_race_operation operation = {0};

@@ -54,11 +54,13 @@ struct sg_cell {
 #define SG_AREA_PAGES        (SG_AREA_BYTES / SG_PAGE_BYTES)
 
 /*
- * The shadow of 4 KiB, at a multiple of 8 KiB. A line's cell must not lie where the line itself does
- * in its page: the processor would take loads of the one for loads after stores to the other.
- * Measured: a reduction took twice the time. What is remembered of a whole line are runs: accesses of consecutive lanes to
- * consecutive words, which `runs` has. A line that is split has an access for each word, and one
- * that is full as well, a cell for each word.
+ * The shadow of 4 KiB, at a multiple of 8 KiB. A line's cell must not lie where the line itself
+ * does in its page: the processor would take loads of the one for loads after stores to the other.
+ * Measured: a reduction took twice the time.
+ *
+ * What is remembered of a whole line are runs: accesses of consecutive lanes to consecutive words,
+ * which `runs` has. A line that is split has an access for each word, and one that is full as
+ * well, a cell for each word.
  */
 struct sg_shadow_page {
     unsigned char apart[SG_PAGE_BYTES / 2];
@@ -82,7 +84,7 @@ struct sg_shadow {
     uint64_t bytes, most, full;
 };
 
-/* The page of an address of an area that was looked up lately; NULL: look it up, or there is none. */
+/* The page of an address, of an area that was looked up lately; NULL: it may still be there. */
 static inline struct sg_shadow_page *sg_shadow_page_near(const struct sg_shadow *shadow,
                                                          uint64_t address) {
     uint64_t number = address / SG_AREA_BYTES;

@@ -19,7 +19,7 @@ static void moves_on(const struct sg_race_grid *grid, struct sg_race_warp *warp)
     warp->since = ++grid->race->moment;
 }
 
-/* ---- what is known ---------------------------------------------------------------------------- */
+/* ---- what is known --------------------------------------------------------------------------- */
 
 static struct sg_race_lanes *lanes_of(struct sg_race_grid *grid, struct sg_race_block *block,
                                       struct sg_race_warp *warp) {
@@ -79,7 +79,7 @@ static void publish(struct sg_race_grid *grid, const struct sg_race_block *block
                        &grid->lost);
 }
 
-/* ---- meetings and barriers -------------------------------------------------------------------- */
+/* ---- meetings and barriers ------------------------------------------------------------------- */
 
 void sg_race_meet(void *user, const struct sg_watched_warp *watched, uint32_t instruction,
                   uint32_t lanes) {
@@ -142,7 +142,7 @@ static void complete(struct sg_race_grid *grid, struct sg_race_block *block,
     memset(barrier, 0, sizeof *barrier);
 }
 
-/* ---- the barrier of a cluster ----------------------------------------------------------------- */
+/* ---- the barrier of a cluster ---------------------------------------------------------------- */
 
 static struct sg_race_cluster *cluster_of(struct sg_race_grid *grid, uint64_t block) {
     uint64_t index = sg_race_cluster_of(grid, block);
@@ -222,7 +222,7 @@ void sg_race_completes(void *user, uint64_t index, unsigned number) {
     pthread_mutex_unlock(&grid->race->lock);
 }
 
-/* ---- fences, releases, acquires --------------------------------------------------------------- */
+/* ---- fences, releases, acquires -------------------------------------------------------------- */
 
 void sg_race_fence(void *user, const struct sg_watched_warp *watched, uint32_t instruction,
                    uint32_t lanes, unsigned char order, unsigned char scope) {

@@ -128,7 +128,7 @@ void sg_stream_order_begin(void) {
     sg_stream_watch = &watch;
 }
 
-/* ---- all that comes before an operation ------------------------------------------------------- */
+/* ---- all that comes before an operation ------------------------------------------------------ */
 
 struct closure {
     struct sg_race_after *list;

@@ -118,7 +118,7 @@ void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block) {
     }
 }
 
-/* ---- member masks ----------------------------------------------------------------------------- */
+/* ---- member masks ---------------------------------------------------------------------------- */
 
 /* A lane that another one names, or that names it, with another mask; 32: none. */
 static unsigned unequal_to(uint32_t lanes, const uint32_t *members, unsigned lane) {

@@ -31,7 +31,7 @@ static void report(const struct sg_sync *sync, const struct sg_sync_block *block
     sg_sync_report(sync, &found);
 }
 
-/* ---- mbarriers -------------------------------------------------------------------------------- */
+/* ---- mbarriers ------------------------------------------------------------------------------- */
 
 static size_t find_mbarrier(const struct sg_sync_block *block, uint64_t address, uint32_t size) {
     size_t i = 0;
@@ -59,7 +59,7 @@ static void use_mbarrier(const struct sg_sync *sync, struct sg_sync_block *block
         block->mbarriers[block->mbarrier_count++] = address;
 }
 
-/* ---- copies ----------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static const struct sg_sync_copy *copy_at(const struct sg_sync_block *block, uint64_t address,
                                           uint32_t size) {
@@ -137,7 +137,7 @@ void sg_sync_fence(void *user, const struct sg_watched_warp *warp, uint32_t inst
     }
 }
 
-/* ---- accesses --------------------------------------------------------------------------------- */
+/* ---- accesses -------------------------------------------------------------------------------- */
 
 static void look(const struct sg_sync *sync, struct sg_sync_block *block,
                  const struct sg_watched_access *access, unsigned lane) {
