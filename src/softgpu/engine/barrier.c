@@ -44,7 +44,7 @@ static void arrive(struct sg_warp *warp, struct sg_barrier *barrier, unsigned nu
         barrier->arrived += (uint32_t)__builtin_popcount(lanes);
         return;
     }
-    warp->came[number] = lanes | (barrier->partial & bit ? warp->came[number] : 0);
+    warp->came[number] = lanes | ((barrier->partial & bit) ? warp->came[number] : 0);
     barrier->partial |= bit;
 }
 

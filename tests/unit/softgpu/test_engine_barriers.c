@@ -3,14 +3,13 @@
 #include "kernel.h"
 
 static struct sg_grid_fault run(const char *text, unsigned threads, bool apart, uint32_t *out) {
-    struct sg_grid_fault fault = {.kind = SG_FAULT_COUNT};
     struct kernel kernel;
     memset(out, 0xcc, threads * sizeof *out);
     kernel_make(&kernel, text, sg_level_best());
     kernel_pointer(&kernel, out);
     kernel_shape(&kernel, 1, threads);
     kernel.launch.apart = apart;
-    fault = kernel_run(&kernel, 0);
+    struct sg_grid_fault fault = kernel_run(&kernel, 0);
     kernel_free(&kernel);
     return fault;
 }
