@@ -299,7 +299,7 @@ of shared memory
     PTX line 23: st.shared.u32 [%r3], %r2;
     block 0,0,0 thread 0,0,0
 """, 0)
-    expect(out == "717\n", out)
+    expect(out == "700\n", out)
 
 
 def test_arrays_in_local_memory(folder):

@@ -62,6 +62,8 @@ void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t in
     if (is_aligned(at(sync, instruction)))
         look_at_others(sync, block, warp, instruction, lanes, number);
     look_at_count(sync, block, instruction, warp->first + (unsigned)__builtin_ctz(lanes), number);
+    if (!barrier->arrived[w])
+        barrier->there[w] = block->live[w];
     barrier->arrived[w] |= lanes;
     barrier->waits[w] |= waits ? lanes : 0;
     barrier->instruction[w] = instruction;
@@ -88,12 +90,12 @@ void sg_sync_completes(void *user, uint64_t index, unsigned number) {
     bool counts = barrier->used && count_of(sync, at(sync, barrier->last));
     for (unsigned w = 0; w < sync->warps && barrier->used; w++) {
         uint32_t instruction = barrier->arrived[w] ? barrier->instruction[w] : barrier->last;
-        uint32_t missing = barrier->arrived[w] ? block->live[w] & ~barrier->arrived[w] : 0;
+        uint32_t missing = barrier->there[w] & ~barrier->arrived[w];
         if (missing && is_aligned(at(sync, instruction)))
             say_missing(sync, block, SG_SYNC_DIVERGENT_WARP, instruction, number, w, missing);
-        if (!counts && block->exited[w] & ~barrier->arrived[w])
-            say_missing(sync, block, SG_SYNC_EXITED, instruction, number, w,
-                        block->exited[w] & ~barrier->arrived[w]);
+        uint32_t exited = block->exited[w] & ~barrier->arrived[w] & ~missing;
+        if (!counts && exited)
+            say_missing(sync, block, SG_SYNC_EXITED, instruction, number, w, exited);
     }
     memset(barrier, 0, sizeof *barrier);
 }

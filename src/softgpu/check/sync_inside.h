@@ -10,7 +10,8 @@
 
 struct sg_sync_barrier {
     uint32_t arrived[32], waits[32], instruction[32]; /* by warp */
-    uint32_t last;                                    /* the instruction that arrived last */
+    uint32_t there[32]; /* lanes that had not exited when the first of their warp arrived */
+    uint32_t last;      /* the instruction that arrived last */
     bool used;
 };
 

@@ -92,6 +92,8 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
         step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
     if (number >= SG_BARRIERS || wanted % SG_LANES) {
         bool count = wanted % SG_LANES != 0;
+        if (number < SG_BARRIERS && warp->grid->code->watched)
+            sg_watch_arrives(warp, step, lanes, number, step->choice != SG_DO_ARRIVE);
         sg_warp_fault(warp, step, SG_FAULT_BARRIER, first, count ? wanted : number,
                       count ? SG_LANES : 0);
         return false;

@@ -120,7 +120,8 @@ static void one_barrier_at_a_time(void **state) {
 
 static void counts_are_whole_warps(void **state) {
     (void)state;
-    finds(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 48;"), 48, SG_SYNC_COUNT);
+    finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 48;"), 48, SG_SYNC_COUNT,
+               SG_FAULT_BARRIER);
     silent(TEXT("barrier.sync 1, 64;"), 64);
 }
 
