@@ -222,7 +222,6 @@ static void attributes_do_not_keep_a_kernel_from_running(void **state) {
         {.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, .value = {.memSyncDomainMap = {0, 1}}},
         {.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
          .value = {.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE}},
-        {.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE},
         {.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
          .value = {.sharedMemCarveout = 50}},
     };
@@ -234,6 +233,10 @@ static void attributes_do_not_keep_a_kernel_from_running(void **state) {
         if (result != CUDA_SUCCESS || take_sum() != 21)
             fail_msg("with attribute %d: %d", (int)list[i].id, (int)result);
     }
+    /* This one is of graphs' nodes. */
+    CUlaunchAttribute updatable = {.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE};
+    CUlaunchConfig node = {3, 1, 1, 7, 1, 1, 0, stream, &updatable, 1};
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunchKernelEx(&node, kernel("add"), params, NULL));
     /* This one is of streams. */
     CUlaunchAttribute policy = {.id = CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
                                 .value = {.syncPolicy = CU_SYNC_POLICY_YIELD}};

@@ -375,7 +375,7 @@ static void measure(struct sg_grid *grid) {
         fixed = program->dynamic_shared_offset > fixed ? program->dynamic_shared_offset : fixed;
     grid->shared_exact = fixed + launch->dynamic_shared;
     grid->reserved_bytes = sg_reserved_shared(grid->code);
-    grid->reserved_offset = (grid->shared_exact + 15) & ~UINT64_C(15);
+    grid->reserved_offset = sg_shared_granules(grid);
     uint64_t shared =
         grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
     grid->shared_bytes = (shared + 255) & ~UINT64_C(255);

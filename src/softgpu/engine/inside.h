@@ -332,6 +332,11 @@ static inline uint64_t sg_shared_room(const struct sg_grid *grid) {
     return grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
 }
 
+/* What hardware allocates for them: units of 128 bytes, as an H200 answers. */
+static inline uint64_t sg_shared_granules(const struct sg_grid *grid) {
+    return (grid->shared_exact + 127) / 128 * 128;
+}
+
 static inline void *sg_place(const struct sg_warp *warp, uint32_t place) {
     return warp->base[place >> 30] + (place & SG_OFFSET_MASK);
 }

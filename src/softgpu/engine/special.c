@@ -54,7 +54,7 @@ static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned 
     case SG_SPECIAL_DYNAMIC_SMEM_SIZE:
         return launch->dynamic_shared;
     case SG_SPECIAL_TOTAL_SMEM_SIZE:
-        return grid->shared_exact;
+        return sg_shared_granules(grid);
     case SG_SPECIAL_WARP_SZ:
         return SG_LANES;
     default:

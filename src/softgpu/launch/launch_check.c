@@ -235,6 +235,14 @@ bool sg_launches_block(void) {
     return blocking;
 }
 
+/* As recorded, whatever the attribute's value: a launch without a capture has no node. */
+static bool is_for_a_node(const struct sg_launch *launch) {
+    for (unsigned i = 0; i < launch->attribute_count; i++)
+        if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+            return true;
+    return false;
+}
+
 /* Attributes count as much as the function that was called. */
 static CUresult run(struct sg_stream *stream, struct sg_function *function,
                     const struct sg_launch *given) {
@@ -243,6 +251,8 @@ static CUresult run(struct sg_stream *stream, struct sg_function *function,
         sg_attributes_check(launch.attributes, launch.attribute_count, &launch.cooperative);
     if (result != CUDA_SUCCESS)
         return result;
+    if (is_for_a_node(given))
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (serializes_programmatically(given))
         launch.early = SG_EARLY_TRIGGERED;
     launch.has_priority =

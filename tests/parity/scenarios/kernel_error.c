@@ -476,8 +476,9 @@ static void load_conversion(const char *format) {
 
 static void print_conversions(void) {
     static const char *const formats[] = {
-        "%hhd", "%hd",     "%ld",    "%zd",    "%jd",     "%td",     "%a",    "%A",      "%F",
-        "%Lf",  "%v4hlf|", "%v2ld|", "%v2hd|", "%d %v2d", "%v2d %d", "%a %d", "%hhd %d", "%v2d"};
+        "%hhd",    "%hd",  "%ld",     "%zd",      "%jd",       "%td",     "%a",      "%A",
+        "%F",      "%Lf",  "%v4hlf|", "%v2ld|",   "%v2hd|",    "%d %v2d", "%v2d %d", "%a %d",
+        "%hhd %d", "%v2d", "%.*f|",   "%.*f %f|", "%*.*f %f|", "%*f %f|"};
     int result;
     par_context();
     CUdeviceptr p = par_alloc(64);
