@@ -36,7 +36,7 @@ uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_CAP:
         return RESERVED;
     case SG_SPECIAL_AGGR_SMEM_SIZE:
-        return sg_shared_granules(grid) + RESERVED;
+        return grid->shared_exact + RESERVED;
     case SG_SPECIAL_ENVREG:
         if (!grid->launch.cooperative)
             return 0;

@@ -83,8 +83,7 @@ static const char *read_length(const char *at, enum length *length) {
     static const struct {
         const char *text;
         enum length length;
-    } known[] = {{"hh", HH}, {"hl", HL}, {"h", H}, {"ll", LL},  {"l", L},
-                 {"j", LL},  {"z", L},   {"t", L}, {"L", PLAIN}};
+    } known[] = {{"hh", HH}, {"hl", HL}, {"h", H}, {"ll", LL}, {"l", L}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strncmp(at, known[i].text, strlen(known[i].text)) == 0) {
             *length = known[i].length;
@@ -194,17 +193,17 @@ static bool record_one(struct recorder *recorder, size_t size, bool string) {
 }
 
 /*
- * Arguments of a conversion: width and precision count, too. A kernel's side of printf does not
- * know vectors, and hands over nothing for them.
+ * Arguments of a conversion: a width counts, too. As on an H200, whose kernels' side of printf does
+ * not know vectors, bytes (%hhd) and the precision of an argument (%.*f), and hands over nothing.
  */
 static unsigned wanted(const struct conversion *c) {
-    bool takes = c->letter && c->letter != '%' && c->vector == 1;
-    return takes ? 1U + c->star_width + c->star_precision : 0;
+    bool takes =
+        c->letter && c->letter != '%' && c->vector == 1 && c->length != HH && !c->star_precision;
+    return takes ? 1U + c->star_width : 0;
 }
 
 static bool record(struct recorder *recorder, const struct conversion *c) {
     return (!c->star_width || record_one(recorder, 4, false)) &&
-           (!c->star_precision || record_one(recorder, 4, false)) &&
            record_one(recorder, element_size(c), c->letter == 's');
 }
 
@@ -384,8 +383,6 @@ static void put(FILE *out, struct conversion *c, struct reader *reader) {
     size_t size = element_size(c), slots = c->vector == 3 ? 4 : c->vector;
     if (c->star_width)
         c->width = take_number(reader);
-    if (c->star_precision)
-        c->precision = take_number(reader);
     reader->at = aligned(reader->at, size * slots);
     const char *string = string_at(reader->print, reader->at);
     take(reader, value, size * slots);
@@ -413,7 +410,7 @@ void sg_print_write(const struct sg_print *print, FILE *out) {
         next = read_conversion(percent, &c);
         if (c.letter == '%') {
             putc('%', out);
-        } else if (!c.letter || used + wanted(&c) > print->count) {
+        } else if (!c.letter || c.star_precision || used + wanted(&c) > print->count) {
             fwrite(percent, 1, (size_t)(next - percent), out);
         } else {
             put(out, &c, &reader);
