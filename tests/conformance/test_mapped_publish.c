@@ -208,8 +208,8 @@ static void for_methods(source_test test, void *user, bool only_first) {
     }
 }
 
-/* A view of a virtual buffer; skips where none can be had. */
-static void for_view(source_test test, void *user) {
+/* A view of a virtual buffer; false where none can be had. */
+static bool for_view(source_test test, void *user) {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
@@ -225,11 +225,8 @@ static void for_view(source_test test, void *user) {
     }
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(memory));
-    if (status != GPUMEM_OK) {
-        close_library();
-        assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
-        skip();
-    }
+    assert_true(status == GPUMEM_OK || status == GPUMEM_ERROR_NOT_SUPPORTED);
+    return status == GPUMEM_OK;
 }
 
 /* ---- The tests with a kernel ----------------------------------------------------------------- */
@@ -257,9 +254,11 @@ static void a_polling_kernel_sees_payloads_whole_through_a_view(void **state) {
     struct polling polling;
     polling_make(&polling);
     open_library();
-    for_view(poll_both_ways, &polling);
+    bool can = for_view(poll_both_ways, &polling);
     close_library();
     polling_free(&polling);
+    if (!can)
+        skip();
 }
 
 /* One word in seven is another one. */
@@ -399,8 +398,10 @@ static void queued_work_behind_the_flag_sees_payloads_whole_by_each_method(void 
 static void queued_work_behind_the_flag_sees_payloads_whole_through_a_view(void **state) {
     (void)state;
     open_library();
-    for_view(wait_all_sizes, NULL);
+    bool can = for_view(wait_all_sizes, NULL);
     close_library();
+    if (!can)
+        skip();
 }
 
 int main(int argc, char **argv) {

@@ -93,7 +93,7 @@ static double limited(double value, double least, double most) {
     return value > most ? most : value >= least ? value : value < least ? least : 0;
 }
 
-/* A register in a channel's bits: integers saturate, parts of 1 are rounded to the nearest. */
+/* A register in a channel's bits: integers saturate, of parts of 1 the fraction is cut off, as recorded. */
 static uint32_t converted(const struct sg_texture *image, uint32_t value) {
     unsigned bits = image->bits;
     double most = (double)((UINT64_C(1) << bits) - 1);
@@ -106,9 +106,9 @@ static uint32_t converted(const struct sg_texture *image, uint32_t value) {
     case SG_TEXEL_FLOAT:
         return bits == 16 ? sg_half_of(sg_float_of(value)) : value;
     case SG_TEXEL_SNORM:
-        return (uint32_t)(int32_t)rint(limited((double)sg_float_of(value), -1, 1) * signed_most);
+        return (uint32_t)(int32_t)(limited((double)sg_float_of(value), -1, 1) * signed_most);
     default:
-        return (uint32_t)rint(limited((double)sg_float_of(value), 0, 1) * most);
+        return (uint32_t)(limited((double)sg_float_of(value), 0, 1) * most);
     }
 }
 

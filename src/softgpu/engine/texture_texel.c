@@ -42,11 +42,12 @@ float sg_half_value(uint16_t half) {
     return sg_float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* To nearest, ties to even. */
+/* To nearest, ties to even; of a NaN the sign and the first bits stay, as an H200's surfaces have
+ * it. */
 uint16_t sg_half_of(float value) {
     uint32_t bits = sg_bits_of(value), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
     if (rest > 0x7f800000u)
-        return 0x7fff;
+        return (uint16_t)(sign | 0x7e00u | (rest >> 13 & 0x1ffu));
     if (rest >= 0x477ff000u) /* 65520 and more */
         return (uint16_t)(sign | 0x7c00u);
     if (rest < 0x38800000u) { /* subnormal: in units of 2^-24, which is exact in a double */
@@ -115,9 +116,10 @@ static uint32_t channel_value(const struct sg_texture *image, bool real, uint32_
     }
 }
 
-static void missing(const struct sg_texture *image, bool real, uint32_t value[4]) {
+/* The fourth, too, is 0 and not 1, as on an H200. */
+static void missing(const struct sg_texture *image, uint32_t value[4]) {
     for (unsigned c = image->channels; c < 4; c++)
-        value[c] = c < 3 ? 0 : real ? sg_bits_of(1) : 1;
+        value[c] = 0;
 }
 
 static void of_block(const struct sg_texture *image, const unsigned char *bytes, uint32_t x,
@@ -153,7 +155,7 @@ void sg_texel_read(struct sg_sampling *sampling, const struct sg_texture_level *
     else
         for (unsigned c = 0; c < image->channels; c++)
             value[c] = channel_value(image, real, raw(bytes, image->bits, c));
-    missing(image, real, value);
+    missing(image, value);
     bool eight =
         real && image->bits == 8 && image->form != SG_TEXEL_SNORM && image->form != SG_TEXEL_SINT;
     for (unsigned c = 0; c < 3 && c < image->channels && sampling->sampler->srgb && eight; c++)
@@ -164,5 +166,5 @@ void sg_texel_border(const struct sg_texture *image, const struct sg_texture *sa
                      uint32_t value[4]) {
     for (unsigned c = 0; c < 4; c++)
         value[c] = sg_bits_of(sampler->border[c]);
-    missing(image, sg_texel_is_real(image, sampler), value);
+    missing(image, value);
 }

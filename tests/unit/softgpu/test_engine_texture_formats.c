@@ -79,7 +79,7 @@ static void halves_and_floats(void **state) {
     assert_true(all_are(&lane, 1, -3.140625f, 0x1p-24f, INFINITY));
     texture = of_bytes(floats, SG_TEXEL_FLOAT, 2, 32);
     lane = first_texel(&texture);
-    assert_true(lane.out.u[0] == 0x80000000 && lane.out.f[1] == 1e-40f && lane.out.f[3] == 1);
+    assert_true(lane.out.u[0] == 0x80000000 && lane.out.f[1] == 1e-40f && lane.out.f[3] == 0);
 }
 
 /* Results of 16 bits: rounded to the nearest even. */
@@ -182,7 +182,7 @@ static void blocks_of_channels(void **state) {
     for (int i = 0; i < 8; i++) {
         struct sg_texture texture = of_blocks(down, SG_TEXEL_BC4, 1, 8);
         struct texture_lane lane = texel_at(&texture, (float)(i % 4), (float)(i >> 2));
-        assert_true(all_are(&lane, of_down[i] / 255, 0, 0, 1));
+        assert_true(all_are(&lane, of_down[i] / 255, 0, 0, 0));
         texture = of_blocks(up, SG_TEXEL_BC4, 1, 8);
         lane = texel_at(&texture, (float)(i % 4), (float)(i >> 2));
         assert_true(lane.out.f[0] == of_up[i] / 255);
@@ -195,7 +195,7 @@ static void blocks_of_channels(void **state) {
     memcpy(two + 8, up, 8);
     texture = of_blocks(two, SG_TEXEL_BC5, 2, 16);
     struct texture_lane lane = texel_at(&texture, 2, 0);
-    assert_true(all_are(&lane, 190.0f / 255, 100.0f / 255, 0, 1));
+    assert_true(all_are(&lane, 190.0f / 255, 100.0f / 255, 0, 0));
     unsigned char alpha[16] = {0x00, 0xf8, 0x1f, 0x00, 0xe4, 0, 0, 0};
     memcpy(alpha + 8, alpha, 8);
     memcpy(alpha, down, 8);
