@@ -1,7 +1,7 @@
 /*
  * Kernels of PTX that no compiler wrote, run: alone and in lock step, for as long as a bound
- * allows, over memory of which only an arena is there. Whatever the text says, the engine stays inside the
- * arena and its own memory, and a kernel that ends does so with a fault that is one.
+ * allows, over memory of which only an arena is there. Whatever the text says, the engine stays
+ * inside the arena and its own memory, and a kernel that ends does so with a fault that is one.
  */
 #include "softgpu/engine/engine.h"
 #include "softgpu/ptx/ptx.h"

@@ -93,7 +93,7 @@ static double limited(double value, double least, double most) {
     return value > most ? most : value >= least ? value : value < least ? least : 0;
 }
 
-/* A register in a channel's bits: integers saturate, of parts of 1 the fraction is cut off, as recorded. */
+/* A register in a channel's bits: integers saturate, parts of 1 are cut off, as recorded. */
 static uint32_t converted(const struct sg_texture *image, uint32_t value) {
     unsigned bits = image->bits;
     double most = (double)((UINT64_C(1) << bits) - 1);

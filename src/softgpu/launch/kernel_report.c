@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As recorded on an H200, which has no errors of their own for the bounds of spaces and for stacks. A
- * generic address may be in a space that the instruction does not take. */
+/* As recorded on an H200, which has no errors of their own for the bounds of spaces and for stacks.
+ * A generic address may be in a space that the instruction does not take. */
 CUresult sg_kernel_error(const struct sg_grid_fault *fault) {
     static const CUresult errors[SG_FAULT_COUNT] = {
         [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,

@@ -1,6 +1,6 @@
 /*
- * Video instructions against a reference of their own: numbers in 64 bits, bytes in arrays. Where an
- * H200 does not do what PTX says, the reference does as recorded there (tests/parity/ptx).
+ * Video instructions against a reference of their own: numbers in 64 bits, bytes in arrays. Where
+ * an H200 does not do what PTX says, the reference does as recorded there (tests/parity/ptx).
  */
 #include "kernel.h"
 
