@@ -78,3 +78,11 @@ def main(tests):
                 failed += 1
                 report_failure(number, name, traceback.format_exc())
     sys.exit(1 if failed else 0)
+
+
+def main_unless_sanitized(tests):
+    """As main. For tests whose programs, Python among them, are not built with the sanitizer that softgpu has then."""
+    if SANITIZE != "off":
+        print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
+    else:
+        main(tests)

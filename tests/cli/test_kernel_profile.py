@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_written(folder):
 
 
 if __name__ == "__main__":
-    harness.main([test_a_table_on_standard_error, test_a_table_in_a_file,
-                  test_the_page_shows_this_table, test_json, test_processes_add_to_one_file,
-                  test_a_failed_launch, test_nothing_without_launches, test_nothing_without_the_option,
-                  test_a_file_that_cannot_be_written])
+    harness.main_unless_sanitized([
+        test_a_table_on_standard_error, test_a_table_in_a_file, test_the_page_shows_this_table, test_json,
+        test_processes_add_to_one_file, test_a_failed_launch, test_nothing_without_launches,
+        test_nothing_without_the_option, test_a_file_that_cannot_be_written])

@@ -165,7 +165,4 @@ def test_trace_has_arguments_and_what_was_made(folder):
                                 re.M), f"{process.stderr}\n{text}")
 
 
-if harness.SANITIZE != "off":
-    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
-else:
-    harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])
+harness.main_unless_sanitized([value for name, value in sorted(globals().items()) if name.startswith("test_")])

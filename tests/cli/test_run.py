@@ -147,9 +147,6 @@ def test_wrong_usage(_):
         expect(text in process.stderr, f"{arguments}: {process.stderr!r} does not say {text!r}")
 
 
-if harness.SANITIZE != "off":
-    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
-else:
-    harness.main([test_opened_by_name, test_children_too, test_linked, test_profiles, test_trace,
-                  test_fault, test_leaks, test_abort_on_error, test_before_other_libraries,
-                  test_exit_status, test_wrong_usage])
+harness.main_unless_sanitized([
+    test_opened_by_name, test_children_too, test_linked, test_profiles, test_trace, test_fault, test_leaks,
+    test_abort_on_error, test_before_other_libraries, test_exit_status, test_wrong_usage])

@@ -256,7 +256,4 @@ def test_a_seed_that_softgpu_drew_survives_capture(folder):
         expect(process.stderr.count("SOFTGPU_SEED=") == 1, f"{words}: {process.stderr}")
 
 
-if harness.SANITIZE != "off":
-    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
-else:
-    harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])
+harness.main_unless_sanitized([value for name, value in sorted(globals().items()) if name.startswith("test_")])
