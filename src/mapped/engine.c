@@ -30,9 +30,21 @@ static const struct gm_copy_plan *plan_of(const struct gm_engine *engine) {
 
 void gm_engine_store(struct gm_engine *engine, unsigned char *to, const void *from, size_t bytes) {
     if (engine)
-        gm_copy_store(gm_copy_plan_class(plan_of(engine), bytes)->store, to, from, bytes);
+        gm_copy_store(gm_plan_class(gm_plan_now(engine->plans), bytes)->store, to, from, bytes);
     else
         memcpy(to, from, bytes);
+}
+
+bool gm_engine_write_at_once(struct gm_engine *engine, unsigned char *to, const void *from,
+                             size_t bytes) {
+    if (!engine || !gm_incoherent_none())
+        return false;
+    const struct gm_kept_plan *kept = gm_plan_now(engine->plans);
+    if (engine->coherent && is_cut_over(&kept->plan.store, bytes))
+        return false;
+    gm_copy_store(gm_plan_class(kept, bytes)->store, to, from, bytes);
+    gm_mapped_fence();
+    return true;
 }
 
 /* Memory that needs flushes is written by the CPU alone. Its caches may hold lines that the
@@ -61,7 +73,7 @@ static void load(struct gm_engine *engine, void *to, const unsigned char *from, 
         return;
     }
     gm_copy_fence_load();
-    gm_copy_load(gm_copy_plan_class(plan_of(engine), bytes)->load, to, from, bytes);
+    gm_copy_load(gm_plan_class(gm_plan_now(engine->plans), bytes)->load, to, from, bytes);
 }
 
 gpumem_status gm_engine_read(struct gm_engine *engine, void *to, struct gm_place from,

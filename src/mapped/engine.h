@@ -43,6 +43,10 @@ gpumem_status gm_engine_write(struct gm_engine *engine, struct gm_place to, cons
                               size_t bytes);
 gpumem_status gm_engine_read(struct gm_engine *engine, void *to, struct gm_place from,
                              size_t bytes);
+/* The same, with no cancellation point and no error, for what the CPU writes without a flush. The
+ * rest: false, and nothing is done. */
+bool gm_engine_write_at_once(struct gm_engine *engine, unsigned char *to, const void *from,
+                             size_t bytes);
 /* Always by the CPU, and without a fence. */
 void gm_engine_store(struct gm_engine *engine, unsigned char *to, const void *from, size_t bytes);
 

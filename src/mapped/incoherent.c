@@ -38,7 +38,7 @@ static const struct gm_incoherent *find(const unsigned char *address) {
 
 static gpumem_status act(const unsigned char *begin, size_t bytes, int invalidates) {
     gpumem_status status = GPUMEM_OK;
-    if (!atomic_load_explicit(&count, memory_order_acquire))
+    if (gm_incoherent_none())
         return status;
     pthread_rwlock_rdlock(&lock);
     const struct gm_incoherent *entry = find(begin);
@@ -47,6 +47,10 @@ static gpumem_status act(const unsigned char *begin, size_t bytes, int invalidat
                               : entry->flush)(entry->user, (size_t)(begin - entry->base), bytes);
     pthread_rwlock_unlock(&lock);
     return status;
+}
+
+bool gm_incoherent_none(void) {
+    return atomic_load_explicit(&count, memory_order_acquire) == 0;
 }
 
 gpumem_status gm_incoherent_flush(const void *begin, size_t bytes) {
@@ -58,7 +62,7 @@ gpumem_status gm_incoherent_invalidate(const void *begin, size_t bytes) {
 }
 
 size_t gm_incoherent_atom(const void *address) {
-    if (!atomic_load_explicit(&count, memory_order_acquire))
+    if (gm_incoherent_none())
         return 1;
     pthread_rwlock_rdlock(&lock);
     const struct gm_incoherent *entry = find(address);

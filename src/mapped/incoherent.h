@@ -6,6 +6,7 @@
 #define GM_MAPPED_INCOHERENT_H
 
 #include <gpumem/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct gm_incoherent {
@@ -26,6 +27,9 @@ void gm_incoherent_remove(struct gm_incoherent *entry);
 /* For bytes that the CPU can access; OK where nothing is needed. Thread-safe. */
 gpumem_status gm_incoherent_flush(const void *begin, size_t bytes);
 gpumem_status gm_incoherent_invalidate(const void *begin, size_t bytes);
+
+/* No memory of this process needs flushes. Thread-safe. */
+bool gm_incoherent_none(void);
 
 /* What flushes of memory at this address are widened to; 1 if none are needed. Thread-safe. */
 size_t gm_incoherent_atom(const void *address);

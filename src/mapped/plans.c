@@ -84,12 +84,21 @@ void gm_plans_keep(const struct gm_plans *plans, const struct gm_copy_plan *plan
 
 /* ---- In the process -------------------------------------------------------------------------- */
 
+static void index_classes(struct gm_kept_plan *kept) {
+    for (unsigned width = 0; width < GM_PLAN_WIDTHS; width++) {
+        uint64_t least = width ? UINT64_C(1) << (width - 1) : 0;
+        const struct gm_copy_class *first = gm_copy_plan_class(&kept->plan, least);
+        kept->first_class[width] = (unsigned char)(first - kept->plan.classes);
+    }
+}
+
 gpumem_status gm_plans_take(struct gm_plans *plans, const struct gm_copy_plan *plan,
                             gpumem_measured measured) {
     struct gm_kept_plan *kept = malloc(sizeof *kept);
     if (!kept)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a plan");
     *kept = (struct gm_kept_plan){.plan = *plan, .measured = measured};
+    index_classes(kept);
     kept->before = atomic_load(&plans->now);
     while (!atomic_compare_exchange_weak(&plans->now, &kept->before, kept))
         ;
@@ -102,6 +111,7 @@ static struct gm_plans *without_memory(gpumem_mapped_method method) {
     static struct gm_kept_plan kept[GPUMEM_MAPPED_HOST + 1];
     if (!atomic_load(&plans[method].now)) {
         kept[method].plan = default_of(method);
+        index_classes(&kept[method]);
         atomic_store(&plans[method].now, &kept[method]);
     }
     return &plans[method];

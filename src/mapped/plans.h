@@ -11,8 +11,11 @@
 
 #include <gpumem/mapped.h>
 
+#define GM_PLAN_WIDTHS 65 /* a size has 0 to 64 bits */
+
 struct gm_kept_plan {
     struct gm_copy_plan plan;
+    unsigned char first_class[GM_PLAN_WIDTHS]; /* of the sizes with so many bits */
     gpumem_measured measured;
     const struct gm_kept_plan *before; /* the one in use before */
 };
@@ -30,6 +33,15 @@ struct gm_plans *gm_plans_of(gpumem_device *device, gpumem_mapped_method method)
 
 static inline const struct gm_kept_plan *gm_plan_now(const struct gm_plans *plans) {
     return atomic_load_explicit(&((struct gm_plans *)(uintptr_t)plans)->now, memory_order_acquire);
+}
+
+/* As gm_copy_plan_class, without a search through the smaller classes. */
+static inline const struct gm_copy_class *gm_plan_class(const struct gm_kept_plan *kept,
+                                                        uint64_t bytes) {
+    unsigned at = kept->first_class[bytes ? 64 - __builtin_clzll(bytes) : 0];
+    while (at + 1 < kept->plan.class_count && bytes > kept->plan.classes[at].bytes)
+        at++;
+    return &kept->plan.classes[at];
 }
 
 /* Applies to all copies that start afterwards. OUT_OF_HOST_MEMORY: it could not be noted. */

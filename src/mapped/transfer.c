@@ -1,5 +1,6 @@
 /* Reading and writing memory that the CPU can access. */
 #include "base/cancel.h"
+#include "base/fork.h"
 #include "mapped/engine.h"
 #include "mapped/incoherent.h"
 #include "memory/core/driver_error.h"
@@ -31,14 +32,29 @@ static gpumem_status find_to_write(gpumem_buffer *buffer, size_t offset, const v
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_mapped_write(gpumem_buffer *buffer, size_t offset, const void *data,
-                                  size_t bytes) {
+static gpumem_status write_guarded(gpumem_buffer *buffer, size_t offset, const void *data,
+                                   size_t bytes) {
     GM_UNCANCELLED;
     struct gm_place to;
     gpumem_status status = find_to_write(buffer, offset, data, bytes, "gpumem_mapped_write", &to);
     if (status != GPUMEM_OK || !bytes)
         return status;
     return gm_engine_write(gm_engine_of(buffer), to, data, bytes);
+}
+
+/* The CPU's stores have no cancellation point. Disabling cancellation, and asking whether a buffer
+ * that grows is whole there, would take as long as storing some words. */
+gpumem_status gpumem_mapped_write(gpumem_buffer *buffer, size_t offset, const void *data,
+                                  size_t bytes) {
+    if (buffer && data && bytes && buffer->generation == gm_fork_generation()) {
+        const gpumem_allocation *memory = &buffer->allocation;
+        bool inside = offset <= memory->bytes && bytes <= memory->bytes - offset;
+        if (inside && memory->host_pointer && !buffer->resource->mapped && !buffer->read_only &&
+            gm_engine_write_at_once(gm_engine_of(buffer),
+                                    (unsigned char *)memory->host_pointer + offset, data, bytes))
+            return GPUMEM_OK;
+    }
+    return write_guarded(buffer, offset, data, bytes);
 }
 
 gpumem_status gpumem_mapped_read(gpumem_buffer *buffer, size_t offset, void *data, size_t bytes) {

@@ -221,15 +221,16 @@ static int parse(int argc, char **argv, int *command) {
         int status = CLI_OK;
         if (option == '?')
             return CLI_USAGE;
-        if (option == OPTION_DRIVER && strcmp(optarg, "softgpu") != 0)
+        const char *value = optarg ? optarg : "-";
+        if (option == OPTION_DRIVER && strcmp(value, "softgpu") != 0)
             return cli_error(CLI_USAGE,
                              "--driver %s: run supports only softgpu; without gpumem run, "
                              "a program uses the machine's driver",
-                             optarg);
+                             value);
         if (option == OPTION_SOFTGPU || option == OPTION_DRIVER)
             softgpu = true;
         else
-            status = apply((size_t)(option - FIRST), optarg ? optarg : "-");
+            status = apply((size_t)(option - FIRST), value);
         if (status != CLI_OK)
             return status;
     }

@@ -28,12 +28,12 @@ static bool grow(struct sg_shadow *shadow) {
 
 static struct sg_shadow_area *area_of(struct sg_shadow *shadow, uint64_t number) {
     struct sg_shadow_area **near = &shadow->near[number % SG_NEAR_AREAS];
-    if (*near && (*near)->number == number)
-        return *near;
-    struct sg_shadow_area *area = shadow->room ? shadow->areas[slot_of(shadow, number)] : NULL;
-    if (area)
-        *near = area;
-    return area;
+    if (!*near || (*near)->number != number) {
+        if (!shadow->room || !shadow->areas[slot_of(shadow, number)])
+            return NULL;
+        *near = shadow->areas[slot_of(shadow, number)];
+    }
+    return *near;
 }
 
 static struct sg_shadow_area *area_new(struct sg_shadow *shadow, uint64_t number) {

@@ -20,7 +20,7 @@ void sg_launch_progress_set(struct sg_launch_progress *progress, bool begun, boo
 }
 
 void sg_launch_progress_unref(struct sg_launch_progress *progress) {
-    if (--progress->refs == 0)
+    if (progress && --progress->refs == 0)
         free(progress);
 }
 

@@ -4,26 +4,26 @@
 
 #define HEAD                                                                                       \
     KERNEL_HEAD                                                                                    \
-        ".func (.param .b32 r) twice(.param .b32 a) { .reg .b32 t; ld.param.b32 t, [a];\n"         \
-        "add.u32 t, t, t; st.param.b32 [r], t; ret; }\n"                                           \
-        ".func (.reg .b32 r) sum(.reg .b32 a, .reg .b64 b) { .reg .b32 t;\n"                       \
-        "cvt.u32.u64 t, b; add.u32 r, a, t; ret; }\n"                                              \
-        ".func (.reg .pred r) odd(.reg .b16 a) { .reg .b16 t; and.b16 t, a, 1;\n"                  \
-        "setp.ne.u16 r, t, 0; ret; }\n"                                                            \
-        ".func (.param .align 16 .b8 r[16]) turn(.param .align 16 .b8 a[24]) {\n"                  \
-        ".reg .b64 x, y, z; ld.param.v2.b64 {x, y}, [a]; ld.param.b64 z, [a+16];\n"                \
-        "add.u64 x, x, z; st.param.v2.b64 [r], {y, x}; ret; }\n"                                   \
-        ".func (.param .b8 r) byte(.param .b8 a, .param .b16 b) { .reg .b16 s, t;\n"               \
-        "ld.param.u8 s, [a]; ld.param.u16 t, [b]; add.u16 s, s, t;\n"                              \
-        "st.param.b8 [r], s; ret; }\n"                                                             \
-        ".visible .entry k(.param .u64 out) {\n"                                                   \
-        ".reg .b64 o, f, g, x, y; .reg .b32 i, j, m; .reg .b16 h, s; .reg .pred p, q;\n"           \
-        ".param .b32 pa; .param .b32 pr; .param .b64 pw; .param .align 16 .b8 p24[24];\n"          \
-        ".param .align 16 .b8 p16[16]; .param .b8 pb; .param .b16 ph; .param .b8 pc;\n"            \
-        "P1: .callprototype (.param .b32 _) _ (.param .b32 _);\n"                                  \
-        "P2: .callprototype (.param .align 16 .b8 _[16]) _ (.param .align 16 .b8 _[24]);\n"        \
-        "ld.param.u64 o, [out]; mov.u32 i, %tid.x; mad.wide.u32 o, i, 16, o;\n"                    \
-        "cvt.u16.u32 h, i; cvt.u64.u32 x, i; mov.u64 y, 0;\n"
+    ".func (.param .b32 r) twice(.param .b32 a) { .reg .b32 t; ld.param.b32 t, [a];\n"             \
+    "add.u32 t, t, t; st.param.b32 [r], t; ret; }\n"                                               \
+    ".func (.reg .b32 r) sum(.reg .b32 a, .reg .b64 b) { .reg .b32 t;\n"                           \
+    "cvt.u32.u64 t, b; add.u32 r, a, t; ret; }\n"                                                  \
+    ".func (.reg .pred r) odd(.reg .b16 a) { .reg .b16 t; and.b16 t, a, 1;\n"                      \
+    "setp.ne.u16 r, t, 0; ret; }\n"                                                                \
+    ".func (.param .align 16 .b8 r[16]) turn(.param .align 16 .b8 a[24]) {\n"                      \
+    ".reg .b64 x, y, z; ld.param.v2.b64 {x, y}, [a]; ld.param.b64 z, [a+16];\n"                    \
+    "add.u64 x, x, z; st.param.v2.b64 [r], {y, x}; ret; }\n"                                       \
+    ".func (.param .b8 r) byte(.param .b8 a, .param .b16 b) { .reg .b16 s, t;\n"                   \
+    "ld.param.u8 s, [a]; ld.param.u16 t, [b]; add.u16 s, s, t;\n"                                  \
+    "st.param.b8 [r], s; ret; }\n"                                                                 \
+    ".visible .entry k(.param .u64 out) {\n"                                                       \
+    ".reg .b64 o, f, g, x, y; .reg .b32 i, j, m; .reg .b16 h, s; .reg .pred p, q;\n"               \
+    ".param .b32 pa; .param .b32 pr; .param .b64 pw; .param .align 16 .b8 p24[24];\n"              \
+    ".param .align 16 .b8 p16[16]; .param .b8 pb; .param .b16 ph; .param .b8 pc;\n"                \
+    "P1: .callprototype (.param .b32 _) _ (.param .b32 _);\n"                                      \
+    "P2: .callprototype (.param .align 16 .b8 _[16]) _ (.param .align 16 .b8 _[24]);\n"            \
+    "ld.param.u64 o, [out]; mov.u32 i, %tid.x; mad.wide.u32 o, i, 16, o;\n"                        \
+    "cvt.u16.u32 h, i; cvt.u64.u32 x, i; mov.u64 y, 0;\n"
 #define TAIL "\nst.global.v2.u64 [o], {x, y}; ret; }\n"
 
 static struct sg_grid_fault run(const char *body, enum sg_level level, uint64_t *out) {

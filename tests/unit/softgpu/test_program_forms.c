@@ -191,7 +191,7 @@ static void what_no_form_has_says_why(void **state) {
         {"call fn, (kp);", "call: an argument that is no .param and no register"},
         {"brx.idx r0, L;", "brx: its label is not that of a list"},
         {"bra TS;", "bra: its label is that of a list"},
-        };
+    };
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct sg_program *program = decoded(wrong[i].text);
