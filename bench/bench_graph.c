@@ -1,5 +1,5 @@
 /*
- * What graphs cost: making them executable, launching them, waiting for them. Runs on any driver,
+ * The cost of graphs: instantiating them, launching them, waiting for them. Runs on any driver,
  * including a GPU's.
  */
 #include "table.h"
