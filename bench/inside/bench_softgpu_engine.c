@@ -20,8 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- the kernels in C
- * --------------------------------------------------------------------------- */
+/* ---- the kernels in C ------------------------------------------------------------------------ */
 
 enum { SAXPY = 1 << 20, EDGE = 256, MANY = 1 << 22, SUMS = 64 };
 static float *x, *y, *product, sums[SUMS];

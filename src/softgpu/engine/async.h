@@ -81,8 +81,7 @@ uint64_t sg_where_address(const struct sg_warp *warp, const uint32_t *where, uns
 bool sg_where_shared(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
                      unsigned lane, uint64_t alignment, uint64_t *address);
 
-/* ---- mbarrier.c: each returns false after a fault
- * --------------------------------------------- */
+/* ---- mbarrier.c: each returns false after a fault -------------------------------------------- */
 
 /* Arrives `count` times, after expecting bytes; `token` may be NULL. */
 bool sg_mbarrier_arrive(struct sg_warp *warp, const struct sg_step *step, unsigned lane,

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- performing copies
- * -------------------------------------------------------------------------------- */
+/* ---- performing copies ----------------------------------------------------------------------- */
 
 static bool move(unsigned char *to, const unsigned char *from, uint64_t bytes,
                  const struct sg_pending *what) {

@@ -239,8 +239,7 @@ static bool move_result(struct fitting *f, struct sg_operand *operand) {
                                               : f->to->vector == 1 && written(operand, f->to->type);
 }
 
-/* ---- letters of operands
- * ----------------------------------------------------------------------------- */
+/* ---- letters of operands --------------------------------------------------------------------- */
 
 /* [a], and a[1] of an array. */
 static bool address(struct sg_operand *operand) {
