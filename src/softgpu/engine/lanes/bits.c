@@ -7,7 +7,7 @@
     SG_MAP2(xor_##BITS, u##BITS, u##BITS, u##BITS, A ^ B)                                          \
     SG_MAP1(not_##BITS, u##BITS, u##BITS, ~A)                                                      \
     SG_MAP1(cnot_##BITS, u##BITS, u##BITS, A == 0)                                                 \
-    /* Shift counts are clamped to the width. */                                           \
+    /* Shift counts are clamped to the width. */                                                   \
     SG_MAP2R(shl_##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A << (B & (BITS - 1)),             \
              sg_shift_##BITS)                                                                      \
     SG_MAP2(shr_u##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A >> (B & (BITS - 1)))             \
