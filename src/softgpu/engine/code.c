@@ -16,7 +16,7 @@ uint32_t sg_maker_here(const struct sg_maker *maker) {
     return maker->code->step_count;
 }
 
-/* When out of memory it returns a dummy step, and sg_code_make fails at its end. */
+/* When out of memory, returns a step that is never run, and sg_code_make fails at its end. */
 struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run) {
     static _Thread_local struct sg_step nobody;
     struct sg_code *code = maker->code;
