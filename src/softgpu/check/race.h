@@ -80,7 +80,7 @@ struct sg_race_shape {
 };
 
 /* A grid begins. The functions of sg_race_watch take the result as their user. NULL: out of memory,
- * or the grid has more than 2^27 blocks. */
+ * or the grid has 2^27 blocks or more. */
 struct sg_race_grid *sg_race_begin(struct sg_race *race, const struct sg_race_operation *operation,
                                    const struct sg_race_shape *shape);
 extern const struct sg_watch sg_race_watch;
