@@ -1,5 +1,5 @@
 /*
- * What graphs cost: making them executable, launching them, waiting for them. Runs on any driver,
+ * The cost of graphs: instantiating them, launching them, waiting for them. Runs on any driver,
  * including a GPU's.
  */
 #include "table.h"
@@ -38,7 +38,7 @@ static void open_driver(void) {
     OK(cu->cuMemAlloc_v2(&memory, (size_t)NODES * 64));
 }
 
-/* ---- Graphs of NODES nodes ------------------------------------------------------------------ */
+/* ---- Graphs of NODES nodes ------------------------------------------------------------------- */
 
 enum shape { CHAIN, WIDE };
 
@@ -73,7 +73,7 @@ static CUgraph build(adder add, enum shape shape) {
     return graph;
 }
 
-/* ---- Times ---------------------------------------------------------------------------------- */
+/* ---- Times ----------------------------------------------------------------------------------- */
 
 /* Seconds of a launch until the call returns, and until the work is done. */
 static void time_launches(CUgraphExec exec, double *call, double *done) {

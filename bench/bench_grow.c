@@ -1,7 +1,6 @@
 /*
  * Growing a virtual buffer, compared with the bare driver calls for the same chunks in the same
- * run: create + map + set access. The two take turns, so that both see the machine in the same
- * state.
+ * run: create + map + set access. Both take turns, so that they see the machine in the same state.
  */
 #include "check.h"
 #include "table.h"

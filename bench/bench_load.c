@@ -31,7 +31,7 @@ static void remove_made(void) {
     unlink(made);
 }
 
-/* Bytes that do not repeat: zeros could be stored or moved faster. */
+/* Bytes that do not repeat, as zeros could be stored or moved faster. */
 static void make_file(const char *path, uint64_t bytes) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)

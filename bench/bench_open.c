@@ -1,7 +1,7 @@
 /*
  * From nothing to the first allocation, in fresh processes of this program: open the driver,
- * initialise it, make the context, allocate 2 MiB. The parent opens no driver, so that it warms
- * nothing up.
+ * initialise it, make the context, allocate 2 MiB. The parent opens no driver, so it warms nothing
+ * up.
  */
 #include "check.h"
 #include "table.h"
@@ -16,7 +16,7 @@
 #define ROUNDS 21
 
 struct sample {
-    double open, device, allocate; /* seconds, each since the start */
+    double open, device, allocate; /* seconds since the start */
 };
 
 static struct sample measure(void) {

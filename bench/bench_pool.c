@@ -1,5 +1,5 @@
 /*
- * What a pair of allocation and free from the device pool costs compared with the driver's own
+ * The cost of an allocation and its free from the device pool, compared with the driver's own
  * calls, and the cost of the calls by which the library avoids disturbing stream captures. Over a
  * driver whose calls cost nothing (costless/driver.c) it is the cost of the library itself.
  */
@@ -64,7 +64,7 @@ static void ask_number(CUstream on) {
         bench_fail("cuStreamGetId refuses");
 }
 
-/* What keeps a thread from being cancelled in the middle of a call. */
+/* The calls that keep a thread from being cancelled inside a call of the library. */
 static void set_cancellable(CUstream on) {
     (void)on;
     int before;

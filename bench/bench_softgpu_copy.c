@@ -1,6 +1,6 @@
 /*
- * What softgpu's copies and hand-offs cost, compared with memcpy and a hand-off between two threads
- * in the same run. Runs on any driver, including a GPU's.
+ * The cost of softgpu's copies and hand-offs, compared with memcpy and a hand-off between two
+ * threads in the same run. Runs on any driver, including a GPU's.
  */
 #include "table.h"
 

@@ -1,6 +1,6 @@
 /*
- * An empty kernel from its launch to the end of the wait for it, which runs it: CPU time of the
- * thread. GPUMEM_DRIVER names another driver.
+ * An empty kernel, from its launch to the end of the wait, in which the waiting thread runs it: CPU
+ * time of that thread. GPUMEM_DRIVER names another driver.
  */
 #include "table.h"
 

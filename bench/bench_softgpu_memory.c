@@ -1,5 +1,5 @@
 /*
- * What memory costs on softgpu: the VMM cycle, small allocations, many live handles, translation.
+ * The cost of memory on softgpu: the VMM cycle, small allocations, many live handles, translation.
  *
  *     bench_softgpu_memory [handles]
  *

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What checkers of softgpu cost: four kernels with each of them, beside the same without, in CPU time of the process.
+"""The cost of softgpu's checkers: four kernels with each of them and without, in CPU time of the process.
 
 usage: bench/checks.py [CHECKS...]     by default: memory, init, memory,init"""
 import os
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", ROOT / "build"))
 NAMES = "saxpy", "matmul", "reduce", "histogram"
 
-# Runs in a process of its own: the checkers are chosen once for each.
+# Runs in a process of its own, as the checkers are chosen once in a process.
 PROGRAM = """
 import ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")

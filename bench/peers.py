@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a pair of allocation and free costs in other allocators, from their own language.
+"""The cost of an allocation and its free in other allocators, from their own language.
 
 peers.py [--rounds N] [--only NAME,...]
 
@@ -103,7 +103,7 @@ def core():
         try:
             resource = make()
             resource.allocate(1 << 20, stream=stream).close(stream)
-        except Exception as why:  # what a driver has none of
+        except Exception as why:  # what a driver lacks
             return [Row(f"{name}: {why}", None)]
         return [Row(name, lambda size: resource.allocate(size, stream=stream).close(stream),
                     **more)]
@@ -229,7 +229,7 @@ def measure(row, size, rounds):
 
 
 def run_one(name, rounds):
-    """In a process of its own: what it found, as JSON."""
+    """Runs in a process of its own; what it measured, as JSON."""
     try:
         version, rows = PEERS[name]()
     except (ImportError, OSError, AttributeError) as why:
@@ -241,7 +241,7 @@ def run_one(name, rounds):
         for size in row.sizes if row.pair else ():
             try:
                 times[size] = measure(row, size, rounds)
-            except Exception as why:  # a size that it refuses is no time
+            except Exception as why:  # a refused size is not a time
                 print(f"{name}, {row.name}, {size} bytes: {why}", file=sys.stderr)
         found.append({"name": row.name, "times": times})
     print(json.dumps({"version": version, "rows": found}))
@@ -281,7 +281,7 @@ def print_rows(name, found, baseline):
 
 
 def time_compared(found):
-    """Of the first row; None where there is none."""
+    """Of the first row; None if there is none."""
     return found["rows"][0]["times"].get(str(COMPARED)) if "rows" in found else None
 
 

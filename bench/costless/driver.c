@@ -1,6 +1,6 @@
 /*
- * A driver whose hot calls cost nothing: the time of a pair of allocation and free over it is that
- * of the library itself. Everything else is softgpu's.
+ * A driver whose hot calls cost nothing: the time of an allocation and its free over it is that of
+ * the library itself. Everything else is softgpu's.
  *
  *     GPUMEM_DRIVER=$PWD/build/bench/costless_driver.so COSTLESS_OVER=LIBSOFTGPU
  *     build/bench/bench_pool

@@ -26,7 +26,7 @@
 #define SAMPLES 41
 /* A sample of small copies takes this long, so that reading the clock does not matter. */
 #define SAMPLE_SECONDS 5e-6
-/* The slowest, loads of uncached memory, are repeated for no longer than this. */
+/* Even the slowest, loads of uncached memory, are repeated for no longer than this. */
 #define MOST_SECONDS 1.0
 
 static void *ordinary(void) {

@@ -1,10 +1,10 @@
 /*
- * Four kernels on softgpu's engine beside the same in C, one thread each, CPU time. Prints
- * milliseconds, the ratio, and the geometric mean of the ratios for each level of the machine; and
- * with the best level what two threads bring, what checking of bounds costs, what an
- * empty grid costs, how much memory blocks that wait for each other take, and the same kernels by
- * OpenCL, where a CPU device is installed. Arguments are words that must be in the names of levels
- * and kernels: then only those run.
+ * Four kernels on softgpu's engine compared with the same in C, one thread each, CPU time. Prints
+ * milliseconds, the ratio, and the geometric mean of the ratios, for each level of x86-64 that the
+ * machine has. With the best level it also measures the gain from two threads, the cost of bounds
+ * checks, the cost of an empty grid, the memory of blocks that wait for each other, and the same
+ * kernels in OpenCL, if a CPU device is installed. Arguments select: only levels and kernels run
+ * whose names contain them.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/engine/inside.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- the same in C --------------------------------------------------------------------------- */
+/* ---- the kernels in C ------------------------------------------------------------------------ */
 
 enum { SAXPY = 1 << 20, EDGE = 256, MANY = 1 << 22, SUMS = 64 };
 static float *x, *y, *product, sums[SUMS];
@@ -93,7 +93,7 @@ static double wall(void) {
     return (double)at.tv_sec * 1e3 + (double)at.tv_nsec * 1e-6;
 }
 
-/* Of all threads: half of it is what two take on processors of their own. */
+/* CPU time of all threads. Two threads on processors of their own take half as long. */
 static double all_threads(void) {
     struct timespec at;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
@@ -169,7 +169,7 @@ static void *room(size_t size) {
     return memory;
 }
 
-/* A kernel that does nothing: what a block costs. */
+/* A kernel that does nothing: the cost of a block. */
 static const char empty_text[] = KERNEL_HEAD ".visible .entry k() { ret; }\n";
 
 static void nothing(void) {
@@ -204,7 +204,7 @@ static void two_threads(const struct subject *subjects) {
 }
 
 #ifdef BENCH_UNCHECKED
-/* Loads and stores compiled once more, without bounds: of x86-64-v3. */
+/* Loads and stores for x86-64-v3, compiled once more without bounds checks. */
 sg_theme sg_theme_memory_unchecked, sg_theme_memory_v3;
 
 static void uncheck(struct sg_code *code) {
@@ -258,7 +258,8 @@ static void empty_grid(void) {
     sg_program_free(program);
 }
 
-/* Blocks that wait for more blocks than there is room for: each is under way. */
+/* Blocks that wait for more blocks than fit in the resident window, so that all of them are
+ * begun. */
 static const char waiting_text[] = KERNEL_HEAD
     ".visible .entry k(.param .u64 at) {\n.reg .pred %p; .reg .b32 %r<60>; .reg .b64 %d<20>;\n"
     "ld.param.u64 %d1, [at];\nmore: ld.volatile.global.u32 %r1, [%d1];\n"
@@ -297,7 +298,7 @@ static void most_memory(void) {
     sg_program_free(program);
 }
 
-/* Beside another way to run kernels on a CPU: CPU time, one thread each. */
+/* Compared with another way to run kernels on a CPU: CPU time, one thread each. */
 static void beside_opencl(const struct subject *subjects) {
     char why[200];
     if (!opencl_open(why, sizeof why)) {

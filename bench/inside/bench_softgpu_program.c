@@ -1,7 +1,6 @@
 /*
- * How long a PTX kernel takes from its text to a program that can run: once per function, at its
- * first launch. The kernels are generated here, with the mix of instructions that compilers
- * produce.
+ * The time from a kernel's PTX to a program that can run, which each function's first launch takes.
+ * The kernels are generated here, with the mix of instructions that compilers produce.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/program/program.h"

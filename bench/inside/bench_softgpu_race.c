@@ -1,7 +1,7 @@
 /*
- * What the race checker costs: kernels with it beside the same without, one thread each, CPU time.
- * Prints milliseconds, the ratio, and the greatest ratio. Arguments are words that must be in the
- * names of kernels: then only those run.
+ * The cost of the race checker: kernels with it compared with the same without, one thread each,
+ * CPU time. Prints milliseconds, the ratio, and the largest ratio. Arguments select: only kernels
+ * run whose names contain them.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/check/race.h"
@@ -16,7 +16,7 @@
 
 enum { SAXPY = 1 << 20, EDGE = 256, MANY = 1 << 22, SUMS = 64, SCATTERED = 1 << 20 };
 
-/* Each thread reads and writes words at places that are far apart. */
+/* Each thread reads and writes words that are far apart. */
 static const char scattered_text[] = KERNEL_HEAD
     ".visible .entry k(.param .u64 to, .param .u64 from, .param .u64 places, .param .u32 n) {\n"
     ".reg .pred %p; .reg .b32 %r<12>; .reg .b64 %rd<12>;\n"
@@ -42,7 +42,7 @@ static const char atomics_text[] =
                 "red.global.add.u32 [%rd8], 1;\n"
                 "done: ret; }\n";
 
-/* Each thread reads its word and those beside it. */
+/* Each thread reads its own word and its neighbours. */
 static const char stencil_text[] = KERNEL_HEAD
     ".visible .entry k(.param .u64 to, .param .u64 from, .param .u32 n) {\n"
     ".reg .pred %p; .reg .f32 %f<8>; .reg .b32 %r<12>; .reg .b64 %rd<12>;\n"
@@ -97,7 +97,7 @@ static void found(void *user, const struct sg_race_found *race) {
     races++;
 }
 
-/* Once; `race`: with the checker, as the next operation of one stream. */
+/* One run; `race`: with the checker, as the next operation of one stream. */
 static double run(const struct subject *subject, const struct sg_code *code, struct sg_race *race) {
     static uint64_t number;
     struct sg_grid_launch launch = {.code = code,
@@ -159,7 +159,7 @@ static bool wanted(int argc, char **argv, const char *name) {
     return true;
 }
 
-/* Each place once, far from the one before. */
+/* Every place once, each far from the previous one. */
 static void fill_places(unsigned *places) {
     for (unsigned i = 0; i < SCATTERED; i++)
         places[i] = (i * 524287u + 12345u) % SCATTERED;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The few functions and numbers of OpenCL 1.2 that are used, as its specification has them. */
+/* The few functions and constants of OpenCL 1.2 that are used here, from its specification. */
 typedef void *handle;
 #define CPU_DEVICES     ((uint64_t)1 << 1)
 #define DEVICE_NAME     0x102B

@@ -136,19 +136,19 @@ typedef struct softgpu_control {
     int (*settings_check)(char *text, size_t size);
 
     /*
-     * Links `count` PTX texts, each ended by a zero, for compute capability `architecture` (90), as
-     * cuLinkComplete does, but without a context. *size is the room at `image`, and receives the
-     * size of the result, which cuModuleLoadData accepts; `image` may be NULL, to ask for the size.
-     * The linker's messages are in `log`, cut to fit. Returns a CUresult: INVALID_VALUE for too
-     * little room.
+     * Links `count` PTX texts, each terminated by a zero byte, for compute capability
+     * `architecture` (90 for 9.0), as cuLinkComplete does, but without a context. *size is the room
+     * at `image` in bytes, and receives the size of the result, which cuModuleLoadData accepts;
+     * `image` may be NULL, to query the size. The linker's messages are written to `log`, truncated
+     * to `log_size` bytes. Returns a CUresult: INVALID_VALUE if the room is too small.
      */
     int (*link_texts)(unsigned architecture, const char *const *texts, size_t count, char *log,
                       size_t log_size, void *image, size_t *size);
 
     /*
-     * With SOFTGPU_PROFILE_KERNELS: what kernels have done whose launches have ended, as a table
-     * for people, or with `json` as one line of JSON (docs/softgpu.md). "" without the variable,
-     * and before any launch. Free with free_text. NULL as for state_dump.
+     * With SOFTGPU_PROFILE_KERNELS: the profile of all launches that have ended, as a table, or if
+     * `json` is not 0 as one line of JSON (docs/softgpu.md). "" without the variable, and before
+     * any launch has ended. Free with free_text. NULL as for state_dump.
      */
     char *(*kernel_profile)(int json);
 } softgpu_control;

@@ -44,7 +44,7 @@ static void gather(const uint32_t *in, unsigned count, unsigned blocks) {
 int main(void) {
     program_begin("async_copy");
     unsigned more = program_scale(20), blocks = 6, tiles = 9 * more;
-    unsigned count = blocks * tiles * TILE - 1230; /* the end is no whole tile, nor a whole copy */
+    unsigned count = blocks * tiles * TILE - 1230; /* the last tile and its last copy are partial */
     uint32_t *in = host_new(count * sizeof *in);
     for (unsigned i = 0; i < count; i++)
         in[i] = random_bits();

@@ -1,4 +1,4 @@
-/* Distances from a vertex of a random graph, and its components. */
+/* Breadth-first search: distances from a vertex of a random graph, and its components. */
 #include "base/program.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static void make(unsigned vertices, unsigned pairs) {
             edges[at[ends[i][j]]++] = ends[i][1 - j];
 }
 
-/* Distances from `root`; those that it does not reach stay as they are. The number reached. */
+/* Sets the distances of vertices that `root` reaches, and returns their number. */
 static unsigned distances_from(unsigned root, uint32_t *distances, uint32_t *queue) {
     unsigned head = 0, tail = 0;
     distances[root] = 0;

@@ -1,4 +1,4 @@
-/* Floats, sorted by a network of comparisons. */
+/* Floats, sorted by a bitonic network. */
 #include "base/program.h"
 
 #include <stdlib.h>

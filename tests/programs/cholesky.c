@@ -40,7 +40,7 @@ int main(void) {
     device_read(got, matrix, bytes);
     expect_equal("factor", got, want, bytes);
     checksum("factor", got, bytes);
-    /* What the factor makes of ones, to be solved for ones again. */
+    /* The factor times a vector of ones, to be solved for the ones again. */
     for (unsigned i = 0; i < n; i++) {
         ones[i] = 1;
         for (unsigned j = 0; j <= i; j++)

@@ -1,6 +1,6 @@
 /*
- * A filter through a texture and a surface, with each way to go past the edge, and an image resized
- * by the device's linear filter. All numbers are integers and 256ths, so that no sum is rounded.
+ * A filter through a texture and a surface, with each address mode, and an image resized by the
+ * device's linear filter. All numbers are multiples of 1/256, so that no sum is rounded.
  */
 #include "base/program.h"
 
@@ -87,7 +87,8 @@ static void filter(CUarray source, CUarray results[2], CUaddress_mode edge, cons
     OK(cu.cuSurfObjectDestroy(second));
 }
 
-/* As the device filters: the fractions of the place, in 256ths, weigh the four texels around it. */
+/* As the device filters: the fractions of the coordinates, in 256ths, weight the four nearest
+ * texels. */
 static float filtered(float x, float y) {
     float left = floorf(x - 0.5f), top = floorf(y - 0.5f);
     float wx = x - 0.5f - left, wy = y - 0.5f - top;

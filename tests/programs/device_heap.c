@@ -1,4 +1,4 @@
-/* Memory that kernels allocate, and that lives from one kernel to the next. */
+/* Memory that kernels allocate with malloc, and that outlives the kernel. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("device_heap");

@@ -1,4 +1,4 @@
-/* Fourier transforms: of known waves, there and back, and a convolution by spectra. */
+/* Fourier transforms: of known waves, forward and back, and a convolution through spectra. */
 #include "base/program.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ struct complex {
 static struct complex factors[SIZE / 2];
 static double cosines[SIZE], sines[SIZE];
 
-/* By series, so that no library's sine shows in the results. */
+/* By series, so that the results do not depend on a library's sine. */
 static void make_factors(void) {
     for (unsigned i = 0; i < SIZE; i++) {
         double angle = 6.283185307179586476925 * ((double)i / SIZE), term = 1;
@@ -32,7 +32,7 @@ static void make_factors(void) {
         factors[i] = (struct complex){(float)cosines[i], (float)-sines[i]};
 }
 
-/* The discrete transform as it is defined, for one number of the spectrum. */
+/* One coefficient of the spectrum, by the definition of the discrete transform. */
 static void defined(const struct complex *in, unsigned at, double *re, double *im) {
     *re = *im = 0;
     for (unsigned i = 0; i < SIZE; i++) {

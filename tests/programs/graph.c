@@ -1,6 +1,6 @@
 /*
- * Graphs with kernel nodes: built by hand as a diamond with copies and a set, changed and launched
- * again, cloned, captured from streams, and with bodies of conditional nodes.
+ * Graphs with kernel nodes: built by hand as a diamond with copies and a memset, updated and
+ * launched again, cloned, captured from streams, and with conditional nodes.
  */
 #include "base/program.h"
 
@@ -132,7 +132,7 @@ static void captured(CUstream first, CUstream second) {
     OK(cu.cuEventDestroy_v2(join));
 }
 
-/* Bodies whose handles begin with 1 and 0: of two shifts, one happens. */
+/* Two conditional bodies with default values 1 and 0: one of the two shifts happens. */
 static void conditional(CUstream stream) {
     CUgraph graph;
     CUgraphExec exec;

@@ -1,7 +1,7 @@
 /*
- * A graph that repeats a body until a kernel says that it is done; in the body another condition
- * chooses between two kernels. On hardware this needs the device runtime's library, without which
- * the text is not loaded.
+ * A graph that repeats a body until a kernel ends the loop; in the body another condition chooses
+ * between two kernels. Hardware needs the device runtime's library for this, and refuses to load
+ * the text without it.
  */
 #include "base/program.h"
 

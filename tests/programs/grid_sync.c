@@ -1,4 +1,4 @@
-/* Cooperative launches, whose blocks meet after each step of an iteration. */
+/* Cooperative launches, with a grid barrier after each step of an iteration. */
 #include "base/program.h"
 
 #include <string.h>

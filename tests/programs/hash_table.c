@@ -1,4 +1,4 @@
-/* A hash table that many threads fill at once, and its answers. */
+/* A hash table that many threads fill at once, and look-ups in it. */
 #include "base/program.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ int main(void) {
         want[key] = sums[key];
     }
     for (unsigned i = 0; i < asks; i++) {
-        asked[i] = i * 2654435761u; /* half of them are not there */
+        asked[i] = i * 2654435761u; /* half of these keys are absent */
         different += want[i] != UINT32_MAX;
     }
     CUdeviceptr slots = device_copy(empty, size * 8), in = device_copy(keys, count * 4);

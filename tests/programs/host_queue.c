@@ -1,4 +1,4 @@
-/* A kernel and the host that ask and answer each other while the kernel runs. */
+/* A kernel and the host that exchange requests and answers while the kernel runs. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("host_queue");
@@ -48,7 +48,7 @@ int main(void) {
             ask(&request[i], round, &sum[i], &product[i]);
         for (unsigned i = 0; i < BLOCKS; i++) {
             while (__atomic_load_n(&answer[i].number, __ATOMIC_ACQUIRE) != round)
-                (void)cu.cuStreamQuery(stream); /* under some schedules this is when it runs */
+                (void)cu.cuStreamQuery(stream); /* under some schedules the kernel runs here */
             right +=
                 answer[i].sum == sum[i] && answer[i].product == product[i] && answer[i].block == i;
         }

@@ -1,4 +1,4 @@
-/* Dynamic shared memory above 48 KiB: refused until the function asks for it. */
+/* Dynamic shared memory above 48 KiB: refused until the function opts in. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("large_shared");

@@ -1,4 +1,4 @@
-/* The game of life, by bytes and by bits: the same cells after many steps. */
+/* The Game of Life, in bytes and in bits: the same cells after many steps. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("life");

@@ -1,4 +1,4 @@
-/* Prefix sums in one launch: blocks wait for what those before them publish. */
+/* Prefix sums in one launch: each block waits for what its predecessors publish. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("look_back_scan");

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Makes the PTX of the programs' kernels with clang: kernels/NAME.cu becomes FOLDER/NAME.ptx.
 #   make.sh [FOLDER]
-# FOLDER is kernels/ unless it is given. CLANG names the compiler, of version 14: another one's
-# registers and order differ. Nothing of NVIDIA's is needed.
+# FOLDER is kernels/ by default. CLANG names the compiler, which must be version 14: others choose
+# other registers and orders. Nothing of NVIDIA's is needed.
 #
-# A first line `// target sm_80` chooses the target, else it is sm_70. clang 14 knows none above
-# sm_86, so what is for sm_90 is compiled for sm_80, which sm_90 includes, and named sm_90 then; its
-# newer instructions are inline PTX.
+# A first line `// target sm_80` chooses the target; the default is sm_70. clang 14 knows none above
+# sm_86, so a kernel for sm_90 is compiled for sm_80 and then renamed to sm_90; its newer
+# instructions are inline PTX.
 set -eu
 HERE=$(cd "$(dirname "$0")" && pwd)
 FOLDER=${1:-$HERE/kernels}

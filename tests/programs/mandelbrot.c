@@ -1,4 +1,4 @@
-/* The Mandelbrot set: the steps of each point, and a picture of some. */
+/* The Mandelbrot set: the iterations of each point, and a picture of some. */
 #include "base/program.h"
 
 #include <math.h>

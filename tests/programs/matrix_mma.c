@@ -1,12 +1,12 @@
 /*
  * Products of f16 matrices with sums in f32, by mma. With small integers every sum is exact; with
- * fractions the device's own way to add shows in the checksum.
+ * fractions the checksum shows the device's own order and width of addition.
  */
 #include "base/program.h"
 
 PROGRAM_KERNELS("matrix_mma");
 
-/* An f16 that a float in steps of 2^-10, at most 2 in size, is exactly. */
+/* The f16 equal to a float that is a multiple of 2^-10, of magnitude at most 2. */
 static uint16_t half(float value) {
     uint32_t sign = value < 0 ? 0x8000 : 0, bits = 0;
     float size = value < 0 ? -value : value;

@@ -1,4 +1,4 @@
-/* Products of matrices by tiles: bit for bit those of the host, which fuses in the same order. */
+/* Tiled matrix products, bit for bit those of the host, which fuses in the same order. */
 #include "base/program.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Products of f16 matrices by wmma: small integers, of which every sum is exact. */
+/* Products of f16 matrices by wmma, of small integers, so that every sum is exact. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("matrix_wmma");
@@ -24,7 +24,7 @@ int main(void) {
     uint16_t *want16 = host_new(rows * columns * 2), *got16 = host_new(rows * columns * 2);
     for (unsigned i = 0; i < rows * inner; i++)
         a16[i] = half_of(a[i] = (int)(random_bits() % 7) - 3);
-    for (unsigned i = 0; i < columns * inner; i++) /* by columns */
+    for (unsigned i = 0; i < columns * inner; i++) /* column-major */
         b16[i] = half_of(b[i] = (int)(random_bits() % 7) - 3);
     for (unsigned x = 0; x < columns; x++)
         bias[x] = (float)(random_bits() % 100) * 0.25f;

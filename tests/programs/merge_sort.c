@@ -1,4 +1,4 @@
-/* Keys of 64 bits, sorted by merging runs; the count is no multiple of anything. */
+/* Keys of 64 bits, sorted by merging runs; the count is not a multiple of the run or block size. */
 #include "base/program.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* An estimate of pi by random points, which are the same on the host. */
+/* An estimate of pi from random points, compared with the host's. */
 #include "base/program.h"
 
 #include <math.h>

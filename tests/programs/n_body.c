@@ -1,4 +1,5 @@
-/* Bodies under their gravity, in f32 with exact roots and quotients: bit for bit as on the host. */
+/* Bodies under gravity, in f32 with correctly rounded roots and quotients: bit for bit as on the
+ * host. */
 #include "base/program.h"
 
 #include <math.h>

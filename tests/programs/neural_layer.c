@@ -1,4 +1,4 @@
-/* A network of three layers in bytes, for many samples. */
+/* A network of three layers with 8-bit weights, for many samples. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("neural_layer");

@@ -1,4 +1,4 @@
-/* printf in kernels; the expected text is what the host's printf makes of the same. */
+/* printf in kernels; the expected text is that of the host's printf. */
 #include "base/program.h"
 
 #include <stdio.h>

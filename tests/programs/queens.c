@@ -1,4 +1,4 @@
-/* The queens' problem: functions that call themselves, and stacks in local memory. */
+/* The n-queens problem: recursive functions, and stacks in local memory. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("queens");

@@ -1,4 +1,4 @@
-/* Keys with values, sorted by 4 bits a pass; equal keys keep their order. */
+/* Keys with values, sorted by 4 bits in each pass; the sort is stable. */
 #include "base/program.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Sums, least and greatest of many numbers: a tree in shared memory, shuffles, the last block. */
+/* Sums, minima and maxima: by a tree in shared memory, by shuffles, in the last block. */
 #include "base/program.h"
 
 PROGRAM_KERNELS("reduction");

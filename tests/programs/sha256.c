@@ -1,4 +1,4 @@
-/* SHA-256 of many messages: the standard's own example, and the same digests as on the host. */
+/* SHA-256 of many messages: the standard's example, and digests compared with the host's. */
 #include "base/program.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static bool cube_is_below(uint64_t root, uint64_t prime) {
         digits[i] &= 0x3ffff;
     }
     digits[3] += carry;
-    limit[3] = prime << (96 - 54); /* prime * 2^96 has nothing below 2^54 */
+    limit[3] = prime << (96 - 54); /* prime * 2^96 has no bits below 2^54 */
     return digits[3] < limit[3] ||
            (digits[3] == limit[3] && !digits[2] && !digits[1] && !digits[0]);
 }

@@ -6,7 +6,7 @@
 PROGRAM_KERNELS("spmv");
 
 static unsigned count;   /* rows and columns */
-static unsigned numbers; /* that are not zero */
+static unsigned numbers; /* nonzero elements */
 static uint32_t *rows, *columns, *row_of;
 static double *values, *x;
 
@@ -30,7 +30,7 @@ static void make(unsigned size) {
     }
 }
 
-/* The sum of a row as a warp adds it up. */
+/* The sum of a row, in the order in which a warp adds. */
 static double warp_sum(unsigned row) {
     double lanes[64] = {0};
     for (unsigned i = rows[row]; i < rows[row + 1]; i++) {

@@ -1,4 +1,4 @@
-/* Heat that spreads on a plane, in many steps: bit for bit as on the host. */
+/* Heat diffusing on a plane, in many steps: bit for bit as on the host. */
 #include "base/program.h"
 
 #include <math.h>

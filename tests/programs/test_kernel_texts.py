@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The PTX of the programs' kernels is what clang 14 makes of their sources."""
+"""The PTX of the programs' kernels is what clang 14 compiles their sources to."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ VERSION = "14"
 
 
 def compiler():
-    """clang of the version that made the texts: another one's registers and order differ."""
+    """clang of the version that made the texts; others choose other registers and orders."""
     for name in (f"clang-{VERSION}", "clang"):
         path = shutil.which(name)
         if not path:

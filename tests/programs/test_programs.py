@@ -35,7 +35,7 @@ def names():
 def run(name, variables):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SOFTGPU_")}
     environment.update(GPUMEM_DRIVER="softgpu", **variables)
-    # What is left of a program that hangs is the runner's to end.
+    # The runner ends the children of a program that hangs.
     return subprocess.run([BUILD / "tests/programs" / name], env=environment, check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace")
 
@@ -60,7 +60,7 @@ def under(variables):
 
 
 def without_kernels():
-    """They say why they do nothing, instead of success."""
+    """A program that cannot run says why, and does not report success."""
     return [f"{name}: status {done.returncode}: {done.stdout}" for name in names() for done in [run(name, {"SOFTGPU_KERNELS": "0"})]
             if done.returncode != CANNOT_RUN or "\nskip: " not in done.stdout]
 

@@ -14,7 +14,7 @@
 /* The first error, for --json; later ones are only printed. */
 static struct {
     char *text;
-    bool of_library; /* the rest holds */
+    bool of_library; /* the members below are set */
     gpumem_status status;
     int driver_code, system_code;
     char call[64];

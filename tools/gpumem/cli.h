@@ -24,9 +24,9 @@ enum cli_exit {
 };
 
 /*
- * A help text is also what the man page (tools/gpumem/manual) and the completions of the shells
- * (tools/gpumem/completion) are made of, so each has this form, which tests/cli/test_manual.py
- * holds it to:
+ * A help text is also the source of the man page (tools/gpumem/manual) and of the shells'
+ * completions (tools/gpumem/completion), so each has this form, which tests/cli/test_manual.py
+ * checks:
  *
  *     usage: gpumem NAME [OPTION...] FILE
  *                                                 an empty line between parts
@@ -75,7 +75,7 @@ extern const char cmd_share_usage[];
 /* "gpumem: <text>" on standard error; returns `status`. */
 int cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports gpumem_last_error() and returns the exit status that fits `status`. */
+/* Reports gpumem_last_error() and returns the exit status for `status`. */
 int cli_fail(gpumem_status status);
 
 /* With --json a failure is an object too. A command that ends with a failure and has printed no
@@ -84,9 +84,9 @@ void cli_json_wanted(void);
 void cli_print_failure(int status);
 
 /*
- * The next option, as getopt_long has it, or -1 after the last. Unlike getopt_long, it reports
- * errors itself: after '?' only the exit status is left to set. Values of `options` are above 255,
- * so that no letter is taken for one. `stop` ends at the first word that is not an option.
+ * The next option, as from getopt_long, or -1 after the last. Unlike getopt_long, it reports errors
+ * itself: after '?' the caller only sets the exit status. Values of `options` are above 255, so
+ * that letters are not mistaken for them. `stop`: ends at the first word that is not an option.
  */
 struct option;
 int cli_option(const char *command, int argc, char **argv, const struct option *options, bool stop);
@@ -100,7 +100,7 @@ bool cli_parse_ordinal(const char *text, int *ordinal);
 /* Seconds of the monotonic clock. */
 double cli_now(void);
 
-/* "1.50 GiB/s"; "-" for no time. `text` holds at least 40 bytes; returned. */
+/* "1.50 GiB/s"; "-" if no time passed. `text` holds at least 40 bytes; returned. */
 char *cli_format_rate(uint64_t bytes, double seconds, char *text);
 
 /* "1 chunk" or "2 chunks": the form for the count. */

@@ -25,7 +25,7 @@ static const char *value_of(const char *variable) {
     return value && value[0] ? value : NULL;
 }
 
-/* Puts `text` in front of a list, unless it is in front already. */
+/* Prepends `text` to a list, unless it is first already. */
 static int put_first(const char *variable, const char *text, const char *otherwise) {
     const char *old = value_of(variable);
     char whole[3 * PATH_MAX];
@@ -42,8 +42,8 @@ static int put_first(const char *variable, const char *text, const char *otherwi
 
 /* ---- Caches ---------------------------------------------------------------------------------- */
 
-/* What a cache's content depends on besides what its owner knows: "h200-0.3.0". The profile may be
- * a file: its name and a sum of its path. */
+/* What a cache's content depends on besides what its owner knows: "h200-0.3.0". If the profile is a
+ * file, its name and a hash of its path. */
 static void name_of_kind(char *name, size_t room) {
     const char *profile = value_of("SOFTGPU_PROFILE");
     const char *slash = profile ? strrchr(profile, '/') : NULL;
@@ -79,26 +79,26 @@ static const struct {
     {"TORCH_EXTENSIONS_DIR", "torch-extensions"},
 };
 
-/* With the folders above it. What cannot be made is its user's to say. */
+/* Makes a folder and its parents. If that fails, the folder's user will report it. */
 static void make_folder(const char *path) {
     char part[2 * PATH_MAX];
     snprintf(part, sizeof part, "%s", path);
     for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
         *slash = 0;
-        mkdir(part, 0700); /* each may be there */
+        mkdir(part, 0700); /* each may exist */
         *slash = '/';
     }
     mkdir(part, 0700);
 }
 
-/* A client that finds what it compiled for hardware would hand over machine code. One that the user
- * has moved gets a folder inside of that. pycuda wants it to exist. */
+/* A client that finds its results for hardware would pass on machine code. A cache that the user
+ * has moved gets a folder inside of the user's. pycuda requires that the folder exists. */
 static int move_cache(const char *variable, const char *name, const char *kind, const char *root) {
     char folder[2 * PATH_MAX];
     const char *given = value_of(variable);
     const char *last = given ? strrchr(given, '/') : NULL;
     if (last && strcmp(last + 1, kind) == 0)
-        return CLI_OK; /* gpumem run inside of gpumem run */
+        return CLI_OK; /* gpumem run inside gpumem run */
     if (given)
         snprintf(folder, sizeof folder, "%s/%s", given, kind);
     else
@@ -129,7 +129,7 @@ static int move_caches(void) {
 
 /* ---- Compilers ------------------------------------------------------------------------------- */
 
-/* Triton runs the ptxas of its own package unless it is told of another. */
+/* Triton runs its own package's ptxas unless this variable names another. */
 static int name_ptxas(const char *bin) {
     static const char *const variables[] = {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"};
     char path[3 * PATH_MAX];
@@ -166,7 +166,7 @@ int clients_prepare(const char *softgpu) {
 
 /* ---- Programs without a dynamic linker ------------------------------------------------------- */
 
-/* As execvp looks for it. */
+/* Searches like execvp. */
 static bool find_command(const char *command, char found[PATH_MAX]) {
     const char *path = value_of("PATH");
     if (strchr(command, '/') || !path)

@@ -1,15 +1,15 @@
-/* gpumem run: what makes clients' compilers give PTX, and keeps their caches apart. */
+/* gpumem run: makes clients' compilers produce PTX, and keeps their caches apart. */
 #ifndef CLI_CLIENTS_H
 #define CLI_CLIENTS_H
 
 /*
- * Sets the environment of a program that is going to be started. `softgpu` is the folder of
- * softgpu's libcuda.so.1; the auditor and the wrappers are in "clients" beside it. Without them (a
- * part of an installation) nothing is set, and a line says so. Returns CLI_OK, or reports and
- * returns another status.
+ * Sets the environment of a program that is about to be started. `softgpu` is the folder of
+ * softgpu's libcuda.so.1; the auditor and the wrappers are in "clients" beside it. If they are
+ * missing from the installation, nothing is set and a line says so. Returns CLI_OK, or another
+ * status after reporting why.
  */
 int clients_prepare(const char *softgpu);
-/* Says in one line if the command is one into which the dynamic linker loads nothing. */
+/* Prints a line if the dynamic linker will not load the auditor into the command. */
 void clients_warn(const char *command);
 
 #endif

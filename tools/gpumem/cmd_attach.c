@@ -15,7 +15,7 @@ struct attach_arguments {
     uint64_t capacity; /* the size it may grow to; only address space */
 };
 
-/* Whether it could be done. */
+/* Carries out a request; false: it failed. */
 static bool obey(gpumem_buffer *buffer, int connection, unsigned number,
                  const struct share_command *command) {
     if (command->word == SHARE_UPDATE) {

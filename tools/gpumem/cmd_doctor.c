@@ -1,4 +1,4 @@
-/* gpumem doctor: checks what on this machine affects gpumem, and says what to do. */
+/* gpumem doctor: checks what affects gpumem on this machine, and says what to do. */
 #include "cli.h"
 #include "descriptor.h"
 #include "json.h"
@@ -157,7 +157,7 @@ static void check_vulkan(const char *choice) {
     gpumem_close(library);
 }
 
-/* Checked whatever was chosen: it is the driver for a machine without a GPU. */
+/* Checked whatever driver is chosen: it is the one for a machine without a GPU. */
 static void check_softgpu(void) {
     gpumem_driver *driver = NULL;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {
@@ -218,7 +218,7 @@ static void check_memory(void) {
     }
 }
 
-/* The last word. `soft` says that the usable driver is softgpu. */
+/* Prints the conclusion. `soft`: the usable driver is softgpu. */
 static void conclude(bool usable, bool soft) {
     size_t bad = 0, notes = 0;
     for (size_t i = 0; i < finding_count; i++) {

@@ -89,8 +89,7 @@ static void print_text(const gpumem_driver *driver, const struct row *rows, size
              refused, missing);
 }
 
-/* The name in cuda.h and the exported one, in either case; * and ? stand for what they do in a
- * shell. */
+/* Matches the name in cuda.h or the exported one, ignoring case; * and ? are as in a shell. */
 static bool matches(gpumem_driver_fn fn, const char *pattern) {
     const gpumem_driver_fn_info *info = gpumem_driver_fn_info_get(fn);
     return fnmatch(pattern, info->symbol, FNM_CASEFOLD) == 0 ||
@@ -104,7 +103,7 @@ static bool is_asked_for(gpumem_driver_fn fn, char *const *names) {
     return any;
 }
 
-/* Otherwise an unknown name would only give a shorter list. */
+/* Otherwise an unknown name would only make the list shorter. */
 static int check_names(char *const *names) {
     for (; *names; names++) {
         unsigned i = 0;

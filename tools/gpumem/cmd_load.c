@@ -37,7 +37,7 @@ const char cmd_load_usage[] =
     "failed, 130 interrupted, 1 anything else. In every case all memory is released.\n";
 
 static volatile sig_atomic_t interrupted;
-static volatile sig_atomic_t second_process; /* its process group; a pid_t fits */
+static volatile sig_atomic_t second_process; /* its process group, which fits */
 
 static void on_signal(int number) {
     int saved = errno;
@@ -53,12 +53,12 @@ bool load_interrupted(void) {
 
 void load_pass_signals_to(pid_t group) {
     second_process = group;
-    /* A signal that came before this was set has been passed on to nobody. */
+    /* A signal that came before this was set has not been passed on. */
     if (group && interrupted)
         kill(-group, SIGTERM);
 }
 
-/* Whoever started this with a signal ignored (nohup, a script's background) wants it to go on. */
+/* A program started with a signal ignored (nohup, a script's background job) should go on. */
 static void catch_unless_ignored(int number) {
     struct sigaction action = {.sa_handler = on_signal}, inherited;
     if (sigaction(number, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
@@ -68,7 +68,8 @@ static void catch_unless_ignored(int number) {
 void load_catch_signals(void) {
     catch_unless_ignored(SIGINT);
     catch_unless_ignored(SIGTERM);
-    /* The parent may have it ignored, and the second process's exit status would then be lost. */
+    /* The parent may have ignored SIGCHLD, and then the second process's exit status would be
+     * lost. */
     signal(SIGCHLD, SIG_DFL);
 }
 

@@ -43,8 +43,8 @@ struct arguments {
 
 /* ---- The page -------------------------------------------------------------------------------- */
 
-/* JSON inside of a script element: of all that HTML sees there, '<' begins it. In JSON it stands in
- * strings only, where it may be written so. */
+/* JSON inside a script element: HTML gives meaning only to sequences that begin with '<'. In JSON
+ * it occurs only in strings, where it may be escaped. */
 static void put_json(FILE *out, const char *text) {
     for (size_t plain; *text; text += plain) {
         if (*text == '<')
@@ -55,8 +55,8 @@ static void put_json(FILE *out, const char *text) {
     }
 }
 
-/* Any bytes as a JSON string. Other than ASCII is written unchanged: readers of the page turn
- * invalid UTF-8 into U+FFFD. */
+/* Any bytes as a JSON string. Bytes other than ASCII are written unchanged: browsers turn invalid
+ * UTF-8 into U+FFFD. */
 static void put_string(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++) {
@@ -119,7 +119,7 @@ static int write_page(const char *path, const struct map_text *snapshot,
     return status;
 }
 
-/* ---- What it is made of ---------------------------------------------------------------------- */
+/* ---- Inputs ---------------------------------------------------------------------------------- */
 
 static int check_snapshot(const char *path, const struct map_text *snapshot) {
     struct map_facts facts = map_check(snapshot->text);

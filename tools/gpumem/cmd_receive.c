@@ -88,7 +88,7 @@ int cmd_receive(int argc, char **argv) {
     int result = parse(argc, argv, &arguments);
     if (result != CLI_OK)
         return result;
-    /* Without the first process there is nobody to check for. */
+    /* Without the first process there is no one to check for. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)fcntl(arguments.socket, F_SETFD, FD_CLOEXEC); /* the first one's spawn could not */
     load_catch_signals();

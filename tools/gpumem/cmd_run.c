@@ -275,7 +275,7 @@ static int find_softgpu(char found[PATH_MAX]) {
                                     "libgpumem.so: is gpumem installed completely?");
 }
 
-/* First on the search path, so that it comes before a driver of the machine. */
+/* Puts the folder first on the search path, before a driver of the machine. */
 static int put_on_library_path(const char *folder) {
     const char *old = getenv("LD_LIBRARY_PATH");
     if (!old || !old[0])
@@ -310,8 +310,8 @@ static int check_settings(const char *folder) {
     return CLI_USAGE;
 }
 
-/* Chosen here and printed before anything else, because a test runner may capture what softgpu
- * prints later. All processes of the job use this seed. */
+/* The seed is chosen here and printed before anything else, because a test runner may capture what
+ * softgpu prints later. All processes of the job use it. */
 static int settle_seed(void) {
     const char *schedule = getenv("SOFTGPU_SCHEDULE"), *given = getenv("SOFTGPU_SEED");
     if (!schedule || strcmp(schedule, "random") != 0)
@@ -337,13 +337,13 @@ static bool is_set(const char *variable) {
     return value && value[0];
 }
 
-/* As softgpu reads it; other values have been refused. */
+/* As softgpu reads the variable; other values have been refused. */
 static bool kernels_run(void) {
     const char *value = getenv("SOFTGPU_KERNELS");
     return !value || strcmp(value, "0") != 0;
 }
 
-/* Kernels are what checkers watch. Each process of the job adds to the file. */
+/* Checkers need kernels to run. Each process of the job adds to the output file. */
 static int settle_checks(void) {
     const char *output = getenv("SOFTGPU_CHECK_OUTPUT");
     if (is_set("SOFTGPU_PROFILE_KERNELS") && !kernels_run())

@@ -1,5 +1,5 @@
-/* gpumem share: a buffer of one process, grown and shrunk while others have it, one of which is
- * killed. */
+/* gpumem share: a process grows and shrinks a buffer while others have imported it, and kills one
+ * of them. */
 #include "cli.h"
 #include "json.h"
 #include "share.h"
@@ -51,7 +51,7 @@ struct show {
     gpumem_buffer *buffer;
     gpumem_export *exported;
     struct share_process processes[SHARE_MOST_PROCESSES];
-    uint64_t addresses[SHARE_MOST_PROCESSES]; /* of its import, in each process */
+    uint64_t addresses[SHARE_MOST_PROCESSES]; /* of the import in each process */
     int pids[SHARE_MOST_PROCESSES];
     unsigned victim;
     uint32_t round;
@@ -96,7 +96,7 @@ static int hear(struct show *show, unsigned i) {
     return CLI_OK;
 }
 
-/* All running processes do it, one after another. */
+/* All running processes carry out a request, one after another. */
 static int tell_all(struct show *show, const struct share_command *command) {
     int result = CLI_OK;
     for (unsigned i = 0; i < show->arguments->processes && result == CLI_OK; i++) {
@@ -182,7 +182,7 @@ static int grow(struct show *show) {
     return result == CLI_OK ? note(show, GROWN) : result;
 }
 
-/* In the middle of an operation, without warning. */
+/* Kills a process in the middle of an operation. */
 static int kill_one(struct show *show) {
     show->victim = show->arguments->processes / 2;
     int status = share_kill(&show->processes[show->victim]);
@@ -195,7 +195,7 @@ static int kill_one(struct show *show) {
     return result == CLI_OK ? note(show, KILLED) : result;
 }
 
-/* The others keep all of it, and share the first half with the owner. */
+/* The others keep the whole buffer, and share the first half with the owner. */
 static int detach_and_shrink(struct show *show) {
     size_t bytes = (size_t)show->arguments->bytes;
     struct share_command last = {.word = SHARE_CHECK, .round = show->round, .offset = bytes};

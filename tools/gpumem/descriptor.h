@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /* If 0, 1 or 2 are closed, reading or writing them still fails, here and in programs that this one
- * starts; but nothing that is opened gets their numbers. */
+ * starts, but no opened file gets their numbers. */
 void cli_hold_standard(void);
 
 /* NULL with errno. */

@@ -15,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The notes of softgpu, one byte each; src/softgpu/core/job.h has the other end. */
+/* softgpu's notes, one byte each; src/softgpu/core/job.h is the other side. */
 struct notes {
     bool process, fault, leak, hazard;
 };
 
-/* A file that has no name and ends with this process: any process of the same user can open it by
- * way of /proc as long as this one waits. */
+/* A file that has no name and ends with this process: any process of the same user can open it
+ * through /proc as long as this one waits. */
 static int make_notes(void) {
     int fd = cli_make_memory("gpumem-job");
     char path[64];
@@ -49,7 +49,7 @@ static struct notes read_notes(int fd) {
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t running; /* the command; a pid_t fits */
+static volatile sig_atomic_t running; /* the command's pid, which fits */
 
 static void pass_on(int number) {
     int saved = errno;
@@ -73,11 +73,11 @@ static void set_signals(void) {
     for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
         if (sigaction(passed[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
             sigaction(passed[i], &pass, NULL);
-    /* Where this is ignored, no child has an exit status. */
+    /* If SIGCHLD is ignored, children have no exit status. */
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Signals wait until it is known whom to pass them on to. */
+/* Blocks signals until it is known which process to pass them on to. */
 static pid_t start(char *const *command) {
     sigset_t all, before;
     sigfillset(&all);
@@ -85,7 +85,7 @@ static pid_t start(char *const *command) {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
-        /* Killing this process is meant for the command. */
+        /* Killing this process must kill the command. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(CLI_FAILED);
@@ -110,7 +110,7 @@ static int wait_for(pid_t pid) {
     return status;
 }
 
-/* ---- The judgement --------------------------------------------------------------------------- */
+/* ---- The verdict ----------------------------------------------------------------------------- */
 
 static bool fails_on(const char *what) {
     const char *list = getenv("SOFTGPU_FAIL_ON");

@@ -60,7 +60,7 @@ static void put_string(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-/* False when nothing can be written. */
+/* False: nothing can be written. */
 static bool begin(struct json *json, const char *key) {
     if (!json->out)
         return false;

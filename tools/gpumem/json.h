@@ -1,5 +1,5 @@
-/* Writes JSON with commas, quoting and indentation. It is collected and printed whole, so that a
- * failure in the middle does not leave half of it. */
+/* Writes JSON with commas, quoting and indentation. The output is collected and printed at once, so
+ * that a failure does not leave half of it. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
@@ -21,7 +21,7 @@ void json_begin(struct json *json);
 int json_print(struct json *json);
 /* Whether json_print was called. */
 bool json_was_printed(void);
-/* Instead of printing. */
+/* Frees it without printing. */
 void json_discard(struct json *json);
 
 /* `key` is NULL inside arrays and at the top. */
@@ -29,7 +29,8 @@ void json_open(struct json *json, const char *key, char bracket); /* '{' or '[' 
 void json_close(struct json *json, char bracket);                 /* '}' or ']' */
 /* NULL writes null. Invalid UTF-8 becomes U+FFFD. */
 void json_string(struct json *json, const char *key, const char *value);
-/* The bytes in hexadecimal of a text that json_string cannot represent; else null. */
+/* The bytes of a text that json_string cannot represent, in hexadecimal; for any other text
+ * null. */
 void json_bytes(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_unsigned(struct json *json, const char *key, uint64_t value);

@@ -11,14 +11,14 @@ struct load_arguments {
     const char *driver;
     int device;
     const char *path;
-    const char *receiver; /* the program run as second process; NULL: this one */
+    const char *receiver; /* the program to run as second process; NULL: this one */
     unsigned threads;
     uint64_t chunk_bytes;
     bool json, quiet, no_share;
 };
 
 struct load_outcome {
-    char driver_path[4096]; /* as long as a path may be: the second process opens it */
+    char driver_path[4096]; /* room for any path: the second process opens it */
     bool softgpu;
     int driver_version;
     gpumem_device_info device;
@@ -33,11 +33,11 @@ struct load_outcome {
     double total_seconds; /* from the opening of the driver to the end of the last check */
 };
 
-/* Whether SIGINT or SIGTERM came. */
+/* Whether SIGINT or SIGTERM has arrived. */
 bool load_interrupted(void);
 void load_catch_signals(void);
-/* The process group that these signals are passed on to, at once and whatever this process waits
- * for: SIGTERM, and with the second signal SIGKILL. 0: none. */
+/* Passes these signals on to a process group, immediately, whatever this process waits for: as
+ * SIGTERM, and from the second signal as SIGKILL. 0: none. */
 void load_pass_signals_to(pid_t group);
 
 void load_print_text(const struct load_outcome *outcome);

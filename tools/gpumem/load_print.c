@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Bytes a second; not finite, and so null, when no time went by. */
+/* Bytes per second; not finite, and so written as null, if no time passed. */
 static double rate(uint64_t bytes, double seconds) {
     return (double)bytes / seconds;
 }

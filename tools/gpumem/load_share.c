@@ -41,8 +41,8 @@ static int spawn_receiver(const struct load_arguments *arguments,
         posix_spawn_file_actions_destroy(&actions);
         return error;
     }
-    /* A group of its own, so that a forwarded signal also reaches the processes that it starts;
-     * SIGTERM has its default action, because that is how it is asked to end. */
+    /* It has a process group of its own, so that a forwarded signal also reaches the processes that
+     * it starts; and SIGTERM's default action, because SIGTERM asks it to end. */
     sigset_t passed_on, blocked;
     sigemptyset(&blocked);
     sigemptyset(&passed_on);
@@ -53,7 +53,8 @@ static int spawn_receiver(const struct load_arguments *arguments,
         error = posix_spawnattr_setsigdefault(&attributes, &passed_on);
     if (!error)
         error = posix_spawnattr_setsigmask(&attributes, &blocked);
-    /* dup2 onto itself would keep close-on-exec; the descriptor is moved out of the way before. */
+    /* dup2 onto itself would keep close-on-exec, so the descriptor was moved out of the way
+     * before. */
     if (!error)
         error = posix_spawn_file_actions_adddup2(&actions, socket, RECEIVER_SOCKET);
     if (!error)

@@ -89,8 +89,8 @@ static int run_command(int argc, char **argv) {
     return command->run(argc - 1, argv + 1);
 }
 
-/* Decided before the options are read, so that a wrong option is reported as an object too. After
- * run comes another program's command line. */
+/* Decided before the options are read, so that a wrong option is reported as JSON too. After `run`
+ * comes another program's command line. */
 static bool asks_for_json(int argc, char **argv) {
     if (argc < 2 || strcmp(argv[1], "run") == 0)
         return false;

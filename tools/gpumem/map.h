@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A text in memory; `text` is freed by its owner and ends with 0. */
+/* A text in memory, terminated by 0; its owner frees `text`. */
 struct map_text {
     char *text;
     size_t size;
@@ -18,8 +18,8 @@ int map_read(const char *path, struct map_text *text);
 /* Writes a file. CLI_OK, or an exit status after reporting why; a half-written file is removed. */
 int map_write(const char *path, const char *text, size_t size);
 
-/* Whether the text is one JSON value, and what the members "schema" (a string, as it is written)
- * and "version" of that object are. */
+/* Whether the text is one JSON value, and the members "schema" (a string, as it is written) and
+ * "version" of that object. */
 struct map_facts {
     bool valid;
     size_t line; /* of the first error, from 1 */

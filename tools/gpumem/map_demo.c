@@ -21,7 +21,7 @@ static const char *const names[KINDS] = {"device_pool", "caching", "pinned",  "c
 struct demo {
     gpumem_library *library;
     gpumem_device *device;
-    gpumem_resource *resources[KINDS]; /* NULL: not to be had here */
+    gpumem_resource *resources[KINDS]; /* NULL: not available here */
     gpumem_buffer *buffers[MOST];
     enum kind kinds[MOST];
     gpumem_reservation *reservation;
@@ -64,9 +64,9 @@ static void give_back(struct demo *d, size_t slot) {
     d->buffers[slot] = NULL;
 }
 
-/* ---- What is made ---------------------------------------------------------------------------- */
+/* ---- Allocations ----------------------------------------------------------------------------- */
 
-/* Kinds that a platform does not have are left out. */
+/* Leaves out kinds that the platform does not have. */
 static gpumem_status had(gpumem_status status, gpumem_resource **resource) {
     if (status != GPUMEM_ERROR_NOT_SUPPORTED && status != GPUMEM_ERROR_NOT_PERMITTED)
         return status;
@@ -105,7 +105,7 @@ static gpumem_status make_resources(struct demo *d) {
     return status;
 }
 
-/* Sizes as programs have them: most are small, some are not. */
+/* Sizes as in real programs: most are small, some are not. */
 static size_t some_bytes(struct demo *d, enum kind kind) {
     size_t step = (size_t)roll(d, 100);
     if (kind == PINNED)
@@ -121,7 +121,7 @@ static size_t some_bytes(struct demo *d, enum kind kind) {
 static gpumem_status churn(struct demo *d, size_t begin, size_t end) {
     static const enum kind kinds[] = {CACHE,  CACHE,        CACHE,        CACHE,
                                       PINNED, PINNED_CACHE, PINNED_CACHE, POOL};
-    const size_t first = 12; /* those before are the long-lived ones */
+    const size_t first = 12; /* earlier ones are long-lived */
     for (size_t step = begin; step < end; step++) {
         size_t room = step < STEPS / 2 ? (MOST - first) * (step + 50) / STEPS : (MOST - first) / 3;
         size_t slot = first + (size_t)roll(d, step < STEPS / 2 ? room : MOST - first);
@@ -171,14 +171,14 @@ static gpumem_status grow_and_share(struct demo *d) {
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : status;
 }
 
-/* States of a buffer other than whole and live. */
+/* Puts buffers into states other than whole and live. */
 static gpumem_status take_apart(struct demo *d) {
     gpumem_status status = GPUMEM_OK;
     if (d->buffers[0])
         status = gpumem_buffer_decommit(d->buffers[0], 16 * MIB, 24 * MIB, NULL, NULL);
     if (status == GPUMEM_OK && d->buffers[3])
         status = gpumem_buffer_view(d->buffers[3], 4 * MIB, 8 * MIB, &d->view);
-    give_back(d, 8); /* the resource keeps what it was mapped to */
+    give_back(d, 8); /* the resource keeps the range mapped */
     return status;
 }
 
@@ -229,7 +229,7 @@ static void empty(struct demo *d) {
     for (size_t i = 0; i < COUNT(d->physical); i++)
         (void)gpumem_physical_destroy(d->physical[i]);
     (void)gpumem_reservation_destroy(d->reservation);
-    (void)gpumem_resource_destroy(d->resources[CACHE]); /* before what they are over */
+    (void)gpumem_resource_destroy(d->resources[CACHE]); /* before their upstream */
     (void)gpumem_resource_destroy(d->resources[PINNED_CACHE]);
     (void)gpumem_resource_destroy(d->resources[TRACKED]);
     d->resources[CACHE] = d->resources[PINNED_CACHE] = d->resources[TRACKED] = NULL;

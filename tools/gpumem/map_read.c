@@ -1,4 +1,4 @@
-/* Reads a snapshot, and checks whether it is one. */
+/* Reads a file, and checks whether it is a snapshot. */
 #include "cli.h"
 #include "descriptor.h"
 #include "map.h"
@@ -67,7 +67,7 @@ int map_write(const char *path, const char *text, size_t size) {
     return cli_error(CLI_FAILED, "%s: %s", path, strerror(error));
 }
 
-/* ---- JSON (RFC 8259): each answers what follows, or NULL with `wrong` set -------------------- */
+/* ---- JSON (RFC 8259): each returns what follows, or NULL with `wrong` set -------------------- */
 
 struct checker {
     const char *wrong;

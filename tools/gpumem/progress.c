@@ -36,7 +36,7 @@ static size_t print_bar(const struct progress *progress, double part, size_t wid
     return 9 + 2 + width + 1 + 6;
 }
 
-/* The figures come first when the terminal has no room for both. */
+/* Without room for both, the figures are more important than the bar. */
 static void print_screen(struct progress *progress, double part, const char *figures, bool last) {
     size_t columns = cli_columns(stderr), length = strlen(figures);
     size_t others = 9 + 2 + 1 + 6 + 2 + length + 1;
@@ -49,7 +49,7 @@ static void print_screen(struct progress *progress, double part, const char *fig
         used = print_bar(progress, part, room < BAR_MOST ? room : BAR_MOST);
         used += (size_t)fprintf(stderr, "  %s", figures);
     }
-    /* What a longer line before has left is written over. */
+    /* Overwrites the rest of a longer previous line. */
     size_t rest = progress->columns > used ? progress->columns - used : 0;
     fprintf(stderr, "%*s%s", (int)rest, "", last ? "\n" : "");
     progress->columns = last ? 0 : used;

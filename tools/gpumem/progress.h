@@ -10,8 +10,8 @@ struct progress {
     const char *verb; /* "loading" */
     bool quiet;
     bool screen;    /* standard error takes a bar */
-    size_t columns; /* of the line that stands there without its end; 0 for none */
-    double printed; /* seconds at which that was */
+    size_t columns; /* width of the unfinished line on the screen; 0: none */
+    double printed; /* when it was printed, in seconds */
 };
 
 /* `quiet` shows nothing. */

@@ -18,24 +18,24 @@ struct replay_event {
 /* Buffers, streams and threads are numbered from 0. Stream 0 is the default one. */
 struct replay_log {
     const char *path;
-    struct replay_event *events; /* those that succeeded, in order */
+    struct replay_event *events; /* successful ones, in order */
     size_t count;
     size_t buffers, streams, threads;
     uint64_t failed, notes, allocations, resizes;
     uint64_t alive; /* at the end of the log */
     uint64_t peak_bytes;
-    double seconds; /* from its begin to the last line */
+    double seconds; /* from its beginning to its last line */
 };
 
-/* Reads and checks all of it. CLI_OK, or a message with the line and the error is printed. The
- * caller clears the log. */
+/* Reads and checks the whole log. CLI_OK, or an exit status after printing the line and the error.
+ * The caller clears the log. */
 int replay_read(const char *path, struct replay_log *log);
 void replay_clear(struct replay_log *log);
 
 struct replay_result {
     const char *resource;
     bool done;
-    uint32_t failed_line; /* of the log, where it ended */
+    uint32_t failed_line; /* line of the log at which it failed */
     gpumem_status status; /* why */
     char message[256];
     double seconds;          /* the median run */

@@ -33,10 +33,10 @@ static const char *const names[COLUMNS] = {
 
 static const char first_line[] = "#gpumem-log,1\n";
 
-/* The default stream by its two names, which are one stream. */
+/* The default stream has two names, which mean one stream. */
 #define LEGACY_STREAM 1
 
-/* Different values, numbered as they come. */
+/* Distinct values, numbered in order of appearance. */
 struct list {
     uint64_t *values;
     size_t count, room;
@@ -48,10 +48,10 @@ struct reader {
     uint32_t line;          /* of `at` */
     uint32_t begun;         /* line in which the record begins */
     size_t lines;           /* in the whole text */
-    size_t fields[COLUMNS]; /* where in `text` those of the record begin */
+    size_t fields[COLUMNS]; /* offsets in `text` of the record's fields */
     uint64_t sequence, time;
-    uint64_t *sizes;     /* of each buffer that is alive, by number from 1; else 0 */
-    unsigned char *seen; /* whether there was one of that number */
+    uint64_t *sizes;     /* of each live buffer, by number from 1; 0 for others */
+    unsigned char *seen; /* whether there has been a buffer of that number */
     uint64_t in_use;
     struct list streams, threads;
 };

@@ -1,4 +1,4 @@
-/* Runs a log: in its order, in one thread, with a stream for each of its streams. */
+/* Runs a log in its order, in one thread, with a stream for each of its streams. */
 #include "cli.h"
 #include "replay.h"
 #include "replay_target.h"
@@ -16,12 +16,12 @@ struct run {
     struct replay_slot *slots;
     CUstream *streams; /* [0] is the default one */
     struct replay_result *result;
-    bool look; /* at the memory, instead of the clock */
+    bool look; /* measure memory instead of time */
 };
 
 static void note_failure(struct run *run, gpumem_status status, uint32_t line) {
     if (run->result->status != GPUMEM_OK)
-        return; /* what follows from the first */
+        return; /* a consequence of the first failure */
     run->result->status = status;
     run->result->failed_line = line;
     snprintf(run->result->message, sizeof run->result->message, "%s", gpumem_last_error()->message);
@@ -96,7 +96,7 @@ static void free_rest(struct run *run) {
     }
 }
 
-/* Seconds, on a resource that nobody has used. */
+/* Seconds of a run on a new resource. */
 static double run_once(struct run *run, const char *name) {
     memset(run->slots, 0, (run->log->buffers + 1) * sizeof *run->slots);
     run->target.upstream = run->target.resource = NULL;

@@ -10,7 +10,7 @@ static gpumem_status make_pool(gpumem_device *device, gpumem_resource **pool) {
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), pool);
 }
 
-/* Segments are not exported, and have room to be as large as they are wanted. */
+/* Segments are not exported, and have room to grow as large as needed. */
 static gpumem_status make_virtual(gpumem_device *device, gpumem_resource **resource) {
     return gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), resource);
@@ -77,7 +77,7 @@ static gpumem_status library_free(struct replay_target *target, struct replay_sl
     return gpumem_buffer_free(buffer, stream);
 }
 
-/* Of what is innermost: that is where the memory comes from. */
+/* Of the innermost resource, where the memory comes from. */
 static gpumem_status library_committed(struct replay_target *target, uint64_t *bytes) {
     gpumem_stats stats = {.size = sizeof stats};
     gpumem_status status =
@@ -104,7 +104,7 @@ const struct replay_target_ops replay_library = {
 
 /* ---- The driver's pool ----------------------------------------------------------------------- */
 
-/* As the driver aligns by itself. */
+/* The driver's own alignment. */
 #define DRIVER_ALIGNMENT 256
 
 static gpumem_status refused(struct replay_target *target, CUresult result, const char *call) {

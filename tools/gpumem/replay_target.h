@@ -16,22 +16,22 @@ struct replay_slot {
 struct replay_target {
     const struct replay_target_ops *ops;
     gpumem_device *device;
-    gpumem_resource *upstream, *resource; /* upstream: what `resource` is made over, or NULL */
+    gpumem_resource *upstream, *resource; /* upstream: that of `resource`, or NULL */
     bool resizes;                         /* buffers can grow in place */
     const gpumem_driver_api *cu;
     CUmemoryPool pool;
 };
 
-/* All answer OK, or leave a message in gpumem_last_error or `target->ops->explain`. */
+/* All return OK, or leave a message in gpumem_last_error or `target->ops->explain`. */
 struct replay_target_ops {
     gpumem_status (*begin)(struct replay_target *target, const char *name);
     gpumem_status (*allocate)(struct replay_target *target, const struct replay_event *event,
                               uint64_t bytes, CUstream stream, struct replay_slot *slot);
-    /* In place; NULL if it never can. */
+    /* Resizes in place; NULL if the target never can. */
     gpumem_status (*resize)(struct replay_target *target, struct replay_slot *slot, uint64_t bytes,
                             CUstream stream);
     gpumem_status (*free)(struct replay_target *target, struct replay_slot *slot, CUstream stream);
-    /* Bytes taken from the driver now. */
+    /* Bytes currently taken from the driver. */
     gpumem_status (*committed)(struct replay_target *target, uint64_t *bytes);
     gpumem_status (*end)(struct replay_target *target);
 };

@@ -8,34 +8,35 @@
 
 #define SHARE_MOST_PROCESSES 32
 #define SHARE_MOST_SECONDS   60 /* for one step of one of them */
-/* What each process writes, one after another: the owner's is the first. */
+/* Bytes that each process writes, in order: the owner's part is the first. */
 #define SHARE_PART ((size_t)4096)
 
-/* What gpumem share and the processes that attach are both asked. */
+/* Arguments that gpumem share and attaching processes have in common. */
 struct share_place {
     const char *driver;
     int device;
-    const char *path; /* of the socket; NULL, of the owner alone: an abstract name of its own */
+    const char *path; /* of the socket; NULL, only for the owner: an abstract name of its own */
 };
 
-/* In a command's table of options; its own follow. */
+/* Values in a command's table of options; its own options follow. */
 enum share_option { SHARE_DRIVER = 256, SHARE_DEVICE, SHARE_AT, SHARE_OWN_OPTIONS };
 
-/* Takes an option of the command's own, from SHARE_OWN_OPTIONS on: whether its value is valid. */
+/* Handles one of the command's own options, from SHARE_OWN_OPTIONS on; false: its value is
+ * invalid. */
 typedef bool (*share_option_fn)(int option, const char *value, void *arguments);
 
-/* Reads the options of a command: CLI_OK, or an exit status, having said why. */
+/* Reads the options of a command. CLI_OK, or an exit status after reporting why. */
 struct option;
 int share_parse(const char *command, int argc, char **argv, const struct option *options,
                 struct share_place *place, share_option_fn own, void *arguments);
 
-/* Runs it with the driver and the device of that place open: its exit status. */
+/* Runs the command with driver and device open; returns its exit status. */
 typedef int (*share_run_fn)(const void *arguments, gpumem_library *library, gpumem_device *device);
 int share_on_device(const struct share_place *place, share_run_fn run, const void *arguments);
 
 struct share_arguments {
     struct share_place place;
-    uint64_t bytes; /* at first; it grows to twice as much */
+    uint64_t bytes; /* initially; the buffer grows to twice as much */
     unsigned processes;
     bool json;
 };
@@ -47,7 +48,7 @@ struct share_process {
 
 enum share_word {
     SHARE_UPDATE = 'u', /* request the growth */
-    SHARE_WRITE = 'w',  /* write your part in every MiB-sized place that is named */
+    SHARE_WRITE = 'w',  /* write your part */
     SHARE_CHECK = 'c',  /* check the parts of the named processes */
     SHARE_QUIT = 'q',
 };
@@ -55,7 +56,7 @@ enum share_word {
 /* The owner's request to an attached process, and its answer. */
 struct share_command {
     uint32_t word;
-    uint32_t round;   /* of the marks that are written or looked for */
+    uint32_t round;   /* of the marks to write or check */
     uint64_t offset;  /* where the parts begin */
     uint64_t writers; /* one bit for each that has written: bit 0 is the owner */
 };
@@ -66,19 +67,20 @@ struct share_reply {
     uint64_t address, bytes;
 };
 
-/* What process `number` (0: the owner) writes into its part. */
+/* The byte that process `number` (0: the owner) writes to its part. */
 unsigned char share_mark(unsigned number, uint32_t round);
 
-/* All of it over a connection; false when the other side is gone. */
+/* Sends all bytes over a connection; false: the other side is gone. */
 bool share_send(int connection, const void *data, size_t bytes);
 bool share_receive(int connection, void *data, size_t bytes);
 
-/* The parts of all writers, from `offset` on: CLI_OK, or an exit status, having said why. */
+/* Checks the parts of all writers, from `offset` on. CLI_OK, or an exit status after reporting
+ * why. */
 int share_check(gpumem_buffer *buffer, const struct share_command *command);
 int share_write(gpumem_buffer *buffer, unsigned number, const struct share_command *command);
 
-/* Starts them with what they need to attach at `path`. Records those that were started even on
- * failure; returns an exit status. */
+/* Starts the processes, which attach at `path`. Records those that were started even on failure;
+ * returns an exit status. */
 int share_start(const struct share_arguments *arguments, const char *driver, const char *path,
                 struct share_process *processes);
 /* Kills it, if it is running, and waits: returns its wait status. Closes the connection. */

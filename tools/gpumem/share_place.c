@@ -3,7 +3,7 @@
 
 #include <getopt.h>
 
-/* Whether its value is a good one. */
+/* Whether the option's value is valid. */
 static bool read_option(int option, struct share_place *place, share_option_fn own,
                         void *arguments) {
     switch (option) {

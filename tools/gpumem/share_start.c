@@ -1,4 +1,4 @@
-/* The attached processes of gpumem share, from the owner's side: started, and ended. */
+/* The owner's side of gpumem share: starts and ends the attached processes. */
 #include "cli.h"
 #include "share.h"
 

@@ -37,7 +37,7 @@ size_t cli_utf8(const char *text, unsigned *value) {
     return length;
 }
 
-/* C0, DEL and C1; and the marks that turn the direction of what follows, or end a line. */
+/* False for C0, DEL and C1, and for marks that change the direction of text or end a line. */
 static bool shows_as_itself(unsigned value) {
     if (value < 0x20 || (value >= 0x7f && value < 0xa0))
         return false;
@@ -75,7 +75,7 @@ char *cli_escape(const char *text) {
     return whole;
 }
 
-/* One for each character: there is no table of wide ones without a locale. */
+/* One per character: without a locale there is no table of wide ones. */
 static size_t columns_of(const char *text, size_t bytes) {
     size_t columns = 0;
     for (size_t i = 0; i < bytes; i++)
@@ -105,7 +105,7 @@ size_t cli_columns(FILE *out) {
     return columns > 0 && columns < 10000 ? (size_t)columns : 80;
 }
 
-/* https://no-color.org: set to anything but nothing. */
+/* https://no-color.org: set to a non-empty value. */
 const char *cli_paint(FILE *out, enum cli_colour colour) {
     static const char *const sequences[] = {"\033[0m", "\033[31m", "\033[32m", "\033[33m"};
     const char *unwanted = getenv("NO_COLOR");
@@ -115,8 +115,8 @@ const char *cli_paint(FILE *out, enum cli_colour colour) {
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-/* The column in which a line that wraps goes on: of the text after the last gap of a table, if it
- * leaves half of the width; else where the line's own first word stands. */
+/* The column where a wrapped line continues: that of the text after a table's last gap, if it
+ * leaves half of the width; else that of the line's first word. */
 static size_t hanging(const char *line, size_t width) {
     static const char name[] = "gpumem: ";
     size_t first = strspn(line, " "), column = first;
@@ -131,8 +131,8 @@ static size_t hanging(const char *line, size_t width) {
     return column < width / 2 ? column : 0;
 }
 
-/* Where `line` is to be cut so that it fits: at the last blank in the width, or at the first one
- * after it, because a word is not cut. The bytes that stay before the cut. */
+/* The number of bytes of `line` that fit: up to the last blank within the width, or to the first
+ * one after it, because words are not broken. */
 static size_t cut(const char *line, size_t from, size_t width) {
     size_t best = 0, columns = 0;
     for (size_t at = 0; line[at]; at++) {

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Freed ones that are remembered. */
+/* Freed areas that are remembered. */
 #define FREED_MOST 65536u
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sg_tree live, freed;
-static struct sg_area *oldest, *newest; /* of the freed */
+static struct sg_area *oldest, *newest; /* of the freed areas */
 static bool writes_matter;
 void (*sg_area_begins)(CUdeviceptr start, size_t size);
 static atomic_uint_fast64_t state = 1;
@@ -72,9 +72,8 @@ struct sg_area *sg_area_freed_before(CUdeviceptr address) {
 /* ---- which bytes have been written ----------------------------------------------------------- */
 
 /*
- * The CPU writes pinned and managed memory without telling anyone. So that its stores are seen,
- * such memory begins with bytes that follow from their address: what no longer has them was
- * written.
+ * The CPU writes pinned and managed memory without a call. To detect its stores, such memory begins
+ * with bytes derived from their address: a byte that no longer has its value was written.
  */
 static unsigned char pattern_at(CUdeviceptr address) {
     uint64_t mixed = (uint64_t)address * 0x9e3779b97f4a7c15u;
@@ -106,7 +105,7 @@ void sg_area_write(struct sg_area *area, size_t offset, size_t size) {
     if (area->bits)
         sg_bits_set(area->bits, offset, size, true);
     else
-        area->tracked = false; /* no memory: nothing is known any more */
+        area->tracked = false; /* out of memory: nothing is known any more */
 }
 
 static bool is_written(struct sg_area *area, size_t offset) {
@@ -138,7 +137,7 @@ void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, si
         sg_area_write(to, to_offset, size);
         return;
     }
-    if (to->all) { /* from here on byte by byte */
+    if (to->all) { /* track byte by byte from now on */
         to->bits = malloc((to->size / 64 + 1) * sizeof *to->bits);
         to->tracked = to->bits != NULL;
         if (to->bits)
@@ -190,7 +189,7 @@ static void forget(struct sg_area *area) {
     free(area);
 }
 
-/* Freed ones whose addresses are in use again. */
+/* Forgets freed areas whose addresses are in use again. */
 static void forget_within(CUdeviceptr start, size_t size) {
     struct sg_area *area = find_in(&freed, start);
     if (!area)
@@ -221,8 +220,8 @@ static void describe(const struct sg_range *range, struct sg_area *area) {
     area->by_cpu = range->device < 0 || managed;
     area->by_application = (device || pool || host || managed) && !range->variable;
     area->tracked = writes_matter && area->by_application && (!pool || range->device >= 0);
-    /* Of what is given out again before its former owner's work is done nobody knows whose writes
-     * it sees. */
+    /* If memory is reused before its former owner's work is done, it is unknown whose writes it
+     * sees. */
     if (pool && sg_leaving_overlaps(range->start, range->size))
         area->tracked = false;
     area->pattern = area->tracked && (host || managed);
@@ -252,14 +251,14 @@ static void removed(const struct sg_range *range) {
     sg_areas_lock();
     struct sg_area *area = sg_area_find(range->start);
     sg_areas_unlock();
-    if (!area) /* no memory when it began */
+    if (!area) /* out of memory when it began */
         return;
     if (sg_area_ends)
         sg_area_ends(area, range);
     sg_areas_lock();
     atomic_fetch_add(&state, 1);
     sg_tree_remove(&live, &area->node);
-    if (area->kept) { /* else work that is queued may still read it */
+    if (area->kept) { /* otherwise queued work may still read it */
         free(area->bits);
         area->bits = NULL;
         area->tracked = false;

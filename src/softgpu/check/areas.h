@@ -1,7 +1,7 @@
 /*
  * What checkers know of each allocation: whether anything has used it, which of its bytes have been
- * written, and of those that have been freed where they were. Kept from hooks of the ranges, with
- * a mutex of its own, which is the innermost: nothing is called with it.
+ * written, and where freed ones were. Hooks of the ranges keep it up to date. It has a mutex of its
+ * own, which is the innermost: nothing is called while it is held.
  */
 #ifndef SG_CHECK_AREAS_H
 #define SG_CHECK_AREAS_H
@@ -13,53 +13,54 @@ struct sg_area {
     CUdeviceptr start;
     size_t size;
     uint32_t site;
-    bool by_application; /* that has to free it, too */
+    bool by_application; /* which also has to free it */
     bool freed, used;
-    bool kept;      /* once freed, it is kept where it was: nothing else has its pages for it */
-    bool tracked;   /* its writes are known: `written` is true of it */
-    bool by_cpu;    /* the CPU may use it without a call */
-    bool pattern;   /* the CPU writes it, too: then it no longer has the pattern */
+    bool kept;      /* after its free it keeps its addresses and pages */
+    bool tracked;   /* its writes are known: `bits` and `all` are valid */
+    bool by_cpu;    /* the CPU may access it without a call */
+    bool pattern;   /* the CPU may write it: bytes that it wrote no longer have the pattern */
     bool all;       /* every byte has been written */
-    uint64_t *bits; /* of bytes that have been written; NULL: none, or all */
-    struct sg_area *older, *newer; /* freed ones, in the order of their frees */
+    uint64_t *bits; /* of one for each written byte; NULL: none or all are */
+    struct sg_area *older, *newer; /* freed areas, in the order of their frees */
 };
 
-/* Before there is any range. `written`: also which bytes have been written. */
+/* Call before there is any range. `written`: also track which bytes have been written. */
 void sg_areas_begin(bool written);
 
-/* Another number, never 0, after each change of which areas there are. */
+/* A number, never 0, that changes whenever an area begins or ends. */
 uint64_t sg_areas_state(void);
 void sg_areas_lock(void);
 void sg_areas_unlock(void);
-/* Between the two; good until then. NULL: none. */
+/* The area at an address, valid until sg_areas_unlock; NULL: none. Only while locked. */
 struct sg_area *sg_area_find(CUdeviceptr address);
 struct sg_area *sg_area_freed(CUdeviceptr address);
-/* The first live one from an address on. */
+/* The first live area at or after an address. */
 struct sg_area *sg_area_from(CUdeviceptr address);
-/* Would hardware have the page of 2 MiB of an address, if it is mapped? Not where only what is kept
- * for checks holds it. */
+/* Whether hardware would have the mapped 2 MiB page of an address; not if only memory that is kept
+ * for checks holds the page. */
 bool sg_area_shares_page(CUdeviceptr address);
-/* The freed one that ends at an address or closely before it. */
+/* The freed area that ends at an address or shortly before it. */
 struct sg_area *sg_area_freed_before(CUdeviceptr address);
 void sg_area_write(struct sg_area *area, size_t offset, size_t size);
-/* Bytes of a piece that nothing has written; *first: the offset of the first of them. */
+/* The number of unwritten bytes in a piece; *first: the offset of the first one. */
 size_t sg_area_unwritten(struct sg_area *area, size_t offset, size_t size, size_t *first);
-/* The piece becomes as written as the other one, of another area or the same. */
+/* Copies which bytes are written from one piece to another, of the same area or another. */
 void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, size_t from_offset,
                   size_t size);
 
-/* Something used it, without the mutex; `wrote`: and wrote it. */
+/* Marks a piece as used, without the mutex; `wrote`: also as written. */
 void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
-/* Told of each range that begins; with the lock, without the mutex. */
+/* Called for each range that begins; with the lock, without the mutex. */
 extern void (*sg_area_begins)(CUdeviceptr start, size_t size);
-/* Told of each range that ends, before its area is a freed one; with the lock, without the mutex.
+/* Called for each range that ends, before its area becomes a freed one; with the lock, without the
+ * mutex.
  */
 extern void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
-/* Of each freed one that is forgotten: work that was queued before the free may have used it since.
+/* Called for each freed area that is forgotten: work queued before the free may have used it since.
  * With the lock and the mutex. */
 extern void (*sg_area_forgotten)(const struct sg_area *area);
-/* Forgets all that have been freed. With the lock. */
+/* Forgets all freed areas. With the lock. */
 void sg_areas_forget(void);
 
 #endif

@@ -10,7 +10,7 @@ static inline bool sg_bit(const uint64_t *bits, size_t at) {
     return bits[at / 64] >> at % 64 & 1;
 }
 
-/* The bits of a word from `at` on, `left` of them at most; *count: how many. */
+/* A mask of the bits of a word from `at`, at most `left` of them; *count: how many. */
 static inline uint64_t sg_bits_mask(size_t at, size_t left, size_t *count) {
     size_t room = 64 - at % 64;
     *count = left < room ? left : room;
@@ -27,7 +27,7 @@ static inline void sg_bits_set(uint64_t *bits, size_t at, size_t size, bool valu
     }
 }
 
-/* How many bits from `at` on come before the first of that value; `size` where there is none. */
+/* The number of bits from `at` before the first of the given value; `size` if there is none. */
 static inline size_t sg_bits_first(const uint64_t *bits, size_t at, size_t size, bool value) {
     size_t start = at, count;
     for (size_t left = size; left > 0; at += count, left -= count) {

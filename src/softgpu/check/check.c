@@ -1,4 +1,4 @@
-/* Which checkers there are, and how several of them watch one launch. */
+/* The table of checkers, and how several of them watch one launch. */
 #include "softgpu/check/check.h"
 
 #include "softgpu/check/checkers.h"
@@ -20,7 +20,7 @@ static const struct sg_checker *const checkers[] = {
 struct sg_checking {
     bool begun;
     struct sg_check_launch launch;
-    void *state[CHECKERS]; /* of those that watch it, else NULL */
+    void *state[CHECKERS]; /* of the checkers that watch it, else NULL */
 };
 
 static bool is_chosen(const struct sg_checker *checker) {
@@ -31,7 +31,7 @@ bool sg_check_wants(const char *kernel) {
     return sg_config()->checks && sg_globs_match(sg_config()->check_kernels, kernel);
 }
 
-/* Nothing that is asked for is left out without a word. */
+/* Refuses requests for checkers that do not exist. */
 static bool all_there(unsigned wanted, char *why, size_t size) {
     for (size_t i = 0; i < CHECKERS; i++)
         wanted &= ~checkers[i]->check;
@@ -91,7 +91,7 @@ void sg_checking_begin(struct sg_checking *checking, const struct sg_check_launc
 CUresult sg_checking_end(struct sg_checking *checking, const struct sg_grid_fault *fault) {
     CUresult result = CUDA_SUCCESS;
     checking->begun = false;
-    /* The memory checker knows which it has reported already. */
+    /* The memory checker reports faults itself, as it knows which it has reported. */
     if (fault && !(sg_config()->checks & SG_CHECK_MEMORY))
         sg_fault_hazard(&checking->launch, fault);
     for (size_t i = 0; i < CHECKERS; i++) {
@@ -110,7 +110,7 @@ void sg_checking_free(struct sg_checking *checking) {
     free(checking);
 }
 
-/* ---- what the engine tells ------------------------------------------------------------------- */
+/* ---- the engine's calls ---------------------------------------------------------------------- */
 
 #define FOR_EACH(member, ...)                                                                      \
     struct sg_checking *checking = user;                                                           \

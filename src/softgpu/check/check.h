@@ -1,7 +1,7 @@
 /*
- * Checkers: what watches kernels (engine/watch.h) and the calls around them, and what they report.
- * SOFTGPU_CHECK chooses them. A checker is a row of a table; the reports of all are one list, in
- * which the same hazard at the same place is written once and counted.
+ * Checkers watch kernels (engine/watch.h) and the calls around them, and report hazards.
+ * SOFTGPU_CHECK chooses them. A checker is a row of a table. All report to one list, in which the
+ * same hazard at the same place is written once and counted.
  */
 #ifndef SG_CHECK_CHECK_H
 #define SG_CHECK_CHECK_H
@@ -17,100 +17,103 @@ struct sg_op;
 
 enum sg_hazard_level { SG_HAZARD_INFO, SG_HAZARD_WARNING, SG_HAZARD_ERROR, SG_HAZARD_LEVELS };
 
-/* Where a thread of a kernel is. Names are the caller's until the report returns. */
+/* A place in a kernel, and a thread there. Names must be valid until the report returns. */
 struct sg_hazard_place {
-    const char *kernel;   /* NULL: of no kernel, and nothing else is meant */
-    const char *function; /* that it calls; NULL: the kernel itself */
+    const char *kernel;   /* NULL: not in a kernel; all else is ignored */
+    const char *function; /* a function that it calls; NULL: the kernel itself */
     uint32_t line;        /* of the PTX */
-    char text[168];       /* that line, as far as it goes */
-    const char *file;     /* of the source, as .loc names it; NULL: not known */
+    char text[168];       /* that line, truncated */
+    const char *file;     /* the source file that .loc names; NULL: unknown */
     uint32_t source_line;
     unsigned block[3], thread[3];
 };
 
 struct sg_hazard {
     const char *check; /* "memory", "race", … */
-    const char *kind;  /* a word of small letters and '-', which suppressions name */
+    const char *kind;  /* of lower-case letters and '-', for suppressions */
     enum sg_hazard_level level;
     struct sg_hazard_place place,
-        other;              /* other: of races; its kernel is NULL where there is none */
+        other;              /* other: the other side of a race; its kernel is NULL if there is
+                               none */
     const char *other_says; /* "written by", … */
     bool has_address, write;
     const char *space; /* "global", … */
     uint64_t address;
     uint32_t size;
     const char *what;    /* one line, without address, place and kernel */
-    const char *details; /* lines that end in '\n', such as the nearest allocation; or NULL */
+    const char *details; /* lines that end with '\n', such as the nearest allocation; or NULL */
 };
 
 /*
- * Writes it, unless it is suppressed or has been written: then it is counted. Two are the same
- * where check, kind, kernel, lines and, without a kernel, `what` are. From any thread, with the
- * lock or without it.
+ * Writes a hazard, unless it is suppressed; one that has been written before is only counted.
+ * Hazards are the same if check, kind, kernel and lines are equal and, without a kernel, `what`.
+ * From any thread, with or without the lock.
  */
 void sg_hazard_report(const struct sg_hazard *hazard);
-/* Hazards of a level so far, also counted ones; suppressed ones are none. */
+/* Hazards of a level so far, including repeated ones but not suppressed ones. */
 uint64_t sg_hazard_count(enum sg_hazard_level level);
 
 /* ---- launches that are checked --------------------------------------------------------------- */
 
 struct sg_check_launch {
     const struct sg_program *program;
-    const char *ptx; /* that it was made of, or NULL */
+    const char *ptx; /* its text, or NULL */
     struct sg_context *context;
     const struct sg_op *op; /* its stream and number */
     unsigned grid[3], block[3], dynamic_shared;
-    unsigned cluster[3]; /* blocks; zeros: none */
+    unsigned cluster[3]; /* blocks; zeros: no clusters */
     int device;
-    bool cooperative, clustered; /* clustered: blocks reach each other's shared memory */
+    bool cooperative, clustered; /* clustered: blocks access each other's shared memory */
     const uint64_t *variables;   /* device addresses, by the program's variables */
-    /* The allocation around an address, as sg_grid_launch has it: takes the lock. */
+    /* The allocation around an address, as in sg_grid_launch: takes the lock. */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
     void *user;
 };
 
-/* Fills in a place: of an instruction, a thread of a block (NULL: zeros). */
+/* Fills in the place of an instruction, and the thread and block (NULL: zeros). */
 void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,
                      const unsigned block[3], unsigned thread, struct sg_hazard_place *place);
 
 struct sg_checker {
     const char *name;
     unsigned check;               /* SG_CHECK_… */
-    const struct sg_watch *watch; /* whose `user` is what `begin` answered; NULL: it watches none */
-    /* Once, when the checks are known; may be NULL. */
+    const struct sg_watch *watch; /* its `user` is the result of `begin`; NULL: it does not watch
+                                     grids */
+    /* Called once, when the checks are known; may be NULL. */
     void (*start)(void);
-    /* Before the first slice of a launch, which stays as it is until the end. Without the lock.
-     * NULL: no memory; then this launch is not checked. */
+    /* Before the first slice of a launch; `launch` does not change until the end. Without the lock.
+     * NULL: out of memory; then this launch is not checked. */
     void *(*begin)(const struct sg_check_launch *launch);
-    /* When it is over, with its fault or NULL. Without the lock; with it where the launch was given
-     * up, which has no fault then. SUCCESS, or the error of a launch
-     * that hardware would have failed. */
+    /* When the launch is over, with its fault or NULL. Without the lock; with it if the launch was
+     * given up, which then has no fault. Returns SUCCESS, or the error with which hardware would
+     * have failed. */
     CUresult (*end)(void *state, const struct sg_grid_fault *fault);
     /* At the end of the process, with the lock; may be NULL. */
     void (*finish)(void);
 };
 
-/* All that is chosen and watches one launch. NULL: none is chosen for this kernel. */
+/* The chosen checkers that watch one launch. NULL: none is chosen for this kernel. */
 struct sg_checking;
 bool sg_check_wants(const char *kernel);
-/* OUT_OF_MEMORY; *checking is set on success only. The grid then has its watch and user. */
+/* OUT_OF_MEMORY; *checking is set on success only. The grid is then made with its watch and
+ * user. */
 CUresult sg_checking_new(struct sg_checking **checking);
 const struct sg_watch *sg_checking_watch(void);
-/* Tells all checkers that it begins; what `launch` points to must stay. */
+/* The launch begins: calls all checkers. What `launch` points to must outlive it. */
 void sg_checking_begin(struct sg_checking *checking, const struct sg_check_launch *launch);
 bool sg_checking_begun(const struct sg_checking *checking);
 CUresult sg_checking_end(struct sg_checking *checking, const struct sg_grid_fault *fault);
-/* NULL is allowed; one that has begun ends first. */
+/* Frees it, after ending it if it has begun. NULL is allowed. */
 void sg_checking_free(struct sg_checking *checking);
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* Opens the output and reads the suppressions: false, with why, where that fails. Once, without the
- * lock. */
+/* Opens the output and reads the suppressions; false, with the reason in `why`, if that fails.
+ * Once, without the lock. */
 bool sg_check_start(char *why, size_t size);
 /* A call of the driver was refused; `first` is its first argument. Without the lock. */
 void sg_check_refusal(const char *symbol, uint64_t first, CUresult result);
-/* Leaks and the summary. At the end of the process, with the lock. */
+/* Reports leaks and the summary. At the end of the process, with the lock. */
 void sg_check_finish(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The checkers, each in files of its own; check.c has their table. */
+/* The checkers; each has files of its own, and check.c has their table. */
 #ifndef SG_CHECK_CHECKERS_H
 #define SG_CHECK_CHECKERS_H
 

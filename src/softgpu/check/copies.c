@@ -33,7 +33,7 @@ static void report(CUdeviceptr from, size_t size, size_t missing) {
                                          .details = details});
 }
 
-/* Behind the move: `stored` has said that all of `to` is written. */
+/* After the move; `stored` has marked all of `to` as written. */
 static void moved(CUdeviceptr to, CUdeviceptr from, size_t size) {
     size_t missing = 0, first = 0;
     if (sg_copies_race)

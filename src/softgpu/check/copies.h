@@ -1,4 +1,4 @@
-/* What copies and sets do to areas, and copies of what nothing has written to the host. */
+/* The effect of copies and memsets on areas, and copies of unwritten bytes to the host. */
 #ifndef SG_CHECK_COPIES_H
 #define SG_CHECK_COPIES_H
 
@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-/* Told of what copies and sets read and write, without the lock; NULL: nobody. */
+/* Called for what copies and memsets read and write, without the lock; may be NULL. */
 extern void (*sg_copies_race)(CUdeviceptr address, size_t size, bool write);
-/* `init`: copies to the host are looked at. */
+/* `init`: checks copies to the host. */
 void sg_copies_begin(bool init);
 
 #endif

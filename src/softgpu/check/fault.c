@@ -1,4 +1,4 @@
-/* A fault that the engine has found itself, as a hazard: bounds are always checked. */
+/* Faults that the engine itself has found, as hazards: bounds are always checked. */
 #include "softgpu/check/fault.h"
 
 #include "softgpu/check/nearest.h"

@@ -103,7 +103,7 @@ char *sg_hazard_text(const struct sg_hazard *hazard, uint64_t number) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* What is no UTF-8 becomes \x.. of text, so that the line stays JSON. */
+/* Bytes that are not UTF-8 are written as the text \x.., so that the line is valid JSON. */
 static void add_string(struct text *text, const char *string) {
     add(text, "\"");
     while (*string) {

@@ -1,6 +1,6 @@
 /*
- * --check init: reads of bytes that nothing has written. Of allocations in global memory (areas.h),
- * of a block's shared memory, and of arrays in the kernel's own frame.
+ * --check init: reads of unwritten bytes, in allocations of global memory (areas.h), a block's
+ * shared memory, and arrays in the kernel's own frame.
  */
 #include "softgpu/check/areas.h"
 #include "softgpu/check/bits.h"
@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bits of the frames of a block's threads, at most: beyond, local memory is not looked at. */
+/* Bits for the frames of a block's threads at most: if more are needed, local memory is not
+ * checked. */
 #define FRAMES_MOST ((uint64_t)256 << 20)
 
-/* A block under way: what of its shared memory and of its threads' frames has been written. */
+/* A running block: which bytes of its shared memory and of its threads' frames have been
+ * written. */
 struct block {
     struct block *next;
     uint64_t index, shared_bytes;
@@ -28,9 +30,9 @@ struct block {
 struct watched {
     const struct sg_check_launch *launch;
     struct block *blocks;
-    uint64_t frame; /* bytes of the entry's */
+    uint64_t frame; /* bytes of the entry's frame */
     unsigned threads;
-    bool clustered; /* shared memory of other blocks is written, too */
+    bool clustered; /* blocks write each other's shared memory too */
 };
 
 static void report(struct watched *watched, const struct sg_watched_access *access, unsigned lane,
@@ -118,10 +120,10 @@ static void look_block(struct watched *watched, const struct sg_watched_access *
         look_bits(watched, access, lane, block->frames, thread * watched->frame + at);
 }
 
-/* As far as a look at all bytes between the lanes is worth it. */
+/* The largest span of lanes whose bytes are all looked at together. */
 #define SPAN_MOST 4096u
 
-/* All lanes at once, where there is nothing to say: true. A read of bytes that all are written, a
+/* All lanes at once; true: there is nothing to report. A read of a span that is all written, or a
  * write of a run. */
 static bool look_at_all(struct watched *watched, const struct sg_watched_access *access) {
     struct sg_lanes_span span = sg_lanes_span(access);
@@ -136,7 +138,7 @@ static bool look_at_all(struct watched *watched, const struct sg_watched_access 
             return false;
         if (writes && span.run)
             sg_bits_set(block->shared, span.low, size, true);
-        return !writes || span.run || reads; /* what was read is written already */
+        return !writes || span.run || reads; /* what it read is written already */
     }
     if (access->space != SG_IN_GLOBAL)
         return false;
@@ -168,7 +170,7 @@ static void block_begins(void *user, uint64_t index, uint64_t shared_bytes) {
     struct watched *watched = user;
     struct block *block = calloc(1, sizeof *block);
     if (!block)
-        return; /* then nothing is known of it */
+        return; /* out of memory: nothing is known of the block */
     uint64_t frames = watched->frame * watched->threads;
     uint64_t own = sg_span_shared(watched->launch->program, watched->launch->dynamic_shared);
     block->index = index;

@@ -1,4 +1,4 @@
-/* What the lanes of an access reach together: most accesses are runs, and one look is enough. */
+/* The span of the lanes of an access: most accesses are runs, for which one look is enough. */
 #ifndef SG_CHECK_LANES_H
 #define SG_CHECK_LANES_H
 
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 struct sg_lanes_span {
-    uint64_t low, end; /* from the lowest byte to behind the highest */
-    bool run;          /* lane after lane without a gap: every byte between them is accessed */
+    uint64_t low, end; /* from the lowest byte to after the highest */
+    bool run;          /* contiguous lanes: every byte of the span is accessed */
 };
 
 static inline struct sg_lanes_span sg_lanes_span(const struct sg_watched_access *access) {

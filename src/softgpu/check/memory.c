@@ -1,7 +1,7 @@
 /*
- * --check memory, in kernels: accesses to what has been freed, to padding and red zones, and beyond
- * arrays in shared and local memory. What hardware would not fail is reported and not made; all
- * else the engine's own check then ends.
+ * --check memory, in kernels: accesses to freed memory, to padding and red zones, and beyond arrays
+ * in shared and local memory. An access that hardware would let pass is reported and skipped; any
+ * other is left to the engine's own check, which then fails.
  */
 #include "softgpu/address/pagetable.h"
 #include "softgpu/check/areas.h"
@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Where an instruction was last found to be inside of an allocation, as long as no allocation is
- * made or ends. */
+/* The allocation in which an instruction was last found to be, valid until an allocation begins or
+ * ends. */
 struct seen {
     uint64_t low, end, state;
 };
@@ -25,7 +25,7 @@ struct watched {
     const struct sg_check_launch *launch;
     uint32_t *spans;
     struct seen *seen; /* by instruction */
-    uint64_t shared;   /* bytes of a block's arrays */
+    uint64_t shared;   /* bytes of a block's shared arrays */
     uint32_t reported; /* the last instruction with a hazard, + 1 */
 };
 
@@ -58,7 +58,7 @@ static enum found find(uint64_t address, uint32_t size, bool *shares) {
     if (inside)
         area->used = true;
     struct sg_area *past = area ? NULL : sg_area_freed(address);
-    if (past) /* perhaps by work that was queued before the free */
+    if (past) /* perhaps work that was queued before the free */
         past->used = true;
     bool freed = past != NULL;
     *shares = area || sg_area_shares_page(address);
@@ -66,7 +66,8 @@ static enum found find(uint64_t address, uint32_t size, bool *shares) {
     return inside ? INSIDE : freed ? FREED : OUTSIDE;
 }
 
-/* What the areas do not know: the heap of kernels, and what was made without memory to note it. */
+/* Memory that has no area: the heap of kernels, and allocations whose area could not be
+ * allocated. */
 static bool is_known(const struct watched *watched, uint64_t address, uint32_t size) {
     const struct sg_check_launch *launch = watched->launch;
     uint64_t low, length;
@@ -75,7 +76,7 @@ static bool is_known(const struct watched *watched, uint64_t address, uint32_t s
             size <= length - (address - low));
 }
 
-/* May the device access the page? What lies in no window has none. */
+/* Whether the device may access the page; addresses outside of all windows have none. */
 static bool has_page(const struct sg_check_launch *launch, const struct sg_watched_access *access,
                      uint64_t address) {
     bool mapped;
@@ -112,11 +113,11 @@ static bool refuse_array(struct watched *watched, const struct sg_watched_access
                          unsigned lane) {
     const struct sg_program *program = watched->launch->program;
     bool in_shared = access->space == SG_IN_SHARED;
-    /* In a cluster the block's rank stands above. */
+    /* In a cluster the upper bits are the block's rank. */
     uint64_t offset = in_shared ? access->address[lane] & 0xffffff : access->address[lane];
     uint64_t room = in_shared ? watched->shared : program->functions[0].frame;
     if (offset >= room || access->size > room - offset)
-        return false; /* another function's frame; or the engine finds it */
+        return false; /* in another function's frame, or the engine finds it */
     uint32_t meant = watched->spans[access->instruction];
     uint32_t hit = sg_span_at(program, in_shared, watched->shared, offset, access->size);
     if (meant != SG_SPAN_UNKNOWN
@@ -136,7 +137,7 @@ static bool refuse_array(struct watched *watched, const struct sg_watched_access
     return true;
 }
 
-/* The usual case, all at once: in one allocation, or in the array that is meant. */
+/* The usual case, all lanes at once: in one allocation, or in the intended array. */
 static bool all_inside(struct watched *watched, const struct sg_watched_access *access) {
     struct sg_lanes_span span = sg_lanes_span(access);
     struct seen *seen = &watched->seen[access->instruction];

@@ -77,7 +77,7 @@ static void say_leak(const struct sg_area *area, const char *when) {
     report("leak", SG_HAZARD_ERROR, what, details);
 }
 
-/* Ranges that have a context and end while it does are what it still had. */
+/* A range that ends because its context ends is a leak. */
 static void ends(const struct sg_area *area, const struct sg_range *range) {
     if (area->by_application && range->context && !range->context->alive)
         say_leak(area, "before their context ended");
@@ -113,7 +113,7 @@ static bool frees(const char *symbol) {
     return strncmp(symbol, "cuMemFree", 9) == 0;
 }
 
-/* After a fault every call has its error: that is no news. */
+/* After a fault every call returns its error, which is nothing new. */
 static bool is_fault(CUresult result) {
     return result >= CUDA_ERROR_ILLEGAL_ADDRESS && result <= CUDA_ERROR_LAUNCH_FAILED &&
            (result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_TIMEOUT ||

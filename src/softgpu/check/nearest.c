@@ -9,7 +9,7 @@
 
 #define FAR ((uint64_t)1 << 30)
 
-/* Ends the line: who made it, where that is known. */
+/* Ends the line, with the call that made the range if it is known. */
 static void add_site(const struct sg_range *range, char *text, size_t size) {
     char site[512];
     size_t used = strlen(text);

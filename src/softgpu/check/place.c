@@ -1,9 +1,9 @@
-/* Where an instruction of a launch stands. */
+/* The place of an instruction in its text and source. */
 #include "softgpu/check/check.h"
 
 #include <string.h>
 
-/* The line of the text, without what is around it. */
+/* The line of the text, without surrounding white space. */
 static void take_text(const char *ptx, uint32_t line, char *text, size_t size) {
     for (uint32_t i = 1; ptx && i < line; i++) {
         ptx = strchr(ptx, '\n');

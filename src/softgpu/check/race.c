@@ -1,4 +1,4 @@
-/* The race checker: its life, grids and their blocks, copies. */
+/* The race checker: creation, grids and their blocks, copies. */
 #include "softgpu/check/race_inside.h"
 
 #include <stdlib.h>
@@ -178,7 +178,7 @@ static void shape_grid(struct sg_race_grid *grid, const struct sg_race_shape *sh
     grid->levels = sg_clock_levels(grid->blocks);
 }
 
-/* Moments are numbers of 32 bits: behind so many all begins anew, when no grid is under way. */
+/* Moments are 32-bit numbers: after this many everything restarts, once no grid is running. */
 #define MOMENTS (UINT32_C(1) << 31)
 
 struct sg_race_grid *sg_race_begin(struct sg_race *race, const struct sg_race_operation *operation,

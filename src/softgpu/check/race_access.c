@@ -1,6 +1,6 @@
 /*
- * Accesses, compared with what is remembered of their memory. Consecutive lanes that access
- * consecutive words are looked at line by line, all others word by word.
+ * Compares accesses with those remembered of the same memory. Consecutive lanes that access
+ * consecutive words are handled line by line, all others word by word.
  */
 #include "softgpu/check/race_inside.h"
 
@@ -14,11 +14,11 @@ struct actor {
     struct sg_race_block *block;
     const struct sg_race_warp *warp;
     const struct sg_watched_access *access;
-    struct sg_seen seen; /* of lane 0, without bytes */
-    bool own;            /* shared memory of the block alone */
+    struct sg_seen seen; /* for lane 0, without bytes */
+    bool own;            /* the block's own shared memory */
     bool writes, strong;
-    bool far;       /* its scope has all that can access this memory */
-    unsigned raced; /* so far */
+    bool far;       /* its scope includes all threads that can access this memory */
+    unsigned raced; /* races so far */
 };
 
 static inline bool writes(uint32_t what) {
@@ -83,7 +83,7 @@ static bool launch_before(struct sg_race_grid *grid, uint32_t launch) {
     return before;
 }
 
-/* Of any lanes: by what the whole warp knows. */
+/* For any lanes, by what the whole warp knows. */
 static inline bool is_before_all(const struct actor *a, const struct sg_seen *old) {
     if (old->launch != a->seen.launch)
         return launch_before(a->grid, old->launch);
@@ -111,7 +111,7 @@ static bool is_before(const struct actor *a, const struct sg_seen *old, unsigned
     return same || is_before_all(a, old) || is_known(a, old, old_lane, lane);
 }
 
-/* Whether they would race where nothing orders them. */
+/* Whether they would race if nothing orders them. */
 static bool conflicts(const struct actor *a, const struct sg_seen *old) {
     uint32_t what = a->seen.what;
     if (!writes(old->what) && !a->writes)
@@ -171,13 +171,13 @@ static void found(struct actor *a, const struct sg_seen *old, unsigned old_lane,
     if (a->own)
         pthread_mutex_lock(&race->lock);
     is.now = side_of(race, &now, lane);
-    /* Of several lanes another one. */
+    /* If several lanes read, names another one. */
     if (SG_SEEN_KIND(old->what) == SG_SEEN_SHARED_READ && old->warp == now.warp)
         old_lane += old_lane == lane;
     is.before = side_of(race, old, old_lane);
     is.one_access = old->launch == now.launch && old->warp == now.warp &&
                     old->moment == now.moment && is.now.instruction == is.before.instruction;
-    /* Whether two plain writes write the same shows when the second is done. */
+    /* Whether two plain writes write the same value is known after the second. */
     bool plain = SG_SEEN_KIND(old->what) == SG_WATCHED_WRITE &&
                  SG_SEEN_KIND(now.what) == SG_WATCHED_WRITE && !is.before.copy && !is.now.copy;
     const unsigned char *at = plain ? bytes_of(a, is.address, is.size) : NULL;
@@ -194,14 +194,14 @@ static void found(struct actor *a, const struct sg_seen *old, unsigned old_lane,
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* In the shadow of shared memory: what a block before this one has left, or what comes before all
- * that threads of this block do from now on. */
+/* In the shadow of shared memory: an access of an earlier block, or one that happens before
+ * everything that this block's threads do from now on. */
 static inline bool is_stale(const struct actor *a, const struct sg_seen *old) {
     return a->own && (old->launch != a->seen.launch || old->warp >> 5 != a->seen.warp >> 5 ||
                       old->moment <= a->block->met);
 }
 
-/* Whether what is remembered says nothing more than the new access, which has all its bytes. */
+/* Whether the remembered access is redundant, given the new one, which covers all its bytes. */
 static bool is_superseded(const struct actor *a, const struct sg_seen *old, bool before,
                           bool raced) {
     if (before)
@@ -210,7 +210,7 @@ static bool is_superseded(const struct actor *a, const struct sg_seen *old, bool
                      SG_SEEN_KIND(old->what) == SG_SEEN_KIND(a->seen.what));
 }
 
-/* A full cell: another access of the same warp, or any other, but reads first. */
+/* Which access of a full cell to replace: one of the same warp, or any other, reads first. */
 static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
     uint32_t turn = a->grid->turn++;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++)
@@ -223,9 +223,9 @@ static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
 }
 
 /*
- * The frequent cases of an access of a whole word, in a line that has one access of each: nothing
- * is there, it is of an earlier block or of a launch that comes before, it is the same kind of
- * strong access, or a barrier lies between. False: look closely.
+ * The frequent cases of an access to a whole word, in a line with one access per word: there is
+ * none, it is of an earlier block or of a launch that comes before, it is the same kind of strong
+ * access, or a barrier is between them. False: look closely.
  */
 static inline bool quick_access(const struct actor *a, struct sg_seen *old, uint32_t what) {
     bool supersedes = a->writes || !writes(old->what);
@@ -289,7 +289,7 @@ static bool single_access(struct actor *a, struct sg_seen *old, uint64_t word, u
 }
 
 static uint64_t *counted(struct actor *a) {
-    static _Thread_local uint64_t not_counted; /* shadows of blocks */
+    static _Thread_local uint64_t not_counted; /* the shadows of blocks are not limited */
     return a->own ? &not_counted : &a->grid->race->shadow.bytes;
 }
 
@@ -337,7 +337,7 @@ static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* A part of a run: words of a line, accessed by consecutive lanes. */
+/* A part of a run: words of one line, accessed by consecutive lanes. */
 struct part {
     uint64_t line; /* address */
     unsigned words, lane, power;
@@ -347,7 +347,7 @@ static unsigned lane_of(unsigned lane, unsigned power, unsigned byte) {
     return (lane + (byte >> power)) & 31;
 }
 
-/* Of the same lanes. */
+/* Whether both are accesses of the same lanes. */
 static inline bool is_same_run(const struct actor *a, const struct sg_seen *old,
                                const struct part *part) {
     return old->warp == a->seen.warp && old->launch == a->seen.launch &&
@@ -368,8 +368,8 @@ static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsi
     return true;
 }
 
-/* A read of the block's own shared memory, the most frequent: only writes since the last barrier of
- * all matter. False: there is one. */
+/* A read of the block's own shared memory, the most frequent access: only writes since the last
+ * barrier of all threads matter. False: there is one. */
 static bool own_read(struct actor *a, struct sg_cell *cell, uint16_t *runs,
                      const struct part *part) {
     unsigned place = SG_SEEN_SLOTS;
@@ -390,7 +390,7 @@ static bool own_read(struct actor *a, struct sg_cell *cell, uint16_t *runs,
     return true;
 }
 
-/* True: it is done. False: something races, perhaps only in some words. */
+/* True: done. False: something races, perhaps only in some words. */
 static bool whole_access(struct actor *a, struct sg_shadow_page *page, const struct part *part) {
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES);
     struct sg_cell *cell = &page->lines[line];
@@ -436,7 +436,7 @@ static bool is_of(const struct actor *a, const struct sg_seen *seen) {
            seen->moment == a->seen.moment && writes(seen->what);
 }
 
-/* A line whose words have nothing but what this write has left is whole again. */
+/* A line whose words all have only this write becomes whole again. */
 static void join_line(struct sg_shadow_page *page, const struct actor *a, const struct part *part) {
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES);
     size_t first = (size_t)line * SG_LINE_WORDS;
@@ -500,7 +500,7 @@ static void run_access(struct actor *a, uint64_t address, unsigned lane, unsigne
 
 /* ---- an access of a warp --------------------------------------------------------------------- */
 
-/* How many lanes from `lane` on access memory without gaps. */
+/* The number of contiguous lanes from `lane` on. */
 static unsigned run_of(const uint64_t *address, uint32_t lanes, unsigned lane, uint32_t size) {
     unsigned count = 1;
     while (lane + count < 32 && lanes >> (lane + count) & 1 &&
@@ -509,7 +509,7 @@ static unsigned run_of(const uint64_t *address, uint32_t lanes, unsigned lane, u
     return count;
 }
 
-/* The same of sixteen that all access. */
+/* Whether sixteen executing lanes are contiguous. */
 static bool is_run(const uint64_t *address, uint32_t size) {
     uint64_t other = 0;
     if (address[15] - address[0] != 15 * (uint64_t)size)
@@ -528,7 +528,8 @@ static bool is_one(const uint64_t *address) {
     return other == 0;
 }
 
-/* One of several lanes in a row that do the same: the first and the last are enough. */
+/* Whether a lane is inside a sequence of lanes with the same address: the first and the last are
+ * enough. */
 static bool is_repeated(const uint64_t *address, uint32_t lanes, unsigned lane) {
     return lane > 0 && lane < 31 && lanes >> (lane - 1) & 1 && lanes >> (lane + 1) & 1 &&
            address[lane - 1] == address[lane] && address[lane + 1] == address[lane];
@@ -536,7 +537,7 @@ static bool is_repeated(const uint64_t *address, uint32_t lanes, unsigned lane) 
 
 #define LEAST_RUN 8u /* lanes */
 
-/* Shadows of scattered accesses are far apart: all are on their way before the first is used. */
+/* Shadows of scattered accesses are far apart: prefetches all before the first is used. */
 static void fetch(struct actor *a, const uint64_t *address, uint32_t lanes) {
     for (uint32_t left = a->own ? 0 : lanes; left; left &= left - 1) {
         uint64_t at = address[__builtin_ctz(left)];
@@ -572,7 +573,7 @@ static bool is_even_run(const uint64_t *address, uint32_t size) {
     return power && (address[0] & (least - 1)) == 0 && is_run(address, size);
 }
 
-/* Half a warp accesses the same. */
+/* Half a warp accesses the same word. */
 static void one_word(struct actor *a, uint64_t address, unsigned first) {
     uint32_t what = a->seen.what;
     if (!a->writes && !a->strong)
@@ -583,7 +584,7 @@ static void one_word(struct actor *a, uint64_t address, unsigned first) {
     a->seen.what = what;
 }
 
-/* Half a warp at a time: the patterns that are frequent, and any other. */
+/* Half a warp at a time: first the frequent patterns, then any other. */
 static void all_lanes(struct actor *a, const uint64_t *address) {
     uint32_t size = a->access->size, lanes = a->access->lanes;
     bool may_repeat = !a->writes || SG_SEEN_STRONG(a->seen.what);
@@ -686,7 +687,7 @@ static void copy_access(struct actor *a, struct sg_watched_access *access, uint6
 
 void sg_race_copy(struct sg_race *race, const struct sg_race_operation *operation, uint64_t address,
                   uint64_t size, bool is_write) {
-    static struct sg_race_block none; /* never changes: a copy knows nothing of threads */
+    static struct sg_race_block none; /* stays empty: a copy knows nothing of threads */
     struct sg_watched_access access = {.kind = is_write ? SG_WATCHED_WRITE : SG_WATCHED_READ,
                                        .space = SG_IN_GLOBAL};
     pthread_mutex_lock(&race->lock);

@@ -1,7 +1,7 @@
 /*
- * --check race: launches, copies and allocations, told to the race checker, and its findings as
- * hazards. Places of kernels are kept for as long as the process lives: the other side of a race
- * may have been unloaded.
+ * --check race: reports launches, copies and allocations to the race checker, and its findings as
+ * hazards. Places in kernels are kept as long as the process lives, as the other side of a race may
+ * have been unloaded.
  */
 #include "softgpu/address/memory.h"
 #include "softgpu/check/areas.h"
@@ -20,10 +20,10 @@ static struct sg_race *race;
 
 /* ---- names for reports ----------------------------------------------------------------------- */
 
-/* A kernel's places: what sg_hazard_place answers, without threads. */
+/* A kernel's places: as from sg_hazard_place, without threads. */
 struct kernel {
     struct kernel *next;
-    const struct sg_program *program; /* by which it is found; may be gone */
+    const struct sg_program *program; /* to find it; may be freed */
     const char *ptx;                  /* the same */
     char *name;
     size_t count;
@@ -72,7 +72,7 @@ static struct kernel *keep_kernel(const struct sg_check_launch *launch) {
     return kernel;
 }
 
-/* Of an instruction that may be named later; filled at the first launch. */
+/* Fills the places of instructions that reports may name, at the first launch. */
 static void fill_places(struct kernel *kernel, const struct sg_check_launch *launch) {
     struct sg_hazard_place place;
     for (size_t i = 0; i < kernel->count && !kernel->places[i].text; i++) {
@@ -148,7 +148,7 @@ static const char *what_of(const struct sg_race_found *found) {
                          : "nothing orders this access and another kernel's";
 }
 
-/* The allocation that the address is in, and the copy that is the other side. */
+/* The allocation that contains the address, and the copy that is the other side. */
 static void detail(const struct sg_race_found *found, char *text, size_t size) {
     const struct launch *now = found->now.name, *before = found->before.name;
     size_t used = 0;
@@ -191,7 +191,7 @@ static void found_one(void *user, const struct sg_race_found *found) {
                                .what = what_of(found),
                                .details = details};
     const struct sg_race_side *first = &found->now, *second = &found->before;
-    /* A copy has no place: the kernel's is the hazard's. */
+    /* A copy has no place, so the hazard has the kernel's. */
     if (found->now.copy && !found->before.copy) {
         first = &found->before;
         second = &found->now;

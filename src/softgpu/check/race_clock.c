@@ -38,7 +38,7 @@ sg_clock sg_clock_keep(sg_clock clock) {
     return clock;
 }
 
-/* As deep as the tree, which is at most nine levels. */
+/* Recursion is as deep as the tree, which has at most nine levels. */
 void sg_clock_drop(sg_clock clock) { /* NOLINT(misc-no-recursion) */
     if (!is_node(clock) || --node_of(clock)->references > 0)
         return;
@@ -47,8 +47,8 @@ void sg_clock_drop(sg_clock clock) { /* NOLINT(misc-no-recursion) */
     free(node_of(clock));
 }
 
-/* A node of children that it takes over; their common moment, or one of the given clocks, where
- * that is the same. */
+/* A node that owns its children; or their common moment, or one of the given clocks if that is
+ * equal. */
 static sg_clock make(sg_clock child[SG_CLOCK_WIDTH], sg_clock a, sg_clock b, bool *failed) {
     bool as_a = is_node(a), as_b = is_node(b), even = !is_node(child[0]);
     for (unsigned i = 0; i < SG_CLOCK_WIDTH; i++) {

@@ -1,6 +1,6 @@
 /*
  * The race checker's own structures. Everything needs its lock, except a grid and its blocks, which
- * one thread at a time has: accesses of a block's own shared memory do without.
+ * belong to one thread at a time: accesses to a block's own shared memory do not take it.
  */
 #ifndef SG_CHECK_RACE_INSIDE_H
 #define SG_CHECK_RACE_INSIDE_H
@@ -10,12 +10,12 @@
 
 #include <pthread.h>
 
-/* ---- what is remembered of memory ------------------------------------------------------------ */
+/* ---- remembered accesses --------------------------------------------------------------------- */
 
 /*
- * An access: who, in which life of the warp (its `since`), and packed: the instruction, the lane
- * (of a line: of its first word), kind, strength, scope, and of a word the bytes, of a line the
- * size of each lane's access as a power of two.
+ * An access: the warp and its moment (`since`), and packed: the instruction, the lane (for a line,
+ * that of its first word), kind, strength and scope, and for a word the bytes, for a line the size
+ * of each lane's access as a power of two.
  */
 struct sg_seen {
     uint32_t launch; /* 0: none */
@@ -33,11 +33,11 @@ struct sg_seen {
 #define SG_SEEN_WITH_LANE(what, lane)   (((what) & ~(31u << 18)) | ((uint32_t)(lane)&31u) << 18)
 #define SG_SEEN_WITH_BYTES(what, bytes) (((what)&0x0fffffffu) | (uint32_t)(bytes) << 28)
 #define SG_SEEN_MOST                    0x3ffffu
-/* As `kind`: a read of all lanes of a half of the warp, or of the warp, from the lane on. */
+/* As `kind`: a read by all lanes of half a warp, or of the whole warp, starting at the lane. */
 #define SG_SEEN_SHARED_READ 3u
 /* Kind, strength, scope and bytes. */
 #define SG_SEEN_MANNER(what) ((what) >> 23)
-#define SG_SEEN_COPY         UINT32_MAX /* as `warp`: no thread's */
+#define SG_SEEN_COPY         UINT32_MAX /* as `warp`: not a thread's access */
 
 #define SG_SEEN_SLOTS 4
 struct sg_cell {
@@ -54,21 +54,20 @@ struct sg_cell {
 #define SG_AREA_PAGES        (SG_AREA_BYTES / SG_PAGE_BYTES)
 
 /*
- * The shadow of 4 KiB, at a multiple of 8 KiB. A line's cell must not lie where the line itself
- * does in its page: the processor would take loads of the one for loads after stores to the other.
- * Measured: a reduction took twice the time.
+ * The shadow of 4 KiB, at a multiple of 8 KiB. A line's cell must not be at the line's own offset
+ * in its page, or the processor mistakes loads of the one for loads after stores to the other (4K
+ * aliasing): a reduction took twice the time.
  *
- * What is remembered of a whole line are runs: accesses of consecutive lanes to consecutive words,
- * which `runs` has. A line that is split has an access for each word, and one that is full as
- * well, a cell for each word.
+ * A whole line has only runs: accesses of consecutive lanes to consecutive words, in `runs`. A
+ * split line has an access for each word; a full one also has a cell for each word.
  */
 struct sg_shadow_page {
     unsigned char apart[SG_PAGE_BYTES / 2];
     struct sg_cell lines[SG_PAGE_LINES];
     uint16_t runs[SG_PAGE_LINES][SG_SEEN_SLOTS];
-    struct sg_seen *singles; /* NULL until a line is split; of lines that are not: anything */
-    struct sg_cell *words;   /* the same of lines that are full */
-    uint64_t split, full;    /* a bit for each line */
+    struct sg_seen *singles; /* NULL until a line is split; undefined for lines that are not */
+    struct sg_cell *words;   /* the same for full lines */
+    uint64_t split, full;    /* bits, one for each line */
 };
 
 struct sg_shadow_area {
@@ -80,11 +79,11 @@ struct sg_shadow_area {
 struct sg_shadow {
     struct sg_shadow_area **areas; /* hashed by number */
     size_t count, room;
-    struct sg_shadow_area *near[SG_NEAR_AREAS]; /* looked up last, by number */
+    struct sg_shadow_area *near[SG_NEAR_AREAS]; /* cache of look-ups, by number */
     uint64_t bytes, most, full;
 };
 
-/* The page of an address, of an area that was looked up lately; NULL: it may still be there. */
+/* The page of an address, from the cache of look-ups; NULL: it may exist nevertheless. */
 static inline struct sg_shadow_page *sg_shadow_page_near(const struct sg_shadow *shadow,
                                                          uint64_t address) {
     uint64_t number = address / SG_AREA_BYTES;
@@ -92,13 +91,13 @@ static inline struct sg_shadow_page *sg_shadow_page_near(const struct sg_shadow 
     return near && near->number == number ? near->pages[address % SG_AREA_BYTES / SG_PAGE_BYTES]
                                           : NULL;
 }
-/* The page of an address, made where there is none; NULL: no memory. */
+/* The page of an address, made if it does not exist; NULL: out of memory. */
 struct sg_shadow_page *sg_shadow_page_at(struct sg_shadow *shadow, uint64_t address);
 /* The page of an address, or NULL. */
 struct sg_shadow_page *sg_shadow_page_of(struct sg_shadow *shadow, uint64_t address);
 struct sg_shadow_page *sg_shadow_page_new(uint64_t *bytes);
 void sg_shadow_page_free(struct sg_shadow_page *page);
-/* Makes a line split, or full, from what it is. False: no memory, and it is as it was. */
+/* Splits a line, or makes it full. False: out of memory, and it is unchanged. */
 bool sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes);
 bool sg_shadow_fill(struct sg_shadow_page *page, unsigned line, uint64_t *bytes);
 void sg_shadow_clear(struct sg_shadow *shadow);
@@ -107,7 +106,7 @@ void sg_shadow_free(struct sg_shadow *shadow);
 
 /* ---- what has been released ------------------------------------------------------------------ */
 
-/* What a strong write at an address has published to those who read it. */
+/* What a strong write to an address has released to its readers. */
 struct sg_released {
     uint64_t address;
     sg_clock clock;
@@ -128,41 +127,42 @@ void sg_released_free(struct sg_released_table *table);
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* What lanes of a warp know or have done by themselves, since they last met. */
+/* What lanes of a warp know or have done individually, since they last synchronised. */
 struct sg_race_lanes {
-    sg_clock knows[32];  /* beside what the warp knows */
+    sg_clock knows[32];  /* in addition to what the warp knows */
     sg_clock near[32];   /* read by relaxed accesses, of the own block: known after a fence */
-    sg_clock far[32];    /* the same of other blocks: after a fence of more than the block */
-    sg_clock fenced[32]; /* what a fence has published for later relaxed writes */
+    sg_clock far[32];    /* the same of other blocks: known after a fence of a wider scope */
+    sg_clock fenced[32]; /* released by a fence, for later relaxed writes */
     unsigned char scope[32];
 };
 
 struct sg_race_warp {
-    uint32_t since; /* the moment since when it has published nothing */
+    uint32_t since; /* the moment of its last release */
     uint32_t met;   /* the lanes know each other up to this moment */
     uint32_t live;
-    bool touched;   /* it has accessed something since the block's last barrier of all */
-    sg_clock knows; /* of all its lanes */
+    bool touched;   /* it has accessed memory since the last barrier of the whole block */
+    sg_clock knows; /* common to all its lanes */
     struct sg_race_lanes *lanes;
 };
 
 #define SG_RACE_BARRIERS 16u
 struct sg_race_barrier {
     uint32_t arrived[32], waits[32]; /* lanes by warp */
-    sg_clock clock;                  /* of those who arrived and went on */
+    sg_clock clock;                  /* of the threads that arrived without waiting */
     bool used;
 };
 
 struct sg_race_block {
-    struct sg_race_block *next; /* in its bucket, or among the free ones */
+    struct sg_race_block *next; /* in its bucket, or in the list of free ones */
     uint32_t index;
     uint32_t met; /* all threads know each other up to this moment */
     unsigned warp_count;
-    bool knows; /* a warp has a clock, or lanes by themselves */
-    bool left;  /* threads have exited behind accesses that no barrier of all has ordered */
+    bool knows; /* a warp or individual lanes have a clock */
+    bool left;  /* threads have exited after accesses that no barrier of the whole block has
+                   ordered */
     struct sg_race_warp warps[32];
     struct sg_race_barrier barriers[SG_RACE_BARRIERS];
-    struct sg_shadow_page **shared; /* by 4 KiB, of this block and those before it */
+    struct sg_shadow_page **shared; /* by 4 KiB, of this block and of earlier ones */
     size_t shared_pages;
     struct sg_released_table released; /* in shared memory */
 };
@@ -175,7 +175,7 @@ struct sg_race_cluster {
     bool complete;
 };
 
-/* An operation that accesses in the shadows name. */
+/* An operation to which accesses in the shadows refer. */
 struct sg_race_launch {
     const void *name;
     uint64_t stream, number, serial, floor;
@@ -183,12 +183,12 @@ struct sg_race_launch {
     size_t after_count;
     unsigned warps; /* 0: a copy */
     uint64_t blocks;
-    uint32_t *beside; /* launches that it has synchronized with in memory */
+    uint32_t *beside; /* launches with which it has synchronized through memory */
     size_t beside_count, beside_room;
     bool runs;
 };
 
-/* Two writes whose bytes are not known yet: the second comes when the next call does. */
+/* Two writes whose bytes cannot be compared yet: the second is done by the next call. */
 struct sg_race_doubt {
     struct sg_race_found found;
     const unsigned char *at;
@@ -205,9 +205,9 @@ struct sg_race_grid {
     unsigned grid[3], cluster[3], cluster_size;
     struct sg_race_block *buckets[SG_RACE_BUCKETS], *last;
     struct sg_race_cluster *clusters;
-    uint32_t ordered, unordered; /* the launches that were asked about last */
-    bool lost;                   /* no memory: nothing more is checked */
-    uint32_t turn;               /* which of a full cell's accesses is forgotten */
+    uint32_t ordered, unordered; /* cache of the last answers */
+    bool lost;                   /* out of memory: nothing more is checked */
+    uint32_t turn;               /* which access of a full cell to forget next */
     struct sg_race_doubt doubts[SG_RACE_DOUBTS];
     unsigned doubt_count;
 };
@@ -225,12 +225,12 @@ struct sg_race {
 
 /* ---- race_order.c ---------------------------------------------------------------------------- */
 
-/* The number of a new operation, or 0: no memory. */
+/* The number of a new operation; 0: out of memory. */
 uint32_t sg_race_launch_new(struct sg_race *race, const struct sg_race_operation *operation);
 void sg_race_launches_free(struct sg_race *race);
-/* Whether the API, or what they did, orders launch `a` before launch `b`. */
+/* Whether the API, or synchronization through memory, orders launch `a` before launch `b`. */
 bool sg_race_launch_before(const struct sg_race *race, uint32_t a, uint32_t b);
-/* `b` has read what `a` has released. */
+/* The grid's launch has read what `a` has released. */
 void sg_race_launch_meets(struct sg_race_grid *grid, uint32_t a);
 
 /* ---- race_sync.c ----------------------------------------------------------------------------- */
@@ -239,13 +239,13 @@ struct sg_race_block *sg_race_block_of(struct sg_race_grid *grid, uint64_t block
 void sg_race_block_free(struct sg_race_block *block);
 /* Forgets what a block knows; it keeps its shadows. */
 void sg_race_block_clear(struct sg_race_block *block);
-/* Of a strong access, before it is looked at: what it acquires and releases. */
+/* A strong access, before it is compared: what it acquires and releases. */
 void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
                     const struct sg_watched_access *access);
-/* The address in the shadows: of shared memory of a cluster one that nothing else has. */
+/* The address in the shadows; a cluster's shared memory has unique ones. */
 uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
                          const struct sg_watched_access *access, unsigned lane);
-/* Whether the threads of two blocks are in each other's scope. */
+/* Whether a scope includes the threads of both blocks. */
 bool sg_race_in_scope(const struct sg_race_grid *grid, uint32_t a, uint32_t b, unsigned scope);
 uint64_t sg_race_cluster_of(const struct sg_race_grid *grid, uint64_t block);
 void sg_race_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
@@ -259,7 +259,7 @@ void sg_race_fence(void *user, const struct sg_watched_warp *warp, uint32_t inst
 /* ---- race_access.c --------------------------------------------------------------------------- */
 
 void sg_race_access(void *user, const struct sg_watched_access *access);
-/* The bytes that were not known are there now: reports. */
+/* The bytes that could not be compared are known now: reports the race. */
 void sg_race_decide(struct sg_race_grid *grid);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the API orders: operations of streams, and the waits between them. */
+/* Order made by the API: operations of streams, and the waits between them. */
 #include "softgpu/check/race_inside.h"
 
 #include "base/growing_array.h"

@@ -1,4 +1,4 @@
-/* What strong writes have published, by address. */
+/* What strong writes have released, by address. */
 #include "softgpu/check/race_inside.h"
 
 #include <stdlib.h>

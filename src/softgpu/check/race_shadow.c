@@ -1,4 +1,4 @@
-/* Shadows: what is remembered of memory, by lines of 64 bytes and by words. */
+/* Shadows: remembered accesses to memory, by lines of 64 bytes and by words. */
 #include "softgpu/check/race_inside.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ struct sg_shadow_page *sg_shadow_page_at(struct sg_shadow *shadow, uint64_t addr
 
 #define PAGE_WORDS ((size_t)SG_PAGE_LINES * SG_LINE_WORDS)
 
-/* Lanes of a run that access parts of words have a word together. */
+/* Whether lanes of a run that access parts of words share a word. */
 static bool has_overlap(const struct sg_shadow_page *page, unsigned line) {
     unsigned all = 0;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
@@ -105,7 +105,7 @@ static bool has_overlap(const struct sg_shadow_page *page, unsigned line) {
     return false;
 }
 
-/* What an access of a line is of one of its words; `part`: of bytes, from 0 on. */
+/* A line's access, as an access of one of its words; `part`: the bytes, from 0. */
 static struct sg_seen of_word(const struct sg_seen *run, unsigned word, unsigned part) {
     struct sg_seen seen = *run;
     unsigned power = SG_SEEN_BYTES(run->what);
@@ -137,7 +137,7 @@ bool sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes
     return true;
 }
 
-/* Where there is no room the last is replaced. */
+/* Without room the last one is replaced. */
 static void put(struct sg_cell *cell, struct sg_seen seen) {
     unsigned s = 0;
     while (s < SG_SEEN_SLOTS - 1 && cell->seen[s].launch)

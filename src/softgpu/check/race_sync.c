@@ -1,8 +1,8 @@
 /*
- * What orders threads: barriers, meetings of a warp, fences, and what strong accesses release and
- * acquire. A moment is a number that grows with each of these; a warp's accesses bear the moment of
- * its last one (`since`), and to know a thread up to a moment is to come after all it did until
- * then.
+ * What orders threads: barriers, warp synchronisation, fences, and the releases and acquires of
+ * strong accesses. A moment is a number that grows with each of these. A warp's accesses carry the
+ * moment of its last one (`since`). To know a thread up to a moment means to happen after
+ * everything it did until then.
  */
 #include "softgpu/check/race_inside.h"
 
@@ -44,7 +44,7 @@ static void learn(struct sg_race_grid *grid, struct sg_race_block *block, struct
         sg_clock_add(&own->knows[__builtin_ctz(left)], clock, &grid->lost);
 }
 
-/* What lanes have learnt by themselves becomes known to the clock. */
+/* Adds to the clock what lanes have learnt by themselves. */
 static void gather(struct sg_race_grid *grid, const struct sg_race_warp *warp, uint32_t lanes,
                    sg_clock *clock) {
     sg_clock_add(clock, warp->knows, &grid->lost);
@@ -59,7 +59,7 @@ static void forget_own(struct sg_race_warp *warp) {
     }
 }
 
-/* Adds all that lanes did and know so far. The warp must move on afterwards. */
+/* Adds all that lanes have done and know. The warp must begin a new moment afterwards. */
 static void publish(struct sg_race_grid *grid, const struct sg_race_block *block,
                     const struct sg_race_warp *warp, uint32_t lanes, sg_clock *clock) {
     unsigned w = (unsigned)(warp - block->warps), levels = grid->levels;
@@ -79,7 +79,7 @@ static void publish(struct sg_race_grid *grid, const struct sg_race_block *block
                        &grid->lost);
 }
 
-/* ---- meetings and barriers ------------------------------------------------------------------- */
+/* ---- warp synchronisation and barriers ------------------------------------------------------- */
 
 void sg_race_meet(void *user, const struct sg_watched_warp *watched, uint32_t instruction,
                   uint32_t lanes) {
@@ -176,8 +176,8 @@ static void cluster_arrives(struct sg_race_grid *grid, struct sg_race_block *blo
     moves_on(grid, warp);
 }
 
-/* All of the block's lanes learn, also those that wait only later: they may not be waited for, but
- * have arrived. */
+/* All of the block's lanes learn, even those that wait only later: they may not have waited yet,
+ * but they have arrived. */
 static void cluster_completes(struct sg_race_grid *grid, struct sg_race_block *block) {
     struct sg_race_cluster *cluster = cluster_of(grid, block->index);
     if (!cluster)
@@ -260,7 +260,7 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
-/* A lane reads what another has released: it knows that now, or after a fence. */
+/* A lane reads what another has released, and knows it now, or after a fence. */
 static void acquire(struct sg_race_grid *grid, struct sg_race_block *block,
                     struct sg_race_warp *warp, unsigned lane, const struct sg_released *released,
                     const struct sg_watched_access *access) {
@@ -281,8 +281,8 @@ static void acquire(struct sg_race_grid *grid, struct sg_race_block *block,
     sg_clock_add(&to[lane], released->clock, &grid->lost);
 }
 
-/* A lane writes: what it publishes replaces what was published there, or joins it where it changes
- * the value that was there. */
+/* A lane writes: what it publishes replaces what was published there, or is joined with it by a
+ * read-modify-write. */
 static void release(struct sg_race_grid *grid, const struct sg_race_block *block,
                     const struct sg_race_warp *warp, unsigned lane, struct sg_released_table *table,
                     uint64_t address, const struct sg_watched_access *access) {
@@ -314,7 +314,7 @@ static void release(struct sg_race_grid *grid, const struct sg_race_block *block
     sg_clock_drop(clock);
 }
 
-/* Nothing has been released, and nothing is. */
+/* Nothing has been released, and nothing is now. */
 static bool is_idle(const struct sg_race_warp *warp, const struct sg_released_table *table,
                     const struct sg_watched_access *access) {
     return table->count == 0 && !warp->lanes && !(access->order & SG_WATCHED_RELEASE);

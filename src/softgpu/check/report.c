@@ -1,4 +1,4 @@
-/* The list of hazards: written once, counted again, and summed up at the end. */
+/* The list of hazards: each is written once, then counted, and summed up at the end. */
 #include "softgpu/check/report.h"
 
 #include "base/descriptor.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES_MOST 10000 /* that are written: what comes behind is counted as one */
+#define PLACES_MOST 10000 /* that are written: all others are counted as one */
 #define BUCKETS     1024
 
 struct place {
@@ -43,7 +43,7 @@ bool sg_check_output_open(const char *path, char *why, size_t size) {
     return true;
 }
 
-/* In one call, so that the reports of several processes do not mix. */
+/* In one write, so that the reports of several processes do not mix. */
 void sg_check_write(const char *text) {
     ssize_t written = write(output, text, strlen(text));
     (void)written; /* there is nowhere left to report it */
@@ -67,7 +67,7 @@ static uint64_t hash_of(const char *key) {
     return hash;
 }
 
-/* The place of a hazard; *fresh: it was not there. NULL: no memory. */
+/* The entry of a hazard; *fresh: it is new. NULL: out of memory. */
 static struct place *find(const struct sg_hazard *hazard, bool *fresh) {
     char key[1024];
     (void)key_of(hazard, key, sizeof key);

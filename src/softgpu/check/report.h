@@ -1,25 +1,25 @@
-/* How hazards are written, and which are not. */
+/* Writing hazards, and suppressing them. */
 #ifndef SG_CHECK_REPORT_H
 #define SG_CHECK_REPORT_H
 
 #include "softgpu/check/check.h"
 
-/* One hazard, the number-th of the process; malloc'ed. NULL: no memory. */
+/* The text of a hazard, the number-th of the process; malloc'ed. NULL: out of memory. */
 char *sg_hazard_text(const struct sg_hazard *hazard, uint64_t number);
 char *sg_hazard_json(const struct sg_hazard *hazard, uint64_t number);
 const char *sg_hazard_level_name(enum sg_hazard_level level);
 
-/* Reads "KIND [KERNEL [PLACE]]" lines; false, with why, for a file that cannot be read or has other
- * lines. */
+/* Reads a file of "KIND [KERNEL [PLACE]]" lines; false, with the reason in `why`, if it cannot be
+ * read or has other lines. */
 bool sg_suppressions_read(const char *path, char *why, size_t size);
 bool sg_suppressed(const struct sg_hazard *hazard);
-/* Does a name match one of the globs, which commas divide? An empty list matches all. */
+/* Whether a name matches one of the globs, separated by commas. An empty list matches all. */
 bool sg_globs_match(const char *globs, const char *name);
 
-/* Where reports go: SOFTGPU_CHECK_OUTPUT. Lines are written whole. */
+/* Opens the file for reports (SOFTGPU_CHECK_OUTPUT). Lines are written whole. */
 bool sg_check_output_open(const char *path, char *why, size_t size);
 void sg_check_write(const char *text);
-/* How often each was found, and how many there were. */
+/* Writes how often each was found, and how many there were. */
 void sg_report_sum(void);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What a register may hold: the address of nothing, of one variable, or of several. */
+/* What a register may hold: no variable's address, one variable's, or several variables'. */
 #define NOTHING (UINT32_MAX - 1)
 #define SEVERAL UINT32_MAX
 
@@ -23,7 +23,7 @@ static uint32_t joined(uint32_t a, uint32_t b) {
     return a == NOTHING || a == b ? b : b == NOTHING ? a : SEVERAL;
 }
 
-/* What an operand stands for. */
+/* The variable whose address an operand holds. */
 static uint32_t of_operand(const struct search *search, const struct sg_operand *operand) {
     const struct sg_program *program = search->program;
     switch (operand->kind) {
@@ -41,14 +41,14 @@ static uint32_t of_operand(const struct search *search, const struct sg_operand 
     }
 }
 
-/* Results take what sources hold where sums and the like carry an address on. All others may be
+/* Whether an operation passes on an address from its sources, as sums do. Results of others may be
  * anything: several. */
 static bool carries(unsigned op) {
     return op == SG_OP_mov || op == SG_OP_add || op == SG_OP_sub || op == SG_OP_mad ||
            op == SG_OP_cvta || op == SG_OP_cvt || op == SG_OP_selp || op == SG_OP_or;
 }
 
-/* A loaded number, or a computed one, may be an address that was kept elsewhere. */
+/* Operations whose results cannot be addresses; a loaded or otherwise computed one may be. */
 static bool makes_no_address(unsigned op) {
     return op == SG_OP_mul || op == SG_OP_shl || op == SG_OP_shr || op == SG_OP_rem ||
            op == SG_OP_and || op == SG_OP_bfe || op == SG_OP_mul24;
@@ -77,13 +77,13 @@ static void look(struct search *search, const struct sg_instruction *in) {
     const struct sg_operand *operands = &search->program->operands[in->first_operand];
     if (!has_result(in->op) || in->operand_count == 0)
         return;
-    if (in->op == SG_OP_call) { /* results stand behind the target */
+    if (in->op == SG_OP_call) { /* results follow the target */
         for (unsigned i = 1; i < in->operand_count; i++)
             hold(search, &operands[i], SEVERAL);
         return;
     }
-    /* Of numbers that are loaded only addresses that were stored could be ones: from the program's
-     * own arrays. Parameters and other global memory hold none of shared or local memory. */
+    /* A load gives an address only if the program has stored one, in its own arrays. Parameters and
+     * other global memory contain no addresses of shared or local memory. */
     uint32_t what = in->op == SG_OP_ld && (in->space == SG_IN_PARAM || in->space == SG_IN_GLOBAL)
                         ? NOTHING
                     : makes_no_address(in->op) ? NOTHING
@@ -108,7 +108,7 @@ static const struct sg_operand *address_of(const struct sg_program *program,
     return NULL;
 }
 
-/* Until nothing changes: a register only ever holds more. */
+/* Repeats until nothing changes; this ends, as registers only ever hold more. */
 static void search_function(struct search *search) {
     const struct sg_program_function *function = search->function;
     do {
@@ -134,7 +134,7 @@ uint32_t *sg_spans_of(const struct sg_program *program) {
             const struct sg_operand *address = address_of(program, &program->instructions[at]);
             uint32_t what = address ? of_operand(&search, address) : SEVERAL;
             bool known = what != SEVERAL && what != NOTHING;
-            /* Where a called function's frame begins is not known here. */
+            /* It is not known here where a called function's frame begins. */
             bool frame = known && program->variables[what].place == SG_PLACE_FRAME;
             spans[at] = known && (!frame || f == 0) ? what : SG_SPAN_UNKNOWN;
         }

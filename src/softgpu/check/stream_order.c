@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Operations of a stream from `from` on come after those of another up to `upto`. */
+/* Operations of a stream starting at `from` come after those of another stream up to `upto`. */
 struct edge {
     uint64_t from, stream, upto;
 };
@@ -12,13 +12,14 @@ struct edge {
 struct track {
     struct track *next;
     uint64_t stream;
-    uint64_t host; /* what the host knew that has been added: its `changes` then */
+    uint64_t host; /* the host's `changes` when its knowledge was last added */
     struct edge *edges;
     size_t count, room;
 };
 
 #define BUCKETS 256u
-/* Beyond, a stream counts as having waited for all: races may be missed then, none invented. */
+/* Beyond this a stream counts as having waited for everything: races may be missed then, but none
+ * is invented. */
 #define EDGES_MOST 65536u
 
 static struct track *tracks[BUCKETS];
@@ -46,7 +47,7 @@ static struct track *track_of(uint64_t stream) {
     return track;
 }
 
-/* From an operation on; what a later edge of the same streams says need not be said again. */
+/* Adds an edge from an operation on, unless an edge of the same streams covers it. */
 static void add_edge(struct track *track, uint64_t from, uint64_t stream, uint64_t upto,
                      uint64_t serial) {
     if (stream == track->stream || upto == 0)
@@ -73,7 +74,7 @@ static void after_all(struct track *track, const struct sg_op *op, const struct 
             add_edge(track, op->number, list->id, list->submitted, op->serial);
 }
 
-/* Work in the legacy stream waits for all blocking streams, and work in these for it. */
+/* Work in the legacy stream waits for all blocking streams, and their work for it. */
 static void default_stream(struct track *track, const struct sg_op *op) {
     const struct sg_context *context = op->stream->context;
     const struct sg_stream *legacy = context->legacy;
@@ -116,7 +117,7 @@ static void reached(const struct sg_stream *stream, uint64_t number) {
     host_changes++;
 }
 
-/* What has been submitted since then has its edges still to be looked at. */
+/* The edges of work submitted since then must still be looked at. */
 static void reached_all(uint64_t serial) {
     if (serial > floor_serial)
         floor_serial = serial;
@@ -128,20 +129,20 @@ void sg_stream_order_begin(void) {
     sg_stream_watch = &watch;
 }
 
-/* ---- all that comes before an operation ------------------------------------------------------ */
+/* ---- everything before an operation ---------------------------------------------------------- */
 
 struct closure {
     struct sg_race_after *list;
     size_t count, room;
 };
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool add(struct closure *closure, uint64_t stream, uint64_t upto) {
     for (size_t i = 0; i < closure->count; i++)
         if (closure->list[i].stream == stream) {
             if (closure->list[i].number >= upto)
                 return true;
-            /* It is looked at again, at the end. */
+            /* Moves it to the end, to be looked at again. */
             closure->list[i] = closure->list[--closure->count];
             break;
         }

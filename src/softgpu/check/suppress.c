@@ -1,4 +1,4 @@
-/* Hazards that are known and not to be told: lines of KIND KERNEL PLACE, each a glob. */
+/* Known hazards that are not reported: lines of KIND KERNEL PLACE, each a glob. */
 #include "softgpu/check/report.h"
 
 #include "base/descriptor.h"
@@ -11,7 +11,7 @@
 
 struct suppression {
     struct suppression *next;
-    char *kind, *kernel, *place; /* in one piece of memory, behind it; NULL: any */
+    char *kind, *kernel, *place; /* in the same allocation, after the struct; NULL: any */
 };
 
 static struct suppression *suppressions; /* constant once they have been read */

@@ -40,7 +40,7 @@ static void block_begins(void *user, uint64_t index, uint64_t shared_bytes) {
     (void)shared_bytes;
     struct sg_sync_block *block = calloc(1, sizeof *block);
     if (!block)
-        return; /* it is not checked then */
+        return; /* out of memory: it is not checked then */
     block->index = index;
     for (unsigned w = 0; w < sync->warps; w++) {
         unsigned left = sync->options.threads - 32 * w;

@@ -1,4 +1,4 @@
-/* Barriers of a block, and member masks of a warp's functions. */
+/* Barriers of a block, and member masks of warp functions. */
 #include "softgpu/check/sync_inside.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static bool is_aligned(const struct sg_instruction *in) {
     return in->op == SG_OP_bar || in->modifiers & SG_MOD(ALIGNED);
 }
 
-/* The operand that says how many threads; NULL: all. */
+/* The operand with the number of threads; NULL: all. */
 static const struct sg_operand *count_of(const struct sg_sync *sync,
                                          const struct sg_instruction *in) {
     bool red = in->operation == SG_DO_RED;
@@ -30,7 +30,7 @@ static void look_at_count(const struct sg_sync *sync, const struct sg_sync_block
     sg_sync_report(sync, &found);
 }
 
-/* Other lanes of the warp are at this barrier by another instruction, or at another barrier. */
+/* Checks for other lanes of the warp at another barrier, or at this one by another instruction. */
 static void look_at_others(const struct sg_sync *sync, const struct sg_sync_block *block,
                            const struct sg_watched_warp *warp, uint32_t instruction, uint32_t lanes,
                            unsigned number) {
@@ -122,7 +122,7 @@ void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block) {
 
 /* ---- member masks ---------------------------------------------------------------------------- */
 
-/* A lane that another one names, or that names it, with another mask; 32: none. */
+/* A lane that this one names, or that names it, with another mask; 32: none. */
 static unsigned unequal_to(uint32_t lanes, const uint32_t *members, unsigned lane) {
     for (uint32_t left = lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);

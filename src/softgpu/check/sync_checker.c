@@ -66,7 +66,7 @@ static void found_one(const void *user, const struct sg_sync_found *found) {
     sg_hazard_report(&hazard);
 }
 
-/* ---- what the engine tells ------------------------------------------------------------------- */
+/* ---- the engine's calls ---------------------------------------------------------------------- */
 
 static void *begin(const struct sg_check_launch *launch) {
     const struct sg_sync_options options = {.program = launch->program,

@@ -10,7 +10,7 @@
 
 struct sg_sync_barrier {
     uint32_t arrived[32], waits[32], instruction[32]; /* by warp */
-    uint32_t there[32]; /* lanes that had not exited when the first of their warp arrived */
+    uint32_t there[32]; /* lanes that had not exited when the warp's first ones arrived */
     uint32_t last;      /* the instruction that arrived last */
     bool used;
 };
@@ -19,7 +19,7 @@ struct sg_sync_barrier {
 struct sg_sync_copy {
     uint64_t at;
     uint32_t size, thread, instruction;
-    uint32_t group; /* of its thread's, from 1 on; 0: not committed */
+    uint32_t group; /* of its thread, counted from 1; 0: not committed */
 };
 
 struct sg_sync_block {
@@ -43,7 +43,7 @@ struct sg_sync {
 };
 
 struct sg_sync_block *sg_sync_block_of(struct sg_sync *sync, uint64_t index);
-/* A finding of a thread of a block; the rest is the caller's. */
+/* A finding about a thread of a block; the caller fills in the rest. */
 struct sg_sync_found sg_sync_finding(const struct sg_sync_block *block, enum sg_sync_kind kind,
                                      uint32_t instruction, unsigned thread);
 void sg_sync_report(const struct sg_sync *sync, const struct sg_sync_found *found);
@@ -54,7 +54,7 @@ void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t in
 void sg_sync_completes(void *user, uint64_t block, unsigned number);
 void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, const uint32_t *members);
-/* What a block leaves that has ended, or cannot go on. */
+/* Reports incomplete barriers of a block that has ended or cannot go on. */
 void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block);
 
 /* sync_memory.c */

@@ -1,4 +1,4 @@
-/* mbarriers, and the bytes of asynchronous copies that nobody has waited for. */
+/* mbarriers, and bytes of asynchronous copies that nothing has waited for. */
 #include "softgpu/check/sync_inside.h"
 
 #include "base/growing_array.h"
@@ -89,7 +89,7 @@ void sg_sync_issues(void *user, const struct sg_watched_access *copy) {
     }
 }
 
-/* Forgets a thread's copies whose group is not above a number; `all`: also those without. */
+/* Forgets a thread's copies of groups up to a number; `all`: also those without a group. */
 static void forget(struct sg_sync_block *block, unsigned thread, uint32_t group, bool all) {
     size_t kept = 0;
     for (size_t i = 0; i < block->copy_count; i++) {
@@ -105,7 +105,7 @@ static void commit(const struct sg_sync *sync, struct sg_sync_block *block, unsi
     if (!block->commits)
         block->commits = calloc(sync->options.threads, sizeof *block->commits);
     if (!block->commits) {
-        forget(block, thread, 0, true); /* not checked then */
+        forget(block, thread, 0, true); /* out of memory: not checked then */
         return;
     }
     uint32_t group = ++block->commits[thread];
@@ -150,7 +150,7 @@ static void look(const struct sg_sync *sync, struct sg_sync_block *block,
         report(sync, block, SG_SYNC_OVERWRITTEN, access, lane, NULL);
 }
 
-/* cp.async.mbarrier.arrive counts the copies of its thread: the mbarrier is waited for instead. */
+/* cp.async.mbarrier.arrive covers the copies of its thread: the program waits at the mbarrier. */
 static bool is_copies_arrival(const struct sg_instruction *in) {
     return in->op == SG_OP_cp && in->operation == SG_DO_MBARRIER_ARRIVE;
 }

@@ -1,4 +1,4 @@
-/* The bytes of one lane's access, in any space, for instructions that go lane by lane. */
+/* The bytes of one lane's access, in any space, for instructions that run lane by lane. */
 #include "softgpu/engine/access.h"
 
 uint64_t sg_access_address(const struct sg_warp *warp, const struct sg_step *step, unsigned lane) {

@@ -1,11 +1,11 @@
 /*
- * bar and barrier: sixteen of them in a block. Threads arrive wherever they come from; those that
- * have exited are not waited for. A count that an instruction names is one of whole warps, 32 for
- * each: a warp has arrived when all its lanes that have not exited did, however few it has.
+ * bar and barrier: a block has sixteen barriers. Threads may arrive at any instruction; exited ones
+ * are not waited for. An explicit count is one of whole warps, 32 for each: a warp has arrived when
+ * all its lanes that have not exited did, however few it has.
  */
 #include "softgpu/engine/watching.h"
 
-/* Writes what the barrier found into the registers of lanes that waited at a step of .red. */
+/* Writes the barrier's result to the registers of lanes that waited at a .red step. */
 static void deliver(struct sg_warp *warp, const struct sg_group *group, const struct sg_step *step,
                     const struct sg_barrier *barrier) {
     unsigned char *base = warp->base[SG_BASE_REGISTERS];
@@ -24,7 +24,7 @@ static void deliver(struct sg_warp *warp, const struct sg_group *group, const st
     warp->mask = mask;
 }
 
-/* Counts the warps of which no lane is missing any more. */
+/* Counts the warps whose lanes have all arrived. */
 static void count_warps(struct sg_block *block, unsigned number) {
     struct sg_barrier *barrier = &block->barriers[number];
     for (uint32_t left = barrier->partial; left; left &= left - 1) {
@@ -58,7 +58,7 @@ static void look(struct sg_block *block, unsigned number) {
     for (unsigned w = 0; w < block->warp_count; w++) {
         struct sg_warp *warp = &block->warps[w];
         const struct sg_step *steps = warp->grid->code->steps;
-        if (barrier->partial >> w & 1) /* its lanes wait for each other: the next time */
+        if (barrier->partial >> w & 1) /* not counted: its lanes wait for the next phase */
             continue;
         for (unsigned i = 0; i < warp->group_count; i++) {
             struct sg_group *group = &warp->groups[i];
@@ -123,8 +123,8 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
     return true;
 }
 
-/* a: the number; b: how many, or nowhere; c: the predicate; d: the result; choice: the operation;
- * second: what .red finds. */
+/* a: the number; b: the count, or nowhere; c: the predicate; d: the result; choice: the operation;
+ * second: the reduction of .red. */
 const struct sg_step *sg_run_barrier(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
     const uint32_t *number = sg_place(warp, step->a);

@@ -1,12 +1,12 @@
-/* Blocks of a grid: their memory, their beginning, and a turn of each of their warps. */
+/* Blocks of a grid: their memory, their start, and turns of their warps. */
 #include "softgpu/engine/watching.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define QUANTUM    2048 /* instructions of a warp before the next one's turn */
-#define LOOK       128  /* the same for a block that only looked at what others may write */
-#define MEET_TURNS 64   /* of a warp that waits for its gang */
+#define QUANTUM    2048 /* instructions of a warp before the next warp's turn */
+#define LOOK       128  /* the same in a block that only polled memory */
+#define MEET_TURNS 64   /* that a warp waits for its gang */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -49,7 +49,7 @@ static void warp_make(struct sg_worker *worker, struct sg_block *block, unsigned
             sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
 }
 
-/* Shared memory and registers begin as zeros, local memory as anything. */
+/* Shared memory and registers are zeroed, local memory is not. */
 struct sg_block *sg_block_make(struct sg_worker *worker) {
     struct sg_grid *grid = worker->grid;
     struct sg_block *block = calloc(1, sizeof *block);
@@ -114,14 +114,14 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* What the warps of a block did in a turn. */
+/* What the warps of a block did in one turn. */
 struct tally {
     int64_t used;
     unsigned done; /* warps */
     bool ran, spins, fault;
 };
 
-/* Of a random schedule short ones, and now and then a long one. */
+/* Under a random schedule turns are short, with a long one now and then. */
 static int64_t quantum(const struct sg_block *block) {
     struct sg_grid *grid = block->warps->grid;
     if (grid->launch.schedule == SG_GRID_RANDOM)
@@ -136,7 +136,7 @@ static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     tally->used += used * gang->gang_size;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
-    /* Apart its warps go on, and it is they who only look, or not. */
+    /* A gang that comes apart goes on warp by warp, and each warp polls or not. */
     bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
     tally->spins = tally->spins && looks && gang->polls;
 }
@@ -150,7 +150,7 @@ static void warp_turn(struct sg_warp *warp, struct tally *tally) {
     tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
 }
 
-/* Warps that part stay apart where one waits for another, or for long. */
+/* Diverged warps stay apart if one waits for another, or if they take long. */
 static void meet_or_not(struct sg_warp *gang) {
     bool wait = gang->meet != SG_NO_STEP && ++gang->meet_turns < MEET_TURNS;
     for (unsigned g = 0; wait && g < gang->gang_size; g++)
@@ -159,7 +159,7 @@ static void meet_or_not(struct sg_warp *gang) {
         gang[g].meet = SG_NO_STEP;
 }
 
-/* Warps of a gang run, in lock step or one by one. */
+/* Runs the warps of a gang, in lock step or one by one. */
 static void gang_advance(struct sg_warp *gang, struct tally *tally) {
     bool ready = false, random = gang->grid->launch.schedule == SG_GRID_RANDOM;
     unsigned first = random ? sg_grid_draw(gang->grid, gang->gang_size) : 0;
@@ -182,7 +182,7 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
         tally->done += gang[g].group_count == 0;
 }
 
-/* Each warp that can runs for a while. */
+/* Runs each warp that can run for a while. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
     struct tally tally = {.spins = true};
     bool random = grid->launch.schedule == SG_GRID_RANDOM;
@@ -195,7 +195,7 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         return SG_TURN_FAULT;
     if (tally.done == block->warp_count)
         return SG_TURN_DONE;
-    if (!tally.ran && sg_cluster_runs(block)) /* others of its cluster do */
+    if (!tally.ran && sg_cluster_runs(block)) /* other blocks of its cluster can */
         return SG_TURN_WAITS;
     if (!tally.ran) {
         sg_deadlock(block);

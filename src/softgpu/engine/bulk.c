@@ -1,18 +1,18 @@
 /*
- * cp.async.bulk, cp.reduce.async.bulk, st.async, red.async: each lane's copy is handed over, and
- * the schedule says when it is done (pending.c).
+ * cp.async.bulk, cp.reduce.async.bulk, st.async, red.async: submits each lane's copy; the schedule
+ * decides when it is performed (pending.c).
  */
 #include "softgpu/engine/async.h"
 
 #include <string.h>
 
-#define ALIGNMENT 16u /* of addresses and sizes of copies in bulk */
+#define ALIGNMENT 16u /* of addresses and sizes of bulk copies */
 
 static uint32_t thread_of(const struct sg_warp *warp, unsigned lane) {
     return warp->block->rank * warp->grid->threads + warp->number * SG_LANES + lane;
 }
 
-/* The address of a lane: of global memory, or in the cluster. */
+/* A lane's address, in global memory or in the cluster. */
 static bool address_of(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
                        unsigned lane, uint64_t alignment, uint64_t *address) {
     if (where[1] >> 8 != SG_IN_GLOBAL)
@@ -35,8 +35,8 @@ static bool to_many(struct sg_warp *warp, struct sg_pending *what, uint32_t rank
     return true;
 }
 
-/* list: to, from, mbarrier; a: bytes; b: the ranks that it goes to, or nowhere; choice and type:
- * the reduction; second: an mbarrier is told. */
+/* list: to, from, mbarrier; a: bytes; b: mask of destination ranks, or nowhere; choice and type:
+ * the reduction; second: it completes on an mbarrier. */
 const struct sg_step *sg_run_bulk(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     const uint32_t *size = sg_place(warp, step->a);
@@ -68,7 +68,7 @@ const struct sg_step *sg_run_bulk(struct sg_warp *warp, const struct sg_step *st
     return step + 1;
 }
 
-/* list: to, mbarrier, then the elements' places; count: of them; type: theirs; choice: the
+/* list: to, mbarrier, then the elements' places; count: elements; type: theirs; choice: the
  * reduction of red.async. */
 const struct sg_step *sg_run_store_async(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;

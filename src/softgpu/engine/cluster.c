@@ -1,6 +1,6 @@
 /*
- * Clusters: blocks that begin together and run on one thread, each other's shared memory, and their
- * barrier. A block that has ended takes its shared memory along: who reaches for it faults.
+ * Clusters: blocks that begin together and run on one thread, their distributed shared memory, and
+ * their barrier. A block's shared memory is gone when it ends: later accesses to it fault.
  */
 #include "softgpu/engine/watching.h"
 
@@ -11,7 +11,7 @@
 
 uint64_t sg_cluster_place(const struct sg_grid *grid, uint64_t order, unsigned place[3]) {
     const unsigned *shape = grid->launch.grid, *inner = grid->cluster;
-    if (grid->cluster_size == 1) { /* the usual way is short: blocks may be, too */
+    if (grid->cluster_size == 1) { /* a short path for the usual case, as blocks may be short too */
         place[0] = (unsigned)(order % shape[0]);
         place[1] = (unsigned)(order / shape[0] % shape[1]);
         place[2] = (unsigned)(order / shape[0] / shape[1]);
@@ -48,7 +48,7 @@ bool sg_cluster_open(struct sg_worker *worker) {
     cluster->grid = grid;
     cluster->size = grid->cluster_size;
     worker->opening = cluster;
-    if (grid->launch.schedule == SG_GRID_EAGER) /* nothing waits */
+    if (grid->launch.schedule == SG_GRID_EAGER) /* nothing is pending */
         return true;
     cluster->copies = calloc((size_t)cluster->size * grid->warps, sizeof *cluster->copies);
     cluster->commits = calloc((size_t)cluster->size * grid->threads * 2, sizeof *cluster->commits);
@@ -98,9 +98,9 @@ bool sg_cluster_runs(const struct sg_block *block) {
 /* ---- shared memory --------------------------------------------------------------------------- */
 
 /*
- * Compilers make one load of a vector of several that are side by side, and let it read as far as
- * the alignment promises memory: past the end of the block's, which is allocated in larger units.
- * Its first bytes are inside, and an aligned vector does not reach beyond the unit.
+ * Compilers merge adjacent loads to a vector load, and let it read as far as alignment ensures that
+ * there is memory, even past the end of the block's, which is allocated in larger units. The first
+ * bytes are inside, and an aligned vector does not extend beyond the unit.
  */
 static bool reads_past_end(const struct sg_warp *warp, const struct sg_step *step, uint64_t offset,
                            uint64_t room) {
@@ -166,7 +166,7 @@ const struct sg_step *sg_run_mapa(struct sg_warp *warp, const struct sg_step *st
     return step + 1;
 }
 
-/* As mapa; what is not in shared memory has no rank, here 0. */
+/* Operands as for mapa; an address outside of shared memory has no rank, here 0. */
 const struct sg_step *sg_run_getctarank(struct sg_warp *warp, const struct sg_step *step) {
     const void *a = sg_place(warp, step->a);
     uint32_t *d = sg_place(warp, step->d);
@@ -213,7 +213,7 @@ void sg_cluster_look(struct sg_cluster_run *cluster) {
         }
 }
 
-/* An arrival of a lane that has arrived already is none: PTX wants a wait between them. */
+/* A second arrival of a lane has no effect: PTX requires a wait between them. */
 const struct sg_step *sg_run_cluster_arrive(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_cluster_run *cluster = warp->block->cluster;
     uint32_t taken = sg_taken(warp, step);
@@ -225,7 +225,7 @@ const struct sg_step *sg_run_cluster_arrive(struct sg_warp *warp, const struct s
     return step + 1;
 }
 
-/* Who has not arrived since the barrier's last phase has nothing to wait for. */
+/* A lane that has not arrived since the barrier's last phase has nothing to wait for. */
 const struct sg_step *sg_run_cluster_wait(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
     uint32_t taken = sg_taken(warp, step);

@@ -1,4 +1,5 @@
-/* From a program to code: places of registers, steps function by function, jumps resolved. */
+/* Compiles a program to code: lays out registers, makes steps function by function, resolves
+ * jumps. */
 #include "softgpu/engine/code.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ uint32_t sg_maker_here(const struct sg_maker *maker) {
     return maker->code->step_count;
 }
 
-/* Without memory a step that nobody runs is answered; the maker fails at its end. */
+/* When out of memory, returns a step that is never run, and sg_code_make fails at its end. */
 struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run) {
     static _Thread_local struct sg_step nobody;
     struct sg_code *code = maker->code;
@@ -74,7 +75,7 @@ static void add_register(struct sg_maker *maker, uint32_t reg, uint32_t written)
         add_slot(maker, place | width | written);
     if (width != SG_W_NONE || sg_type_bits(type) != 128)
         return;
-    add_slot(maker, place | SG_W_64 | written); /* the low words, and the high ones */
+    add_slot(maker, place | SG_W_64 | written); /* the low words and the high words */
     add_slot(maker, (place + sg_width_bytes(SG_W_64)) | SG_W_64 | written);
 }
 
@@ -88,8 +89,8 @@ static void add_operand(struct sg_maker *maker, const struct sg_operand *operand
         add_operand(maker, &maker->program->operands[operand->first + i], written);
 }
 
-/* Results stand first; of calls behind the target. Of steps that have a function for gangs it is
- * not asked. */
+/* Records what steps read and write. Results are the first operands, in calls after the target.
+ * Steps with a function for gangs do not need this. */
 static void note_uses(struct sg_maker *maker, uint32_t first) {
     struct sg_code *code = maker->code;
     bool any = false;
@@ -136,8 +137,8 @@ uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t 
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-/* The first frame begins behind the room for results that nobody wants; each frame with the
- * condition code, then predicates, then the rest. */
+/* The first frame begins after the room for discarded results. Each frame has the condition code,
+ * then predicates, then the rest. */
 static void lay_out(struct sg_maker *maker) {
     const struct sg_program_function *function = maker->function;
     const struct sg_register *registers = &maker->program->registers[function->first_register];
@@ -160,7 +161,8 @@ static void lay_out(struct sg_maker *maker) {
     maker->temporaries = 0;
 }
 
-/* Where lanes can come from elsewhere: targets of branches, and what follows a control step. */
+/* Marks where lanes can arrive from elsewhere: targets of branches, and what follows a control
+ * step. */
 static void mark_leaders(const struct sg_program *program,
                          const struct sg_program_function *function, bool *leads) {
     uint32_t end = function->first_instruction + function->instructions;
@@ -223,7 +225,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             return true;
         counted++;
     }
-    /* A body that runs over its end returns. */
+    /* A body whose end is reached returns. */
     if (leader != SG_NO_STEP)
         code->steps[leader].value = counted;
     code->step_of[end] = sg_maker_here(maker);
@@ -261,7 +263,8 @@ static bool make_all(struct sg_maker *maker, bool *leads) {
         maker->code->functions[f].first_step = SG_NO_STEP;
         if (maker->function->instructions == 0)
             continue;
-        /* Its end is the next function's first instruction: leaders are marked one by one. */
+        /* The end of a function is the next one's first instruction, so leaders are marked per
+         * function. */
         memset(leads, 0, program->instruction_count + 1);
         mark_leaders(program, maker->function, leads);
         if (!make_function(maker, leads))
@@ -283,7 +286,7 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
     code->step_of = calloc(program->instruction_count + 1, sizeof *code->step_of);
     code->register_place = calloc(program->register_count + 1, sizeof *code->register_place);
     code->functions = calloc(program->function_count + 1, sizeof *code->functions);
-    /* Offsets are counted from these where there is nothing to list, too. */
+    /* Pointers into these are computed even if they are empty. */
     code->list = malloc(sizeof *code->list);
     code->slots = malloc(sizeof *code->slots);
     if (code->step_of && code->register_place && code->functions && code->list && code->slots)
@@ -292,7 +295,7 @@ static struct sg_code *code_new(const struct sg_program *program, enum sg_level 
     return NULL;
 }
 
-/* `flags`: room for two of each instruction. */
+/* `flags`: room for two per instruction. */
 static CUresult make_once(const struct sg_program *program, enum sg_level level, bool *flags,
                           unsigned kinds, bool aliases, struct sg_code **result,
                           struct sg_maker *maker) {

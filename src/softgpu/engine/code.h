@@ -1,4 +1,4 @@
-/* Making code of a program: what the files code_*.c share. */
+/* Compiling a program to code: what the files code_*.c share. */
 #ifndef SG_ENGINE_CODE_H
 #define SG_ENGINE_CODE_H
 
@@ -7,7 +7,7 @@
 #define SG_MAKER_SINKS       16
 #define SG_MAKER_TEMPORARIES 128
 
-/* A result that goes on into a register of another width. */
+/* A result that must be converted to a register of another width. */
 struct sg_sink {
     uint32_t from, to;
     unsigned char from_width, to_width;
@@ -21,33 +21,33 @@ struct sg_maker {
     const struct sg_program_function *function;
     const struct sg_instruction *in;
     uint32_t function_index, index;
-    uint32_t frame;     /* bytes of registers, without temporaries */
-    uint32_t temporary; /* bytes in use by this instruction */
+    uint32_t frame;     /* bytes of registers, not counting temporaries */
+    uint32_t temporary; /* bytes that this instruction uses */
     uint32_t temporaries;
     uint32_t temporary_slots[SG_MAKER_TEMPORARIES]; /* of this instruction: place and width */
     unsigned temporary_count;
-    uint32_t kept; /* where the function keeps the end of its caller's alloca, or SG_NOWHERE */
+    uint32_t kept; /* where the function saves the end of its caller's alloca, or SG_NOWHERE */
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
-    bool *aliased; /* of each instruction: it needs no step; NULL: none */
-    bool unalias;  /* an alias was written to: make all again, without any */
+    bool *aliased; /* by instruction: it needs no step; NULL: all need one */
+    bool unalias;  /* an alias was written: compile again without aliases */
     bool no_memory;
-    char why[128]; /* empty: so far all can run */
+    char why[128]; /* empty: all can run so far */
 };
 
-/* Notes why an instruction cannot run; the first reason stays. Answers false. */
+/* Records why an instruction cannot run; the first reason counts. Returns false. */
 bool sg_maker_refuse(struct sg_maker *maker, const char *why);
 
-/* A new step for the instruction, cleared; its address is good until the next one. */
+/* A new, cleared step for the instruction; its address is valid until the next one is made. */
 struct sg_step *sg_maker_step(struct sg_maker *maker, sg_run *run);
-/* One that a theme has answered, and one that brings lanes to another width. */
+/* A step for a theme's form; and one that converts lanes to another width. */
 struct sg_step *sg_maker_form(struct sg_maker *maker, const struct sg_form *form);
 struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned from, unsigned to);
-/* code_watch.c: in code that is watched, steps around the access that is the last step, and before
- * a fence. size: bytes of a lane's access; kind: enum sg_watched_kind. */
+/* code_watch.c: in watched code, adds steps around the access that is the last step, and before a
+ * fence. size: bytes of a lane's access; kind: enum sg_watched_kind. */
 void sg_maker_watch_access(struct sg_maker *maker, unsigned kind, uint64_t size);
 void sg_maker_watch_fence(struct sg_maker *maker);
-/* Where the next step will be. */
+/* The index of the next step. */
 uint32_t sg_maker_here(const struct sg_maker *maker);
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count);
 
@@ -57,12 +57,12 @@ const struct sg_operand *sg_maker_operand(const struct sg_maker *maker, unsigned
 uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width);
 /* The same value in all lanes. */
 uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value);
-/* A parameter of the entry, at an offset: the same in all lanes. */
+/* The entry's parameter at an offset: the same in all lanes. */
 uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset);
-/* Where an operand can be read with this width. Steps that bring it there are made. */
+/* Where an operand can be read in this width; makes the steps that convert it. */
 bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      bool is_signed, uint32_t *place);
-/* Where a result of this width can be written; sg_maker_flush brings it on where it has to go. */
+/* Where a result of this width can be written; sg_maker_flush then moves it to its register. */
 bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      bool is_signed, uint32_t *place);
 void sg_maker_flush(struct sg_maker *maker);
@@ -80,29 +80,29 @@ unsigned sg_width_bytes(unsigned width);
 
 /* ---- code_alias.c ---------------------------------------------------------------------------- */
 
-/* Finds registers of the entry that stand for constants. */
+/* Finds registers of the entry that are aliases of constants. */
 void sg_maker_alias(struct sg_maker *maker);
-/* Is the generic address of what cvta converts the same number? */
+/* Whether cvta leaves the address unchanged. */
 bool sg_maker_windowless(const struct sg_instruction *in);
-/* The place of the parameter that a scalar load reads, if it is known now. */
+/* The place of the parameter that a scalar load reads, if it is known at this point. */
 bool sg_maker_parameter_of(struct sg_maker *maker, unsigned width, uint32_t *place);
 
 /* ---- code_emit.c, code_control.c, code_matrix.c ---------------------------------------------- */
 
 bool sg_maker_find(const struct sg_maker *maker, const struct sg_instruction *in,
                    struct sg_form *form);
-/* One instruction of a function: false when it cannot run. */
+/* Makes the steps of one instruction; false: it cannot run. */
 bool sg_maker_emit(struct sg_maker *maker);
-/* Is it one that decides what runs next? Then *ok says whether it was made. */
+/* Whether the instruction is control flow; *ok then says whether its steps were made. */
 bool sg_maker_control(struct sg_maker *maker, bool *ok);
-/* mov of parts, cvta, isspacep, and what has no effect here. */
+/* Likewise for mov of parts, cvta, isspacep, and instructions without an effect here. */
 bool sg_maker_other(struct sg_maker *maker, bool *ok);
-/* Instructions of a whole warp on matrices, .sync.aligned: behind a step that gathers it. */
+/* Matrix instructions, .sync.aligned: after a step that waits for the whole warp. */
 bool sg_maker_matrix(struct sg_maker *maker);
 bool sg_is_matrix(unsigned op);
 /* code_async.c: copies that complete later, mbarriers, clusters. */
 bool sg_maker_async(struct sg_maker *maker, bool *ok);
-/* Whether a program has any of these. */
+/* Whether a program has any of those. */
 bool sg_program_clustered(const struct sg_program *program);
 bool sg_is_control(unsigned op);
 /* As sg_maker_other: code_vector.c, code_compound.c, code_video.c, code_stack.c. */
@@ -110,12 +110,13 @@ bool sg_maker_vector(struct sg_maker *maker, bool *ok);
 bool sg_maker_compound(struct sg_maker *maker, bool *ok);
 bool sg_maker_video(struct sg_maker *maker, bool *ok);
 bool sg_maker_stack(struct sg_maker *maker, bool *ok);
-/* At a function's beginning, and before each return: the instruction, or NULL at its end. */
+/* At a function's beginning, and before each return: `in` is the instruction, or NULL at the
+ * function's end. */
 void sg_maker_stack_begin(struct sg_maker *maker);
 void sg_maker_stack_end(struct sg_maker *maker, const struct sg_instruction *ret);
-/* code_texture.c: textures, surfaces, and what asks about them. False when it cannot run. */
+/* code_texture.c: textures, surfaces, and queries about them. False: it cannot run. */
 bool sg_maker_texture(struct sg_maker *maker);
-/* code_count.c: of counted code, before each instruction. */
+/* code_count.c: in counted code, before each instruction. */
 void sg_maker_count(struct sg_maker *maker);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Registers that stand for a constant: of the entry, written once, without a guard, by a move of
- * what never changes while a warp runs (immediates, parameters, addresses, most special registers).
- * Such a register is that constant's place, and the move needs no step. A read that comes before
- * the write reads nothing that PTX defines.
+ * Registers that are aliases of a constant: the entry's, written once, without a guard, by a move
+ * of something that never changes while a warp runs (immediates, parameters, addresses, most
+ * special registers). Such a register has the constant's place, and the move needs no step. PTX
+ * does not define what a read before the write gives.
  */
 #include "softgpu/engine/code.h"
 
@@ -18,7 +18,7 @@ static void count_writes(const struct sg_maker *maker, const struct sg_operand *
         count_writes(maker, &maker->program->operands[operand->first + i], writes);
 }
 
-/* Results stand first; of calls behind the target. */
+/* Results are the first operands, in calls after the target. */
 static void count_all(const struct sg_maker *maker, unsigned char *writes) {
     const struct sg_program *program = maker->program;
     const struct sg_program_function *entry = &program->functions[0];
@@ -35,7 +35,7 @@ static bool constant_place(uint32_t place) {
     return place >> 30 == SG_BASE_CONSTANTS || place >> 30 == SG_BASE_SPECIALS;
 }
 
-/* Where the source of a move is, if it never changes. */
+/* The place of a move's source, if it never changes. */
 static bool source_of(struct sg_maker *maker, unsigned width, uint32_t *place) {
     const struct sg_operand *from = sg_maker_operand(maker, 1);
     switch (from->kind) {
@@ -94,6 +94,6 @@ void sg_maker_alias(struct sg_maker *maker) {
             maker->aliased[i] = true;
         }
     }
-    maker->why[0] = 0; /* what cannot be a source is refused where it is met */
+    maker->why[0] = 0; /* an invalid source is refused at its instruction */
     free(writes);
 }

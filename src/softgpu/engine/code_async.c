@@ -1,4 +1,4 @@
-/* Instructions of asynchronous copies, mbarriers and clusters: their operands into steps. */
+/* Asynchronous copies, mbarriers and clusters: from operands to steps. */
 #include "softgpu/engine/async.h"
 #include "softgpu/engine/code.h"
 
@@ -28,7 +28,8 @@ bool sg_program_clustered(const struct sg_program *program) {
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* Four words: place, width and space, offset. A name says its space better than the instruction. */
+/* Four words: place, width and space, offset. A variable's own space is more exact than the
+ * instruction's. */
 static bool where(struct sg_maker *maker, unsigned index, unsigned space, uint32_t *words) {
     const struct sg_operand *operand = sg_maker_operand(maker, index);
     struct sg_maker_address address;
@@ -67,7 +68,7 @@ static bool pending_count(struct sg_maker *maker) {
     return true;
 }
 
-/* p, [address], state or parity {, time: a hint} */
+/* p, [address], state or parity {, time, which is a hint} */
 static bool mbarrier_wait(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     uint32_t words[4], b, d;

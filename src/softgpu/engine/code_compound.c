@@ -1,9 +1,9 @@
-/* Instructions that become several steps: set, lop3 with a predicate, policies of caches. */
+/* Instructions that become several steps: set, lop3 with a predicate, cache policies. */
 #include "softgpu/engine/code.h"
 
 /* ---- set ------------------------------------------------------------------------------------- */
 
-/* What "true" is in a type: 1.0, or all bits set. Of two halves, in each. */
+/* "True" in a type: 1.0 or all bits set, in each of two halves. */
 static uint64_t truth(unsigned type) {
     switch (type) {
     case SG_TYPE_F32:
@@ -135,8 +135,8 @@ static bool lop3_predicate(struct sg_maker *maker) {
 /* ---- createpolicy ---------------------------------------------------------------------------- */
 
 /*
- * A policy is opaque: only instructions with .L2::cache_hint read it, which treat no bytes
- * differently here. So each is 0, but for .cvt, which hands on what it is given.
+ * A policy is opaque: only instructions with .L2::cache_hint read it, and here it changes nothing.
+ * So each is 0, except that .cvt passes its operand on.
  */
 static bool policy(struct sg_maker *maker) {
     struct sg_instruction in = {.op = SG_OP_mov, .type = SG_TYPE_B64};
@@ -156,7 +156,7 @@ static bool policy(struct sg_maker *maker) {
     return true;
 }
 
-/* ptxas takes fma of bf16 with other roundings, which PTX does not define. */
+/* ptxas accepts fma of bf16 with other roundings, which PTX does not define. */
 static bool refused_fma(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     if (in->modifiers & SG_MOD(OOB))

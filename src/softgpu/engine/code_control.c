@@ -1,4 +1,4 @@
-/* Instructions that decide what runs next, or for which lanes wait. */
+/* Control flow, and instructions at which lanes wait. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/device_call.h"
 
@@ -25,7 +25,7 @@ bool sg_is_control(unsigned op) {
     }
 }
 
-/* The step, with its guard. All operands have been brought before: making more steps moves it. */
+/* The step, with its guard. Its operands must be ready: making more steps moves it. */
 static struct sg_step *guarded(struct sg_maker *maker, sg_run *run) {
     const struct sg_instruction *in = maker->in;
     struct sg_step *step = sg_maker_step(maker, run);
@@ -38,7 +38,7 @@ static struct sg_step *guarded(struct sg_maker *maker, sg_run *run) {
     return step;
 }
 
-/* Jumps are to instructions until all steps are made: code.c replaces them. */
+/* Targets are instructions until all steps are made; code.c then replaces them by steps. */
 static bool branch(struct sg_maker *maker) {
     const struct sg_operand *label = sg_maker_operand(maker, 0);
     if (label->kind != SG_OPERAND_LABEL)
@@ -69,7 +69,7 @@ static bool indexed(struct sg_maker *maker) {
 
 #define MOST_PARAMETERS 64
 
-/* Bytes of a parameter or result, as the caller sees it; a predicate has none. */
+/* Size of a parameter or result, as the caller sees it; 0 for a predicate. */
 static uint32_t bytes_of(const struct sg_maker *maker, const struct sg_operand *operand) {
     unsigned type = operand->type;
     if (operand->kind == SG_OPERAND_VARIABLE)
@@ -79,7 +79,7 @@ static uint32_t bytes_of(const struct sg_maker *maker, const struct sg_operand *
     return type == SG_TYPE_PRED ? 0 : sg_type_bits(type) / 8;
 }
 
-/* Where the caller has a parameter or a result: a place in its frame, or a register. */
+/* The caller's place of a parameter or result: in its frame, or a register. */
 static bool handed(struct sg_maker *maker, const struct sg_operand *operand, bool result,
                    uint32_t *place) {
     if (operand->kind == SG_OPERAND_VARIABLE) {
@@ -118,7 +118,7 @@ static bool handed_all(struct sg_maker *maker, const struct sg_operand *vector, 
     return true;
 }
 
-/* Two words of the list: where a value handed to the device runtime is, and how wide. */
+/* Two words of the list: the place of a value passed to the device runtime, and its width. */
 static bool handed_to_runtime(struct sg_maker *maker, const struct sg_operand *operand, bool result,
                               uint32_t *pair) {
     if (!handed(maker, operand, result, &pair[0]))
@@ -172,7 +172,7 @@ static bool in_quads(const struct sg_program *program, const struct sg_program_f
 
 static bool call(struct sg_maker *maker) {
     const struct sg_operand *target = sg_maker_operand(maker, 0);
-    /* Of an indirect call the sizes follow, which its target must have, too. */
+    /* An indirect call's list continues with the sizes, which its target must match. */
     uint32_t places[2 * MOST_PARAMETERS], count = 0, results = 0, address = 0, sizes = 0;
     bool direct = target->kind == SG_OPERAND_FUNCTION;
     if (direct && maker->program->functions[target->first].runtime != SG_RUNTIME_NONE)

@@ -1,4 +1,5 @@
-/* Steps that count, before those of the instruction: what it accesses, as far as it is known. */
+/* Adds the steps that count, before those of the instruction, with what is known of its
+ * accesses. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/count.h"
 
@@ -24,7 +25,7 @@ static struct sg_step *access_of(struct sg_maker *maker, unsigned direction, uns
     return step;
 }
 
-/* SG_COUNT_SPACES: the address tells. */
+/* SG_COUNT_SPACES: the address decides. */
 static unsigned space_of(unsigned space) {
     switch (space) {
     case SG_IN_GLOBAL:
@@ -44,8 +45,8 @@ static unsigned space_of(unsigned space) {
     }
 }
 
-/* An access whose address is looked at, where its space does not say that this has no use. What
- * cannot run is refused by the instruction itself, which follows. */
+/* An access whose address is looked at, unless its space makes that useless. If the instruction
+ * cannot run, it is refused later, by its own steps. */
 static void addressed(struct sg_maker *maker, unsigned direction, unsigned index, unsigned space,
                       unsigned bytes) {
     struct sg_maker_address address = {.base = SG_NOWHERE};
@@ -95,7 +96,7 @@ static void count_bulk(struct sg_maker *maker) {
     }
 }
 
-/* Of the elements of a fragment each lane has as many. */
+/* Each lane has the same number of a fragment's elements. */
 static void count_fragment(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     unsigned m = in->shape[0], n = in->shape[1], k = in->shape[2];
@@ -104,7 +105,7 @@ static void count_fragment(struct sg_maker *maker) {
                                                         : m * n;
     bool store = in->operation == SG_DO_STORE_D;
     unsigned space = space_of(in->space), bytes = elements * sg_type_bits(in->type) / 8 / SG_LANES;
-    /* Of generic addresses that of the first lane tells, and all have the same. */
+    /* For generic addresses the first lane's decides, for all lanes. */
     if (space == SG_COUNT_SPACES)
         addressed(maker, store ? SG_COUNT_WRITTEN : SG_COUNT_READ, store ? 0 : 1, in->space, bytes);
     else
@@ -152,7 +153,7 @@ static void count_accesses(struct sg_maker *maker) {
         else if (in->operation == SG_DO_BULK || in->operation == SG_DO_BULK_REDUCE)
             count_bulk(maker);
         break;
-    case SG_OP_ldmatrix: /* 8 x 8 elements of 16 bits are 4 bytes of each lane */
+    case SG_OP_ldmatrix: /* 8 x 8 elements of 16 bits are 4 bytes per lane */
     case SG_OP_stmatrix:
         access_of(maker, in->op == SG_OP_ldmatrix ? SG_COUNT_READ : SG_COUNT_WRITTEN,
                   SG_COUNT_SHARED, 4u * in->vector);
@@ -174,7 +175,7 @@ static void count_accesses(struct sg_maker *maker) {
 }
 
 void sg_maker_count(struct sg_maker *maker) {
-    /* Places for what is brought there are used by the counting steps alone. */
+    /* Only the counting steps use these temporaries. */
     maker->temporary = 0;
     maker->temporary_count = 0;
     counting(maker, sg_run_count);

@@ -1,4 +1,4 @@
-/* Instructions that compute and move: from the form that a theme gives to steps. */
+/* Instructions that compute and move: from a theme's form to steps. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/matrix.h"
 #include "softgpu/engine/watch.h"
@@ -32,7 +32,7 @@ static uint16_t order_flags(const struct sg_instruction *in) {
                       (in->semantics == SG_SEMANTICS_RELEASE ? SG_STEP_RELEASE : 0));
 }
 
-/* Places of one element or of a vector's; of a load they are results, of a store sources. */
+/* Places of an operand's elements: results of a load, sources of a store. */
 static bool elements(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      bool load, uint32_t *places, uint32_t *count) {
     const struct sg_operand *each = operand;
@@ -52,7 +52,7 @@ static bool elements(struct sg_maker *maker, const struct sg_operand *operand, u
     return true;
 }
 
-/* Parameters of the entry at places that are known do not change while a grid runs: constants. */
+/* The entry's parameters at known offsets do not change while a grid runs: they are constants. */
 static bool parameter_offset(const struct sg_maker *maker, uint32_t count, int64_t *offset) {
     const struct sg_operand *from = sg_maker_operand(maker, 1);
     unsigned bytes = sg_type_bits(maker->in->type) / 8;

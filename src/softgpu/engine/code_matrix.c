@@ -1,4 +1,4 @@
-/* Instructions on matrices: a step with the places of all their registers. */
+/* Matrix instructions: a step with the places of all their registers. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/matrix.h"
 
@@ -33,7 +33,7 @@ static unsigned width_of(const struct sg_instruction *in) {
     return in->type == SG_TYPE_F64 ? SG_W_64 : SG_W_32;
 }
 
-/* list: the registers of D, A, B, C, and of sparse ones the words that say which elements A has. */
+/* list: the registers of D, A, B, C, and for sparse ones the metadata's. */
 static bool multiply(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     struct places places = {.count = 0};

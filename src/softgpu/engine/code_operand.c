@@ -1,4 +1,4 @@
-/* Where operands are: registers, constants, special registers, and what brings them to a width. */
+/* Places of operands: registers, constants, special registers; and conversions of width. */
 #include "softgpu/engine/code.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static bool grow(void **memory, uint32_t *room, uint32_t wanted, size_t size) {
     return true;
 }
 
-/* Room in the constants; their last bytes are never read past. */
+/* Room in the constants; no read goes beyond their end. */
 static uint32_t constant_room(struct sg_maker *maker, unsigned width) {
     struct sg_code *code = maker->code;
     uint32_t at = (code->constant_bytes + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
@@ -95,7 +95,7 @@ uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t valu
     return SG_PLACE(SG_BASE_CONSTANTS, at);
 }
 
-/* What is known at launch: the address of a variable of the module, or a parameter. */
+/* A constant that is known at launch: the address of a module's variable, or a parameter. */
 static uint32_t patched(struct sg_maker *maker, uint32_t variable, int64_t value, unsigned width) {
     struct sg_code *code = maker->code;
     for (uint32_t i = 0; i < code->patch_count; i++)
@@ -161,7 +161,7 @@ static uint32_t frame_address(struct sg_maker *maker, int64_t offset, unsigned w
     return place;
 }
 
-/* A .samplerref is what its initial value says: nothing in CUDA's interface sets one. */
+/* A .samplerref has its initial value: nothing in CUDA's interface sets one. */
 static bool sampler(struct sg_maker *maker, uint32_t settings, uint32_t *place) {
     if (!settings)
         return sg_maker_refuse(maker, "a .samplerref without an initial value");
@@ -206,7 +206,7 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     }
 }
 
-/* Brings a value to another width. */
+/* Converts a value to another width. */
 static uint32_t widened(struct sg_maker *maker, uint32_t from, unsigned has, unsigned wants,
                         bool is_signed) {
     uint32_t place = sg_maker_temporary(maker, wants);
@@ -234,7 +234,7 @@ static bool of_register(struct sg_maker *maker, const struct sg_operand *operand
         sg_maker_find(maker, &not, &form);
         uint32_t from = *place;
         *place = sg_maker_temporary(maker, SG_W_PRED);
-        /* All lanes: what follows may stand under a guard, but not this. */
+        /* For all lanes: the instruction may have a guard, but this step has not. */
         struct sg_step *step = sg_maker_form(maker, &form);
         step->a = from;
         step->d = *place;

@@ -1,4 +1,4 @@
-/* Instructions that no theme of lanes has: parts of registers, addresses, hints. */
+/* Instructions outside of the themes of lanes/: parts of registers, addresses, hints. */
 #include "softgpu/engine/code.h"
 
 static bool pack(struct sg_maker *maker, bool whole_first) {
@@ -41,7 +41,7 @@ static uint64_t window_of(unsigned space) {
     case SG_IN_PARAM:
         return SG_PARAMETER_WINDOW;
     default:
-        return 0; /* global and constant memory have one address */
+        return 0; /* addresses in global and constant memory are generic */
     }
 }
 
@@ -83,7 +83,7 @@ static bool convert_address(struct sg_maker *maker) {
 
 #define MOST_CONSTANTS 64
 
-/* Places of the addresses of the program's .const variables, and their sizes: pairs of a list. */
+/* Lists pairs: the place of the address of each .const variable, and its size. */
 static bool constants(struct sg_maker *maker, unsigned space, uint32_t *list, uint32_t *count) {
     const struct sg_program *program = maker->program;
     uint32_t pairs[2 * MOST_CONSTANTS];
@@ -183,7 +183,7 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_movmatrix:
         *ok = sg_maker_matrix(maker);
         return true;
-    /* Hints about caches, and marks for profilers: nothing that a program could see. */
+    /* Hints for caches and marks for profilers have no visible effect. */
     case SG_OP_prefetch:
     case SG_OP_prefetchu:
     case SG_OP_applypriority:

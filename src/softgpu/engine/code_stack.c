@@ -1,4 +1,4 @@
-/* alloca, stacksave and stackrestore, and what functions that use them do when they return. */
+/* alloca, stacksave and stackrestore, and the prologue and epilogue of functions that use them. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/stack.h"
 
@@ -11,7 +11,7 @@ static bool uses(const struct sg_program *program, const struct sg_program_funct
     return false;
 }
 
-/* The bytes that keep where the caller's ended lie in front of the temporaries. */
+/* The saved end of the caller's alloca is in front of the temporaries. */
 void sg_maker_stack_begin(struct sg_maker *maker) {
     struct sg_code *code = maker->code;
     for (uint32_t f = 0; f < maker->program->function_count && maker->function_index == 0; f++)

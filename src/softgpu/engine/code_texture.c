@@ -1,4 +1,4 @@
-/* Textures and surfaces: where the operands of their instructions are. */
+/* Textures and surfaces: the places of their instructions' operands. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/texture_inside.h"
 
@@ -8,7 +8,7 @@ static bool nowhere(uint32_t *places) {
     return true;
 }
 
-/* A vector, or one operand: each with 32 bits. */
+/* A vector or a single operand, of 32 bits each. */
 static bool sources(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                     unsigned most, uint32_t *places, unsigned *count) {
     const struct sg_operand *each = operand;
@@ -76,7 +76,7 @@ static bool make(struct sg_maker *maker, sg_run *run, const uint32_t *places, un
 
 /* ---- tex, tld4 ------------------------------------------------------------------------------- */
 
-/* What follows the coordinates may be offsets, and a depth to compare with. */
+/* After the coordinates there may be offsets, and a depth to compare with. */
 static bool is_offset(const struct sg_maker *maker, const struct sg_operand *operand) {
     unsigned geometry = maker->in->geometry;
     bool one = geometry == SG_GEOMETRY_1D || geometry == SG_GEOMETRY_A1D;

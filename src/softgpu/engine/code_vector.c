@@ -20,7 +20,7 @@ static bool move(struct sg_maker *maker, unsigned width, uint32_t to, uint32_t f
     return true;
 }
 
-/* Each of the elements, or the operand alone. */
+/* The elements of a vector operand, or the operand itself. */
 static const struct sg_operand *elements(const struct sg_maker *maker, unsigned index,
                                          uint32_t *count) {
     const struct sg_operand *operand = sg_maker_operand(maker, index);
@@ -30,7 +30,7 @@ static const struct sg_operand *elements(const struct sg_maker *maker, unsigned 
 
 /* ---- mov.v2, mov.v4 -------------------------------------------------------------------------- */
 
-/* All are read before one is written: {a, b} of {b, a} exchanges them. */
+/* All elements are read before any is written: mov {a, b}, {b, a} exchanges them. */
 static bool move_vector(struct sg_maker *maker) {
     uint32_t count, sources, from[MOST], to[MOST];
     const struct sg_operand *results = elements(maker, 0, &count);
@@ -42,7 +42,7 @@ static bool move_vector(struct sg_maker *maker) {
     for (uint32_t i = 0; i < count; i++) {
         struct sg_operand value = special ? *values : values[i];
         uint32_t place;
-        if (special) /* .w has no number */
+        if (special) /* .w reads as 0 */
             value.part = (unsigned char)(i + 1);
         if (!sg_maker_source(maker, &value, width, false, &place))
             return false;
@@ -60,7 +60,7 @@ static bool move_vector(struct sg_maker *maker) {
 
 /* ---- 128 bits -------------------------------------------------------------------------------- */
 
-/* The places of both halves; of _ nowhere. */
+/* The places of both halves; nowhere for _. */
 static bool halves(struct sg_maker *maker, const struct sg_operand *operand, uint32_t *places) {
     places[0] = places[1] = SG_NOWHERE;
     if (operand->kind == SG_OPERAND_NONE)
@@ -75,7 +75,7 @@ static bool halves(struct sg_maker *maker, const struct sg_operand *operand, uin
     return true;
 }
 
-/* mov.b128 q, {a, b} and {a, b}, q: of two or of four registers. */
+/* mov.b128 q, {a, b} and {a, b}, q, with two or four registers. */
 static bool pack_quad(struct sg_maker *maker, bool into) {
     uint32_t count, places[4], whole[2];
     const struct sg_operand *each = elements(maker, into ? 1 : 0, &count);
@@ -128,7 +128,7 @@ static void at_address(struct sg_maker *maker, struct sg_step *step,
     step->cache = maker->code->caches++;
 }
 
-/* Weak ones are two words side by side; of others nobody may see one word without the other. */
+/* A weak access is two adjacent words; no other thread may see a torn one of any other access. */
 static bool access_quad(struct sg_maker *maker) {
     const struct sg_instruction *in = maker->in;
     bool load = in->op != SG_OP_st;

@@ -1,4 +1,4 @@
-/* Steps of video instructions: parts, selectors and masks become numbers of the step. */
+/* Steps of video instructions: encodes parts, selectors and masks in the step. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/video.h"
 
@@ -19,7 +19,7 @@ static const struct {
     {SG_OP_vset2, 2, SG_VIDEO_COMPARE},      {SG_OP_vset4, 4, SG_VIDEO_COMPARE},
 };
 
-/* The register or constant of an operand, whatever part of it is meant. */
+/* The register or constant of an operand, whichever part of it is used. */
 static bool whole(struct sg_maker *maker, unsigned index, uint32_t *place) {
     struct sg_operand operand = *sg_maker_operand(maker, index);
     operand.part = SG_PART_NONE;
@@ -51,7 +51,7 @@ static struct sg_step *made(struct sg_maker *maker, sg_run *run, uint32_t d,
     return step;
 }
 
-/* vset has no type of a result. */
+/* vset has no result type. */
 static void types(const struct sg_maker *maker, bool compare, unsigned *a, unsigned *b) {
     *a = compare ? maker->in->type : maker->in->type2;
     *b = compare ? maker->in->type2 : maker->in->type3;
@@ -83,7 +83,7 @@ static bool multiplied(struct sg_maker *maker) {
     return true;
 }
 
-/* Which elements a mask names; all without one. */
+/* The elements that a mask names; all without a mask. */
 static int64_t mask_of(const struct sg_operand *operand, unsigned elements) {
     if (operand->part == SG_PART_NONE)
         return (1 << elements) - 1;
@@ -147,7 +147,7 @@ static bool single(struct sg_maker *maker, unsigned kind) {
     step->rounding = in->compare;
     step->value = parts(maker, type_b);
     step->count = shift && in->modifiers & SG_MOD(WRAP);
-    if (kind == SG_VIDEO_COMPARE) /* 0 or 1, which have no sign */
+    if (kind == SG_VIDEO_COMPARE) /* 0 or 1: unsigned */
         step->type = SG_TYPE_U32;
     sg_maker_flush(maker);
     return true;

@@ -1,4 +1,4 @@
-/* Code that is watched: steps more around accesses, and before fences. */
+/* Watched code: additional steps around accesses, and before fences. */
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/watching.h"
 
@@ -33,7 +33,7 @@ static unsigned order_of(unsigned semantics) {
     }
 }
 
-/* The step that has been made last, in the middle. */
+/* Puts the last step between a probe and its end. */
 void sg_maker_watch_access(struct sg_maker *maker, unsigned kind, uint64_t size) {
     struct sg_code *code = maker->code;
     const struct sg_instruction *in = maker->in;

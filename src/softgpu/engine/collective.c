@@ -1,15 +1,14 @@
 /*
- * What lanes of a warp do together: shfl, vote, match, redux, bar.warp.sync. A lane waits until all
- * that its mask names and that have not exited came, wherever their instruction stands; then the
- * values of all are exchanged at once.
+ * Warp functions: shfl, vote, match, redux, bar.warp.sync. A lane waits until all lanes of its mask
+ * that have not exited arrive, at whatever instruction; then all exchange their values at once.
  */
 #include "softgpu/engine/watching.h"
 
-/* All lanes that take part, and what they bring. */
+/* The lanes that take part, and their operands. */
 struct meeting {
     uint32_t lanes;
     uint64_t value[SG_LANES];
-    uint32_t other[SG_LANES], limit[SG_LANES]; /* of shfl: b and c */
+    uint32_t other[SG_LANES], limit[SG_LANES]; /* shfl: b and c */
     uint32_t predicate;
     uint64_t result[SG_LANES];
     uint32_t true_in; /* predicate results */
@@ -26,7 +25,7 @@ static bool same_kind(const struct sg_warp *warp, const struct sg_step *a,
     return x == y || (x->op == y->op && x->operation == y->operation && x->type == y->type);
 }
 
-/* ---- what comes in and goes out -------------------------------------------------------------- */
+/* ---- operands and results -------------------------------------------------------------------- */
 
 static void bring(const struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
                   struct meeting *all) {
@@ -86,7 +85,7 @@ static void shuffle(struct meeting *all, unsigned mode) {
         bool inside = mode == SG_DO_UP ? from >= most : from <= most;
         if (!inside)
             from = (int)l;
-        /* A lane that is not here: its value is not defined, here one's own. */
+        /* The value of a lane that does not take part is undefined: here it is the reader's own. */
         all->result[l] = all->value[all->lanes >> from & 1 ? (unsigned)from : l];
         all->true_in |= (uint32_t)inside << l;
     }
@@ -174,9 +173,9 @@ static void meet(struct meeting *all, const struct sg_instruction *in) {
     }
 }
 
-/* ---- coming together ------------------------------------------------------------------------- */
+/* ---- synchronisation ------------------------------------------------------------------------- */
 
-/* Lanes with one mask: true when all are there, and then they have their results. */
+/* Lanes with one mask arrive; true: all have arrived, and have their results. */
 static bool gather(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
                    uint32_t members) {
     const struct sg_step *steps = warp->grid->code->steps;

@@ -16,7 +16,7 @@ const struct sg_step *sg_run_branch(struct sg_warp *warp, const struct sg_step *
         return target;
     if (!taken)
         return step + 1;
-    /* Both ways: the lower place goes first. */
+    /* Lanes diverge: the lower step goes first. */
     uint32_t others = warp->mask & ~taken;
     bool back = target <= step;
     sg_group_add(warp, back ? others : taken, back ? number_of(warp, step) + 1 : step->target,
@@ -25,7 +25,7 @@ const struct sg_step *sg_run_branch(struct sg_warp *warp, const struct sg_step *
     return back ? target : step + 1;
 }
 
-/* brx.idx: list: the targets' steps; beyond them the behaviour is undefined, here a fault. */
+/* brx.idx: list: the targets' steps; an index beyond them is undefined behaviour, here a fault. */
 const struct sg_step *sg_run_indexed(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
     const uint32_t *index = sg_place(warp, step->a);
@@ -65,13 +65,13 @@ const struct sg_step *sg_run_nothing(struct sg_warp *warp, const struct sg_step 
 
 const struct sg_step *sg_run_nanosleep(struct sg_warp *warp, const struct sg_step *step) {
     warp->polls = true;
-    warp->left = 0; /* it gives way at the next block of instructions */
+    warp->left = 0; /* it yields at the next basic block */
     return step + 1;
 }
 
 const struct sg_step *sg_run_fence(struct sg_warp *warp, const struct sg_step *step) {
     (void)warp;
-#ifdef __SANITIZE_THREAD__ /* which does not know fences: an exchange orders as much for it */
+#ifdef __SANITIZE_THREAD__ /* which does not support fences: an exchange orders as much for it */
     static atomic_uint everywhere;
     atomic_fetch_add(&everywhere, 0);
 #else
@@ -110,13 +110,13 @@ const struct sg_step *sg_run_exit(struct sg_warp *warp, const struct sg_step *st
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Where one side of a call has a parameter or a result: bytes of each lane's local memory, or a
- * register of all lanes. Neither: a result that nobody wants. */
+/* One side's place of a parameter or result: bytes in each lane's local memory, or a register.
+ * Neither: a discarded result. */
 struct side {
-    unsigned char *memory; /* of lane 0; `apart` bytes from lane to lane */
+    unsigned char *memory; /* of lane 0; the next lane's is `apart` bytes on */
     unsigned char *reg;
     uint64_t apart, size;
-    unsigned width; /* of the register: bytes, 0 for a predicate */
+    unsigned width; /* of the register in bytes, 0 for a predicate */
 };
 
 static unsigned width_of(unsigned type) {
@@ -159,9 +159,9 @@ static void carry_over(const struct side *to, const struct side *from, uint32_t 
 }
 
 /*
- * Hands values over between a caller and a callee: parameters (into the callee) or results (out of
- * it). `places` are the caller's: of .param SG_PLACE_OF_FRAME in its frame, else of a register or
- * constant. Either side can have a parameter in a register where the other has it in memory.
+ * Passes values between caller and callee: parameters (to the callee) or results (from it).
+ * `places` are the caller's: SG_PLACE_OF_FRAME for .param in its frame, else those of a register or
+ * constant. Either side can have a parameter in a register while the other has it in memory.
  */
 static void hand_over(struct sg_warp *warp, const struct sg_path *callee, uint32_t lanes,
                       const uint32_t *places, bool into) {
@@ -221,7 +221,7 @@ const struct sg_step *sg_run_call(struct sg_warp *warp, const struct sg_step *st
     return enter(warp, step, taken, (uint32_t)step->value);
 }
 
-/* Are these sizes those of a function's parameters, or results? */
+/* Whether these are the sizes of a function's parameters, or results. */
 static bool same_sizes(const struct sg_program *program, const struct sg_program_function *function,
                        const struct sg_program_parameter *each, uint32_t count,
                        const uint32_t *sizes) {
@@ -241,7 +241,7 @@ static bool same_sizes(const struct sg_program *program, const struct sg_program
     return true;
 }
 
-/* Only a call through a register can differ from its target: no text was compared with it. */
+/* Only a call through a register can differ from its target: no check of the text covers it. */
 static bool fits(const struct sg_code *code, const struct sg_step *step, uint32_t target) {
     const struct sg_program *program = code->program;
     const struct sg_program_function *function = &program->functions[target];
@@ -262,7 +262,7 @@ static uint32_t function_at(const struct sg_code *code, uint64_t address) {
     return UINT32_MAX;
 }
 
-/* Through a register: a group for each function that lanes call; they begin one after the other. */
+/* A call through a register: makes a group for each function that lanes call. */
 const struct sg_step *sg_run_indirect(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step), here = number_of(warp, step);
     if (!taken)

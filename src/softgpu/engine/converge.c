@@ -1,7 +1,7 @@
-/* Instructions of a whole warp, .sync.aligned: all its lanes execute them together. */
+/* Instructions for a whole warp, .sync.aligned: all its lanes execute them together. */
 #include "softgpu/engine/matrix.h"
 
-/* Adds the lanes of a group that waits here, or could go on here. */
+/* Joins a group that waits here, or could go on here. */
 static bool joins(struct sg_warp *warp, unsigned index, uint32_t here) {
     const struct sg_group *group = &warp->groups[index];
     bool waits = group->state == SG_GROUP_WARP && group->members == SG_ALL;

@@ -1,12 +1,12 @@
 /*
- * cp.async: 4, 8 or 16 bytes from global into shared memory. What is beyond the source's size is
- * zero.
+ * cp.async: 4, 8 or 16 bytes from global into shared memory. Bytes beyond the source's size are
+ * zeros.
  */
 #include "softgpu/engine/watching.h"
 
 #include <string.h>
 
-/* Under the eager schedule all is done at once. */
+/* Under the eager schedule everything completes at once. */
 static bool at_once(struct sg_warp *warp, const struct sg_step *step, unsigned lane, uint64_t to,
                     uint64_t from, uint64_t size, uint64_t bytes) {
     unsigned char *target = sg_reach_shared(warp, step, lane, to, size);
@@ -35,8 +35,8 @@ static uint64_t bytes_of(const struct sg_warp *warp, const struct sg_step *step,
     return bytes < step->count ? bytes : step->count;
 }
 
-/* list: where to, where from; c: bytes of the source, or nowhere (`choice`: a predicate, the source
- * is ignored); count: bytes. */
+/* list: destination, source; c: bytes of the source, or nowhere (with `choice` a predicate: ignore
+ * the source); count: bytes. */
 const struct sg_step *sg_run_copy_async(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     uint64_t size = step->count;
@@ -71,8 +71,8 @@ const struct sg_step *sg_run_copy_async(struct sg_warp *warp, const struct sg_st
     return step + 1;
 }
 
-/* cp.async.mbarrier.arrive: an arrival when the thread's copies are done. list: the mbarrier;
- * choice: it has been counted already (.noinc). */
+/* cp.async.mbarrier.arrive: an arrival once the thread's copies are complete. list: the mbarrier;
+ * choice: .noinc, the arrival is already pending. */
 const struct sg_step *sg_run_copy_arrive(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     for (uint32_t left = warp->mask; left; left &= left - 1) {

@@ -1,4 +1,4 @@
-/* Counting steps: each stands before the instruction that it counts. */
+/* Steps that count, each before the instruction that it counts. */
 #include "softgpu/engine/count.h"
 #include "softgpu/engine/inside.h"
 
@@ -81,8 +81,8 @@ const struct sg_step *sg_gang_count(struct sg_warp *gang, const struct sg_step *
 
 /* ---- accesses -------------------------------------------------------------------------------- */
 
-/* What the lanes of a register of 4 or 8 bytes hold, of the given warp of a gang, or of a warp by
- * itself (gang: NULL). */
+/* The lanes' values in a register of 4 or 8 bytes, of one warp of a gang, or of a warp by itself
+ * (gang: NULL). */
 static void values_of(const struct sg_warp *gang, const struct sg_warp *warp, uint32_t place,
                       bool wide, uint64_t *values) {
     const struct sg_tag *tag = gang ? sg_tag(gang, place) : NULL;
@@ -128,8 +128,8 @@ static unsigned pattern_of(const uint64_t *at, uint32_t lanes, uint64_t size) {
     return same ? SG_COUNT_SAME : contiguous ? SG_COUNT_CONTIGUOUS : SG_COUNT_SCATTERED;
 }
 
-/* How far apart the addresses of neighbours are, where they grow evenly over a warp: then no lane
- * has to be looked at. */
+/* The distance of neighbouring lanes' addresses, if they are affine over a warp: then no lane needs
+ * to be read. */
 static bool grow_evenly(const struct sg_warp *gang, const struct sg_step *step, int64_t *by) {
     const struct sg_tag *tag = gang ? sg_tag(gang, step->a) : NULL;
     if (!tag || !(tag->kind & SG_TAG_KNOWN) || gang->across < SG_LANES ||
@@ -149,7 +149,7 @@ static void count_even(const struct sg_step *step, uint32_t lanes, int64_t by,
                                                     : SG_COUNT_SCATTERED]++;
 }
 
-/* a, value: the address, where it is looked at. */
+/* a, value: the address, if it is looked at. */
 static void count_addresses(const struct sg_warp *gang, const struct sg_warp *warp,
                             const struct sg_step *step, uint32_t lanes,
                             struct sg_access_count *to) {
@@ -180,8 +180,8 @@ static void count_addresses(const struct sg_warp *gang, const struct sg_warp *wa
     }
 }
 
-/* c: how many bytes, of each lane, but no more than `count`, if that is not 0. `type`: c is a
- * predicate instead, and where it is true there are none. */
+/* c: bytes per lane, at most `count` if that is not 0. `type`: c is a predicate instead, and lanes
+ * where it is true access none. */
 static void count_sizes(const struct sg_warp *gang, const struct sg_warp *warp,
                         const struct sg_step *step, uint32_t lanes, struct sg_access_count *to) {
     uint64_t sizes[SG_LANES];

@@ -1,11 +1,11 @@
 /*
  * griddepcontrol: grids that begin before the one that they depend on has ended. The engine counts
- * the blocks that have let their dependents go, and holds lanes that wait for the other grid;
- * which grid depends on which is the caller's affair.
+ * the blocks that have released dependent grids, and holds lanes that wait for the other grid; the
+ * caller knows which grid depends on which.
  */
 #include "softgpu/engine/inside.h"
 
-/* A block lets go when any of its threads says so, as PTX has it: "the CTA issues". */
+/* Any thread of a block releases the dependents for the whole block: PTX says "the CTA issues". */
 const struct sg_step *sg_run_launch_dependents(struct sg_warp *warp, const struct sg_step *step) {
     if (sg_taken(warp, step))
         sg_block_triggers(warp->block);
@@ -19,7 +19,7 @@ void sg_block_triggers(struct sg_block *block) {
     atomic_fetch_add(&block->warps[0].grid->triggered, 1);
 }
 
-/* Lanes that wait stay at the step and look again at their next turn. */
+/* Waiting lanes stay at the step and check again at their next turn. */
 const struct sg_step *sg_run_dependency_wait(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
     if (!taken || !atomic_load(&warp->grid->held))

@@ -15,7 +15,7 @@ static unsigned char *within(unsigned char *bytes, uint64_t room, uint64_t offse
     return bytes + offset;
 }
 
-/* The block's own, or another's of its cluster. */
+/* Shared memory of the block, or of another one in its cluster. */
 static unsigned char *shared_bytes(const struct sg_warp *warp, uint64_t offset, size_t *size) {
     const struct sg_cluster_run *cluster = warp->block->cluster;
     const struct sg_block *block = warp->block;
@@ -80,7 +80,7 @@ static void no_bytes(struct sg_device_call *call, uint64_t address) {
     call->address = address;
 }
 
-/* True: a watcher refuses it. */
+/* True: a watcher refuses the access. */
 static bool tell(const struct sg_device_call *call, uint64_t address, uint64_t size,
                  unsigned kind) {
     return call->warp->grid->code->watched && size > 0 && size <= UINT32_MAX &&
@@ -88,7 +88,7 @@ static bool tell(const struct sg_device_call *call, uint64_t address, uint64_t s
                          SG_IN_GENERIC);
 }
 
-/* Forwards, piece by piece: overlapping memory is undefined, as in C. */
+/* Copies forwards, piece by piece: overlapping memory is undefined behaviour, as in C. */
 void sg_device_call_copy(struct sg_device_call *call) {
     uint64_t to = call->argument[0], from = call->argument[1], left = call->argument[2];
     call->result = to;
@@ -187,7 +187,8 @@ static void perform(struct sg_device_call *call) {
             call->function == SG_RUNTIME_ASSERTFAIL ? SG_FAULT_ASSERT : SG_FAULT_INSTRUCTION;
 }
 
-/* A fault of one lane ends the warp when all have called: each failed assertion says so. */
+/* A lane's fault ends the warp after all lanes have called, so every failed assertion is
+ * printed. */
 const struct sg_step *sg_run_device_call(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
     struct sg_device_call fault = {.fault = SG_FAULT_COUNT};

@@ -1,9 +1,9 @@
 /*
  * Runs kernels: a program (softgpu/program) over a grid of blocks. Warps of 32 lanes execute one
- * instruction for all their lanes at once; lanes that part ways wait in groups and join again where
- * place and call stack agree. A grid is advanced in slices by whoever calls, so that a kernel never
- * owns its thread. Pure: no contexts, streams, modules, handles and no lock; memory is reached
- * through sg_translate only.
+ * instruction for all their lanes at once; lanes that diverge wait in groups, and reconverge where
+ * step and call stack agree. The caller advances a grid in slices, so a kernel never owns its
+ * thread. Pure: no contexts, streams, modules, handles and no lock; memory is reached through
+ * sg_translate only.
  */
 #ifndef SG_ENGINE_ENGINE_H
 #define SG_ENGINE_ENGINE_H
@@ -12,18 +12,19 @@
 #include "softgpu/program/program.h"
 
 /*
- * Generic addresses of what is not global: an offset in the block's shared memory, in the thread's
- * local memory, in the kernel's parameters. Above everything that sg_translate knows.
+ * Windows of generic addresses for the other state spaces: offsets in the block's shared memory,
+ * the thread's local memory, the kernel's parameters. They lie above all addresses that
+ * sg_translate knows.
  */
 #define SG_SHARED_WINDOW    ((uint64_t)0x10000 << 32)
 #define SG_LOCAL_WINDOW     ((uint64_t)0x10001 << 32)
 #define SG_PARAMETER_WINDOW ((uint64_t)0x10002 << 32)
-#define SG_WORKSPACE_WINDOW ((uint64_t)0x10004 << 32) /* of a cooperative launch's grid.sync() */
+#define SG_WORKSPACE_WINDOW ((uint64_t)0x10004 << 32) /* of a cooperative launch, for grid.sync() */
 
-/* The instruction sets that the interpreter is compiled for: the same results on each. */
+/* The levels of x86-64 that the interpreter is compiled for. Results are the same on each. */
 enum sg_level { SG_LEVEL_GENERIC, SG_LEVEL_V3, SG_LEVEL_V4, SG_LEVEL_COUNT };
 
-/* What this machine has: the highest, and whether one can be used at all. */
+/* The highest level that this machine has, and whether it has a given one. */
 enum sg_level sg_level_best(void);
 bool sg_level_usable(enum sg_level level);
 const char *sg_level_name(enum sg_level level);
@@ -32,20 +33,20 @@ const char *sg_level_name(enum sg_level level);
 
 struct sg_code;
 
-/* False when an instruction is one that the engine does not run; `why` then names it, and its line.
- * Never changes the program; may be called by several threads. */
+/* False if the engine cannot run one of the instructions; `why` then names it and its line. Never
+ * changes the program; any number of threads may call it. */
 bool sg_engine_can(const struct sg_program *program, char *why, size_t size);
 
 /*
- * Compiles a program into steps, at a kernel's first launch. The program must outlive the code;
- * code never changes afterwards, so any number of grids and threads may share it. NOT_SUPPORTED
- * where sg_engine_can says no; OUT_OF_MEMORY. *code is set on success only. `kinds`: flags.
+ * Compiles a program into steps, at a kernel's first launch. The program must outlive the code.
+ * Code never changes afterwards, so any number of grids and threads may share it. `kinds`: flags,
+ * below. NOT_SUPPORTED if sg_engine_can returns false; OUT_OF_MEMORY. *code is set on success only.
  */
 CUresult sg_code_make(const struct sg_program *program, enum sg_level level, unsigned kinds,
                       struct sg_code **code);
-#define SG_CODE_WATCHED 1u /* its grids tell their watcher (watch.h), one warp after the other */
-#define SG_CODE_COUNTED 2u /* it has steps that count (count.h) */
-/* NULL is allowed. No grid may use it any more. */
+#define SG_CODE_WATCHED 1u /* its grids call their watcher (watch.h) and run warp by warp */
+#define SG_CODE_COUNTED 2u /* has steps that count (count.h) */
+/* NULL is allowed. No grid may still use the code. */
 void sg_code_free(struct sg_code *code);
 
 /* ---- grids ----------------------------------------------------------------------------------- */
@@ -55,10 +56,10 @@ struct sg_device_call;
 struct sg_watch;
 
 /*
- * When what PTX leaves open happens. Asynchronous copies complete at once (EAGER), or not before a
- * wait needs them (LATE), or as the seed says (RANDOM). Warps take their turns in order and for as
- * long as they are (EAGER, LATE), or as the seed says; so do blocks under way, which begin in
- * ascending order always.
+ * Decides when things happen whose time PTX leaves open. Asynchronous copies complete at once
+ * (EAGER), not before a wait needs them (LATE), or as the seed decides (RANDOM). Warps take turns
+ * in order, for turns of fixed length (EAGER, LATE), or as the seed decides; so do resident blocks.
+ * Blocks always begin in ascending order.
  */
 enum sg_grid_schedule { SG_GRID_EAGER, SG_GRID_LATE, SG_GRID_RANDOM };
 
@@ -68,17 +69,18 @@ struct sg_grid_launch {
     unsigned dynamic_shared;         /* bytes */
     const unsigned char *parameters; /* copied */
     size_t parameter_bytes;
-    int device; /* the page table's number */
-    /* Device address of each variable of the program; read of those in .global and .const, and of
-     * .texref and .surfref their handles. NULL where there is none. Copied. */
+    int device; /* its number in the page table */
+    /* For each variable of the program in .global and .const its device address, for .texref and
+     * .surfref its handle; other elements are not read. NULL if there are no variables. Copied. */
     const uint64_t *variables;
-    uint64_t stack_limit; /* bytes of frames of called functions that a thread may have; 0: 1024 */
-    uint64_t resident;    /* blocks at most under way; 0: what SG_GRID_MEMORY has room for */
-    bool cooperative;     /* all blocks are resident, whatever room they take */
-    unsigned workers; /* threads that may advance it at one time; 0: one. Most: SG_GRID_WORKERS */
-    bool apart;       /* each warp runs by itself: slower, for comparisons */
-    bool held; /* it may begin before what it depends on has ended: griddepcontrol.wait waits for
-                  sg_grid_release */
+    uint64_t stack_limit; /* bytes of called functions' frames that a thread may have; 0: 1024 */
+    uint64_t resident;    /* blocks resident at most; 0: as many as SG_GRID_MEMORY has room for */
+    bool cooperative;     /* all blocks are resident, however much memory they need */
+    unsigned workers; /* threads that may advance it at the same time, at most SG_GRID_WORKERS; 0:
+                         1 */
+    bool apart;       /* no warps in lock step: slower, for comparisons */
+    bool held; /* begins before the grids that it depends on have ended: griddepcontrol.wait waits
+                  for sg_grid_release */
     unsigned multiprocessors; /* for %nsmid; 0: 1 */
     uint64_t id;              /* for %gridid */
     unsigned cluster[3];      /* blocks of a cluster; 0: no clusters, as 1, 1, 1 */
@@ -86,110 +88,114 @@ struct sg_grid_launch {
     unsigned char schedule;   /* enum sg_grid_schedule */
     uint64_t seed;            /* of SG_GRID_RANDOM */
     /*
-     * The allocation around an address, where the page table is too coarse: narrows [*low, *low +
-     * *length) to it; false: there is none. NULL: the page table alone decides. It must not call
-     * back into the engine, and each worker may call it.
+     * Narrows [*low, *low + *length) to the allocation around an address, as the page table is
+     * coarser; false: there is no allocation. NULL: the page table alone decides. It must not call
+     * back into the engine, and all workers may call it.
      */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
-    /* The texture or surface of a handle, good as long as the grid; NULL: there is none of that
-     * handle. NULL: there are no textures. It must not call back into the engine. */
+    /* The texture or surface of a handle, valid as long as the grid; it returns NULL for an unknown
+     * handle. If the function is NULL there are no textures. It must not call back into the
+     * engine. */
     const struct sg_texture *(*texture)(void *user, uint64_t handle);
-    /* Of memory in pieces: the host bytes of a texel at an offset of a level's view, NULL where
-     * nothing is mapped. Needed only where a texture has views. */
+    /* The host bytes of a texel at an offset in the view of a level whose memory is in pieces; NULL
+     * where nothing is mapped. Needed only if a texture has views. */
     unsigned char *(*piece)(const void *view, uint64_t offset, size_t size);
-    /* What a lane calls of the device runtime: device_call.h. NULL: such calls fault as illegal
-     * instructions, except that an assertion is its own fault. */
+    /* Performs a lane's call of the device runtime (device_call.h). NULL: such calls fault as
+     * illegal instructions, except assertions, which have a fault of their own. */
     void (*device_call)(void *user, struct sg_device_call *call);
     void *user;
-    /* What it tells, of code that is made to be watched; good as long as the grid. NULL: nobody. */
+    /* Called by code made with SG_CODE_WATCHED; valid as long as the grid. NULL: nothing
+     * watches. */
     const struct sg_watch *watch;
     void *watch_user;
 };
 
 #define SG_GRID_WORKERS 64u
 
-/* Memory of blocks under way, in bytes: beyond the first block, no more are begun than fit. */
+/* Bytes for resident blocks: except for the first block, none begins that does not fit. */
 #define SG_GRID_MEMORY ((uint64_t)48 << 20)
 
 #define SG_REPORT_ROOM 4096
 
 enum sg_fault_kind {
-    SG_FAULT_ADDRESS,     /* nothing there, or no right to it */
+    SG_FAULT_ADDRESS,     /* nothing is mapped there, or the access is not permitted */
     SG_FAULT_MISALIGNED,  /* not a multiple of what is accessed */
-    SG_FAULT_SPACE,       /* outside of shared or local memory or of the parameters */
+    SG_FAULT_SPACE,       /* outside of shared memory, local memory or the parameters */
     SG_FAULT_TRAP,        /* trap */
     SG_FAULT_BREAKPOINT,  /* brkpt */
     SG_FAULT_ASSERT,      /* __assertfail */
     SG_FAULT_STACK,       /* more frames than the stack limit */
-    SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
-    SG_FAULT_PC,          /* a call to where no instruction can begin: no multiple of 16 */
-    SG_FAULT_BARRIER,     /* a number beyond 15, or a count that is no multiple of 32 */
+    SG_FAULT_INSTRUCTION, /* a call or branch to something that is not a target */
+    SG_FAULT_PC,          /* a call to an address that is not a multiple of 16 */
+    SG_FAULT_BARRIER,     /* a number above 15, or a count that is not a multiple of 32 */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
-    SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
+    SG_FAULT_MBARRIER,    /* not an mbarrier, or more arrivals or bytes than it can count */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
-    SG_FAULT_TEXTURE,     /* a handle of nothing, or of what cannot be used so: `report` says why */
-    SG_FAULT_SURFACE,     /* outside of a surface, and .trap */
-    SG_FAULT_HEAP,        /* free() of what was freed */
+    SG_FAULT_TEXTURE,     /* an unknown handle, or one that cannot be used like this: `report` says
+                             why */
+    SG_FAULT_SURFACE,     /* outside of a surface, with .trap */
+    SG_FAULT_HEAP,        /* free() of memory that is already free */
     SG_FAULT_TIME,        /* sg_grid_give_up */
     SG_FAULT_COUNT
 };
 
 struct sg_grid_fault {
     enum sg_fault_kind kind;
-    uint64_t address;     /* of the access; for SPACE the offset; for BARRIER its number or count */
-    uint32_t size;        /* bytes of the access; for BARRIER 0 if it is the number */
-    bool write;           /* it would have written */
+    uint64_t address;     /* of the access; SPACE: the offset; BARRIER: its number or count */
+    uint32_t size;        /* bytes of the access; BARRIER: 0 if `address` is the number */
+    bool write;           /* a write */
     unsigned char space;  /* enum sg_state_space */
-    uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */
+    uint64_t room;        /* SPACE: size of the space in bytes, 0 if unknown */
     uint32_t instruction; /* index in the program */
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
-    char report[SG_REPORT_ROOM]; /* a deadlock, or out of time: where the lanes are; lines. A
-                                    texture: why */
+    char report[SG_REPORT_ROOM]; /* DEADLOCK, TIME: where the lanes are, in lines; TEXTURE: why */
 };
 
 const char *sg_fault_name(enum sg_fault_kind kind);
 
-/* INVALID_VALUE for a grid or block without threads or of more than 1024, for clusters that do not
- * divide the grid or have more than 16 blocks, and for fewer parameters than the kernel reads;
- * OUT_OF_MEMORY. *grid is set on success only. Runs nothing yet. */
+/* Prepares a grid; runs nothing yet. INVALID_VALUE: no blocks, no threads, more than 1024 threads
+ * in a block, clusters that do not divide the grid or have more than 16 blocks, or fewer bytes of
+ * parameters than the kernel reads; OUT_OF_MEMORY. *grid is set on success only. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*
- * Runs until all is done, or has failed (true), or for about `budget` instructions of warps, or
- * until there is nothing left that other threads do not do already (false: call again). From any
- * thread, `workers` of them at one time, each of which runs blocks of its own; the CPU's rounding
- * and flush modes are the engine's meanwhile and the caller's afterwards. Blocks only while it
- * runs. What it reaches by sg_translate must stay: inside sg_work_begin and sg_work_end.
+ * Runs the grid until it is over (true: all is done, or it has failed), or for about `budget` warp
+ * instructions, or until other threads already do all that is left (false: call again). Any thread
+ * may call it, `workers` of them at the same time; each runs blocks of its own. It never waits for
+ * anything. It sets the CPU's rounding and flush modes, and restores the caller's. The memory that
+ * sg_translate gives must stay mapped: call it between sg_work_begin and sg_work_end.
  */
 bool sg_grid_advance(struct sg_grid *grid, uint64_t budget);
-/* All is done, or has failed. */
+/* Whether all is done, or the grid has failed. */
 bool sg_grid_over(const struct sg_grid *grid);
-/* How many threads would find something to do, while none advances it: 1 to `workers`. */
+/* How many threads would find work, from 1 to `workers`. Only while no thread advances the grid. */
 unsigned sg_grid_room(const struct sg_grid *grid);
-/* NULL while there is none. It lives as long as the grid. While no thread advances the grid. */
+/* The fault that ended the grid, or NULL; it lives as long as the grid. Only while no thread
+ * advances the grid. */
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
-/* Instructions of warps so far, about. */
+/* Warp instructions so far, approximately. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
-/* Turns of blocks so far in which not all that ran only waited for what others write: while the
- * number stays the same, the grid spins. This and what follows: while no thread advances it. */
+/* Turns of blocks so far in which some warp did more than poll memory for others' writes: while the
+ * number does not change, the grid spins. This and the following functions: only while no thread
+ * advances the grid, unless they say otherwise. */
 uint64_t sg_grid_progress(const struct sg_grid *grid);
-/* Where the lanes of blocks under way are, in lines, cut where `size` ends. */
+/* Writes where the lanes of resident blocks are, in lines, truncated to `size`. */
 void sg_grid_places(const struct sg_grid *grid, char *text, size_t size);
-/* Ends an unfinished grid as a fault of kind TIME, with its places. */
+/* Ends an unfinished grid with a fault of kind TIME, whose report is sg_grid_places. */
 void sg_grid_give_up(struct sg_grid *grid);
-/* Whether all its blocks under way only look at what others may write, so that slices end early:
- * then others should have a turn. */
+/* Whether all resident blocks only poll memory for others' writes. Slices then end early, and the
+ * caller should let others run. */
 bool sg_grid_spins(const struct sg_grid *grid);
-/* Whether all blocks have begun; and whether each has let the grids that depend on it go
+/* Whether all blocks have begun; and whether each has released dependent grids
  * (griddepcontrol.launch_dependents) or has ended. */
 bool sg_grid_all_begun(const struct sg_grid *grid);
 bool sg_grid_triggered(const struct sg_grid *grid);
-/* What a `held` grid depends on has ended. From any thread, at any time. */
+/* All that a `held` grid depends on has ended. Any thread may call this at any time. */
 void sg_grid_release(struct sg_grid *grid);
-/* A grid that is done and has not failed begins again, with the same parameters. */
+/* Restarts a grid that is done and has not failed, with the same parameters. */
 void sg_grid_rewind(struct sg_grid *grid);
-/* Also unfinished. NULL is allowed. */
+/* Frees a grid, even an unfinished one. NULL is allowed. */
 void sg_grid_end(struct sg_grid *grid);
 
 #endif

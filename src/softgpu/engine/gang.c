@@ -1,8 +1,9 @@
 /*
- * Warps in lock step: what runs them, and the steps that decide where a gang goes. It stays
- * together while all its live lanes go one way; where they part, tags are written out, each warp
- * goes on by itself, and stops where the ways come together (`meet`), for one turn after the other
- * while all the others compute only: a warp that waits for another must not wait for it there.
+ * Warps in lock step: running them, and the steps that decide where a gang goes. A gang stays
+ * together while all its live lanes take the same path. Where they diverge, tags are expanded, each
+ * warp goes on by itself, and stops where the paths reconverge (`meet`). It stops there, turn after
+ * turn, only while all the others just compute: a warp that waits for another must not be held
+ * there.
  */
 #include "softgpu/engine/inside.h"
 
@@ -24,7 +25,7 @@ static unsigned bytes_of(unsigned width) {
     return width == SG_W_16 ? 2 : width == SG_W_32 ? 4 : 8;
 }
 
-/* What is filled in for each lane, seen as a tag, if it is one. */
+/* Finds the tag of a special register that is filled for each lane, if its values have one. */
 static void fit(struct sg_warp *gang, const struct sg_code_special *special) {
     struct sg_tag *tag = sg_tag(gang, SG_PLACE(SG_BASE_SPECIALS, special->offset));
     unsigned bytes = bytes_of(special->width), lanes = gang->gang_size * SG_LANES;
@@ -48,7 +49,7 @@ static void fit(struct sg_warp *gang, const struct sg_code_special *special) {
     *tag = found;
 }
 
-/* Rows are as long as those of the block where that is a power of two. */
+/* Rows are as long as the block's, if that is a power of two. */
 static void shape(struct sg_warp *gang) {
     const unsigned *block = gang->grid->launch.block;
     unsigned lanes = gang->gang_size * SG_LANES, across = SG_GANG * SG_LANES;
@@ -60,7 +61,7 @@ static void shape(struct sg_warp *gang) {
     gang->y_most = (lanes - 1) >> gang->across_log;
 }
 
-/* Room for results that nobody wants, of 256 bytes. */
+/* Room for discarded results, 256 bytes. */
 #define NOWHERE_TAGS 4u
 
 uint64_t sg_gang_bytes(const struct sg_code *code) {
@@ -149,7 +150,7 @@ bool sg_gang_ready(const struct sg_warp *gang) {
     return step != SG_NO_STEP;
 }
 
-/* Lanes of each warp go on at a step by themselves. */
+/* The lanes of each warp go on at a step by themselves. */
 static const struct sg_step *stop_at(struct sg_warp *gang, uint32_t step, enum sg_stop stop) {
     for (unsigned g = 0; g < gang->gang_size; g++)
         sg_group_add(&gang[g], gang[g].mask, step, &gang[g].root);
@@ -164,7 +165,8 @@ static void meet_at(struct sg_warp *gang, uint32_t step) {
     gang->stop = SG_STOP_APART;
 }
 
-/* Who is live, and who executes: after the beginning and after exits, without a guard. */
+/* Updates which lanes are live and execute, after the beginning and after exits, without a
+ * guard. */
 static void measure(struct sg_warp *gang) {
     uint32_t all = SG_ALL;
     for (unsigned g = 0; g < gang->gang_size; g++)
@@ -208,7 +210,7 @@ static const struct sg_step *leader(struct sg_warp *gang, const struct sg_step *
     return gang->left >= 0 ? step + 1 : stop_at(gang, number_of(gang, step), SG_STOP_YIELD);
 }
 
-/* Who takes a control step: all that execute, nobody, or only some. */
+/* How many of the executing lanes take a control step. */
 enum part { NOBODY, SOME, ALL };
 static enum part taken_by(const struct sg_warp *gang, const struct sg_step *step,
                           uint32_t taken[SG_GANG]) {
@@ -287,7 +289,7 @@ static const struct sg_step *nanosleep_(struct sg_warp *gang, const struct sg_st
     return sg_run_nanosleep(gang, step);
 }
 
-/* ---- steps that run for one warp after the other --------------------------------------------- */
+/* ---- steps that run warp by warp ------------------------------------------------------------- */
 
 static void bring(struct sg_warp *gang, const struct sg_step *step) {
     const uint32_t *use = gang->grid->code->slots + step->uses;
@@ -300,7 +302,7 @@ static void bring(struct sg_warp *gang, const struct sg_step *step) {
     fill_specials(gang);
 }
 
-/* Where a warp stands that has run a step and was not led to the next one. */
+/* Puts aside the lanes of a warp that has run the step, at its next step if it has one. */
 static void part_from(struct sg_warp *warp, const struct sg_step *next) {
     if (next)
         sg_group_add(warp, warp->mask, (uint32_t)(next - warp->grid->code->steps), warp->path);
@@ -337,7 +339,7 @@ static const struct sg_step *each(struct sg_warp *gang, const struct sg_step *st
     return NULL;
 }
 
-/* bar.sync and its like, where it is one barrier for all. */
+/* bar.sync and the like, if all lanes name the same barrier. */
 static const struct sg_step *barrier(struct sg_warp *gang, const struct sg_step *step) {
     uint32_t taken[SG_GANG] = {0};
     if (step->choice == SG_DO_RED || step->a >> 30 != SG_BASE_CONSTANTS ||
@@ -361,7 +363,7 @@ sg_run *sg_gang_of(sg_run *run) {
         {sg_run_leader, leader},
         {sg_run_branch, branch},
         {sg_run_exit, leave},
-        {sg_run_return, leave}, /* of the entry: what is called runs warp by warp */
+        {sg_run_return, leave}, /* the entry's: called functions run warp by warp */
         {sg_run_guard, guard},
         {sg_run_unguard, unguard},
         {sg_run_nothing, sg_run_nothing},

@@ -1,13 +1,12 @@
 /*
- * Grids: blocks begin in ascending order; the first under way runs until it is done, or until its
- * warps only look at what others may write: then it goes behind the others, and one more begins if
- * there is room. So blocks that wait for each other all get on, and blocks that do not run one by
- * one in a warm cache.
+ * Grids: blocks begin in ascending order. The first resident block runs until it is done, or until
+ * its warps only poll memory that others may write; then it goes to the end of the queue, and one
+ * more begins if there is room. So blocks that wait for each other all make progress, and blocks
+ * that do not run one by one in a warm cache.
  *
- * Several threads may advance a grid: each takes one of its workers, which begins blocks of its own
- * and has range caches of its own. Blocks share nothing else. A worker that a thread has left with
- * blocks under way is taken before a new one, and workers take turns: so a single thread also gets
- * on with blocks that others have begun.
+ * Several threads may advance a grid: each takes one of its workers, which has its own blocks and
+ * range caches. A worker that a thread has left with resident blocks is taken before a new one, and
+ * workers take turns: so even a single thread continues blocks that other threads have begun.
  */
 #include "softgpu/address/pagetable.h"
 #include "softgpu/engine/count.h"
@@ -21,10 +20,10 @@
 #include <string.h>
 #include <time.h>
 
-#define PASSES        32 /* turns of all warps before the next block's, for one that only computes */
-#define PATIENCE      4  /* rounds of looking before one more block begins, where others run too */
+#define PASSES        32 /* turns of all warps before the next block, if a block only computes */
+#define PATIENCE      4  /* rounds of polling before another block begins, if other threads run */
 #define DEFAULT_STACK 1024
-#define MOST_FRAMES   ((uint64_t)64 << 10) /* of functions called, that a warp has room for at once */
+#define MOST_FRAMES   ((uint64_t)64 << 10) /* room that a warp begins with, for called functions */
 
 /* ---- blocks of a worker ---------------------------------------------------------------------- */
 
@@ -35,7 +34,7 @@ void sg_grid_fails(struct sg_grid *grid, enum sg_fault_kind kind) {
     atomic_store(&grid->failed, true);
 }
 
-/* The number of the next block, or of the first of a cluster; false: all have begun. */
+/* Takes the number of the next block, or of a cluster's first; false: all have begun. */
 static bool claim(struct sg_grid *grid, uint64_t *order) {
     uint_fast64_t next = atomic_load(&grid->begun);
     do
@@ -46,7 +45,7 @@ static bool claim(struct sg_grid *grid, uint64_t *order) {
     return true;
 }
 
-/* Blocks for the next cluster, in a list; false: no memory. */
+/* Allocates blocks for the next cluster, as a list; false: out of memory. */
 static bool find_blocks(struct sg_worker *worker, struct sg_block **list) {
     *list = NULL;
     for (unsigned i = 0; i < worker->grid->cluster_size; i++) {
@@ -83,8 +82,8 @@ static void begin_one(struct sg_worker *worker, struct sg_block *block, uint64_t
     worker->running_count++;
 }
 
-/* Begins the next cluster, a block where there are none, behind those under way; false: all have
- * begun, or there is no memory. */
+/* Begins the next cluster, or the next block without clusters, after the resident ones; false: all
+ * have begun, or there is no memory. */
 static bool cluster_begin(struct sg_worker *worker) {
     struct sg_grid *grid = worker->grid;
     struct sg_block *list;
@@ -93,7 +92,7 @@ static bool cluster_begin(struct sg_worker *worker) {
         return false;
     if (!find_blocks(worker, &list) || !sg_cluster_open(worker)) {
         put_back(worker, list);
-        /* Others that are under way can go on, and then the rest. */
+        /* Other resident blocks can go on, and the rest after them. */
         if (grid->launch.cooperative || atomic_load(&grid->begun) == atomic_load(&grid->ended))
             sg_grid_fails(grid, SG_FAULT_MEMORY);
         return false;
@@ -124,11 +123,11 @@ static void first_is_done(struct sg_worker *worker) {
     worker->free = block;
     worker->running_count--;
     worker->passes = 0;
-    (void)sg_cluster_leave(block, true); /* a fault is the grid's */
+    (void)sg_cluster_leave(block, true); /* a fault is recorded in the grid */
     atomic_fetch_add(&worker->grid->ended, 1);
 }
 
-/* The first goes behind the others. */
+/* Moves the first block to the end. */
 static void rotate(struct sg_worker *worker) {
     struct sg_block *block = worker->running;
     worker->passes = 0;
@@ -140,7 +139,7 @@ static void rotate(struct sg_worker *worker) {
     worker->last = block;
 }
 
-/* Where there is room. */
+/* Begins one more if there is room. */
 static void begin_more(struct sg_worker *worker) {
     const struct sg_grid *grid = worker->grid;
     if (worker->running_count + grid->cluster_size <= grid->resident_most)
@@ -152,9 +151,9 @@ static unsigned passes(struct sg_grid *grid) {
 }
 
 /*
- * All blocks under way only look: one more begins, if there is room, since they may wait for it.
- * Where others advance the grid too, they may rather wait for a block of theirs, so that is done
- * less often, and the processor is left to them.
+ * All resident blocks only poll: one more begins, if there is room, since they may wait for it. If
+ * other threads advance the grid too, the blocks more likely wait for one of theirs, so this
+ * happens less often, and yields the processor to them.
  */
 static void all_spin(struct sg_worker *worker) {
     struct sg_grid *grid = worker->grid;
@@ -167,7 +166,7 @@ static void all_spin(struct sg_worker *worker) {
     begin_more(worker);
 }
 
-/* Each of its blocks has only looked, one after the other, and no more can begin. */
+/* All its blocks in turn have only polled, and no more can begin. */
 static bool only_looks(const struct sg_worker *worker) {
     const struct sg_grid *grid = worker->grid;
     return worker->spun > worker->running_count &&
@@ -224,7 +223,7 @@ static unsigned worker_count(const struct sg_grid *grid) {
     return one ? 1 : grid->launch.workers;
 }
 
-/* NULL: there is none yet. */
+/* NULL: it does not exist yet. */
 static struct sg_worker *worker_at(struct sg_grid *grid, unsigned index) {
     struct sg_worker *more = atomic_load(&grid->more);
     return index == 0 ? &grid->first : more ? &more[index - 1] : NULL;
@@ -257,7 +256,7 @@ static void worker_end(struct sg_worker *worker) {
     sg_counts_free(worker->counts);
 }
 
-/* Those for more threads. Without memory there are none. */
+/* Makes the workers for more threads. Without memory there are none. */
 static void make_others(struct sg_grid *grid) {
     unsigned count = worker_count(grid) - 1;
     if (count == 0 || atomic_load(&grid->more) || atomic_flag_test_and_set(&grid->making))
@@ -312,14 +311,14 @@ static uint64_t cpu_time(void) {
 
 static void run(struct sg_worker *worker, int64_t budget) {
     uint64_t began = worker->counts ? cpu_time() : 0;
-    /* What was true of the page table may not be any more. */
+    /* The page table may have changed since the caches were filled. */
     uint64_t table = sg_table_state();
     if (worker->table != table)
         memset(worker->caches, 0, worker->grid->code->caches * sizeof *worker->caches);
     worker->table = table;
 #if defined __x86_64__
     unsigned before = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80); /* to nearest, subnormal numbers kept, nothing trapped */
+    __builtin_ia32_ldmxcsr(0x1f80); /* round to nearest, keep subnormal numbers, trap nothing */
     advance(worker, budget);
     __builtin_ia32_ldmxcsr(before);
 #else
@@ -401,7 +400,7 @@ static void measure(struct sg_grid *grid) {
         grid->resident_most = launch->resident;
 }
 
-/* Constants of this launch. False: fewer parameters than the kernel reads. */
+/* Sets the constants of this launch. False: fewer parameters than the kernel reads. */
 static bool patch(struct sg_grid *grid) {
     const struct sg_code *code = grid->code;
     const struct sg_grid_launch *launch = &grid->launch;
@@ -502,7 +501,7 @@ uint64_t sg_grid_progress(const struct sg_grid *grid) {
     return progress;
 }
 
-/* Its workers have nothing left from before. */
+/* Its workers have no blocks left. */
 void sg_grid_rewind(struct sg_grid *grid) {
     atomic_store(&grid->begun, 0);
     atomic_store(&grid->ended, 0);

@@ -1,4 +1,4 @@
-/* Which instruction set the interpreter uses, and the CPU's modes for floats. */
+/* The instruction set that the interpreter uses, and the CPU's floating-point modes. */
 #include "softgpu/engine/lanes/lanes.h"
 
 #if !defined __x86_64__
@@ -49,7 +49,7 @@ const struct sg_lanes *sg_level_lanes(enum sg_level level) {
     return &sg_lanes_generic;
 }
 
-/* Answers a value that says "nothing was changed" for the rounding that is always set. */
+/* Returned for the rounding that is always set: nothing was changed. */
 #define UNCHANGED UINT32_MAX
 
 unsigned sg_round_set(unsigned rounding) {
@@ -65,7 +65,7 @@ unsigned sg_round_set(unsigned rounding) {
                : rounding == SG_ROUND_RP ? FE_UPWARD
                                          : FE_TOWARDZERO);
 #endif
-    /* What is computed afterwards reads memory, so it cannot be moved before this. */
+    /* Later computations read memory, so the compiler cannot move them before this. */
     __asm__ volatile("" ::: "memory");
     return before;
 }

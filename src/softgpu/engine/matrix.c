@@ -3,7 +3,7 @@
 
 static unsigned type_of(const struct sg_instruction *in, unsigned which) {
     bool loads = in->op == SG_OP_wmma && in->operation != SG_DO_MMA;
-    /* wmma of half precision names only D and C. */
+    /* wmma in half precision gives only the types of D and C. */
     bool half = in->op == SG_OP_wmma && in->operation == SG_DO_MMA && !in->type3;
     switch (which) {
     case SG_MATRIX_A:
@@ -47,7 +47,7 @@ struct sg_matrix_place sg_matrix_quarter_at(unsigned which, unsigned type, bool 
                                             unsigned lane, unsigned element) {
     unsigned upper = lane / 16 * 4, four = lane % 4;
     if (which < SG_MATRIX_C) {
-        /* The lane has a line of four elements, or one element of each of four lines. */
+        /* The lane has a line of four elements, or one element in each of four lines. */
         bool whole = (which == SG_MATRIX_A) != column;
         return whole ? (struct sg_matrix_place){four + upper, element}
                      : (struct sg_matrix_place){element + upper, four};

@@ -1,6 +1,6 @@
 /*
  * Matrices between memory and the registers of a warp: ldmatrix, stmatrix, wmma.load, wmma.store;
- * and movmatrix, which exchanges rows and columns without memory.
+ * and movmatrix, which transposes without memory.
  */
 #include "softgpu/engine/matrix.h"
 #include "softgpu/engine/watching.h"
@@ -21,7 +21,7 @@ static uint64_t address_of(const struct sg_warp *warp, const struct sg_step *ste
     return (uint32_t)(((const uint32_t *)sg_place(warp, step->a))[lane] + (uint32_t)offset);
 }
 
-/* A range of bytes that all lanes share, or each has for itself. */
+/* A range of bytes that all lanes share, or that each lane has. */
 static unsigned char *inside(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                              unsigned char *bytes, uint64_t room, uint64_t address, uint64_t size) {
     if (size <= room && address <= room - size)
@@ -37,7 +37,7 @@ static unsigned writes(const struct sg_instruction *in) {
 /* The host bytes of an access, or NULL and a fault. */
 static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                             uint64_t address, uint64_t size) {
-    static _Thread_local unsigned char nobody[16]; /* of an access that a watcher refuses */
+    static _Thread_local unsigned char nobody[16]; /* for an access that a watcher refuses */
     unsigned space = step->space;
     uint64_t window = address & ~(uint64_t)UINT32_MAX;
     if (warp->grid->code->watched && sg_watch_lane(warp, step, lane, address, (uint32_t)size,
@@ -67,7 +67,8 @@ static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, un
 
 typedef uint16_t matrix8[8][8];
 
-/* A lane has elements 2 (lane % 4) and the next of row lane / 4; `across` of that column. */
+/* A lane has two elements, from 2 * (lane % 4), of row lane / 4, or with `across` of that
+ * column. */
 static uint32_t of_lane(const matrix8 all, unsigned lane, bool across) {
     unsigned line = lane / 4, at = 2 * (lane % 4);
     uint32_t low = across ? all[at][line] : all[line][at];
@@ -90,7 +91,8 @@ static unsigned char *row_of(struct sg_warp *warp, const struct sg_step *step, u
     return reach(warp, step, lane, address, 16);
 }
 
-/* list: registers, `count` of them; lanes 0 to 7 give the rows of the first matrix, and so on. */
+/* list: `count` registers; lanes 0 to 7 have the addresses of the first matrix's rows, and so
+ * on. */
 const struct sg_step *sg_run_ldmatrix(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     bool across = (instruction_of(warp, step)->modifiers & SG_MOD(TRANS)) != 0;
@@ -149,7 +151,7 @@ const struct sg_step *sg_run_movmatrix(struct sg_warp *warp, const struct sg_ste
 struct transfer {
     struct sg_matrix matrix;
     const uint32_t *list;
-    bool columns; /* in memory the second number of a place counts by the stride */
+    bool columns; /* in memory the place's second index advances by the stride */
     bool store;
 };
 
@@ -164,7 +166,7 @@ static struct transfer transfer_of(const struct sg_warp *warp, const struct sg_s
     return all;
 }
 
-/* Elements from the matrix's begin. */
+/* The element's index from the start of the matrix. */
 static uint64_t index_of(const struct transfer *all, struct sg_matrix_place place,
                          uint64_t stride) {
     return all->columns ? place.at * stride + place.line : place.line * stride + place.at;
@@ -182,8 +184,8 @@ static bool copy(struct sg_warp *warp, const struct sg_step *step, const struct 
     return true;
 }
 
-/* One register: at once where its elements lie side by side in memory, which those of less than a
- * byte always do. */
+/* One register: in one access if its elements are adjacent in memory, which those smaller than a
+ * byte always are. */
 static bool one_register(struct sg_warp *warp, const struct sg_step *step,
                          const struct transfer *all, unsigned lane, unsigned reg,
                          unsigned char *bytes) {
@@ -206,7 +208,7 @@ static bool one_register(struct sg_warp *warp, const struct sg_step *step,
 
 static const struct sg_step *transfer(struct sg_warp *warp, const struct sg_step *step) {
     struct transfer all = transfer_of(warp, step);
-    /* Registers may hold the address, too: nothing is written before all is read. */
+    /* The registers may also hold the address: nothing is written before everything is read. */
     unsigned char bytes[8][SG_LANES][8] = {{{0}}};
     size_t size = all.matrix.wide ? 8 : 4;
     for (uint32_t left = warp->mask; left; left &= left - 1) {

@@ -1,8 +1,8 @@
 /*
- * mbarriers: 64 bits of shared memory that count arrivals and bytes of a phase. PTX leaves the bits
- * to the implementation; here: parity of the phase, arrivals of a phase, arrivals that are missing,
- * bytes that are missing, and two that say that it is one. What PTX leaves undefined (a barrier
- * that is none, more arrivals than are awaited) is a fault.
+ * mbarriers: 64 bits of shared memory that count arrivals and bytes of a phase. PTX leaves their
+ * layout to the implementation; here they are the phase's parity, expected arrivals, pending
+ * arrivals, pending bytes, and two bits that mark an mbarrier. Undefined behaviour (no mbarrier at
+ * the address, more arrivals than are pending) is a fault.
  */
 #include "softgpu/engine/watching.h"
 
@@ -57,7 +57,7 @@ static void put(unsigned char *at, const struct mbarrier *barrier) {
     memcpy(at, &word, sizeof word);
 }
 
-/* All have arrived and all bytes are there: the next phase. */
+/* If no arrivals and bytes are pending, begins the next phase. */
 static void settle(struct mbarrier *barrier) {
     if (barrier->pending || barrier->bytes)
         return;
@@ -180,8 +180,8 @@ static void tell(struct sg_warp *warp, const struct sg_step *step, const uint32_
                     plain ? 0 : order | SG_WATCHED_STRONG);
 }
 
-/* list: the address; b: a number, or nowhere: 1; d: the state, or nowhere; choice: what. Lane after
- * lane, in the order of their numbers. */
+/* list: the address; b: a count, or nowhere for 1; d: the state, or nowhere; choice: the operation.
+ * Lane by lane, in ascending order. */
 const struct sg_step *sg_run_mbarrier(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *where = warp->grid->code->list + step->list;
     if (warp->grid->code->watched)
@@ -195,7 +195,7 @@ const struct sg_step *sg_run_mbarrier(struct sg_warp *warp, const struct sg_step
     return step + 1;
 }
 
-/* Whether the phase of a lane is over; what completes late may do so now. */
+/* Whether the lane's phase is complete; late copies may complete now. */
 static bool look(struct sg_warp *warp, const struct sg_step *step, unsigned lane, uint64_t address,
                  unsigned parity, bool *over) {
     struct mbarrier b;
@@ -232,13 +232,13 @@ const struct sg_step *sg_run_mbarrier_wait(struct sg_warp *warp, const struct sg
     sg_predicate_set(warp, step->d, result);
     if (warp->mask & ~result) {
         warp->polls = true;
-        if (step->choice == SG_DO_TRY_WAIT) /* it gives way at the next block of instructions */
+        if (step->choice == SG_DO_TRY_WAIT) /* the warp yields at the next basic block */
             warp->left = 0;
     }
     return step + 1;
 }
 
-/* a: a state; d: the arrivals that were missing before the one that answered it */
+/* a: a state; d: the pending arrivals before the arrival that returned the state */
 const struct sg_step *sg_run_mbarrier_count(struct sg_warp *warp, const struct sg_step *step) {
     const uint64_t *a = sg_place(warp, step->a);
     uint32_t *d = sg_place(warp, step->d);

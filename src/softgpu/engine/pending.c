@@ -1,15 +1,15 @@
 /*
- * Copies that a thread does not wait for, and when they are done: at once under the eager schedule;
- * under the late one when a wait would not end without them, at the latest when their block ends;
- * under the random one then or earlier, as the seed says. A wait that a program lacks so finds the
- * old bytes.
+ * Asynchronous copies, and when they are performed: at once under the eager schedule; under the
+ * late one when a wait would not end without them, at the latest when their block ends; under the
+ * random one then or earlier, as the seed decides. So a program that lacks a wait finds the old
+ * bytes.
  */
 #include "softgpu/engine/watching.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- doing it -------------------------------------------------------------------------------- */
+/* ---- performing copies ----------------------------------------------------------------------- */
 
 static bool move(unsigned char *to, const unsigned char *from, uint64_t bytes,
                  const struct sg_pending *what) {
@@ -20,7 +20,7 @@ static bool move(unsigned char *to, const unsigned char *from, uint64_t bytes,
     return true;
 }
 
-/* Global memory may be mapped in pieces. */
+/* The mapping of global memory may consist of pieces. */
 static bool transfer(struct sg_warp *warp, const struct sg_pending *what) {
     unsigned lane = what->thread % warp->grid->threads % SG_LANES;
     const unsigned char *source = what->kept ? what->kept : what->value;
@@ -67,7 +67,7 @@ static bool complete(struct sg_warp *warp, const struct sg_pending *what) {
     if (warp->grid->code->watched && sg_watch_copy(warp, what))
         return !what->tells ||
                sg_mbarrier_bytes(warp, what->step, lane, what->mbarrier, -(int64_t)what->size);
-    warp->doing = what; /* whose fault it would be */
+    warp->doing = what; /* to blame for a fault */
     if (what->kind == SG_PENDING_ARRIVE)
         good = sg_mbarrier_arrive(warp, what->step, lane, what->mbarrier, 1, false, 0, NULL);
     else
@@ -105,7 +105,7 @@ static uint32_t *commits_of(struct sg_cluster_run *cluster, uint32_t thread, boo
     return &cluster->commits[thread + (bulk ? cluster->size * cluster->grid->threads : 0)];
 }
 
-/* What is asked of each copy of a list: whether it is to be done now. */
+/* Decides for each copy of a list whether to perform it now. */
 typedef bool choice(struct sg_warp *warp, const struct sg_pending *what, const void *of);
 
 static bool complete_some(struct sg_warp *warp, struct sg_pending **list, choice *now,
@@ -139,12 +139,12 @@ bool sg_pending_submit(struct sg_warp *warp, const struct sg_pending *what) {
     struct sg_grid *grid = warp->grid;
     unsigned schedule = grid->launch.schedule;
     bool bulk = what->kind == SG_PENDING_BULK;
-    /* An arrival comes behind the thread's copies, which may be late. */
+    /* An arrival follows the thread's copies, which may be late. */
     bool now = schedule == SG_GRID_EAGER ||
                (schedule == SG_GRID_RANDOM && what->kind != SG_PENDING_ARRIVE &&
                 sg_grid_draw(grid, 2) == 0);
     struct sg_pending *kept = now ? NULL : malloc(sizeof *kept);
-    if (!kept) { /* at once is right, too */
+    if (!kept) { /* out of memory: at once is correct too */
         bool first = now || what->kind != SG_PENDING_ARRIVE ||
                      complete_some(warp, list_of(cluster, what), copy_of_thread, what);
         return first && complete(warp, what);
@@ -179,7 +179,7 @@ static const struct sg_pending *arrival_at(const struct sg_pending *list, uint64
     return list;
 }
 
-/* The arrivals that cp.async.mbarrier.arrive has put off, of the block's own barrier. */
+/* The deferred arrivals of cp.async.mbarrier.arrive, at a barrier of the block. */
 static bool arrive_all(struct sg_warp *warp, uint64_t address) {
     struct sg_cluster_run *cluster = warp->block->cluster;
     unsigned warps = warp->grid->warps;
@@ -203,7 +203,7 @@ bool sg_pending_poll(struct sg_warp *warp, uint64_t address, uint32_t arrivals) 
              at = arrival_at(at->next, address))
             deferred++;
     bool random = warp->grid->launch.schedule == SG_GRID_RANDOM;
-    /* While others are to arrive, the barrier does not wait for these. */
+    /* While other arrivals are pending, the barrier does not wait for these. */
     if (random ? sg_grid_draw(warp->grid, 2) == 0 : arrivals > deferred)
         return true;
     return complete_some(warp, &cluster->bulk, tells, &address) && arrive_all(warp, address);
@@ -227,7 +227,7 @@ static bool waited_for(struct sg_warp *warp, const struct sg_pending *what, cons
     return wait->all || what->group + (uint64_t)wait->step->value < commits;
 }
 
-/* .read: the sources may be overwritten from now on. */
+/* .read: the sources may be overwritten afterwards. */
 static bool read_sources(struct sg_warp *warp, const struct wait *wait) {
     for (struct sg_pending *at = warp->block->cluster->bulk; at; at = at->next) {
         if (at->kept || at->from_value || !waited_for(warp, at, wait))
@@ -244,8 +244,8 @@ static bool read_sources(struct sg_warp *warp, const struct wait *wait) {
     return true;
 }
 
-/* Commits of groups and waits for them. choice: which; value: groups that may be open; second:
- * only their sources. */
+/* Commits groups and waits for them. choice: which; value: groups that may stay pending; second:
+ * only reads must be complete. */
 const struct sg_step *sg_run_copy_group(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_cluster_run *cluster = warp->block->cluster;
     if (warp->grid->code->watched)
@@ -277,7 +277,7 @@ static bool in_block(const struct sg_block *block, uint64_t address) {
     return address >> SG_RANK_SHIFT == block->rank;
 }
 
-/* What goes to its shared memory, which is no more. */
+/* Drops copies to its shared memory, which is gone. */
 static void forget(struct sg_pending **list, const struct sg_block *block) {
     while (*list) {
         struct sg_pending *what = *list;
@@ -309,7 +309,7 @@ bool sg_pending_leave(struct sg_block *block) {
             cluster->deferred -= at->kind == SG_PENDING_ARRIVE;
         sg_pending_drop(list);
     }
-    /* Who still reads its memory finds what another block may have put there by then. */
+    /* A late read of its memory finds what another block may have put there by then. */
     if (warp->grid->launch.schedule == SG_GRID_LATE)
         memset(block->shared, SG_LEFT_BYTE, warp->grid->shared_bytes);
     return complete_some(warp, &cluster->bulk, of_block, block);

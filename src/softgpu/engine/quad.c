@@ -1,6 +1,6 @@
 /*
- * Memory accesses of 128 bits that nobody may see half of: relaxed and stronger loads and stores,
- * and atom.exch and atom.cas. A register of 128 bits lies in two places, the low words first.
+ * Accesses of 128 bits that must not tear: relaxed and stronger loads and stores, atom.exch and
+ * atom.cas. A 128-bit register has two places, the low words first.
  */
 #include "softgpu/engine/quad.h"
 
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #if defined __x86_64__
-/* Every processor of level 2 has it. The compiler's own form asks a library which instruction to
- * use. */
+/* Every x86-64-v2 processor has this instruction. The compiler's builtin calls a library, which
+ * chooses at run time. */
 static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
     bool same;
     __asm__ volatile("lock cmpxchg16b %1"
@@ -20,8 +20,8 @@ static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
     return same;
 }
 
-/* Aligned ones are not divided where there is AVX: both makers of processors say so. Without it,
- * until two readings agree. A load must not write: memory may be read-only. */
+/* With AVX aligned loads are atomic, as both manufacturers document. Without it, reads until two
+ * agree. A load must not write, as memory may be read-only. */
 static void load(const unsigned char *at, uint64_t *value) {
     uint64_t again[2];
     if (__builtin_cpu_supports("avx")) {
@@ -39,9 +39,9 @@ static void load(const unsigned char *at, uint64_t *value) {
     } while (memcmp(value, again, sizeof again) != 0);
 }
 #elif defined __aarch64__
-/* The compiler's own form asks a library for it, which may take a lock that the host's other
- * accesses know nothing of. What a pair of exclusive loads reads is whole only if the store
- * succeeds; so where the words differ they are stored as they were. */
+/* The compiler's builtin calls a library, which may take a lock that the host's other accesses do
+ * not know of. A pair of exclusive loads is atomic only if the store succeeds, so if the comparison
+ * fails the words are stored unchanged. */
 static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
     uint64_t low, high, next_low, next_high;
     uint32_t failed;
@@ -63,8 +63,7 @@ static bool swap(uint64_t *at, uint64_t *old, const uint64_t *new) {
     return same;
 }
 
-/* Until two readings agree: older processors have no load of 128 bits that is whole and does not
- * write. */
+/* Reads until two agree: older processors have no atomic 128-bit load that does not write. */
 static void load(const unsigned char *at, uint64_t *value) {
     const uint64_t *words = (const uint64_t *)(const void *)at;
     uint64_t again[2] = {__atomic_load_n(&words[0], __ATOMIC_SEQ_CST),
@@ -98,7 +97,7 @@ static bool global(unsigned space) {
     return space == SG_IN_GLOBAL;
 }
 
-/* list: places of the low and the high words. */
+/* list: places of the low and of the high words. */
 const struct sg_step *sg_run_quad_load(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     uint64_t *low = sg_place(warp, list[0]), *high = sg_place(warp, list[1]);

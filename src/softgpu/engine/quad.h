@@ -3,8 +3,8 @@
 
 #include "softgpu/engine/inside.h"
 
-/* Addresses as loads and stores have them. list: places of the low and of the high words; of the
- * atomic ones: of the result, of b and of c. choice: EXCH or CAS. */
+/* Addresses as for loads and stores. list: places of the low and of the high words; for atomic
+ * operations those of the result, of b and of c. choice: EXCH or CAS. */
 sg_run sg_run_quad_load, sg_run_quad_store, sg_run_quad_atomic;
 
 #endif

@@ -1,13 +1,13 @@
-/* The slow way to global memory: the page table, and the range that a step keeps of it. */
+/* The slow path to global memory: the page table, and the range that a step caches. */
 #include "softgpu/address/pagetable.h"
 #include "softgpu/engine/async.h"
 
 #include <stdio.h>
 
-/* As far as one range goes that a step remembers. */
+/* The largest extent of a cached range, on each side. */
 #define FARTHEST ((uint64_t)1 << 30)
 
-/* Copies in bulk may go out of shared memory. */
+/* Bulk copies may read shared memory and write global memory. */
 static bool copies_out(const struct sg_instruction *in) {
     return in->op == SG_OP_cp && in->space == SG_IN_GLOBAL;
 }
@@ -29,7 +29,7 @@ static unsigned rights_of(const struct sg_step *step, const struct sg_program *p
     return reads ? SG_READ : SG_READ | SG_WRITE;
 }
 
-/* The range of host bytes around an address, from its page on where that is mapped likewise. */
+/* The range of host bytes around an address, as far as pages are mapped contiguously. */
 static unsigned char *range_at(const struct sg_grid *grid, uint64_t address, unsigned rights,
                                uint64_t *low, uint64_t *length) {
     uint64_t page = address & ~(uint64_t)(SG_PAGE - 1);

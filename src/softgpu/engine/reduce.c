@@ -1,4 +1,4 @@
-/* Reductions of bulk: elements of one buffer combined into another. */
+/* Bulk reductions: combine elements of one buffer into another. */
 #include "softgpu/engine/async.h"
 #include "softgpu/engine/lanes/lanes.h"
 
@@ -18,7 +18,7 @@ static uint16_t half_sum(uint16_t a, uint16_t b, bool brain) {
                  : SG_LEVEL(sg_half_from_double)(sum, SG_ROUND_RN);
 }
 
-/* A NaN gives way to a number, and -0 is less than +0. */
+/* A number is preferred to a NaN, and -0 is less than +0. */
 static uint16_t half_choice(uint16_t a, uint16_t b, bool brain, bool most) {
     double x = half_value(a, brain), y = half_value(b, brain);
     if (x != x || y != y)

@@ -1,4 +1,4 @@
-/* Where lanes are: for deadlocks, and for grids that do not get on. */
+/* Reports of where lanes are, for deadlocks and for grids that make no progress. */
 #include "softgpu/engine/async.h"
 #include "softgpu/engine/inside.h"
 
@@ -12,7 +12,7 @@ struct text {
     unsigned left_out; /* groups that do not fit */
 };
 
-/* A whole line, or none; room for the last one stays. */
+/* Adds a whole line or nothing; leaves room for the last one. */
 static void add_line(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void add_line(struct text *text, const char *format, ...) {
@@ -87,7 +87,7 @@ void sg_grid_places(const struct sg_grid *grid, char *to, size_t size) {
     finish(&text);
 }
 
-/* The fault is that of the first lane that is there. */
+/* Blames the first live lane for the fault. */
 static bool blame_first(struct sg_block *block, enum sg_fault_kind kind, const char *report) {
     for (unsigned w = 0; w < block->warp_count; w++) {
         struct sg_warp *warp = &block->warps[w];
@@ -123,5 +123,5 @@ void sg_grid_give_up(struct sg_grid *grid) {
         for (struct sg_block *block = worker->running; block; block = block->next)
             if (blame_first(block, SG_FAULT_TIME, report))
                 return;
-    sg_grid_fails(grid, SG_FAULT_TIME); /* between two blocks */
+    sg_grid_fails(grid, SG_FAULT_TIME); /* no block is resident */
 }

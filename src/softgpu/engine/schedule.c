@@ -1,8 +1,8 @@
 /*
- * Which lanes of a warp run. Lanes at one place with one call stack are a group; one group runs,
- * the others wait. Usually the deepest call goes first, then the lowest place, so that lanes which
- * have parted join again as early as they can. After a while the group that has not run for the
- * longest time runs alone for as long: lanes that spin for each other get on.
+ * Chooses which lanes of a warp run. Lanes at the same step with the same call stack are a group;
+ * one group runs, the others wait. Usually the deepest call goes first, then the lowest step, so
+ * that diverged lanes reconverge as early as possible. After a while the group that has not run for
+ * the longest time runs alone for as long, so lanes that spin for each other make progress.
  */
 #include "softgpu/engine/watching.h"
 
@@ -30,7 +30,7 @@ static void take(struct sg_warp *warp, unsigned index) {
     warp->ready--;
 }
 
-/* Adds the lanes of all groups that are where the running one is. */
+/* Joins the groups that are where the running one is. */
 static void join(struct sg_warp *warp, uint32_t step) {
     for (unsigned i = 0; i < warp->group_count;) {
         const struct sg_group *group = &warp->groups[i];
@@ -125,7 +125,7 @@ void sg_warp_exit(struct sg_warp *warp, uint32_t lanes) {
         sg_watch_exits(warp, lanes);
     warp->live &= ~lanes;
     warp->block->live -= (uint32_t)__builtin_popcount(lanes);
-    /* Who waits for these lanes looks again. */
+    /* Groups that wait for these lanes check again. */
     for (unsigned i = 0; i < warp->group_count; i++)
         if (warp->groups[i].state == SG_GROUP_WARP) {
             warp->groups[i].state = SG_GROUP_READY;
@@ -150,7 +150,7 @@ static struct sg_path *path_new(struct sg_warp *warp) {
     return path;
 }
 
-/* Room for a frame that ends there; the bases are to be set anew. */
+/* Makes room for a frame that ends at `end`; the caller must set the bases again. */
 static bool make_room(struct sg_warp *warp, size_t end) {
     if (end <= warp->register_room)
         return true;
@@ -164,15 +164,15 @@ static bool make_room(struct sg_warp *warp, size_t end) {
         more[i] = 0;
     if (warp->moved)
         free(warp->registers);
-    warp->moved = true; /* from the block's */
+    warp->moved = true; /* out of the block's memory */
     warp->registers = more;
     warp->register_room = room;
     warp->base[SG_BASE_NOWHERE] = more;
     return true;
 }
 
-/* The next of all paths below a root, each before those below it; NULL: no more. Calls may be tens
- * of thousands deep, and the thread's own stack small: so nothing here recurses. */
+/* The next path below a root, in preorder; NULL: no more. Calls may nest tens of thousands deep and
+ * the thread's own stack may be small, so nothing here recurses. */
 static const struct sg_path *path_after(const struct sg_path *root, const struct sg_path *path) {
     if (path->child)
         return path->child;
@@ -190,9 +190,9 @@ static uint32_t end_below(const struct sg_warp *warp, const struct sg_path *root
     return end;
 }
 
-/* Where the frame of a call from there begins: behind the frames of all calls that other lanes have
- * not left. Frames of different functions are laid out differently, so lanes of one must not lie
- * where those of another do. */
+/* The offset of a new frame: after the frames of all calls that other lanes are still in. Frames of
+ * different functions have different layouts, so they must not overlap, even for different
+ * lanes. */
 static uint32_t free_registers(const struct sg_warp *warp, const struct sg_path *parent) {
     uint32_t end = end_below(warp, parent);
     for (const struct sg_path *path = parent; path->parent; path = path->parent)
@@ -215,7 +215,7 @@ struct sg_path *sg_path_enter(struct sg_warp *warp, const struct sg_step *call, 
     uint64_t alignment = callee->frame_alignment > 16 ? callee->frame_alignment : 16;
     uint64_t frame = (parent->frame + caller->frame + alignment - 1) & ~(alignment - 1);
     uint32_t registers = free_registers(warp, parent);
-    /* A call takes something of the stack even where it has no variables. */
+    /* A call takes part of the stack even without variables. */
     uint64_t least = (uint64_t)(parent->depth + 1) * 16;
     uint64_t end = frame + callee->frame > least ? frame + callee->frame : least;
     unsigned lane = (unsigned)__builtin_ctz(warp->mask);

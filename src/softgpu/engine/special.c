@@ -9,7 +9,7 @@ bool sg_special_constant(unsigned special) {
     return special < SG_SPECIAL_CLOCK || special > SG_SPECIAL_GLOBALTIMER_HI;
 }
 
-/* The others are the same for each block that runs in a warp's memory. */
+/* All others keep their values when another block reuses a warp's memory. */
 bool sg_special_of_block(unsigned special) {
     return special == SG_SPECIAL_CTAID || special == SG_SPECIAL_CLUSTERID ||
            special == SG_SPECIAL_CLUSTER_CTAID || special == SG_SPECIAL_CLUSTER_CTARANK ||
@@ -38,7 +38,7 @@ static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned 
     case SG_SPECIAL_WARPID:
         return warp->number;
     case SG_SPECIAL_NWARPID:
-        return 64; /* warps that a multiprocessor can have */
+        return 64; /* resident warps of a multiprocessor */
     case SG_SPECIAL_SMID:
         return launch->multiprocessors ? warp->block->index % launch->multiprocessors : 0;
     case SG_SPECIAL_NSMID:
@@ -135,13 +135,13 @@ const struct sg_step *sg_run_special(struct sg_warp *warp, const struct sg_step 
     for (unsigned l = 0; l < SG_LANES; l++)
         if (warp->mask >> l & 1)
             put(d, step->second, l, value);
-    warp->polls = true; /* it may wait for time to pass */
+    warp->polls = true; /* it may be waiting for time to pass */
     return step + 1;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* The place of a variable in the frame of the running call; `second`: the width. */
+/* The address of a variable in the current frame; `second`: the width. */
 const struct sg_step *sg_run_frame_address(struct sg_warp *warp, const struct sg_step *step) {
     void *d = sg_place(warp, step->d);
     uint64_t value = warp->path->frame + (uint64_t)step->value;
@@ -159,7 +159,7 @@ static unsigned space_of(uint64_t address) {
                                            : SG_IN_GLOBAL;
 }
 
-/* Constant memory has addresses among those of global memory: known by its variables. */
+/* Addresses in constant memory are among those of global memory; its variables tell them apart. */
 static bool is_constant(const struct sg_warp *warp, const struct sg_step *step, unsigned l,
                         uint64_t address) {
     const uint32_t *list = warp->grid->code->list + step->list;
@@ -196,8 +196,8 @@ static uint64_t get(const void *lanes, unsigned width, unsigned l) {
                               : ((const uint64_t *)lanes)[l];
 }
 
-/* mov.b64 d, {a, b}: list: the elements' places; choice: their width, second: the whole's; value:
- * the bits of an element. */
+/* mov.b64 d, {a, b}: list: the elements' places; choice: their width; second: d's width; value: the
+ * bits of an element. */
 const struct sg_step *sg_run_pack(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     unsigned bits = (unsigned)step->value;

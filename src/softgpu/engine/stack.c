@@ -1,7 +1,6 @@
 /*
- * alloca: bytes of a thread's own, from the far end of its local memory downwards, towards the
- * frames of calls. A function that takes any gives them back when it returns: it keeps where its
- * caller's ended.
+ * alloca: takes bytes from the end of a thread's local memory downwards, towards the frames of
+ * calls. A function that uses it saves the end of its caller's, and restores it when it returns.
  */
 #include "softgpu/engine/stack.h"
 

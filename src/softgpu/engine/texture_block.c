@@ -16,13 +16,13 @@ static void of_565(unsigned colour, double to[3]) {
     to[2] = (double)(colour & 31) / 31;
 }
 
-/* Two colours and what lies between; with `cut`, where the first is not the greater one, the
- * fourth choice is transparent black. */
+/* Two colours and interpolated ones; with `cut`, unless the first is the larger one, the fourth
+ * choice is transparent black. */
 static void colours(const unsigned char *block, unsigned texel, bool cut, float value[4]) {
     unsigned first = (unsigned)little_endian(block, 2);
     unsigned second = (unsigned)little_endian(block + 2, 2);
     unsigned choice = (unsigned)(little_endian(block + 4, 4) >> 2 * texel) & 3;
-    static const unsigned char thirds[4] = {3, 0, 2, 1}; /* of the first */
+    static const unsigned char thirds[4] = {3, 0, 2, 1}; /* weight of the first */
     double a[3], b[3];
     of_565(first, a);
     of_565(second, b);
@@ -36,7 +36,7 @@ static void colours(const unsigned char *block, unsigned texel, bool cut, float 
     }
 }
 
-/* One channel: two ends of 8 bits, and 3 bits for each texel. */
+/* One channel: two 8-bit end points, and 3 bits for each texel. */
 static float channel(const unsigned char *block, unsigned texel, bool has_sign) {
     int ends[2] = {block[0], block[1]};
     for (unsigned i = 0; i < 2 && has_sign; i++) {

@@ -1,9 +1,9 @@
-/* Cubes: which face a direction meets, and what lies beyond the edges of one. */
+/* Cubes: the face that a direction points to, and what is beyond a face's edges. */
 #include "softgpu/engine/texture_inside.h"
 
 #include <math.h>
 
-/* Across, down and towards the face, as CUDA's table of faces says: linear in the direction. */
+/* Across, down and towards the face, from CUDA's table of faces: linear in the direction. */
 static void of_face(unsigned face, const double d[3], double *across, double *down, double *ahead) {
     static const struct {
         signed char across[3], down[3], ahead[3];
@@ -14,14 +14,14 @@ static void of_face(unsigned face, const double d[3], double *across, double *do
     };
     *across = *down = *ahead = 0;
     for (unsigned i = 0; i < 3; i++) {
-        /* A zero must not meet an infinity. */
+        /* Zero must not be multiplied with infinity. */
         *across += faces[face].across[i] ? faces[face].across[i] * d[i] : 0;
         *down += faces[face].down[i] ? faces[face].down[i] * d[i] : 0;
         *ahead += faces[face].ahead[i] ? faces[face].ahead[i] * d[i] : 0;
     }
 }
 
-/* Where two are equal, which the table leaves open: z before y before x. */
+/* For equal magnitudes, which the table leaves open: z before y before x. */
 static unsigned face_of(const double d[3]) {
     double x = fabs(d[0]), y = fabs(d[1]), z = fabs(d[2]);
     if (z >= x && z >= y)
@@ -55,8 +55,8 @@ static uint32_t texel_at(double place, uint32_t size) {
 }
 
 /*
- * The centre of the texel, on the face's plane continued by one texel, is a direction; it meets the
- * neighbouring face in that face's outermost row, less than half a texel beside the centre.
+ * The centre of the texel, on the face's plane extended by one texel, is a direction; it meets the
+ * neighbouring face in its outermost row, less than half a texel from a texel's centre.
  */
 void sg_cube_neighbour(unsigned face, int64_t x, int64_t y, uint32_t size, unsigned *to,
                        uint32_t *to_x, uint32_t *to_y) {

@@ -1,4 +1,4 @@
-/* txq, suq and istypep: what a texture or surface is. */
+/* txq, suq and istypep: properties of a texture or surface. */
 #include "softgpu/engine/texture_inside.h"
 
 /* PTX takes the numbers of channel orders and types from OpenCL. */

@@ -1,4 +1,4 @@
-/* tex and tld4: lane by lane from handle, coordinates and level to what the registers receive. */
+/* tex and tld4, lane by lane: from handle, coordinates and level to the registers' values. */
 #include "softgpu/engine/texture_inside.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ static const char *shape_name(unsigned axes, bool layered, bool cube, char *text
 bool sg_texture_fits(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                      uint64_t handle, const struct sg_texture *image) {
     struct sg_texture_shape shape = sg_texture_shape(step->choice);
-    /* A surface counts the faces of cubes as layers. */
+    /* Surfaces number the faces of cubes as layers. */
     bool faces = image->surface && image->cube && shape.layered;
     if (shape.axes == image->dimensions &&
         (faces || (shape.layered == image->layered && shape.cube == image->cube)))
@@ -79,7 +79,7 @@ static double real_at(const struct sg_sampling *s, uint32_t place) {
     return (double)sg_float_of(sg_lane_32(s->warp, place, s->lane));
 }
 
-/* A layer beyond the last is the last. */
+/* Layers are clamped to the last. */
 static uint32_t layer_of(const struct sg_sampling *s, const uint32_t *list, unsigned faces) {
     uint32_t count = s->image->levels[0].depth / faces;
     uint32_t layer = sg_lane_32(s->warp, list[SG_AT_COORDINATE], s->lane);
@@ -93,7 +93,7 @@ static void offsets(const struct sg_sampling *s, const uint32_t *list, struct sg
                               : (int32_t)sg_lane_32(s->warp, list[SG_AT_OFFSET + i], s->lane);
 }
 
-/* Coordinates, and of cubes the face and the place in it; from 0 to 1 where they are normalised. */
+/* The coordinates; for cubes the face and the position in it. From 0 to 1 if normalised. */
 static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list) {
     struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
     struct sg_spot spot = {.axes = shape.axes};
@@ -111,7 +111,7 @@ static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list)
     return spot;
 }
 
-/* The spot in texels of a level. */
+/* The spot, scaled to texels of a level. */
 static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *spot,
                              const struct sg_texture_level *level) {
     struct sg_spot to = *spot;
@@ -123,7 +123,7 @@ static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
-/* How many texels of the greatest level a step of the gradient crosses, squared. */
+/* The number of texels of the largest level that a step of the gradient crosses, squared. */
 static double crossed(const struct sg_sampling *s, const uint32_t *list, unsigned from) {
     struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
     const struct sg_texture_level *level = &s->image->levels[0];
@@ -142,7 +142,7 @@ static double crossed(const struct sg_sampling *s, const uint32_t *list, unsigne
     return sum;
 }
 
-/* In units of 1/256 of a level, from the bias on within all limits. */
+/* In units of 1/256 of a level, with the bias, clamped to all limits. */
 static unsigned level_of(const struct sg_sampling *s, const uint32_t *list, unsigned operation) {
     const struct sg_texture *sampler = s->sampler;
     double level = 0, last = s->image->level_count - 1;
@@ -232,7 +232,7 @@ static void receive(const struct sg_sampling *s, const uint32_t *list, const uin
     }
 }
 
-/* The image's own settings, but for what a .samplerref says. */
+/* The image's own settings, except those that a .samplerref gives. */
 static void take_settings(struct sg_sampling *s, uint32_t settings) {
     static const unsigned char modes[8] = {SG_ADDRESS_WRAP, SG_ADDRESS_MIRROR, SG_ADDRESS_CLAMP,
                                            SG_ADDRESS_CLAMP, SG_ADDRESS_BORDER};

@@ -1,27 +1,28 @@
 /*
- * Samples of one level, as the CUDA programming guide's appendix on texture fetching has it: texels
- * are found by the address modes, and weighted by fractions of 8 bits that are stored in 9, so that
- * 1 is among them. What the guide leaves open is done as real numbers would be, and rounded once.
+ * Samples of one level, as the CUDA programming guide's appendix on texture fetching defines them:
+ * address modes find texels, which are weighted by fractions of 8 bits, stored in 9 so that 1 is
+ * possible. What the guide leaves open is computed in real numbers and rounded once.
  */
 #include "softgpu/engine/texture_inside.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Far outside of everything, and small enough to count in. NaN has no place: 0. */
+/* Limits a coordinate to a range far outside of every image that integers can hold; NaN becomes
+ * 0. */
 static double limited(double at) {
     const double most = 0x1p30;
     return at > most ? most : at < -most ? -most : at == at ? at : 0;
 }
 
-/* The mode that counts: without normalised coordinates, only CLAMP and BORDER exist. */
+/* The effective mode: without normalised coordinates only CLAMP and BORDER exist. */
 static unsigned mode_of(const struct sg_texture *sampler, unsigned axis) {
     unsigned mode = sampler->address[axis];
     bool turns = mode == SG_ADDRESS_WRAP || mode == SG_ADDRESS_MIRROR;
     return turns && !sampler->normalized ? SG_ADDRESS_CLAMP : mode;
 }
 
-/* The texel that stands for number `at`; -1: the border. */
+/* The texel at index `at`, by the address mode; -1: the border. */
 static int64_t folded(int64_t at, uint32_t size, unsigned mode) {
     int64_t n = size, turned;
     if (at >= 0 && at < n)
@@ -67,7 +68,7 @@ static void plain_texel(struct sg_sampling *s, const struct sg_texture_level *le
     sg_texel_read(s, level, place[0], place[1], place[2], value);
 }
 
-/* False: a corner of a cube, where only three faces meet and there is no fourth texel. */
+/* False: at a corner of a cube only three faces meet, and there is no fourth texel. */
 static bool seamless_texel(struct sg_sampling *s, const struct sg_texture_level *level,
                            const struct sg_spot *spot, const int64_t *at, uint32_t value[4]) {
     int64_t n = level->width;
@@ -86,7 +87,7 @@ static bool seamless_texel(struct sg_sampling *s, const struct sg_texture_level 
 
 struct footprint {
     int64_t first[3];
-    unsigned weight[3]; /* of the second along each axis, of 256 */
+    unsigned weight[3]; /* of the second texel along each axis, in 256ths */
     uint32_t value[8][4];
     double share[8];
 };
@@ -104,7 +105,7 @@ static void linear_axes(const struct sg_spot *spot, struct footprint *to) {
     }
 }
 
-/* The missing texel of a corner is the mean of the others. */
+/* The missing texel of a corner is the mean of the other three. */
 static void fill_corner(struct footprint *in, unsigned missing) {
     for (unsigned c = 0; c < 4; c++) {
         double sum = 0;
@@ -141,7 +142,7 @@ static void weighted(const struct footprint *of, unsigned axes, uint32_t value[4
             sum += of->share[k] > 0 ? of->share[k] * (double)sg_float_of(of->value[k][c]) : 0;
         value[c] = sg_bits_of((float)(sum / whole));
     }
-    /* What is one texel's alone has its bits. */
+    /* A sample of a single texel has exactly its bits. */
     for (unsigned k = 0; k < 1u << axes; k++)
         if (of->share[k] == whole)
             memcpy(value, of->value[k], sizeof of->value[k]);
@@ -160,7 +161,7 @@ void sg_sample_level(struct sg_sampling *sampling, const struct sg_texture_level
     int64_t at[3] = {0};
     for (unsigned i = 0; i < spot->axes; i++)
         at[i] = (int64_t)floor(limited(spot->at[i])) + spot->offset[i];
-    /* A direction within a face can be at its very end. */
+    /* A direction can be exactly at the end of a face. */
     for (unsigned i = 0; i < 2 && image->cube; i++)
         at[i] = at[i] < 0 ? 0 : at[i] >= (int64_t)level->width ? (int64_t)level->width - 1 : at[i];
     plain_texel(sampling, level, spot, at, value);

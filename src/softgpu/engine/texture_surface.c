@@ -1,6 +1,7 @@
 /*
- * suld, sust and sured: texels of a surface without a sampler. The first coordinate counts bytes,
- * but for the formatted forms (.p), which count texels and convert to the surface's format.
+ * suld, sust and sured: texels of a surface without a sampler. The first coordinate is in bytes,
+ * except for the formatted forms (.p), where it is in texels and values are converted to the
+ * surface's format.
  */
 #include "softgpu/engine/texture_inside.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 
 struct access {
-    struct sg_sampling s; /* first, so that texels are reached in the same way */
+    struct sg_sampling s; /* first, so that texels are accessed in the same way */
     const struct sg_instruction *in;
     const uint32_t *list;
     unsigned size; /* bytes */
@@ -17,7 +18,7 @@ struct access {
 
 /* ---- where ----------------------------------------------------------------------------------- */
 
-/* A place of `size` within `count`: as it is, or moved into it, or (.zero and .trap) none. */
+/* Whether an access of `size` is within `count`; with `clamp` it is moved there. */
 static bool within(int64_t *at, int64_t size, int64_t count, bool clamp) {
     if (size > count)
         return false;
@@ -93,7 +94,8 @@ static double limited(double value, double least, double most) {
     return value > most ? most : value >= least ? value : value < least ? least : 0;
 }
 
-/* A register in a channel's bits: integers saturate, parts of 1 are cut off, as recorded. */
+/* A register's value as a channel's bits: integers saturate, fractions are truncated, as
+ * recorded. */
 static uint32_t converted(const struct sg_texture *image, uint32_t value) {
     unsigned bits = image->bits;
     double most = (double)((UINT64_C(1) << bits) - 1);
@@ -183,7 +185,7 @@ static bool prepared(struct access *a) {
     return why == NULL;
 }
 
-/* One lane's, at its place or (OUTSIDE) at none. */
+/* One lane's access, at its coordinates or (`outside`) nowhere. */
 static void access_one(struct access *a, const int64_t at[3], bool outside) {
     const struct sg_texture_level *level = &a->s.image->levels[0];
     unsigned bytes = sg_type_bits(a->s.step->type) / 8;
@@ -195,7 +197,7 @@ static void access_one(struct access *a, const int64_t at[3], bool outside) {
     if (a->in->op == SG_OP_suld)
         load(a, host, bytes);
     else if (!host)
-        return; /* nothing is there to be changed */
+        return; /* nothing to change */
     else if (a->in->op == SG_OP_sured)
         reduce(a, host);
     else if (a->formatted)

@@ -1,4 +1,4 @@
-/* Texels: where they lie in memory, and what their bits mean. */
+/* Texels: their place in memory, and the meaning of their bits. */
 #include "softgpu/engine/texture_inside.h"
 
 #include <math.h>
@@ -42,15 +42,14 @@ float sg_half_value(uint16_t half) {
     return sg_float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* To nearest, ties to even; of a NaN the sign and the first bits stay, as an H200's surfaces have
- * it. */
+/* To nearest, ties to even; a NaN keeps its sign and upper bits, as in an H200's surfaces. */
 uint16_t sg_half_of(float value) {
     uint32_t bits = sg_bits_of(value), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
     if (rest > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u | (rest >> 13 & 0x1ffu));
     if (rest >= 0x477ff000u) /* 65520 and more */
         return (uint16_t)(sign | 0x7c00u);
-    if (rest < 0x38800000u) { /* subnormal: in units of 2^-24, which is exact in a double */
+    if (rest < 0x38800000u) { /* subnormal: in units of 2^-24, exact in a double */
         double units = rint(fabs((double)value) * 0x1p24);
         return (uint16_t)(sign | (uint32_t)units);
     }
@@ -83,7 +82,7 @@ static int32_t extended(uint32_t value, unsigned bits) {
     return (int32_t)(value << shift) >> shift;
 }
 
-/* A part of the greatest value, rounded once. */
+/* A fraction of the largest value, rounded once. */
 static float unsigned_part(uint32_t value, unsigned bits) {
     return (float)((double)value / (double)((UINT64_C(1) << bits) - 1));
 }
@@ -116,7 +115,7 @@ static uint32_t channel_value(const struct sg_texture *image, bool real, uint32_
     }
 }
 
-/* The fourth, too, is 0 and not 1, as on an H200. */
+/* Even the fourth channel is 0, not 1, as on an H200. */
 static void missing(const struct sg_texture *image, uint32_t value[4]) {
     for (unsigned c = image->channels; c < 4; c++)
         value[c] = 0;

@@ -1,12 +1,13 @@
 /*
- * Video instructions: one 32-bit result of parts of registers (vadd, vmad, vshl, …), or two halves
- * or four bytes at once (vadd2, vavrg4, …). Lane by lane: nothing here is on anybody's hot path.
+ * Video instructions: one 32-bit result from parts of registers (vadd, vmad, vshl, …), or two
+ * halves or four bytes at once (vadd2, vavrg4, …). Lane by lane, as no program's speed depends on
+ * them.
  */
 #include "softgpu/engine/video.h"
 
 __extension__ typedef __int128 wide;
 
-/* Has as many bits as the part says, with the type's sign. */
+/* The part's bits, extended by the type's sign. */
 static int64_t part_of(uint32_t word, unsigned part, unsigned type) {
     bool has_sign = type == SG_TYPE_S32;
     if (part >= SG_PART_B0 && part <= SG_PART_B3) {
@@ -42,7 +43,7 @@ static bool compared(int64_t a, int64_t b, unsigned compare) {
     }
 }
 
-/* What an instruction makes of two numbers, before it is clamped. */
+/* The result of an operation before it is clamped. */
 static wide combined(const struct sg_step *step, int64_t a, int64_t b) {
     switch (step->choice) {
     case SG_VIDEO_ADD:
@@ -55,7 +56,7 @@ static wide combined(const struct sg_step *step, int64_t a, int64_t b) {
         return a < b ? a : b;
     case SG_VIDEO_MAX:
         return a > b ? a : b;
-    case SG_VIDEO_AVERAGE: /* halves go up, also those of negative sums */
+    case SG_VIDEO_AVERAGE: /* halves round up, also for negative sums */
         return a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
     case SG_VIDEO_LEFT:
     case SG_VIDEO_RIGHT:
@@ -73,16 +74,16 @@ static uint32_t merged(uint32_t value, unsigned part, uint32_t c) {
         unsigned at = 8 * (part - SG_PART_B0);
         return (value & 0xff) << at | (c & ~(UINT32_C(0xff) << at));
     }
-    /* ptxas moves the low half to .h0, and for .h1 takes the high one. */
+    /* ptxas moves the low half for .h0, and takes the high one for .h1. */
     uint32_t kept = part == SG_PART_H1 ? 0xffff : 0xffff0000;
     return (value & ~kept) | (c & kept);
 }
 
 /*
- * ptxas makes video instructions of others, whose intermediate results have 64 bits; what follows
- * is what an H200 then gives. Sums and differences saturate as numbers of 32 bits, as whole results
- * without a sign only from below; a part is clamped without a sign, so that what is negative
- * becomes the largest. Shifts have 34 bits with a sign, and are clamped to 32 whatever the part.
+ * ptxas builds video instructions from others with 64-bit intermediate results; this gives an
+ * H200's results. Sums and differences saturate as 32-bit numbers, as unsigned whole results only
+ * from below; a part is clamped as unsigned, so that a negative number becomes the largest. Shifts
+ * have 34 bits with a sign, and are clamped to 32 whatever the part.
  */
 static wide saturated(const struct sg_step *step, wide value, unsigned bits, bool has_sign) {
     if (step->choice == SG_VIDEO_LEFT)
@@ -95,8 +96,8 @@ static wide saturated(const struct sg_step *step, wide value, unsigned bits, boo
     return (uint64_t)value > most ? most : (uint64_t)value;
 }
 
-/* A minimum or maximum compares 64 bits: of a sum, a difference or what .sat made of a shift to the
- * left 32 with their sign. */
+/* A minimum or maximum compares 64 bits: for a sum, a difference or a saturated left shift, 32 bits
+ * with their sign. */
 static uint32_t second(const struct sg_step *step, wide value, uint32_t c, bool has_sign) {
     bool sum = step->choice == SG_VIDEO_ADD || step->choice == SG_VIDEO_SUB ||
                (step->choice == SG_VIDEO_LEFT && step->flags & SG_STEP_SAT);
@@ -119,7 +120,7 @@ const struct sg_step *sg_run_video(struct sg_warp *warp, const struct sg_step *s
     unsigned to = (unsigned)step->value & 0xff, of_a = (unsigned)(step->value >> 8) & 0xff;
     unsigned of_b = (unsigned)(step->value >> 16) & 0xff, type_b = (unsigned)(step->value >> 24);
     unsigned bits = to == SG_PART_NONE ? 32 : to >= SG_PART_H0 ? 16 : 8;
-    /* vset has no type of a result: a's says how its second operation compares. */
+    /* vset has no result type: a's type decides how its second operation compares. */
     bool has_sign = (step->choice == SG_VIDEO_COMPARE ? step->type2 : step->type) == SG_TYPE_S32;
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
@@ -140,14 +141,14 @@ const struct sg_step *sg_run_video(struct sg_warp *warp, const struct sg_step *s
 /* ---- vmad ------------------------------------------------------------------------------------ */
 
 /*
- * As ptxas makes it of others: whole registers and what is added have a sign whatever the types
- * say; these say how a shift fills, and how the result is clamped.
+ * As ptxas builds it: whole registers and the addend are signed whatever their types, which only
+ * decide how a shift fills and how the result is clamped.
  */
 static int64_t factor(uint32_t word, unsigned part, unsigned type) {
     return part_of(word, part, part == SG_PART_NONE ? SG_TYPE_S32 : type);
 }
 
-/* Operands with a minus: the product's complement and one more, or c's; .po adds the one alone. */
+/* A negated product or c is complemented and 1 is added; .po adds only the 1. */
 const struct sg_step *sg_run_video_mad(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *a = sg_place(warp, step->a), *b = sg_place(warp, step->b);
     const uint32_t *c = sg_place(warp, step->c);

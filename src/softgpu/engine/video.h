@@ -1,4 +1,4 @@
-/* Video instructions, from what code_video.c makes of them to what video.c does. */
+/* Video instructions: the steps that code_video.c makes and video.c runs. */
 #ifndef SG_ENGINE_VIDEO_H
 #define SG_ENGINE_VIDEO_H
 
@@ -17,19 +17,19 @@ enum sg_video {
 };
 
 /*
- * All: type: the result's, type2: a's; flags: SAT. Of one and of several results, choice: enum
- * sg_video; second: the operation with c; of comparisons rounding is enum sg_compare.
+ * All: type: the result's, type2: a's; flags: SAT. Except for vmad, choice: enum sg_video; second:
+ * the operation with c; for comparisons, rounding: enum sg_compare.
  *
- * One result; count: of shifts, 1 for .wrap; value: bits 0 to 7 the part written, from 8 on a's
- * part, from 16 on b's (enum sg_part), from 24 on b's type.
+ * One result; count: 1 for a shift with .wrap; value: bits 0 to 7 are the part written, from 8 a's
+ * part, from 16 b's (enum sg_part), from 24 b's type.
  */
 sg_run sg_run_video;
-/* The same value; choice: 1 the product has a minus, 2 c has, 4 .po; rounding: how far the result
- * is shifted to the right. */
+/* The same value; choice: 1 the product is negated, 2 c is, 4 .po; rounding: bits by which the
+ * result is shifted right. */
 sg_run sg_run_video_mad;
-/* Several, count: 2 or 4; value: bits 0 to 3 which are written, from 8 on a nibble for each that
- * says which element of a and b together comes from a's side, from 24 on those of b's, from 40 on
- * b's type. */
+/* Several results, count: 2 or 4; value: bits 0 to 3 say which are written; from 8 a nibble for
+ * each selects a's element among those of a and b together, from 24 likewise for b's, from 40 b's
+ * type. */
 sg_run sg_run_video_several;
 
 #endif

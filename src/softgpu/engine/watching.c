@@ -28,14 +28,14 @@ static uint32_t tell(const struct sg_warp *warp, const struct sg_watched_access 
 
 /* ---- accesses of a warp ---------------------------------------------------------------------- */
 
-/* The space of a generic address, and its offset there. */
+/* The state space of a generic address, and the offset there. */
 static unsigned resolve(unsigned space, uint64_t *address) {
     if (space == SG_IN_GENERIC)
         space = sg_generic_space(address);
     return space == SG_IN_PARAM_FRAME ? SG_IN_LOCAL : space;
 }
 
-/* Each lane's address, also of lanes that do not execute: what they have is not looked at. */
+/* The addresses of all lanes; those of lanes that do not execute are not used. */
 static void addresses(const struct sg_warp *warp, const struct sg_step *step,
                       uint64_t address[SG_LANES]) {
     if (step->flags & SG_STEP_WIDE) {
@@ -49,7 +49,7 @@ static void addresses(const struct sg_warp *warp, const struct sg_step *step,
     }
 }
 
-/* Generic addresses may lie in several spaces: one call for each. */
+/* Generic addresses may be in several spaces: one call for each. */
 static uint32_t tell_generic(const struct sg_warp *warp, struct sg_watched_access *access,
                              uint64_t address[SG_LANES]) {
     unsigned char space[SG_LANES];

@@ -1,23 +1,23 @@
-/* What steps tell a watcher (watch.h). All of it does nothing where there is none. */
+/* Steps' calls to the watcher (watch.h). Without a watcher they do nothing. */
 #ifndef SG_ENGINE_WATCHING_H
 #define SG_ENGINE_WATCHING_H
 
 #include "softgpu/engine/async.h"
 #include "softgpu/engine/watch.h"
 
-/* Before an access and behind it. The access is the next step. choice: kind; second: order;
- * rounding: scope; count: bytes of a lane's; the address as the access has it. */
+/* Before an access, which is the next step, and after it. choice: kind; second: order; rounding:
+ * scope; count: bytes per lane; the address as in the access. */
 sg_run sg_run_probe, sg_run_probed;
 /* choice: order; rounding: scope */
 sg_run sg_run_watched_fence;
 
-/* Of one lane; true: it shall not access. The address is a generic one where the space is. */
+/* One lane's access; true: it must not take place. The address is generic if the space is. */
 bool sg_watch_lane(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                    uint64_t address, uint32_t size, unsigned kind, unsigned space);
-/* Of all lanes that execute, at what sg_where_address says, in shared memory. */
+/* An access of all executing lanes to shared memory, at sg_where_address's addresses. */
 void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
                      unsigned kind, unsigned order);
-/* Of a copy at its own moment; true: it shall not take place. */
+/* A copy, when it is performed; true: it must not take place. */
 bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what);
 
 void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,

@@ -1,13 +1,13 @@
 /*
- * What the driver gives kernels beside their parameters, as the headers of cooperative groups
- * expect it: a workspace for grid.sync(), whose address %envreg1 (high) and %envreg2 (low) hold in
- * a cooperative launch and are 0 in others; and a reserved part of shared memory, in which tiles of
- * several warps meet (288 bytes at %reserved_smem_offset_1).
+ * What the driver provides to kernels besides parameters, as the headers of cooperative groups
+ * expect: a workspace for grid.sync(), whose address is in %envreg1 (high) and %envreg2 (low) in a
+ * cooperative launch, and 0 in others; and a reserved part of shared memory, through which
+ * multi-warp tiles synchronise (288 bytes at %reserved_smem_offset_1).
  */
 #include "softgpu/engine/inside.h"
 
-/* Where hardware reserves 1 KiB of each block's shared memory (compute capability 8.0 on), it is at
- * the beginning; here it is at the end, and only for kernels that read where. */
+/* Hardware from compute capability 8.0 reserves 1 KiB at the beginning of each block's shared
+ * memory; here it is at the end, and only in kernels that read its offset. */
 #define RESERVED   1024u
 #define OFFSET_ONE 512u
 

@@ -5,15 +5,15 @@
 
 #include <sys/prctl.h>
 
-/* One grid at a time has the crew: one lock, of which nothing else is taken while it is held. */
+/* The crew helps one grid at a time. No other lock is taken while this one is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, left = PTHREAD_COND_INITIALIZER;
 static struct {
-    struct sg_grid *grid; /* NULL: nobody asks */
+    struct sg_grid *grid; /* NULL: there is nothing to do */
     uint64_t budget;
-    unsigned wanted;  /* more that may come */
-    unsigned inside;  /* that advance it now */
-    unsigned threads; /* that there are */
+    unsigned wanted;  /* how many more may come */
+    unsigned inside;  /* those that advance it now */
+    unsigned threads; /* those that exist */
     bool failed;      /* no more can be started */
 } crew;
 
@@ -50,7 +50,7 @@ static void call(struct sg_grid *grid, uint64_t budget, unsigned helpers) {
         pthread_cond_signal(&work);
 }
 
-/* Those that have not come yet need not any more. */
+/* Calls off the threads that have not come yet. */
 static void dismiss(void) {
     pthread_mutex_lock(&lock);
     crew.wanted = 0;

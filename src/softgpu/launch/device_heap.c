@@ -6,7 +6,7 @@
 
 struct block {
     struct sg_tree_node place; /* key: the first step */
-    struct sg_tree_node size;  /* of free ones; key: steps << 32 | first step */
+    struct sg_tree_node size;  /* of free blocks; key: steps << 32 | first step */
     uint64_t steps;
     uint64_t asked; /* bytes; 0: free */
 };
@@ -44,7 +44,7 @@ static CUresult map(struct sg_device_heap *heap, int device, size_t size) {
     if (result != CUDA_SUCCESS)
         return result;
     result = sg_segment_map(phys, 1U << device, &heap->segment);
-    sg_phys_unref(phys); /* the segment has it */
+    sg_phys_unref(phys); /* the segment has its own reference */
     return result;
 }
 
@@ -80,11 +80,11 @@ void sg_heap_end(struct sg_device_heap *heap) {
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* The best fit, the lowest of these. */
+/* Best fit; of several the one with the lowest address. */
 CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size) {
     if (size > heap->size)
         return 0;
-    size += size == 0; /* a block of its own, too */
+    size += size == 0; /* malloc(0) is a block of its own */
     uint64_t steps = (size + heap->step - 1) / heap->step;
     struct block *block =
         SG_TREE_OWNER(sg_tree_at_least(&heap->free, steps << 32), struct block, size);
@@ -102,7 +102,7 @@ CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size) {
     return address_of(heap, block);
 }
 
-/* Adds the free block `next` to the one before it. */
+/* Merges the free block `next` into the one before it. */
 static void merge(struct sg_device_heap *heap, struct block *block, struct block *next) {
     sg_tree_remove(&heap->free, &next->size);
     sg_tree_remove(&heap->blocks, &next->place);

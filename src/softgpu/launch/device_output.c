@@ -17,7 +17,7 @@ struct sg_device_state *sg_device_state(struct sg_context *context) {
 }
 
 static struct sg_print *flushed, **flushed_end = &flushed; /* guarded by the lock */
-static unsigned filled;                                    /* fifos that hold something */
+static unsigned filled;                                    /* fifos that are not empty */
 
 static void say(void) {
     sg_watch(SG_WATCH_OUTPUT, filled > 0 || flushed != NULL);
@@ -75,7 +75,7 @@ void sg_output_free(struct sg_context *context) {
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Held while text is written, so that it keeps its order. Taken before the big lock. */
+/* Held while text is written, so that it stays in order. Taken before the lock. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
 static struct sg_print *take(void) {
@@ -112,9 +112,9 @@ static bool begins(const char *name, const char *with) {
 }
 
 /*
- * As an H200 does: what waits for the device writes, and so do copies, the freeing of memory and
- * the loading of modules. The programming guide lists launches, too: they write nothing there,
- * unless they wait (CUDA_LAUNCH_BLOCKING).
+ * As on an H200: calls that wait for the device write, and so do blocking copies, freeing memory,
+ * and loading and unloading modules. The programming guide lists launches too, but there they write
+ * only if they wait (CUDA_LAUNCH_BLOCKING).
  */
 static enum moment moment_of(const char *name) {
     static const char *const after[] = {"cuCtxSynchronize", "cuStreamSynchronize",

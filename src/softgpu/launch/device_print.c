@@ -7,17 +7,17 @@
 #define MOST_ELEMENTS  16
 
 struct string {
-    size_t at; /* of its address among the arguments */
+    size_t at; /* position of its address among the arguments */
     char *text;
 };
 
-/* As in an H200's fifo: the arguments, padded to a multiple of 8, and behind them the format. */
+/* As in an H200's fifo: the arguments, padded to a multiple of 8, followed by the format. */
 struct sg_print {
     struct sg_print *next;
     char *format;
-    bool plain; /* `format` is a text for standard error */
+    bool plain; /* `format` is a message for standard error */
     unsigned count, string_count;
-    size_t size, used; /* bytes of the fifo, of the arguments */
+    size_t size, used; /* bytes in the fifo; bytes of arguments */
     unsigned char arguments[SG_PRINT_ARGUMENTS * 8];
     struct string strings[];
 };
@@ -62,7 +62,7 @@ struct conversion {
     int width, precision;
     unsigned vector; /* elements; 1: none */
     enum length length;
-    char letter; /* 0: no conversion, written as it stands */
+    char letter; /* 0: not a conversion, written as it is */
 };
 
 static bool among(char c, const char *set) {
@@ -105,7 +105,7 @@ static const char *read_vector(const char *at, unsigned *elements) {
     return end;
 }
 
-/* From a percent sign on; the end of what it read. */
+/* Reads from a percent sign on; returns the end. */
 static const char *read_conversion(const char *at, struct conversion *c) {
     *c = (struct conversion){.begin = at++};
     for (size_t i = 0; among(*at, "-+ #0"); at++)
@@ -114,7 +114,7 @@ static const char *read_conversion(const char *at, struct conversion *c) {
     at = read_number(at, &c->has_width, &c->star_width, &c->width);
     if (*at == '.') {
         at = read_number(at + 1, &c->has_precision, &c->star_precision, &c->precision);
-        c->has_precision = true; /* "." alone is 0 */
+        c->has_precision = true; /* "." without digits is 0 */
     }
     at = read_vector(at, &c->vector);
     at = read_length(at, &c->length);
@@ -129,7 +129,7 @@ static bool is_float(const struct conversion *c) {
     return among(c->letter, "eEfFgGaA");
 }
 
-/* Bytes of an argument: what C's promotions leave; elements of vectors are as long as they say. */
+/* Bytes of an argument, after C's promotions; elements of vectors have the length they name. */
 static size_t element_size(const struct conversion *c) {
     static const size_t sizes[] = {[PLAIN] = 4, [HH] = 1, [H] = 2, [L] = 8, [LL] = 8, [HL] = 4};
     if (c->vector > 1)
@@ -193,8 +193,9 @@ static bool record_one(struct recorder *recorder, size_t size, bool string) {
 }
 
 /*
- * Arguments of a conversion: a width counts, too. As on an H200, whose kernels' side of printf does
- * not know vectors, bytes (%hhd) and the precision of an argument (%.*f), and hands over nothing.
+ * The number of arguments of a conversion, including a width. As on an H200, the kernel's side of
+ * printf does not know vectors, bytes (%hhd) or a precision as an argument (%.*f), and passes
+ * nothing for them.
  */
 static unsigned wanted(const struct conversion *c) {
     bool takes =
@@ -286,7 +287,7 @@ static double float_at(const unsigned char *at, size_t size) {
     return half(bits);
 }
 
-/* As the conversion sees it: its length, and its sign. */
+/* The integer in the conversion's length and signedness. */
 static long long integer_at(const unsigned char *at, const struct conversion *c) {
     static const unsigned bits[] = {
         [PLAIN] = 32, [HH] = 8, [H] = 16, [L] = 64, [LL] = 64, [HL] = 32};
@@ -301,7 +302,7 @@ static long long integer_at(const unsigned char *at, const struct conversion *c)
     return (long long)value;
 }
 
-/* "%-*.*lld" and its like: width and precision are handed over where there are any. */
+/* A format such as "%-*.*lld": width and precision are arguments, if there are any. */
 static void spell(char *spec, size_t room, const struct conversion *c, const char *length) {
     snprintf(spec, room, "%%%s%s%s%s%c", c->flags, c->has_width ? "*" : "",
              c->has_precision ? ".*" : "", length, c->letter);
@@ -319,7 +320,7 @@ static void spell(char *spec, size_t room, const struct conversion *c, const cha
             fprintf(out, spec, value);                                                             \
     } while (0)
 
-/* The formats are made above, from letters that have been looked at. */
+/* The formats are built above, from checked letters. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static void put_one(FILE *out, const struct conversion *c, const char *string,
@@ -346,7 +347,7 @@ static void put_one(FILE *out, const struct conversion *c, const char *string,
 }
 #pragma GCC diagnostic pop
 
-/* The host reads one value after the other, beyond the arguments the format, and then zeros. */
+/* The host reads values in sequence: after the arguments the format's bytes, and then zeros. */
 struct reader {
     const struct sg_print *print;
     size_t at;
@@ -415,7 +416,7 @@ void sg_print_write(const struct sg_print *print, FILE *out) {
         } else {
             put(out, &c, &reader);
             used += wanted(&c);
-            next += c.length == HL && *next; /* as an H200's driver loses it */
+            next += c.length == HL && *next; /* an H200's driver drops it too */
         }
     }
 }

@@ -53,7 +53,7 @@ static void print(struct sg_context *context, struct sg_device_call *call) {
     call->result = (uint32_t)result;
 }
 
-/* As an H200 writes it: one line for each thread. */
+/* The message of an H200: one line for each thread. */
 static void assertion(struct sg_context *context, struct sg_device_call *call) {
     char *what = sg_device_string(call, call->argument[0]);
     char *file = sg_device_string(call, call->argument[1]);
@@ -80,7 +80,8 @@ static void allocate(struct sg_context *context, struct sg_device_call *call) {
     sg_unlock();
 }
 
-/* As an H200 does: what was freed already is an error, anything else that is no block is not. */
+/* As on an H200, freeing a block twice is an error; freeing an address that never was a block is
+ * not. */
 static void give_back(struct sg_context *context, struct sg_device_call *call) {
     struct sg_device_heap *heap = &context->device_state->heap;
     CUdeviceptr address = call->argument[0];
@@ -100,7 +101,7 @@ static void give_back(struct sg_context *context, struct sg_device_call *call) {
     }
 }
 
-/* Outside of a graph, and for handles of others, nothing depends on it. */
+/* Has no effect outside of a graph, and for handles of other graphs. */
 static void set_condition(const struct sg_device_runtime *runtime, struct sg_device_call *call) {
     bool set =
         sg_conditions_set(runtime->conditions, call->argument[0], (unsigned)call->argument[1]);

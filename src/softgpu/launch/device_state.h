@@ -1,4 +1,4 @@
-/* What kernels of a context leave behind for later ones: the fifo of printf, and the heap. */
+/* State that a context's kernels share with later ones: the fifo of printf, and the heap. */
 #ifndef SG_LAUNCH_DEVICE_STATE_H
 #define SG_LAUNCH_DEVICE_STATE_H
 
@@ -13,7 +13,7 @@ struct sg_device_state {
     struct sg_device_heap heap;
 };
 
-/* With the lock: of a context, made at first use; NULL: no memory. */
+/* With the lock: a context's state, made at first use; NULL: out of memory. */
 struct sg_device_state *sg_device_state(struct sg_context *context);
 
 #endif

@@ -17,7 +17,7 @@ bool sg_profile_wanted(void) {
     return sg_config()->profile_kernels != NULL;
 }
 
-/* ---- Kernels -------------------------------------------------------------------------------- */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
 static void profile_free(struct sg_kernel_profile *profile) {
     for (size_t i = 0; profile->files && i < profile->file_count; i++)
@@ -94,7 +94,7 @@ struct sg_kernel_profile *sg_profile_of(const struct sg_program *program,
     return profile;
 }
 
-/* ---- Launches ------------------------------------------------------------------------------- */
+/* ---- Launches -------------------------------------------------------------------------------- */
 
 void sg_profile_slice_begins(struct sg_profiled_launch *launch) {
     if (!launch->profile || launch->began)
@@ -114,7 +114,7 @@ void sg_profile_add(struct sg_profiled_launch *launch, const struct sg_grid *gri
     struct sg_kernel_profile *profile = launch->profile;
     if (!profile)
         return;
-    sg_profile_slice_ends(launch, true); /* of one that was given up */
+    sg_profile_slice_ends(launch, true); /* of a launch that was given up */
     profile->launches += launch->launches;
     profile->failed += launch->launches && sg_grid_fault(grid);
     profile->nanoseconds += launch->nanoseconds;
@@ -145,7 +145,7 @@ const struct sg_kernel_profile **sg_profile_sorted(size_t *count) {
     return sorted;
 }
 
-/* ---- The file ------------------------------------------------------------------------------- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static int open_file(const char *file, char *why, size_t size) {
     int fd = gm_fd_open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
@@ -173,7 +173,7 @@ static bool is_json(const char *file) {
     return length > 5 && strcmp(file + length - 5, ".json") == 0;
 }
 
-/* In one piece as far as the system allows: processes of a job may share the file. */
+/* In a single write if possible, as processes of a job may share the file. */
 static bool write_all(int fd, const char *text, size_t size) {
     while (size) {
         ssize_t written = write(fd, text, size);

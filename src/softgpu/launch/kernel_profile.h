@@ -1,8 +1,8 @@
 /*
  * What kernels did, for SOFTGPU_PROFILE_KERNELS: counted by the engine (engine/count.h), added up
- * here by kernel, and told at the end of the process, or when the driver's control asks. A kernel
- * is its name and its text: one that is loaded again is the same. Everything here requires the
- * lock, except where it says otherwise.
+ * here by kernel, and reported at the end of the process or on request of the driver's control. A
+ * kernel is identified by its name and text, so one that is loaded again is the same. Everything
+ * here requires the lock, except where it says otherwise.
  */
 #ifndef SG_LAUNCH_KERNEL_PROFILE_H
 #define SG_LAUNCH_KERNEL_PROFILE_H
@@ -12,10 +12,10 @@
 
 #include <stdio.h>
 
-/* Whether kernels are to be counted. Without the lock. */
+/* Whether kernels are counted. Without the lock. */
 bool sg_profile_wanted(void);
 
-/* Where an instruction is in what the kernel was made of. */
+/* The place of an instruction in the kernel's text and source. */
 struct sg_profiled_place {
     uint32_t line;        /* of the PTX */
     uint32_t file;        /* index in `files` + 1; 0: the text names no source */
@@ -31,39 +31,41 @@ struct sg_kernel_profile {
     size_t file_count;
     struct sg_counts *counts;
     uint64_t launches, failed;
-    uint64_t nanoseconds; /* by the clock, from each launch's first slice to its end */
+    uint64_t nanoseconds; /* elapsed, from each launch's first slice to its end */
 };
 
 /*
- * The profile of a program whose code is counted. It lives until the process ends. NULL: no memory.
+ * The profile of a program whose code is counted. It lives until the process ends. NULL: out of
+ * memory.
  */
 struct sg_kernel_profile *sg_profile_of(const struct sg_program *program,
                                         const struct sg_code *code, struct sg_loaded *loaded);
 
-/* A launch, or none: `profile` NULL. It begins as zeros but for `profile`. */
+/* A launch; without a `profile` nothing is counted. All other members begin as 0. */
 struct sg_profiled_launch {
     struct sg_kernel_profile *profile;
-    uint64_t began; /* at its first slice; 0: it has not begun, or has ended */
+    uint64_t began; /* time of its first slice; 0: it has not begun, or has ended */
     uint64_t nanoseconds;
-    uint64_t launches; /* how often it began: several times in a loop of a graph */
+    uint64_t launches; /* how often it began: more than once in a loop of a graph */
 };
 
-/* Around each slice of a grid; `done`: there will be no more. Without the lock. */
+/* Around each slice of a grid; `done`: it was the last. Without the lock. */
 void sg_profile_slice_begins(struct sg_profiled_launch *launch);
 void sg_profile_slice_ends(struct sg_profiled_launch *launch, bool done);
-/* Adds what the launch has done, before its grid ends. */
+/* Adds what the launch has done; call it before sg_grid_end. */
 void sg_profile_add(struct sg_profiled_launch *launch, const struct sg_grid *grid);
 
-/* All that has been added so far, as a table for people or as one line of JSON, from malloc; NULL
- * without memory. "" where nothing was launched. */
+/* All that has been added so far, as a table or as one line of JSON, malloc'ed; NULL: out of
+ * memory. "" if nothing was launched. */
 char *sg_profile_text(void);
 char *sg_profile_json(void);
-/* At the end of the process: writes where SOFTGPU_PROFILE_KERNELS says. Takes the lock. */
+/* At the end of the process: writes to the file that SOFTGPU_PROFILE_KERNELS names. Takes the
+ * lock. */
 void sg_profile_write(void);
-/* Whether a file can be written; creates it. */
+/* Whether the file can be written; creates it. */
 bool sg_profile_possible(const char *file, char *why, size_t size);
 
-/* ---- kernel_profile_sums.c: what both texts show -------------------------------------------- */
+/* ---- kernel_profile_sums.c: what both texts show --------------------------------------------- */
 
 #define SG_PROFILE_HOT 10 /* lines that are shown */
 

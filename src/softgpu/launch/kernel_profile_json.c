@@ -101,7 +101,8 @@ char *sg_profile_json(void) {
         free(text);
         return NULL;
     }
-    /* Processes add a line each to one file. In strings a line's end is written otherwise. */
+    /* Each process adds one line to a shared file. JSON escapes newlines in strings, so all others
+     * become spaces. */
     for (char *at = text; (at = strchr(at, '\n')) && at[1];)
         *at = ' ';
     return text;

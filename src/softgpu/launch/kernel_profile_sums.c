@@ -1,4 +1,4 @@
-/* Sums over a kernel's instructions: in all, by space, by line. */
+/* Sums over a kernel's instructions: total, by state space, by line. */
 #include "softgpu/launch/kernel_profile.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int by_heat(const void *a, const void *b) {
     return by_place(a, b);
 }
 
-/* Lines that occur several times become one. */
+/* Merges entries of the same line. */
 static size_t merge(struct sg_hot_line *lines, size_t count) {
     size_t kept = 0;
     qsort(lines, count, sizeof *lines, by_place);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WIDEST_NAME 40 /* of a kernel in the table: longer ones are cut */
+#define WIDEST_NAME 40 /* of a kernel in the table: longer ones are truncated */
 #define WIDEST_LINE 72 /* of PTX */
 
 static double milliseconds(uint64_t nanoseconds) {
@@ -24,7 +24,7 @@ static double threads_of(const struct sg_count *count, uint64_t threads) {
     return count->warps ? (double)threads / (double)count->warps : 0.0;
 }
 
-/* Another program may have put anything into names. */
+/* Names can contain anything: makes them printable. */
 static void add_shown(FILE *file, const char *text, size_t length, size_t most) {
     char copy[256], shown[512];
     bool cut = length > most;

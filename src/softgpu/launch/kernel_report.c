@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As recorded on an H200, which has no errors of their own for the bounds of spaces and for stacks.
- * A generic address may be in a space that the instruction does not take. */
+/* As recorded on an H200, which has no separate errors for the bounds of state spaces and for stack
+ * overflow. A generic address may be in a space that the instruction does not accept. */
 CUresult sg_kernel_error(const struct sg_grid_fault *fault) {
     static const CUresult errors[SG_FAULT_COUNT] = {
         [SG_FAULT_ADDRESS] = CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -69,7 +69,7 @@ static void add_source(struct report *report, const struct sg_program *program, 
         add(report, "  at %s:%" PRIu32 "\n", name, location->line);
 }
 
-/* The line of the text, without what is around it. */
+/* The line of the text, without surrounding white space. */
 static void add_text(struct report *report, const char *ptx, uint32_t line) {
     for (uint32_t i = 1; ptx && i < line; i++) {
         ptx = strchr(ptx, '\n');
@@ -83,7 +83,7 @@ static void add_text(struct report *report, const char *ptx, uint32_t line) {
     add(report, ": %.*s%s", cut ? 160 : (int)length, ptx, cut ? "…" : "");
 }
 
-/* The function that it was in, where that is not the kernel itself. */
+/* The function of an instruction, unless it is the kernel itself. */
 static const char *function_of(const struct sg_program *program, uint32_t instruction) {
     for (size_t i = 1; i < program->function_count; i++) {
         const struct sg_program_function *one = &program->functions[i];
@@ -145,7 +145,7 @@ static void add_nearest(struct report *report, uint64_t address) {
     add(report, "%s", line);
 }
 
-/* Of the heap of kernels: true where the address is in it. */
+/* Describes a place in the kernels' heap; false: the address is not in it. */
 static bool add_heap(struct report *report, const struct sg_context *context, uint64_t address) {
     uint64_t start, size;
     if (!context->device_state ||
@@ -219,7 +219,7 @@ void sg_kernel_report(const struct sg_context *context, const struct sg_program 
                    (fault->space == SG_IN_GLOBAL || fault->space == SG_IN_GENERIC));
     if (global)
         add_allocation(&report, context, fault);
-    if (fault->report[0]) /* of a texture it is no whole line */
+    if (fault->report[0]) /* for a texture it is not a whole line */
         add(&report, "%s%s", fault->report,
             fault->report[strlen(fault->report) - 1] == '\n' ? "" : "\n");
 }

@@ -1,7 +1,7 @@
 /*
- * Looks after kernels that do not end: one that has only waited for what others write is named in
- * the log after 10 s, with the places of its lanes; SOFTGPU_KERNEL_LIMIT ends any, as a device's
- * watchdog does.
+ * Watches for kernels that do not end. One that has only polled memory for 10 s is named in the
+ * log, with the places of its lanes; SOFTGPU_KERNEL_LIMIT ends any kernel, like a device's
+ * watchdog.
  */
 #ifndef SG_LAUNCH_KERNEL_WATCH_H
 #define SG_LAUNCH_KERNEL_WATCH_H
@@ -11,13 +11,14 @@
 #define SG_KERNEL_SPIN_NS UINT64_C(10000000000)
 
 struct sg_kernel_watch {
-    uint64_t began;    /* at the first look; 0 before */
-    uint64_t moved;    /* when it last got on */
+    uint64_t began;    /* time of the first slice; 0 before it */
+    uint64_t moved;    /* when it last made progress */
     uint64_t progress; /* sg_grid_progress at that time */
     bool said;
 };
 
-/* After each slice, without the lock. True: the grid's time is up, and it has its fault. */
+/* After each slice, without the lock. True: the limit is reached, and the grid has the fault
+ * TIME. */
 bool sg_kernel_watch(struct sg_kernel_watch *watch, struct sg_grid *grid,
                      const struct sg_program *program);
 

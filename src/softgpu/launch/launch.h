@@ -5,9 +5,9 @@
 #include "softgpu/module/module.h"
 #include "softgpu/stream/stream.h"
 
-#define SG_PARAMETER_ROOM 32764u /* bytes of parameters that a function can have, from 7.0 on */
+#define SG_PARAMETER_ROOM 32764u /* bytes of parameters, from compute capability 7.0 */
 
-/* Blocks of a cluster; zeros when none is requested. */
+/* Blocks of a cluster; zeros if none is requested. */
 struct sg_cluster {
     bool given; /* by an attribute of the launch */
     unsigned size[3];
@@ -16,8 +16,8 @@ struct sg_cluster {
 /* When a kernel may begin before what precedes it in its stream or lane has ended. */
 enum sg_early {
     SG_EARLY_NOT,
-    SG_EARLY_TRIGGERED, /* each block of the kernel before it has let it go, or has ended */
-    SG_EARLY_BEGUN,     /* all blocks of that kernel have begun */
+    SG_EARLY_TRIGGERED, /* once each block of the previous kernel has released it, or has ended */
+    SG_EARLY_BEGUN,     /* once all blocks of that kernel have begun */
 };
 
 struct sg_conditions;
@@ -29,11 +29,11 @@ struct sg_launch {
     void **params, **extra;
     const CUlaunchAttribute *attributes;
     unsigned attribute_count;
-    bool cooperative; /* by the function called; an attribute may say so too */
+    bool cooperative; /* requested by the function called; an attribute may request it too */
     enum sg_early early;
     bool has_priority; /* instead of the stream's */
     int priority;
-    struct sg_conditions *conditions; /* of the graph that it is launched by, or NULL */
+    struct sg_conditions *conditions; /* of the graph whose launch this is, or NULL */
     bool never_captured;              /* cuLaunchGridAsync does not become a node of a capture */
 };
 
@@ -42,17 +42,18 @@ CUresult sg_launches_init(void);
 /* Whether CUDA_LAUNCH_BLOCKING makes launches wait for their kernels. Constant after cuInit. */
 bool sg_launches_block(void);
 
-/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other
- * runs (launch_run.h) where kernels do, and is else refused with NOT_SUPPORTED, and one line in the
- * log says what the image was. */
+/* Checks the arguments as an H200 does. A launch in a capturing stream becomes a node. Any other is
+ * run (launch_run.h), or with kernels turned off refused with NOT_SUPPORTED and one line in the log
+ * that says what the image was. */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
 
 /* The checks of arguments alone: parameters, shape, attributes. */
 CUresult sg_launch_check(const struct sg_function *function, const struct sg_launch *launch);
-/* All blocks of a cooperative launch run at the same time: COOPERATIVE_LAUNCH_TOO_LARGE. */
+/* All blocks of a cooperative launch must be resident at the same time:
+ * COOPERATIVE_LAUNCH_TOO_LARGE. */
 CUresult sg_launch_check_cooperative(const struct sg_function *function,
                                      const struct sg_launch *launch);
-/* Where no kernels run: logs it once for each function, and answers NOT_SUPPORTED. */
+/* With kernels turned off: logs it once for each function, and returns NOT_SUPPORTED. */
 CUresult sg_launch_refuse(struct sg_function *function);
 
 /* Whether grid, block and dynamic shared memory are within the limits of device and function. The
@@ -63,15 +64,16 @@ bool sg_launch_fits(const struct sg_function *function, const unsigned grid[3],
 /* launch_attributes.c: the cluster that the attributes of a launch request. */
 CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
                          struct sg_cluster *cluster);
-/* Whether function and device allow it for a grid; else INVALID_CLUSTER_SIZE. If none was given,
- * fills in the cluster that the function requires. */
+/* Whether function and device allow the cluster for a grid; else INVALID_CLUSTER_SIZE. If none was
+ * given, fills in the one that the function requires. */
 CUresult sg_cluster_check(const struct sg_function *function, const unsigned grid[3],
                           struct sg_cluster *cluster);
 /* Checks the values of the attributes, except clusters; COOPERATIVE sets *cooperative. */
 CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
                              bool *cooperative);
 
-/* The priority that they ask for, the nearest that there is; false: none. */
+/* The priority that the attributes request, clamped to the valid range; false: they request
+ * none. */
 bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count, int *priority);
 
 struct sg_chapter;

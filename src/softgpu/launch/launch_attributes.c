@@ -1,4 +1,4 @@
-/* Attributes of a launch: which values an H200 refuses, and clusters. */
+/* Attributes of a launch: the values that an H200 refuses, and clusters. */
 #include "softgpu/core/calls.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/stream/schedule.h"
@@ -22,7 +22,7 @@ static CUresult check_one(const CUlaunchAttribute *attribute, bool *cooperative)
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         *cooperative = value->cooperative != 0;
         break;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: /* of streams alone, whatever its value */
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: /* for streams only, whatever its value */
         good = false;
         break;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -73,7 +73,7 @@ bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count,
     return found;
 }
 
-/* ---- Clusters ------------------------------------------------------------------------------- */
+/* ---- Clusters -------------------------------------------------------------------------------- */
 
 #define PORTABLE     8u
 #define NOT_PORTABLE 16u
@@ -93,7 +93,7 @@ CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
         cluster->size[1] = attributes[i].value.clusterDim.y;
         cluster->size[2] = attributes[i].value.clusterDim.z;
     }
-    /* A preference applies to a cluster that is given. */
+    /* A preferred cluster requires that one is given. */
     return preferred && !cluster->given ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 

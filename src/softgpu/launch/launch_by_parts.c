@@ -1,4 +1,4 @@
-/* The original way to launch: shape, shared memory, arguments and textures are kept in the function
+/* The original launch calls: shape, shared memory, arguments and textures are kept in the function
  * until a launch uses them. */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
@@ -18,7 +18,7 @@ struct sg_old_launch {
     unsigned shared;
     unsigned size; /* of the arguments, as set by cuParamSetSize */
     unsigned char arguments[SG_PARAMETER_ROOM];
-    bool textures[]; /* which of the image's were given to cuParamSetTexRef */
+    bool textures[]; /* those of the image's that cuParamSetTexRef was given */
 };
 
 static void dump_function(struct sg_text *text, const struct sg_function *function) {
@@ -53,7 +53,7 @@ static CUresult find(CUfunction handle, struct sg_function **function) {
     return CUDA_SUCCESS;
 }
 
-/* What the image says counts; how many registers a thread needs is checked at the launch. */
+/* Only the image's limits count; the registers of a thread are checked at the launch. */
 static bool shape_allowed(const struct sg_function *function, int x, int y, int z) {
     const unsigned *required = function->image->required_threads;
     int64_t most = sg_occupancy_allowed_threads(function->image, function->context->device);
@@ -149,7 +149,7 @@ CUresult sg_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) {
     return CUDA_SUCCESS;
 }
 
-/* ---- Launches ------------------------------------------------------------------------------- */
+/* ---- Launches -------------------------------------------------------------------------------- */
 
 static CUresult launch(CUfunction f, int width, int height, CUstream stream) {
     struct sg_function *function;

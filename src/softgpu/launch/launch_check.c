@@ -30,7 +30,7 @@ static uint64_t threads_of(const struct sg_launch *launch) {
     return (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
 }
 
-/* A block of 1 in all dimensions stands for the shape that the function requires. */
+/* A block of 1 x 1 x 1 stands for the shape that the function requires. */
 static bool as_required(const struct sg_image_function *function, const struct sg_launch *launch) {
     const unsigned *required = function->required_threads;
     bool one = launch->block[0] == 1 && launch->block[1] == 1 && launch->block[2] == 1;
@@ -57,7 +57,7 @@ static CUresult check_registers(const struct sg_function *function,
                : CUDA_SUCCESS;
 }
 
-/* `extra`: a buffer and its size, which may be less than the parameters need. */
+/* `extra`: a buffer and its size, which may be smaller than the parameters. */
 static CUresult check_extra(const struct sg_function *function, void *const *extra) {
     const void *buffer = NULL;
     const size_t *size = NULL;
@@ -88,8 +88,8 @@ static CUresult check_parameters(const struct sg_function *function,
     return CUDA_SUCCESS;
 }
 
-/* All blocks of a cooperative launch run at the same time. Where registers are too few for a single
- * one, that too is TOO_LARGE, as recorded (tests/parity, the scenario first/launches). */
+/* All blocks of a cooperative launch are resident at the same time. Too few registers even for a
+ * single one are TOO_LARGE too, as recorded (tests/parity, the scenario first/launches). */
 CUresult sg_launch_check_cooperative(const struct sg_function *function,
                                      const struct sg_launch *launch) {
     const struct sg_device *device = sg_device(function->context->device);
@@ -179,8 +179,8 @@ static bool record_events(struct sg_stream *stream, CUgraphNode node,
     return true;
 }
 
-/* Everything that the launch does to the capture. If memory for a part of it is missing, the
- * capture ends, because a graph with half a launch would be another program. */
+/* Applies all effects of the launch to the capture. If memory runs out the capture is invalidated,
+ * because a graph with half a launch would be another program. */
 static CUresult complete(struct sg_stream *stream, CUgraphNode node,
                          const struct sg_launch *launch) {
     if (keep_attributes(node, launch) && record_events(stream, node, launch))
@@ -235,7 +235,7 @@ bool sg_launches_block(void) {
     return blocking;
 }
 
-/* As recorded, whatever the attribute's value: a launch without a capture has no node. */
+/* As recorded, whatever the attribute's value: without a capture a launch has no node. */
 static bool is_for_a_node(const struct sg_launch *launch) {
     for (unsigned i = 0; i < launch->attribute_count; i++)
         if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)

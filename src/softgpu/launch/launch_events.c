@@ -10,7 +10,7 @@ struct sg_launch_progress {
     bool begun, triggered;
 };
 
-/* Where a record keeps it: sg_event_record_begin has the first three words. */
+/* The word in which a record keeps it: sg_event_record_begin uses the first three. */
 #define PROGRESS 4
 #define AT_START 5
 
@@ -67,7 +67,7 @@ static bool add(struct sg_launch_events *events, struct sg_context *context, str
     return true;
 }
 
-/* As the documentation has it: no event of another context, and none that processes share. */
+/* As documented: not an event of another context, nor one that processes share. */
 static CUresult may_record(const struct sg_launch_events *events, struct sg_context *context,
                            const struct sg_event *event) {
     if (event->context != sg_context_owner(context))
@@ -103,7 +103,7 @@ struct sg_launch_progress *sg_launch_events_progress(const struct sg_launch_even
     return events->progress;
 }
 
-/* The record's own end, and then its share of the progress. */
+/* The record's own end function, called before the progress is released. */
 static void (*end_of_record)(struct sg_op *op);
 
 static void finish(struct sg_op *op) {

@@ -1,10 +1,10 @@
 /*
  * Events that a launch records before it has ended: when all its blocks have begun
- * (CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), or when each block has let its dependents go
+ * (CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), or when each block has released dependent launches
  * (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT). Everything here requires the lock.
  *
  * Such a record is a marker in a hidden stream of its own, which waits until the launch's operation
- * says that the moment has come.
+ * reports that point.
  */
 #ifndef SG_LAUNCH_LAUNCH_EVENTS_H
 #define SG_LAUNCH_LAUNCH_EVENTS_H
@@ -13,7 +13,7 @@
 
 #define SG_LAUNCH_EVENTS 8u
 
-/* How far a launch has come: shared by its operation and the records. */
+/* The progress of a launch, shared by its operation and the records. */
 struct sg_launch_progress;
 void sg_launch_progress_set(struct sg_launch_progress *progress, bool begun, bool triggered);
 void sg_launch_progress_unref(struct sg_launch_progress *progress);
@@ -28,13 +28,13 @@ struct sg_launch_events {
     } list[SG_LAUNCH_EVENTS];
 };
 
-/* Makes the records that the attributes of a launch ask for, in streams of its context.
- * INVALID_VALUE for more than SG_LAUNCH_EVENTS, OUT_OF_MEMORY; then nothing has been made. */
+/* Makes the records that the attributes of a launch request, in streams of its context. All or
+ * nothing: INVALID_VALUE for more than SG_LAUNCH_EVENTS, OUT_OF_MEMORY. */
 CUresult sg_launch_events_make(struct sg_context *context, const struct sg_launch *launch,
                                struct sg_launch_events *events);
-/* A further reference to the progress, for the launch's operation; or NULL. */
+/* Another reference to the progress, for the launch's operation; or NULL. */
 struct sg_launch_progress *sg_launch_events_progress(const struct sg_launch_events *events);
-/* One of these follows: queues the records, which cannot fail, or frees them. */
+/* One of these must follow: queues the records, which cannot fail, or frees them. */
 void sg_launch_events_queue(struct sg_launch_events *events);
 void sg_launch_events_discard(struct sg_launch_events *events);
 

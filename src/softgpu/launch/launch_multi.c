@@ -1,7 +1,7 @@
 /*
- * cuLaunchCooperativeKernelMultiDevice: a kernel for each of several devices. Unless the flags say
- * otherwise, none begins before all streams have come to it, and what follows in any of the streams
- * waits for all of them.
+ * cuLaunchCooperativeKernelMultiDevice: a kernel on each of several devices. Unless flags disable
+ * this, none begins before all streams have reached it, and later work in any of the streams waits
+ * for all kernels.
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -17,10 +17,10 @@
 struct part {
     struct sg_stream *stream;
     struct sg_function *function;
-    struct sg_op *op, *after; /* `after` joins the others' ends; NULL where none is wanted */
+    struct sg_op *op, *after; /* `after` waits for the others' ends; NULL if disabled */
 };
 
-/* ---- Checks --------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 /* A default stream does not belong to any device in particular. */
 static CUresult find_stream(CUstream handle, struct sg_stream **stream) {
@@ -48,7 +48,7 @@ static CUresult find_parts(const CUDA_LAUNCH_PARAMS *list, unsigned count, struc
         if (seen[stream->context->device])
             return CUDA_ERROR_INVALID_VALUE;
         seen[stream->context->device] = true;
-        parts[i].stream = stream; /* at most one for each device: there is room */
+        parts[i].stream = stream; /* at most one per device, so there is room */
     }
     for (unsigned i = 0; i < count; i++) {
         const struct sg_launch launch = launch_of(&list[i]);
@@ -61,9 +61,9 @@ static CUresult find_parts(const CUDA_LAUNCH_PARAMS *list, unsigned count, struc
     return CUDA_SUCCESS;
 }
 
-/* ---- Launching ------------------------------------------------------------------------------ */
+/* ---- Launching ------------------------------------------------------------------------------- */
 
-/* The operation of a part waits for what precedes the others. */
+/* The operation of a part waits for the work that precedes the others. */
 static bool wait_before(struct part *parts, unsigned count, unsigned number) {
     bool room = true;
     for (unsigned i = 0; i < count && room; i++)
@@ -73,7 +73,7 @@ static bool wait_before(struct part *parts, unsigned count, unsigned number) {
     return room;
 }
 
-/* A marker behind it waits for the others; each is the next operation of its stream. */
+/* A marker after it waits for the others; each is the next operation of its stream. */
 static bool wait_after(struct part *parts, unsigned count, unsigned number) {
     struct sg_op *after = parts[number].after = sg_op_new(NULL);
     bool room = after != NULL;

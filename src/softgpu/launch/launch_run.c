@@ -25,18 +25,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Instructions of warps in a slice: some tens of microseconds, so that others get their turn. Where
- * several threads run it, their coming and going must be worth it. */
+/* Warp instructions in a slice: some tens of microseconds, so that other work gets its turn. A
+ * slice that several threads share is longer, to be worth waking them. */
 #define SLICE      20000
 #define CREW_SLICE 200000
 
-/* A kernel made ready to run, with those who use it counted: its function, and launches. */
+/* A compiled kernel. Its function and its launches hold references. */
 struct ready {
     unsigned refs;
     struct sg_program *program;
     struct sg_code *code;
     struct sg_loaded *loaded;          /* referenced: its text, for reports */
-    struct sg_kernel_profile *profile; /* NULL: it is not counted */
+    struct sg_kernel_profile *profile; /* NULL: the code is not counted */
     uint64_t variables[];              /* device addresses, by the program's variables */
 };
 
@@ -49,13 +49,13 @@ struct running {
     struct sg_kernel_watch watch;
     struct sg_check_launch check;
     struct sg_profiled_launch profiled;
-    bool begun; /* its first slice is over: it is no short one */
+    bool begun; /* its first slice is over, so it is not a short kernel */
     bool done;
     enum sg_early early;
-    /* The next kernel of the stream, which may run beside this one and has begun early; its
-     * operation comes after this one's, so it outlives it. */
+    /* The stream's next kernel, which has begun early and runs beside this one; its operation comes
+     * later, so it outlives this one. */
     struct running *dependent;
-    struct sg_launch_progress *progress; /* what events of the launch look at; or NULL */
+    struct sg_launch_progress *progress; /* for events of the launch; or NULL */
     struct sg_checking *checking;        /* NULL: no checker watches it */
 };
 
@@ -68,7 +68,7 @@ static void unref(struct ready *ready) {
     free(ready);
 }
 
-/* ---- Making a function ready ----------------------------------------------------------------- */
+/* ---- Compiling a function -------------------------------------------------------------------- */
 
 static CUresult refuse(struct sg_function *function, const char *why) {
     if (!function->refusal_said)
@@ -93,7 +93,7 @@ static CUresult find_variables(struct ready *ready, const struct sg_module *modu
     return CUDA_SUCCESS;
 }
 
-/* Machine code: what to do about it. */
+/* Explains machine code, and what to do about it. */
 static void say_machine(const struct sg_image *image, char *why, size_t size) {
     if (image->refused_text)
         snprintf(why, size, "machine code is not interpreted, and the PTX beside it is refused: %s",
@@ -175,7 +175,7 @@ static void copy_extra(unsigned char *to, size_t room, void *const *extra) {
         memcpy(to, buffer, size < room ? size : room);
 }
 
-/* What check_parameters has found good. */
+/* Copies parameters that check_parameters has accepted. */
 static void lay_out(unsigned char *to, const struct sg_image_function *image,
                     const struct sg_launch *launch) {
     memset(to, 0, image->parameter_bytes);
@@ -189,7 +189,7 @@ static void lay_out(unsigned char *to, const struct sg_image_function *image,
 
 bool (*sg_launch_graph_extent)(CUdeviceptr address, uint64_t *low, uint64_t *length);
 
-/* The allocation around an address: pages are too coarse for bounds. */
+/* The allocation around an address, as pages are too coarse for bounds. */
 static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
     const struct running *running = user;
     sg_lock();
@@ -213,7 +213,7 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
-/* Poisons the context here, where the report is at hand; the error then finds it poisoned. */
+/* Poisons the context here, where the report is available; the returned error then finds it so. */
 static CUresult fail(const struct sg_op *op, const struct running *running,
                      const struct sg_grid_fault *fault) {
     struct sg_context *context = running->runtime.context;
@@ -255,7 +255,7 @@ static void check_begins(const struct sg_op *op, struct running *running) {
     sg_checking_begin(running->checking, &launch);
 }
 
-/* What hardware would have failed with, where the engine has not. */
+/* The error of hardware for what a checker has suppressed. */
 static CUresult check_ends(const struct sg_op *op, struct running *running,
                            const struct sg_grid_fault *fault) {
     if (!running->checking || !sg_checking_begun(running->checking))
@@ -295,13 +295,13 @@ static CUresult advance(const struct sg_op *op, struct running *running) {
 
 static CUresult run(struct sg_op *op) {
     struct running *running = running_of(op);
-    /* At the head of its stream with nothing to wait for: what it depends on has ended. */
+    /* The operation is at the head of its stream, so everything that it depends on has ended. */
     sg_grid_release(running->grid);
     CUresult result = advance(op, running);
     if (result == CUDA_SUCCESS && running->dependent && !running->done)
         result = advance(op, running->dependent);
     op->spins = !running->done && sg_grid_spins(running->grid);
-    if (op->spins) /* the processor, too, to whom it waits for */
+    if (op->spins) /* yields the processor to what it waits for */
         sched_yield();
     return result;
 }
@@ -330,9 +330,8 @@ static struct running *dependent_of(const struct sg_op *op, const struct running
 }
 
 /*
- * A context ends when its work has ended. A kernel that only waits for memory that nothing writes
- * never would: it has this long, from when any kernel last did something else or any operation
- * ended.
+ * A context ends when its work has ended. A kernel that only polls memory that nothing writes never
+ * would. It is given up this long after any kernel last made progress or any operation ended.
  */
 #define LAST_SPIN 500000000u /* ns */
 
@@ -381,14 +380,14 @@ static void finish(struct sg_op *op) {
     free_running(running);
 }
 
-/* A block of 1 in all dimensions stands for the shape that the function requires. */
+/* A block of 1 x 1 x 1 stands for the shape that the function requires. */
 static const unsigned *block_of(const struct sg_image_function *image,
                                 const struct sg_launch *launch) {
     return image->required_threads[0] ? image->required_threads : launch->block;
 }
 
-/* The textures and surfaces of the module as they are bound now: later bindings are for later
- * launches. */
+/* Takes the module's textures and surfaces as they are bound now: later bindings affect later
+ * launches only. */
 static CUresult take_references(const struct running *running, const struct ready *ready) {
     const struct sg_program *program = ready->program;
     CUresult result = CUDA_SUCCESS;
@@ -406,7 +405,7 @@ static const struct sg_texture *find_texture(void *user, uint64_t handle) {
     return found;
 }
 
-/* What check_cluster has found good. */
+/* The cluster that check_cluster has accepted. */
 static struct sg_cluster cluster_of(const struct sg_function *function,
                                     const struct sg_launch *launch) {
     struct sg_cluster cluster;
@@ -422,7 +421,7 @@ static unsigned char grid_schedule(void) {
                                           : SG_GRID_EAGER;
 }
 
-/* Each launch has one of its own. */
+/* Each launch has a seed of its own. */
 static uint64_t next_seed(void) {
     static uint64_t launches;
     return sg_config()->seed + ++launches;
@@ -555,7 +554,7 @@ CUresult sg_launch_run(struct sg_stream *stream, struct sg_function *function,
         struct running *running = running_of(op);
         running->progress = sg_launch_events_progress(&events);
         result = sg_stream_submit(stream, op);
-        if (result != CUDA_SUCCESS) /* the operation is gone, without its finish */
+        if (result != CUDA_SUCCESS) /* the operation was freed without its finish function */
             free_running(running);
     }
     if (result != CUDA_SUCCESS) {

@@ -1,4 +1,4 @@
-/* From texture and surface objects and references to what the engine samples. */
+/* Describes texture and surface objects and references to the engine. */
 #include "softgpu/launch/launch_texture.h"
 
 #include "softgpu/array/tiles.h"
@@ -37,7 +37,7 @@ void sg_launch_textures_end(struct sg_launch_textures *textures) {
     free(textures);
 }
 
-/* A texel lies in one piece: pieces begin at multiples of every texel's size. */
+/* A texel is in one piece: pieces begin at multiples of every texel size. */
 unsigned char *sg_launch_piece(const void *view, uint64_t offset, size_t size) {
     size_t span;
     return sg_tile_bytes(view, offset, size, &span);
@@ -45,7 +45,7 @@ unsigned char *sg_launch_piece(const void *view, uint64_t offset, size_t size) {
 
 /* ---- Resources ------------------------------------------------------------------------------- */
 
-/* The level that an array is. */
+/* Adds an array as a level. */
 static void add_level(struct taken *to, const struct sg_array *array) {
     const CUDA_ARRAY3D_DESCRIPTOR *d = &array->descriptor;
     struct sg_texture_level *level = &to->texture.levels[to->texture.level_count++];
@@ -96,7 +96,7 @@ static void of_mipmap(struct taken *to, CUmipmappedArray handle) {
         add_level(to, &mipmap->levels[i]);
 }
 
-/* Linear memory: one row of elements, or rows. */
+/* Linear memory (one row of elements) or pitched memory (rows). */
 static void of_memory(struct sg_texture *to, CUdeviceptr address, uint64_t bytes,
                       CUarray_format format, unsigned channels) {
     if (!sg_texture_format(to, format, channels)) {
@@ -148,7 +148,7 @@ static void of_resource(struct taken *to, const CUDA_RESOURCE_DESC *resource) {
     }
 }
 
-/* A part of an array's levels and layers, read with another format. */
+/* A view: a part of an array's levels and layers, read in another format. */
 static void of_view(struct sg_texture *to, const CUDA_RESOURCE_VIEW_DESC *view) {
     unsigned first = view->firstMipmapLevel, last = view->lastMipmapLevel;
     last = last < to->level_count ? last : to->level_count - 1u;

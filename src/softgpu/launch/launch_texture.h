@@ -1,7 +1,7 @@
 /*
  * What a launch samples: texture and surface objects, and a module's references, as the engine's
- * plain descriptions. Each handle is looked up once for a launch; its description lives as long as
- * the launch, with the pieces of sparse arrays that it names.
+ * descriptions. Each handle is looked up once for a launch; its description lives as long as the
+ * launch, and so do the pieces of sparse arrays that it refers to.
  */
 #ifndef SG_LAUNCH_LAUNCH_TEXTURE_H
 #define SG_LAUNCH_LAUNCH_TEXTURE_H
@@ -11,18 +11,18 @@
 
 struct sg_launch_textures;
 
-/* Of a launch in a context, which outlives it. NULL when out of memory. With the lock, as all but
- * sg_launch_piece. */
+/* For a launch in a context, which must outlive it. NULL: out of memory. With the lock, like all of
+ * these except sg_launch_piece. */
 struct sg_launch_textures *sg_launch_textures_new(const struct sg_context *context);
 /* NULL is allowed. */
 void sg_launch_textures_end(struct sg_launch_textures *textures);
-/* The handle by which kernels name a .texref or .surfref of their module: its reference's, made
- * now if need be; 0 where the module has none of that name. OUT_OF_MEMORY. */
+/* The handle of a module's .texref or .surfref, which is that of its reference; makes the reference
+ * if necessary. 0 if the module has none of that name. OUT_OF_MEMORY. */
 CUresult sg_launch_reference(const struct sg_module *module, const char *name, uint64_t *handle);
-/* Takes a handle's description now, as later changes are not this launch's. OUT_OF_MEMORY. */
+/* Takes a handle's description now, as later changes must not affect this launch. OUT_OF_MEMORY. */
 CUresult sg_launch_texture_take(struct sg_launch_textures *textures, uint64_t handle);
-/* The description of a handle, one that is refused when out of memory; NULL: it is no texture's or
- * surface's. */
+/* The description of a handle; when out of memory one with `refused` set. NULL: the handle is not a
+ * texture's or surface's. */
 const struct sg_texture *sg_launch_texture(struct sg_launch_textures *textures, uint64_t handle);
 
 /* sg_grid_launch.piece: without the lock. */

@@ -44,8 +44,8 @@ static struct subject subject_of(const struct sg_function *function) {
                             .most_dynamic = (size_t)dynamic};
 }
 
-/* As many as fit, and none when a launch would be refused for its shared memory. Sizes have 32
- * bits, as on H200. */
+/* The number of blocks that fit; 0 if a launch would be refused for its shared memory. Sizes have
+ * 32 bits, as on an H200. */
 static unsigned blocks_of(const struct subject *subject, unsigned threads, size_t dynamic) {
     uint32_t bytes = (uint32_t)dynamic;
     if (bytes > subject->most_dynamic)
@@ -94,7 +94,7 @@ CUresult sg_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
     return CUDA_SUCCESS;
 }
 
-/* ---- The block size that fills a multiprocessor best ---------------------------------------- */
+/* ---- The block size that fills a multiprocessor best ----------------------------------------- */
 
 struct search {
     struct subject subject;
@@ -129,7 +129,7 @@ static void consider(struct search *search, unsigned block) {
     }
 }
 
-/* From the largest block down, a warp at a time; of equals the larger wins. */
+/* From the largest block down, a warp at a time; the larger of equal ones wins. */
 static void find_best(struct search *search, unsigned limit) {
     const int *attributes = sg_device(search->subject.device)->attributes;
     unsigned warp = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
@@ -174,7 +174,7 @@ CUresult sg_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, C
                                                         dynamicSMemSize, blockSizeLimit, 0);
 }
 
-/* ---- Clusters ------------------------------------------------------------------------------- */
+/* ---- Clusters -------------------------------------------------------------------------------- */
 
 #define PORTABLE     8u  /* blocks of a cluster on every device that has them */
 #define NOT_PORTABLE 16u /* with compute capability 9.0 */

@@ -1,6 +1,6 @@
 #include "softgpu/launch/texture_format.h"
 
-/* channels 0: as the array has */
+/* channels 0: the array's */
 struct form {
     int format;
     unsigned char form, channels, bits;

@@ -1,4 +1,4 @@
-/* Calls of functions that are known: what is handed over has the size of what is taken. */
+/* Checks calls of known functions: arguments and results must have the sizes of the callee's. */
 #include "softgpu/program/build.h"
 
 static uint64_t size_of_operand(const struct sg_program *program, const struct sg_operand *one) {
@@ -26,7 +26,7 @@ static uint64_t size_of_parameter(const struct sg_program *program,
     return (uint64_t)one->count * (sg_type_bits(reg->type) / 8);
 }
 
-/* Predicates and what has no name have no size, and are not compared. */
+/* Predicates and `_` have no size, and are not compared. */
 static bool agree(const struct sg_program *program, const struct sg_program_function *function,
                   const struct sg_operand *list, uint32_t first, uint32_t count) {
     if (list->count != count)
@@ -40,7 +40,7 @@ static bool agree(const struct sg_program *program, const struct sg_program_func
     return true;
 }
 
-/* Bytes of the result and the parameters of functions of the runtime; 0 after the last. */
+/* Bytes of the result and of the parameters of the device runtime's functions; 0 ends them. */
 static const struct {
     unsigned char result, parameters[6];
 } runtime[] = {
@@ -53,7 +53,7 @@ static const struct {
     [SG_RUNTIME_GRAPH_SET_CONDITIONAL] = {0, {8, 4}},
 };
 
-/* A result may be left where it is. */
+/* A result may be ignored. */
 static bool agrees_with_runtime(const struct sg_program *program, unsigned which,
                                 const struct sg_operand *results,
                                 const struct sg_operand *arguments) {

@@ -1,4 +1,5 @@
-/* What the table of rules cannot say of an instruction: sizes that depend on each other. */
+/* Checks of an instruction that the table of rules cannot express: sizes that depend on each
+ * other. */
 #include "softgpu/program/build.h"
 
 /* ---- matrices -------------------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ static const struct shapes warp_wide[] = {
     {0, {{0}}},
 };
 
-/* What wmma loads as C and stores as D: two rows where one has no room. */
+/* What wmma loads as C and stores as D; a type that does not fit in one row has two. */
 static const struct shapes accumulators[] = {
     {SG_TYPE_F16, {{16, 16, 16}, {8, 32, 16}, {32, 8, 16}}},
     {SG_TYPE_F32, {{16, 16, 16}, {8, 32, 16}, {32, 8, 16}, {16, 16, 8}}},
@@ -80,16 +81,16 @@ static bool of_quarters(const struct sg_instruction *one) {
     return one->op == SG_OP_mma && one->shape[0] == 8 && one->type2 == SG_TYPE_F16;
 }
 
-/* Registers of a thread for its part of a matrix; 64-bit ones of f64, else of 32 bits. */
+/* Registers that a thread needs for its fragment of a matrix: of 64 bits for f64, else of 32. */
 static unsigned registers_of(const struct sg_instruction *one, enum matrix matrix, unsigned type) {
     const unsigned m = one->shape[0], n = one->shape[1], k = one->shape[2];
     unsigned elements = matrix == MATRIX_A ? m * k : matrix == MATRIX_B ? k * n : m * n;
-    /* Each thread of wmma holds elements of half precision several times. */
+    /* wmma holds each half-precision element in several threads. */
     if (one->op == SG_OP_wmma && type == SG_TYPE_F16 && matrix != MATRIX_C)
         return 8;
     if (matrix == MATRIX_A && (one->modifiers & SG_MOD(SPARSE)))
         elements /= 2;
-    /* Four products of quarter warps. */
+    /* Four products, one per quarter warp. */
     if (of_quarters(one))
         elements *= 4;
     return type == SG_TYPE_F64 ? elements / 32 : elements * sg_type_bits(type) / 1024;
@@ -126,7 +127,7 @@ static bool family(unsigned a, unsigned b) {
     return a == b || eights || fours || floats;
 }
 
-/* The accumulator that goes with the type of A. */
+/* Whether an accumulator's type goes with the type of A. */
 static bool accumulates(unsigned a, unsigned c) {
     switch (a) {
     case SG_TYPE_F16:
@@ -152,8 +153,8 @@ static bool saturates_floats(const struct sg_instruction *one, unsigned a) {
 }
 
 /*
- * Two bits say where each element of A is, and the last operand which threads of four have them:
- * one of 64 bits for 16 rows of floats of 16 bits and more, else more.
+ * Metadata has two bits for each element of A, and the last operand selects which threads of each
+ * four hold them: the more metadata, the fewer the choices.
  */
 static const char *check_sparse(const struct sg_instruction *one,
                                 const struct sg_operand *operands) {
@@ -186,7 +187,7 @@ static const char *check_mma(const struct sg_program *program, const struct sg_i
     return why ? why : product(program, one, operands, one->type2, one->type3, one->type4);
 }
 
-/* Elements of less than a byte stand side by side in one order only. */
+/* Matrices of elements smaller than a byte have one layout only. */
 static bool layout_of_bits(const struct sg_instruction *one, unsigned type, bool a, bool b) {
     bool small = type == SG_TYPE_S4 || type == SG_TYPE_U4 || type == SG_TYPE_B1;
     bool a_column = (one->modifiers & SG_MOD(A_COLUMN)) != 0;
@@ -236,7 +237,7 @@ static bool is_float(unsigned type) {
            type == SG_TYPE_F64;
 }
 
-/* Where a float becomes narrower, somebody must have said how it is rounded. */
+/* A conversion to a narrower float must say how it rounds. */
 static const char *check_cvt(const struct sg_instruction *one) {
     bool floats = is_float(one->type) && is_float(one->type2);
     bool narrower = sg_type_bits(one->type) < sg_type_bits(one->type2);

@@ -1,4 +1,4 @@
-/* Labels to instructions, and the control-flow graph of a function. */
+/* Resolves labels to instructions and builds the control-flow graph of a function. */
 #include "softgpu/program/build.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* The label of this name in the block, or in one around it. */
+/* The label of this name in the block, or in one that encloses it. */
 static const struct sg_build_label *label_of(const struct sg_build *b,
                                              const struct sg_build_reference *reference) {
     size_t found;
@@ -24,7 +24,7 @@ static bool refuse(struct sg_build *b, struct sg_instruction *one, const char *w
     return one->unsupported != NULL;
 }
 
-/* A name that was taken for a label is a place to go to, a list, or a prototype. */
+/* Decides what a name that was taken for a label is: a branch target, a list or a prototype. */
 static bool settle(struct sg_build *b, struct sg_instruction *one, struct sg_operand *operand) {
     const struct sg_build_label *label = label_of(b, &b->references[operand->first]);
     if (!label)
@@ -97,7 +97,7 @@ struct flow {
     struct sg_build *b;
     struct sg_program *program;
     uint32_t first, count; /* instructions */
-    uint32_t *block_of;    /* of each instruction: the block that begins with it, + 1 */
+    uint32_t *block_of;    /* for each instruction: the block that it begins, + 1 */
 };
 
 static struct sg_instruction *at(const struct flow *f, uint32_t i) {
@@ -109,7 +109,7 @@ static bool ends_block(const struct sg_instruction *one) {
            one->op == SG_OP_exit || one->op == SG_OP_trap;
 }
 
-/* Goes over the instructions that one may jump to. */
+/* The instructions that one may jump to. */
 static const uint32_t *targets(const struct sg_program *program, const struct sg_instruction *one,
                                uint32_t *count) {
     *count = 0;
@@ -198,8 +198,8 @@ static bool link_block(struct flow *f, struct sg_program_block *block) {
 /* ---- post-dominators ------------------------------------------------------------------------- */
 
 struct reverse {
-    uint32_t first, count;       /* blocks of the function; `count` stands for what follows exits */
-    uint32_t *heads, *next, *to; /* edges against the flow */
+    uint32_t first, count;       /* blocks of the function; `count` is the virtual exit */
+    uint32_t *heads, *next, *to; /* edges of the reversed graph */
     uint32_t *order, *rank, *nearest, *stack;
 };
 
@@ -222,10 +222,10 @@ static void reverse_edges(const struct sg_program *program, struct reverse *r) {
     }
 }
 
-/* Numbers blocks as a walk from the exits leaves them; rank 0: no exit is reached. */
+/* Numbers blocks in postorder of a walk from the exits; rank 0: reaches no exit. */
 static uint32_t walk(struct reverse *r) {
     uint32_t depth = 0, ranked = 0;
-    uint32_t *edge = r->nearest; /* not yet used: the next edge of each block */
+    uint32_t *edge = r->nearest; /* not in use yet; here: the next edge of each block */
     memcpy(edge, r->heads, (r->count + 1) * sizeof *edge);
     r->rank[r->count] = UINT32_MAX;
     r->stack[depth++] = r->count;
@@ -257,7 +257,7 @@ static uint32_t meet(const struct reverse *r, uint32_t a, uint32_t b) {
     return a;
 }
 
-/* Cooper, Harvey and Kennedy's way, against the flow. */
+/* Cooper, Harvey and Kennedy's dominator algorithm, on the reversed graph. */
 static void post_dominate(struct sg_program *program, struct reverse *r) {
     reverse_edges(program, r);
     uint32_t ranked = walk(r);

@@ -1,4 +1,4 @@
-/* Instructions by the table of rules: the first form whose modifiers, types and operands fit. */
+/* Matches an instruction with the table: the first rule whose modifiers, types and operands fit. */
 #include "softgpu/program/build.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 struct fitting {
     struct sg_program *program;
     struct sg_instruction *to;
-    const char *why; /* more than that it does not fit */
+    const char *why; /* a better reason than "does not fit", or NULL */
 };
 
 static unsigned bits_type(unsigned bits) {
@@ -26,7 +26,7 @@ static unsigned bits_type(unsigned bits) {
     }
 }
 
-/* mul.wide.s16 makes s32 */
+/* mul.wide.s16 writes s32 */
 static unsigned double_type(unsigned type) {
     switch (type) {
     case SG_TYPE_U16:
@@ -44,7 +44,7 @@ static bool bare(const struct sg_operand *operand) {
     return !operand->negated && !operand->part && operand->value == 0;
 }
 
-/* A register operand has the type that it was declared with, until it gets its own. */
+/* Until a rule gives it the instruction's type, a register operand has its declared one. */
 static bool is_predicate(const struct sg_operand *operand) {
     return operand->type == SG_TYPE_PRED;
 }
@@ -66,7 +66,7 @@ static bool constant(struct fitting *f, struct sg_operand *operand, unsigned typ
     return !why && !operand->negated;
 }
 
-/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
+/* A special register of three numbers is named with .x, .y or .z, or read as a vector. */
 static bool special(struct fitting *f, struct sg_operand *operand) {
     static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
                                                             [SG_SPECIAL_NTID] = 1,
@@ -109,7 +109,8 @@ static bool predicate_source(struct fitting *f, struct sg_operand *operand) {
            operand->value == 0;
 }
 
-/* A video operand: a register or part of one, or a constant. Only those of vmad may have a sign. */
+/* An operand of a video instruction: a register, a part of one, or a constant. Only vmad's may be
+ * negated. */
 static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, bool selector,
                   bool result) {
     bool selected = operand->part == SG_PART_SELECTOR;
@@ -143,7 +144,7 @@ static bool vector(struct fitting *f, struct sg_operand *operand, unsigned type,
     return true;
 }
 
-/* A coordinate of a texture, or what stands beside: constants have the type that they show. */
+/* A texture coordinate, or an operand after it: a constant has the type it is written in. */
 static bool coordinate(struct fitting *f, struct sg_operand *one) {
     if (one->kind == SG_OPERAND_IMMEDIATE)
         return constant(f, one, one->reg == SG_RAW_INTEGER ? SG_TYPE_S32 : SG_TYPE_F32);
@@ -160,8 +161,8 @@ static bool coordinates(struct fitting *f, struct sg_operand *operand) {
     return !operand->negated;
 }
 
-/* What a constant is among a matrix's registers: floats of the width that they are written with,
- * where the matrix has them. */
+/* A constant in a matrix fragment: a float literal keeps the width it is written with, where the
+ * fragment holds floats. */
 static bool fragment_constant(struct fitting *f, struct sg_operand *one) {
     bool wide = f->to->type == SG_TYPE_F64;
     if (one->reg == SG_RAW_INTEGER)
@@ -169,8 +170,8 @@ static bool fragment_constant(struct fitting *f, struct sg_operand *one) {
     return constant(f, one, wide ? SG_TYPE_F64 : SG_TYPE_F32);
 }
 
-/* {…} of a matrix: registers, each with the type that it was declared with; of one that is read
- * also constants, of one that is written also _. */
+/* {…} of a matrix: registers, each of its declared type; also constants where it is read, and _
+ * where it is written. */
 static bool fragment(struct fitting *f, struct sg_operand *operand, bool result) {
     if (operand->kind != SG_OPERAND_VECTOR || operand->negated)
         return false;
@@ -238,7 +239,7 @@ static bool move_result(struct fitting *f, struct sg_operand *operand) {
                                               : f->to->vector == 1 && written(operand, f->to->type);
 }
 
-/* ---- all letters ----------------------------------------------------------------------------- */
+/* ---- letters of operands --------------------------------------------------------------------- */
 
 /* [a], and a[1] of an array. */
 static bool address(struct sg_operand *operand) {
@@ -384,7 +385,7 @@ static const struct rule {
 #undef SG_REFUSED_WORD
 };
 
-/* Where an address is that the text gives by a name: its variable says it better. */
+/* The state space of an address that names a variable: the variable's own is more exact. */
 static void settle_space(const struct sg_build *b, const struct sg_build_words *words,
                          struct sg_instruction *to, const struct sg_operand *operands) {
     const struct sg_program *program = b->program;
@@ -414,7 +415,7 @@ static bool has_word(const struct sg_build_words *words, const char *word) {
 
 #define MOST_CHILDREN 192
 
-/* The elements of an instruction's vectors, as they were before a rule was tried. */
+/* The elements of an instruction's vectors, as they were before a rule was tried on them. */
 struct kept {
     struct sg_operand each[MOST_CHILDREN];
     size_t first, count;

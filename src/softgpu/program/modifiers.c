@@ -1,4 +1,4 @@
-/* Modifiers and types of an instruction, by a rule of the table, into its members. */
+/* Sets an instruction's members from its modifiers and types, by a rule of the table. */
 #include "softgpu/program/build.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static const struct {
 #include "softgpu/program/program_names.def"
 };
 
-/* Without the point, with _ for ::; what is too long is no word of any rule. */
+/* Drops the leading dot and writes _ for ::; a word that is too long matches no rule. */
 static void plain(const struct sg_word *word, char *to) {
     size_t at = 0;
     for (size_t i = 1; i < word->length && at + 1 < SG_MOST_WORD; i++) {
@@ -72,7 +72,7 @@ void sg_build_split(const struct sg_ptx_statement *statement, struct sg_build_wo
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-/* Where a text is in a list, counted from 1 on; 0 when it is not there. */
+/* The position of a text in a list, counted from 1; 0: not found. */
 static unsigned place_in(const char *const *list, const char *text, size_t length) {
     for (unsigned i = 0; list[i]; i++) {
         if (strlen(list[i]) == length && memcmp(list[i], text, length) == 0)
@@ -93,7 +93,7 @@ static bool shape(const char *text, uint16_t *to) {
     return at >= 2 && *text == '\0';
 }
 
-/* Puts a choice where it belongs; false when the member does not know it. */
+/* Stores a choice in its member; false: the member has no such value. */
 static bool choose(struct sg_instruction *to, char field, const char *text, size_t length,
                    unsigned *layouts) {
     unsigned at = 0;
@@ -203,7 +203,7 @@ static bool take_choice(struct matching *m, char field, const char *list, size_t
     return false;
 }
 
-/* What says only how the caches treat the bytes. */
+/* Consumes cache operators and priorities, which change no result. */
 static void take_cache(struct matching *m) {
     static const char *const all[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", NULL};
     for (size_t i = 0; i < m->words->count; i++) {

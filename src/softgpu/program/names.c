@@ -1,4 +1,4 @@
-/* The names of what instructions are made of. */
+/* Names of opcodes, types and the other parts of instructions. */
 #include "softgpu/program/build.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@ static const struct {
 #include "softgpu/program/program_names.def"
 };
 
-/* The number after the first `skip` bytes; -1 for anything else. */
+/* The number that follows the first `skip` bytes; -1 if anything else follows. */
 static int64_t number_after(const struct sg_ptx_name *name, size_t skip) {
     int64_t number = 0;
     for (size_t i = skip; i < name->length; i++) {
@@ -53,7 +53,7 @@ static bool special(const struct sg_ptx_name *name, struct sg_operand *to) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* .x to .w: 1 to 4; .r to .a of colours likewise; 0 for others */
+/* 1 to 4 for .x to .w, likewise for .r to .a; 0 for others */
 static unsigned coordinate(const struct sg_ptx_operand *from) {
     static const char all[] = "xyzwrgba";
     const char *found =
@@ -158,7 +158,7 @@ static bool variable_operand(struct sg_build *b, const struct sg_ptx_operand *fr
             *why = "a variable that the image does not have";
     }
     to->value = from->indexed ? (int64_t)((uint64_t)from->offset * element) : from->offset;
-    to->count = from->indexed; /* name[1] is also an address by itself */
+    to->count = from->indexed; /* name[1] alone is an address too */
     if (from->member)
         *why = "a part of a variable";
     return true;
@@ -237,7 +237,7 @@ static bool children(struct sg_build *b, const struct sg_ptx_statement *statemen
     return sg_build_add_operands(b, each, count, &to->first);
 }
 
-/* [a], [a + 4], [4]; of textures and their like a list in brackets */
+/* [a], [a + 4], [4]; for textures and surfaces a list in brackets */
 static bool address(struct sg_build *b, const struct sg_ptx_statement *statement,
                     const struct sg_ptx_operand *from, struct sg_operand *to, const char **why) {
     struct sg_operand base = {0};
@@ -330,7 +330,7 @@ static bool is_real(unsigned type) {
     }
 }
 
-/* Constants are doubles but for those of 32 bits, and are rounded to what the instruction has. */
+/* Constants other than those of 32 bits are doubles, and are rounded to the instruction's type. */
 static const char *real_bits(struct sg_operand *operand, unsigned type) {
     double wide;
     float narrow;

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bits: how the functions of several texts are numbered, below 2^28 in all. */
+/* A function's number: the text's above these bits, the symbol's in them; below 2^28 in all. */
 #define SYMBOL_BITS 20
 #define PART_BITS   8
 
-/* Of a linked image the texts are there, but have not been read yet. */
+/* A linked image contains its texts, not yet read. */
 static CUresult read_part(const struct sg_build *b, const char *text, struct sg_build_part *part) {
     const struct sg_image_options options = {.architecture = b->image->target,
                                              .suffix = b->image->target >= 90 ? 'a' : 0,
@@ -60,7 +60,7 @@ CUresult sg_build_parts_begin(struct sg_build *b, const char *entry, size_t *sym
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) {
         const char *text = image->ptx ? image->ptx : image->parts[i];
-        if (!text[0]) /* of machine code: what it defines is not found */
+        if (!text[0]) /* machine code: nothing it defines is found */
             continue;
         CUresult result = begin_part(b, text, &b->parts[i]);
         b->part_count = (uint32_t)i + 1;
@@ -96,7 +96,7 @@ static bool is_defined(const struct sg_ptx_symbol *symbol) {
                : symbol->defined;
 }
 
-/* The first strong definition, else the first weak one, as linkers choose. */
+/* The first strong definition, else the first weak one, as linkers do. */
 void sg_build_definer(const struct sg_build *b, size_t symbol, uint32_t *part, size_t *there) {
     const struct sg_ptx_symbol *wanted = &b->outline->symbols[symbol];
     *part = b->part;

@@ -1,4 +1,4 @@
-/* Making a program: the entry, then each function that is reached, read again and decoded. */
+/* Makes a program: reads the entry, then each function that it reaches, again, and decodes them. */
 #include "softgpu/program/build.h"
 
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 4096 /* bytes of texts that are asked for together */
+#define CHUNK 4096 /* bytes of text allocated at once */
 
 bool sg_build_no_memory(struct sg_build *b) {
     b->no_memory = true;
@@ -141,7 +141,7 @@ static bool begin_list(struct sg_build *b, enum sg_ptx_list list) {
     return true;
 }
 
-/* A name of a list: of branches a reference, until the labels are known. */
+/* A name in a list; in one of branch targets a reference, until labels are known. */
 static bool on_listed(void *user, enum sg_ptx_list list, const struct sg_ptx_name *name) {
     struct sg_build *b = user;
     struct sg_program *program = b->program;
@@ -185,7 +185,7 @@ static void begin_function(struct sg_build *b, uint32_t function) {
     one->first_register = (uint32_t)program->register_count;
 }
 
-/* A body ends as if a ret stood there, where it can be left or jumped to. */
+/* A body whose end can be reached ends as if with ret. */
 static bool final_return(struct sg_build *b) {
     struct sg_program *program = b->program;
     const struct sg_program_function *function = &program->functions[b->function];
@@ -324,7 +324,7 @@ static CUresult make(struct sg_build *b, const char *entry) {
     return CUDA_SUCCESS;
 }
 
-/* With the arrays from which an offset may be counted though they are empty. */
+/* Allocates even empty arrays where pointers into them are computed. */
 static struct sg_program *begin(void) {
     struct sg_program *program = calloc(1, sizeof *program);
     if (!program)

@@ -1,8 +1,8 @@
 /*
  * A kernel of PTX, decoded: the entry and every function it reaches as typed instructions with
  * dense registers, resolved labels, laid-out variables and a control-flow graph. Pure: nothing here
- * knows of contexts, handles or the lock. Made once, at a kernel's first use; constant from then
- * on, so that any number of threads may read it.
+ * knows of contexts, handles or the lock. A program is made once, at a kernel's first use, and is
+ * constant from then on, so any number of threads may read it.
  */
 #ifndef SG_PROGRAM_PROGRAM_H
 #define SG_PROGRAM_PROGRAM_H
@@ -30,7 +30,7 @@ enum sg_type {
 enum sg_modifier_bit {
 #include "softgpu/program/program_names.def"
 };
-/* SG_MOD(FTZ): the bit of a modifier in `modifiers` */
+/* SG_MOD(FTZ): the bit of .ftz in `modifiers` */
 #define SG_MOD(name) ((uint64_t)1 << SG_MOD_BIT_##name)
 
 enum sg_rounding {
@@ -69,7 +69,7 @@ enum sg_scope {
 };
 
 enum sg_state_space {
-    SG_IN_NONE, /* the instruction has no address */
+    SG_IN_NONE, /* the instruction accesses no memory */
 #define SG_PROGRAM_SPACE(name, word) SG_IN_##name,
 #include "softgpu/program/program_names.def"
     SG_IN_COUNT
@@ -103,32 +103,33 @@ enum sg_special {
 #define SG_NO_BLOCK    UINT32_MAX
 
 enum sg_operand_kind {
-    SG_OPERAND_NONE,     /* _, or a result that the instruction does not name */
-    SG_OPERAND_REGISTER, /* `reg`; `negated`: its complement, of predicates; `part` of video ones */
+    SG_OPERAND_NONE,      /* _, or a result that the instruction does not name */
+    SG_OPERAND_REGISTER,  /* `reg`; `negated`: a predicate's complement; `part`: see enum sg_part */
     SG_OPERAND_IMMEDIATE, /* `value`: the bits of its type, integers sign-extended to 64 bits */
-    SG_OPERAND_SPECIAL,   /* `first`: enum sg_special; `part`: 1 for .x to 4 for .w, 0 for none
-                             or, where mov reads a vector, for all */
+    SG_OPERAND_SPECIAL,   /* `first`: enum sg_special; `part`: 1 for .x to 4 for .w; 0 for none, or
+                             for all where mov reads a vector */
     SG_OPERAND_ADDRESS,   /* [reg + value], [variable + value] or [value] */
-    SG_OPERAND_VARIABLE, /* the address of variable `first`, plus `value`; of a call's: its bytes */
-    SG_OPERAND_FUNCTION, /* `first`: index in the program's functions */
-    SG_OPERAND_LABEL,    /* `first`: number of an instruction of the function */
-    SG_OPERAND_TARGETS,  /* `first`: index in the program's targets, of brx and indirect calls */
-    SG_OPERAND_VECTOR,   /* {…} and (…): `count` operands from operands[first] on */
-    SG_OPERAND_PAIR      /* p|q, r|p: operands[first] and the next */
+    SG_OPERAND_VARIABLE,  /* the address of variable `first` plus `value`; in a call: its bytes */
+    SG_OPERAND_FUNCTION,  /* `first`: index in the program's functions */
+    SG_OPERAND_LABEL,     /* `first`: index of an instruction within the function */
+    SG_OPERAND_TARGETS,   /* `first`: index in the program's targets, for brx and indirect calls */
+    SG_OPERAND_VECTOR,    /* {…} and (…): `count` operands starting at operands[first] */
+    SG_OPERAND_PAIR       /* p|q, r|p: operands[first] and the next */
 };
 
 struct sg_operand {
     unsigned char kind; /* enum sg_operand_kind */
     bool negated;       /* !p */
-    unsigned char part; /* of SPECIAL: above; of a REGISTER: SG_PART_… */
-    unsigned char type; /* enum sg_type of what is read or written: immediates have its bits */
-    uint32_t count;     /* of VECTOR and PAIR: elements */
-    uint32_t reg;       /* the register; of an ADDRESS its base, or SG_NO_REGISTER */
-    uint32_t first;     /* as the kind says; of an ADDRESS: the variable, or SG_NO_VARIABLE */
-    int64_t value;      /* as the kind says; of an ADDRESS and a VARIABLE the offset in bytes */
+    unsigned char part; /* SPECIAL: see above; REGISTER: SG_PART_… */
+    unsigned char type; /* enum sg_type of what is read or written; an immediate has its bits */
+    uint32_t count;     /* VECTOR and PAIR: number of elements */
+    uint32_t reg;       /* the register; ADDRESS: its base, or SG_NO_REGISTER */
+    uint32_t first;     /* see the kind; ADDRESS: the variable, or SG_NO_VARIABLE */
+    int64_t value;      /* see the kind; ADDRESS and VARIABLE: the offset in bytes */
 };
 
-/* Of a register operand of a video instruction: which bytes; .b3210 and its like: a selector. */
+/* Which bytes of a register a video instruction reads or writes; .b3210 and the like are
+ * selectors. */
 enum sg_part {
     SG_PART_NONE,
     SG_PART_B0,
@@ -143,53 +144,54 @@ enum sg_part {
 /* ---- instructions ---------------------------------------------------------------------------- */
 
 /*
- * Where the text says no semantics and no scope, PTX means: ld and st weak; atom and red relaxed
- * and gpu; fence acq_rel; membar sc; mbarrier.arrive release, its waits acquire, of the cta;
- * barrier.cluster.arrive release and .wait acquire. A ld or st with semantics has a scope, too.
+ * Where the text gives no semantics or scope, PTX's defaults are: weak for ld and st; relaxed at
+ * gpu scope for atom and red; acq_rel for fence; sc for membar; release for mbarrier.arrive and
+ * acquire for its waits, at cta scope; release for barrier.cluster.arrive and acquire for .wait. A
+ * ld or st that has semantics also has a scope.
  *
- * Operands stand as in the text, results first, with these exceptions. call: the target (FUNCTION
- * or REGISTER), the results (VECTOR, may be empty), the arguments (VECTOR), and of an indirect one
- * its TARGETS or prototype (NONE); elements of the lists are VARIABLEs of the frame, REGISTERs and,
- * where the text names a vector register, a VECTOR. They have the sizes of the function's
- * parameters and results where it is known, the runtime's included; where it comes from a register,
- * only the call itself can compare. setp, vote and shfl with two results: PAIR. Where the text has
- * one operand for a vector register, a VECTOR of its elements stands. What may be left out at the
- * end is left out here, too.
+ * Operands are in the order of the text, results first, with these exceptions. A call has the
+ * target (FUNCTION or REGISTER), the results (VECTOR, which may be empty), the arguments (VECTOR)
+ * and, if it is indirect, its TARGETS or prototype (NONE); the lists contain VARIABLEs of the
+ * frame, REGISTERs and, where the text names a vector register, a VECTOR. If the callee is known,
+ * the device runtime's functions included, they have the sizes of its parameters and results; for a
+ * call through a register only the call itself can compare them. setp, vote and shfl with two
+ * results have a PAIR. A vector register becomes a VECTOR of its elements. Optional operands that
+ * the text leaves out at the end are missing here too.
  */
 struct sg_instruction {
     uint16_t op;                              /* enum sg_opcode */
     uint16_t operation, operation2;           /* enum sg_operation */
     unsigned char type, type2, type3, type4;  /* enum sg_type, in the text's order */
-    unsigned char space, space2;              /* enum sg_state_space; of cp: to, from */
+    unsigned char space, space2;              /* enum sg_state_space; for cp: to, from */
     unsigned char rounding, compare, boolean; /* enum sg_rounding, sg_compare, sg_boolean */
-    unsigned char semantics, scope;           /* NONE where the text says nothing: below */
-    unsigned char vector;                     /* 2, 4, 8; of ldmatrix: 1, 2, 4; 1 without */
+    unsigned char semantics, scope;           /* NONE: the text gives none, see above */
+    unsigned char vector;                     /* 2, 4, 8; for ldmatrix 1, 2, 4; 1 for a scalar */
     unsigned char geometry;                   /* enum sg_geometry */
-    uint16_t shape[3];                        /* of matrices: m, n, k; 0: not given */
+    uint16_t shape[3];                        /* m, n, k of a matrix instruction; 0: not given */
     uint64_t modifiers;                       /* SG_MOD(…) */
     uint32_t guard;                           /* predicate register + 1, 0 for none */
     bool guard_negated;                       /* @!p */
-    bool backward;                            /* a branch that can go back, or to itself */
+    bool backward;                            /* a branch backward, or to itself */
     unsigned char operand_count;
     uint32_t first_operand;
-    uint32_t line;           /* of the PTX, from 1 on */
-    uint32_t location;       /* index of the last .loc + 1, 0 for none */
+    uint32_t line;           /* in the PTX, counted from 1 */
+    uint32_t location;       /* index of the .loc in force + 1, 0 for none */
     uint32_t block;          /* index in the program's blocks */
-    const char *unsupported; /* why no engine will run it, or NULL; the program owns it */
+    const char *unsupported; /* why no engine will run it, or NULL; owned by the program */
 };
 
 /* ---- functions and what they have ------------------------------------------------------------ */
 
 struct sg_register {
-    unsigned char type; /* enum sg_type as declared; of a vector that of an element */
+    unsigned char type; /* enum sg_type as declared; for a vector, of an element */
     const char *name;   /* %r12, %v.x */
 };
 
 /* Where a variable's bytes are. */
 enum sg_variable_place {
-    SG_PLACE_IMAGE,          /* .global, .const: `image` is the index in the image's variables */
+    SG_PLACE_IMAGE,          /* .global, .const: `image` is the index among the image's variables */
     SG_PLACE_SHARED,         /* at `offset` in the block's static shared memory */
-    SG_PLACE_DYNAMIC_SHARED, /* extern .shared: at `offset`, after all that is static */
+    SG_PLACE_DYNAMIC_SHARED, /* extern .shared: at `offset`, after all static variables */
     SG_PLACE_FRAME,          /* at `offset` in the frame of `function` */
     SG_PLACE_PARAMETERS,     /* at `offset` in the launch's parameters */
     SG_PLACE_TEXTURE,        /* .texref, .samplerref, .surfref: by name */
@@ -198,12 +200,12 @@ enum sg_variable_place {
 struct sg_program_variable {
     const char *name;
     unsigned char place; /* enum sg_variable_place */
-    unsigned char space; /* enum sg_state_space; that of SG_PLACE_TEXTURE is SG_IN_NONE */
+    unsigned char space; /* enum sg_state_space; SG_IN_NONE for SG_PLACE_TEXTURE */
     unsigned char type;  /* enum sg_type of an element */
-    bool of_call;        /* of the frame: a parameter or result of calls, and lies over others */
-    bool sampler;        /* SG_PLACE_TEXTURE: a .samplerref, and its initial value: */
-    uint32_t settings;   /* SG_SAMPLER_SET, modes, filter, coordinates; 0: none is given */
-    uint32_t function;   /* of the frame: index of the function; UINT32_MAX: of the module */
+    bool of_call;        /* in a frame: a parameter or result of calls, which may overlap others */
+    bool sampler;        /* SG_PLACE_TEXTURE: a .samplerref, with its initial value: */
+    uint32_t settings;   /* SG_SAMPLER_SET, modes, filter, coordinates; 0: none given */
+    uint32_t function;   /* in a frame: index of the function; UINT32_MAX: the module's */
     uint64_t offset, size, alignment;
     uint32_t image;
 };
@@ -222,7 +224,7 @@ struct sg_program_parameter {
     uint32_t count;
 };
 
-/* Functions of the device runtime, which have no body in any text. */
+/* The device runtime's functions, which have no body in any text. */
 enum sg_runtime {
     SG_RUNTIME_NONE,
     SG_RUNTIME_VPRINTF,
@@ -232,34 +234,35 @@ enum sg_runtime {
     SG_RUNTIME_MEMCPY,
     SG_RUNTIME_MEMSET,
     SG_RUNTIME_GRAPH_SET_CONDITIONAL, /* cudaGraphSetConditional */
-    SG_RUNTIME_OTHER                  /* cuda…: of the runtime, not known here: refused */
+    SG_RUNTIME_OTHER                  /* any other cuda…: unknown here, and refused */
 };
 
 struct sg_program_function {
     const char *name;
     bool entry, variadic;
     unsigned char runtime; /* enum sg_runtime */
-    uint32_t ordinal;      /* among all functions of the image: the same in each program */
-    bool defined;          /* it has a body */
-    uint32_t first_instruction, instructions; /* none of the runtime's functions */
+    uint32_t ordinal;      /* number among all functions of the image, the same in each program */
+    bool defined;          /* has a body */
+    uint32_t first_instruction, instructions; /* none for the runtime's functions */
     uint32_t first_block, blocks;
-    uint32_t first_register, registers;   /* operands count registers from 0 in each function */
+    uint32_t first_register, registers;   /* operands number registers from 0 in each function */
     uint32_t first_parameter, parameters; /* in the program's parameters */
     uint32_t first_result, results;
     /*
-     * Bytes a call takes of the thread's stack: results and parameters (not the entry's), .local
-     * variables, .param of the calls it makes. `frame_alignment` is a power of two, 16 at least.
+     * Bytes of the thread's stack that a call takes: results and parameters (except the entry's),
+     * .local variables, and .param variables of the calls it makes. `frame_alignment` is a power of
+     * two, at least 16.
      */
     uint64_t frame, frame_alignment;
-    bool indirect_calls; /* it calls through a register */
-    bool address_taken;  /* something names it other than a direct call */
+    bool indirect_calls; /* calls through a register */
+    bool address_taken;  /* named by something other than a direct call */
 };
 
-/* A basic block of a function: instructions first to end - 1. */
+/* A basic block of a function: instructions `first` to `end` - 1. */
 struct sg_program_block {
     uint32_t first, end;
     uint32_t first_successor, successors; /* in the program's successors: indices of blocks */
-    uint32_t post_dominator; /* the nearest that every way to an exit passes; SG_NO_BLOCK: none */
+    uint32_t post_dominator; /* the nearest block on every path to an exit; SG_NO_BLOCK: none */
     bool loop_header;        /* a back edge leads here */
 };
 
@@ -285,7 +288,7 @@ struct sg_program {
     const char *name; /* of the entry, which is functions[0] */
     struct sg_program_function *functions;
     size_t function_count;
-    struct sg_instruction *instructions; /* of all functions, one after the other */
+    struct sg_instruction *instructions; /* of all functions, one after another */
     size_t instruction_count;
     struct sg_operand *operands;
     size_t operand_count;
@@ -307,32 +310,32 @@ struct sg_program {
     size_t location_count;
     struct sg_program_file *files;
     size_t file_count;
-    uint64_t static_shared;            /* bytes of a block: what the entry reaches */
+    uint64_t static_shared;            /* bytes per block, of what the entry reaches */
     uint64_t dynamic_shared_offset;    /* where extern .shared begins */
-    uint64_t dynamic_shared_alignment; /* of the most aligned of these */
-    const char *unsupported; /* of the first instruction that has it, or NULL: all can run */
+    uint64_t dynamic_shared_alignment; /* the strictest alignment among these */
+    const char *unsupported; /* of the first instruction that has one; NULL: all can run */
     uint32_t unsupported_line;
     char **texts; /* names and reasons, owned */
     size_t text_count;
 };
 
 /*
- * Decodes an entry of an image of PTX. Instructions that cannot be decoded precisely do not fail
- * it: they say why in `unsupported`. INVALID_VALUE: the image has no text; NOT_FOUND: no such
- * entry; INVALID_PTX, with a message in the log, for a text that contradicts itself where only
- * decoding looks; OUT_OF_MEMORY. *program is set on success only. It takes from the image only
- * copies, and may outlive it. Reads the image only: callers in several threads are fine.
+ * Decodes an entry of an image of PTX. An instruction that cannot be decoded exactly is no failure:
+ * its `unsupported` says why. Errors: INVALID_VALUE, the image has no text; NOT_FOUND, no such
+ * entry; INVALID_PTX, with a message in the log, the text contradicts itself in a way that only
+ * decoding notices; OUT_OF_MEMORY. *program is set on success only. The program keeps copies and
+ * may outlive the image. The image is only read, so several threads may do this at once.
  */
 CUresult sg_program_make(const struct sg_image *image, const char *entry, struct sg_image_log *log,
                          struct sg_program **program);
 /* NULL is allowed. */
 void sg_program_free(struct sg_program *program);
 
-/* Words for reports: "add", "f32"; "" for none. */
+/* Names for reports: "add", "f32"; "" for none. */
 const char *sg_op_name(unsigned op);
 const char *sg_type_name(unsigned type);
 unsigned sg_type_bits(unsigned type);
-/* A text of the whole program, for tests and reports; the caller frees it. NULL: no memory. */
+/* The whole program as text, for tests and reports; the caller frees it. NULL: out of memory. */
 char *sg_program_dump(const struct sg_program *program);
 
 #endif

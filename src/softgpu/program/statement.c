@@ -1,4 +1,4 @@
-/* One instruction of the text: guard, operands, modifiers; calls, which no table describes. */
+/* Decodes one instruction: guard, operands, modifiers; and calls, which no table describes. */
 #include "softgpu/program/build.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static bool is_bare(const struct sg_operand *one) {
     return one->kind == SG_OPERAND_REGISTER && !one->negated && !one->part && !one->value;
 }
 
-/* A register, or a vector that was declared as one. */
+/* A register, or a vector register. */
 static bool in_registers(const struct sg_program *program, const struct sg_operand *one) {
     if (one->kind != SG_OPERAND_VECTOR)
         return is_bare(one);
@@ -79,7 +79,7 @@ static const char *call(struct sg_build *b, const struct sg_ptx_statement *state
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* Which operand is a label, if there is one of its name. */
+/* Whether an operand is a label, should there be one of its name. */
 static bool is_label(const struct sg_ptx_statement *statement, unsigned at) {
     switch (statement->number) {
     case SG_OP_bra:
@@ -93,7 +93,7 @@ static bool is_label(const struct sg_ptx_statement *statement, unsigned at) {
     }
 }
 
-/* Whoever names a function other than to call it can call it through a register. */
+/* A function that is named other than by a direct call can be called through a register. */
 static void note_addresses(struct sg_build *b, const struct sg_ptx_statement *statement,
                            const struct sg_operand *operands, unsigned count) {
     bool is_call = statement->number == SG_OP_call;

@@ -31,9 +31,9 @@ static unsigned char runtime_of(const struct sg_ptx_symbol *symbol) {
                                                                      : SG_RUNTIME_NONE;
 }
 
-/* Of the text in use, whose symbol it is. */
+/* `symbol` is the current text's. */
 static bool function_here(struct sg_build *b, size_t symbol, uint32_t *index) {
-    /* An alias may name an alias; each was declared before, so this ends. */
+    /* An alias may name an alias; each names an earlier declaration, so this ends. */
     for (size_t i = 0; i < b->outline->symbol_count && b->outline->symbols[symbol].alias; i++)
         symbol = b->outline->symbols[symbol].alias - 1;
     if (b->function_of[symbol]) {
@@ -100,12 +100,12 @@ static unsigned char type_of(const struct sg_ptx_type *type) {
                       : SG_TYPE_NONE;
 }
 
-/* Of several texts each may have one of a name of its own. */
+/* Several texts may each have a variable of their own with the same name. */
 static uint32_t image_index(const struct sg_build *b, const struct sg_ptx_symbol *symbol) {
     const struct sg_image *image = b->image;
     bool own = symbol->linkage == SG_LINK_OWN;
     for (size_t i = 0; i < image->variable_count; i++) {
-        size_t at = (symbol->index + i) % image->variable_count; /* the outline's is the first */
+        size_t at = (symbol->index + i) % image->variable_count; /* the outline's own is first */
         const struct sg_image_variable *one = &image->variables[at];
         if (strlen(one->name) == symbol->length &&
             memcmp(one->name, symbol->name, symbol->length) == 0 &&
@@ -156,7 +156,7 @@ bool sg_build_variable(struct sg_build *b, size_t symbol, uint32_t *index) {
 
 /* ---- what a function declares ---------------------------------------------------------------- */
 
-/* Parameters of calls lie over those of blocks that have ended. */
+/* Parameters of calls reuse the room of those of blocks that have ended. */
 static void place_in_area(struct sg_build *b, struct sg_program_variable *variable) {
     b->area_end = (b->area_end + variable->alignment - 1) & ~(variable->alignment - 1);
     variable->offset = b->area_end;
@@ -201,7 +201,7 @@ static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *
         made->space = SG_IN_LOCAL;
         made->place = SG_PLACE_FRAME;
         break;
-    default: /* of another space: instructions that name it are refused */
+    default: /* another space: instructions that name it are refused */
         made->place = SG_PLACE_IMAGE;
         made->space = SG_IN_GLOBAL;
     }
@@ -219,7 +219,7 @@ static bool add_parameter(struct sg_build *b, const struct sg_ptx_declaration *f
     program->parameters = grown;
     grown += program->parameter_count - 1;
     *grown = (struct sg_program_parameter){.variable = variable, .reg = SG_NO_REGISTER, .count = 1};
-    /* Results come first, so both are in a row. */
+    /* Results come first, so results and parameters are contiguous. */
     if (from->role == SG_ROLE_RESULT) {
         if (function->results++ == 0)
             function->first_result = (uint32_t)program->parameter_count - 1;
@@ -325,7 +325,8 @@ bool sg_build_register(struct sg_build *b, const struct sg_ptx_name *name, unsig
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* By falling alignment, from a variable on: gives offsets, and says how far they went. */
+/* Gives variables from `first` on their offsets, the strictest alignment first, and returns the
+ * end. */
 static uint64_t lay_out(struct sg_program *program, enum sg_variable_place place, size_t first,
                         uint64_t *alignment) {
     uint64_t end = 0;

@@ -1,7 +1,7 @@
-/* The bytes of the images, read by the assembler from IMAGE_FOLDER. */
+/* The bytes of the images, which the assembler reads from IMAGE_FOLDER. */
 #include "images.h"
 
-/* Aligned to 8 bytes, as readers of ELF want it. */
+/* Aligned to 8 bytes, as readers of ELF require. */
 #define IMAGE_DEFINED(name, size, file)                                                            \
     __asm__(".section .rodata.image_" #name ",\"a\"\n"                                             \
             ".balign 8\n"                                                                          \

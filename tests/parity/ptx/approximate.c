@@ -1,7 +1,7 @@
 /*
- * Functions that PTX defines within bounds only. Of single precision all 2^32 inputs are hashed, by
- * blocks of 2^20; of half precision all results are printed; of two operands pairs are sampled. For
- * f64 the inputs are the upper halves, as the functions take no more.
+ * Functions for which PTX only bounds the error. In single precision the results for all 2^32
+ * inputs are hashed, in blocks of 2^20; in half precision all results are printed; with two
+ * operands, pairs are sampled. Inputs in f64 are the upper halves, as the functions read no more.
  */
 #include "approximate.h"
 #include "ptx.h"
@@ -26,11 +26,11 @@ const struct ptx_function ptx_functions[] = {
 };
 _Static_assert(sizeof ptx_functions / sizeof *ptx_functions == FUNCTIONS, "count them");
 
-#define PART   65536u /* inputs that a block of threads takes */
-#define LINE   16u    /* hashes of a line */
+#define PART   65536u /* inputs for each block of threads */
+#define LINE   16u    /* hashes in a line */
 #define STRIDE 61u    /* between inputs whose results are sampled */
 
-/* %y = f(%x): of one input, or of the two that it stands for. */
+/* %y = f(%x); if f has two operands, both are made from %x. */
 static void put_call(FILE *file, const struct ptx_function *f) {
     switch (f->kind) {
     case DOUBLE:
@@ -57,8 +57,8 @@ static void put_call(FILE *file, const struct ptx_function *f) {
 }
 
 /*
- * hash(out, first, each, stride): a block of threads sums what a mixing function makes of input and
- * result into out[block]; give(out, first, stride): out[i] is the result for first + i * stride.
+ * hash(out, first, each, stride): a block of threads hashes inputs and results, and adds the hashes
+ * up in out[block]; give(out, first, stride): out[i] is the result for first + i * stride.
  */
 CUmodule ptx_function_module(const struct ptx_function *f) {
     char *text;
@@ -121,7 +121,7 @@ static CUfunction kernel_of(size_t function, const char *name) {
     return kernel;
 }
 
-/* The hashes of some blocks of inputs in a row. */
+/* The hashes of consecutive blocks of inputs. */
 static void hash(CUfunction kernel, uint32_t first, unsigned blocks, uint64_t *hashes) {
     static uint64_t parts[LINE * BLOCK / PART];
     void *params[] = {&out, &first};
@@ -136,7 +136,7 @@ static void hash(CUfunction kernel, uint32_t first, unsigned blocks, uint64_t *h
     }
 }
 
-/* A line each: the function and the place of its inputs. */
+/* One for each line: the function and which of its inputs. */
 static struct item {
     size_t function;
     uint32_t first;
@@ -194,7 +194,7 @@ static unsigned list_items(const struct ptx_options *options) {
         unsigned line = ptx_functions[f].kind == HALF ? 1024 : LINE * BLOCK;
         if (options->only != NULL && strstr(ptx_functions[f].name, options->only) == NULL)
             continue;
-        /* Of more than a line's blocks whole lines are left out. */
+        /* If more blocks than a line's are skipped at once, whole lines are left out. */
         uint64_t skip = ptx_functions[f].kind == HALF || every <= LINE ? 1 : every / LINE;
         for (uint64_t first = 0; first < inputs; first += line * skip)
             items[count++] = (struct item){f, (uint32_t)first};
@@ -215,8 +215,8 @@ int ptx_approximate_record(const struct ptx_options *options, FILE *to) {
     return bad ? 1 : 0;
 }
 
-/* Binary: results of every STRIDE-th input of the ranges from which tables can be fitted, 32 bits
- * each, function after function. */
+/* Writes binary results, 32 bits each, function after function, for every STRIDE-th input of the
+ * ranges from which tables can be fitted. */
 int ptx_approximate_steps(const struct ptx_options *options, FILE *to) {
     uint32_t *got = malloc((size_t)BLOCK * 4);
     (void)options;

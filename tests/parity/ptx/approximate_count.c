@@ -1,6 +1,6 @@
 /*
- * Counts the inputs for which softgpu answers otherwise than another driver. Both are
- * open in one process: results do not fit into a recording.
+ * Counts the inputs for which softgpu's result differs from another driver's. Both are open in one
+ * process, because the results do not fit into a recording.
  */
 #include "approximate.h"
 #include "ptx.h"
@@ -41,7 +41,7 @@ static void fetch(struct side *side, size_t function, uint32_t first, uint32_t c
     MUST(cu->cuMemcpyDtoH_v2(side->results, side->out, (size_t)count * 4));
 }
 
-/* Numbers in the order of the values that they are. */
+/* Maps floats to integers in the same order, so that neighbours differ by 1. */
 static int64_t place(uint32_t bits, bool half) {
     uint32_t sign = half ? 0x8000 : 0x80000000;
     return bits & sign ? -(int64_t)(bits & (sign - 1)) : (int64_t)bits;
@@ -49,7 +49,7 @@ static int64_t place(uint32_t bits, bool half) {
 
 struct count {
     uint64_t differing, most;
-    uint32_t first; /* input that differs */
+    uint32_t first; /* input whose result differs */
 };
 
 static void compare(struct count *count, bool half, uint32_t first, uint32_t inputs) {
@@ -66,7 +66,8 @@ static void compare(struct count *count, bool half, uint32_t first, uint32_t inp
     }
 }
 
-/* A line of 16 blocks, of which one in `every` is compared; all of a function with fewer inputs. */
+/* A line of 16 blocks, of which one in `every` is compared; or a whole function with fewer
+ * inputs. */
 static struct item {
     size_t function;
     uint32_t first, blocks, inputs;
@@ -109,7 +110,7 @@ static unsigned list_items(const struct ptx_options *options) {
     return count;
 }
 
-/* The items' lines added up, a line for each function. */
+/* Adds up the items' lines to one line for each function. */
 static void add_up(FILE *from, FILE *to) {
     char name[64], last[64] = "";
     unsigned long long inputs, differing, most;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what kernels answer on softgpu with recordings of hardware, bit for bit.
+"""Compares the results of kernels on softgpu with recordings of hardware, bit for bit.
 
     compare.py [--build FOLDER] [--recording FOLDER] [--run FOLDER] [--only TEXT] [--long] [--all]
 
@@ -30,7 +30,7 @@ WORDS = re.compile(r"^(refused|fault|ended): ")
 
 
 def read_text(path):
-    """A recording's lines, name to answer; None where there is no such file."""
+    """A recording's lines, from name to answer; None if there is no such file."""
     for end, opener in ((".xz", lzma.open), (".gz", gzip.open), ("", open)):
         if os.path.exists(path + end):
             with opener(path + end, "rt", encoding="utf-8") as file:
@@ -52,7 +52,7 @@ def read_reasons(path):
 
 
 def unfold(answer):
-    """One entry for each thread: `1,2*3` is three times 1,2."""
+    """One entry for each thread: `1,2*3` is 1,2 three times."""
     values = []
     for word in answer.split(" "):
         value, star, times = word.partition("*")
@@ -61,7 +61,7 @@ def unfold(answer):
 
 
 def instruction_of(kind, name):
-    """What a line is counted under."""
+    """The name under which a line is counted."""
     if kind != "forms":
         return name.split(" ")[0] if kind == "approximate" else kind
     words = [word for word in re.split(r"[ ;{}]+", name) if word]
@@ -98,7 +98,7 @@ def inputs_of(recorder, form):
 
 
 def compare_line(recorded, actual):
-    """(places that differ, how many were compared); `-` was not asked for."""
+    """(positions that differ, number compared); `-` was not asked for."""
     if WORDS.match(recorded) or WORDS.match(actual):
         return ([] if recorded == actual else [0]), 1
     wanted, got = unfold(recorded), unfold(actual)
@@ -160,7 +160,7 @@ def without_optimising(options, recorded, actual):
 
 
 def run_recorder(options, folder):
-    """What softgpu answers, as a recording."""
+    """softgpu's answers, as a recording."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SOFTGPU_")}
     environment.update(GPUMEM_DRIVER="softgpu", SOFTGPU_PROFILE="h200", SOFTGPU_LOG="off",
                        SOFTGPU_MEMORY="1G")

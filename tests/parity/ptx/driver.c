@@ -1,4 +1,4 @@
-/* The driver of this process. */
+/* Opens the driver of this process. */
 #include "ptx.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Work in many processes, so that a fault costs its own line only. */
+/* Work in many processes, so that a fault spoils only its own line. */
 #include "ptx.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 struct worker {
     pid_t pid;
-    unsigned next; /* of this worker's items, how many were begun before it was last started */
+    unsigned next; /* how many of this worker's items were begun before its last start */
     FILE *file;
 };
 
-/* Shared with the workers: the items each has finished. */
+/* Shared with the workers: the number of items that each has finished. */
 static volatile unsigned *finished;
 
-/* The nth item of a worker, or the count. */
+/* The nth item of a worker; work->count if it has no more. */
 static unsigned item_of(const struct ptx_work *work, unsigned worker, unsigned n) {
     uint64_t chunk = (uint64_t)(n / work->chunk) * work->jobs + worker;
     uint64_t item = chunk * work->chunk + n % work->chunk;
@@ -53,8 +53,8 @@ static bool start(const struct ptx_work *work, unsigned number, struct worker *w
     return worker->pid > 0;
 }
 
-/* A worker that ended inside an item: the item's line says so, and whatever it had begun to print
- * goes. False: it had none left to do. */
+/* Handles a worker that ended inside an item: the item's line says so, and what it had buffered of
+ * that line is lost. False: no items are left for it. */
 static bool ended(const struct ptx_work *work, unsigned number, struct worker *worker, int status) {
     worker->next = finished[number];
     unsigned item = item_of(work, number, worker->next);
@@ -75,7 +75,7 @@ static bool ended(const struct ptx_work *work, unsigned number, struct worker *w
     return item_of(work, number, worker->next) != work->count;
 }
 
-/* Each item printed one line; the workers' files are read by turns, chunk by chunk. */
+/* Each item printed one line; the workers' files are read in turns, chunk by chunk. */
 static void join(const struct ptx_work *work, struct worker *workers, FILE *to) {
     char *line = NULL;
     size_t room = 0;

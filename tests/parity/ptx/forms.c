@@ -1,4 +1,4 @@
-/* Each form of forms.def as a kernel of its own, over the values of its operands. */
+/* Runs each form of forms.def as a kernel of its own, over the values of its operands. */
 #include "ptx.h"
 
 #include <ctype.h>
@@ -17,9 +17,9 @@ static const struct form forms[] = {
 };
 #define FORMS (sizeof forms / sizeof forms[0])
 
-/* Kernels of one module: one compilation for all of them. */
+/* Kernels in one module, which are compiled together. */
 #define CHUNK 24
-#define CELL  32u /* bytes of each thread's own in global and in shared memory */
+#define CELL  32u /* bytes that each thread has for itself in global and in shared memory */
 
 static const char *only;
 static unsigned chosen[FORMS], chosen_count;
@@ -28,7 +28,7 @@ static unsigned bits_of(char letter) {
     return letter == 'h' ? 16 : letter == 'w' ? 32 : letter == 'd' ? 64 : 1;
 }
 
-/* The form's statements, with registers in the place of $0, $a, $G and so on. */
+/* The form's statements, with registers in place of $0, $a, $G and so on. */
 static void put_text(FILE *file, const char *text) {
     for (; *text != '\0'; text++) {
         if (*text != '$') {
@@ -52,7 +52,8 @@ static void put_register(FILE *file, char group, char name, unsigned bits) {
         fprintf(file, ".reg .b%u %%%c_%c;\n", bits, group, name);
 }
 
-/* in: values[operand][PTX_MOST]; out: the same of what is written; cells: CELL bytes a thread. */
+/* in: values[operand][PTX_MOST]; out: likewise of what the form writes; cells: CELL bytes a
+ * thread. */
 static void put_kernel(FILE *file, const struct form *form, unsigned number) {
     fprintf(file,
             ".visible .entry k%u(.param .u64 in, .param .u64 out, .param .u64 cells) {\n"
@@ -94,7 +95,7 @@ static void put_kernel(FILE *file, const struct form *form, unsigned number) {
     fputs("\nret; }\n", file);
 }
 
-/* A module of the forms [from, to), or NULL and the driver's answer. */
+/* A module of the forms [from, to), or NULL and the driver's result. */
 static CUmodule load(unsigned from, unsigned to, CUresult *result) {
     char *text;
     size_t size;
@@ -115,7 +116,7 @@ static CUmodule load(unsigned from, unsigned to, CUresult *result) {
 
 static CUdeviceptr in, out, cells;
 static CUmodule module;
-static unsigned module_from, module_to; /* the forms that it has */
+static unsigned module_from, module_to; /* the forms in the loaded module */
 
 static void begin(void) {
     ptx_open(NULL);
@@ -124,7 +125,7 @@ static void begin(void) {
     MUST(cu->cuMemAlloc_v2(&cells, (size_t)PTX_MOST * CELL));
 }
 
-/* The kernel of a form: of its chunk's module, or alone where that is refused as a whole. */
+/* A form's kernel: in its chunk's module, or in one of its own if the chunk's is refused. */
 static CUresult kernel_of(unsigned item, CUfunction *kernel) {
     char name[16];
     CUresult result = CUDA_SUCCESS;
@@ -146,7 +147,7 @@ static CUresult kernel_of(unsigned item, CUfunction *kernel) {
     return cu->cuModuleGetFunction(kernel, module, name);
 }
 
-/* The values one behind the other, those of a thread with commas; *n: n times the same. */
+/* The values in order, those of one thread joined by commas; *n: the same for n threads. */
 static void put_answers(FILE *file, const struct form *form, const uint64_t *got, unsigned count) {
     char last[PTX_MOST_OUTS * 17 + 1] = "", now[sizeof last];
     unsigned times = 0;

@@ -16,8 +16,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 RULES = os.path.join(HERE, "../../../src/softgpu/program/program_rules.def")
 
-# Operations whose rules are written out in full. The others have forms of their own below, or a reason in
-# OTHERWISE; test_forms.py holds that none is missing.
+# Operations whose rules give all their forms. The others have forms of their own below, or a reason in
+# OTHERWISE; test_forms.py checks that none is missing.
 REGULAR = """abs add and bfe bfi bfind bmsk brev clz cnot copysign cos cvt div dp2a dp4a ex2 fma fns lg2 mad
  mad24 max min mul mul24 neg not or popc rcp rem rsqrt sad selp set setp shf shl shr sin slct sqrt sub szext
  tanh testp xor""".split()
@@ -64,7 +64,7 @@ def read_rules():
 
 
 def choices(token):
-    """What a word of a rule's modifiers may be, each with its dots."""
+    """The choices for a word of a rule's modifiers, each with its dots."""
     missing = token.endswith("?")
     token = token[:-1] if missing else token
     if token.startswith("=") or token == "CACHE":
@@ -94,7 +94,7 @@ def slot(kind, small="w"):
 
 
 def operands(pattern, kinds):
-    """(outs, ins, text) of a rule's operands; optional ones both ways."""
+    """(outs, ins, text) of a rule's operands; with and without the optional ones."""
     cut = re.findall(r"\?.|.", pattern)
     for mask in itertools.product((True, False), repeat=sum(part[0] == "?" for part in cut)):
         flags, taken = iter(mask), ""
@@ -108,7 +108,7 @@ def operands(pattern, kinds):
 
 def one_operands(pattern, kinds):
     outs, ins, text = "", [], []
-    # Bytes are converted from and to bf16 in registers of 16 bits only.
+    # bf16 is converted from and to bytes in 16-bit registers only.
     small = "h" if "bf16" in kinds else "w"
 
     def out(letter):
@@ -147,7 +147,7 @@ def one_operands(pattern, kinds):
 
 
 def wanted(op, mods, kinds):
-    """Leaves out what only repeats: booleans are tried with some comparisons, and set with fewer types."""
+    """Leaves out what only repeats: booleans are tried with some comparisons, set with fewer types."""
     parts = set("".join(mods).split(".")) - {""}
     boolean = parts & {"and", "or", "xor"} if op in ("set", "setp") else set()
     if boolean and not parts & {"lt", "ne", "nan", "hi"}:
@@ -180,7 +180,7 @@ def regular(rules):
 
 
 def carries():
-    """Chains: what the first leaves in the carry, the second takes and leaves too."""
+    """Chains: the first instruction writes the carry, which the second reads and writes."""
     for bits, letter in ((32, "w"), (64, "d")):
         for sign in "us":
             kind = f"{sign}{bits}"
@@ -255,7 +255,7 @@ def warps():
 
 
 def video():
-    """Scalar forms with some choices of parts, vectors of two and four with masks and selectors."""
+    """Scalar forms with some choices of parts; vectors of two and four with masks and selectors."""
     parts = [("", "", ""), ("", ".b0", ".b3"), ("", ".h1", ".h0"), (".b2", ".b1", ""), (".h0", "", ".b2")]
     for op in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr"):
         ends = (".clamp", ".wrap") if op in ("vshl", "vshr") else ("",)
@@ -293,7 +293,7 @@ def video():
 
 
 def memory():
-    """Loads that widen, stores that narrow, atomics on a cell of the thread's own."""
+    """Loads that widen, stores that narrow, atomics on the thread's own cell."""
     for space, at in (("global", "$G"), ("shared", "$S")):
         for kind in ("u8", "s8", "u16", "s16", "u32", "s32"):
             for letter, bits in (("w", 32), ("d", 64)):
@@ -436,7 +436,7 @@ def statement(form):
 
 
 def taken(forms, ptxas):
-    """Those that ptxas takes: each on a line of its own, and those that it names leave."""
+    """The forms that ptxas accepts: each is on a line of its own, and lines with errors drop out."""
     head = [".version 9.0", ".target sm_90", ".address_size 64"]
     regs = []
     for kind, width in (("h", "b16"), ("w", "b32"), ("d", "b64"), ("p", "pred")):

@@ -1,4 +1,4 @@
-/* The command: see usage. */
+/* The command ptx_record: see usage. */
 #include "ptx.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef int record(const struct ptx_options *options, FILE *to);
 static const struct kind {
     const char *name;
     record *run;
-    const char *file; /* of the whole recording; NULL: no part of it */
+    const char *file; /* its file in a whole recording; NULL: it has none */
 } kinds[] = {
     {"forms", ptx_forms_record, "forms.txt"},
     {"programs", ptx_programs_record, "programs.txt"},
@@ -44,7 +44,7 @@ static int usage(void) {
     return 2;
 }
 
-/* What explains a recording. */
+/* Writes the header, which describes the recording. */
 static int put_header(FILE *to) {
     char name[128] = "";
     int version = 0;
@@ -56,7 +56,8 @@ static int put_header(FILE *to) {
     return 0;
 }
 
-/* In a process of its own: the driver is opened after fork, and faults stay there. */
+/* Records in a process of its own, so that the driver is opened after fork and faults stay
+ * there. */
 static int apart(const struct kind *kind, const struct ptx_options *options, FILE *to,
                  bool header) {
     int status;

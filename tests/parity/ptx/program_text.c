@@ -1,8 +1,8 @@
 /*
- * Random programs whose results PTX defines. A statement may be anything of `simple`, or made of
- * others: branches, loops that end, switches, calls, exchanges through shared memory, functions of
- * warps. %mask holds the lanes that execute a statement together, so that functions of warps are
- * used in divergent code too; barriers stand where the whole block passes.
+ * Random programs whose results PTX defines. A statement is one of `simple`, or contains others:
+ * branches, bounded loops, switches, calls, exchanges through shared memory, warp functions. %mask
+ * holds the lanes that execute a statement together, so warp functions are used in divergent code
+ * too; barriers are only where the whole block arrives.
  */
 #include "program_text.h"
 
@@ -20,17 +20,18 @@
 struct text {
     FILE *file;
     uint64_t random;
-    unsigned statement; /* the last that was begun */
-    unsigned muted;     /* statements under way that are left out */
+    unsigned statement; /* the last that began */
+    unsigned muted;     /* open statements that are left out */
     unsigned label;
     unsigned callable; /* functions before this one may be called */
-    bool uniform;      /* the whole block executes the place together */
+    bool uniform;      /* the whole block executes this together */
     const bool *drop;
     unsigned drops;
 };
 
-/* $r $d $h registers of 32, 64 and 16 bits, $f $g of f32 and f64, $p predicates, $i a constant, $s
- * a small one, $b one below 32. Written registers may be sources too. f64's NaNs are made one. */
+/* $r $d $h: registers of 32, 64 and 16 bits; $f $g: of f32 and f64; $p: predicates; $i: a constant,
+ * $s: a small one, $b: one below 32. A destination may also be a source. NaNs of f64 are replaced
+ * by one NaN. */
 static const char *const simple[] = {
     "add.s32 $r, $r, $r;",
     "add.u32 $r, $r, $i;",
@@ -185,11 +186,11 @@ static const char *const simple[] = {
     "redux.sync.min.s32 $r, $r, %mask;",
     "redux.sync.xor.b32 $r, $r, %mask;",
     "bar.warp.sync %mask;",
-    /* Values of lanes that are there; others leave what was. */
+    /* Values of lanes that take part; other lanes' results do not change the register. */
     ("{ .reg .b32 t, v, k, x; .reg .pred q; mov.u32 x, $b; xor.b32 t, %lane, x; "
      "shr.u32 k, %mask, t; and.b32 k, k, 1; setp.ne.u32 q, k, 0; "
      "shfl.sync.bfly.b32 v, $r, x, 31, %mask; @q mov.b32 $r, v; }"),
-    /* Memory of the thread's own. */
+    /* The thread's own memory. */
     ("{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; st.local.b32 "
      "[u], $r; }"),
     ("{ .reg .b32 t; .reg .b64 u; and.b32 t, $r, 15; mad.wide.u32 u, t, 4, %local; ld.local.b32 "
@@ -208,7 +209,7 @@ static const char *const simple[] = {
     "atom.global.exch.b64 $d, [%own], $d;",
     "atom.global.max.s64 $d, [%own], $d;",
     "atom.global.inc.u32 $r, [%own+8], $r;",
-    /* Sums of all threads, read where a barrier stands between, or by the host. */
+    /* Sums over all threads, read after a barrier or by the host. */
     "red.shared.add.u32 [sums], $r;",
     "red.shared.xor.b32 [sums+4], $r;",
     "red.shared.max.s32 [sums+8], $r;",
@@ -238,7 +239,7 @@ static void say(struct text *text, const char *format, ...) {
     va_end(list);
 }
 
-/* A statement begins, of those that can be left out. */
+/* Begins a statement that can be left out; returns whether it stays. */
 static bool begins(struct text *text) {
     unsigned number = ++text->statement;
     bool left_out = number < text->drops && text->drop[number];
@@ -297,7 +298,7 @@ static void put_simple(struct text *text, const char *from) {
 
 static void put_statements(struct text *text, unsigned depth, unsigned count);
 
-/* What both ways of a branch do; inside, %mask names those that took it. */
+/* Both sides of a branch; inside, %mask names the lanes that took it. */
 static void put_branch(struct text *text, unsigned depth) {
     unsigned label = text->label++, p = below(text, 4);
     bool other = next(text) & 1, outside = text->uniform;
@@ -315,7 +316,7 @@ static void put_branch(struct text *text, unsigned depth) {
     text->uniform = outside;
 }
 
-/* At most seven times, each lane as often as a register of its own says. */
+/* A loop of at most seven iterations; a register of each lane says how many. */
 static void put_loop(struct text *text, unsigned depth) {
     unsigned label = text->label++, r = below(text, 10);
     bool outside = text->uniform;
@@ -331,7 +332,7 @@ static void put_loop(struct text *text, unsigned depth) {
     text->uniform = outside;
 }
 
-/* As often for each thread of the block, so that barriers may stand in it. */
+/* A loop with the same count for each thread of the block, so that it may contain barriers. */
 static void put_even_loop(struct text *text, unsigned depth) {
     unsigned label = text->label++, times = 1 + below(text, 5);
     say(text, "{ .reg .b32 left; .reg .pred more; mov.u32 left, %u;\nAGAIN%u:\n", times, label);
@@ -381,7 +382,7 @@ static void put_call(struct text *text) {
     say(text, "\nld.param.b32 %%r%u, [ares]; ld.param.b64 %%d%u, [ares+8]; }", to, wide);
 }
 
-/* Each thread hands a value to another of its block. */
+/* Each thread passes a value to another of its block. */
 static void put_exchange(struct text *text) {
     unsigned a = below(text, 10), to = below(text, 10), by = 1 + below(text, 95);
     say(text,
@@ -396,7 +397,7 @@ static void put_exchange(struct text *text) {
 static void put_barrier(struct text *text) {
     unsigned r = below(text, 10), p = below(text, 4), number = below(text, 16),
              which = below(text, 5);
-    /* Barriers of old want a warp that is together, which a branch's end does not promise. */
+    /* bar is aligned: it requires a converged warp, which the end of a branch does not ensure. */
     say(text, "bar.warp.sync %%mask; ");
     switch (which) {
     case 0:
@@ -444,7 +445,7 @@ static void put_statements(struct text *text, unsigned depth, unsigned count) {
         put_statement(text, depth);
 }
 
-/* Registers of the kernel and of each function, all of them written before anything reads them. */
+/* Registers of the kernel and of each function, all written before anything reads them. */
 static void put_registers(struct text *text) {
     say(text,
         ".reg .b32 %%r<10>, %%mask, %%lane, %%t, %%x; .reg .b64 %%d<4>, %%local, %%own, %%all; "
@@ -472,7 +473,7 @@ static void put_beginning(struct text *text) {
         say(text, "st.local.b64 [%%local+%u], %%d%u;\n", i, i / 8 % 4);
 }
 
-/* %x becomes a mixture of all registers. */
+/* %x becomes a hash of all registers. */
 static void put_end(struct text *text) {
     put_simple(text, "$n");
     say(text, "\nmov.b32 %%x, %%mask;\n");

@@ -1,4 +1,4 @@
-/* Runs random programs, and prints a hash of what each answers. */
+/* Runs random programs and prints a hash of each one's results. */
 #include "program_text.h"
 #include "ptx.h"
 
@@ -11,13 +11,13 @@ enum { WORDS = PTX_PROGRAM_THREADS * PTX_PROGRAM_BLOCKS + 6 * PTX_PROGRAM_BLOCKS
 static CUdeviceptr out;
 static uint64_t from;
 static bool drop[DROPS];
-static bool plain; /* the driver's compiler is not to optimise */
+static bool plain; /* the driver's compiler does not optimise */
 
 static void put_name(unsigned item, FILE *file) {
     fprintf(file, "%llu", (unsigned long long)(from + item));
 }
 
-/* What the variable holds when the program begins, and what it holds at its end. */
+/* Writes or reads the whole of a variable: before the program begins, or at its end. */
 static void all_of(CUmodule module, const char *name, void *bytes, size_t size, bool write) {
     CUdeviceptr at;
     size_t has;
@@ -30,7 +30,7 @@ static void all_of(CUmodule module, const char *name, void *bytes, size_t size, 
         MUST(cu->cuMemcpyDtoH_v2(bytes, at, size));
 }
 
-/* Words of the threads, sums of the blocks, sums of all, memory of each thread's own. */
+/* Words of the threads, sums of the blocks, sums of the grid, each thread's own memory. */
 static struct answer {
     uint32_t words[WORDS];
     uint64_t everything[4];
@@ -43,7 +43,7 @@ static void begin(void) {
     MUST(cu->cuMemAlloc_v2(&out, sizeof answer.words));
 }
 
-/* *loaded: the program was launched, so that a failure is the kernel's. */
+/* *loaded: the program was launched, so a failure is the kernel's. */
 static CUresult run(uint64_t seed, bool *loaded) {
     unsigned statements;
     char *text = ptx_program_text(seed, drop, DROPS, &statements);
@@ -52,7 +52,7 @@ static CUresult run(uint64_t seed, bool *loaded) {
     void *params[] = {&out};
     *loaded = false;
     CUjit_option level = CU_JIT_OPTIMIZATION_LEVEL;
-    void *none = NULL; /* the level itself, as a pointer */
+    void *none = NULL; /* the optimisation level 0, passed as a pointer */
     CUresult result = cu->cuModuleLoadDataEx(&module, text, plain ? 1 : 0, &level, &none);
     free(text);
     if (result != CUDA_SUCCESS)
@@ -111,7 +111,7 @@ static void read_drops(const char *list) {
     }
 }
 
-/* Of the first hundred programs: answers of others mean nothing. */
+/* Of the first hundred programs. Results of other programs cannot be compared. */
 static uint64_t hash_of_texts(void) {
     uint64_t hash = 0;
     for (uint64_t seed = 0; seed < 100; seed++) {
@@ -139,7 +139,7 @@ int ptx_programs_record(const struct ptx_options *options, FILE *to) {
     return 0;
 }
 
-/* Where these answers are softgpu's and those of ptx_programs_record are not, optimising has
+/* Where these results equal softgpu's and those of ptx_programs_record do not, optimising has
  * changed what the program does. */
 int ptx_programs_record_plain(const struct ptx_options *options, FILE *to) {
     plain = true;

@@ -31,7 +31,7 @@ def kind(text):
 
 
 def wrong(options, drop):
-    """What is wrong, or None."""
+    """What is wrong with the answers, or None."""
     answers = [answer(options, driver, drop) for driver in options.drivers.split(",")]
     if len(answers) == 1:
         return kind(answers[0]) if kind(answers[0]) != "answers" else None
@@ -46,7 +46,7 @@ def show(options, drop):
 
 
 def shrink(options, count, why):
-    """Statements left out in ever smaller groups, as long as the same thing stays wrong."""
+    """Leaves out statements in ever smaller groups, as long as the same thing stays wrong."""
     kept, size = list(range(1, count + 1)), max(count // 2, 1)
     dropped = []
     while True:

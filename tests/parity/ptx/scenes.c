@@ -1,4 +1,4 @@
-/* What kernels do that no single instruction says: scenes.def. */
+/* Runs the scenes of scenes.def: behaviour of kernels that takes more than one instruction. */
 #include "ptx.h"
 
 #include <stdlib.h>
@@ -86,6 +86,6 @@ int ptx_scenes_record(const struct ptx_options *options, FILE *to) {
                            .begin = begin,
                            .work = work,
                            .name = put_name};
-    ptx_fan_out(&all, to); /* a scene that never ends is an answer too */
+    ptx_fan_out(&all, to); /* a scene that never ends is a result too */
     return 0;
 }

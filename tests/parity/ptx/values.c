@@ -1,4 +1,4 @@
-/* Values to try, by class: edges of the type first, then what a counter makes of it. */
+/* Values to try, by class: edge cases of the type first, then values derived from a counter. */
 #include "ptx.h"
 
 #include <stdlib.h>
@@ -41,8 +41,8 @@ static const uint64_t sh[] = {0,       1,          2,          3,          7,   
                               16,      31,         32,         33,         47,        63,  64,
                               65,      100,        127,        128,        255,       256, 0x101,
                               0x10020, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff};
-/* Zeros, denormals, the smallest normal with its neighbours and what rounds up to it, ones with
- * neighbours, bounds of integers, the largest, infinities, NaNs quiet and signalling. */
+/* Zeros, denormals, the smallest normal with its neighbours and a value that rounds up to it, ones
+ * with their neighbours, bounds of integers, the largest, infinities, quiet and signalling NaNs. */
 static const uint64_t f32[] = {
     0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x807fffff, 0x00800000,
     0x80800000, 0x00800001, 0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x3f000000,
@@ -91,9 +91,9 @@ static const uint64_t truth[] = {0, 1};
 static const struct class {
     const char *name;
     unsigned bits;
-    const uint64_t *edges; /* NULL: made by the counter alone */
+    const uint64_t *edges; /* NULL: values derived from the counter only */
     unsigned count;
-    char kind; /* how the counter's value becomes one of this class */
+    char kind; /* how a counter's value becomes one of this class */
 } classes[] = {
     {"i16", 16, i16, COUNT(i16), 'i'},
     {"i32", 32, i32, COUNT(i32), 'i'},
@@ -158,7 +158,7 @@ static uint64_t moderate(uint64_t r, unsigned exponent_bits, unsigned mantissa_b
     return sign << (exponent_bits + mantissa_bits) | exponent << mantissa_bits | mantissa;
 }
 
-/* A value of the class that the random number r stands for. */
+/* The value of the class that is derived from the random number r. */
 static uint64_t made(const struct class *class, uint64_t r) {
     uint64_t mask = class->bits == 64 ? UINT64_MAX : ((uint64_t)1 << class->bits) - 1;
     switch (class->kind) {
@@ -182,20 +182,20 @@ static uint64_t made(const struct class *class, uint64_t r) {
         return moderate(r, 8, 23);
     case 'M':
         return moderate(ptx_mix(r), 11, 52);
-    case 'e': /* neither NaN nor infinity of either format of eight bits */
+    case 'e': /* neither NaN nor infinity in either 8-bit format */
         return r & 0xbbbbbbbb;
     default:
         return r & mask;
     }
 }
 
-/* The nth edge; of halves two, the upper one chosen by r. */
+/* The nth edge; a pair of halves has two, the upper one chosen by r. */
 static uint64_t edge(const struct class *class, uint64_t n, uint64_t r) {
     uint64_t value = class->edges[n % class->count];
     return class->kind == '2' ? class->edges[r % class->count] << 16 | value : value;
 }
 
-/* All edges, or all pairs of them, and a few more; of three and more a sample. */
+/* All edges, or all pairs of them, and a few more values; a sample for three and more operands. */
 static unsigned how_many(const struct class *const *of, unsigned operands, uint64_t *pairs) {
     bool halves = false;
     *pairs = 1;

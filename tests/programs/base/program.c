@@ -51,7 +51,7 @@ void program_result(CUresult got, const char *call, const char *file, int line) 
     give_up(where, name);
 }
 
-/* Hardware, where there is some, unless GPUMEM_DRIVER says which. */
+/* Opens the driver that GPUMEM_DRIVER names, or else hardware's, or else softgpu. */
 static void open_driver(void) {
     if (gpumem_driver_open(NULL, &driver) != GPUMEM_OK &&
         (getenv("GPUMEM_DRIVER") || gpumem_driver_open("softgpu", &driver) != GPUMEM_OK))
@@ -73,7 +73,7 @@ void program_begin_empty(const char *name) {
     OK(cu.cuCtxSetCurrent(program_context));
 }
 
-/* The first number of `.target sm_90` that is not the device's to run ends the program. */
+/* Ends the program if the text's `.target` is newer than the device. */
 static void check_target(void) {
     const char *target = strstr(program_kernels, ".target sm_");
     long wanted = target ? strtol(target + strlen(".target sm_"), NULL, 10) : 0;
@@ -83,7 +83,7 @@ static void check_target(void) {
         program_cannot_run("needs compute capability %ld.%ld", wanted / 10, wanted % 10);
 }
 
-/* The driver's own words say which line of the text it refused. */
+/* The driver's log says which line of the text it refused. */
 static void load_module(void) {
     char log[4096] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -239,7 +239,7 @@ void expect_equal(const char *what, const void *got, const void *want, size_t by
         expect(true, "%s: %zu bytes, as the host's", what, bytes);
 }
 
-/* A NaN is near nothing. */
+/* A NaN is near to nothing. */
 static bool near(double got, double want, double bound) {
     return fabs(got - want) <= bound * fmax(1, fabs(want));
 }

@@ -1,7 +1,8 @@
 /*
  * What the programs with kernels share. Each is one file that launches kernels over the driver API,
- * compares what they compute with the host, and prints what it found: the same text on every driver
- * and device. Its kernels are kernels/NAME.cu, of which make.sh makes the PTX in the program.
+ * compares the results with the host's, and prints what it found: the same text on every driver and
+ * device. Its kernels are kernels/NAME.cu; make.sh compiles them to the PTX that the program
+ * contains.
  *
  *     PROGRAM_KERNELS("saxpy");
  *
@@ -15,13 +16,13 @@
  *         return program_end();
  *     }
  *
- * GPUMEM_DRIVER chooses the driver (else hardware, else softgpu). GPUMEM_TEST_LONG=1 makes the work
- * larger.
+ * GPUMEM_DRIVER chooses the driver; without it hardware's is used, or else softgpu.
+ * GPUMEM_TEST_LONG=1 makes the work larger.
  *
- * Exit status: 0 all as it should be, 1 a difference or an error of the driver, 77 this driver or
+ * Exit status: 0 for success, 1 for a difference or an error of the driver, 77 if this driver or
  * device cannot run the program; the last line says why.
  *
- * Nothing here is thread-safe: a program is one thread.
+ * Nothing here is thread-safe: a program has one thread.
  */
 #ifndef PROGRAMS_PROGRAM_H
 #define PROGRAMS_PROGRAM_H
@@ -31,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The text of kernels/`name`.ptx, read by the assembler. Once in a program, at file scope. */
+/* The text of kernels/`name`.ptx, which the assembler reads. Once in a program, at file scope. */
 #define PROGRAM_KERNELS(name)                                                                      \
     __asm__(".section .rodata.program_kernels,\"a\"\n"                                             \
             ".globl program_kernels\n"                                                             \
@@ -48,20 +49,20 @@ extern CUdevice program_device;
 extern CUcontext program_context;
 extern CUmodule program_module;
 
-/* Opens the driver, makes the primary context of device 0 current and loads the kernels. */
+/* Opens the driver, makes the primary context of device 0 current, and loads the kernels. */
 void program_begin(const char *name);
-/* The same without the module, for programs that load it in their own way. */
+/* The same without loading the kernels, for programs that load them in their own way. */
 void program_begin_empty(const char *name);
-/* Frees everything and prints the last line: main's return value. */
+/* Frees everything and prints the last line. Returns main's status. */
 int program_end(void);
 /* Ends the process with status 77. */
 _Noreturn void program_cannot_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* 1, or `more` where the work may be long. */
+/* 1, or `more` with GPUMEM_TEST_LONG=1. */
 unsigned program_scale(unsigned more);
 
 /* ---- The driver ------------------------------------------------------------------------------ */
 
-/* Ends the program with what the call returned, unless that is success. */
+/* Unless the call succeeds, prints its result and ends the program. */
 #define OK(call) program_result((call), #call, __FILE__, __LINE__)
 void program_result(CUresult got, const char *call, const char *file, int line);
 
@@ -72,7 +73,7 @@ struct shape {
 };
 /* SHAPE(2, 32, .shared = 4096) */
 #define SHAPE(x, ...) ((struct shape){.blocks = x, .threads = __VA_ARGS__})
-/* Launches a kernel of the module; its arguments are pointers to the values. */
+/* Launches a kernel of the module; its arguments are pointers to the parameters' values. */
 #define LAUNCH(name, shape, ...)                                                                   \
     program_launch(program_kernel(name), (shape), (void *[]){__VA_ARGS__})
 void program_launch(CUfunction function, struct shape shape, void **params);
@@ -83,10 +84,10 @@ void program_launch_with(CUlaunchAttribute attribute, CUfunction function, struc
                          void **params);
 CUfunction program_kernel(const char *name);
 
-/* Memory of the device, freed at the end: zeros, or a copy of the host's. */
+/* Device memory, freed at the end: zeros, or a copy of the host's bytes. */
 CUdeviceptr device_new(size_t bytes);
 CUdeviceptr device_copy(const void *from, size_t bytes);
-/* Waits for the work before it. */
+/* Waits for all earlier work. */
 void device_read(void *to, CUdeviceptr from, size_t bytes);
 void device_write(CUdeviceptr to, const void *from, size_t bytes);
 int device_attribute(CUdevice_attribute attribute);
@@ -95,12 +96,12 @@ int device_attribute(CUdevice_attribute attribute);
 
 /* Zeros, freed at the end. */
 void *host_new(size_t bytes);
-/* The same numbers in each run and on each machine. */
+/* The same sequence in each run and on each machine. */
 uint32_t random_bits(void);
-/* From 0 to below 1, in steps of 2^-24. */
+/* From 0 to just below 1, in steps of 2^-24. */
 float random_float(void);
 
-/* Prints the line; a difference is printed in its place and makes the program fail. */
+/* Prints the line. If `good` is false, it says so and the program fails. */
 void expect(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void expect_equal(const char *what, const void *got, const void *want, size_t bytes);
 /* Each |got - want| is at most bound * max(1, |want|). */

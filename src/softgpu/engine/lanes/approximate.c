@@ -1,7 +1,7 @@
 /*
- * What PTX defines within bounds only: computed by the C library in double and rounded to single,
- * by the steps that an H200 takes. Its own results come of tables and differ in some inputs; how
- * many is in docs/softgpu.md.
+ * Functions for which PTX only bounds the error: computed by the C library in double and rounded to
+ * single, in the steps that an H200 takes. The H200's own results come from tables and differ for
+ * some inputs; docs/softgpu.md says for how many.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
@@ -11,10 +11,10 @@
 
 /*
  * sin and cos: the hardware first multiplies by 1 / 2 pi, rounded towards zero to single precision,
- * so that large angles lose their fraction of a turn, and flushes what is subnormal then.
+ * so that large angles lose their fraction of a turn, and then flushes subnormal numbers.
  */
 static double turns(double x) {
-    double exact = x * (double)0x1.45f306p-3F; /* of two single numbers: exact */
+    double exact = x * (double)0x1.45f306p-3F; /* two factors of single precision: exact */
     float cut = (float)exact;
     if (fabs((double)cut) > fabs(exact))
         cut = sg_float(sg_bits32(cut) - 1);
@@ -67,7 +67,7 @@ static const struct sg_step *single(struct sg_warp *warp, const struct sg_step *
 }
 
 /*
- * div.approx and div.full: the product with the reciprocal. In .approx the reciprocal of what is
+ * div.approx and div.full: the product with the reciprocal. In .approx the reciprocal of numbers
  * above 2^126 is flushed; .full scales such operands first.
  */
 static const struct sg_step *quotient(struct sg_warp *warp, const struct sg_step *step) {
@@ -95,7 +95,7 @@ static const struct sg_step *quotient(struct sg_warp *warp, const struct sg_step
 static const struct sg_step *twice(struct sg_warp *warp, const struct sg_step *step) {
     u64 *d = SG_SLOT(warp, step->d);
     const u64 *a = SG_SLOT(warp, step->a);
-    /* rcp and rsqrt .approx.ftz.f64: of the upper 32 bits, to the upper 32 bits. */
+    /* rcp and rsqrt .approx.ftz.f64: read and write the upper 32 bits only. */
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
             continue;

@@ -1,6 +1,6 @@
 /*
- * atom and red: lane after lane, by the host's atomic operations, on global and shared memory. A
- * block stays on one thread, so its shared memory would need none, but they are the same code.
+ * atom and red: lane by lane, by the host's atomic operations, on global and shared memory. A block
+ * stays on one thread, so its shared memory would not need them, but shares the code.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
@@ -25,7 +25,7 @@ static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, un
             return warp->shared + address;
         return sg_reach_shared(warp, step, lane, address, size);
     }
-    if (*space == SG_IN_LOCAL) /* hardware has none there */
+    if (*space == SG_IN_LOCAL) /* hardware has no atomics there */
         return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
     const struct sg_range_cache *cache = &warp->caches[step->cache];
     uint64_t offset = address - cache->low;
@@ -61,7 +61,8 @@ static bool is_nan64(uint64_t bits) {
     return (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
 }
 
-/* In global memory a NaN stays as it is, the second's first; in shared memory it becomes quiet. */
+/* In global memory a NaN operand is returned unchanged, preferably b; in shared memory it is made
+ * quiet. */
 static uint64_t double_sum(uint64_t a, uint64_t b, bool global) {
     if (global && is_nan64(b))
         return b;
@@ -70,7 +71,7 @@ static uint64_t double_sum(uint64_t a, uint64_t b, bool global) {
     return sg_bits64(sg_double(a) + sg_double(b));
 }
 
-/* What the memory becomes. All of the width's bits; b and c are the operands. */
+/* The new value in memory, in all bits of the width; b and c are the operands. */
 static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, uint64_t c,
                          bool flush) {
     bool wide = sg_type_bits(step->type) == 64;

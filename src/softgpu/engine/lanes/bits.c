@@ -7,13 +7,13 @@
     SG_MAP2(xor_##BITS, u##BITS, u##BITS, u##BITS, A ^ B)                                          \
     SG_MAP1(not_##BITS, u##BITS, u##BITS, ~A)                                                      \
     SG_MAP1(cnot_##BITS, u##BITS, u##BITS, A == 0)                                                 \
-    /* Shifts past the width are shifts by the width. */                                           \
+    /* Shift counts are clamped to the width. */                                                   \
     SG_MAP2R(shl_##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A << (B & (BITS - 1)),             \
              sg_shift_##BITS)                                                                      \
     SG_MAP2(shr_u##BITS, u##BITS, u##BITS, u32, B >= BITS ? 0 : A >> (B & (BITS - 1)))             \
     SG_MAP2(shr_s##BITS, s##BITS, s##BITS, u32, A >> (B >= BITS ? BITS - 1 : B))
 LOGIC(16)
-/* Arithmetic, as both compilers have it. */
+/* Arithmetic in both compilers. */
 /* cppcheck-suppress shiftTooManyBitsSigned */
 LOGIC(32)
 /* cppcheck-suppress shiftTooManyBitsSigned */
@@ -36,7 +36,8 @@ static inline uint32_t reverse32(uint32_t x) {
     x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
     return x >> 24 | (x >> 8 & 0xff00u) | (x & 0xff00u) << 8 | x << 24;
 }
-/* The highest bit that is not the sign; -1 for none. `shift`: how far it is from the top. */
+/* The position of the highest bit that differs from the sign; -1: none. `shift`: its distance from
+ * the top. */
 static inline uint32_t find(uint64_t x, unsigned bits, bool has_sign, bool shift) {
     if (has_sign && x >> (bits - 1) & 1)
         x = ~x;
@@ -55,8 +56,8 @@ SG_MAP1(brev_64, u64, u64, (uint64_t)reverse32((uint32_t)A) << 32 | reverse32((u
 SG_MAP1(bfind_32, u32, u32, find(A, 32, step->choice & 1, step->choice & 2))
 SG_MAP1(bfind_64, u32, u64, find(A, 64, step->choice & 1, step->choice & 2))
 
-/* Fields: of 32 bits, position and length are the low 8 bits of their operands; of 64 bits they are
- * all of it, as recorded: the compiler makes these of shifts, which end at the width. */
+/* Fields: with 32 bits, position and length are the low 8 bits of their operands; with 64 bits the
+ * whole operands, as recorded: ptxas builds those from shifts, which clamp at the width. */
 static inline uint32_t field_number(uint32_t value, unsigned bits) {
     return bits == 32 ? value & 0xff : value > 64 ? 64 : value;
 }
@@ -71,7 +72,7 @@ static inline uint64_t extract(uint64_t value, uint32_t at, uint32_t length, uns
     bool sign = has_sign && (value >> top & 1);
     uint64_t kept = at >= bits ? 0 : value >> at;
     uint64_t field = length >= bits ? all : ((uint64_t)1 << length) - 1;
-    uint32_t there = at >= bits ? 0 : bits - at; /* bits of the field that are in the value */
+    uint32_t there = at >= bits ? 0 : bits - at; /* bits of the field inside the value */
     uint64_t real = there >= bits ? all : ((uint64_t)1 << there) - 1;
     uint64_t valid = field & real;
     return ((kept & valid) | (sign ? ~valid : 0)) & all;
@@ -130,7 +131,7 @@ SG_MAP3(shf_r_wrap, u32, u32, u32, u32, funnel_right(A, B, C & 31))
 SG_MAP3(shf_l_clamp, u32, u32, u32, u32, funnel_left(A, B, C > 32 ? 32 : C))
 SG_MAP3(shf_r_clamp, u32, u32, u32, u32, funnel_right(A, B, C > 32 ? 32 : C))
 
-/* lop3: each bit of the result is the bit of the table that the three bits choose. */
+/* lop3: each bit of the result is the table's bit that the three operand bits select. */
 static inline uint32_t lookup(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
     uint32_t result = 0;
     for (unsigned i = 0; i < 8; i++) {
@@ -147,7 +148,7 @@ static const struct sg_step *lop3(struct sg_warp *warp, const struct sg_step *st
     SG_STORE(u32, lookup(A, B, C, table))
 }
 
-/* prmt: bytes of b:a by nibbles; bit 3 of a nibble: its sign, eight times. */
+/* prmt: a nibble selects a byte of b:a; its bit 3 replicates the byte's sign. */
 static inline uint32_t select_byte(uint32_t a, uint32_t b, uint32_t which, bool sign) {
     uint32_t byte = (uint32_t)(((uint64_t)b << 32 | a) >> (8 * (which & 7))) & 0xff;
     return sign ? (byte >> 7) * 0xff : byte;
@@ -185,8 +186,8 @@ SG_MAP3(prmt, u32, u32, u32, u32, permute(A, B, C, SG_DO_NONE))
 SG_MAP3(prmt_mode, u32, u32, u32, u32, permute(A, B, C, step->choice))
 
 struct row {
-    unsigned char op, sources, second; /* width of the others; 0: the same */
-    bool count;                        /* 32 bits of result, whatever the type */
+    unsigned char op, sources, second; /* width of the other sources; 0: the same */
+    bool count;                        /* the result has 32 bits, whatever the type */
     sg_run *by[3];
 };
 static const struct row rows[] = {
@@ -209,7 +210,7 @@ static const struct row rows[] = {
 static bool fill(struct sg_form *form, sg_run *run, unsigned dest, unsigned first, unsigned others,
                  unsigned count) {
     form->run = run;
-    form->gang = run != bfi_32 && run != bfi_64 && run != lop3; /* these are no SG_MAP */
+    form->gang = run != bfi_32 && run != bfi_64 && run != lop3; /* these are not made by SG_MAP */
     form->dest = (unsigned char)dest;
     form->source[0] = (unsigned char)first;
     for (unsigned i = 1; i < count; i++)

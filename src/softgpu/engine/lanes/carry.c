@@ -1,7 +1,6 @@
 /*
- * Chains with a carry: the condition code is a predicate of the frame. A difference leaves the
- * carry of a + ~b + 1, that is 1 where nothing is borrowed, as recorded where additions and
- * subtractions follow each other.
+ * Chains with a carry: the condition code is a predicate in the frame. A subtraction sets the carry
+ * of a + ~b + 1, that is, 1 without a borrow, as recorded for mixed additions and subtractions.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
@@ -42,7 +41,7 @@ static uint64_t high_u64(uint64_t a, uint64_t b) {
     return ah * bh + (left >> 32) + (right >> 32);
 }
 
-/* The product's half that step->second says: bit 0 the upper, bit 1 signed. */
+/* A half of the product, by step->second: bit 0 the upper half, bit 1 signed. */
 static uint64_t product(uint64_t a, uint64_t b, unsigned which, unsigned bits) {
     if (!(which & 1))
         return a * b;

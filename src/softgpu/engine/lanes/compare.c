@@ -1,7 +1,7 @@
-/* setp: comparisons of all types, combined with a predicate. `set` is made of it. */
+/* setp: comparisons of all types, combined with a predicate. `set` is built from it. */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* p is the comparison, and q its contrary, each combined with the third operand. */
+/* p is the comparison and q its complement, each combined with the third operand. */
 static const struct sg_step *answer(struct sg_warp *warp, const struct sg_step *step,
                                     uint32_t result) {
     uint32_t p = result, q = ~result;
@@ -17,7 +17,7 @@ static const struct sg_step *answer(struct sg_warp *warp, const struct sg_step *
     return step + 1;
 }
 
-/* In a gang, by what is known of both. 1: true in all lanes; 0: false; -1: that is not enough. */
+/* In a gang, from both tags. 1: true in all lanes; 0: false in all; -1: undecided. */
 static inline int decided(const struct sg_warp *gang, const struct sg_tag *a,
                           const struct sg_tag *b, unsigned compare, bool has_sign) {
     int64_t a_low, a_high, b_low, b_high;
@@ -43,7 +43,7 @@ static inline int decided(const struct sg_warp *gang, const struct sg_tag *a,
     }
 }
 
-/* WHICH: the comparison where extents of 32 bits can decide it, else none. */
+/* WHICH: the comparison, if the operands' 32-bit ranges can decide it, else none. */
 #define COMPARE(NAME, T, EXPRESSION, WHICH, SIGN)                                                  \
     static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
         unsigned count = 1;                                                                        \
@@ -94,7 +94,7 @@ INTEGER(s16, false, NOT_SO)
 INTEGER(s32, true, BY_EXTENT)
 INTEGER(s64, false, NOT_SO)
 
-/* Floats: the ordered six are false of a NaN, the other six true. */
+/* Floats: the six ordered comparisons are false for a NaN, the other six true. */
 #define FLOATING(NAME, T, X, Y)                                                                    \
     COMPARE(eq_##NAME, T, (X) == (Y), NONE, false)                                                 \
     COMPARE(ne_##NAME, T, (X) < (Y) || (X) > (Y), NONE, false)                                     \
@@ -138,7 +138,7 @@ static bool integer(const struct sg_instruction *in, struct sg_form *form) {
     unsigned compare = in->compare, bits = sg_type_bits(in->type);
     if (bits < 16 || bits > 64)
         return false;
-    switch (compare) { /* unsigned, whatever the type says */
+    switch (compare) { /* unsigned, whatever the type */
     case SG_COMPARE_LO:
         compare = SG_COMPARE_LT;
         break;

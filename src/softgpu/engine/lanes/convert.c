@@ -1,9 +1,9 @@
-/* cvt: between all numbers, with rounding, saturation and flushing. */
+/* cvt between all types, with rounding, saturation and flushing. */
 #include "softgpu/engine/lanes/lanes.h"
 
 #include <math.h>
 
-/* ---- the usual ones -------------------------------------------------------------------------- */
+/* ---- frequent conversions -------------------------------------------------------------------- */
 
 static inline int32_t to_s32(float value) {
     return value != value            ? 0
@@ -16,7 +16,7 @@ SG_MAP1(f32_from_u32, u32, u32, sg_bits32((float)A))
 SG_MAP1(s32_from_f32, s32, u32, to_s32(sg_float(A)))
 SG_MAP1(f32_from_f16, u32, u16, sg_canonical(SG_LEVEL(sg_half_to_float)(A)))
 
-/* NaNs keep the upper bits of their payload where one side is f64 or bf16, as recorded. */
+/* NaNs keep the upper bits of their payload if one side is f64 or bf16, as recorded. */
 static inline bool is_nan64(uint64_t bits) {
     return (bits & INT64_MAX) > UINT64_C(0x7ff0000000000000);
 }
@@ -32,15 +32,16 @@ SG_MAP1(f64_from_f32, u64, u32,
         (A & 0x7fffffffu) > 0x7f800000u ? nan64_from_32(A) : sg_bits64((double)sg_float(A)))
 SG_MAP1(f64_from_s32, u64, s32, sg_bits64((double)A))
 
-/* ---- any ------------------------------------------------------------------------------------- */
+/* ---- all conversions ------------------------------------------------------------------------- */
 
-/* A number read: an integer by magnitude and sign, or a float in double (all are exact there). */
+/* A source value: an integer by magnitude and sign, or a float in double (which is exact for
+ * all). */
 struct number {
     bool floating, negative;
     uint64_t magnitude;
     double value;
-    bool single;  /* f32, f16, bf16: what NaN becomes depends on it */
-    uint64_t raw; /* bits of f64 or, of all others, as f32: for NaNs */
+    bool single;  /* f32, f16, bf16: decides what NaN becomes */
+    uint64_t raw; /* for NaNs: the bits of f64, or those of all others as f32 */
     unsigned char type;
 };
 
@@ -106,7 +107,7 @@ static double to_whole(double value, unsigned rounding) {
     }
 }
 
-/* The nearest number that the type has. NaN: 0, or of f64 and of 64-bit results the top bit. */
+/* Saturates to the type's range. NaN becomes 0, or for f64 and for 64-bit results the top bit. */
 static uint64_t to_integer(double value, unsigned bits, bool has_sign, bool single) {
     if (value != value)
         return single && bits != 64 ? 0 : UINT64_C(1) << (bits - 1);
@@ -129,7 +130,7 @@ static uint64_t integer_from_integer(struct number n, unsigned bits, bool has_si
     return (n.negative ? 0 - n.magnitude : n.magnitude) & all;
 }
 
-/* An integer as double; of more than 53 bits the last one says that something was cut off. */
+/* An integer as double, rounded to odd if it has more than 53 bits. */
 static double odd_double(struct number n) {
     uint64_t m = n.magnitude;
     if (m >> 53 != 0)
@@ -147,13 +148,13 @@ static float to_single(struct number n) {
 static double to_twice(struct number n) {
     if (n.floating)
         return n.value;
-    if (!n.magnitude) /* compilers may subtract for it, which rounded down gives -0 */
+    if (!n.magnitude) /* compilers may subtract, which gives -0 when rounding down */
         return 0;
     return n.negative ? (double)(int64_t)(0 - n.magnitude) : (double)n.magnitude;
 }
 
-/* What a NaN becomes: the canonical one of its type, or with what there is room for of its payload,
- * as recorded for each pair of types. */
+/* The converted NaN: the type's canonical one, or with as much of the payload as fits, as recorded
+ * for each pair of types. */
 static uint64_t converted_nan(struct number n, unsigned to, unsigned rounding, uint32_t flags) {
     bool ftz = flags & SG_STEP_FTZ, from_64 = n.type == SG_TYPE_F64;
     uint64_t wide = from_64 ? n.raw : nan64_from_32((uint32_t)n.raw);
@@ -176,7 +177,7 @@ static uint64_t converted_nan(struct number n, unsigned to, unsigned rounding, u
     }
 }
 
-/* f32 rounded to ten bits of fraction, ties away from zero or to even. */
+/* f32 rounded to ten fraction bits, ties away from zero or to even. */
 static uint32_t tensor_float(float value, unsigned rounding) {
     uint32_t bits = sg_bits32(value);
     if ((bits & 0x7f800000u) == 0x7f800000u || rounding == SG_ROUND_RZ)
@@ -218,7 +219,8 @@ static uint64_t converted(struct number n, const struct sg_step *step) {
         return tensor_float((float)n.value, rounding);
     case SG_TYPE_F32: {
         float value = (float)limited(to_single(n), step->flags);
-        /* What rounds up to the smallest normal number for lack of bits only is flushed as well. */
+        /* Flushes also what rounds up to the smallest normal number only for lack of bits below
+         * it. */
         float large = n.floating ? (float)(n.value * 0x1p64) : value;
         bool tiny = n.floating && large < 0x1p-62F && large > -0x1p-62F;
         return step->flags & SG_STEP_FTZ && tiny ? sg_bits32(value) & 0x80000000u
@@ -231,7 +233,7 @@ static uint64_t converted(struct number n, const struct sg_step *step) {
 }
 
 static const struct sg_step *any(struct sg_warp *warp, const struct sg_step *step) {
-    /* Conversion to whole numbers and to halves have their own rounding. */
+    /* Conversions to whole numbers and to halves have rounding of their own. */
     bool own = whole_rounding(step->rounding) || step->type == SG_TYPE_F16 ||
                step->type == SG_TYPE_BF16 || step->type == SG_TYPE_TF32;
     unsigned before = sg_round_set(own ? SG_ROUND_RN : step->rounding);
@@ -239,7 +241,7 @@ static const struct sg_step *any(struct sg_warp *warp, const struct sg_step *ste
     u32 *y = SG_SLOT(warp, step->d);
     u64 *z = SG_SLOT(warp, step->d);
     unsigned bits = sg_type_bits(step->type);
-    /* .ftz flushes no operand of a conversion to f16, as recorded. */
+    /* .ftz does not flush operands of a conversion to f16, as recorded. */
     uint32_t flags = step->type == SG_TYPE_F16 ? step->flags & ~SG_STEP_FTZ : step->flags;
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(warp->mask >> l & 1))
@@ -301,7 +303,7 @@ SG_MAP1R(u16_u16, u16, u16, A, sg_same)
 SG_MAP1R(u32_u32, u32, u32, A, sg_same)
 SG_MAP1R(u64_u64, u64, u64, A, sg_same)
 
-/* Integers of whole registers: by the source's sign. */
+/* Integers of register width: only the source's sign matters. */
 static sg_run *between_integers(unsigned to, unsigned from) {
     static sg_run *const by[2][3][3] = {
         {{u16_u16, u16_u32, u16_u64}, {u32_u16, u32_u32, u32_u64}, {u64_u16, u64_u32, u64_u64}},
@@ -318,7 +320,7 @@ static sg_run *usual(const struct sg_instruction *in) {
         return NULL;
     unsigned to = in->type, from = in->type2, r = in->rounding;
     if (to == SG_TYPE_F32 && from == SG_TYPE_F32 && r == SG_ROUND_NONE)
-        return u32_u32; /* NaNs keep their payload here alone */
+        return u32_u32; /* only here NaNs keep their payload */
     if (to == SG_TYPE_F64 && from == SG_TYPE_F64 && r == SG_ROUND_NONE)
         return u64_u64;
     if (between_integers(to, from))

@@ -1,4 +1,4 @@
-/* cvt.pack: two integers, each brought into the range of a smaller type, side by side. */
+/* cvt.pack: two integers, each saturated to a smaller type, packed side by side. */
 #include "softgpu/engine/lanes/lanes.h"
 
 static uint32_t narrowed(int32_t value, unsigned bits, bool has_sign) {
@@ -8,7 +8,7 @@ static uint32_t narrowed(int32_t value, unsigned bits, bool has_sign) {
     return (uint32_t)value & ((UINT32_C(1) << bits) - 1);
 }
 
-/* type: of an element. b becomes the lowest, then a; above them what c has lowest. */
+/* type: of an element. b is lowest, then a; above them the low bits of c. */
 static const struct sg_step *pack(struct sg_warp *warp, const struct sg_step *step) {
     const u32 *a = SG_SLOT(warp, step->a), *b = SG_SLOT(warp, step->b);
     const u32 *c = SG_SLOT(warp, step->c);

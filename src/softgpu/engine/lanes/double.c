@@ -1,7 +1,8 @@
 /*
- * Double precision. The payload of a NaN operand lives on, quiet: of two the second, of a
- * division the first, of three that of b, then c, then a; an invalid operation gives the negative
- * quiet NaN: as recorded. Written out, because a compiler may swap operands, and levels must agree.
+ * Double precision. The payload of a NaN operand is preserved, made quiet: the second of two, the
+ * first in a division, b's, else c's, else a's of three. An invalid operation gives the negative
+ * quiet NaN. All of this is as recorded, and explicit, because a compiler may swap operands and
+ * levels must agree.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
@@ -56,7 +57,7 @@ ROUNDED(div_directed, div)
 ROUNDED(fma_directed, fma_)
 ROUNDED(sqrt_directed, sqrt_)
 ROUNDED(rcp_directed, rcp)
-/* They are additions to the hardware: of a NaN the sign stays. */
+/* Hardware executes these as additions: a NaN keeps its sign. */
 SG_MAP1(abs_, u64, u64, is_nan(A) ? A | QUIET : A &INT64_MAX)
 SG_MAP1(neg, u64, u64, is_nan(A) ? A | QUIET : A ^ ((uint64_t)1 << 63))
 SG_MAP2(copysign_, u64, u64, u64, (A & ((uint64_t)1 << 63)) | (B & INT64_MAX))

@@ -1,11 +1,11 @@
 /*
- * Loads and stores. The addresses of a warp are looked at together: side by side is one copy, all
- * the same is one element, and only what is neither goes lane by lane.
+ * Loads and stores. The addresses of a warp are looked at together: contiguous ones are one copy,
+ * equal ones one element, and only others go lane by lane.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* The bytes of an access of one lane, or NULL and a fault. Offsets into shared
- * memory and the like are checked to the byte; global addresses by the step's last range. */
+/* The bytes of one lane's access, or NULL after a fault. Offsets in shared memory and the like are
+ * checked to the byte; global addresses by the step's cached range. */
 static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, unsigned space,
                                    unsigned lane, uint64_t address, uint64_t size) {
     switch (space) {
@@ -34,12 +34,12 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
     }
 }
 
-/* Of loops that read ahead: from how far, up to how far, and how many steps. */
+/* Prefetching in loops: from which stride, up to which stride, and how many iterations ahead. */
 #define FAR_STRIDE UINT64_C(2048)
 #define FARTHEST   UINT64_C(16777216)
 #define AHEAD      8
 
-/* The benchmark compiles this file once more without bounds, to say what they cost. */
+/* The benchmark compiles this file again without bounds checks, to measure their cost. */
 #ifdef SG_UNCHECKED
 #define SG_OUTSIDE(condition) ((void)(condition), false)
 #else
@@ -47,16 +47,16 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
 #endif
 
 enum pattern { UNIFORM, CONTIGUOUS, SCATTERED, SLOWLY };
-/* Lanes of a row of 16 by 16 threads: half a warp is together where the whole is not. */
+/* Lanes in a row of 16 by 16 threads: half a warp may be contiguous where the whole is not. */
 #define HALF (SG_LANES / 2)
 
-/* Bytes that all lanes are in: lane l's at `host` + offset[l]. */
+/* A range that contains all lanes' accesses: lane l's is at `host` + offset[l]. */
 struct view {
     unsigned char *host;
     uint64_t offset[SG_LANES] __attribute__((aligned(64)));
 };
 
-/* The range that a space is, or that the step saw last. */
+/* The range of a state space, or the one that the step has cached. */
 static inline unsigned char *range_of(const struct sg_warp *warp, const struct sg_step *step,
                                       unsigned space, uint64_t *low, uint64_t *length) {
     *low = 0;
@@ -80,8 +80,8 @@ static inline unsigned char *range_of(const struct sg_warp *warp, const struct s
     }
 }
 
-/* How the addresses of the lanes in `mask` lie, in steps of `size`. SLOWLY: not all in the range,
- * or not all aligned, or not to be taken together. */
+/* The pattern of the addresses of the lanes in `mask`, in units of `size`. SLOWLY: not all are in
+ * the range, or aligned, or may be accessed together. */
 static inline enum pattern look(const struct sg_warp *warp, const struct sg_step *step,
                                 unsigned space, uint32_t mask, const uint64_t *at, uint64_t size,
                                 struct view *view) {
@@ -103,7 +103,7 @@ static inline enum pattern look(const struct sg_warp *warp, const struct sg_step
         }
     } else {
         SG_LOOP {
-            /* Others are where the first is. */
+            /* Other lanes count as at the first one's address. */
             uint64_t offset = (mask >> l & 1 ? at[l] : at[first]) - low;
             apart |= mask >> l & 1 ? offset ^ (base + l * size) : 0;
             differ |= offset ^ same;
@@ -133,7 +133,7 @@ static inline void addresses_of(const struct sg_warp *warp, const struct sg_step
     }
 }
 
-/* What a generic address is, and the offset in it. */
+/* The state space of a generic address, and the offset there. */
 static unsigned space_of(uint64_t *address) {
     uint64_t window = *address & ~(uint64_t)UINT32_MAX;
     unsigned space = window == SG_SHARED_WINDOW      ? SG_IN_SHARED
@@ -187,7 +187,7 @@ static inline bool aligned(struct sg_warp *warp, const struct sg_step *step, uin
     return true;
 }
 
-/* An element: one host load or store, which does not tear. The order is the step's. */
+/* An element is one host load or store, which does not tear, with the step's memory order. */
 #define GET(TM)                                                                                    \
     static inline TM get_##TM(const unsigned char *from, uint32_t flags) {                         \
         TM value;                                                                                  \
@@ -220,13 +220,13 @@ PUT(u64)
 
 /* ---- gangs ----------------------------------------------------------------------------------- */
 
-/* An access that grows evenly: rows of lanes, each of one place (s is 0) or side by side. */
+/* An affine access: rows of lanes, in each all the same (s is 0) or contiguous. */
 struct rows {
     unsigned char *host; /* of lane 0 */
     int64_t s, t;
 };
 
-/* All bytes from low to high + size, in a space: those of `low`, or NULL. */
+/* The host bytes of `low`, if all from low to high + size are in the range; else NULL. */
 static inline unsigned char *extent(const struct sg_warp *gang, const struct sg_step *step,
                                     uint64_t low, uint64_t high, uint64_t size) {
     unsigned space = step->space;
@@ -243,7 +243,7 @@ static inline unsigned char *extent(const struct sg_warp *gang, const struct sg_
     return host + (low - first);
 }
 
-/* False: the address is not like that, or not all in the step's range, or not aligned. */
+/* False: the address is not like that, or not wholly in the step's range, or not aligned. */
 static inline bool rows_of(const struct sg_warp *gang, const struct sg_step *step, uint64_t size,
                            struct rows *rows) {
     const struct sg_tag *tag = sg_tag(gang, step->a);
@@ -270,8 +270,8 @@ static inline bool rows_of(const struct sg_warp *gang, const struct sg_step *ste
     return true;
 }
 
-/* Loops that go far at a time, which the CPU does not see coming: fetches what the next ones will
- * read. `bytes`: of the whole gang, side by side. */
+/* For loops with strides that the CPU does not predict: prefetches what the next iterations will
+ * read. `bytes`: what the whole gang reads, contiguously. */
 static inline void expect(const struct sg_warp *gang, const struct sg_step *step,
                           const struct rows *rows, unsigned bytes) {
     if (step->space == SG_IN_SHARED)
@@ -305,8 +305,8 @@ one_by_one(struct sg_warp *gang, const struct sg_step *step, sg_run *run) {
     return step + 1;
 }
 
-/* Loads of elements TM into registers of TD, lane by lane, and all at once where that can be. */
-/* Half a warp's elements: where they are side by side or the same, else one by one. */
+/* Loads elements TM into registers of TD, at once where possible, else lane by lane. */
+/* Half a warp's elements: at once if contiguous or equal, else one by one. */
 #define GATHER(TM)                                                                                 \
     static inline void gather_##TM(TM *to, const unsigned char *host, const uint64_t *offset) {    \
         uint64_t apart = 0, differ = 0;                                                            \
@@ -332,9 +332,9 @@ GATHER(u32)
 GATHER(u64)
 
 /*
- * The inner loops of tiled kernels: all lanes load one element of shared memory, with offsets of 32
- * bits. Each half of the warp is side by side, or the same, or neither. False: not so, or out of
- * bounds, and the usual way finds out.
+ * For the inner loops of tiled kernels: all lanes load one element of shared memory, with 32-bit
+ * offsets; each half of the warp is contiguous, or equal, or neither. False: not such an access, or
+ * out of bounds, which the general path then handles.
  */
 #define TILE(NAME, TM, TD)                                                                         \
     static inline bool NAME##_tile(struct sg_warp *warp, const struct sg_step *step) {             \

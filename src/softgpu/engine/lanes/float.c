@@ -1,4 +1,4 @@
-/* Single precision, each operation rounded as it says; nothing is contracted. */
+/* Single precision: each operation is rounded by its own mode; nothing is contracted. */
 #include "softgpu/engine/lanes/lanes.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
 #define fma_nearest(a, b, c) __builtin_fmaf(a, b, c)
 #else
-/* Without such an instruction: exact in double but for the last bit, which then says "inexact". */
+/* Without an instruction for it: exact in double, or rounded to odd. */
 static inline float fma_nearest(float a, float b, float c) {
     double product = (double)a * (double)b, addend = c, sum = product + addend;
     double part = sum - product, rest = (product - (sum - part)) + (addend - part);
@@ -27,9 +27,9 @@ static inline uint32_t finish(float value, uint32_t flags) {
 }
 
 /*
- * .ftz of a product or quotient: what is below the smallest normal number before it is rounded to
- * fewer bits there is a zero, also where those bits round up to that number. `large` is the result
- * of operands scaled by 2^100, whose bits are not fewer; too large, it is no number or infinite.
+ * .ftz of a product or quotient: a result below the smallest normal number is flushed, even if
+ * rounding to the fewer bits there gives that number. `large` is the result for operands scaled by
+ * 2^100, which is rounded to full precision; if that overflows it is infinite or NaN.
  */
 static inline uint32_t finish_scaled(float value, float large, uint32_t flags) {
     bool tiny = flags & SG_STEP_FTZ && large < 0x1p-26F && large > -0x1p-26F;
@@ -37,7 +37,7 @@ static inline uint32_t finish_scaled(float value, float large, uint32_t flags) {
     return flags & SG_STEP_SAT ? saturated(flushed) : sg_canonical(flushed);
 }
 
-/* For each operation the usual form, and the one with .ftz, .sat and other roundings. */
+/* Each operation has a usual form, and one with .ftz, .sat and other roundings. */
 #define X  (sg_float(A))
 #define Y  (sg_float(B))
 #define Z  (sg_float(C))
@@ -63,7 +63,7 @@ SG_MAP2(div_full, u32, u32, u32, finish_scaled(FX / FY, FX * 0x1p100F / FY, step
 SG_MAP3(fma_full, u32, u32, u32, u32,
         finish_scaled(fma_nearest(FX, FY, FZ),
                       fma_nearest(FX * 0x1p50F, FY * 0x1p50F, FZ * 0x1p100F), step->flags))
-/* The library's is exact under each rounding mode. */
+/* The library's function is exact under each rounding mode. */
 SG_MAP3(fma_directed_full, u32, u32, u32, u32,
         finish_scaled(fmaf(FX, FY, FZ), fmaf(FX * 0x1p50F, FY * 0x1p50F, FZ * 0x1p100F),
                       step->flags))
@@ -77,7 +77,7 @@ ROUNDED(fma_directed, fma_directed_full)
 ROUNDED(sqrt_directed, sqrt_full)
 ROUNDED(rcp_directed, rcp_full)
 
-/* abs and neg are changes of a bit; under .ftz they flush. Of NaN they give the canonical one. */
+/* abs and neg change the sign bit; with .ftz they flush. A NaN becomes the canonical one. */
 static inline uint32_t sign_changed(uint32_t bits, uint32_t keep, uint32_t flip, uint32_t flags) {
     uint32_t result = (bits & keep) ^ flip;
     result = flags & SG_STEP_FTZ ? sg_flush_bits(result) : result;
@@ -88,8 +88,8 @@ SG_MAP1(neg, u32, u32, sign_changed(A, UINT32_MAX, 0x80000000u, step->flags))
 SG_MAP2(copysign_, u32, u32, u32, (A & 0x80000000u) | (B & 0x7fffffffu))
 
 /*
- * min and max: of one NaN the other operand, of two the canonical NaN; with .NaN the canonical one
- * of any. -0 is less than +0. .xorsign.abs: of the magnitudes, with the product's sign.
+ * min and max: if one operand is NaN the other one, if both are the canonical NaN; with .NaN that
+ * if any is. -0 is less than +0. .xorsign.abs: of the magnitudes, with the product's sign.
  */
 static inline int32_t ordered(uint32_t bits) {
     return (int32_t)(bits ^ ((0 - (bits >> 31)) & 0x7fffffffu));

@@ -1,21 +1,21 @@
 /*
- * cvt to and from numbers of 8 bits, e4m3 (no infinities, one NaN, up to 448) and e5m2 (as f16,
- * with two bits of fraction), and .satfinite to f16, bf16 and tf32: what is too large becomes the
- * largest finite number of its sign.
+ * cvt to and from 8-bit floats, e4m3 (no infinities, one NaN, up to 448) and e5m2 (like f16 with
+ * two fraction bits), and .satfinite to f16, bf16 and tf32: numbers that are too large become the
+ * largest finite one of their sign.
  */
 #include "softgpu/engine/lanes/lanes.h"
 
 #include <math.h>
 
-/* To `digits` bits of fraction and a smallest exponent, to the nearest and ties to even; the result
- * is bits without a sign, past the largest where it is too large. */
+/* Rounds to `digits` fraction bits and a smallest exponent, to nearest even. Returns the bits
+ * without a sign; they exceed the largest number's if the value is too large. */
 static unsigned magnitude(double value, int digits, int least) {
     int exponent;
     if (!(value > 0))
         return 0;
     frexp(value, &exponent); /* value is 0.5 to 1 times 2 to the exponent */
     exponent = exponent - 1 < least ? least : exponent - 1;
-    /* Exact: a power of two, and few bits before the point. */
+    /* Exact: scaling by a power of two, and few bits before the point. */
     double scaled = nearbyint(ldexp(value, digits - exponent));
     return (unsigned)scaled + ((unsigned)(exponent - least) << digits);
 }
@@ -47,7 +47,7 @@ static uint16_t half_of(uint8_t bits, bool five, bool relu) {
     return (uint16_t)(half | sign << 8);
 }
 
-/* choice: 1 for e5m2. Upper and lower come from a and b, or from the halves of a. */
+/* choice: 1 for e5m2. The upper and the lower one come from a and b, or from the halves of a. */
 static const struct sg_step *eights_of_floats(struct sg_warp *warp, const struct sg_step *step) {
     const u32 *a = SG_SLOT(warp, step->a), *b = SG_SLOT(warp, step->b);
     u16 *d = SG_SLOT(warp, step->d);
@@ -116,7 +116,7 @@ static const struct sg_step *finite_two(struct sg_warp *warp, const struct sg_st
     return step + 1;
 }
 
-/* Ten bits of fraction, ties away from zero. */
+/* Ten fraction bits, ties away from zero. */
 static uint32_t tensor_float(uint32_t bits) {
     uint32_t size = bits & 0x7fffffffu, sign = bits & 0x80000000u;
     if (size > 0x7f800000u)
@@ -138,7 +138,7 @@ static bool is_eight(unsigned type) {
     return type == SG_TYPE_E4M3X2 || type == SG_TYPE_E5M2X2;
 }
 
-/* Which function, or NULL; the number of sources, and widths. */
+/* The function, or NULL; also the number of sources, and widths. */
 static sg_run *which(const struct sg_instruction *in, unsigned *sources, unsigned *dest,
                      unsigned *source) {
     unsigned to = in->type, from = in->type2;

@@ -15,8 +15,8 @@ float SG_LEVEL(sg_half_to_float)(uint16_t half) {
 }
 
 /*
- * To `digits` bits of fraction and `bits` of exponent. What is cut off is compared with half of the
- * last place; overflow goes to infinity or to the largest number, as the direction says.
+ * Rounds to `digits` fraction bits and `bits` exponent bits. The remainder is compared with half a
+ * unit in the last place; overflow gives infinity or the largest number, by the direction.
  */
 static uint16_t from_double(double value, unsigned rounding, int digits, int bits) {
     uint64_t all = sg_bits64(value);
@@ -43,7 +43,7 @@ static uint16_t from_double(double value, unsigned rounding, int digits, int bit
               : rounding == SG_ROUND_RNA ? rest >= half
                                          : rest > half || (rest == half && (kept & 1));
     int base = exponent < least ? 0 : exponent - least;
-    /* The hidden bit adds one to the exponent, and so does a carry. */
+    /* The hidden bit adds one to the exponent, as does a carry. */
     uint64_t result = ((uint64_t)base << digits) + kept + up;
     if (result >= infinity) {
         bool inward = rounding == SG_ROUND_RZ || (rounding == SG_ROUND_RM && !sign) ||
@@ -111,7 +111,7 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
         value = SG_LEVEL(sg_fma_odd)(x, y, widened(c, brain));
     else if (op == SG_OP_mul)
         value = x * y;
-    else /* exact but for the last bit, which says so */
+    else /* exact, or rounded to odd */
         value = SG_LEVEL(sg_fma_odd)(x, 1.0, op == SG_OP_sub ? -y : y);
     if (flags & SG_STEP_SAT)
         value = value > 0 ? (value < 1 ? value : 1) : 0;
@@ -119,7 +119,7 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
         value = 0;
     uint16_t bits = brain ? SG_LEVEL(sg_bfloat_from_double)(value, SG_ROUND_RN)
                           : SG_LEVEL(sg_half_from_double)(value, SG_ROUND_RN);
-    /* What rounds up to the smallest normal number for lack of bits only is flushed as well. */
+    /* Flushes also what rounds up to the smallest normal number only for lack of bits below it. */
     bool tiny = !brain && value < 0x1p-14 - 0x1p-26 && value > -(0x1p-14 - 0x1p-26);
     return flags & SG_STEP_FTZ && tiny ? bits & 0x8000 : bits;
 }

@@ -1,4 +1,4 @@
-/* setp of two halves in a register, a predicate for each, and of halves with .ftz. */
+/* setp of packed halves, with a predicate for each, and of single halves, with .ftz. */
 #include "softgpu/engine/lanes/lanes.h"
 
 static float number(uint16_t bits, bool brain, bool flush) {
@@ -48,8 +48,8 @@ static uint32_t joined(const struct sg_warp *warp, const struct sg_step *step, u
     return step->choice == SG_BOOLEAN_AND ? p & c : step->choice == SG_BOOLEAN_OR ? p | c : p ^ c;
 }
 
-/* second: the comparison; type: of an element. Of two, p is the lower half's and q the upper's; of
- * one, q is the contrary. */
+/* second: the comparison; type: of an element. For packed halves p is the lower one's and q the
+ * upper one's; for a single one q is the complement. */
 static const struct sg_step *compare(struct sg_warp *warp, const struct sg_step *step) {
     bool brain = step->type == SG_TYPE_BF16 || step->type == SG_TYPE_BF16X2;
     bool two = step->type == SG_TYPE_F16X2 || step->type == SG_TYPE_BF16X2;

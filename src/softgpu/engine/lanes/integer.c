@@ -1,7 +1,7 @@
-/* Integers of 16, 32 and 64 bits: sums, products, quotients, extremes, choices. */
+/* Integers of 16, 32 and 64 bits: sums, products, quotients, min and max, selections. */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* x / 0 and x % 0 have all bits set, as recorded. No trap for INT_MIN / -1. */
+/* x / 0 and x % 0 have all bits set, as recorded. INT_MIN / -1 does not trap. */
 #define SIGNED(BITS)                                                                               \
     static inline int##BITS##_t divide_s##BITS(int##BITS##_t a, int##BITS##_t b) {                 \
         if (b == 0)                                                                                \
@@ -60,7 +60,8 @@ SG_MAP3(sad_u64, u64, u64, u64, u64, C + (A > B ? A - B : B - A))
 SG_MAP3(sad_s64, u64, s64, s64, u64,
         C + (A > B ? (uint64_t)A - (uint64_t)B : (uint64_t)B - (uint64_t)A))
 
-/* slct: a where c >= 0, else b. NaN is not; subnormal numbers are zero under .ftz, and so is -0. */
+/* slct: a if c >= 0, else b. NaN selects b; -0, and with .ftz a subnormal number, counts as
+ * zero. */
 SG_MAP3(slct_16, u16, u16, u16, s32, C >= 0 ? A : B)
 SG_MAP3(slct_32, u32, u32, u32, s32, C >= 0 ? A : B)
 SG_MAP3(slct_64, u64, u64, u64, s32, C >= 0 ? A : B)
@@ -71,7 +72,7 @@ SG_MAP3(slct_16_z, u16, u16, u16, f32, sg_flush(C) >= 0 ? A : B)
 SG_MAP3(slct_32_z, u32, u32, u32, f32, sg_flush(C) >= 0 ? A : B)
 SG_MAP3(slct_64_z, u64, u64, u64, f32, sg_flush(C) >= 0 ? A : B)
 
-/* selp: by a predicate. In a gang the tag is one operand's where all lanes take it. */
+/* selp: selects by a predicate. In a gang the tag is an operand's if all lanes select it. */
 static inline bool chosen(struct sg_warp *gang, const struct sg_step *step) {
     uint32_t yes = 0, no = 0;
     for (unsigned g = 0; g < gang->together; g++) {

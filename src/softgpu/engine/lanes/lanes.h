@@ -1,8 +1,8 @@
 /*
- * What the interpreter's inner functions are made of: loops over the 32 lanes of a warp that the
- * compiler turns into vector instructions. Files of this folder are compiled once for each level;
- * SG_LEVEL(name) is then a name of that level. Loops are written for lanes and not with vector
- * types, because an expression may then be any C (fused multiply-add, selections, conversions), and
+ * Building blocks of the interpreter's inner functions: loops over the 32 lanes of a warp that the
+ * compiler turns into vector instructions. The files of this folder are compiled once for each
+ * level; SG_LEVEL(name) is the level's own name. These are loops over lanes rather than vector
+ * types, because an expression can then be any C (fused multiply-add, selections, conversions), and
  * both gcc and clang vectorise a loop of 32 whose elements are known not to overlap.
  */
 #ifndef SG_ENGINE_LANES_H
@@ -20,7 +20,7 @@
 #define SG_LEVEL_PASTE2(name, suffix) SG_LEVEL_PASTE(name, suffix)
 #define SG_LEVEL(name)                SG_LEVEL_PASTE2(name, SG_LEVEL_SUFFIX)
 
-/* Elements of different lanes never overlap, and one lane's are read before they are written. */
+/* Elements of different lanes never overlap, and each lane's are read before they are written. */
 #if defined __clang__
 #define SG_LOOP                                                                                    \
     _Pragma("clang loop vectorize(assume_safety) interleave(disable)") for (unsigned l = 0;        \
@@ -29,7 +29,7 @@
 #define SG_LOOP _Pragma("GCC ivdep") for (unsigned l = 0; l < SG_LANES; l++)
 #endif
 
-/* Registers are memory without a type of its own. */
+/* Registers are untyped memory. */
 typedef uint16_t u16 __attribute__((may_alias));
 typedef int16_t s16 __attribute__((may_alias));
 typedef uint32_t u32 __attribute__((may_alias));
@@ -41,7 +41,7 @@ typedef double f64 __attribute__((may_alias));
 
 #define SG_SLOT(warp, place) __builtin_assume_aligned(sg_place(warp, place), 64)
 
-/* Writes the lanes in the mask. Without signs: gcc 12 fails over signed 16-bit ones with AVX-512.
+/* Writes the lanes in the mask. Unsigned types, as gcc 12 fails on signed 16-bit ones with AVX-512.
  */
 static inline void sg_blend(void *to, const void *from, size_t size, uint32_t mask) {
     if (size == 2) {
@@ -65,7 +65,7 @@ static inline void sg_blend(void *to, const void *from, size_t size, uint32_t ma
     }
 }
 
-/* What a function of two paths writes: all lanes at once, or only those that execute. */
+/* How a function writes its result: all lanes at once, or only those that execute. */
 #define SG_STORE(TD, EXPRESSION)                                                                   \
     if (warp->mask == SG_ALL) {                                                                    \
         SG_LOOP {                                                                                  \
@@ -83,7 +83,7 @@ static inline void sg_blend(void *to, const void *from, size_t size, uint32_t ma
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
-/* Writes what a tag says into the lanes of the gang's warps, which then have it too. */
+/* Expands a tag into the lanes of the gang's warps. */
 void SG_LEVEL(sg_tag_fill)(struct sg_warp *gang, uint32_t place, unsigned bytes);
 
 /* Before the lanes of a place are read. */
@@ -107,9 +107,9 @@ static inline void *sg_slot_of(const struct sg_warp *gang, unsigned g, uint32_t 
 #define SG_SLOT_OF(gang, g, place) __builtin_assume_aligned(sg_slot_of(gang, g, place), 64)
 
 /*
- * Functions of one, two, three, four operands: A, B, C and E are the lane's. For one warp, and for
- * a gang: there a scalar of scalars where the rule knows it, or where all operands are the same in
- * all lanes.
+ * Functions of one to four operands; A, B, C and E are the lane's. Each is defined for a warp and
+ * for a gang. In a gang it computes with scalars where the rule can, or where all operands are
+ * uniform.
  */
 #define SG_ANSWER(TD, EXPRESSION)                                                                  \
     TD one_ = (TD)(EXPRESSION);                                                                    \
@@ -249,12 +249,12 @@ static inline double sg_double(uint64_t bits) {
     return value;
 }
 
-/* Single precision has one NaN as a result. */
+/* Results in single precision have only one NaN. */
 static inline uint32_t sg_canonical(float value) {
     return value != value ? UINT32_C(0x7fffffff) : sg_bits32(value);
 }
 
-/* .ftz: a subnormal number is a zero of its sign. */
+/* .ftz: a subnormal number becomes a zero with its sign. */
 static inline uint32_t sg_flush_bits(uint32_t bits) {
     return (bits & UINT32_C(0x7f800000)) == 0 ? bits & UINT32_C(0x80000000) : bits;
 }
@@ -265,18 +265,17 @@ static inline float sg_flush(float value) {
 
 /* ---- rounding -------------------------------------------------------------------------------- */
 
-/* Sets the CPU's mode for what follows, and answers what it was. */
+/* Sets the CPU's rounding mode and returns the previous one. */
 unsigned sg_round_set(unsigned rounding);
 void sg_round_restore(unsigned before);
 
 /* ---- half precision: half.c ------------------------------------------------------------------ */
 
 float SG_LEVEL(sg_half_to_float)(uint16_t half);
-/* By enum sg_rounding; of double, so that what is computed there is rounded once. */
+/* Rounds by enum sg_rounding; from double, so that a result computed there is rounded once. */
 uint16_t SG_LEVEL(sg_half_from_double)(double value, unsigned rounding);
 uint16_t SG_LEVEL(sg_bfloat_from_double)(double value, unsigned rounding);
-/* a * b + c with the last bit made odd where it is not exact: to be rounded once more, to less than
- * half of the bits of double. */
+/* a * b + c, rounded to odd: correct after another rounding to less than half of double's bits. */
 double SG_LEVEL(sg_fma_odd)(double a, double b, double c);
 
 static inline float sg_bfloat_to_float(uint16_t bits) {

@@ -1,4 +1,4 @@
-/* Predicates: their logic, comparisons' combinations, tests of floats. */
+/* Predicates: logic, and tests of floats (testp). */
 #include "softgpu/engine/lanes/lanes.h"
 
 #define PREDICATE(NAME, EXPRESSION)                                                                \

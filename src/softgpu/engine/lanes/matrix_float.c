@@ -1,4 +1,4 @@
-/* Products of matrices of floats: factors, special values, which terms are added together. */
+/* Products of float matrices: factors, special values, and which terms are added together. */
 #include "softgpu/engine/lanes/matrix_lanes.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 
 enum kind { FINITE, INFINITE, INFINITE_BELOW, NOT_A_NUMBER };
 
-/* A float as a factor. */
+/* A float, decomposed. */
 struct factor {
     int32_t value, exponent;
     enum kind kind;
 };
 
-/* Of `digits` bits after the point and `bits` of exponent. */
+/* From a float with `digits` fraction bits and `bits` exponent bits. */
 static inline struct factor factor_of(uint32_t magnitude, bool negative, int digits, int bits) {
     int32_t raw = (int32_t)(magnitude >> digits), bias = (1 << (bits - 1)) - 1;
     int32_t fraction = (int32_t)(magnitude & ((1u << digits) - 1));
@@ -35,14 +35,14 @@ static inline struct factor factor(uint32_t bits, unsigned type) {
         return factor_of(bits & 0x7fff, bits >> 15 & 1, 10, 5);
     case SG_TYPE_BF16:
         return factor_of(bits & 0x7fff, bits >> 15 & 1, 7, 8);
-    case SG_TYPE_TF32: /* the lower bits are not looked at */
+    case SG_TYPE_TF32: /* the lower bits are ignored */
         return factor_of(bits >> 13 & 0x3ffff, bits >> 31, 10, 8);
     default:
         return factor_of(bits & INT32_MAX, bits >> 31, 23, 8);
     }
 }
 
-/* Floats of 8 bits are converted to f16, which has all their values, before they are multiplied. */
+/* 8-bit floats are converted to f16, which represents them all, before they are multiplied. */
 static uint32_t half_of(uint32_t bits, unsigned type) {
     if (type == SG_TYPE_E5M2)
         return bits << 8;
@@ -53,7 +53,7 @@ static uint32_t half_of(uint32_t bits, unsigned type) {
         return sign | (raw + 8) << 10 | fraction << 7;
     if (!fraction)
         return sign;
-    unsigned first = 31 - (unsigned)__builtin_clz(fraction); /* of 2 to the power of -9 */
+    unsigned first = 31 - (unsigned)__builtin_clz(fraction); /* in units of 2^-9 */
     return sign | (first + 6) << 10 | ((fraction << (10 - first)) & 0x3ff);
 }
 
@@ -86,7 +86,7 @@ static uint32_t special(enum kind kind, bool half) {
 
 /* ---- one instruction of a tensor core -------------------------------------------------------- */
 
-/* The factors of A and of B, each by lines; `bits` as they are multiplied. */
+/* The factors of A or of B, by lines; `bits`: as they are multiplied. */
 struct side {
     unsigned length;
     uint32_t bits[SG_MATRIX_MOST];
@@ -95,11 +95,11 @@ struct side {
 
 struct sides {
     unsigned type, digits; /* of the factors, after conversion */
-    bool special;          /* somewhere is an infinity or what is no number */
+    bool special;          /* there is an infinity or NaN among them */
     struct side a, b;
 };
 
-/* A constant type gives a loop without choices in it. */
+/* With a constant type the loop has no branches. */
 static inline __attribute__((always_inline)) bool factors(struct side *side, unsigned count,
                                                           unsigned type) {
     uint32_t odd = 0;
@@ -133,7 +133,7 @@ static void read_sides(const struct sg_matrix_work *work, struct sides *sides) {
     read_side(sides, &sides->b, &work->shape[SG_MATRIX_B], work->b);
 }
 
-/* Which products one instruction adds: of each line of A so many, and their partners. */
+/* The products that one instruction adds: `count` elements of a line of A, and their partners. */
 struct batch {
     unsigned count;
     unsigned char a[MOST_K], b[MOST_K];
@@ -150,7 +150,7 @@ static uint32_t one_special(const struct sides *sides, const struct batch *batch
     return all == FINITE ? otherwise : special(all, half);
 }
 
-/* Eight lines of B, place by place. */
+/* Eight lines of B, transposed. */
 struct columns {
     int32_t value[MOST_K][SG_MATRIX_EIGHT], exponent[MOST_K][SG_MATRIX_EIGHT];
 };
@@ -165,7 +165,7 @@ static void columns_of(const struct sides *sides, unsigned first, struct columns
         }
 }
 
-/* Eight elements of a line of D from those of C; `half`: of f16 both. */
+/* Eight elements of a line of D, from those of C; `half`: both are f16. */
 static void eight(const struct sides *sides, const struct columns *columns,
                   const struct batch *batch, unsigned i, unsigned first, uint32_t *sum, bool half) {
     int32_t c_value[SG_MATRIX_EIGHT], c_exponent[SG_MATRIX_EIGHT];
@@ -198,9 +198,9 @@ static void eight(const struct sides *sides, const struct columns *columns,
 /* ---- which terms are added together ---------------------------------------------------------- */
 
 /*
- * Most shapes are one instruction of a tensor core. wmma of tf32 is two, one after the other, for
- * four products each. Floats of 8 bits are two as well: of each register the lower half and then
- * the upper half, from 0 on; C is added at the end by an ordinary addition.
+ * Most shapes are one instruction of a tensor core. wmma with tf32 is two in sequence, with four
+ * products each. 8-bit floats take two as well: the lower and then the upper half of each register,
+ * starting at 0; an ordinary addition adds C at the end.
  */
 struct plan {
     unsigned parts;
@@ -240,7 +240,7 @@ static uint32_t added(uint32_t a, uint32_t b, bool half) {
     return SG_LEVEL(sg_half_from_double)(sum, SG_ROUND_RN);
 }
 
-/* D has another type than what was added up, or is kept from infinities. */
+/* Converts a sum to D's type, and saturates it to finite numbers if asked to. */
 static uint32_t finished(const struct sg_matrix_work *work, uint32_t bits, bool half) {
     unsigned type = work->shape[SG_MATRIX_D].type;
     if (type == SG_TYPE_F16 && !half) {
@@ -255,7 +255,7 @@ static uint32_t finished(const struct sg_matrix_work *work, uint32_t bits, bool 
     return (bits & ~sign) == infinity ? (bits & sign) | (infinity - 1) : bits;
 }
 
-/* Line i of D, for the eight columns from `first` on. */
+/* Line i of D, for eight columns starting at `first`. */
 static void line(struct sg_matrix_work *work, const struct plan *plan, const struct sides *sides,
                  const struct columns *columns, unsigned i, unsigned first) {
     bool c_half = work->shape[SG_MATRIX_C].type == SG_TYPE_F16;
@@ -298,9 +298,9 @@ void SG_LEVEL(sg_matrix_floats)(struct sg_matrix_work *work) {
 #endif
 
 /*
- * No tensor core of sm_90 has this shape; the assembler makes scalar instructions of it. To f32:
- * four products by fused multiply-add from 0 on, and C is added to them. To f16: C and the sum of
- * the first two products, then the sum of the others, in f32, and one rounding to f16.
+ * sm_90's tensor cores do not have this shape; the assembler emits scalar instructions. To f32:
+ * four products by fused multiply-add, starting at 0, and then C is added. To f16: C plus the sum
+ * of the first two products, plus the sum of the others, in f32, with one rounding to f16.
  */
 static uint32_t quarter(const float *a, const float *b, uint32_t c, bool c_half, bool d_half) {
     float old = single_of(c, c_half);

@@ -1,4 +1,4 @@
-/* Products of matrices of integers and of bits: exact. */
+/* Products of integer and bit matrices: exact. */
 #include "softgpu/engine/lanes/matrix_lanes.h"
 
 static int32_t number(uint32_t bits, unsigned type) {

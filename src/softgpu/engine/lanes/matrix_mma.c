@@ -1,9 +1,9 @@
-/* mma and wmma.mma: matrices out of the registers, their product, and the result back. */
+/* mma and wmma.mma: reads the fragments from registers, multiplies, and writes the result back. */
 #include "softgpu/engine/lanes/matrix_lanes.h"
 
 #include <math.h>
 
-/* ---- out of registers and back --------------------------------------------------------------- */
+/* ---- fragments ------------------------------------------------------------------------------- */
 
 static void prepare(const struct sg_warp *warp, const struct sg_step *step,
                     struct sg_matrix_work *work) {
@@ -15,7 +15,7 @@ static void prepare(const struct sg_warp *warp, const struct sg_step *step,
         sg_matrix_of(work->in, order[i], shape);
         work->list[order[i]] = list;
         list += shape->registers;
-        if (shape->bits == 1) { /* words instead of bits lie in the same way */
+        if (shape->bits == 1) { /* words of bits have the same layout as elements */
             shape->bits = 32;
             shape->each = 1;
             shape->length /= 32;
@@ -33,7 +33,7 @@ static unsigned index_of(const struct sg_matrix *shape, struct sg_matrix_place p
     return place.line * shape->length + place.at;
 }
 
-/* Where a register's elements go: evenly by lane / 4, lane % 4, and element. */
+/* Positions of a register's elements, affine in lane / 4, lane % 4 and the element. */
 struct steps {
     unsigned first, eighth, quarter, element;
 };
@@ -79,15 +79,15 @@ static void put(const struct sg_warp *warp, const struct sg_matrix_work *work) {
 /* ---- sparse ones ----------------------------------------------------------------------------- */
 
 /*
- * Field `number` of a line of A, of two bits. Floats of 16 bits and more: a lane's word has eight
- * fields of a line and of the one eight below. Others: sixteen of a line, and its neighbour has
- * those of the line eight below.
+ * Two-bit field `number` of the metadata of a line of A. For floats of 16 bits and more a lane's
+ * word has eight fields of a line and eight of the line 8 below; otherwise sixteen of a line, and
+ * the neighbouring lane has those of the line 8 below.
  */
 static unsigned field(const struct sg_matrix_work *work, unsigned line, unsigned number) {
     unsigned below = line / 8, lane = line % 8 * 4, fields = work->shape[SG_MATRIX_A].length;
     unsigned bits = work->shape[SG_MATRIX_A].bits;
     if (bits >= 16) {
-        fields *= bits / 16; /* tf32: each place in fours */
+        fields *= bits / 16; /* tf32: each position takes four bits */
         lane += work->selector * (fields / 8) + number / 8;
         return work->words[lane] >> (16 * below + 2 * (number % 8)) & 3;
     }
@@ -111,7 +111,7 @@ void SG_LEVEL(sg_matrix_pick)(const struct sg_matrix_work *work, unsigned line,
     }
 }
 
-/* ---- by kinds -------------------------------------------------------------------------------- */
+/* ---- by types -------------------------------------------------------------------------------- */
 
 static const struct sg_step *floats(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_matrix_work work;
@@ -140,7 +140,7 @@ static const struct sg_step *integers(struct sg_warp *warp, const struct sg_step
 
 /* ---- m8n8k4 of half precision ---------------------------------------------------------------- */
 
-/* The element of a lane: `to` is its register, `shift` where in it. */
+/* A lane's element: `to` is its register, `shift` the position in it. */
 static u32 *quarter_word(const struct sg_warp *warp, const struct sg_matrix_work *work,
                          unsigned which, unsigned element, unsigned *shift) {
     bool half = work->shape[which].type == SG_TYPE_F16;
@@ -196,7 +196,7 @@ static const struct sg_step *quarters(struct sg_warp *warp, const struct sg_step
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
 #define fused(a, b, c) __builtin_fma(a, b, c)
 #else
-#define fused(a, b, c) fma(a, b, c) /* the library's: exact */
+#define fused(a, b, c) fma(a, b, c) /* the library's is exact */
 #endif
 
 struct doubles {
@@ -217,14 +217,14 @@ static bool is_nan(double value) {
     return value != value;
 }
 
-/* The payload lives on as in fma.f64 (double.c): that of b, else of c, else of a. */
+/* The payload is preserved as in fma.f64 (double.c): b's, else c's, else a's. */
 static double nan_of(double a, double b, double c) {
     double from = is_nan(b) ? b : is_nan(c) ? c : a;
     return sg_double(is_nan(from) ? sg_bits64(from) | UINT64_C(0x0008000000000000)
                                   : UINT64_C(0xfff8000000000000));
 }
 
-/* Fused multiply-adds from C on, the products in order, each rounded. */
+/* Fused multiply-adds starting with C, the products in order, each rounded. */
 static uint64_t chain(const struct doubles *all, unsigned i, unsigned j, unsigned n, unsigned k) {
     double sum = all->c[i * n + j];
     for (unsigned p = 0; p < k; p++) {

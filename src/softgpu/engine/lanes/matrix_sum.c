@@ -1,19 +1,19 @@
 /*
  * How Hopper's tensor cores add products of f16, bf16 and tf32, as published measurements describe
- * it; this file is the one place to change where a recording says otherwise.
+ * it. If a recording shows otherwise, only this file needs to change.
  *
  * Products are exact and not normalised. All terms of an instruction, the old sum among them, are
- * aligned to the largest exponent; of each 25 bits after the point are kept, the rest is cut off,
- * towards zero. What is kept is added exactly. The result is cut to f32 towards zero, or rounded to
- * f16, to the nearest even number. A sum of 0 is +0. Too large a sum is an infinity.
+ * aligned to the largest exponent; each keeps 25 fraction bits and is truncated towards zero. The
+ * truncated terms are added exactly. The result is truncated to f32 towards zero, or rounded to
+ * f16, to nearest even. A sum of 0 is +0. A sum that is too large is an infinity.
  */
 #include "softgpu/engine/lanes/matrix_lanes.h"
 
-/* No exponent is below that of the smallest normal number of f32: the old sum has at least it. */
+/* The smallest exponent is that of f32's smallest normal number, which the old sum has at least. */
 #define LEAST (-126)
 
-/* Only numbers of at most 28 bits come here; beyond 31 places nothing is left. Without branches: a
- * compiler makes vector instructions of it. */
+/* Values have at most 28 bits; a shift by more than 31 leaves nothing. Branch-free, so that the
+ * compiler vectorises it. */
 static inline int32_t shifted(int32_t value, int32_t places) {
     uint32_t sign = value < 0 ? UINT32_MAX : 0;
     uint32_t magnitude = (((uint32_t)value ^ sign) - sign) >> (places > 31 ? 31 : places);
@@ -56,7 +56,8 @@ void SG_LEVEL(sg_matrix_sum)(const struct sg_matrix_factors *factors, const int3
     }
 }
 
-/* The magnitude of a sum in units of 2 to the power of `unit`, and where its first bit is. */
+/* The magnitude of a sum in units of 2 to the power of `unit`, and the position of its highest
+ * bit. */
 static unsigned first_bit(uint64_t magnitude) {
     return 63 - (unsigned)__builtin_clzll(magnitude);
 }

@@ -1,7 +1,7 @@
-/* Two 16-bit integers in a register, min and max that go no lower than 0, and fns. */
+/* Packed 16-bit integers, min and max with .relu, and fns. */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* Both halves without a carry between them: the highest bits are added apart. */
+/* Adds both halves without a carry between them: the highest bits are added separately. */
 static inline uint32_t add_both(uint32_t a, uint32_t b) {
     return ((a & 0x7fff7fffu) + (b & 0x7fff7fffu)) ^ ((a ^ b) & 0x80008000u);
 }
@@ -25,7 +25,7 @@ SG_MAP2(max_s_relu, u32, u32, u32,
 SG_MAP2(min_relu, s32, s32, s32, MORE(LESS(A, B), 0))
 SG_MAP2(max_relu, s32, s32, s32, MORE(MORE(A, B), 0))
 
-/* The place of the nth set bit of a mask, from a base on: upwards, or downwards for n below 0. */
+/* The position of the nth set bit of a mask, from a base upwards, or downwards for negative n. */
 static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t n) {
     if (base > 31)
         return UINT32_MAX;

@@ -1,7 +1,7 @@
-/* From a tag to lanes: what it says is written out for each warp of the gang. */
+/* Expands a tag to the lanes of each warp of the gang. */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* A warp's lanes begin at x, y of the gang's rows; rows shorter than a warp begin with one. */
+/* A warp's lanes start at x, y of the gang's rows; rows shorter than a warp start with a warp. */
 #define FILL(BITS)                                                                                 \
     static inline void fill_##BITS(const struct sg_warp *gang, unsigned g,                         \
                                    const struct sg_tag *tag, u##BITS *d) {                         \
@@ -46,7 +46,7 @@ void SG_LEVEL(sg_tag_fill)(struct sg_warp *gang, uint32_t place, unsigned bytes)
     if (place >> 30 == SG_BASE_NOWHERE)
         return;
     for (unsigned g = 0; g < gang->gang_size; g++) {
-        /* Not by the base, which may be that of a call by now. */
+        /* Not by the base, which may belong to a call's frame by now. */
         unsigned char *from =
             special ? gang[g].specials : gang[g].registers + gang[g].root.registers;
         void *d = __builtin_assume_aligned(from + offset, 64);

@@ -1,6 +1,6 @@
 /*
- * Tags of values in warps that run in lock step (inside.h): which operations keep a value that
- * grows evenly with the lane, and what a function of lanes does with its operands' tags.
+ * Tags of values in gangs (inside.h): which operations keep a value affine in the lane, and what a
+ * function of lanes does with its operands' tags.
  */
 #ifndef SG_ENGINE_TAGS_H
 #define SG_ENGINE_TAGS_H
@@ -11,7 +11,7 @@
 
 #define SG_TAG_SCALAR (SG_TAG_KNOWN | SG_TAG_NO_DATA)
 
-/* The same in all lanes. */
+/* Uniform: the same in all lanes. */
 static inline bool sg_even(const struct sg_tag *tag) {
     return (tag->s | tag->t) == 0;
 }
@@ -25,7 +25,7 @@ static inline void sg_tag_set(struct sg_tag *tag, uint64_t base, uint64_t s, uin
     *tag = (struct sg_tag){base, (int64_t)s, (int64_t)t, SG_TAG_SCALAR};
 }
 
-/* ---- rules: they answer false where the result does not grow evenly, or may not -------------- */
+/* ---- rules: false where the result is not known to be affine --------------------------------- */
 
 static inline bool sg_none1(const struct sg_warp *gang, struct sg_tag *d, const struct sg_tag *a) {
     (void)gang, (void)d, (void)a;
@@ -42,7 +42,7 @@ static inline bool sg_none3(const struct sg_warp *gang, struct sg_tag *d, const 
     return false;
 }
 
-/* Moves and narrowing: fewer bits are meant. */
+/* Moves and narrowing: only fewer bits count. */
 static inline bool sg_same(const struct sg_warp *gang, struct sg_tag *d, const struct sg_tag *a) {
     (void)gang;
     sg_tag_set(d, a->base, (uint64_t)a->s, (uint64_t)a->t);
@@ -108,7 +108,7 @@ static inline bool sg_shift_64(const struct sg_warp *gang, struct sg_tag *d, con
     return sg_shift(d, a, b, 64);
 }
 
-/* The least and the most of 32 bits; false where some lane's value wraps around. */
+/* The minimum and maximum as 32-bit values; false if some lane's value wraps around. */
 static inline bool sg_extent(const struct sg_warp *gang, const struct sg_tag *a, bool has_sign,
                              int64_t *low, int64_t *high) {
     int64_t base = has_sign ? (int32_t)(uint32_t)a->base : (int64_t)(uint32_t)a->base;

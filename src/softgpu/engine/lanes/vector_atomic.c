@@ -1,6 +1,6 @@
 /*
- * atom and red of vectors (.v2, .v4, .v8) in global memory: each element is an atomic operation by
- * itself, in the order of the elements.
+ * atom and red of vectors (.v2, .v4, .v8) in global memory: each element is a separate atomic
+ * operation, in order.
  */
 #include "softgpu/engine/access.h"
 #include "softgpu/engine/lanes/lanes.h"
@@ -13,7 +13,7 @@ static bool is_nan(uint16_t bits, bool brain) {
     return (bits & 0x7fff) > (brain ? 0x7f80 : 0x7c00);
 }
 
-/* As min and max: a number rather than a NaN, and -0 is less than +0. */
+/* Like min and max: a number is preferred to a NaN, and -0 is less than +0. */
 static uint16_t extreme(uint16_t a, uint16_t b, bool most, bool brain) {
     if (is_nan(a, brain))
         return is_nan(b, brain) ? 0x7fff : b;
@@ -59,7 +59,8 @@ static uint16_t half_swap(const struct sg_step *step, unsigned char *at, uint16_
     return old;
 }
 
-/* list: places of the results, then of the operands; count: elements; second: bytes of one. */
+/* list: places of the results, then of the operands; count: elements; second: bytes of an
+ * element. */
 static const struct sg_step *elements(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     unsigned count = step->count, size = step->second;

@@ -1,7 +1,7 @@
-/* Products whose upper half matters, 24-bit products, sums of products of bytes and halves. */
+/* Products with an upper half, 24-bit products, and dot products of bytes and halves. */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* The upper 64 bits of 128: by halves, since not every target has such numbers in vectors. */
+/* The upper 64 of 128 bits, by halves, since not every target has vectors of such numbers. */
 static inline uint64_t high_u64(uint64_t a, uint64_t b) {
     uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
     uint64_t low = al * bl, left = ah * bl + (low >> 32), right = al * bh + (uint32_t)left;
@@ -61,7 +61,7 @@ SG_MAP3(mad24_hi_s, u32, u32, u32, u32, (product24_s(A, B) >> 16) + C)
 SG_MAP3(mad24_hi_sat, u32, u32, u32, u32,
         sum_clamped((int32_t)(product24_s(A, B) >> 16), (int32_t)C))
 
-/* A byte or half of a word, with its sign or without. */
+/* A byte or half of a word, sign- or zero-extended. */
 static inline uint32_t part(uint32_t word, unsigned at, unsigned bits, bool has_sign) {
     uint32_t value = word << (32 - bits - at);
     return has_sign ? (uint32_t)((int32_t)value >> (32 - bits)) : value >> (32 - bits);
