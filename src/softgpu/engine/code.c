@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Less than the shortest turn that comes again and again: a longer stretch would never begin. */
+#define MOST_COUNTED 1024u
+
 bool sg_maker_refuse(struct sg_maker *maker, const char *why) {
     if (!maker->why[0])
         snprintf(maker->why, sizeof maker->why, "%s", why);
@@ -204,7 +207,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
         code->step_of[i] = sg_maker_here(maker);
         if (leads[i]) {
             if (leader != SG_NO_STEP)
-                code->steps[leader].value = counted;
+                code->steps[leader].value = counted < MOST_COUNTED ? counted : MOST_COUNTED;
             leader = sg_maker_here(maker);
             counted = 1;
             sg_maker_step(maker, sg_run_leader);
@@ -227,7 +230,7 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
     }
     /* A body whose end is reached returns. */
     if (leader != SG_NO_STEP)
-        code->steps[leader].value = counted;
+        code->steps[leader].value = counted < MOST_COUNTED ? counted : MOST_COUNTED;
     code->step_of[end] = sg_maker_here(maker);
     sg_maker_step(maker, sg_run_leader)->value = 1;
     sg_maker_stack_end(maker, NULL);
@@ -313,6 +316,7 @@ static CUresult make_once(const struct sg_program *program, enum sg_level level,
         sg_maker_constant(maker, SG_W_64, 0); /* never empty */
         resolve_jumps(code);
     }
+    sg_constants_free(&maker->constants);
     if (can && !maker->no_memory && !maker->unalias) {
         *result = code;
         return CUDA_SUCCESS;

@@ -14,6 +14,13 @@ struct sg_sink {
     bool is_signed;
 };
 
+/* code_constant.c: those that code has. */
+struct sg_known_constant;
+struct sg_constants {
+    struct sg_known_constant *table;
+    uint32_t room, count;
+};
+
 struct sg_maker {
     struct sg_code *code;
     const struct sg_program *program;
@@ -29,6 +36,7 @@ struct sg_maker {
     uint32_t kept; /* where the function saves the end of its caller's alloca, or SG_NOWHERE */
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
+    struct sg_constants constants;
     bool *aliased; /* by instruction: it needs no step; NULL: all need one */
     bool unalias;  /* an alias was written: compile again without aliases */
     bool no_memory;
@@ -55,10 +63,6 @@ uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t 
 
 const struct sg_operand *sg_maker_operand(const struct sg_maker *maker, unsigned index);
 uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width);
-/* The same value in all lanes. */
-uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value);
-/* The entry's parameter at an offset: the same in all lanes. */
-uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset);
 /* Where an operand can be read in this width; makes the steps that convert it. */
 bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      bool is_signed, uint32_t *place);
@@ -77,6 +81,17 @@ bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
                       struct sg_maker_address *address);
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);
+
+/* ---- code_constant.c ------------------------------------------------------------------------- */
+
+/* The same value in all lanes. */
+uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value);
+/* The same in all lanes: a parameter of the entry, or an address, `offset` behind a variable's. */
+uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset);
+uint32_t sg_maker_address_of(struct sg_maker *maker, uint32_t variable, int64_t offset);
+void sg_constants_free(struct sg_constants *known);
+/* Room for as many as are wanted, each of that size. */
+bool sg_maker_grow(void **memory, uint32_t *room, uint32_t wanted, size_t size);
 
 /* ---- code_alias.c ---------------------------------------------------------------------------- */
 

@@ -1,9 +1,6 @@
 /* Places of operands: registers, constants, special registers; and conversions of width. */
 #include "softgpu/engine/code.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 unsigned sg_width_of_type(unsigned type) {
     unsigned bits = sg_type_bits(type);
     if (type == SG_TYPE_PRED)
@@ -38,88 +35,6 @@ uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width) {
     return place;
 }
 
-static bool grow(void **memory, uint32_t *room, uint32_t wanted, size_t size) {
-    if (wanted <= *room)
-        return true;
-    uint32_t more = wanted * 2 < 64 ? 64 : wanted * 2;
-    void *larger = realloc(*memory, more * size);
-    if (!larger)
-        return false;
-    *memory = larger;
-    *room = more;
-    return true;
-}
-
-/* Room in the constants; no read goes beyond their end. */
-static uint32_t constant_room(struct sg_maker *maker, unsigned width) {
-    struct sg_code *code = maker->code;
-    uint32_t at = (code->constant_bytes + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
-    uint32_t room = code->constant_room;
-    void *memory = code->constants;
-    if (!grow(&memory, &room, at + 256, 1)) {
-        maker->no_memory = true;
-        return 0;
-    }
-    code->constants = memory;
-    code->constant_room = room;
-    code->constant_bytes = at + sg_width_bytes(width);
-    return at;
-}
-
-static void splat(unsigned char *lanes, unsigned width, uint64_t value) {
-    if (width == SG_W_PRED) {
-        uint32_t all = value ? SG_ALL : 0;
-        memcpy(lanes, &all, sizeof all);
-        return;
-    }
-    size_t size = sg_width_bytes(width) / SG_LANES;
-    for (unsigned l = 0; l < SG_LANES; l++)
-        memcpy(lanes + l * size, &value, size); /* the low bytes: little-endian */
-}
-
-uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value) {
-    struct sg_code *code = maker->code;
-    unsigned char wanted[256];
-    unsigned bytes = sg_width_bytes(width);
-    splat(wanted, width, value);
-    for (uint32_t at = 0; at + bytes <= code->constant_bytes; at += SG_SLOT_LINE) {
-        bool patched = false;
-        for (uint32_t i = 0; i < code->patch_count; i++)
-            patched |= at < code->patches[i].offset + 256 && code->patches[i].offset < at + bytes;
-        if (!patched && memcmp(code->constants + at, wanted, bytes) == 0)
-            return SG_PLACE(SG_BASE_CONSTANTS, at);
-    }
-    uint32_t at = constant_room(maker, width);
-    if (!maker->no_memory)
-        memcpy(code->constants + at, wanted, bytes);
-    return SG_PLACE(SG_BASE_CONSTANTS, at);
-}
-
-/* A constant that is known at launch: the address of a module's variable, or a parameter. */
-static uint32_t patched(struct sg_maker *maker, uint32_t variable, int64_t value, unsigned width) {
-    struct sg_code *code = maker->code;
-    for (uint32_t i = 0; i < code->patch_count; i++)
-        if (code->patches[i].variable == variable && code->patches[i].value == value &&
-            code->patches[i].width == width)
-            return SG_PLACE(SG_BASE_CONSTANTS, code->patches[i].offset);
-    void *patches = code->patches;
-    if (!grow(&patches, &code->patch_room, code->patch_count + 1, sizeof code->patches[0])) {
-        maker->no_memory = true;
-        return 0;
-    }
-    code->patches = patches;
-    uint32_t at = constant_room(maker, width);
-    if (!maker->no_memory)
-        memset(code->constants + at, 0, sg_width_bytes(width));
-    code->patches[code->patch_count++] =
-        (struct sg_patch){at, variable, value, (unsigned char)width};
-    return SG_PLACE(SG_BASE_CONSTANTS, at);
-}
-
-uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset) {
-    return patched(maker, SG_NO_VARIABLE, offset, width);
-}
-
 static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand, unsigned width) {
     struct sg_code *code = maker->code;
     if (!sg_special_constant(operand->first)) {
@@ -137,7 +52,8 @@ static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand
             return SG_PLACE(SG_BASE_SPECIALS, known->offset);
     }
     void *specials = code->specials;
-    if (!grow(&specials, &code->special_room, code->special_count + 1, sizeof code->specials[0])) {
+    if (!sg_maker_grow(&specials, &code->special_room, code->special_count + 1,
+                       sizeof code->specials[0])) {
         maker->no_memory = true;
         return 0;
     }
@@ -180,7 +96,7 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_IMAGE:
         if (width != SG_W_64)
             return sg_maker_refuse(maker, "an address of global memory in 32 bits");
-        *place = patched(maker, operand->first, operand->value, SG_W_64);
+        *place = sg_maker_address_of(maker, operand->first, operand->value);
         return true;
     case SG_PLACE_FRAME:
         *place = frame_address(maker, offset, width);
@@ -199,7 +115,7 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
             return sg_maker_refuse(maker, "a texture or surface in 32 bits");
         if (what->sampler)
             return sampler(maker, what->settings, place);
-        *place = patched(maker, operand->first, operand->value, SG_W_64);
+        *place = sg_maker_address_of(maker, operand->first, operand->value);
         return true;
     default:
         return sg_maker_refuse(maker, "a variable of a kind that does not run yet");
