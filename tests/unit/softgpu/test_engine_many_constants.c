@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#define NUMBERS   30000u
+#define NUMBERS   150000u
 #define VARIABLES 5000u
 /* Looked for one behind the other they take minutes. */
 #define SECONDS 30.0
