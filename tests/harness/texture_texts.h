@@ -77,10 +77,10 @@ static const char *const texture_parts[] = {
 };
 
 /*
- * A module of its own for one of the other queries. ptxas takes them; what they ask lies in tables of
- * descriptors (.nv.surfrefDescSize, .nv.unified.texrefDescSize) that an H200's driver does not have:
- * it does not load the module with the surface's (NOT_SUPPORTED), and has no kernel of the texture's
- * name (NOT_FOUND).
+ * A module of its own for one of the other queries. ptxas takes them; what they ask lies in tables
+ * of descriptors (.nv.surfrefDescSize, .nv.unified.texrefDescSize) that an H200's driver does not
+ * have: it does not load the module with the surface's (NOT_SUPPORTED), and has no kernel of the
+ * texture's name (NOT_FOUND).
  */
 #define TEXTURE_QUERY(what)                                                                        \
     ".version 8.0\n.target sm_70\n.address_size 64\n" TEXTURE_KERNEL("q", what ".b32 %o0, [%h];")
