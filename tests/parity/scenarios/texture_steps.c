@@ -110,7 +110,7 @@ static void weigh(const char *name, CUtexObject object, unsigned count) {
         for (int c = 0; c < 4; c++) {
             float weight;
             memcpy(&weight, &got[i][c], sizeof(weight));
-            if (weight >= 0 && weight <= 256 && weight == floorf(weight)) {
+            if (weight >= 0 && weight <= 256 && weight == (float)(uint32_t)weight) {
                 got[i][c] = (uint32_t)weight;
             }
         }
@@ -530,6 +530,15 @@ static CUtexObject of_levels(CUmipmappedArray mipmap, unsigned anisotropy, float
     return object;
 }
 
+/* by^times */
+static float grown(float by, unsigned times) {
+    float value = 1;
+    for (unsigned i = 0; i < times; i++) {
+        value *= by;
+    }
+    return value;
+}
+
 static void gradients(void) {
     start_many();
     CUmipmappedArray mipmap = pyramid(256, 9, false);
@@ -545,7 +554,7 @@ static void gradients(void) {
     for (int what = 0; what < 6; what++) {
         char text[32];
         for (unsigned i = 0; i < 96; i++) {
-            float a = exp2f((float)i / 16) / 256 * 0.7f, b = (float)(noise() & 1023) / 16384;
+            float a = grown(1.0443f, i) / 256 * 0.7f, b = (float)(noise() & 1023) / 16384;
             given[i].f[2] = what == 1 ? 0 : what >= 2 ? b : a;
             given[i].f[3] = what == 2   ? b
                             : what == 3 ? (float)(noise() & 1023) / 16384
@@ -568,9 +577,9 @@ static void footprints(void) {
         char text[32];
         for (unsigned i = 0; i < 128; i++) {
             given[i].f[0] = given[i].f[1] = 0.4f;
-            given[i].f[2] = exp2f((float)(i % 32) / 6) / 256;
+            given[i].f[2] = grown(1.1225f, i % 32) / 256;
             given[i].f[3] = given[i].f[4] = 0;
-            given[i].f[5] = exp2f((float)(i >> 5) * 0.8f) / 256;
+            given[i].f[5] = grown(1.7411f, i >> 5) / 256;
         }
         run("t_grad", of_levels(flat, most[k], 0), 128);
         snprintf(text, sizeof(text), "level-of-%u", most[k]);
