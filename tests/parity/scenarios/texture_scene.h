@@ -48,7 +48,7 @@ static inline void show(const char *what, const char *name, unsigned long long h
         return;
     }
     for (unsigned i = 0; i < count; i += 8) {
-        char text[600];
+        char text[600] = "";
         size_t used = 0;
         for (unsigned k = i; k < i + 8 && k < count; k++) {
             for (unsigned w = 0; w < each; w++) {
