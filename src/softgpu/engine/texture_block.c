@@ -77,7 +77,8 @@ static float alpha(const unsigned char *block, unsigned texel) {
         return choice == 7;
     unsigned from = block[steps[five][choice - 2].end], to = block[!steps[five][choice - 2].end];
     unsigned part = steps[five][choice - 2].part;
-    return (float)(((256 - part) * from + part * to + 128) / 256 / 255.0);
+    unsigned value = ((256 - part) * from + part * to + 128) / 256;
+    return (float)(value / 255.0);
 }
 
 static int signed_end(unsigned char byte) {

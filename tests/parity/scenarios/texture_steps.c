@@ -599,13 +599,14 @@ static void footprints(void) {
 
 /* ---- cubes ----------------------------------------------------------------------------------- */
 
-/* Channels: 256 times face, column and row. */
+/* Channels: the face, and 256 times column and row. */
 static void directions(void) {
     static float texels[6][64][64][4];
     start_many();
     for (int i = 0; i < 6 * 64 * 64; i++) {
         float *texel = texels[i / 4096][i / 64 % 64][i % 64];
-        texel[0] = (float)(i / 4096);
+        int face = i / 4096;
+        texel[0] = (float)face;
         texel[1] = (float)(256 * (i % 64));
         texel[2] = (float)(256 * (i / 64 % 64));
     }
