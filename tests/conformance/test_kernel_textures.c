@@ -173,25 +173,58 @@ static double texel(const struct guide *g, const int *at) {
     return (double)g->texels[(place[2] * g->size[1] + place[1]) * g->size[0] + place[0]];
 }
 
-static double along(const struct guide *g, const int *at, int axes, int axis, int *chosen) {
-    if (axis == axes)
-        return texel(g, chosen);
-    int moved = g->linear ? at[axis] - 128 : at[axis], first = floor_of(moved, 256);
-    int weight = g->linear ? moved - first * 256 : 0;
-    chosen[axis] = first;
-    double near = along(g, at, axes, axis + 1, chosen);
-    if (weight == 0)
-        return near;
-    chosen[axis] = first + 1;
-    return ((256 - weight) * near + weight * along(g, at, axes, axis + 1, chosen)) / 256;
+/* Half of one is rounded up. */
+static int share(int of, int fraction) {
+    return (of * fraction + 128) / 256;
+}
+
+/*
+ * The guide's sum, with the weights that hardware makes of its fractions: whole numbers of 256ths,
+ * divided between the columns along y first, by x and z, and then between both ends of each. CLAMP
+ * leaves one texel beyond an edge. A row is a plane of one row, sampled at 0: half of it is what
+ * its second mode has above it.
+ */
+static double linear(const struct guide *g, const int *at, int axes) {
+    int first[3] = {0}, fraction[3] = {0};
+    for (int a = 0; a < (axes == 1 ? 2 : axes); a++) {
+        int moved = (a < axes ? at[a] : 0) - 128;
+        first[a] = floor_of(moved, 256);
+        fraction[a] = moved - first[a] * 256;
+        if (g->mode[a] == CU_TR_ADDRESS_MODE_CLAMP &&
+            (first[a] < 0 || first[a] >= g->size[a] - 1)) {
+            first[a] = first[a] < 0 ? 0 : g->size[a] - 1;
+            fraction[a] = 0;
+        }
+    }
+    double sum = 0;
+    for (int x = 0; x < 2; x++)
+        for (int z = 0; z < 2; z++) {
+            int both = share(fraction[0], fraction[2]);
+            int of_x = x ? both : fraction[2] - both;
+            int column = z ? of_x : (x ? fraction[0] : 256 - fraction[0]) - of_x;
+            int second = x ? share(column, fraction[1]) : column - share(column, 256 - fraction[1]);
+            for (int y = 0; y < 2; y++) {
+                int weight = y ? second : column - second;
+                const int place[3] = {first[0] + x, first[1] + y, first[2] + z};
+                sum += weight ? weight * texel(g, place) : 0;
+            }
+        }
+    return sum / 256;
+}
+
+static double nearest(const struct guide *g, const int *at, int axes) {
+    int place[3] = {0};
+    for (int a = 0; a < axes; a++)
+        place[a] = floor_of(at[a], 256);
+    return texel(g, place);
 }
 
 static const char *const kernels[] = {"t_1d", "t_2d", "t_3d"};
 
-/* Coordinates over two sizes to either side, in 1/256 of a texel; of three axes in 1/16, so that
- * the product of three weights and a texel fits a float. */
+/* Coordinates over two sizes to either side, in 1/256 of a texel; of three axes in 1/4, so that the
+ * product of three fractions is a whole number of 256ths. */
 static void compare(const struct guide *g, CUtexObject object, int axes, bool normalized) {
-    int unit = axes == 3 ? 16 : 1;
+    int unit = axes == 3 ? 64 : 1;
     int at[MOST][3] = {{0}};
     unsigned seed = 5;
     for (int i = 0; i < MOST; i++)
@@ -203,8 +236,7 @@ static void compare(const struct guide *g, CUtexObject object, int axes, bool no
         }
     run(kernels[axes - 1], object, MOST);
     for (int i = 0; i < MOST; i++) {
-        int chosen[3] = {0};
-        double want = along(g, at[i], axes, 0, chosen);
+        double want = g->linear ? linear(g, at[i], axes) : nearest(g, at[i], axes);
         if ((double)got[i].f[0] != want)
             fail_msg("%s at %d, %d, %d (of 256), modes %d and %d, %s%s: %.9g, not %.9g",
                      kernels[axes - 1], at[i][0], at[i][1], at[i][2], (int)g->mode[0],

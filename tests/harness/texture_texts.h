@@ -66,13 +66,9 @@ static const char *const texture_parts[] = {
     TEXTURE_KERNEL("s_add", "sured.b.add.2d.u32.zero [%h, {%r0,%r1}], %r4;"),
     TEXTURE_KERNEL("s_max_p", "sured.p.max.2d.b32.zero [%h, {%r0,%r1}], %r4;"),
     TEXTURE_KERNEL("q_size", "txq.width.b32 %o0, [%h]; txq.height.b32 %o1, [%h];"
-                             "txq.depth.b32 %o2, [%h]; txq.array_size.b32 %o3, [%h];"),
-    TEXTURE_KERNEL("q_kind", "txq.channel_data_type.b32 %o0, [%h]; txq.channel_order.b32 %o1, [%h];"
-                             "txq.normalized_coords.b32 %o2, [%h]; txq.num_samples.b32 %o3, [%h];"),
-    TEXTURE_KERNEL("q_mode", "txq.addr_mode_0.b32 %o0, [%h]; txq.addr_mode_1.b32 %o1, [%h];"
-                             "txq.addr_mode_2.b32 %o2, [%h]; txq.filter_mode.b32 %o3, [%h];"),
+                             "txq.depth.b32 %o2, [%h];"),
     TEXTURE_KERNEL("q_level", "txq.level.width.b32 %o0, [%h], %r0; txq.level.height.b32 %o1, [%h], "
-                              "%r0; txq.num_mipmap_levels.b32 %o2, [%h];"),
+                              "%r0; txq.level.depth.b32 %o2, [%h], %r0;"),
     TEXTURE_KERNEL("q_surface", "suq.width.b32 %o0, [%h]; suq.height.b32 %o1, [%h];"
                                 "suq.depth.b32 %o2, [%h];"),
     TEXTURE_KERNEL("q_type", "istypep.texref %p, %h; selp.u32 %o0, 1, 0, %p;"
@@ -80,15 +76,25 @@ static const char *const texture_parts[] = {
                              "istypep.samplerref %p, %h; selp.u32 %o2, 1, 0, %p;"),
 };
 
-/* A module of its own for one of the other queries of surfaces, which ptxas takes and an H200's
- * driver refuses to load (NOT_SUPPORTED). */
-#define SURFACE_QUERY(what)                                                                        \
-    ".version 8.0\n.target sm_70\n.address_size 64\n" TEXTURE_KERNEL("q", "suq." what              \
-                                                                          ".b32 %o0, [%h];")
+/*
+ * A module of its own for one of the other queries. ptxas takes them; what they ask lies in tables
+ * of descriptors (.nv.surfrefDescSize, .nv.unified.texrefDescSize) that an H200's driver does not
+ * have: it does not load the module with the surface's (NOT_SUPPORTED), and has no kernel of the
+ * texture's name (NOT_FOUND).
+ */
+#define TEXTURE_QUERY(what)                                                                        \
+    ".version 8.0\n.target sm_70\n.address_size 64\n" TEXTURE_KERNEL("q", what ".b32 %o0, [%h];")
 
 static const char *const surface_queries[] = {
-    SURFACE_QUERY("channel_data_type"), SURFACE_QUERY("channel_order"), SURFACE_QUERY("array_size"),
-    SURFACE_QUERY("memory_layout")};
+    TEXTURE_QUERY("suq.channel_data_type"), TEXTURE_QUERY("suq.channel_order"),
+    TEXTURE_QUERY("suq.array_size"), TEXTURE_QUERY("suq.memory_layout")};
+static const char *const texture_queries[] = {
+    TEXTURE_QUERY("txq.channel_data_type"), TEXTURE_QUERY("txq.channel_order"),
+    TEXTURE_QUERY("txq.normalized_coords"), TEXTURE_QUERY("txq.array_size"),
+    TEXTURE_QUERY("txq.num_mipmap_levels"), TEXTURE_QUERY("txq.num_samples"),
+    TEXTURE_QUERY("txq.filter_mode"),       TEXTURE_QUERY("txq.addr_mode_0"),
+    TEXTURE_QUERY("txq.addr_mode_1"),       TEXTURE_QUERY("txq.addr_mode_2"),
+};
 
 /* The module's text: C promises no string as long as that. */
 static inline const char *texture_text(void) {

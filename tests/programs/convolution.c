@@ -88,16 +88,17 @@ static void filter(CUarray source, CUarray results[2], CUaddress_mode edge, cons
 }
 
 /* As the device filters: the fractions of the coordinates, in 256ths, weight the four nearest
- * texels. */
+ * texels, by whole 256ths again. */
 static float filtered(float x, float y) {
     float left = floorf(x - 0.5f), top = floorf(y - 0.5f);
-    float wx = x - 0.5f - left, wy = y - 0.5f - top;
+    float wx = (x - 0.5f - left) * 256, wy = (y - 0.5f - top) * 256;
+    float both = floorf((wx * wy + 128) / 256);
     int i = (int)left, j = (int)top;
-    float above = texel(i, j, CU_TR_ADDRESS_MODE_CLAMP) * (1 - wx) +
-                  texel(i + 1, j, CU_TR_ADDRESS_MODE_CLAMP) * wx;
-    float below = texel(i, j + 1, CU_TR_ADDRESS_MODE_CLAMP) * (1 - wx) +
-                  texel(i + 1, j + 1, CU_TR_ADDRESS_MODE_CLAMP) * wx;
-    return above * (1 - wy) + below * wy;
+    float sum = texel(i, j, CU_TR_ADDRESS_MODE_CLAMP) * (256 - wx - wy + both) +
+                texel(i + 1, j, CU_TR_ADDRESS_MODE_CLAMP) * (wx - both) +
+                texel(i, j + 1, CU_TR_ADDRESS_MODE_CLAMP) * (wy - both) +
+                texel(i + 1, j + 1, CU_TR_ADDRESS_MODE_CLAMP) * both;
+    return sum / 256;
 }
 
 static void resize(CUarray source) {

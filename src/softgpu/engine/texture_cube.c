@@ -35,8 +35,9 @@ unsigned sg_cube_face(const double direction[3], double place[2]) {
     unsigned face = face_of(direction);
     double across, down, ahead;
     of_face(face, direction, &across, &down, &ahead);
-    place[0] = (across / ahead + 1) / 2;
-    place[1] = (down / ahead + 1) / 2;
+    bool nowhere = ahead == 0; /* all three are 0: the middle of the face */
+    place[0] = nowhere ? 0.5 : (across / ahead + 1) / 2;
+    place[1] = nowhere ? 0.5 : (down / ahead + 1) / 2;
     return face;
 }
 

@@ -56,6 +56,9 @@ void sg_texel_border(const struct sg_texture *image, const struct sg_texture *sa
                      uint32_t value[4]);
 /* Whether sampling returns floats, which can be filtered. */
 bool sg_texel_is_real(const struct sg_texture *image, const struct sg_texture *sampler);
+/* Whether a channel is decoded from sRGB. */
+bool sg_texel_is_srgb(const struct sg_texture *image, const struct sg_texture *sampler,
+                      unsigned channel);
 uint16_t sg_half_of(float value);
 float sg_half_value(uint16_t half);
 static inline float sg_float_of(uint32_t bits) {
@@ -76,6 +79,33 @@ static inline uint32_t sg_bits_of(float value) {
 /* texture_block.c: a texel of a compressed block of 4 x 4, as floats. */
 void sg_texel_of_block(unsigned form, const unsigned char *block, unsigned x, unsigned y,
                        float value[4]);
+
+/* texture_srgb.c: a code of 8 bits as a linear value, which is a whole number of 2^-14 times 2 to
+ * the power of its exponent. */
+float sg_srgb_value(unsigned code);
+int sg_srgb_exponent(float value);
+
+/* ---- texture_filter.c ------------------------------------------------------------------------ */
+
+enum sg_filter_kind {
+    SG_FILTER_FLOATS,
+    SG_FILTER_PARTS,        /* of 1 */
+    SG_FILTER_SIGNED_PARTS, /* of 1 and -1 */
+    SG_FILTER_SRGB
+};
+
+/* A channel of the texels that a sample is made of. */
+struct sg_filter {
+    enum sg_filter_kind kind;
+    unsigned count;
+    unsigned weight[8]; /* of 256, together 256 */
+    float value[8];     /* where the weight is not 0 */
+};
+
+/* Weights of the texels k: at the second place along x, y and z for the bits 0, 1 and 2 of k.
+ * Fractions are 0 to 255; there are 2^axes texels, and the others weigh nothing. */
+void sg_filter_weights(const unsigned fraction[3], unsigned axes, unsigned weight[8]);
+float sg_filter_sum(const struct sg_filter *filter);
 
 /* ---- texture_sample.c ------------------------------------------------------------------------ */
 

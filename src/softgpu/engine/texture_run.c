@@ -199,7 +199,9 @@ static void by_number(struct sg_sampling *s, const uint32_t *list, uint32_t valu
     if (list[SG_AT_LEVEL] != SG_NOWHERE)
         level = sg_lane_32(s->warp, list[SG_AT_LEVEL], s->lane);
     memset(value, 0, 4 * sizeof *value);
-    if (level < s->image->level_count)
+    /* A row is read by number from linear memory alone, as on an H200; an array's gives zeros. */
+    bool none = shape.axes == 1 && !shape.layered && !s->image->memory;
+    if (level < s->image->level_count && !none)
         sg_sample_texel(s, &s->image->levels[level], at, shape.axes, layer, value);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Samples of one level, as the CUDA programming guide's appendix on texture fetching defines them:
- * address modes find texels, which are weighted by fractions of 8 bits, stored in 9 so that 1 is
- * possible. What the guide leaves open is computed in real numbers and rounded once.
+ * Samples of one level, as the CUDA programming guide's appendix on texture fetching has it: texels
+ * are found by the address modes, and weighted by fractions of 8 bits that are stored in 9, so that
+ * 1 is among them. What the guide leaves open is done as an H200 does it.
  */
 #include "softgpu/engine/texture_inside.h"
 
@@ -86,66 +86,99 @@ static bool seamless_texel(struct sg_sampling *s, const struct sg_texture_level 
 /* ---- texels together ------------------------------------------------------------------------- */
 
 struct footprint {
+    unsigned count;
     int64_t first[3];
-    unsigned weight[3]; /* of the second texel along each axis, in 256ths */
+    unsigned corner; /* the texel that a corner of a cube lacks; else 8 */
+    unsigned weight[8];
     uint32_t value[8][4];
-    double share[8];
 };
 
-static void linear_axes(const struct sg_spot *spot, struct footprint *to) {
+/* Where both texels of an axis are the same because of CLAMP, only the first is left: its weight is
+ * not divided, which matters to the rounding of the others. */
+static void clamp_axis(int64_t *first, unsigned *fraction, uint32_t size) {
+    int64_t last = (int64_t)size - 1;
+    if (*first >= 0 && *first < last)
+        return;
+    *first = *first < 0 ? 0 : last;
+    *fraction = 0;
+}
+
+static void linear_axes(const struct sg_sampling *s, const struct sg_texture_level *level,
+                        const struct sg_spot *spot, bool unweighted, struct footprint *to) {
+    unsigned fraction[3] = {0};
+    to->count = 1u << spot->axes;
     for (unsigned i = 0; i < spot->axes; i++) {
         int64_t fixed = (int64_t)floor((limited(spot->at[i]) - 0.5) * 256 + 0.5);
         to->first[i] = (fixed >> 8) + spot->offset[i];
-        to->weight[i] = (unsigned)(fixed & 255);
+        fraction[i] = (unsigned)(fixed & 255);
+        bool seamless = s->image->cube && s->sampler->seamless;
+        if (!unweighted && !seamless && mode_of(s->sampler, i) == SG_ADDRESS_CLAMP)
+            clamp_axis(&to->first[i], &fraction[i], size_of(level, i));
     }
-    for (unsigned k = 0; k < 1u << spot->axes; k++) {
-        to->share[k] = 1;
-        for (unsigned i = 0; i < spot->axes; i++)
-            to->share[k] *= k >> i & 1 ? to->weight[i] : 256 - to->weight[i];
-    }
+    sg_filter_weights(fraction, spot->axes, to->weight);
 }
 
-/* The missing texel of a corner is the mean of the other three. */
-static void fill_corner(struct footprint *in, unsigned missing) {
-    for (unsigned c = 0; c < 4; c++) {
-        double sum = 0;
-        for (unsigned k = 0; k < 4; k++)
-            sum += k == missing ? 0 : (double)sg_float_of(in->value[k][c]);
-        in->value[missing][c] = sg_bits_of((float)(sum / 3));
-    }
+static enum sg_filter_kind kind_of(const struct sg_sampling *s, unsigned channel) {
+    const struct sg_texture *image = s->image;
+    if (image->form == SG_TEXEL_FLOAT)
+        return SG_FILTER_FLOATS;
+    if (sg_texel_is_srgb(image, s->sampler, channel))
+        return SG_FILTER_SRGB;
+    bool has_sign = image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM ||
+                    image->form == SG_TEXEL_BC4_SIGNED || image->form == SG_TEXEL_BC5_SIGNED;
+    return has_sign ? SG_FILTER_SIGNED_PARTS : SG_FILTER_PARTS;
+}
+
+/* The texel that a corner lacks leaves its weight to the others: a third, to nearest, to each of
+ * those beside it, and what is left to the one across. */
+static void share_corner(struct footprint *in, unsigned missing) {
+    unsigned third = (in->weight[missing] + 1) / 3;
+    in->weight[missing ^ 1] += third;
+    in->weight[missing ^ 2] += third;
+    in->weight[missing ^ 3] += in->weight[missing] - 2 * third;
+    in->weight[missing] = 0;
 }
 
 static void read_all(struct sg_sampling *s, const struct sg_texture_level *level,
                      const struct sg_spot *spot, bool unweighted, struct footprint *to) {
     bool seamless = s->image->cube && s->sampler->seamless;
     unsigned corner = 8;
-    for (unsigned k = 0; k < 1u << spot->axes && !s->failed; k++) {
+    for (unsigned k = 0; k < to->count && !s->failed; k++) {
         int64_t at[3] = {0};
         for (unsigned i = 0; i < spot->axes; i++)
             at[i] = to->first[i] + (k >> i & 1);
         if (seamless) {
             if (!seamless_texel(s, level, spot, at, to->value[k]))
                 corner = k;
-        } else if (unweighted || to->share[k] > 0) {
+        } else if (unweighted || to->weight[k] > 0) {
             plain_texel(s, level, spot, at, to->value[k]);
         }
     }
-    if (corner < 8)
-        fill_corner(to, corner);
+    to->corner = corner;
+    if (corner < 8 && !unweighted)
+        share_corner(to, corner);
 }
 
-static void weighted(const struct footprint *of, unsigned axes, uint32_t value[4]) {
-    double whole = axes == 1 ? 256.0 : axes == 2 ? 65536.0 : 16777216.0;
+static void weighted(const struct sg_sampling *s, const struct footprint *of, uint32_t value[4]) {
     for (unsigned c = 0; c < 4; c++) {
-        double sum = 0;
-        for (unsigned k = 0; k < 1u << axes; k++)
-            sum += of->share[k] > 0 ? of->share[k] * (double)sg_float_of(of->value[k][c]) : 0;
-        value[c] = sg_bits_of((float)(sum / whole));
+        struct sg_filter filter = {.kind = kind_of(s, c), .count = of->count};
+        memcpy(filter.weight, of->weight, sizeof filter.weight);
+        for (unsigned k = 0; k < of->count; k++)
+            filter.value[k] = of->weight[k] ? sg_float_of(of->value[k][c]) : 0;
+        value[c] = sg_bits_of(sg_filter_sum(&filter));
     }
-    /* A sample of a single texel has exactly its bits. */
-    for (unsigned k = 0; k < 1u << axes; k++)
-        if (of->share[k] == whole)
-            memcpy(value, of->value[k], sizeof of->value[k]);
+}
+
+/* A row is a plane of one row to the filter, which samples it at 0: half a texel before its middle.
+ * That shows where the border lies beside it. */
+static struct sg_spot as_plane(const struct sg_sampling *s, const struct sg_spot *spot) {
+    struct sg_spot plane = *spot;
+    if (plane.axes == 1 && mode_of(s->sampler, 1) == SG_ADDRESS_BORDER) {
+        plane.axes = 2;
+        plane.at[1] = 0;
+        plane.offset[1] = 0;
+    }
+    return plane;
 }
 
 void sg_sample_level(struct sg_sampling *sampling, const struct sg_texture_level *level,
@@ -153,17 +186,15 @@ void sg_sample_level(struct sg_sampling *sampling, const struct sg_texture_level
     const struct sg_texture *image = sampling->image, *sampler = sampling->sampler;
     if (sampler->linear && !image->memory && sg_texel_is_real(image, sampler)) {
         struct footprint all = {0};
-        linear_axes(spot, &all);
-        read_all(sampling, level, spot, false, &all);
-        weighted(&all, spot->axes, value);
+        struct sg_spot plane = as_plane(sampling, spot);
+        linear_axes(sampling, level, &plane, false, &all);
+        read_all(sampling, level, &plane, false, &all);
+        weighted(sampling, &all, value);
         return;
     }
     int64_t at[3] = {0};
     for (unsigned i = 0; i < spot->axes; i++)
         at[i] = (int64_t)floor(limited(spot->at[i])) + spot->offset[i];
-    /* A direction can be exactly at the end of a face. */
-    for (unsigned i = 0; i < 2 && image->cube; i++)
-        at[i] = at[i] < 0 ? 0 : at[i] >= (int64_t)level->width ? (int64_t)level->width - 1 : at[i];
     plain_texel(sampling, level, spot, at, value);
 }
 
@@ -171,8 +202,14 @@ void sg_sample_gather(struct sg_sampling *sampling, const struct sg_texture_leve
                       const struct sg_spot *spot, unsigned component, uint32_t value[4]) {
     static const unsigned char order[4] = {2, 3, 1, 0};
     struct footprint all = {0};
-    linear_axes(spot, &all);
+    linear_axes(sampling, level, spot, true, &all);
     read_all(sampling, level, spot, true, &all);
+    if (all.corner < 8) {
+        memset(all.weight, 0, sizeof all.weight);
+        all.weight[all.corner] = 256;
+        share_corner(&all, all.corner);
+        weighted(sampling, &all, all.value[all.corner]);
+    }
     for (unsigned i = 0; i < 4; i++)
         value[i] = all.value[order[i]][component];
 }

@@ -114,8 +114,22 @@ static uint32_t converted(const struct sg_texture *image, uint32_t value) {
     }
 }
 
+/* Three parts of 10 bits and one of 2. */
+static void store_1010102(const struct access *a, unsigned char *to) {
+    uint32_t word = 0;
+    for (unsigned c = 0; c < 4 && c < a->s.step->count; c++) {
+        double part = limited((double)sg_float_of((uint32_t)stored(a, c, 4)), 0, 1);
+        word |= (uint32_t)(part * (c < 3 ? 1023 : 3)) << 10 * c;
+    }
+    memcpy(to, &word, sizeof word);
+}
+
 static void store_formatted(const struct access *a, unsigned char *to) {
     const struct sg_texture *image = a->s.image;
+    if (image->form == SG_TEXEL_1010102) {
+        store_1010102(a, to);
+        return;
+    }
     for (unsigned c = 0; c < image->channels; c++) {
         uint32_t value = c < a->s.step->count ? (uint32_t)stored(a, c, 4) : 0;
         value = c < a->s.step->count ? converted(image, value) : 0;
@@ -176,8 +190,10 @@ static bool prepared(struct access *a) {
     bool store_p = a->in->operation == SG_DO_SURFACE_P;
     a->formatted = store_p || a->in->modifiers & SG_MOD(SAMPLES);
     a->size = store_p ? a->s.image->element : bytes * step->count;
-    if (a->s.image->form >= SG_TEXEL_1010102 && a->formatted)
-        why = "formatted access to packed or compressed texels";
+    if (a->s.image->form >= SG_TEXEL_BC1 && a->formatted)
+        why = "formatted access to compressed texels";
+    else if (a->s.image->form == SG_TEXEL_1010102 && a->formatted && !store_p)
+        why = "a reduction of packed texels";
     else if (!store_p && a->formatted && a->s.image->element != bytes)
         why = "a reduction of another size than the surface's texels";
     if (why)

@@ -57,11 +57,6 @@ uint16_t sg_half_of(float value) {
     return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
 }
 
-static float linear_of_srgb(float value) {
-    double v = (double)value;
-    return (float)(v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
-}
-
 static uint32_t raw(const unsigned char *bytes, unsigned bits, unsigned channel) {
     uint16_t half;
     uint32_t word;
@@ -97,6 +92,13 @@ static float signed_part(uint32_t value, unsigned bits) {
 bool sg_texel_is_real(const struct sg_texture *image, const struct sg_texture *sampler) {
     bool integer = image->form == SG_TEXEL_UINT || image->form == SG_TEXEL_SINT;
     return !integer || (image->bits < 32 && !sampler->integers);
+}
+
+bool sg_texel_is_srgb(const struct sg_texture *image, const struct sg_texture *sampler,
+                      unsigned channel) {
+    return sampler->srgb && channel < 3 && channel < image->channels && image->bits == 8 &&
+           image->form != SG_TEXEL_SNORM && image->form != SG_TEXEL_SINT &&
+           sg_texel_is_real(image, sampler);
 }
 
 static uint32_t channel_value(const struct sg_texture *image, bool real, uint32_t bits) {
@@ -155,15 +157,25 @@ void sg_texel_read(struct sg_sampling *sampling, const struct sg_texture_level *
         for (unsigned c = 0; c < image->channels; c++)
             value[c] = channel_value(image, real, raw(bytes, image->bits, c));
     missing(image, value);
-    bool eight =
-        real && image->bits == 8 && image->form != SG_TEXEL_SNORM && image->form != SG_TEXEL_SINT;
-    for (unsigned c = 0; c < 3 && c < image->channels && sampling->sampler->srgb && eight; c++)
-        value[c] = sg_bits_of(linear_of_srgb(sg_float_of(value[c])));
+    for (unsigned c = 0; c < 3; c++)
+        if (sg_texel_is_srgb(image, sampling->sampler, c))
+            value[c] =
+                sg_bits_of(sg_srgb_value((unsigned)lrint(255 * (double)sg_float_of(value[c]))));
+}
+
+/* A part of 1 or -1 in a format's bits: what does not fit is cut off. */
+static float cut_off(const struct sg_texture *image, float part) {
+    bool has_sign = image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM;
+    double most = (double)((UINT64_C(1) << (image->bits - has_sign)) - 1), value = (double)part;
+    double least = has_sign ? -1 : 0;
+    value = value > 1 ? 1 : value >= least ? value : value < least ? least : 0;
+    return (float)(trunc(value * most) / most);
 }
 
 void sg_texel_border(const struct sg_texture *image, const struct sg_texture *sampler,
                      uint32_t value[4]) {
+    bool parts = sg_texel_is_real(image, sampler) && image->form <= SG_TEXEL_SNORM;
     for (unsigned c = 0; c < 4; c++)
-        value[c] = sg_bits_of(sampler->border[c]);
+        value[c] = sg_bits_of(parts ? cut_off(image, sampler->border[c]) : sampler->border[c]);
     missing(image, value);
 }

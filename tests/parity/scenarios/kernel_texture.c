@@ -4,120 +4,9 @@
  * levels, gradients, blocks of compressed texels, places outside of surfaces, what queries answer.
  * Words are printed in hexadecimal: results of float are their bits.
  */
-#include "../parity.h"
-#include "texture_texts.h"
+#include "texture_scene.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#define MOST 64
-
-typedef struct lane {
-    union {
-        float f[8];
-        int32_t i[8];
-        uint32_t u[8];
-    };
-} lane;
-
-static CUmodule module;
-static CUdeviceptr input, output;
-static lane lanes[MOST];
-static uint32_t words[MOST][4];
-static CUresult last;
-
-static void start(void) {
-    par_context();
-    SETUP(cuModuleLoadData, (&module, texture_text()));
-    input = par_alloc(sizeof(lanes));
-    output = par_alloc(sizeof(words));
-    memset(lanes, 0, sizeof(lanes));
-}
-
-/* Runs a kernel on `count` lanes and prints `each` words of a lane, eight lanes a line. */
-static void show(const char *what, const char *name, unsigned long long handle, unsigned count,
-                 unsigned each) {
-    CUfunction f = NULL;
-    void *params[] = {&output, &input, &handle, &count};
-    memset(words, 0, sizeof(words));
-    SETUP(cuModuleGetFunction, (&f, module, name));
-    SETUP(cuMemcpyHtoD_v2, (input, lanes, sizeof(lanes)));
-    SETUP(cuMemsetD8_v2, (output, 0, sizeof(words)));
-    SETUP(cuLaunchKernel, (f, 1, 1, 1, MOST, 1, 1, 0, NULL, params, NULL));
-    last = par.api->cuMemcpyDtoH_v2(words, output, sizeof(words));
-    if (last != CUDA_SUCCESS) {
-        par_see(what, "%s", par_result_name(last));
-        return;
-    }
-    for (unsigned i = 0; i < count; i += 8) {
-        char text[600];
-        size_t used = 0;
-        for (unsigned k = i; k < i + 8 && k < count; k++) {
-            for (unsigned w = 0; w < each; w++) {
-                used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%x",
-                                         w > 0   ? ","
-                                         : k > i ? " "
-                                                 : "",
-                                         words[k][w]);
-            }
-        }
-        par_see(what, "%s[%u] %s", name, i, text);
-    }
-}
-
-static CUDA_RESOURCE_DESC resource_of(CUarray array) {
-    CUDA_RESOURCE_DESC resource;
-    memset(&resource, 0, sizeof(resource));
-    resource.resType = CU_RESOURCE_TYPE_ARRAY;
-    resource.res.array.hArray = array;
-    return resource;
-}
-
-static CUarray array_of(CUarray_format format, unsigned channels, unsigned width, unsigned height,
-                        unsigned depth, unsigned flags, const void *from, size_t row,
-                        unsigned rows) {
-    CUarray array = NULL;
-    CUDA_ARRAY3D_DESCRIPTOR desc = {width, height, depth, format, channels, flags};
-    SETUP(cuArray3DCreate_v2, (&array, &desc));
-    CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                          .srcHost = from,
-                          .srcPitch = row,
-                          .srcHeight = rows,
-                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
-                          .dstArray = array,
-                          .WidthInBytes = row,
-                          .Height = rows,
-                          .Depth = depth > 0 ? depth : 1};
-    SETUP(cuMemcpy3D_v2, (&copy));
-    return array;
-}
-
-static CUDA_TEXTURE_DESC settings(CUaddress_mode mode, CUfilter_mode filter, unsigned flags) {
-    CUDA_TEXTURE_DESC texture;
-    memset(&texture, 0, sizeof(texture));
-    for (int i = 0; i < 3; i++) {
-        texture.addressMode[i] = mode;
-    }
-    texture.filterMode = filter;
-    texture.flags = flags;
-    texture.maxMipmapLevelClamp = 100;
-    for (int i = 0; i < 4; i++) {
-        texture.borderColor[i] = 0.3f + 2 * (float)i;
-    }
-    return texture;
-}
-
-static CUtexObject texture_of(const CUDA_RESOURCE_DESC *resource, CUaddress_mode mode,
-                              CUfilter_mode filter, unsigned flags) {
-    CUtexObject object = 0;
-    CUDA_TEXTURE_DESC texture = settings(mode, filter, flags);
-    SETUP(cuTexObjectCreate, (&object, resource, &texture, NULL));
-    return object;
-}
-
-static const CUaddress_mode modes[] = {CU_TR_ADDRESS_MODE_WRAP, CU_TR_ADDRESS_MODE_CLAMP,
-                                       CU_TR_ADDRESS_MODE_MIRROR, CU_TR_ADDRESS_MODE_BORDER};
 
 /* ---- coordinates ----------------------------------------------------------------------------- */
 
@@ -205,32 +94,7 @@ static void sums(void) {
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    CUarray_format format;
-    unsigned channels, bytes;
-} formats[] = {
-    {"u8x1", CU_AD_FORMAT_UNSIGNED_INT8, 1, 1},
-    {"u8x2", CU_AD_FORMAT_UNSIGNED_INT8, 2, 2},
-    {"u8x4", CU_AD_FORMAT_UNSIGNED_INT8, 4, 4},
-    {"s8x1", CU_AD_FORMAT_SIGNED_INT8, 1, 1},
-    {"s8x4", CU_AD_FORMAT_SIGNED_INT8, 4, 4},
-    {"u16x1", CU_AD_FORMAT_UNSIGNED_INT16, 1, 2},
-    {"u16x4", CU_AD_FORMAT_UNSIGNED_INT16, 4, 8},
-    {"s16x2", CU_AD_FORMAT_SIGNED_INT16, 2, 4},
-    {"u32x1", CU_AD_FORMAT_UNSIGNED_INT32, 1, 4},
-    {"s32x2", CU_AD_FORMAT_SIGNED_INT32, 2, 8},
-    {"halfx1", CU_AD_FORMAT_HALF, 1, 2},
-    {"halfx4", CU_AD_FORMAT_HALF, 4, 8},
-    {"floatx1", CU_AD_FORMAT_FLOAT, 1, 4},
-    {"floatx4", CU_AD_FORMAT_FLOAT, 4, 16},
-    {"unorm8x4", CU_AD_FORMAT_UNORM_INT8X4, 4, 4},
-    {"snorm8x2", CU_AD_FORMAT_SNORM_INT8X2, 2, 2},
-    {"unorm16x1", CU_AD_FORMAT_UNORM_INT16X1, 1, 2},
-    {"1010102", CU_AD_FORMAT_UNORM_INT_101010_2, 4, 4},
-};
-
-/* Texels, missing channels, the border, sums of two, and what the queries say. */
+/* Texels, missing channels, the border, and sums of two. */
 static void each_format(void) {
     static const float places[] = {0.5f, 1.5f, 2.5f, 3.5f, 1, 1.9f, -1, 5};
     unsigned char bytes[64];
@@ -247,14 +111,19 @@ static void each_format(void) {
         }
         for (int what = 0; what < 4; what++) {
             char text[64];
-            CUtexObject object =
-                texture_of(&resource, CU_TR_ADDRESS_MODE_BORDER, (CUfilter_mode)(what & 1),
-                           what & 2 ? CU_TRSF_READ_AS_INTEGER : 0);
+            CUtexObject object = 0;
+            CUDA_TEXTURE_DESC texture =
+                settings(CU_TR_ADDRESS_MODE_BORDER, (CUfilter_mode)(what & 1),
+                         what & 2 ? CU_TRSF_READ_AS_INTEGER : 0);
             snprintf(text, sizeof(text), "%s%s%s", formats[k].name, what & 1 ? "-linear" : "",
                      what & 2 ? "-integers" : "");
+            CUresult result = par.api->cuTexObjectCreate(&object, &resource, &texture, NULL);
+            if (result != CUDA_SUCCESS) {
+                par_see(text, "%s", par_result_name(result));
+                continue;
+            }
             show(text, "t_1d", object, 8, 4);
             show(text, "t_f16", object, 2, 2);
-            show(text, "q_kind", object, 1, 4);
         }
     }
 }
@@ -366,7 +235,7 @@ static void outside(void) {
         lanes[i].i[3] = layers[i];
     }
     show("layer", "t_a2d", object, 8, 4);
-    show("layered-size", "q_size", object, 1, 4);
+    show("layered-size", "q_size", object, 1, 3);
 }
 
 /* ---- cubes ----------------------------------------------------------------------------------- */
@@ -410,7 +279,7 @@ static void cubes(void) {
     }
     CUtexObject object =
         texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
-    show("cube-size", "q_size", object, 1, 4);
+    show("cube-size", "q_size", object, 1, 3);
 }
 
 /* ---- levels ---------------------------------------------------------------------------------- */
@@ -646,12 +515,21 @@ static void destroyed_texture(void) {
 
 /* ---- queries --------------------------------------------------------------------------------- */
 
-/* What a module with one of the other queries of surfaces meets. */
+/* What a module with one of the other queries meets. */
 static void refused_queries(void) {
     par_context();
     for (size_t i = 0; i < sizeof(surface_queries) / sizeof(surface_queries[0]); i++) {
         CUresult result = par.api->cuModuleLoadData(&module, surface_queries[i]);
         par_see("surface-query", "%zu %s", i, par_result_name(result));
+    }
+    for (size_t i = 0; i < sizeof(texture_queries) / sizeof(texture_queries[0]); i++) {
+        CUfunction function;
+        CUresult result = par.api->cuModuleLoadData(&module, texture_queries[i]);
+        par_see("texture-query", "%zu %s", i, par_result_name(result));
+        if (result == CUDA_SUCCESS) {
+            result = par.api->cuModuleGetFunction(&function, module, "q");
+            par_see("texture-query", "%zu function %s", i, par_result_name(result));
+        }
     }
 }
 
@@ -663,16 +541,14 @@ static void queries(void) {
         CUDA_RESOURCE_DESC resource = resource_of(array);
         CUtexObject object = texture_of(&resource, modes[m], (CUfilter_mode)(m & 1),
                                         m & 2 ? CU_TRSF_NORMALIZED_COORDINATES : 0);
-        show("space", "q_size", object, 1, 4);
-        show("space", "q_mode", object, 1, 4);
-        show("space", "q_kind", object, 1, 4);
+        show("space", "q_size", object, 1, 3);
         show("space", "q_type", object, 1, 3);
     }
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 0, 3, CUDA_ARRAY3D_LAYERED, texels, 32, 1);
     CUDA_RESOURCE_DESC resource = resource_of(array);
     CUtexObject object =
         texture_of(&resource, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
-    show("rows", "q_size", object, 1, 4);
+    show("rows", "q_size", object, 1, 3);
 }
 
 PAR_SCENARIOS = {
