@@ -22,7 +22,12 @@ extern "C" {
 
 #define SOFTGPU_CONTROL_VERSION 1
 
-/* The effect of an injected fault. */
+/*
+ * The effect of an injected fault. An error that a driver returns only when the device has stopped
+ * (CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_FAILED and the like) leaves, in every mode, nothing
+ * queued on the current context's device, or without one on any: what can run has run, what waits
+ * for something is dropped. So a program that gets it may free memory without waiting.
+ */
 typedef enum softgpu_fault_mode {
     SOFTGPU_FAULT_BEFORE = 1, /* the call is refused and has no effect */
     SOFTGPU_FAULT_AFTER = 2,  /* the call takes effect, then returns the error, as the driver does

@@ -10,6 +10,36 @@ static CUdeviceptr allocate(void) {
     return memory;
 }
 
+/* Memory that can be taken away from under its address. */
+struct region {
+    CUdeviceptr at;
+    CUmemGenericAllocationHandle handle;
+    size_t bytes;
+};
+
+static void region_map_again(const struct region *region) {
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cu.cuMemMap(region->at, region->bytes, 0, region->handle, 0));
+    OK(cu.cuMemSetAccess(region->at, region->bytes, &access, 1));
+}
+
+static struct region region_map(size_t bytes) {
+    struct region made = {.bytes = bytes};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev}};
+    OK(cu.cuMemCreate(&made.handle, bytes, &prop, 0));
+    OK(cu.cuMemAddressReserve(&made.at, bytes, 0, 0, 0));
+    region_map_again(&made);
+    return made;
+}
+
+static void region_end(const struct region *region) {
+    OK(cu.cuMemUnmap(region->at, region->bytes));
+    OK(cu.cuMemRelease(region->handle));
+    OK(cu.cuMemAddressFree(region->at, region->bytes));
+}
+
 static uint64_t used(void) {
     uint64_t bytes = 0, limit = 0;
     assert_int_equal(soft->memory_info(0, &bytes, &limit), 0);
@@ -70,6 +100,92 @@ static void from_then_on_all_calls_are_refused(void **state) {
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetCurrent(&current));
     OK(cu.cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
     assert_int_equal(soft->fault_disarm(), 3);
+    OK(cu.cuMemFree_v2(memory));
+}
+
+/* Whoever is told that the device has stopped may take memory away from under queued work. */
+static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUresult error) {
+    struct gate gate;
+    CUstream stream;
+    struct region m = region_map(2 << 20);
+    unsigned char byte = 7;
+    OK(cu.cuMemsetD8_v2(m.at, 1, m.bytes));
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(m.at, 2, m.bytes, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    size_t limit;
+    assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, error, mode), 0);
+    FAILS(error, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    assert_int_equal(soft->fault_disarm(), 1);
+    OK(cu.cuMemUnmap(m.at, m.bytes));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream)); /* no fault: the set was dropped */
+    region_map_again(&m);
+    OK(cu.cuMemcpyDtoH_v2(&byte, m.at, 1));
+    assert_int_equal(byte, 1);
+    OK(cu.cuMemsetD8Async(m.at, 3, m.bytes, stream)); /* later work runs */
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(&byte, m.at, 1));
+    assert_int_equal(byte, 3);
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+    region_end(&m);
+}
+
+static void queued_work_is_dropped_where_a_lasting_error_is_told(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("injects faults");
+    work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_BEFORE, CUDA_ERROR_LAUNCH_FAILED);
+    work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS);
+    work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_FROM, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* What could run had begun before the device stopped; so programs find what they had queued. */
+static void work_that_can_run_has_run_by_then(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("injects faults");
+    CUstream stream;
+    size_t limit;
+    unsigned char byte = 7;
+    CUdeviceptr memory = allocate();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
+    assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_ASSERT, SOFTGPU_FAULT_AFTER),
+                     0);
+    FAILS(CUDA_ERROR_ASSERT, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    assert_int_equal(soft->fault_disarm(), 1);
+    OK(cu.cuStreamQuery(stream));
+    OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
+    assert_int_equal(byte, 2);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
+}
+
+/* Any other error tells nothing of queued work. */
+static void queued_work_runs_after_other_errors(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("injects faults");
+    struct gate gate;
+    CUstream stream;
+    unsigned char byte = 7;
+    size_t limit;
+    CUdeviceptr memory = allocate();
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
+    assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
+                     0);
+    FAILS(CUDA_ERROR_UNKNOWN, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    assert_int_equal(soft->fault_disarm(), 1);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
+    assert_int_equal(byte, 2);
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
     OK(cu.cuMemFree_v2(memory));
 }
 
@@ -140,6 +256,9 @@ int main(int argc, char **argv) {
         TEST(after_the_effect_the_error_is_told),
         TEST(after_a_refusal_nothing_is_added),
         TEST(from_then_on_all_calls_are_refused),
+        TEST(queued_work_is_dropped_where_a_lasting_error_is_told),
+        TEST(work_that_can_run_has_run_by_then),
+        TEST(queued_work_runs_after_other_errors),
         TEST(a_skipped_call_does_nothing),
         TEST(a_star_counts_every_call),
         TEST(nonsense_is_not_armed),

@@ -52,6 +52,8 @@ PROGRAMS = [
     ("faults of kernels, and what is said of them", "test_kernel_faults"),
     ("updates of graphs with kernels", "test_graph_update"),
     ("memory whose free stands behind a kernel", "test_kernel_freed_later"),
+    ("kernels that fault, by every way to launch them", "test_kernel_fault_ways"),
+    ("threads with kernels, and what ends under them", "test_kernel_stress"),
 ]
 SETTINGS = [
     (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),

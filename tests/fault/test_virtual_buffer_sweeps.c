@@ -79,6 +79,34 @@ static void freeing_into_the_cache_is_whole_or_nothing(void **state) {
     end(&s, 0);
 }
 
+/*
+ * A device that has stopped runs nothing any more, so the memory is unmapped at once. One call that
+ * says so stands for such a device: the queued fill must not find its memory gone.
+ */
+static void shrink_behind_work(softgpu_fault_mode mode) {
+    struct subject s = make(GIB);
+    allocate(&s);
+    struct gate gate = gate_with_stream();
+    OK(gpumem_buffer_fill(s.buffer, 0, 10 * MIB, 1, gate.stream));
+    uint64_t unmaps = soft->call_count("cuMemUnmap");
+    /* Its own stream is asked first, then the gate's. */
+    assert_int_equal(soft->fault_arm("cuStreamQuery", 2, CUDA_ERROR_ILLEGAL_ADDRESS, mode), 0);
+    OK(gpumem_buffer_shrink(s.buffer, 4 * MIB, NULL));
+    assert_int_equal(soft->fault_disarm(), 1);
+    assert_true(soft->call_count("cuMemUnmap") > unmaps);
+    gate_drain(&gate); /* no fault of the device */
+    OK(gpumem_buffer_grow(s.buffer, 10 * MIB, NULL));
+    OK(gpumem_buffer_fill(s.buffer, 0, 10 * MIB, 0x3c, s.stream));
+    gate_remove(&gate);
+    end(&s, 1);
+}
+
+static void shrinking_behind_work_that_a_fault_has_ended(void **state) {
+    (void)state;
+    shrink_behind_work(SOFTGPU_FAULT_BEFORE);
+    shrink_behind_work(SOFTGPU_FAULT_AFTER);
+}
+
 /* ---- Access ---------------------------------------------------------------------------------- */
 
 static int take_from_all(void *user) {
@@ -188,6 +216,7 @@ static void moving_is_whole_or_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freeing_into_the_cache_is_whole_or_nothing),
+        cmocka_unit_test(shrinking_behind_work_that_a_fault_has_ended),
         cmocka_unit_test(changing_access_of_all_is_whole_or_nothing),
         cmocka_unit_test(changing_access_of_a_part_is_whole_or_nothing),
         cmocka_unit_test(decommitting_is_whole_or_nothing),

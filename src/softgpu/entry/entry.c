@@ -244,8 +244,10 @@ static bool is_refusal(CUresult result) {
 
 /* A call that is watched, or that did not simply succeed. */
 static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUresult result) {
-    if (call->fault_after && !is_refusal(result))
+    if (call->fault_after && !is_refusal(result)) {
         result = call->fault;
+        sg_fault_shows(result);
+    }
     if ((watched & SG_WATCH_COREDUMP) && !atomic_load(&sg_forked))
         sg_coredumps_write();
     if ((watched & SG_WATCH_OUTPUT) && !atomic_load(&sg_forked) && !atomic_load(&sg_exiting))

@@ -4,7 +4,9 @@
 #include "softgpu/core/job.h"
 #include "softgpu/core/results.h"
 #include "softgpu/core/rows.h"
+#include "softgpu/core/state.h"
 #include "softgpu/core/watch.h"
+#include "softgpu/stream/stream.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -100,6 +102,39 @@ static void poison_current(CUresult error) {
     sg_unlock();
 }
 
+/* The errors that a driver gives only when the device has stopped: from then on no queued work
+ * touches memory, and programs that get one may give memory back without waiting. */
+static bool is_lasting(CUresult error) {
+    switch (error) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void sg_fault_shows(CUresult error) {
+    if (!is_lasting(error) || atomic_load(&sg_forked) || atomic_load(&sg_exiting) ||
+        !atomic_load(&sg_initialized))
+        return;
+    sg_lock();
+    const struct sg_context *context = sg_context_peek();
+    sg_streams_stop(context ? context->device : -1);
+    sg_unlock();
+}
+
 bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
     bool go_on = true, poisons = false, first = false;
     pthread_mutex_lock(&fault_lock);
@@ -116,6 +151,8 @@ bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
         sg_job_note(SG_JOB_FAULT);
     if (poisons)
         poison_current(*result);
+    else if (!go_on)
+        sg_fault_shows(*result);
     return go_on;
 }
 

@@ -26,6 +26,10 @@ uint64_t sg_fault_disarm(void);
 /* Counts a call. False when *result answers it; otherwise call->fault_after may be set. */
 bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result);
 
+/* A call is about to return this error, which was not its own: if a device that returns it has
+ * stopped, so does queued work. */
+void sg_fault_shows(CUresult error);
+
 /* Called around fork, so that a child never finds the fault's own lock held. */
 void sg_fault_fork_prepare(void);
 void sg_fault_fork_done(void);

@@ -29,9 +29,12 @@ static bool node_is_kernel(CUgraphNode handle) {
     return node && sg_type_of(&node->params)->has_kernel_ports;
 }
 
-static bool set_attribute(CUgraphNode node, CUlaunchAttributeID id,
-                          const CUlaunchAttributeValue *value) {
-    return sg_cuGraphKernelNodeSetAttribute(node, id, value) != CUDA_ERROR_OUT_OF_MEMORY;
+/* The handle by which kernels would update a node is returned in the attribute. */
+static bool set_attribute(CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue *value) {
+    CUresult result = sg_cuGraphKernelNodeSetAttribute(node, id, value);
+    if (result == CUDA_SUCCESS && id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+        result = sg_cuGraphKernelNodeGetAttribute(node, id, value);
+    return result != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The dependencies of a new node, without those that the application has removed meanwhile. */

@@ -60,11 +60,20 @@ static struct sg_context *find_context(const CUgraphNodeParams *params) {
     return found && sg_config()->kernels ? function->context : NULL;
 }
 
+/* A node takes a cluster of zeros: then it has none. */
+static bool has_attribute(const struct sg_exec_node *node, int id) {
+    if (!node->attribute_set[id])
+        return false;
+    const CUlaunchAttributeValue *value = &node->attributes[id];
+    return id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || value->clusterDim.x ||
+           value->clusterDim.y || value->clusterDim.z;
+}
+
 static unsigned attributes_of(const struct sg_exec_node *node,
                               CUlaunchAttribute attributes[CU_LAUNCH_ATTRIBUTE_MAX]) {
     unsigned count = 0;
     for (int i = 0; node->attribute_set && i < CU_LAUNCH_ATTRIBUTE_MAX; i++)
-        if (node->attribute_set[i])
+        if (has_attribute(node, i))
             attributes[count++] =
                 (CUlaunchAttribute){.id = (CUlaunchAttributeID)i, .value = node->attributes[i]};
     return count;
@@ -103,6 +112,8 @@ static CUresult make(struct sg_context *context, const struct sg_exec_node *node
     if (result == CUDA_SUCCESS)
         result =
             sg_attributes_check(launch.attributes, launch.attribute_count, &launch.cooperative);
+    if (result == CUDA_SUCCESS) /* the grid may have been another when the attribute was set */
+        result = sg_launch_check_cluster(function, &launch);
     if (result == CUDA_SUCCESS && launch.cooperative)
         result = sg_launch_check_cooperative(function, &launch);
     return result == CUDA_SUCCESS ? sg_launch_make(function, &launch, op) : result;

@@ -27,7 +27,7 @@ struct sg_launch {
     unsigned shared;
     CUstream stream;
     void **params, **extra;
-    const CUlaunchAttribute *attributes;
+    CUlaunchAttribute *attributes; /* of a captured launch one is written to */
     unsigned attribute_count;
     bool cooperative; /* requested by the function called; an attribute may request it too */
     enum sg_early early;
@@ -53,6 +53,9 @@ CUresult sg_launch_check(const struct sg_function *function, const struct sg_lau
  * COOPERATIVE_LAUNCH_TOO_LARGE. */
 CUresult sg_launch_check_cooperative(const struct sg_function *function,
                                      const struct sg_launch *launch);
+/* The cluster that attributes or function ask for, and the grid: INVALID_CLUSTER_SIZE. */
+CUresult sg_launch_check_cluster(const struct sg_function *function,
+                                 const struct sg_launch *launch);
 /* With kernels turned off: logs it once for each function, and returns NOT_SUPPORTED. */
 CUresult sg_launch_refuse(struct sg_function *function);
 

@@ -39,8 +39,8 @@ static CUresult check_one(const CUlaunchAttribute *attribute, bool *cooperative)
         good = (unsigned)value->memSyncDomain < DOMAINS;
         break;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return value->deviceUpdatableKernelNode.deviceUpdatable ? CUDA_ERROR_NOT_SUPPORTED
-                                                                : CUDA_SUCCESS;
+        good = (unsigned)value->deviceUpdatableKernelNode.deviceUpdatable <= 1;
+        break;
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         good = value->sharedMemCarveout <= 100 || value->sharedMemCarveout == (unsigned)-1;
         break;
@@ -78,14 +78,25 @@ bool sg_attributes_priority(const CUlaunchAttribute *attributes, unsigned count,
 #define PORTABLE     8u
 #define NOT_PORTABLE 16u
 
+/* As the documentation has it: greater than zero, in each dimension. */
+static bool is_multiple(const CUlaunchAttributeValue *preferred, const struct sg_cluster *cluster) {
+    const unsigned sizes[3] = {preferred->preferredClusterDim.x, preferred->preferredClusterDim.y,
+                               preferred->preferredClusterDim.z};
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] == 0 || cluster->size[i] == 0 || sizes[i] % cluster->size[i] != 0)
+            return false;
+    return cluster->given;
+}
+
 CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
                          struct sg_cluster *cluster) {
-    bool preferred = false;
+    const CUlaunchAttributeValue *preferred = NULL;
     *cluster = (struct sg_cluster){.given = false};
     if (count > 0 && !attributes)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
-        preferred |= attributes[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
+        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+            preferred = &attributes[i].value;
         if (attributes[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             continue;
         cluster->given = true;
@@ -93,8 +104,9 @@ CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
         cluster->size[1] = attributes[i].value.clusterDim.y;
         cluster->size[2] = attributes[i].value.clusterDim.z;
     }
-    /* A preferred cluster requires that one is given. */
-    return preferred && !cluster->given ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+    /* A preference applies to a cluster that is given; here blocks are grouped by that one. */
+    return !preferred || is_multiple(preferred, cluster) ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 static unsigned most_blocks(const struct sg_function *function) {

@@ -103,7 +103,8 @@ CUresult sg_launch_check_cooperative(const struct sg_function *function,
 }
 
 /* A launch cannot request a cluster other than the one its function requires. */
-static CUresult check_cluster(const struct sg_function *function, const struct sg_launch *launch) {
+CUresult sg_launch_check_cluster(const struct sg_function *function,
+                                 const struct sg_launch *launch) {
     struct sg_cluster cluster;
     CUresult result = sg_cluster_read(launch->attributes, launch->attribute_count, &cluster);
     if (result != CUDA_SUCCESS)
@@ -123,7 +124,7 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
     if (result == CUDA_SUCCESS && !cooperative)
         result = check_registers(function, launch);
     if (result == CUDA_SUCCESS)
-        result = check_cluster(function, launch);
+        result = sg_launch_check_cluster(function, launch);
     if (result == CUDA_SUCCESS && cooperative)
         result = sg_launch_check_cooperative(function, launch);
     return result;

@@ -35,8 +35,7 @@ struct sg_capture_graphs {
     bool (*node_is_kernel)(CUgraphNode node);
     /* An attribute of the launch that a kernel node represents; attributes that nodes do not have
      * are ignored. False when out of memory. */
-    bool (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id,
-                          const CUlaunchAttributeValue *value);
+    bool (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue *value);
 };
 /* Set by graph/ before the driver's first call. */
 extern const struct sg_capture_graphs *sg_capture_graphs;

@@ -15,6 +15,12 @@ bool sg_context_poisoned(const struct sg_context *context) {
     return context->sticky != CUDA_SUCCESS;
 }
 
+/* Not to be run any more. */
+static bool is_dropped(const struct sg_op *op) {
+    const struct sg_context *context = op->stream->context;
+    return sg_context_poisoned(context) || op->serial <= sg_dropped[context->device];
+}
+
 static bool is_legacy(const struct sg_stream *stream) {
     return stream->context->legacy == stream;
 }
@@ -107,7 +113,7 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
     if (op->running)
         return SG_HEAD_RUNNING;
     /* A poisoned context waits for nothing: what is left must drain. */
-    if (sg_context_poisoned(stream->context))
+    if (is_dropped(op))
         return SG_HEAD_START;
     if (!waits_complete(op))
         return SG_HEAD_BLOCKED;
@@ -178,9 +184,9 @@ static void run(struct sg_op *op) {
 void sg_op_execute(struct sg_op *op) {
     struct sg_stream *stream = op->stream;
     op->running = true;
-    if (op->run && !sg_context_poisoned(stream->context))
+    if (op->run && !is_dropped(op))
         run(op);
-    if (op->again && !sg_context_poisoned(stream->context) && op->again(op)) {
+    if (op->again && !is_dropped(op) && op->again(op)) {
         static uint64_t turns;
         op->running = false;
         op->turn = ++turns;

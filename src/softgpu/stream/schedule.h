@@ -19,6 +19,8 @@ enum sg_head {
 };
 enum sg_head sg_head_state(struct sg_stream *stream);
 bool sg_context_poisoned(const struct sg_context *context);
+/* Of each device: operations up to this serial are not run any more. */
+extern uint64_t sg_dropped[SG_MAX_DEVICES];
 /* The host function whose turn it is among the streams of this stream's context; NULL if none. */
 struct sg_op *sg_host_turn(const struct sg_stream *stream);
 

@@ -156,6 +156,13 @@ void sg_op_free(struct sg_op *op);
  */
 CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op);
 
+/*
+ * Stops a device, or with -1 all, as a fault does, but contexts stay usable: what is queued and can
+ * run has run when this returns, and the rest, which waits for something or takes long, is dropped.
+ * Host functions that run are not waited for.
+ */
+void sg_streams_stop(int device);
+
 /* Told, with the lock, of what the API orders; NULL: nobody. Then also complete tokens are kept, so
  * that `waits` of an operation has all that it comes after, except by the default-stream rules. */
 struct sg_stream_watch {

@@ -1,0 +1,153 @@
+/* What bounds kernel nodes: dynamic shared memory that a function must be allowed, and clusters that
+ * must fit the grid. */
+#include "kernels.h"
+
+static const char text[] = KERNELS_HEAD
+    ".visible .entry probe() { ret; }\n"
+    /* Touches the first, the middle and the last word of its dynamic shared memory: 1 + 10 + 100 */
+    ".extern .shared .align 16 .b8 room[];\n"
+    ".visible .entry dynamic(.param .u64 out, .param .u32 bytes) {\n"
+    ".reg .b32 %r<9>; .reg .b64 %d<2>; ld.param.u64 %d1, [out]; ld.param.u32 %r1, [bytes];\n"
+    "mov.u32 %r2, room; shr.u32 %r3, %r1, 1; and.b32 %r3, %r3, -4; add.u32 %r3, %r3, %r2;\n"
+    "add.u32 %r1, %r1, %r2; mov.u32 %r4, 1; mov.u32 %r5, 10; mov.u32 %r6, 100;\n"
+    "st.shared.u32 [%r2], %r4; st.shared.u32 [%r3], %r5; st.shared.u32 [%r1+-4], %r6;\n"
+    "ld.shared.u32 %r4, [%r2]; ld.shared.u32 %r5, [%r3]; ld.shared.u32 %r6, [%r1+-4];\n"
+    "add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6; st.global.u32 [%d1], %r4; ret; }\n"
+    ".visible .entry pairs(.param .u64 out) .reqnctapercluster 2 { .reg .b32 %r<2>;\n"
+    ".reg .b64 %d<2>; ld.param.u64 %d1, [out]; mov.u32 %r1, 1;\n"
+    "red.global.add.u32 [%d1], %r1; ret; }\n"
+    ".visible .entry count(.param .u64 out) { .reg .b32 %r<2>;\n"
+    ".reg .b64 %d<2>; ld.param.u64 %d1, [out]; mov.u32 %r1, 1;\n"
+    "red.global.add.u32 [%d1], %r1; ret; }\n";
+
+static struct shared_words words;
+static CUgraph graph;
+static CUstream stream;
+
+static void begin(void) {
+    kernels_open(text);
+    words = words_make(1);
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+}
+
+static void end(void) {
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuGraphDestroy(graph));
+    words_free(&words);
+    kernels_close();
+}
+
+static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, unsigned blocks, unsigned shared,
+                                         void **arguments) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 1,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .sharedMemBytes = shared,
+                                     .kernelParams = arguments};
+}
+
+static unsigned sum_of(CUgraphExec exec) {
+    words.host[0] = 0;
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    return words.host[0];
+}
+
+static void much_shared_memory_must_be_asked_for(void **state) {
+    (void)state;
+    begin();
+    CUfunction f = kernel("dynamic");
+    CUgraphNode node, refused;
+    CUgraphExec exec;
+    unsigned usual = 48 << 10, bytes = usual;
+    unsigned most =
+        (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    void *arguments[] = {&words.device, &bytes};
+    CUDA_KERNEL_NODE_PARAMS params = params_of(f, 1, usual, arguments);
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    assert_int_equal(sum_of(exec), 111);
+    /* Not yet: the nodes stay as they are. */
+    bytes = usual + 4;
+    params = params_of(f, 1, bytes, arguments);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&refused, graph, NULL, 0, &params));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    assert_int_equal(sum_of(exec), 111);
+    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)most));
+    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    assert_int_equal(sum_of(exec), 111);
+    bytes = most;
+    params = params_of(f, 1, bytes, arguments);
+    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    CUgraphExecUpdateResultInfo info;
+    OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    assert_int_equal(sum_of(exec), 111);
+    params = params_of(f, 1, most + 1, arguments);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
+/* Whether a graph of this node runs, by whichever call refuses it. */
+static CUresult run_node(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
+    CUgraphExec exec = NULL;
+    CUresult result = cu.cuGraphKernelNodeSetParams_v2(node, params);
+    if (result == CUDA_SUCCESS)
+        result = cu.cuGraphInstantiateWithFlags(&exec, graph, 0);
+    if (result != CUDA_SUCCESS)
+        return result;
+    words.host[0] = 0;
+    result = cu.cuGraphLaunch(exec, stream);
+    if (result == CUDA_SUCCESS)
+        result = cu.cuStreamSynchronize(stream);
+    OK(cu.cuGraphExecDestroy(exec));
+    return result;
+}
+
+/* The grid that a node gets after its cluster was set, or its function's, must be one of clusters. */
+static void grids_are_made_of_clusters(void **state) {
+    (void)state;
+    begin();
+    CUgraphNode node;
+    CUkernelNodeAttrValue value;
+    void *arguments[] = {&words.device};
+    CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    memset(&value, 0, sizeof value);
+    value.clusterDim.x = 2, value.clusterDim.y = value.clusterDim.z = 1;
+    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
+    OK(run_node(node, &params));
+    assert_int_equal(words.host[0], 4);
+    params = params_of(kernel("count"), 3, 0, arguments);
+    assert_int_not_equal(run_node(node, &params), CUDA_SUCCESS);
+    assert_int_equal(words.host[0], 0);
+    /* Zeros: no cluster. */
+    OK(cu.cuGraphDestroyNode(node));
+    memset(&value, 0, sizeof value);
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
+    OK(run_node(node, &params));
+    assert_int_equal(words.host[0], 3);
+    params = params_of(kernel("pairs"), 6, 0, arguments);
+    OK(run_node(node, &params));
+    assert_int_equal(words.host[0], 6);
+    params = params_of(kernel("pairs"), 5, 0, arguments);
+    words.host[0] = 0;
+    assert_int_not_equal(run_node(node, &params), CUDA_SUCCESS);
+    assert_int_equal(words.host[0], 0);
+    end();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(much_shared_memory_must_be_asked_for),
+        TEST(grids_are_made_of_clusters),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
