@@ -39,33 +39,35 @@ function(gpumem_test_folder folder)
         if(NOT directory STREQUAL root)
             list(APPEND harness ${root_harness})
         endif()
+        set(link ${arg_LINK})
+        set(whole ${arg_LINK})
+        if("${directory}/" MATCHES "/softgpu/")
+            if(NOT TARGET softgpu_static)
+                continue()
+            endif()
+            set(link softgpu_static)
+            # Whole: exports refer weakly to the chapters, and a weak reference fetches nothing from
+            # an archive.
+            set(whole $<LINK_LIBRARY:WHOLE_ARCHIVE,softgpu_static>)
+        endif()
+        # Compiled once for all programs of the directory.
+        cmake_path(RELATIVE_PATH directory BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
+            OUTPUT_VARIABLE shared)
+        string(REPLACE "/" "_" shared ${shared}_harness)
+        add_library(${shared} OBJECT ${harness} ${GPUMEM_HARNESS})
+        gpumem_test_target(${shared} ${folder} "${link}" ${arg_INTERNAL})
         foreach(source IN LISTS programs)
-            gpumem_test_program(${folder} ${source} "${harness}" "${arg_LINK}" ${arg_INTERNAL})
+            gpumem_test_program(${folder} ${source} ${shared} "${whole}" ${arg_INTERNAL})
         endforeach()
     endforeach()
 endfunction()
 
-function(gpumem_test_program folder source harness link internal)
-    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
-        OUTPUT_VARIABLE relative)
-    cmake_path(REMOVE_EXTENSION relative)
-    string(REPLACE "/" "_" target ${relative})
-    cmake_path(GET relative PARENT_PATH output)
-    cmake_path(GET relative FILENAME name)
-
-    if(relative MATCHES "/softgpu/")
-        if(NOT TARGET softgpu_static)
-            return()
-        endif()
-        # Whole: exports refer weakly to the chapters, and a weak reference fetches nothing from an
-        # archive.
-        set(link $<LINK_LIBRARY:WHOLE_ARCHIVE,softgpu_static>)
-    endif()
-    add_executable(${target} ${source} ${harness} ${GPUMEM_HARNESS})
+# gpumem_test_target(<target> <folder> <link> [INTERNAL]): what is compiled for tests of a folder.
+function(gpumem_test_target target folder link)
     target_include_directories(${target} PRIVATE
         ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests/harness
         ${PROJECT_SOURCE_DIR}/include)
-    if(internal)
+    if("${ARGN}")
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
         target_link_libraries(${target} PRIVATE gpumem_vulkan_headers)
     endif()
@@ -73,6 +75,18 @@ function(gpumem_test_program folder source harness link internal)
         GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
     target_link_libraries(${target} PRIVATE
         ${link} test_images test_matrices gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
+endfunction()
+
+function(gpumem_test_program folder source harness link)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
+        OUTPUT_VARIABLE relative)
+    cmake_path(REMOVE_EXTENSION relative)
+    string(REPLACE "/" "_" target ${relative})
+    cmake_path(GET relative PARENT_PATH output)
+    cmake_path(GET relative FILENAME name)
+
+    add_executable(${target} ${source} $<TARGET_OBJECTS:${harness}>)
+    gpumem_test_target(${target} ${folder} "${link}" ${ARGN})
     if(target MATCHES "vulkan")
         add_dependencies(${target} vulkan_icd)
     endif()

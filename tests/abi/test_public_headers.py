@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Every public header compiles alone, as C17 and C++17 (those of C++ as C++20 and C++23), with both
-compilers, without a warning; and the memory API's headers go with cuda.h in either order."""
+compilers, without a warning; and the memory API's headers go with cuda.h in either order.
+
+All of them beside cuda.h are one compilation, because what compiles alone needs nothing before it."""
+import functools
 import os
 import shutil
 import subprocess
@@ -47,6 +50,7 @@ def compiles(compiler, language, standard, text, *flags):
     return done.returncode == 0, done.stderr
 
 
+@functools.lru_cache(None)
 def declares_cuda(header):
     """Whether a header pulls in cuda_api.h."""
     done = subprocess.run(["cc", "-I", str(SOURCE / "include"), "-MM", str(header)],
@@ -77,6 +81,29 @@ def cpp_headers(cuda, why_not):
                 report(*_titled(compiles(compiler, "c++", standard, order, "-isystem", str(cuda)), title))
 
 
+def beside_cuda(language_of, public, cuda):
+    """Those that declare CUDA's types refuse it, each; all others go with it, before it and after it."""
+    compiler, language, standard = language_of
+    theirs, isystem = "#include <cuda.h>\n", ["-isystem", str(cuda)]
+    others = []
+    for header in public:
+        ours = f"#include <{header.relative_to(SOURCE / 'include')}>\n"
+        if not declares_cuda(header):
+            others.append((header.name, ours))
+            continue
+        good, output = compiles(compiler, language, standard, theirs + ours, *isystem)
+        report(not good and "include one of them" in output,
+               f"{header.name} after cuda.h is refused plainly, {compiler}", output)
+    whole = "".join(ours for _, ours in others)
+    for first in ("before", "after"):
+        def goes(ours, after=first == "after"):
+            return compiles(compiler, language, standard, theirs + ours if after else ours + theirs, *isystem)
+        result = goes(whole)
+        report(*_titled(result, f"all others {first} cuda.h, {compiler}"))
+        for name, ours in [] if result[0] else others:  # which it was
+            report(*_titled(goes(ours), f"{name} {first} cuda.h, {compiler}"))
+
+
 def main():
     include = SOURCE / "include"
     public = [*sorted((include / "gpumem").glob("*.h")), *sorted(include.glob("*.h"))]
@@ -94,21 +121,10 @@ def main():
         good, _ = compiles(compiler, language, standard,
                            "#include <gpumem/status.h>\nstatic int planted(long x) { return x; }\n")
         report(not good, f"a planted warning is an error, {compiler}")
-        for header in public:
-            if cuda is None:
-                skip(f"{header.name} with cuda.h, {compiler}", why_not)
-                continue
-            ours, theirs = f"#include <{header.relative_to(include)}>\n", "#include <cuda.h>\n"
-            isystem = ["-isystem", str(cuda)]
-            if declares_cuda(header):
-                good, output = compiles(compiler, language, standard, theirs + ours, *isystem)
-                refused = not good and "include one of them" in output
-                report(refused, f"{header.name} after cuda.h is refused plainly, {compiler}", output)
-                continue
-            for order in (ours + theirs, theirs + ours):
-                first = "before" if order.startswith(ours) else "after"
-                report(*_titled(compiles(compiler, language, standard, order, *isystem),
-                                f"{header.name} {first} cuda.h, {compiler}"))
+        if cuda is None:
+            skip(f"headers with cuda.h, {compiler}", why_not)
+        else:
+            beside_cuda((compiler, language, standard), public, cuda)
     names = {header.name for header in public if declares_cuda(header)}
     report(names == WITHOUT_CUDA, "only driver.h and cuda_api.h declare CUDA's types",
            f"those that do: {sorted(names)}")

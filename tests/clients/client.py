@@ -18,16 +18,16 @@ def skip(why):
     sys.exit(0)
 
 
-def run(name, program, *options):
-    """`program` in environment `name`, unmodified packages, through the command that users have,
-    which gets the options too. The caches that clients keep are the build's."""
+def run(name, program, *options, arguments=()):
+    """`program` with its arguments in environment `name`, unmodified packages, through the command that
+    users have, which gets the options too. The caches that clients keep are the build's."""
     try:
         python = environment.python_of(name, BUILD)
     except environment.Unavailable as why:
         first = str(why).strip().splitlines()
         skip(f"no environment {name}: {first[-1] if first else why}")
     command = [BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "1G", *options, "--", python,
-               environment.HERE / "programs" / program]
+               environment.HERE / "programs" / program, *arguments]
     cache = str(BUILD / "clients" / "cache")
     done = subprocess.run([str(word) for word in command], env=dict(os.environ, XDG_CACHE_HOME=cache), check=False)
     sys.exit(done.returncode)

@@ -49,20 +49,29 @@ def objects(root, build, house):
                 yield source, path
 
 
+def listed(paths, at_once=200):
+    """(object, name, kind) of each symbol: nm is started for many objects together."""
+    for first in range(0, len(paths), at_once):
+        done = subprocess.run(["nm", "-A", "-P", *paths[first:first + at_once]], capture_output=True, text=True,
+                              check=True)
+        for line in done.stdout.splitlines():
+            path, _, rest = line.partition(": ")
+            name, kind = rest.split()[:2]
+            yield path, name, kind
+
+
 class Symbols:
     """Of the built objects of one house: who defines what, and who uses it."""
 
     def __init__(self, root, build, house):
         self.defined = {}
         self.uses = defaultdict(set)
-        for source, path in objects(root, build, house):
-            listed = subprocess.run(["nm", "-P", str(path)], capture_output=True, text=True, check=True).stdout
-            for line in listed.splitlines():
-                name, kind = line.split()[:2]
-                if kind in ("U", "w", "v"):
-                    self.uses[source].add(name)
-                elif kind in "TDBRSVW":
-                    self.defined.setdefault(name, source)
+        made = {str(path): source for source, path in objects(root, build, house)}
+        for path, name, kind in listed(list(made)):
+            if kind in ("U", "w", "v"):
+                self.uses[made[path]].add(name)
+            elif kind in "TDBRSVW":
+                self.defined.setdefault(name, made[path])
 
     def edges(self, house):
         """(folder, folder below or above) -> {(source, symbol)}"""

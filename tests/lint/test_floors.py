@@ -31,9 +31,10 @@ def picture():
 # ---- Planted violations --------------------------------------------------------------------------------------
 
 def plant(root, house, files):
-    """A house with a file of each folder, these files beside them, and their objects."""
+    """A house with a file of each folder, which nothing is asked of, these files beside them, and their objects."""
     for folder in floors.FLOORS[house]:
-        files = {f"{folder}/empty.c": f"int sg_empty_{folder};\n"} | files
+        (root / house / folder).mkdir(parents=True)
+        (root / house / folder / "empty.c").write_text(f"int sg_empty_{folder};\n")
     for name, text in files.items():
         path = root / house / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,10 @@ static bool is_libc(const struct link_map *map) {
     return slash && strcmp(slash, "/libc.so.6") == 0 && audit_paths_wanted();
 }
 
+static audit_replace *const fronts[] = {
+    [NVRTC] = audit_nvrtc_replace, [JITLINK] = audit_jitlink_replace, [LIBC] = audit_paths_replace};
+
+/* By what it defines, not by its name: wheels rename libraries. */
 static uintptr_t look_at(const struct link_map *map) {
     int copy = audit_nvrtc_open(map);
     if (copy >= 0)
@@ -28,11 +32,12 @@ static uintptr_t look_at(const struct link_map *map) {
     return is_libc(map) ? COOKIE(LIBC, 0) : COOKIE(NOTHING, 0);
 }
 
-/* By what it defines, not by its name: wheels rename libraries. */
 unsigned la_objopen(struct link_map *map, Lmid_t names, uintptr_t *cookie) {
     *cookie = names == LM_ID_BASE ? look_at(map) : COOKIE(NOTHING, 0);
     if (names != LM_ID_BASE)
         return 0;
+    if (KIND(*cookie) != NOTHING)
+        audit_redefine(map, COPY_OF(*cookie), fronts[KIND(*cookie)]);
     return LA_FLG_BINDFROM | (KIND(*cookie) != NOTHING ? LA_FLG_BINDTO : 0);
 }
 
@@ -45,17 +50,20 @@ unsigned la_objclose(uintptr_t *cookie) {
     return 0;
 }
 
+/* A library that calls its own functions must not come back to what is in front of them. */
+static uintptr_t of_itself(uintptr_t cookie, const char *name) {
+    return KIND(cookie) == NVRTC     ? audit_nvrtc_itself(COPY_OF(cookie), name)
+           : KIND(cookie) == JITLINK ? audit_jitlink_itself(COPY_OF(cookie), name)
+                                     : 0;
+}
+
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to,
                        unsigned *flags, const char *name) {
     (void)index, (void)flags;
-    uintptr_t front = 0;
+    uintptr_t other = 0;
     if (*from == *to && KIND(*to) != LIBC)
-        return symbol->st_value; /* it calls itself */
-    if (KIND(*to) == NVRTC)
-        front = audit_nvrtc_replace(COPY_OF(*to), name);
-    else if (KIND(*to) == JITLINK)
-        front = audit_jitlink_replace(COPY_OF(*to), name);
-    else if (KIND(*to) == LIBC)
-        front = audit_paths_replace(name, symbol->st_value);
-    return front ? front : symbol->st_value;
+        other = of_itself(*to, name);
+    else if (KIND(*to) != NOTHING)
+        other = fronts[KIND(*to)](COPY_OF(*to), name, symbol->st_value);
+    return other ? other : symbol->st_value;
 }

@@ -22,25 +22,41 @@
 /* The address of a function that an object defines, or NULL. Not of those it needs. */
 void *audit_find(const struct link_map *map, const char *name);
 
+/*
+ * What callers of the function `name`, at `real`, get of a library that is number `copy` of its
+ * kind; 0: the function itself. `real` may be the answer of an earlier call.
+ */
+typedef uintptr_t audit_replace(int copy, const char *name, uintptr_t real);
+
+/*
+ * Gives the symbols of an object that was just mapped the values that `replace` has for them. The
+ * linker asks an auditor only about calls through the procedure linkage table and about dlsym: not
+ * where a table holds a function's address, nor about programs that were compiled with -fno-plt.
+ * Where the symbols cannot be written, those keep the functions themselves.
+ */
+void audit_redefine(const struct link_map *map, int copy, audit_replace *replace);
+
 /* ---- What is put in front of functions --------------------------------------------------------
  */
 
 /*
  * Each notes a library of its kind and returns its number, or -1 if it is none (or one too many);
- * `audit_*_replace` returns what callers of `name` get of that library, or NULL: the function
- * itself. Called with the linker's lock held: nothing in them may load or look up through it.
+ * `audit_*_itself` is the real function of a name in front of which something is, for the library's
+ * own calls. Called with the linker's lock held: nothing in them may load or look up through it.
  */
 int audit_nvrtc_open(const struct link_map *map);
 void audit_nvrtc_close(int copy);
-uintptr_t audit_nvrtc_replace(int copy, const char *name);
+audit_replace audit_nvrtc_replace;
+uintptr_t audit_nvrtc_itself(int copy, const char *name);
 
 int audit_jitlink_open(const struct link_map *map);
 void audit_jitlink_close(int copy);
-uintptr_t audit_jitlink_replace(int copy, const char *name);
+audit_replace audit_jitlink_replace;
+uintptr_t audit_jitlink_itself(int copy, const char *name);
 
 /* The C library's functions of paths, for caches that no variable moves. */
 bool audit_paths_wanted(void);
-uintptr_t audit_paths_replace(const char *name, uintptr_t real);
+audit_replace audit_paths_replace;
 
 /* ---- several.c ------------------------------------------------------------------------------- */
 

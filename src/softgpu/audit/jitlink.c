@@ -394,12 +394,19 @@ static bool is_name(const char *given, const char *name, size_t length) {
             (given[length] == '_' && given[length + 1] >= '0' && given[length + 1] <= '9'));
 }
 
-uintptr_t audit_jitlink_replace(int copy, const char *name) {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is_name(name, names[i].name, names[i].length)) {
-            uintptr_t front;
-            memcpy(&front, (const char *)&fronts[copy] + names[i].offset, sizeof front);
-            return front;
-        }
-    return 0;
+static uintptr_t member_of(const struct functions *functions, const char *name) {
+    uintptr_t member = 0;
+    for (size_t i = 0; !member && i < sizeof names / sizeof *names; i++)
+        if (is_name(name, names[i].name, names[i].length))
+            memcpy(&member, (const char *)functions + names[i].offset, sizeof member);
+    return member;
+}
+
+uintptr_t audit_jitlink_replace(int copy, const char *name, uintptr_t address) {
+    (void)address;
+    return member_of(&fronts[copy], name);
+}
+
+uintptr_t audit_jitlink_itself(int copy, const char *name) {
+    return member_of(&copies[copy].real, name);
 }

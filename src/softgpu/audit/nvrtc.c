@@ -81,10 +81,17 @@ void audit_nvrtc_close(int copy) {
     copies[copy].used = false;
 }
 
-uintptr_t audit_nvrtc_replace(int copy, const char *name) {
+uintptr_t audit_nvrtc_replace(int copy, const char *name, uintptr_t address) {
+    (void)address;
     if (strcmp(name, "nvrtcGetCUBINSize") == 0)
         return (uintptr_t)sizes[copy];
     if (strcmp(name, "nvrtcGetCUBIN") == 0)
         return (uintptr_t)bytes[copy];
     return 0;
+}
+
+uintptr_t audit_nvrtc_itself(int copy, const char *name) {
+    return strcmp(name, "nvrtcGetCUBINSize") == 0 ? (uintptr_t)copies[copy].machine_size
+           : strcmp(name, "nvrtcGetCUBIN") == 0   ? (uintptr_t)copies[copy].machine
+                                                  : 0;
 }

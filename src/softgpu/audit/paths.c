@@ -122,10 +122,12 @@ bool audit_paths_wanted(void) {
     return true;
 }
 
-uintptr_t audit_paths_replace(const char *name, uintptr_t address) {
+uintptr_t audit_paths_replace(int copy, const char *name, uintptr_t address) {
+    (void)copy; /* a process has one C library */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(name, rows[i].name) == 0) {
-            memcpy(rows[i].real, &address, sizeof address);
+            if (address != rows[i].front)
+                memcpy(rows[i].real, &address, sizeof address);
             return rows[i].front;
         }
     return 0;

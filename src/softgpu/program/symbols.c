@@ -115,6 +115,12 @@ static uint32_t image_index(const struct sg_build *b, const struct sg_ptx_symbol
     return UINT32_MAX;
 }
 
+/* An external array whose size is said is allocated like any other, if no linker looks for it:
+ * ptxas 13.0 counts it among what is static. */
+static bool is_dynamic(const struct sg_build *b, const struct sg_ptx_symbol *symbol) {
+    return !symbol->defined && (symbol->size == 0 || b->part_count > 1);
+}
+
 static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     const struct sg_ptx_symbol *from = &b->outline->symbols[symbol];
     if (b->variable_of[symbol]) {
@@ -134,7 +140,7 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
         made->sampler = from->type.opaque == SG_OPAQUE_SAMPLER;
         made->settings = made->sampler ? from->type.sampler : 0;
     } else if (from->space == SG_SPACE_SHARED) {
-        made->place = from->defined ? SG_PLACE_SHARED : SG_PLACE_DYNAMIC_SHARED;
+        made->place = is_dynamic(b, from) ? SG_PLACE_DYNAMIC_SHARED : SG_PLACE_SHARED;
         made->space = SG_IN_SHARED;
     } else {
         made->place = SG_PLACE_IMAGE;

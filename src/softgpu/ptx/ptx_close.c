@@ -130,8 +130,7 @@ static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index)
     symbol->last_user = walk->mark;
     if (symbol->what == SG_SYMBOL_FUNCTION)
         walk->queue[walk->queued++] = index;
-    else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_SHARED &&
-             symbol->defined)
+    else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_SHARED)
         add_aligned(&walk->shared, symbol->alignment, symbol->size);
 }
 

@@ -512,16 +512,19 @@ static void entries_count_the_memory_that_they_reach(void **state) {
     struct sg_image *image = taken(
         HEAD
         ".shared .align 4 .b8 a[100];\n.shared .b8 b[7];\n"
+        ".extern .shared .align 4 .b8 d[];\n.extern .shared .align 8 .b8 e[40];\n"
         ".func deep() { .shared .b8 c[5]; st.shared.u8 [b], 1; ret; }\n"
         ".func mid() { call deep; ret; }\n"
         ".entry none() { ret; }\n"
         ".entry direct() { st.shared.u8 [a], 1; st.shared.u8 [a + 1], 1; ret; }\n"
         ".entry called() { call mid; call mid; ret; }\n"
+        ".entry external() { st.shared.u8 [d], 1; st.shared.u8 [e], 1; ret; }\n"
         ".entry own() { .shared .b8 s[1]; .shared .align 16 .b8 t[1]; .local .b8 l[100]; ret; }\n"
         ".entry frame() { .local .b8 s[1]; .local .align 4 .b8 t[4]; .local .b8 u[1]; ret; }\n");
     assert_int_equal(sg_image_find_function(image, "none")->static_shared, 0);
     assert_int_equal(sg_image_find_function(image, "direct")->static_shared, 100);
     assert_int_equal(sg_image_find_function(image, "called")->static_shared, 12);
+    assert_int_equal(sg_image_find_function(image, "external")->static_shared, 40);
     assert_int_equal(sg_image_find_function(image, "own")->static_shared, 17);
     assert_int_equal(sg_image_find_function(image, "own")->local, 104);
     assert_int_equal(sg_image_find_function(image, "frame")->local, 8);

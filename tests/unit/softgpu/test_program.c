@@ -175,15 +175,17 @@ static const struct sg_program_variable *variable(const struct sg_program *progr
 static void shared_memory_is_summed_over_what_is_reached(void **state) {
     (void)state;
     struct sg_program *program = program_of(
-        HEAD
-        ".shared .align 4 .b8 used[10];\n.shared .align 4 .b8 unused[1000];\n"
-        ".extern .shared .align 32 .b8 dyn[];\n"
-        ".func f() { .reg .b32 r; .shared .align 16 .b8 own[24]; mov.u32 r, own; ret; }\n"
-        ".func g() { .shared .b8 never[500]; ret; }\n"
-        ".visible .entry k()\n{\n.reg .b32 r;\nmov.u32 r, used;\ncall f;\nmov.u32 r, dyn;\n}\n");
+        HEAD ".shared .align 4 .b8 used[10];\n.shared .align 4 .b8 unused[1000];\n"
+             ".extern .shared .align 32 .b8 dyn[];\n.extern .shared .b8 sized[3];\n"
+             ".func f() { .reg .b32 r; .shared .align 16 .b8 own[24]; mov.u32 r, own; ret; }\n"
+             ".func g() { .shared .b8 never[500]; ret; }\n"
+             ".visible .entry k()\n{\n.reg .b32 r;\nmov.u32 r, used;\ncall f;\nmov.u32 r, dyn;\n"
+             "mov.u32 r, sized;\n}\n");
     assert_int_equal(variable(program, "own")->offset, 0);
     assert_int_equal(variable(program, "used")->offset, 24);
-    assert_int_equal(program->static_shared, 34);
+    assert_int_equal(variable(program, "sized")->offset, 34);
+    assert_int_equal(variable(program, "sized")->place, SG_PLACE_SHARED);
+    assert_int_equal(program->static_shared, 37);
     assert_int_equal(program->dynamic_shared_alignment, 32);
     assert_int_equal(program->dynamic_shared_offset, 64);
     assert_int_equal(variable(program, "dyn")->offset, 64);

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""However a program gets at its compiler's functions, gpumem run stands in front of them: calls through the procedure
+linkage table, bound early or late, programs without such a table, addresses that a structure holds, dlsym."""
+import os
+import shutil
+import subprocess
+
+import harness
+from harness import Skip, expect, expect_status
+
+NVRTC = """
+#include <string.h>
+typedef void *P;
+int nvrtcGetCUBINSize(P p, unsigned long *n) { *n = p ? 6 : 0; return 0; }
+int nvrtcGetCUBIN(P p, char *to) { if (p) memcpy(to, "CUBIN", 6); return 0; }
+int nvrtcGetPTXSize(P p, unsigned long *n) { *n = 9; return 0; }
+int nvrtcGetPTX(P p, char *to) { strcpy(to, "the text"); return 0; }
+/* Of its own: what it asks itself is what it made. */
+unsigned long nvrtcOwnSize(P p) { unsigned long n; nvrtcGetCUBINSize(p, &n); return n; }
+"""
+
+NVRTC_CLIENT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+typedef void *P;
+typedef int get_size(P, unsigned long *);
+typedef int get_bytes(P, char *);
+get_size nvrtcGetCUBINSize;
+get_bytes nvrtcGetCUBIN;
+unsigned long nvrtcOwnSize(P);
+/* As loaders of functions at run time hold them. */
+struct table { get_size *size; get_bytes *bytes; } table = {nvrtcGetCUBINSize, nvrtcGetCUBIN};
+static void show(const char *way, get_size *size, get_bytes *bytes) {
+    unsigned long count = 0;
+    char text[16] = "";
+    size(&count, &count);
+    bytes(&count, text);
+    printf("%s %lu %s\\n", way, count, text);
+}
+int main(void) {
+    unsigned long count = 0;
+    char text[16] = "";
+    nvrtcGetCUBINSize(&count, &count);
+    nvrtcGetCUBIN(&count, text);
+    printf("call %lu %s\\n", count, text);
+    show("table", table.size, table.bytes);
+    struct table found;
+    *(void **)&found.size = dlsym(RTLD_DEFAULT, "nvrtcGetCUBINSize");
+    *(void **)&found.bytes = dlsym(RTLD_DEFAULT, "nvrtcGetCUBIN");
+    show("dlsym", found.size, found.bytes);
+    printf("own %lu\\n", nvrtcOwnSize(&count));
+    return 0;
+}
+"""
+
+# What a link of one text answers; only the text in front of it is softgpu's.
+JITLINK = """
+#include <stdlib.h>
+#include <string.h>
+int nvJitLinkCreate(void **h, unsigned n, const char **o) { *h = malloc(1); return 0; }
+int nvJitLinkDestroy(void **h) { free(*h); return 0; }
+int nvJitLinkAddData(void *h, int type, const void *d, unsigned long s, const char *w) { return 0; }
+int nvJitLinkAddFile(void *h, int type, const char *f) { return 0; }
+int nvJitLinkComplete(void *h) { return 0; }
+int nvJitLinkGetLinkedCubinSize(void *h, unsigned long *n) { *n = 6; return 0; }
+int nvJitLinkGetLinkedCubin(void *h, void *to) { memcpy(to, "CUBIN", 6); return 0; }
+int nvJitLinkGetLinkedPtxSize(void *h, unsigned long *n) { return 1; }
+int nvJitLinkGetLinkedPtx(void *h, char *to) { return 1; }
+"""
+
+JITLINK_CLIENT = """
+#include <stdio.h>
+int nvJitLinkCreate(void **, unsigned, const char **), nvJitLinkDestroy(void **), nvJitLinkComplete(void *);
+int nvJitLinkAddData(void *, int, const void *, unsigned long, const char *);
+int nvJitLinkGetLinkedCubinSize(void *, unsigned long *), nvJitLinkGetLinkedCubin(void *, void *);
+struct {
+    int (*create)(void **, unsigned, const char **);
+    int (*add)(void *, int, const void *, unsigned long, const char *);
+    int (*complete)(void *);
+    int (*size)(void *, unsigned long *);
+    int (*get)(void *, void *);
+    int (*destroy)(void **);
+} table = {nvJitLinkCreate, nvJitLinkAddData, nvJitLinkComplete, nvJitLinkGetLinkedCubinSize, nvJitLinkGetLinkedCubin,
+           nvJitLinkDestroy};
+int main(void) {
+    const char *options[] = {"-arch=sm_90"};
+    void *link = 0;
+    unsigned long size = 0;
+    char made[32] = "";
+    if (table.create(&link, 1, options) || table.add(link, 2, "the text", 8, "a") || table.complete(link) ||
+        table.size(link, &size) || size > sizeof made || table.get(link, made) || table.destroy(&link))
+        return 1;
+    printf("%lu %s\\n", size, made);
+    return 0;
+}
+"""
+
+# A file below the folder that stands for another one, by a call and by an address.
+PATHS_CLIENT = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+struct { int (*open)(const char *, int, ...); int (*stat)(const char *, struct stat *); } table = {open, stat};
+int main(int count, char **words) {
+    struct stat status;
+    mkdir(words[1], 0700);
+    int fd = open(words[2], O_CREAT | O_WRONLY, 0600);
+    if (fd < 0 || write(fd, "here", 4) != 4 || close(fd) || table.stat(words[2], &status))
+        return 1;
+    fd = table.open(words[2], O_RDONLY);
+    printf("%d %ld\\n", fd >= 0, (long)status.st_size);
+    return 0;
+}
+"""
+
+WAYS = {"late": ["-Wl,-z,lazy"], "early": ["-Wl,-z,now"], "without a table": ["-fno-plt", "-Wl,-z,now"],
+        "not position independent": ["-fno-pie", "-no-pie"]}
+
+
+def compile_it(folder, name, source, *options):
+    compiler = shutil.which("cc")
+    if not compiler:
+        raise Skip("there is no C compiler")
+    path = folder / name
+    path.with_suffix(".c").write_text(source)
+    subprocess.run([compiler, "-w", "-O1", "-o", path, path.with_suffix(".c"), *options], check=True)
+    return path
+
+
+def run(*words, **more):
+    dropped = ("SOFTGPU_", "LD_AUDIT", "GPUMEM_CACHE")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    env.pop("GPUMEM_DRIVER", None)
+    return subprocess.run([harness.COMMAND, "run", "--softgpu", "--", *map(str, words)],
+                          env=dict(env, SOFTGPU_MEMORY="64M", **more), timeout=50, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+def linked(folder, name, source, client, way):
+    compile_it(folder, f"lib{name}.so", source, "-shared", "-fPIC")
+    return compile_it(folder, "client", client, *WAYS[way], f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}")
+
+
+def test_nvrtc_is_answered_for_in_each_way(folder):
+    for way in WAYS:
+        done = run(linked(folder, "renamed", NVRTC, NVRTC_CLIENT, way))
+        expect_status(done, 0)
+        expect(done.stdout.splitlines() == ["call 9 the text", "table 9 the text", "dlsym 9 the text", "own 6"],
+               f"{way}: {done.stdout}")
+
+
+def test_nvrtc_itself_is_left_alone_without_gpumem_run(folder):
+    client = linked(folder, "renamed", NVRTC, NVRTC_CLIENT, "early")
+    done = subprocess.run([client], stdout=subprocess.PIPE, text=True, check=True)
+    expect(done.stdout.splitlines() == ["call 6 CUBIN", "table 6 CUBIN", "dlsym 6 CUBIN", "own 6"], done.stdout)
+
+
+def test_a_library_with_the_older_hash_table_is_answered_for(folder):
+    compile_it(folder, "librenamed.so", NVRTC, "-shared", "-fPIC", "-Wl,--hash-style=sysv")
+    client = compile_it(folder, "client", NVRTC_CLIENT, *WAYS["without a table"], f"-L{folder}", "-lrenamed",
+                        f"-Wl,-rpath,{folder}")
+    done = run(client)
+    expect_status(done, 0)
+    expect(done.stdout.splitlines() == ["call 9 the text", "table 9 the text", "dlsym 9 the text", "own 6"], done.stdout)
+
+
+def test_nvjitlink_is_answered_for_in_each_way(folder):
+    for way in WAYS:
+        done = run(linked(folder, "jit", JITLINK, JITLINK_CLIENT, way))
+        expect_status(done, 0)
+        expect(done.stdout == "9 the text\n", f"{way}: {done.stdout}")
+
+
+def test_a_cache_by_its_path_is_moved_in_each_way(folder):
+    for number, way in enumerate(WAYS):
+        user = folder / f"cache-{number}"
+        user.mkdir()
+        done = run(compile_it(folder, "client", PATHS_CLIENT, *WAYS[way]), user / "cuda-python",
+                   user / "cuda-python" / "key", XDG_CACHE_HOME=str(user))
+        expect_status(done, 0)
+        expect(done.stdout == "1 4\n", f"{way}: {done.stdout}")
+        expect(not (user / "cuda-python").exists(), f"{way}: the user's own cache was written")
+        expect([path.read_text() for path in user.glob("gpumem-*/cuda-python/key")] == ["here"], way)
+
+
+TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
+
+if __name__ == "__main__":
+    harness.main(TESTS)
