@@ -44,7 +44,7 @@ static inline uint32_t sg_lane_32(const struct sg_warp *warp, uint32_t place, un
 /* ---- texture_texel.c ------------------------------------------------------------------------- */
 
 /* The host bytes of a level at (x bytes, row y, slice z), which lie in it; NULL: nothing is mapped,
- * or the warp has faulted. */
+ * a watcher refuses it, or the warp has faulted. */
 unsigned char *sg_texel_bytes(struct sg_sampling *sampling, const struct sg_texture_level *level,
                               uint64_t x, uint64_t y, uint64_t z, unsigned size);
 /* What a register receives of each channel of a texel that lies in the level; 0, 0, 0 and 1 of
