@@ -15,6 +15,7 @@ struct sg_area {
     uint32_t site;
     bool by_application; /* that has to free it, too */
     bool freed, used;
+    bool array;     /* the bytes of an array, and no range's */
     bool kept;      /* once freed, it is kept where it was: nothing else has its pages for it */
     bool tracked;   /* its writes are known: `written` is true of it */
     bool by_cpu;    /* the CPU may use it without a call */
@@ -44,6 +45,9 @@ struct sg_area *sg_area_freed_before(CUdeviceptr address);
 void sg_area_write(struct sg_area *area, size_t offset, size_t size);
 /* Bytes of a piece that nothing has written; *first: the offset of the first of them. */
 size_t sg_area_unwritten(struct sg_area *area, size_t offset, size_t size, size_t *first);
+/* A kernel runs that nobody watches: of nothing that there is now is it known any more whether it is
+ * used, and what of it is written. Without the mutex. */
+void sg_areas_lose(void);
 /* The piece becomes as written as the other one, of another area or the same. */
 void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, size_t from_offset,
                   size_t size);
@@ -51,11 +55,11 @@ void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, si
 /* Something used it, without the mutex; `wrote`: and wrote it. */
 void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
-/* Told of each range that begins; with the lock, without the mutex. */
+/* Told of each range and array that begins; with the lock, without the mutex. */
 extern void (*sg_area_begins)(CUdeviceptr start, size_t size);
-/* Told of each range that ends, before its area is a freed one; with the lock, without the mutex.
- */
-extern void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
+/* Told of each one that ends, before its area is a freed one; with the lock, without the mutex.
+ * Lost: it ends with its context. */
+extern void (*sg_area_ends)(const struct sg_area *area, bool lost);
 /* Of each freed one that is forgotten: work that was queued before the free may have used it since.
  * With the lock and the mutex. */
 extern void (*sg_area_forgotten)(const struct sg_area *area);

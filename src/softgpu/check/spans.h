@@ -12,11 +12,16 @@
 /* By instruction the variable in shared or local memory, or SG_SPAN_UNKNOWN; malloc'ed. NULL: no
  * memory. */
 uint32_t *sg_spans_of(const struct sg_program *program);
-/* The variable of that place in which all of [offset, offset + size) is, or SG_SPAN_UNKNOWN: of
- * shared memory, or of the entry's frame. `shared`: bytes of shared memory of a block, which the
- * last array has to its end where the launch says how many. */
-uint32_t sg_span_at(const struct sg_program *program, bool in_shared, uint64_t shared,
-                    uint64_t offset, uint64_t size);
+/* The variable in shared memory in which all of [offset, offset + size) is, or SG_SPAN_UNKNOWN.
+ * `shared`: bytes of shared memory of a block, which the last array has to its end where the launch
+ * says how many. */
+uint32_t sg_span_at(const struct sg_program *program, uint64_t shared, uint64_t offset,
+                    uint64_t size);
+/* The same of a function's frame, counted from its beginning. */
+uint32_t sg_span_in_frame(const struct sg_program *program, uint32_t function, uint64_t offset,
+                          uint64_t size);
+/* Has the frame of a function any such variables? */
+bool sg_span_has_frame(const struct sg_program *program, uint32_t function);
 /* Bytes of shared memory that a block's own arrays have. What is behind, where multi-warp tiles
  * keep what they need, is the compiler's. */
 uint64_t sg_span_shared(const struct sg_program *program, unsigned dynamic);
