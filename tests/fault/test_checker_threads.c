@@ -37,8 +37,8 @@ struct worker {
     bool hazards, good;
 };
 
-/* One word behind an allocation is written, and one of it read that nothing has written; it is freed
- * twice; and a call is refused. */
+/* One word behind an allocation is written, and one of it read that nothing has written; it is
+ * freed twice; and a call is refused. */
 static CUresult offend(struct work *work) {
     CUdeviceptr at;
     CUresult result = cu.cuMemAlloc_v2(&at, WORK_BYTES);
@@ -124,6 +124,7 @@ static void reports(const char *checks, const char *schedule, bool hazards, char
     ssize_t got = read(file, text, size - 1);
     text[got > 0 ? got : 0] = '\0';
     close(file);
+    unlink(path);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_msg("status %x\n%s", (unsigned)status, text);
 }

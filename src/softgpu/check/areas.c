@@ -207,7 +207,7 @@ void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote) {
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 static void forget(struct sg_area *area) {
-    /* Where work that is queued before the free has yet to run, nobody knows whether it will use it. */
+    /* What is queued before the free and has yet to run may use it. */
     if (sg_area_forgotten && !sg_leaving_overlaps(area->start, area->size))
         sg_area_forgotten(area);
     sg_tree_remove(&freed, &area->node);

@@ -45,7 +45,7 @@ struct sg_area *sg_area_freed_before(CUdeviceptr address);
 void sg_area_write(struct sg_area *area, size_t offset, size_t size);
 /* Bytes of a piece that nothing has written; *first: the offset of the first of them. */
 size_t sg_area_unwritten(struct sg_area *area, size_t offset, size_t size, size_t *first);
-/* A kernel runs that nobody watches: of nothing that there is now is it known any more whether it is
+/* A kernel runs that nobody watches: of all that there is now nobody knows any more whether it is
  * used, and what of it is written. Without the mutex. */
 void sg_areas_lose(void);
 /* The piece becomes as written as the other one, of another area or the same. */

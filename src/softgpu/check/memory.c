@@ -12,6 +12,7 @@
 #include "softgpu/check/nearest.h"
 #include "softgpu/check/spans.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -126,12 +127,13 @@ static bool refuse_global(struct watched *watched, const struct sg_watched_acces
 static void report_array(struct watched *watched, const struct sg_watched_access *access,
                          unsigned lane, uint32_t meant) {
     const struct sg_program_variable *variable = &watched->launch->program->variables[meant];
-    bool frame = variable->place == SG_PLACE_FRAME;
+    uint64_t size = sg_span_size(watched->launch->program, meant, watched->shared);
+    uint64_t offset = variable->offset;
+    if (variable->place == SG_PLACE_FRAME)
+        offset += access->warp->frame->start;
     char details[512];
-    snprintf(details, sizeof details, "  it means %s, of %llu bytes at offset %llu\n",
-             variable->name,
-             (unsigned long long)sg_span_size(watched->launch->program, meant, watched->shared),
-             (unsigned long long)((frame ? access->warp->frame->start : 0) + variable->offset));
+    snprintf(details, sizeof details, "  it means %s, of %" PRIu64 " bytes at offset %" PRIu64 "\n",
+             variable->name, size, offset);
     report(watched, access, lane, "out-of-bounds", "outside of its array", details);
 }
 
