@@ -40,11 +40,14 @@ static void report(struct watched *watched, const struct sg_watched_access *acce
     char what[96];
     if (watched->launch->quiet)
         return;
+    /* In what is a block's or a thread's own, compilers and scans read ahead, and may then have no
+     * use for it. */
+    bool own = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
     snprintf(what, sizeof what, "%llu of these bytes have not been written",
              (unsigned long long)missing);
     struct sg_hazard hazard = {.check = "init",
                                .kind = "uninitialized",
-                               .level = SG_HAZARD_ERROR,
+                               .level = own ? SG_HAZARD_WARNING : SG_HAZARD_ERROR,
                                .what = what,
                                .has_address = true,
                                .space = sg_space_name(access->space),
