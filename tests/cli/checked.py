@@ -65,7 +65,9 @@ def run(folder, checks, ptx, body, *options, **variables):
     process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--check", checks, *options, sys.executable,
                               str(program), str(text)], env=environment, timeout=50, stdin=subprocess.DEVNULL,
                              capture_output=True, text=True, check=False)
-    return process.returncode, process.stdout, process.stderr
+    # What `run` itself says of the seed is no report.
+    text = "".join(line for line in process.stderr.splitlines(True) if "--seed" not in line)
+    return process.returncode, process.stdout, text
 
 
 def plain(text):

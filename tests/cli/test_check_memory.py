@@ -67,6 +67,47 @@ PTX = """
     { .param .b64 p; st.param.b64 [p], %d1; call.uni free, (p); }
     ret;
 }
+.visible .entry odd(.param .u64 n)
+{
+    .shared .align 8 .b8 words[64]; .local .align 8 .b8 mine[64]; .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p;
+    ld.param.u32 %r1, [n]; ld.param.u64 %d1, [n]; mov.u64 %d2, mine; add.u64 %d2, %d2, %d1; mov.u32 %r2, words;
+    add.u32 %r2, %r2, %r1; setp.gt.u32 %p, %r1, 8; @%p bra local;
+    .loc 1 96 1
+    st.shared.u32 [%r2], 1;
+    ret;
+local:
+    .loc 1 97 1
+    st.local.u32 [%d2], 1;
+    ret;
+}
+.visible .entry stops(.param .u64 n)
+{
+    .reg .b64 %d<4>; .reg .pred %p;
+    ld.param.u64 %d1, [n]; setp.eq.u64 %p, %d1, 0; @%p ret;
+    .loc 1 98 1
+    trap;
+}
+.visible .entry calls(.param .u64 n)
+{
+    .reg .b64 %d<4>; .reg .pred %p;
+    ld.param.u64 %d1, [n]; setp.eq.u64 %p, %d1, 0; @%p ret;
+    .loc 1 99 1
+    { call.uni %d1, (), none; }
+    ret;
+none: .callprototype _ ();
+}
+.global .align 1 .b8 text[4] = {97, 98, 99, 0};
+.extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 g, .param .b64 s);
+.visible .entry asserts(.param .u64 n)
+{
+    .reg .b64 %d<4>; .reg .pred %p;
+    ld.param.u64 %d1, [n]; setp.eq.u64 %p, %d1, 0; @%p ret; mov.u64 %d2, text; cvta.global.u64 %d2, %d2;
+    .loc 1 100 1
+    { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 g; .param .b64 s; st.param.b64 [m], %d2;
+      st.param.b64 [f], %d2; st.param.b32 [l], 7; st.param.b64 [g], %d2; st.param.b64 [s], 1;
+      call.uni __assertfail, (m, f, l, g, s); }
+    ret;
+}
 """
 PTX = """.extern .func (.param .b64 r) malloc(.param .b64 s);
 .extern .func free(.param .b64 p);
@@ -263,6 +304,26 @@ softgpu: error 1 (memory, misaligned): kernel fill: misaligned address: write of
 """, 0)
     expect(out == "716\n", out)
     silent(folder, body.format(4) + "free(a)")
+
+
+def test_misaligned_addresses_in_a_block(folder):
+    body = 'launch("odd", {})\nprint(sync())\nsys.stdout.flush()\nos._exit(0)'
+    for number, space, line in (6, "shared", 96), (14, "local", 97):
+        _, out, text = run(folder, body.format(number))
+        expect(out == "716\n" and "(memory, misaligned): kernel odd: misaligned address: write of 4 bytes at offset "
+               f"{number} of {space} memory" in text and f"at /src/checked.cu:{line}" in text, out + text)
+    silent(folder, 'launch("odd", 4)\nlaunch("odd", 16)\nassert sync() == 0')
+
+
+def test_what_ends_a_kernel(folder):
+    """Traps, calls of what is no function, assertions."""
+    body = 'launch("{}", 1)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)'
+    for name, error, kind, line in [("stops", 719, "trap", 98), ("calls", 718, "illegal-instruction", 99),
+                                    ("asserts", 710, "assertion", 100)]:
+        _, out, text = run(folder, body.format(name))
+        expect(out == f"{error}\n" and f"(memory, {kind}): kernel {name}: " in text and
+               f"at /src/checked.cu:{line}" in text, out + text)
+        silent(folder, f'launch("{name}", 0)\nassert sync() == 0')
 
 
 def test_arrays_in_shared_memory(folder):

@@ -81,8 +81,19 @@ struct sg_range_watch {
     void (*removed)(const struct sg_range *range);
     /* A stream memory operation has stored there; without the lock. */
     void (*stored)(CUdeviceptr address, size_t size);
+    /* From now on others may write there without a call here: it is exported, or bound. */
+    void (*exposed)(CUdeviceptr address, size_t size);
+    /* The bytes of an array, which are no range's. Lost: they end with their context. */
+    void (*array_begins)(CUdeviceptr address, size_t size);
+    void (*array_ends)(CUdeviceptr address, bool lost);
 };
 extern const struct sg_range_watch *sg_range_watch;
+
+/* Tells `exposed`. */
+static inline void sg_range_expose(CUdeviceptr address, size_t size) {
+    if (sg_range_watch)
+        sg_range_watch->exposed(address, size);
+}
 
 /* Describes a range as seen from `device`. */
 void sg_range_describe(const struct sg_range *range, int device, struct sg_range_facts *facts);

@@ -86,9 +86,8 @@ uint64_t sg_array_handle(struct sg_array *array) {
 /* For arrays that are not levels or planes. Leaves the object empty. */
 static void empty_whole(struct sg_array *array) {
     struct sg_tiles *tiles = array->view ? array->view->tiles : NULL;
-    struct sg_array_storage *storage = array->storage;
+    sg_storage_free(array->storage, array->context);
     sg_array_end(array);
-    sg_storage_free(storage);
     sg_tiles_unref(tiles);
 }
 

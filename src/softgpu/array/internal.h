@@ -48,7 +48,8 @@ bool sg_is_layered(const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
 /* Bytes of device memory without a range; OUT_OF_MEMORY. */
 CUresult sg_storage_new(int device, size_t size, struct sg_array_storage **storage);
 CUdeviceptr sg_storage_address(const struct sg_array_storage *storage);
-void sg_storage_free(struct sg_array_storage *storage);
+/* `of`: whose storage it is. NULL storage is allowed. */
+void sg_storage_free(struct sg_array_storage *storage, const struct sg_context *of);
 
 /* ---- Objects (array.c, mipmap.c) ------------------------------------------------------------- */
 

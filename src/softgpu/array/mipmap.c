@@ -107,7 +107,7 @@ void sg_mipmap_empty(struct sg_mipmap *mipmap) {
     for (unsigned i = 0; i < mipmap->level_count; i++)
         sg_array_end(&mipmap->levels[i]);
     free(mipmap->levels);
-    sg_storage_free(mipmap->storage);
+    sg_storage_free(mipmap->storage, mipmap->context);
     sg_tiles_unref(mipmap->tiles);
     if (mipmap->handle)
         sg_handle_drop(SG_KIND_MIPMAP, mipmap->handle);

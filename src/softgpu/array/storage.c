@@ -1,5 +1,6 @@
 /* Bytes of arrays: device memory at an address that no range of the application covers. */
 #include "softgpu/address/phys.h"
+#include "softgpu/address/range.h"
 #include "softgpu/array/internal.h"
 #include "softgpu/memory/allocation.h"
 
@@ -39,6 +40,8 @@ CUresult sg_storage_new(int device, size_t size, struct sg_array_storage **stora
         free(made);
         return result;
     }
+    if (sg_range_watch)
+        sg_range_watch->array_begins(made->address, size);
     *storage = made;
     return CUDA_SUCCESS;
 }
@@ -47,9 +50,11 @@ CUdeviceptr sg_storage_address(const struct sg_array_storage *storage) {
     return storage->address;
 }
 
-void sg_storage_free(struct sg_array_storage *storage) {
+void sg_storage_free(struct sg_array_storage *storage, const struct sg_context *of) {
     if (!storage)
         return;
+    if (sg_range_watch)
+        sg_range_watch->array_ends(storage->address, !of->alive);
     if (storage->chunk)
         sg_small_give(storage->chunk, storage->address, storage->size);
     else

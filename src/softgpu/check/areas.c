@@ -2,7 +2,9 @@
 
 #include "softgpu/address/pagetable.h"
 #include "softgpu/check/bits.h"
+#include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/site.h"
 #include "softgpu/stream/leaving.h"
 
 #include <pthread.h>
@@ -19,7 +21,7 @@ static struct sg_area *oldest, *newest; /* of the freed areas */
 static bool writes_matter;
 void (*sg_area_begins)(CUdeviceptr start, size_t size);
 static atomic_uint_fast64_t state = 1;
-void (*sg_area_ends)(const struct sg_area *area, const struct sg_range *range);
+void (*sg_area_ends)(const struct sg_area *area, bool lost);
 void (*sg_area_forgotten)(const struct sg_area *area);
 
 static struct sg_area *of_node(struct sg_tree_node *node) {
@@ -108,10 +110,31 @@ void sg_area_write(struct sg_area *area, size_t offset, size_t size) {
         area->tracked = false; /* out of memory: nothing is known any more */
 }
 
+static bool has_bit(const struct sg_area *area, size_t offset) {
+    return area->bits && sg_bit(area->bits, offset);
+}
+
+/*
+ * A byte of the CPU's data is the pattern's by chance once in 256 times, so one says nothing: eight
+ * bytes from a multiple of eight on are looked at together, and half of them at least have to be
+ * without a known write, and all those to have the pattern.
+ */
+static bool is_untouched(const struct sg_area *area, size_t offset) {
+    size_t first = offset & ~(size_t)7, count = 0;
+    for (size_t i = first; i < first + 8 && i < area->size; i++) {
+        if (has_bit(area, i))
+            continue;
+        if (!has_pattern(area, i))
+            return false;
+        count++;
+    }
+    return count >= 4;
+}
+
 static bool is_written(struct sg_area *area, size_t offset) {
-    if (area->bits && sg_bit(area->bits, offset))
+    if (has_bit(area, offset))
         return true;
-    if (!area->pattern || has_pattern(area, offset))
+    if (!area->pattern || is_untouched(area, offset))
         return false;
     sg_area_write(area, offset, 1);
     return true;
@@ -126,6 +149,15 @@ size_t sg_area_unwritten(struct sg_area *area, size_t offset, size_t size, size_
         if (!is_written(area, offset + i) && count++ == 0)
             *first = offset + i;
     return area->tracked ? count : 0;
+}
+
+void sg_areas_lose(void) {
+    sg_areas_lock();
+    for (struct sg_area *area = sg_area_from(0); area; area = of_node(sg_tree_next(&area->node))) {
+        area->used = true;
+        area->tracked = false;
+    }
+    sg_areas_unlock();
 }
 
 void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, size_t from_offset,
@@ -174,7 +206,8 @@ void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote) {
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 static void forget(struct sg_area *area) {
-    if (sg_area_forgotten)
+    /* What is queued before the free and has yet to run may use it. */
+    if (sg_area_forgotten && !sg_leaving_overlaps(area->start, area->size))
         sg_area_forgotten(area);
     sg_tree_remove(&freed, &area->node);
     if (area->older)
@@ -208,7 +241,7 @@ void sg_areas_forget(void) {
     sg_areas_unlock();
 }
 
-static void describe(const struct sg_range *range, struct sg_area *area) {
+static void describe(struct sg_area *area, const struct sg_range *range) {
     struct sg_range_facts facts;
     sg_range_describe(range, range->device < 0 ? 0 : range->device, &facts);
     bool device = facts.legacy_ipc && !range->variable && !range->ops->foreign;
@@ -219,26 +252,36 @@ static void describe(const struct sg_range *range, struct sg_area *area) {
     area->kept = device || host;
     area->by_cpu = range->device < 0 || managed;
     area->by_application = (device || pool || host || managed) && !range->variable;
-    area->tracked = writes_matter && area->by_application && (!pool || range->device >= 0);
-    /* If memory is reused before its former owner's work is done, it is unknown whose writes it
-     * sees. */
+    bool imported = range->phys && range->phys->imported; /* others write it, too */
+    area->tracked =
+        writes_matter && area->by_application && (!pool || range->device >= 0) && !imported;
+    /* Of what is given out again before its former owner's work is done nobody knows whose writes
+     * it sees. */
     if (pool && sg_leaving_overlaps(range->start, range->size))
         area->tracked = false;
     area->pattern = area->tracked && (host || managed);
 }
 
-static void inserted(const struct sg_range *range) {
+static void describe_array(struct sg_area *area, const struct sg_range *range) {
+    (void)range;
+    area->array = area->by_application = true;
+    area->tracked = writes_matter;
+}
+
+static void begins(CUdeviceptr start, size_t size, uint32_t site,
+                   void (*describe_it)(struct sg_area *area, const struct sg_range *range),
+                   const struct sg_range *range) {
     if (sg_area_begins)
-        sg_area_begins(range->start, range->size);
+        sg_area_begins(start, size);
     struct sg_area *area = calloc(1, sizeof *area);
     sg_areas_lock();
     atomic_fetch_add(&state, 1);
-    forget_within(range->start, range->size);
+    forget_within(start, size);
     if (area) {
-        area->start = range->start;
-        area->size = range->size;
-        area->site = range->site;
-        describe(range, area);
+        area->start = start;
+        area->size = size;
+        area->site = site;
+        describe_it(area, range);
         if (area->pattern)
             fill(area);
         area->node.key = area->start;
@@ -247,14 +290,22 @@ static void inserted(const struct sg_range *range) {
     sg_areas_unlock();
 }
 
-static void removed(const struct sg_range *range) {
+static void inserted(const struct sg_range *range) {
+    begins(range->start, range->size, range->site, describe, range);
+}
+
+static void array_begins(CUdeviceptr address, size_t size) {
+    begins(address, size, sg_site_here(), describe_array, NULL);
+}
+
+static void ends(CUdeviceptr start, bool lost) {
     sg_areas_lock();
-    struct sg_area *area = sg_area_find(range->start);
+    struct sg_area *area = sg_area_find(start);
     sg_areas_unlock();
     if (!area) /* out of memory when it began */
         return;
     if (sg_area_ends)
-        sg_area_ends(area, range);
+        sg_area_ends(area, lost);
     sg_areas_lock();
     atomic_fetch_add(&state, 1);
     sg_tree_remove(&live, &area->node);
@@ -276,13 +327,39 @@ static void removed(const struct sg_range *range) {
     sg_areas_unlock();
 }
 
+static void removed(const struct sg_range *range) {
+    ends(range->start, range->context && !range->context->alive);
+}
+
+static void array_ends(CUdeviceptr address, bool lost) {
+    ends(address, lost);
+}
+
 static void stored(CUdeviceptr address, size_t size) {
     sg_areas_touch(address, size, true);
 }
 
+/* It may be written in parts, by whom nobody sees: nothing is known of it any more. */
+static void exposed(CUdeviceptr address, size_t size) {
+    sg_areas_lock();
+    struct sg_area *area = sg_area_find(address);
+    if (!area)
+        area = sg_area_from(address);
+    while (area && area->start < address + size) {
+        area->used = true;
+        area->tracked = false;
+        area = of_node(sg_tree_next(&area->node));
+    }
+    sg_areas_unlock();
+}
+
 void sg_areas_begin(bool written) {
-    static const struct sg_range_watch watch = {
-        .inserted = inserted, .removed = removed, .stored = stored};
+    static const struct sg_range_watch watch = {.inserted = inserted,
+                                                .removed = removed,
+                                                .stored = stored,
+                                                .exposed = exposed,
+                                                .array_begins = array_begins,
+                                                .array_ends = array_ends};
     writes_matter = writes_matter || written;
     sg_range_watch = &watch;
 }

@@ -27,11 +27,18 @@ static bool is_chosen(const struct sg_checker *checker) {
     return (sg_config()->checks & checker->check) != 0;
 }
 
-bool sg_check_wants(const char *kernel) {
+bool sg_check_names(const char *kernel) {
     return sg_config()->checks && sg_globs_match(sg_config()->check_kernels, kernel);
 }
 
-/* Refuses requests for checkers that do not exist. */
+bool sg_check_wants(const char *kernel) {
+    for (size_t i = 0; i < CHECKERS; i++)
+        if (is_chosen(checkers[i]) && checkers[i]->all)
+            return true;
+    return sg_check_names(kernel);
+}
+
+/* Nothing that is asked for is left out without a word. */
 static bool all_there(unsigned wanted, char *why, size_t size) {
     for (size_t i = 0; i < CHECKERS; i++)
         wanted &= ~checkers[i]->check;
@@ -78,8 +85,9 @@ bool sg_checking_begun(const struct sg_checking *checking) {
 void sg_checking_begin(struct sg_checking *checking, const struct sg_check_launch *launch) {
     checking->begun = true;
     checking->launch = *launch;
+    checking->launch.quiet = !sg_check_names(launch->program->name);
     for (size_t i = 0; i < CHECKERS; i++) {
-        if (!is_chosen(checkers[i]) || !checkers[i]->begin)
+        if (!is_chosen(checkers[i]) || (checking->launch.quiet && !checkers[i]->all))
             continue;
         checking->state[i] = checkers[i]->begin(&checking->launch);
         if (!checking->state[i])
@@ -91,8 +99,8 @@ void sg_checking_begin(struct sg_checking *checking, const struct sg_check_launc
 CUresult sg_checking_end(struct sg_checking *checking, const struct sg_grid_fault *fault) {
     CUresult result = CUDA_SUCCESS;
     checking->begun = false;
-    /* The memory checker reports faults itself, as it knows which it has reported. */
-    if (fault && !(sg_config()->checks & SG_CHECK_MEMORY))
+    /* The memory checker knows which it has reported already. */
+    if (fault && !checking->launch.quiet && !(sg_config()->checks & SG_CHECK_MEMORY))
         sg_fault_hazard(&checking->launch, fault);
     for (size_t i = 0; i < CHECKERS; i++) {
         if (!checking->state[i])
@@ -159,6 +167,10 @@ static void gathers(void *user, const struct sg_watched_warp *warp, uint32_t ins
     FOR_EACH(gathers, warp, instruction, lanes, members);
 }
 
+static void enters(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    FOR_EACH(enters, warp, lanes);
+}
+
 static void exits(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
     FOR_EACH(exits, warp, lanes);
 }
@@ -181,6 +193,7 @@ const struct sg_watch *sg_checking_watch(void) {
                                           .issues = issues,
                                           .gathers = gathers,
                                           .exits = exits,
+                                          .enters = enters,
                                           .block_begins = block_begins,
                                           .block_ends = block_ends};
     return &watch;

@@ -63,7 +63,8 @@ struct sg_check_launch {
     unsigned grid[3], block[3], dynamic_shared;
     unsigned cluster[3]; /* blocks; zeros: no clusters */
     int device;
-    bool cooperative, clustered; /* clustered: blocks access each other's shared memory */
+    bool cooperative, clustered; /* clustered: blocks reach each other's shared memory */
+    bool quiet;                  /* the kernel is none of those chosen: nothing of it is reported */
     const uint64_t *variables;   /* device addresses, by the program's variables */
     /* The allocation around an address, as in sg_grid_launch: takes the lock. */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
@@ -90,13 +91,16 @@ struct sg_checker {
     CUresult (*end)(void *state, const struct sg_grid_fault *fault);
     /* At the end of the process, with the lock; may be NULL. */
     void (*finish)(void);
+    bool all; /* it has to know what all kernels do: `begin` is told of those not chosen, too */
 };
 
-/* The chosen checkers that watch one launch. NULL: none is chosen for this kernel. */
+/* All that is chosen and watches one launch. NULL: none does. */
 struct sg_checking;
+/* Does any watch this kernel? */
 bool sg_check_wants(const char *kernel);
-/* OUT_OF_MEMORY; *checking is set on success only. The grid is then made with its watch and
- * user. */
+/* Is it one that is reported on? */
+bool sg_check_names(const char *kernel);
+/* OUT_OF_MEMORY; *checking is set on success only. The grid then has its watch and user. */
 CUresult sg_checking_new(struct sg_checking **checking);
 const struct sg_watch *sg_checking_watch(void);
 /* The launch begins: calls all checkers. What `launch` points to must outlive it. */

@@ -2,15 +2,53 @@
 
 #include "softgpu/check/areas.h"
 #include "softgpu/check/check.h"
+#include "softgpu/check/memory_host.h"
 #include "softgpu/check/nearest.h"
 #include "softgpu/copy/copy.h"
+#include "softgpu/stream/leaving.h"
 
 #include <stdio.h>
 
 void (*sg_copies_race)(CUdeviceptr address, size_t size, bool write);
 static bool init;
 
+/* Of what a free in stream order has taken from the application: is this work from before? */
+static bool came_before(CUdeviceptr address) {
+    uint64_t low, length;
+    return sg_op_running ? sg_leaving_find(address, sg_op_running->serial, &low, &length)
+                         : sg_leaving_overlaps(address, 1);
+}
+
+/* A call that names freed memory is refused; but operations of graphs, and what another context has
+ * queued, find it so when they run, and find what is kept for checks. */
+static void look_for_freed(CUdeviceptr address, bool write) {
+    char details[1024];
+    sg_areas_lock();
+    const struct sg_area *freed = sg_area_find(address) ? NULL : sg_area_freed(address);
+    bool used = freed && freed->kept;
+    sg_areas_unlock();
+    if (!used || !(sg_config()->checks & SG_CHECK_MEMORY))
+        return;
+    sg_lock();
+    bool early = came_before(address);
+    sg_freed_text(address, details, sizeof details);
+    sg_unlock();
+    if (early)
+        return;
+    sg_hazard_report(&(struct sg_hazard){.check = "memory",
+                                         .kind = "use-after-free",
+                                         .level = SG_HAZARD_ERROR,
+                                         .what = write ? "a copy or set writes freed memory"
+                                                       : "a copy reads freed memory",
+                                         .space = "global",
+                                         .has_address = true,
+                                         .write = write,
+                                         .address = address,
+                                         .details = details});
+}
+
 static void stored(CUdeviceptr to, size_t size) {
+    look_for_freed(to, true);
     sg_areas_touch(to, size, true);
     if (sg_copies_race)
         sg_copies_race(to, size, true);
@@ -36,6 +74,8 @@ static void report(CUdeviceptr from, size_t size, size_t missing) {
 /* After the move; `stored` has marked all of `to` as written. */
 static void moved(CUdeviceptr to, CUdeviceptr from, size_t size) {
     size_t missing = 0, first = 0;
+    if (from)
+        look_for_freed(from, false);
     if (sg_copies_race)
         sg_copies_race(from, size, false);
     sg_areas_lock();

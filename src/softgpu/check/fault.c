@@ -4,13 +4,14 @@
 #include "softgpu/check/nearest.h"
 
 static const char *const kinds[SG_FAULT_COUNT] = {
-    [SG_FAULT_ADDRESS] = "out-of-bounds", [SG_FAULT_MISALIGNED] = "misaligned",
-    [SG_FAULT_SPACE] = "out-of-bounds",   [SG_FAULT_TRAP] = "trap",
-    [SG_FAULT_BREAKPOINT] = "trap",       [SG_FAULT_ASSERT] = "assertion",
-    [SG_FAULT_STACK] = "stack-overflow",  [SG_FAULT_INSTRUCTION] = "illegal-instruction",
-    [SG_FAULT_DEADLOCK] = "deadlock",     [SG_FAULT_MBARRIER] = "mbarrier",
-    [SG_FAULT_MEMORY] = "host-memory",    [SG_FAULT_TEXTURE] = "texture",
-    [SG_FAULT_SURFACE] = "surface",       [SG_FAULT_HEAP] = "invalid-free",
+    [SG_FAULT_ADDRESS] = "out-of-bounds",  [SG_FAULT_MISALIGNED] = "misaligned",
+    [SG_FAULT_SPACE] = "out-of-bounds",    [SG_FAULT_TRAP] = "trap",
+    [SG_FAULT_BREAKPOINT] = "trap",        [SG_FAULT_ASSERT] = "assertion",
+    [SG_FAULT_STACK] = "stack-overflow",   [SG_FAULT_INSTRUCTION] = "illegal-instruction",
+    [SG_FAULT_PC] = "illegal-instruction", [SG_FAULT_BARRIER] = "barrier",
+    [SG_FAULT_DEADLOCK] = "deadlock",      [SG_FAULT_MBARRIER] = "mbarrier",
+    [SG_FAULT_MEMORY] = "host-memory",     [SG_FAULT_TEXTURE] = "texture",
+    [SG_FAULT_SURFACE] = "surface",        [SG_FAULT_HEAP] = "invalid-free",
     [SG_FAULT_TIME] = "timeout",
 };
 
@@ -33,7 +34,8 @@ void sg_fault_hazard(const struct sg_check_launch *launch, const struct sg_grid_
                                .size = fault->size};
     hazard.has_address = fault->kind == SG_FAULT_ADDRESS || fault->kind == SG_FAULT_MISALIGNED ||
                          fault->kind == SG_FAULT_SPACE || fault->kind == SG_FAULT_HEAP;
-    if (fault->kind == SG_FAULT_DEADLOCK || fault->kind == SG_FAULT_MBARRIER)
+    if (fault->kind == SG_FAULT_DEADLOCK || fault->kind == SG_FAULT_MBARRIER ||
+        fault->kind == SG_FAULT_BARRIER)
         hazard.check = "sync";
     if (fault->kind == SG_FAULT_HEAP)
         hazard.size = 0;

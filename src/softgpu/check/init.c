@@ -1,6 +1,6 @@
 /*
- * --check init: reads of unwritten bytes, in allocations of global memory (areas.h), a block's
- * shared memory, and arrays in the kernel's own frame.
+ * --check init: reads of bytes that nothing has written. Of allocations in global memory and of
+ * arrays (areas.h), of a block's shared memory, and of arrays in the frames of functions.
  */
 #include "softgpu/check/areas.h"
 #include "softgpu/check/bits.h"
@@ -18,31 +18,38 @@
 /* Bits for the frames of a block's threads at most: if more are needed, local memory is not
  * checked. */
 #define FRAMES_MOST ((uint64_t)256 << 20)
+#define NOT_YET     UINT64_MAX
 
 /* A running block: which bytes of its shared memory and of its threads' frames have been
  * written. */
 struct block {
     struct block *next;
     uint64_t index, shared_bytes;
-    uint64_t *shared, *frames; /* bits; NULL: not known */
+    uint64_t *shared, *frames; /* bits; NULL: not known, or not yet */
+    uint64_t frame;            /* bytes of each thread's frames that they are of */
 };
 
 struct watched {
     const struct sg_check_launch *launch;
     struct block *blocks;
-    uint64_t frame; /* bytes of the entry's frame */
     unsigned threads;
-    bool clustered; /* blocks write each other's shared memory too */
+    bool clustered;          /* shared memory of other blocks is written, too */
+    bool own_arrays, called; /* the entry, and functions that are called, have arrays */
 };
 
 static void report(struct watched *watched, const struct sg_watched_access *access, unsigned lane,
                    uint64_t missing, const char *details) {
     char what[96];
+    if (watched->launch->quiet)
+        return;
+    /* In what is a block's or a thread's own, compilers and scans read ahead, and may then have no
+     * use for it. */
+    bool own = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
     snprintf(what, sizeof what, "%llu of these bytes have not been written",
              (unsigned long long)missing);
     struct sg_hazard hazard = {.check = "init",
                                .kind = "uninitialized",
-                               .level = SG_HAZARD_ERROR,
+                               .level = own ? SG_HAZARD_WARNING : SG_HAZARD_ERROR,
                                .what = what,
                                .has_address = true,
                                .space = sg_space_name(access->space),
@@ -103,21 +110,67 @@ static void look_bits(struct watched *watched, const struct sg_watched_access *a
         sg_bits_set(bits, at, size, true);
 }
 
-static void look_block(struct watched *watched, const struct sg_watched_access *access,
-                       unsigned lane) {
+static void look_shared(struct watched *watched, const struct sg_watched_access *access,
+                        unsigned lane) {
     const struct block *block = block_of(watched, access->warp->block);
     uint64_t at = access->address[lane];
-    if (!block)
+    if (block && block->shared && at < block->shared_bytes &&
+        access->size <= block->shared_bytes - at)
+        look_bits(watched, access, lane, block->shared, at);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* Of all that threads have, or of the entry's frame alone, where that would be too much. */
+static void take_frames(const struct watched *watched, struct block *block,
+                        const struct sg_watched_warp *warp) {
+    uint64_t entry = watched->launch->program->functions[0].frame;
+    block->frame = watched->called ? warp->local_bytes : entry;
+    if (block->frame * watched->threads > FRAMES_MOST)
+        block->frame = watched->own_arrays ? entry : 0;
+    uint64_t bits = block->frame * watched->threads;
+    if (bits && bits <= FRAMES_MOST)
+        block->frames = calloc(bits / 64 + 1, sizeof *block->frames);
+    if (!block->frames)
+        block->frame = 0; /* nothing is known of them */
+}
+
+/* Is it within an array of a function that runs? */
+static bool is_in_array(const struct watched *watched, const struct sg_watched_warp *warp,
+                        uint64_t at, uint64_t size) {
+    const struct sg_watched_frame *frame = warp->frame;
+    while (frame && at < frame->start)
+        frame = frame->caller;
+    return frame && sg_span_in_frame(watched->launch->program, frame->function, at - frame->start,
+                                     size) != SG_SPAN_UNKNOWN;
+}
+
+static void look_local(struct watched *watched, const struct sg_watched_access *access,
+                       unsigned lane) {
+    struct block *block = block_of(watched, access->warp->block);
+    uint64_t at = access->address[lane], thread = access->warp->first + lane;
+    if (!block || (!watched->own_arrays && !watched->called))
         return;
-    if (access->space == SG_IN_SHARED) {
-        if (block->shared && at < block->shared_bytes && access->size <= block->shared_bytes - at)
-            look_bits(watched, access, lane, block->shared, at);
+    if (!block->frames && block->frame == NOT_YET)
+        take_frames(watched, block, access->warp);
+    if (at < block->frame && access->size <= block->frame - at &&
+        is_in_array(watched, access->warp, at, access->size))
+        look_bits(watched, access, lane, block->frames, thread * block->frame + at);
+}
+
+/* The frame is where others have been. */
+static void enters(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    struct watched *watched = user;
+    const struct block *block = block_of(watched, warp->block);
+    uint64_t start = warp->frame->start;
+    if (!block || !block->frames || start >= block->frame)
         return;
+    uint64_t size = watched->launch->program->functions[warp->frame->function].frame;
+    size = size < block->frame - start ? size : block->frame - start;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        uint64_t thread = warp->first + (unsigned)__builtin_ctz(left);
+        sg_bits_set(block->frames, thread * block->frame + start, size, false);
     }
-    uint64_t thread = access->warp->first + lane;
-    if (block->frames &&
-        sg_span_at(watched->launch->program, false, 0, at, access->size) != SG_SPAN_UNKNOWN)
-        look_bits(watched, access, lane, block->frames, thread * watched->frame + at);
 }
 
 /* The largest span of lanes whose bytes are all looked at together. */
@@ -140,7 +193,7 @@ static bool look_at_all(struct watched *watched, const struct sg_watched_access 
             sg_bits_set(block->shared, span.low, size, true);
         return !writes || span.run || reads; /* what it read is written already */
     }
-    if (access->space != SG_IN_GLOBAL)
+    if (access->space == SG_IN_LOCAL)
         return false;
     sg_areas_lock();
     struct sg_area *area = sg_area_find(span.low);
@@ -159,26 +212,29 @@ static bool look_at_all(struct watched *watched, const struct sg_watched_access 
 
 static void look(void *user, const struct sg_watched_access *access) {
     struct watched *watched = user;
-    bool in_block = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
-    if ((!in_block && access->space != SG_IN_GLOBAL) || look_at_all(watched, access))
+    void (*look_lane)(struct watched *, const struct sg_watched_access *, unsigned) =
+        access->space == SG_IN_SHARED                                  ? look_shared
+        : access->space == SG_IN_LOCAL                                 ? look_local
+        : access->space == SG_IN_GLOBAL || access->space == SG_IN_NONE ? look_global
+                                                                       : NULL;
+    if (!look_lane || (access->space == SG_IN_LOCAL && !access->warp->frame) ||
+        look_at_all(watched, access))
         return;
     for (uint32_t left = access->lanes; left; left &= left - 1)
-        (in_block ? look_block : look_global)(watched, access, (unsigned)__builtin_ctz(left));
+        look_lane(watched, access, (unsigned)__builtin_ctz(left));
 }
 
 static void block_begins(void *user, uint64_t index, uint64_t shared_bytes) {
     struct watched *watched = user;
     struct block *block = calloc(1, sizeof *block);
     if (!block)
-        return; /* out of memory: nothing is known of the block */
-    uint64_t frames = watched->frame * watched->threads;
+        return; /* then nothing is known of it */
     uint64_t own = sg_span_shared(watched->launch->program, watched->launch->dynamic_shared);
     block->index = index;
     block->shared_bytes = own < shared_bytes ? own : shared_bytes;
     if (own && !watched->clustered)
         block->shared = calloc(own / 64 + 1, sizeof *block->shared);
-    if (frames && frames <= FRAMES_MOST)
-        block->frames = calloc(frames / 64 + 1, sizeof *block->frames);
+    block->frame = NOT_YET;
     block->next = watched->blocks;
     watched->blocks = block;
 }
@@ -203,23 +259,18 @@ static void block_ends(void *user, uint64_t index) {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static bool has_arrays(const struct sg_program *program) {
-    for (size_t i = 0; i < program->variable_count; i++)
-        if (program->variables[i].place == SG_PLACE_FRAME && program->variables[i].function == 0 &&
-            program->variables[i].space == SG_IN_LOCAL)
-            return true;
-    return false;
-}
-
 static void *begin(const struct sg_check_launch *launch) {
     struct watched *watched = calloc(1, sizeof *watched);
-    if (!watched)
+    if (!watched) {
+        sg_areas_lose(); /* nobody sees what it writes */
         return NULL;
+    }
     watched->launch = launch;
     watched->threads = launch->block[0] * launch->block[1] * launch->block[2];
     watched->clustered = launch->clustered;
-    if (has_arrays(launch->program))
-        watched->frame = launch->program->functions[0].frame;
+    watched->own_arrays = sg_span_has_frame(launch->program, 0);
+    for (uint32_t f = 1; f < launch->program->function_count; f++)
+        watched->called |= sg_span_has_frame(launch->program, f);
     return watched;
 }
 
@@ -238,11 +289,12 @@ static void start(void) {
 }
 
 static const struct sg_watch watch = {
-    .access = look, .block_begins = block_begins, .block_ends = block_ends};
+    .access = look, .enters = enters, .block_begins = block_begins, .block_ends = block_ends};
 
 const struct sg_checker sg_init_checker = {.name = "init",
                                            .check = SG_CHECK_INIT,
                                            .watch = &watch,
                                            .start = start,
                                            .begin = begin,
-                                           .end = end};
+                                           .end = end,
+                                           .all = true};

@@ -12,6 +12,7 @@
 #include "softgpu/check/nearest.h"
 #include "softgpu/check/spans.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +26,8 @@ struct watched {
     const struct sg_check_launch *launch;
     uint32_t *spans;
     struct seen *seen; /* by instruction */
-    uint64_t shared;   /* bytes of a block's shared arrays */
+    uint64_t shared;   /* bytes of a block's arrays */
+    uint64_t deepest;  /* where frames of called functions have ended so far, at most */
     uint32_t reported; /* the last instruction with a hazard, + 1 */
 };
 
@@ -51,12 +53,26 @@ static void report(struct watched *watched, const struct sg_watched_access *acce
 
 enum found { INSIDE, FREED, OUTSIDE };
 
+/* All of it in one area, or in several without a gap: mappings lie side by side, allocations never
+ * do. With the areas' mutex. */
+static bool is_inside(uint64_t address, uint64_t size) {
+    for (;;) {
+        struct sg_area *area = sg_area_find(address);
+        if (!area)
+            return false;
+        uint64_t room = area->start + area->size - address;
+        area->used = true;
+        if (size <= room)
+            return true;
+        address += room;
+        size -= room;
+    }
+}
+
 static enum found find(uint64_t address, uint32_t size, bool *shares) {
     sg_areas_lock();
-    struct sg_area *area = sg_area_find(address);
-    bool inside = area && size <= area->size - (size_t)(address - area->start);
-    if (inside)
-        area->used = true;
+    const struct sg_area *area = sg_area_find(address);
+    bool inside = is_inside(address, size);
     struct sg_area *past = area ? NULL : sg_area_freed(address);
     if (past) /* perhaps work that was queued before the free */
         past->used = true;
@@ -109,48 +125,99 @@ static bool refuse_global(struct watched *watched, const struct sg_watched_acces
 
 /* ---- shared and local memory ----------------------------------------------------------------- */
 
-static bool refuse_array(struct watched *watched, const struct sg_watched_access *access,
-                         unsigned lane) {
-    const struct sg_program *program = watched->launch->program;
-    bool in_shared = access->space == SG_IN_SHARED;
-    /* In a cluster the upper bits are the block's rank. */
-    uint64_t offset = in_shared ? access->address[lane] & 0xffffff : access->address[lane];
-    uint64_t room = in_shared ? watched->shared : program->functions[0].frame;
-    if (offset >= room || access->size > room - offset)
-        return false; /* in another function's frame, or the engine finds it */
-    uint32_t meant = watched->spans[access->instruction];
-    uint32_t hit = sg_span_at(program, in_shared, watched->shared, offset, access->size);
-    if (meant != SG_SPAN_UNKNOWN
-            ? meant == hit || (program->variables[meant].place == SG_PLACE_FRAME) == in_shared ||
-                  program->variables[meant].place == SG_PLACE_DYNAMIC_SHARED
-            : hit != SG_SPAN_UNKNOWN || !in_shared)
-        return false;
+static void report_array(struct watched *watched, const struct sg_watched_access *access,
+                         unsigned lane, uint32_t meant) {
+    const struct sg_program_variable *variable = &watched->launch->program->variables[meant];
+    uint64_t size = sg_span_size(watched->launch->program, meant, watched->shared);
+    uint64_t offset = variable->offset;
+    if (variable->place == SG_PLACE_FRAME)
+        offset += access->warp->frame->start;
     char details[512];
-    if (meant != SG_SPAN_UNKNOWN)
-        snprintf(details, sizeof details, "  it means %s, of %llu bytes at offset %llu\n",
-                 program->variables[meant].name,
-                 (unsigned long long)sg_span_size(program, meant, watched->shared),
-                 (unsigned long long)program->variables[meant].offset);
-    else
-        snprintf(details, sizeof details, "  between the arrays of the kernel\n");
+    snprintf(details, sizeof details, "  it means %s, of %" PRIu64 " bytes at offset %" PRIu64 "\n",
+             variable->name, size, offset);
     report(watched, access, lane, "out-of-bounds", "outside of its array", details);
+}
+
+static bool refuse_shared(struct watched *watched, const struct sg_watched_access *access,
+                          unsigned lane) {
+    const struct sg_program *program = watched->launch->program;
+    /* In a cluster the block's rank stands above. */
+    uint64_t offset = access->address[lane] & 0xffffff;
+    if (offset >= watched->shared || access->size > watched->shared - offset)
+        return false; /* the engine finds it */
+    uint32_t meant = watched->spans[access->instruction];
+    uint32_t hit = sg_span_at(program, watched->shared, offset, access->size);
+    if (meant == SG_SPAN_UNKNOWN && hit == SG_SPAN_UNKNOWN) {
+        report(watched, access, lane, "out-of-bounds", "outside of its array",
+               "  between the arrays of the kernel\n");
+        return true;
+    }
+    if (meant == SG_SPAN_UNKNOWN || meant == hit ||
+        program->variables[meant].place != SG_PLACE_SHARED)
+        return false;
+    report_array(watched, access, lane, meant);
     return true;
 }
 
-/* The usual case, all lanes at once: in one allocation, or in the intended array. */
+/* Where nothing that runs has a variable: behind the frame of the function that does, and in front
+ * of what alloca has given out. */
+static bool is_nobodys(const struct watched *watched, const struct sg_watched_warp *warp,
+                       unsigned lane, uint64_t offset, uint64_t size) {
+    const struct sg_program *program = watched->launch->program;
+    uint64_t end = warp->frame->start + program->functions[warp->frame->function].frame;
+    uint64_t room = warp->allocated ? warp->allocated[lane] : warp->local_bytes;
+    return offset >= end && offset < room && size <= warp->local_bytes - offset;
+}
+
+static bool refuse_local(struct watched *watched, const struct sg_watched_access *access,
+                         unsigned lane) {
+    const struct sg_program *program = watched->launch->program;
+    const struct sg_watched_warp *warp = access->warp;
+    uint64_t offset = access->address[lane];
+    uint32_t meant = watched->spans[access->instruction];
+    if (offset >= warp->local_bytes || access->size > warp->local_bytes - offset)
+        return false; /* the engine finds it */
+    if (meant != SG_SPAN_UNKNOWN && program->variables[meant].place == SG_PLACE_FRAME) {
+        uint64_t start = warp->frame->start + program->variables[meant].offset;
+        if (offset >= start && offset + access->size <= start + program->variables[meant].size)
+            return false;
+        report_array(watched, access, lane, meant);
+        return true;
+    }
+    if (!is_nobodys(watched, warp, lane, offset, access->size))
+        return false;
+    if (offset < watched->deepest)
+        report(watched, access, lane, "use-after-return",
+               "a variable of a function that has returned", NULL);
+    else
+        report(watched, access, lane, "out-of-bounds", "behind the variables of all functions",
+               NULL);
+    return true;
+}
+
+static void enters(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    struct watched *watched = user;
+    uint64_t end =
+        warp->frame->start + watched->launch->program->functions[warp->frame->function].frame;
+    (void)lanes;
+    watched->deepest = end > watched->deepest ? end : watched->deepest;
+}
+
+/* The usual case, all at once: in one allocation, or in the array that is meant. */
 static bool all_inside(struct watched *watched, const struct sg_watched_access *access) {
     struct sg_lanes_span span = sg_lanes_span(access);
     struct seen *seen = &watched->seen[access->instruction];
     if (span.low >= seen->low && span.end <= seen->end && seen->state == sg_areas_state())
         return true;
-    if (access->space != SG_IN_GLOBAL) {
+    if (access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL) {
         const struct sg_program *program = watched->launch->program;
         uint32_t meant = watched->spans[access->instruction];
         bool in_shared = access->space == SG_IN_SHARED;
         if (meant == SG_SPAN_UNKNOWN ||
             (program->variables[meant].place == SG_PLACE_FRAME) == in_shared)
             return false;
-        uint64_t start = program->variables[meant].offset;
+        uint64_t start =
+            program->variables[meant].offset + (in_shared ? 0 : access->warp->frame->start);
         return span.low >= start &&
                span.end <= start + sg_span_size(program, meant, watched->shared);
     }
@@ -166,17 +233,32 @@ static bool all_inside(struct watched *watched, const struct sg_watched_access *
     return inside;
 }
 
+typedef bool refuse_lane(struct watched *watched, const struct sg_watched_access *access,
+                         unsigned lane);
+
+static refuse_lane *how(const struct sg_watched_access *access) {
+    switch (access->space) {
+    case SG_IN_NONE:
+    case SG_IN_GLOBAL:
+        return refuse_global;
+    case SG_IN_SHARED:
+        return refuse_shared;
+    case SG_IN_LOCAL:
+        return access->warp->frame ? refuse_local : NULL;
+    default:
+        return NULL;
+    }
+}
+
 static uint32_t refuses(void *user, const struct sg_watched_access *access) {
     struct watched *watched = user;
     uint32_t refused = 0;
-    bool array = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
-    if ((!array && access->space != SG_IN_GLOBAL) || all_inside(watched, access))
-        return 0;
+    refuse_lane *refuse = how(access);
+    if (!refuse || all_inside(watched, access) || access->array)
+        return 0; /* within an array the engine keeps itself */
     for (uint32_t left = access->lanes; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
-        bool refuse =
-            array ? refuse_array(watched, access, lane) : refuse_global(watched, access, lane);
-        refused |= (uint32_t)refuse << lane;
+        refused |= (uint32_t)refuse(watched, access, lane) << lane;
     }
     return refused;
 }
@@ -185,8 +267,10 @@ static uint32_t refuses(void *user, const struct sg_watched_access *access) {
 
 static void *begin(const struct sg_check_launch *launch) {
     struct watched *watched = calloc(1, sizeof *watched);
-    if (!watched)
+    if (!watched) {
+        sg_areas_lose();
         return NULL;
+    }
     watched->launch = launch;
     watched->shared = sg_span_shared(launch->program, launch->dynamic_shared);
     watched->spans = sg_spans_of(launch->program);
@@ -196,6 +280,7 @@ static void *begin(const struct sg_check_launch *launch) {
     free(watched->spans);
     free(watched->seen);
     free(watched);
+    sg_areas_lose();
     return NULL;
 }
 
@@ -211,7 +296,7 @@ static CUresult end(void *state, const struct sg_grid_fault *fault) {
     return CUDA_SUCCESS;
 }
 
-static const struct sg_watch watch = {.refuses = refuses};
+static const struct sg_watch watch = {.refuses = refuses, .enters = enters};
 
 const struct sg_checker sg_memory_checker = {.name = "memory",
                                              .check = SG_CHECK_MEMORY,

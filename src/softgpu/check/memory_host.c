@@ -62,25 +62,30 @@ bool sg_freed_behind_text(uint64_t address, char *text, size_t size) {
 
 static void say_unused(const struct sg_area *area) {
     char what[128], details[560];
-    if (area->used || !area->by_application || area->by_cpu)
-        return;
-    snprintf(what, sizeof what, "an allocation of %zu bytes was never used", area->size);
+    if (area->used || !area->by_application || area->by_cpu || sg_config()->check_kernels)
+        return; /* perhaps by kernels that are not watched */
+    snprintf(what, sizeof what, "an %s of %zu bytes was never used",
+             area->array ? "array" : "allocation", area->size);
     say_site(area->site, "made", details, sizeof details);
     report("unused-memory", SG_HAZARD_INFO, what, details);
 }
 
-static void say_leak(const struct sg_area *area, const char *when) {
+static void say_leak(const struct sg_area *area, bool lost) {
     char what[128], details[560];
-    snprintf(what, sizeof what, "%zu bytes at 0x%" PRIx64 " were not freed %s", area->size,
-             (uint64_t)area->start, when);
+    if (area->array)
+        snprintf(what, sizeof what, "an array of %zu bytes was not destroyed %s", area->size,
+                 lost ? "before its context ended" : "at exit");
+    else
+        snprintf(what, sizeof what, "%zu bytes at 0x%" PRIx64 " were not freed %s", area->size,
+                 (uint64_t)area->start, lost ? "before their context ended" : "at exit");
     say_site(area->site, "made", details, sizeof details);
     report("leak", SG_HAZARD_ERROR, what, details);
 }
 
-/* A range that ends because its context ends is a leak. */
-static void ends(const struct sg_area *area, const struct sg_range *range) {
-    if (area->by_application && range->context && !range->context->alive)
-        say_leak(area, "before their context ended");
+/* Ranges that have a context and end while it does are what it still had. */
+static void ends(const struct sg_area *area, bool lost) {
+    if (area->by_application && lost)
+        say_leak(area, true);
 }
 
 void sg_memory_host_start(void) {
@@ -103,7 +108,7 @@ void sg_memory_host_finish(void) {
         from = copy.start + copy.size;
         say_unused(&copy);
         if (copy.by_application)
-            say_leak(&copy, "at exit");
+            say_leak(&copy, false);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "softgpu/check/nearest.h"
 
 #include "softgpu/address/range.h"
+#include "softgpu/check/areas.h"
 #include "softgpu/core/site.h"
 
 #include <inttypes.h>
@@ -9,11 +10,11 @@
 
 #define FAR ((uint64_t)1 << 30)
 
-/* Ends the line, with the call that made the range if it is known. */
-static void add_site(const struct sg_range *range, char *text, size_t size) {
+/* Ends the line: who made it, where that is known. */
+static void add_site(uint32_t maker, char *text, size_t size) {
     char site[512];
     size_t used = strlen(text);
-    sg_site_text(range->site, site, sizeof site);
+    sg_site_text(maker, site, sizeof site);
     snprintf(text + used, size - used, "%s%s\n", site[0] ? ", made by " : "", site);
 }
 
@@ -31,18 +32,35 @@ static void say_nearest(uint64_t address, char *text, size_t size) {
              "  %" PRIu64 " bytes %s an allocation of %zu bytes at 0x%" PRIx64 ", the nearest one",
              distance, nearest == before ? "behind the end of" : "in front of", nearest->size,
              (uint64_t)nearest->start);
-    add_site(nearest, text, size);
+    add_site(nearest->site, text, size);
+}
+
+/* Arrays have no ranges. */
+static bool say_array(uint64_t address, char *text, size_t size) {
+    sg_areas_lock();
+    const struct sg_area *area = sg_area_find(address);
+    bool found = area && area->array;
+    uint32_t site = found ? area->site : 0;
+    if (found)
+        snprintf(text, size, "  at byte %" PRIu64 " of an array of %zu bytes",
+                 (uint64_t)(address - area->start), area->size);
+    sg_areas_unlock();
+    if (found)
+        add_site(site, text, size);
+    return found;
 }
 
 void sg_nearest_text(uint64_t address, char *text, size_t size) {
     struct sg_range_past past;
+    if (say_array(address, text, size))
+        return;
     const struct sg_range *range = sg_range_find(address);
     if (range) {
         snprintf(text, size,
                  "  %" PRIu64 " bytes before the end of an allocation of %zu bytes at 0x%" PRIx64,
                  (uint64_t)range->start + range->size - address, range->size,
                  (uint64_t)range->start);
-        add_site(range, text, size);
+        add_site(range->site, text, size);
     } else if (sg_range_was(address, &past)) {
         snprintf(text, size,
                  "  %" PRIu64 " bytes inside of an allocation of %zu bytes at 0x%" PRIx64

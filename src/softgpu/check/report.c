@@ -93,9 +93,17 @@ static struct place *find(const struct sg_hazard *hazard, bool *fresh) {
 static void say(const struct sg_hazard *hazard, uint64_t number) {
     bool json = sg_config()->check_json;
     char *text = json ? sg_hazard_json(hazard, number) : sg_hazard_text(hazard, number);
-    if (text)
+    if (text) {
         sg_check_write(text);
-    free(text);
+        free(text);
+        return;
+    }
+    char line[256]; /* without memory for more: at least that there is one */
+    snprintf(line, sizeof line,
+             json ? "{\"level\":\"%s\",\"hazard\":%" PRIu64 ",\"check\":\"%s\",\"kind\":\"%s\"}\n"
+                  : "softgpu: %s %" PRIu64 " (%s, %s): there is no memory to say more\n",
+             sg_hazard_level_name(hazard->level), number, hazard->check, hazard->kind);
+    sg_check_write(line);
 }
 
 void sg_hazard_report(const struct sg_hazard *hazard) {
@@ -105,13 +113,17 @@ void sg_hazard_report(const struct sg_hazard *hazard) {
     pthread_mutex_lock(&lock);
     struct place *place = find(hazard, &fresh);
     counts[hazard->level]++;
+    uint64_t number = place && fresh ? place->number : 0;
     if (place)
         place->count++;
+    else if (number_of_places <
+             PLACES_MOST) /* no memory to know it again: it may be written twice */
+        number = ++number_of_places;
     else
         beyond++;
     bool first_error = hazard->level == SG_HAZARD_ERROR && counts[SG_HAZARD_ERROR] == 1;
-    if (place && fresh)
-        say(hazard, place->number);
+    if (number)
+        say(hazard, number);
     pthread_mutex_unlock(&lock);
     if (first_error)
         sg_verdict_hazard();

@@ -108,7 +108,19 @@ static const struct sg_operand *address_of(const struct sg_program *program,
     return NULL;
 }
 
-/* Repeats until nothing changes; this ends, as registers only ever hold more. */
+/* What a caller hands over in registers may be any address; what it hands over in memory is loaded,
+ * and so may be any, too. */
+static void hold_parameters(const struct search *search) {
+    const struct sg_program_function *function = search->function;
+    for (uint32_t i = 0; i < function->parameters; i++) {
+        const struct sg_program_parameter *one =
+            &search->program->parameters[function->first_parameter + i];
+        for (uint32_t k = 0; one->reg != SG_NO_REGISTER && k < one->count; k++)
+            search->held[function->first_register + one->reg + k] = SEVERAL;
+    }
+}
+
+/* Until nothing changes: a register only ever holds more. */
 static void search_function(struct search *search) {
     const struct sg_program_function *function = search->function;
     do {
@@ -128,15 +140,13 @@ uint32_t *sg_spans_of(const struct sg_program *program) {
         spans[i] = SG_SPAN_UNKNOWN;
     for (size_t f = 0; held && spans && f < program->function_count; f++) {
         search.function = &program->functions[f];
+        hold_parameters(&search);
         search_function(&search);
         for (uint32_t i = 0; i < search.function->instructions; i++) {
             uint32_t at = search.function->first_instruction + i;
             const struct sg_operand *address = address_of(program, &program->instructions[at]);
             uint32_t what = address ? of_operand(&search, address) : SEVERAL;
-            bool known = what != SEVERAL && what != NOTHING;
-            /* It is not known here where a called function's frame begins. */
-            bool frame = known && program->variables[what].place == SG_PLACE_FRAME;
-            spans[at] = known && (!frame || f == 0) ? what : SG_SPAN_UNKNOWN;
+            spans[at] = what != SEVERAL && what != NOTHING ? what : SG_SPAN_UNKNOWN;
         }
     }
     free(held);
@@ -161,17 +171,38 @@ uint64_t sg_span_size(const struct sg_program *program, uint32_t variable, uint6
     return one->size;
 }
 
-uint32_t sg_span_at(const struct sg_program *program, bool in_shared, uint64_t shared,
-                    uint64_t offset, uint64_t size) {
-    for (uint32_t i = 0; i < program->variable_count; i++) {
-        const struct sg_program_variable *one = &program->variables[i];
-        if (!is_array(program, i) || (one->place == SG_PLACE_FRAME) == in_shared ||
-            (!in_shared && one->function != 0))
-            continue;
-        uint64_t room = sg_span_size(program, i, shared);
-        if (offset >= one->offset && offset - one->offset <= room &&
-            size <= room - (offset - one->offset))
+static bool is_of_frame(const struct sg_program *program, uint32_t variable, uint32_t function) {
+    return is_array(program, variable) && program->variables[variable].place == SG_PLACE_FRAME &&
+           program->variables[variable].function == function;
+}
+
+static bool holds(const struct sg_program *program, uint32_t variable, uint64_t shared,
+                  uint64_t offset, uint64_t size) {
+    uint64_t start = program->variables[variable].offset;
+    uint64_t room = sg_span_size(program, variable, shared);
+    return offset >= start && offset - start <= room && size <= room - (offset - start);
+}
+
+uint32_t sg_span_at(const struct sg_program *program, uint64_t shared, uint64_t offset,
+                    uint64_t size) {
+    for (uint32_t i = 0; i < program->variable_count; i++)
+        if (is_array(program, i) && program->variables[i].place != SG_PLACE_FRAME &&
+            holds(program, i, shared, offset, size))
             return i;
-    }
     return SG_SPAN_UNKNOWN;
+}
+
+uint32_t sg_span_in_frame(const struct sg_program *program, uint32_t function, uint64_t offset,
+                          uint64_t size) {
+    for (uint32_t i = 0; i < program->variable_count; i++)
+        if (is_of_frame(program, i, function) && holds(program, i, 0, offset, size))
+            return i;
+    return SG_SPAN_UNKNOWN;
+}
+
+bool sg_span_has_frame(const struct sg_program *program, uint32_t function) {
+    for (uint32_t i = 0; i < program->variable_count; i++)
+        if (is_of_frame(program, i, function))
+            return true;
+    return false;
 }

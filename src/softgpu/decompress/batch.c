@@ -82,6 +82,10 @@ static bool transfer(int device, int owner, const void *pointer, unsigned char *
             memcpy(bytes, buffer, span);
         else
             memcpy(buffer, bytes, span);
+        if (sg_copy_watch && rights == SG_WRITE)
+            sg_copy_watch->stored(address, span);
+        else if (sg_copy_watch)
+            sg_copy_watch->moved(0, address, span);
         address += span;
         buffer += span;
         size -= span;

@@ -1,6 +1,7 @@
 /* Steps that decide what comes next: branches, guards, calls, exits, traps. */
 #include "softgpu/engine/inside.h"
 #include "softgpu/engine/stack.h"
+#include "softgpu/engine/watching.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -208,6 +209,7 @@ static const struct sg_step *enter(struct sg_warp *warp, const struct sg_step *s
         return sg_warp_fault(warp, step, SG_FAULT_STACK, lane, end, 0);
     hand_over(warp, path, lanes, code->list + step->list + step->count, true);
     sg_path_use(warp, path);
+    sg_watch_enters(warp, lanes);
     warp->mask = lanes;
     return &code->steps[code->functions[function].first_step];
 }

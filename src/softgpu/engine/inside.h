@@ -15,6 +15,7 @@
 #define SG_ENGINE_INSIDE_H
 
 #include "softgpu/engine/engine.h"
+#include "softgpu/engine/watch.h"
 
 #include <stdatomic.h>
 
@@ -177,8 +178,9 @@ struct sg_path {
     uint32_t call;     /* its step */
     uint32_t function; /* the callee */
     uint32_t depth;
-    uint32_t registers; /* offset of its frame in the warp's registers */
-    uint64_t frame;     /* offset of its frame in the thread's local memory */
+    uint32_t registers;              /* offset of its frame in the warp's registers */
+    uint64_t frame;                  /* offset of its frame in the thread's local memory */
+    struct sg_watched_frame watched; /* the same for watchers */
 };
 
 enum sg_group_state { SG_GROUP_READY, SG_GROUP_BARRIER, SG_GROUP_WARP, SG_GROUP_CLUSTER };

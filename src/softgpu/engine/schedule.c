@@ -232,7 +232,8 @@ struct sg_path *sg_path_enter(struct sg_warp *warp, const struct sg_step *call, 
                              .function = function,
                              .depth = parent->depth + 1,
                              .registers = registers,
-                             .frame = frame};
+                             .frame = frame,
+                             .watched = {&parent->watched, frame, function}};
     parent->child = path;
     return path;
 }

@@ -43,8 +43,8 @@ static inline uint32_t sg_lane_32(const struct sg_warp *warp, uint32_t place, un
 
 /* ---- texture_texel.c ------------------------------------------------------------------------- */
 
-/* The host bytes of a level at (x bytes, row y, slice z), which must be inside it; NULL: nothing is
- * mapped, or the warp has faulted. */
+/* The host bytes of a level at (x bytes, row y, slice z), which lie in it; NULL: nothing is mapped,
+ * a watcher refuses it, or the warp has faulted. */
 unsigned char *sg_texel_bytes(struct sg_sampling *sampling, const struct sg_texture_level *level,
                               uint64_t x, uint64_t y, uint64_t z, unsigned size);
 /* Reads each channel of a texel inside the level as a register receives it; channels that the

@@ -1,5 +1,6 @@
 /* Texels: their place in memory, and the meaning of their bits. */
 #include "softgpu/engine/texture_inside.h"
+#include "softgpu/engine/watching.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,6 +20,9 @@ unsigned char *sg_texel_bytes(struct sg_sampling *sampling, const struct sg_text
         return bytes;
     }
     uint64_t address = level->address + offset;
+    if (warp->grid->code->watched &&
+        sg_watch_texel(warp, step, sampling->lane, address, size, sampling->image->array))
+        return NULL;
     const struct sg_range_cache *cache = &warp->caches[step->cache];
     if (size <= cache->length && address - cache->low <= cache->length - size)
         return (unsigned char *)(uintptr_t)(address + cache->distance);

@@ -10,6 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A frame in the local memory of threads: that of a function under way, and of who called it. */
+struct sg_watched_frame {
+    const struct sg_watched_frame *caller; /* NULL: the entry's */
+    uint64_t start;                        /* offset in local memory */
+    uint32_t function;                     /* of the program */
+};
+
 struct sg_watched_warp {
     uint64_t block;        /* its number in the grid */
     const unsigned *place; /* its coordinates x, y, z */
@@ -17,6 +24,10 @@ struct sg_watched_warp {
     /* The block's shared memory, for reading; NULL in code for clusters, and for copies. */
     const unsigned char *shared;
     uint64_t shared_bytes;
+    const struct sg_watched_frame *frame; /* of the function that runs; NULL for copies */
+    uint64_t local_bytes;                 /* of a thread */
+    /* By lane the offset from which on alloca has given out local memory; NULL: it never does. */
+    const uint32_t *allocated;
 };
 
 enum sg_watched_kind { SG_WATCHED_READ, SG_WATCHED_WRITE, SG_WATCHED_ATOMIC };
@@ -35,6 +46,9 @@ struct sg_watched_access {
                                 memory in code for clusters, with the block's rank from bit 24 */
     uint32_t size;           /* bytes of each lane's access, all elements of a vector */
     unsigned char kind, space /* enum sg_state_space, never generic */, order, scope;
+    /* Of textures and surfaces: the space is NONE, the address a texel's, in global memory or
+     * (array) where an array has its bytes, which no allocation has. */
+    bool array;
 };
 
 struct sg_watch {
@@ -66,6 +80,9 @@ struct sg_watch {
     void (*gathers)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, const uint32_t *members);
     void (*exits)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
+    /* Lanes have begun a function that was called: warp->frame is its own, without what was there.
+     * May be NULL. */
+    void (*enters)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     void (*block_begins)(void *user, uint64_t block, uint64_t shared_bytes);
     /* Not called for blocks that a fault has ended. */
     void (*block_ends)(void *user, uint64_t block);

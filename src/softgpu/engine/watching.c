@@ -16,7 +16,10 @@ static struct sg_watched_warp watched(const struct sg_warp *warp) {
                                     .place = warp->block->place,
                                     .first = warp->number * SG_LANES,
                                     .shared = clustered ? NULL : warp->shared,
-                                    .shared_bytes = clustered ? 0 : warp->shared_size};
+                                    .shared_bytes = clustered ? 0 : warp->shared_size,
+                                    .frame = &warp->path->watched,
+                                    .local_bytes = warp->local_size,
+                                    .allocated = warp->grid->code->allocates ? warp->stack : NULL};
 }
 
 static uint32_t tell(const struct sg_warp *warp, const struct sg_watched_access *access) {
@@ -145,6 +148,30 @@ bool sg_watch_lane(struct sg_warp *warp, const struct sg_step *step, unsigned la
                                                   .space = (unsigned char)space}) != 0;
 }
 
+static unsigned kind_of(const struct sg_warp *warp, const struct sg_step *step) {
+    unsigned op = warp->grid->code->program->instructions[step->instruction].op;
+    return op == SG_OP_sust    ? SG_WATCHED_WRITE
+           : op == SG_OP_sured ? SG_WATCHED_ATOMIC
+                               : SG_WATCHED_READ;
+}
+
+bool sg_watch_texel(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                    uint64_t address, uint32_t size, bool array) {
+    if (!watch_of(warp))
+        return false;
+    uint64_t addresses[SG_LANES] = {0};
+    addresses[lane] = address;
+    struct sg_watched_warp who = watched(warp);
+    return tell(warp, &(struct sg_watched_access){.warp = &who,
+                                                  .instruction = step->instruction,
+                                                  .lanes = UINT32_C(1) << lane,
+                                                  .address = addresses,
+                                                  .size = size,
+                                                  .kind = (unsigned char)kind_of(warp, step),
+                                                  .space = SG_IN_NONE,
+                                                  .array = array}) != 0;
+}
+
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static bool tell_copy(struct sg_warp *warp, const struct sg_pending *what, uint64_t address,
@@ -265,6 +292,14 @@ void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t
         return;
     struct sg_watched_warp who = watched(warp);
     watch->gathers(user_of(warp), &who, step->instruction, lanes, members);
+}
+
+void sg_watch_enters(struct sg_warp *warp, uint32_t lanes) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->enters)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->enters(user_of(warp), &who, lanes);
 }
 
 void sg_watch_exits(struct sg_warp *warp, uint32_t lanes) {

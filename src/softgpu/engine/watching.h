@@ -14,7 +14,10 @@ sg_run sg_run_watched_fence;
 /* One lane's access; true: it must not take place. The address is generic if the space is. */
 bool sg_watch_lane(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                    uint64_t address, uint32_t size, unsigned kind, unsigned space);
-/* An access of all executing lanes to shared memory, at sg_where_address's addresses. */
+/* A texel of a texture or surface, of memory or of an array; true: it shall not be accessed. */
+bool sg_watch_texel(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
+                    uint64_t address, uint32_t size, bool array);
+/* Of all lanes that execute, at what sg_where_address says, in shared memory. */
 void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
                      unsigned kind, unsigned order);
 /* A copy, when it is performed; true: it must not take place. */
@@ -29,6 +32,8 @@ void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t la
 void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where);
 void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
                       const uint32_t *members);
+/* Lanes have begun a function, whose path is in use. */
+void sg_watch_enters(struct sg_warp *warp, uint32_t lanes);
 void sg_watch_exits(struct sg_warp *warp, uint32_t lanes);
 void sg_watch_begins(const struct sg_block *block);
 void sg_watch_ends(const struct sg_block *block);

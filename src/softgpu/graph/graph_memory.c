@@ -2,6 +2,7 @@
 #include "softgpu/graph/graph_memory.h"
 
 #include "softgpu/address/window.h"
+#include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 
 #include <stdlib.h>
@@ -116,7 +117,7 @@ CUresult sg_graph_memory_reserve(CUgraphNodeParams *params) {
     if (!block)
         return CUDA_ERROR_OUT_OF_MEMORY;
     block->bytes = params->alloc.bytesize;
-    block->size = (block->bytes + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
+    block->size = (block->bytes + sg_red_zone(sg_config()) + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
     block->device = params->alloc.poolProps.location.id;
     block->devices = devices_of(&params->alloc);
     block->refs = 1;

@@ -75,6 +75,7 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     if (result != CUDA_SUCCESS)
         return result;
     range->phys->named = true;
+    sg_range_expose(range->start, range->size);
     place.live = allocation->live;
     place.pages = (uint32_t)(range->phys->size / SG_PAGE);
     place.first_page = (uint32_t)(range->phys->file_offset / SG_PAGE);

@@ -231,7 +231,7 @@ static CUresult fail(const struct sg_op *op, const struct running *running,
     sg_coredump_report(NULL);
     sg_output_flush(context);
     sg_unlock();
-    if (text && !running->checking)
+    if (text && !sg_check_names(ready->program->name))
         sg_kernel_say(SG_LOG_ERROR, text);
     free(text);
     return error;

@@ -196,6 +196,8 @@ CUresult sg_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t
         return CUDA_ERROR_INVALID_VALUE;
     int fd = -1;
     result = export_range(dptr, size, over_pcie, &fd);
+    if (result == CUDA_SUCCESS)
+        sg_range_expose(dptr, size);
     memcpy(handle, &fd, sizeof fd);
     return result;
 }

@@ -282,8 +282,11 @@ CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mc
         if (!object || !known || flags != 0 || size > range->start + range->size - memptr)
             return CUDA_ERROR_INVALID_VALUE;
     } while (!is_complete(&object->phys, &told));
-    return bind(object, mcOffset, range->phys, range->phys_offset + (size_t)(memptr - range->start),
-                size);
+    CUresult result = bind(object, mcOffset, range->phys,
+                           range->phys_offset + (size_t)(memptr - range->start), size);
+    if (result == CUDA_SUCCESS)
+        sg_range_expose(memptr, size);
+    return result;
 }
 
 /* Offset and size "must match the corresponding values specified during the bind call". */

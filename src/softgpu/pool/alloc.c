@@ -72,6 +72,8 @@ static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size
         if (result == CUDA_SUCCESS)
             block = find_usable(pool, stream, size);
     }
+    if (!block && sg_pool_let_go(pool))
+        block = find_usable(pool, stream, size);
     if (!block && pool->reuse_internal)
         block = find_by_waiting(pool, stream, size);
     *out = block;

@@ -79,6 +79,7 @@ CUresult sg_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     struct sg_pool *pool = sg_pool_get(handle);
     if (!pool || pool->imported)
         return CUDA_ERROR_INVALID_VALUE;
+    (void)sg_pool_let_go(pool);
     sg_pool_promote(pool);
     sg_pool_shrink(pool, keep);
     return CUDA_SUCCESS;

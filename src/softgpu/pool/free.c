@@ -43,11 +43,14 @@ static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint
     if (stream && stream->completed < number &&
         !sg_leaving_add(block->range.start, block->range.size, stream, number))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (pend && !sg_block_pend(block, stream, number))
+    bool keep = sg_block_keeps(block);
+    if (pend && !keep && !sg_block_pend(block, stream, number))
         return CUDA_ERROR_OUT_OF_MEMORY;
     count_out(pool, block);
     block->after = (struct sg_token){0};
-    if (!pend)
+    if (keep)
+        sg_block_keep(block, pend ? stream : NULL, number);
+    else if (!pend)
         sg_block_idle(block);
     sg_token_release(&after);
     if (pool->destroyed)

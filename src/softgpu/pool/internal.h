@@ -1,7 +1,8 @@
 /*
  * The parts of a pool. A pool owns segments (physical memory and the addresses it is mapped at); a
  * segment is cut into blocks, which tile it. A block is live (the application has it), pending
- * (freed, but as far as the pool knows its stream has not yet reached the free) or idle.
+ * (freed, but as far as the pool knows its stream has not yet reached the free) or idle; under a
+ * checker it is kept before it is either.
  */
 #ifndef SG_POOL_INTERNAL_H
 #define SG_POOL_INTERNAL_H
@@ -15,7 +16,7 @@
 #define SG_BLOCK_UNIT ((size_t)512)      /* alignment and rounding of allocations */
 #define SG_POOL_STEP  ((size_t)32 << 20) /* pools grow by multiples of this while memory allows */
 
-enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE };
+enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE, SG_BLOCK_KEPT };
 
 /* A free block in the index by address (places.c). */
 struct sg_block_place {
@@ -35,13 +36,15 @@ struct sg_block {
     enum sg_block_state state;
     struct sg_block *previous, *next; /* neighbours in the segment */
 
-    /* Live: earlier work on these bytes, which the block's user follows in stream order. */
+    /* Live: earlier work on these bytes, which the block's user follows in stream order. Kept: the
+     * free. */
     struct sg_token after;
     /* Pending: reusable by anyone when cache->stream has completed `number`. */
     struct sg_cache *cache;
     uint64_t number;
-    struct sg_block *queue_previous, *queue_next; /* pending blocks of a cache, by time of free */
-    struct sg_block_place place;                  /* pending or idle */
+    /* Pending blocks of a cache, by time of free; kept blocks likewise. */
+    struct sg_block *queue_previous, *queue_next;
+    struct sg_block_place place; /* pending or idle */
 };
 
 /* The frees of one stream to one pool that have not been seen to complete. */
@@ -83,7 +86,7 @@ struct sg_pool {
     uint64_t reserved, reserved_high;
     uint64_t used, used_high; /* bytes requested */
 
-    size_t live;          /* blocks */
+    size_t live, kept;    /* blocks */
     size_t idle_segments; /* segments that consist of one idle block */
     struct sg_pool_segment *first, *last;
     struct sg_places idle;
@@ -128,6 +131,15 @@ void sg_pool_promote(struct sg_pool *pool);
  * unless `thorough`. */
 struct sg_block *sg_pool_run(struct sg_pool *pool, size_t size, CUdeviceptr below, bool thorough);
 struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *stream);
+
+/* ---- kept.c ---------------------------------------------------------------------------------- */
+
+/* Whether the block is to be kept when it is freed, which the next does: until the stream (or NULL)
+ * has completed `number` at least. */
+bool sg_block_keeps(const struct sg_block *block);
+void sg_block_keep(struct sg_block *block, struct sg_stream *stream, uint64_t number);
+/* Makes what is kept of a pool pending or idle. False: nothing was. */
+bool sg_pool_let_go(const struct sg_pool *pool);
 
 /* ---- alloc.c --------------------------------------------------------------------------------- */
 

@@ -181,8 +181,9 @@ struct sg_pool *sg_pool_get(CUmemoryPool handle) {
 void sg_pool_collect(struct sg_pool *pool) {
     if (!pool->destroyed || pool->live > 0)
         return;
+    (void)sg_pool_let_go(pool);
     sg_pool_promote(pool);
-    if (!pool->caches)
+    if (!pool->caches && pool->kept == 0)
         end_pool(pool);
     else
         sg_pool_shrink(pool, 0);

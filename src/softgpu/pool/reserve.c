@@ -167,6 +167,7 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
         next = pool->next;
         if (home_of(pool) != device || pool->imported)
             continue;
+        (void)sg_pool_let_go(pool);
         sg_pool_promote(pool);
         given += sg_pool_shrink(pool, 0);
         sg_pool_collect(pool);

@@ -228,6 +228,7 @@ CUresult sg_cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr)
     memcpy(data.uuid, pool->uuid, sizeof data.uuid);
     data.check = checksum(&data);
     memcpy(out, &data, sizeof data);
+    sg_range_expose(range->start, range->size);
     return CUDA_SUCCESS;
 }
 

@@ -43,6 +43,9 @@ static void access_(void *user, const struct sg_watched_access *access) {
             access->address[last] - access->address[__builtin_ctz(access->lanes)]);
     if (access->order)
         add(told, ", order %u, scope %u", access->order, access->scope);
+    if (access->warp->frame && access->warp->frame->caller)
+        add(told, ", in the frame at %" PRIu64 " of function %u", access->warp->frame->start,
+            access->warp->frame->function);
     if (access->warp->first || access->warp->block)
         add(told, ", block %" PRIu64 " from %u", access->warp->block, access->warp->first);
     add(told, "\n");
@@ -75,6 +78,12 @@ static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instr
     add(user, "%s %x, order %u, scope %u\n", name_of(user, instruction), lanes, order, scope);
 }
 
+static void enters(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    const struct sg_watched_frame *frame = warp->frame;
+    add(user, "%x enter function %u, called by %u, at %" PRIu64 "\n", lanes, frame->function,
+        frame->caller->function, frame->start);
+}
+
 static void exits(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
     add(user, "%u exits %x\n", warp->first, lanes);
 }
@@ -94,6 +103,7 @@ static const struct sg_watch watch = {.access = access_,
                                       .meet = meet,
                                       .fence = fence,
                                       .exits = exits,
+                                      .enters = enters,
                                       .block_begins = begins,
                                       .block_ends = ends};
 
@@ -232,6 +242,27 @@ static void copies_at_their_moment(void **state) {
          "block 0 ends\n");
 }
 
+/* Where local memory is whose: the entry's 16 bytes, then f's, which some lanes call. */
+static void functions_and_their_frames(void **state) {
+    (void)state;
+    uint32_t to[4] = {0};
+    says(KERNEL_HEAD
+         ".func f() {\n"
+         ".local .b32 l[4]; .reg .b32 %r; st.local.u32 [l+4], 1; ld.local.u32 %r, [l+4]; ret; }\n"
+         ".visible .entry k(.param .u64 to) { .local .b32 mine[4]; .reg .pred %p; .reg .b32 %r1;\n"
+         "mov.u32 %r1, %tid.x; setp.lt.u32 %p, %r1, 2; st.local.u32 [mine], 1;\n"
+         "@%p call f; st.local.u32 [mine+12], 1; ret; }\n",
+         1, 3, 0, to,
+         "block 0 begins, 0 shared\n"
+         "st write 7: 4 in local at 0\n"
+         "3 enter function 1, called by 0, at 16\n"
+         "st write 3: 4 in local at 20, in the frame at 16 of function 1\n"
+         "ld read 3: 4 in local at 20, in the frame at 16 of function 1\n"
+         "st write 7: 4 in local at 12\n"
+         "0 exits 7\n"
+         "block 0 ends\n");
+}
+
 static void matrices_row_by_row(void **state) {
     (void)state;
     uint32_t to[128] __attribute__((aligned(16))) = {0};
@@ -277,6 +308,7 @@ int main(void) {
         cmocka_unit_test(barriers_meetings_and_fences),
         cmocka_unit_test(blocks_one_after_the_other),
         cmocka_unit_test(copies_at_their_moment),
+        cmocka_unit_test(functions_and_their_frames),
         cmocka_unit_test(matrices_row_by_row),
         cmocka_unit_test(refused_accesses_are_not_made),
     };

@@ -149,11 +149,49 @@ static void arrays_that_accesses_mean(void **state) {
     means("ld.param.u64 %d1, [p]; st.global.u32 [%d1], 1;", "-");
 }
 
+/* In a called function: what callers hand over may be any address, also one of its own. */
+static void arrays_of_called_functions(void **state) {
+    (void)state;
+    struct kernel kernel;
+    kernel_read(&kernel, KERNEL_HEAD
+                ".func f(.reg .b64 %a, .param .b64 b) {\n"
+                ".local .align 8 .b8 l[64]; .reg .pred %p; .reg .b64 %d<9>;\n"
+                "mov.u64 %d1, l; ld.param.b64 %d2, [b]; setp.eq.u64 %p, %d2, 0;\n"
+                "st.local.u32 [l+4], 1; shl.b64 %d3, %d2, 3; add.u64 %d4, %d1, %d3;\n"
+                "st.local.u32 [%d4], 1; selp.b64 %d5, %d1, %a, %p; st.local.u32 [%d5], 1;\n"
+                "selp.b64 %d6, %d1, %d2, %p; st.local.u32 [%d6], 1; ret; }\n"
+                ".visible .entry k() { { .param .b64 b; st.param.b64 [b], 1;\n"
+                "call.uni f, (0, b); } ret; }\n");
+    const struct sg_program *program = kernel.program;
+    uint32_t *spans = sg_spans_of(program), function = program->function_count > 1;
+    char got[64] = "";
+    for (size_t i = 0; i < program->instruction_count; i++)
+        if (program->instructions[i].op == SG_OP_st &&
+            program->instructions[i].space == SG_IN_LOCAL)
+            strcat(got, spans[i] == SG_SPAN_UNKNOWN ? "-" : program->variables[spans[i]].name);
+    assert_string_equal(got, "ll--");
+    assert_true(sg_span_has_frame(program, function));
+    assert_false(sg_span_has_frame(program, 0));
+    uint64_t start = 0;
+    while (sg_span_in_frame(program, function, start, 1) == SG_SPAN_UNKNOWN)
+        start++;
+    uint32_t all = sg_span_in_frame(program, function, start, 64);
+    assert_string_equal(program->variables[all].name, "l");
+    assert_int_equal(sg_span_in_frame(program, function, start, 65), SG_SPAN_UNKNOWN);
+    assert_int_equal(sg_span_in_frame(program, 0, start, 1), SG_SPAN_UNKNOWN);
+    free(spans);
+    kernel_free(&kernel);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_places_as_text),   cmocka_unit_test(two_places_as_json),
-        cmocka_unit_test(long_texts_are_whole), cmocka_unit_test(globs_of_kernels),
-        cmocka_unit_test(runs_of_bits),         cmocka_unit_test(arrays_that_accesses_mean),
+        cmocka_unit_test(two_places_as_text),
+        cmocka_unit_test(two_places_as_json),
+        cmocka_unit_test(long_texts_are_whole),
+        cmocka_unit_test(globs_of_kernels),
+        cmocka_unit_test(runs_of_bits),
+        cmocka_unit_test(arrays_that_accesses_mean),
+        cmocka_unit_test(arrays_of_called_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
