@@ -26,6 +26,7 @@ enum sg_watched_scope { SG_WATCHED_CTA, SG_WATCHED_CLUSTER, SG_WATCHED_GPU, SG_W
 #define SG_WATCHED_RELEASE         4u
 #define SG_WATCHED_ASYNC           8u /* of cp.async and the like: at the copy's own moment */
 #define SG_WATCHED_CLUSTER_BARRIER 16u
+#define SG_WATCHED_CLUSTER_RELAXED 17u /* an arrival there that orders no memory */
 
 struct sg_watched_access {
     const struct sg_watched_warp *warp;
@@ -35,6 +36,30 @@ struct sg_watched_access {
                                 memory of code for clusters with the block's rank from bit 24 on */
     uint32_t size;           /* bytes of each lane's access, all elements of a vector */
     unsigned char kind, space /* enum sg_state_space, never generic */, order, scope;
+};
+
+/* One lane's copy in bulk, st.async or red.async, when it is issued: addresses as of an access. */
+struct sg_watched_copy {
+    const struct sg_watched_warp *warp;
+    uint32_t instruction, size;
+    unsigned lane;
+    bool to_global, from_global, from_value;
+    bool reduces;      /* into what is there */
+    bool tells;        /* an mbarrier of its bytes; else it is of a group in bulk */
+    unsigned parity;   /* of the phase that the mbarrier is in */
+    uint64_t to, from; /* not of `from_value` */
+    uint64_t mbarrier;
+};
+
+/* What lanes have to do with phases of mbarriers. */
+struct sg_watched_phase {
+    const struct sg_watched_warp *warp;
+    uint32_t instruction, lanes;
+    uint32_t over;           /* of the lanes: their phases are over */
+    uint32_t parity;         /* of the phases, by lane */
+    const uint64_t *address; /* of the mbarriers, by lane */
+    bool by_state;           /* a state that an arrival has answered says which phase */
+    unsigned char order, scope;
 };
 
 struct sg_watch {
@@ -57,11 +82,21 @@ struct sg_watch {
      * order of sc has STRONG. */
     void (*fence)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes, unsigned char order, unsigned char scope);
-    /* Lanes issue cp.async: where it will write in shared memory. May be NULL, as the next. */
+    /* Lanes issue cp.async: where it will write in shared memory. May be NULL, as those below. */
     void (*issues)(void *user, const struct sg_watched_access *copy);
+    void (*issues_bulk)(void *user, const struct sg_watched_copy *copy);
+    /* An mbarrier is told that a copy's bytes are there, behind the copy's accesses. */
+    void (*delivers)(void *user, const struct sg_watched_access *mbarrier);
+    /* Lanes leave it to mbarriers to count the cp.async that they have issued; behind it they look
+     * whether a phase is over; and one is. In `block` is a thread that has to do with it. */
+    void (*hands_over)(void *user, const struct sg_watched_phase *phase);
+    void (*looks)(void *user, const struct sg_watched_phase *phase);
+    void (*turns)(void *user, uint64_t block, uint64_t address);
     /* Lanes come to a .sync function of a warp, each with its member mask. */
     void (*gathers)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, const uint32_t *members);
+    /* Lanes go on behind griddepcontrol.wait: what the grid depends on has ended. */
+    void (*depends)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     void (*exits)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     void (*block_begins)(void *user, uint64_t block, uint64_t shared_bytes);
     /* Not of blocks that a fault has ended. */
