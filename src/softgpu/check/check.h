@@ -62,6 +62,7 @@ struct sg_check_launch {
     unsigned grid[3], block[3], dynamic_shared;
     unsigned cluster[3]; /* blocks; zeros: none */
     int device;
+    bool early; /* it may begin before the kernel before it in its stream has ended */
     bool cooperative, clustered; /* clustered: blocks reach each other's shared memory */
     const uint64_t *variables;   /* device addresses, by the program's variables */
     /* The allocation around an address, as sg_grid_launch has it: takes the lock. */

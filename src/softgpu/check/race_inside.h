@@ -7,6 +7,7 @@
 
 #include "softgpu/check/race.h"
 #include "softgpu/check/race_clock.h"
+#include "softgpu/program/program.h"
 
 #include <pthread.h>
 
@@ -54,21 +55,20 @@ struct sg_cell {
 #define SG_AREA_PAGES        (SG_AREA_BYTES / SG_PAGE_BYTES)
 
 /*
- * The shadow of 4 KiB, at a multiple of 8 KiB. A line's cell must not lie where the line itself
- * does in its page: the processor would take loads of the one for loads after stores to the other.
- * Measured: a reduction took twice the time.
+ * The shadow of 4 KiB, at a multiple of 8 KiB.
  *
  * What is remembered of a whole line are runs: accesses of consecutive lanes to consecutive words,
- * which `runs` has. A line that is split has an access for each word, and one that is full as
- * well, a cell for each word.
+ * which `runs` has. They are slot by slot, since most lines need one: then a quarter of a line of
+ * the processor's cache goes with each line of memory. A line that is split has an access for each
+ * word, and one that is full as well, a cell for each word.
  */
 struct sg_shadow_page {
-    unsigned char apart[SG_PAGE_BYTES / 2];
-    struct sg_cell lines[SG_PAGE_LINES];
-    uint16_t runs[SG_PAGE_LINES][SG_SEEN_SLOTS];
-    struct sg_seen *singles; /* NULL until a line is split; of lines that are not: anything */
-    struct sg_cell *words;   /* the same of lines that are full */
-    uint64_t split, full;    /* a bit for each line */
+    struct sg_seen lines[SG_SEEN_SLOTS][SG_PAGE_LINES];
+    uint16_t runs[SG_SEEN_SLOTS][SG_PAGE_LINES];
+    uint64_t used[SG_SEEN_SLOTS]; /* a bit for each line: others hold anything */
+    struct sg_seen *singles;      /* NULL until a line is split; of lines that are not: anything */
+    struct sg_cell *words;        /* the same of lines that are full */
+    uint64_t split, full;         /* a bit for each line */
 };
 
 struct sg_shadow_area {
@@ -111,6 +111,7 @@ void sg_shadow_free(struct sg_shadow *shadow);
 struct sg_released {
     uint64_t address;
     sg_clock clock;
+    sg_clock over; /* of an mbarrier: what was there when its last phase ended */
     uint32_t launch, block;
     unsigned char scope;
     bool there;
@@ -153,17 +154,30 @@ struct sg_race_barrier {
     bool used;
 };
 
+/* Plain reads of a block's shared memory since its last barrier of all. Until something is written
+ * there is nothing that they could race with: they are put into the shadow when it is. */
+struct sg_race_read {
+    uint32_t moment, what, lanes;
+    uint16_t warp, size;
+    uint32_t at[32];
+};
+#define SG_RACE_READS 512u
+
 struct sg_race_block {
     struct sg_race_block *next; /* in its bucket, or among the free ones */
     uint32_t index;
     uint32_t met; /* all threads know each other up to this moment */
     unsigned warp_count;
-    bool knows; /* a warp has a clock, or lanes by themselves */
-    bool left;  /* threads have exited behind accesses that no barrier of all has ordered */
+    bool knows;    /* a warp has a clock, or lanes by themselves */
+    bool depended; /* a thread, or one that it knows of, is behind griddepcontrol.wait */
+    bool left;     /* threads have exited behind accesses that no barrier of all has ordered */
     struct sg_race_warp warps[32];
     struct sg_race_barrier barriers[SG_RACE_BARRIERS];
     struct sg_shadow_page **shared; /* by 4 KiB, of this block and those before it */
     size_t shared_pages;
+    struct sg_race_read *reads; /* NULL: none yet */
+    unsigned read_count;
+    bool wrote; /* since that barrier, or there was no room: reads are not put off */
     struct sg_released_table released; /* in shared memory */
 };
 
@@ -181,8 +195,7 @@ struct sg_race_launch {
     uint64_t stream, number, serial, floor;
     struct sg_race_after *after; /* sorted by stream */
     size_t after_count;
-    unsigned warps; /* 0: a copy */
-    uint64_t blocks;
+    bool kernel;      /* else a copy */
     uint32_t *beside; /* launches that it has synchronized with in memory */
     size_t beside_count, beside_room;
     bool runs;
@@ -206,6 +219,8 @@ struct sg_race_grid {
     struct sg_race_block *buckets[SG_RACE_BUCKETS], *last;
     struct sg_race_cluster *clusters;
     uint32_t ordered, unordered; /* the launches that were asked about last */
+    bool early;                  /* see struct sg_race_operation */
+    bool depended;               /* a block is */
     bool lost;                   /* no memory: nothing more is checked */
     uint32_t turn;               /* which of a full cell's accesses is forgotten */
     struct sg_race_doubt doubts[SG_RACE_DOUBTS];
@@ -230,6 +245,8 @@ uint32_t sg_race_launch_new(struct sg_race *race, const struct sg_race_operation
 void sg_race_launches_free(struct sg_race *race);
 /* Whether the API, or what they did, orders launch `a` before launch `b`. */
 bool sg_race_launch_before(const struct sg_race *race, uint32_t a, uint32_t b);
+/* Whether `b` may have begun before `a` had ended. */
+bool sg_race_launch_overlaps(const struct sg_race *race, uint32_t a, uint32_t b);
 /* `b` has read what `a` has released. */
 void sg_race_launch_meets(struct sg_race_grid *grid, uint32_t a);
 
@@ -242,9 +259,16 @@ void sg_race_block_clear(struct sg_race_block *block);
 /* Of a strong access, before it is looked at: what it acquires and releases. */
 void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
                     const struct sg_watched_access *access);
+/* Of shared memory that only the block reaches: of code that knows nothing of clusters, too. */
+static inline bool sg_race_is_own(const struct sg_race_grid *grid,
+                                  const struct sg_watched_access *access) {
+    return access->space == SG_IN_SHARED && (grid->cluster_size == 1 || access->warp->shared);
+}
 /* The address in the shadows: of shared memory of a cluster one that nothing else has. */
 uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
                          const struct sg_watched_access *access, unsigned lane);
+uint64_t sg_race_shared_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                                uint64_t address);
 /* Whether the threads of two blocks are in each other's scope. */
 bool sg_race_in_scope(const struct sg_race_grid *grid, uint32_t a, uint32_t b, unsigned scope);
 uint64_t sg_race_cluster_of(const struct sg_race_grid *grid, uint64_t block);
@@ -253,12 +277,18 @@ void sg_race_arrives(void *user, const struct sg_watched_warp *warp, uint32_t in
 void sg_race_completes(void *user, uint64_t block, unsigned number);
 void sg_race_meet(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes);
+void sg_race_delivers(void *user, const struct sg_watched_access *mbarrier);
+void sg_race_turns(void *user, uint64_t block, uint64_t address);
+void sg_race_looks(void *user, const struct sg_watched_phase *phase);
+void sg_race_depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
 void sg_race_fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                    uint32_t lanes, unsigned char order, unsigned char scope);
 
 /* ---- race_access.c --------------------------------------------------------------------------- */
 
 void sg_race_access(void *user, const struct sg_watched_access *access);
+void sg_race_issues(void *user, const struct sg_watched_access *copy);
+void sg_race_issues_bulk(void *user, const struct sg_watched_copy *copy);
 /* The bytes that were not known are there now: reports. */
 void sg_race_decide(struct sg_race_grid *grid);
 
