@@ -359,7 +359,8 @@ static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
 /* A part of a run: words of a line, accessed by consecutive lanes. */
 struct part {
     uint64_t line; /* address */
-    unsigned words, lane, power;
+    uint32_t words;
+    unsigned lane, power;
 };
 
 static unsigned lane_of(unsigned lane, unsigned power, unsigned byte) {
@@ -373,14 +374,16 @@ static inline bool is_same_run(const struct actor *a, const struct sg_seen *old,
            SG_SEEN_LANE(old->what) == part->lane && SG_SEEN_BYTES(old->what) == part->power;
 }
 
-static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsigned both,
+static bool is_run_before(const struct actor *a, const struct sg_seen *old, uint32_t both,
                           const struct part *part) {
     unsigned lane = SG_SEEN_LANE(old->what), power = SG_SEEN_BYTES(old->what);
     if (is_same_run(a, old, part) || is_before_all(a, old))
         return true;
     if (old->launch != a->seen.launch || !a->block->knows)
         return false;
-    for (unsigned byte = 0; byte < SG_LINE_BYTES; byte++)
+    unsigned least = power < part->power ? power : part->power;
+    unsigned step = least < 2 ? 1u << least : SG_WORD_BYTES;
+    for (unsigned byte = 0; byte < SG_LINE_BYTES; byte += step)
         if (both >> byte / SG_WORD_BYTES & 1 &&
             !is_before(a, old, lane_of(lane, power, byte), lane_of(part->lane, part->power, byte)))
             return false;
@@ -392,7 +395,7 @@ static inline void put(const struct actor *a, struct sg_shadow_page *page, unsig
     struct sg_seen *seen = &page->lines[slot][line];
     *seen = a->seen;
     seen->what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
-    page->runs[slot][line] = (uint16_t)part->words;
+    page->runs[slot][line] = part->words;
     page->used[slot] |= UINT64_C(1) << line;
 }
 
@@ -414,9 +417,9 @@ static bool own_read(struct actor *a, struct sg_shadow_page *page, unsigned line
 }
 
 /* Whether what a slot has of the line may be forgotten for this access; *raced: they may race. */
-static inline bool gives_way(const struct actor *a, const struct sg_seen *old, unsigned run,
+static inline bool gives_way(const struct actor *a, const struct sg_seen *old, uint32_t run,
                              const struct part *part, bool *raced) {
-    unsigned both = run & part->words;
+    uint32_t both = run & part->words;
     bool covered = !(run & ~part->words);
     if (is_stale(a, old))
         return true;
@@ -478,7 +481,7 @@ static void join_line(struct sg_shadow_page *page, const struct actor *a, const 
 static void by_words(struct actor *a, struct sg_shadow_page *page, const struct part *part) {
     unsigned step = part->power < 2 ? 1u << part->power : SG_WORD_BYTES;
     unsigned ones = (1u << step) - 1;
-    for (unsigned left = part->words; left && !a->grid->lost; left &= left - 1) {
+    for (uint32_t left = part->words; left && !a->grid->lost; left &= left - 1) {
         unsigned byte = (unsigned)__builtin_ctz(left) * SG_WORD_BYTES;
         for (unsigned b = 0; b < SG_WORD_BYTES; b += step)
             word_access(a, page, part->line + byte, ones << b,
@@ -486,15 +489,38 @@ static void by_words(struct actor *a, struct sg_shadow_page *page, const struct 
     }
 }
 
+#define AHEAD (8u * SG_LINE_BYTES)
+
+/* Most kernels go through memory upwards: what is next is on its way before it is needed. */
+static inline void fetch_ahead(const struct actor *a, uint64_t address) {
+    if (address / SG_LINE_BYTES % 4) /* four lines' slots lie together */
+        return;
+    uint64_t next = address + AHEAD;
+    unsigned line = (unsigned)(next % SG_PAGE_BYTES / SG_LINE_BYTES);
+    const struct sg_shadow_page *page = sg_shadow_page_near(&a->grid->race->shadow, next);
+    if (!page)
+        return;
+    __builtin_prefetch(&page->lines[0][line], 1);
+    __builtin_prefetch(&page->lines[1][line], 1);
+    if (line < 4) {
+        __builtin_prefetch(page, 1);
+        __builtin_prefetch(&page->runs[0][0], 1);
+        __builtin_prefetch(&page->runs[0][16], 1);
+        __builtin_prefetch(&page->runs[1][0], 1);
+    }
+}
+
 static void part_access(struct actor *a, const struct part *part) {
     struct sg_shadow_page *page = page_at(a, part->line);
     if (!page)
         return;
+    if (!a->own)
+        fetch_ahead(a, part->line);
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES), raced = a->raced;
     if (!(page->split >> line & 1) && whole_access(a, page, part))
         return;
     by_words(a, page, part);
-    if (a->writes && part->words == 0xffff && a->raced == raced)
+    if (a->writes && part->words == SG_LINE_WHOLE && a->raced == raced)
         join_line(page, a, part);
 }
 
@@ -507,7 +533,7 @@ static void run_access(struct actor *a, uint64_t address, unsigned lane, unsigne
         unsigned from = (unsigned)(address - line) / SG_WORD_BYTES;
         unsigned to = (unsigned)(last - line) / SG_WORD_BYTES;
         struct part part = {.line = line,
-                            .words = (0xffffu >> (SG_LINE_WORDS - (to - from))) << from,
+                            .words = (SG_LINE_WHOLE >> (SG_LINE_WORDS - (to - from))) << from,
                             .lane = (lane - (from * SG_WORD_BYTES >> power)) & 31,
                             .power = power};
         part_access(a, &part);
@@ -817,7 +843,7 @@ static void copy_access(struct actor *a, struct sg_watched_access *access, uint6
     address += first;
     size -= first;
     for (; size >= SG_LINE_BYTES && !a->grid->lost; size -= SG_LINE_BYTES) {
-        part_access(a, &(struct part){.line = address, .words = 0xffff, .power = 2});
+        part_access(a, &(struct part){.line = address, .words = SG_LINE_WHOLE, .power = 2});
         address += SG_LINE_BYTES;
     }
     copy_edge(a, access, address, size);

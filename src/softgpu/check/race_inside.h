@@ -45,30 +45,30 @@ struct sg_cell {
     struct sg_seen seen[SG_SEEN_SLOTS];
 };
 
-#define SG_WORD_BYTES        4u
-#define SG_LINE_BYTES        64u
-#define SG_LINE_WORDS        (SG_LINE_BYTES / SG_WORD_BYTES)
-#define SG_PAGE_BYTES        4096u
-#define SG_PAGE_LINES        (SG_PAGE_BYTES / SG_LINE_BYTES)
-#define SG_SHADOW_PAGE_BYTES (2 * SG_PAGE_BYTES)
-#define SG_AREA_BYTES        ((uint64_t)1 << 21)
-#define SG_AREA_PAGES        (SG_AREA_BYTES / SG_PAGE_BYTES)
+#define SG_WORD_BYTES 4u
+#define SG_LINE_BYTES 128u /* what a warp accesses together, most of the time */
+#define SG_LINE_WORDS (SG_LINE_BYTES / SG_WORD_BYTES)
+#define SG_LINE_WHOLE UINT32_MAX /* a bit for each word */
+#define SG_PAGE_BYTES 4096u
+#define SG_PAGE_LINES (SG_PAGE_BYTES / SG_LINE_BYTES)
+#define SG_AREA_BYTES ((uint64_t)1 << 21)
+#define SG_AREA_PAGES (SG_AREA_BYTES / SG_PAGE_BYTES)
 
 /*
- * The shadow of 4 KiB, at a multiple of 8 KiB.
+ * The shadow of 4 KiB.
  *
  * What is remembered of a whole line are runs: accesses of consecutive lanes to consecutive words,
- * which `runs` has. They are slot by slot, since most lines need one: then a quarter of a line of
+ * which `runs` has. They are slot by slot, since most lines need one: then an eighth of a line of
  * the processor's cache goes with each line of memory. A line that is split has an access for each
  * word, and one that is full as well, a cell for each word.
  */
 struct sg_shadow_page {
-    struct sg_seen lines[SG_SEEN_SLOTS][SG_PAGE_LINES];
-    uint16_t runs[SG_SEEN_SLOTS][SG_PAGE_LINES];
-    uint64_t used[SG_SEEN_SLOTS]; /* a bit for each line: others hold anything */
+    uint64_t split, full;         /* a bit for each line */
+    uint64_t used[SG_SEEN_SLOTS]; /* the same: other slots hold anything */
     struct sg_seen *singles;      /* NULL until a line is split; of lines that are not: anything */
     struct sg_cell *words;        /* the same of lines that are full */
-    uint64_t split, full;         /* a bit for each line */
+    uint32_t runs[SG_SEEN_SLOTS][SG_PAGE_LINES];
+    struct sg_seen lines[SG_SEEN_SLOTS][SG_PAGE_LINES];
 };
 
 struct sg_shadow_area {
