@@ -174,13 +174,13 @@ static void turns(void *user, uint64_t block, uint64_t address) {
     FOR_EACH(turns, block, address);
 }
 
+static void depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    FOR_EACH(depends, warp, lanes);
+}
+
 static void gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, const uint32_t *members) {
     FOR_EACH(gathers, warp, instruction, lanes, members);
-}
-
-static void depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
-    FOR_EACH(depends, warp, lanes);
 }
 
 static void exits(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
@@ -208,8 +208,8 @@ const struct sg_watch *sg_checking_watch(void) {
                                           .hands_over = hands_over,
                                           .looks = looks,
                                           .turns = turns,
-                                          .gathers = gathers,
                                           .depends = depends,
+                                          .gathers = gathers,
                                           .exits = exits,
                                           .block_begins = block_begins,
                                           .block_ends = block_ends};

@@ -19,8 +19,8 @@
 #include <stddef.h>
 
 /* Memory for shadows of global memory, in bytes: when it is full, all that was remembered is
- * forgotten. A page of 4 KiB that is accessed takes 2.6 KiB, 16 more where words are accessed singly,
- * and 64 more where several accesses of one of its words have to be remembered. */
+ * forgotten. A page of 4 KiB that is accessed takes 2.6 KiB, 16 more where words are accessed
+ * singly, and 64 more where several accesses of one of its words have to be remembered. */
 #define SG_RACE_MEMORY ((uint64_t)1 << 30)
 
 struct sg_race;

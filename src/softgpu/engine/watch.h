@@ -92,11 +92,11 @@ struct sg_watch {
     void (*hands_over)(void *user, const struct sg_watched_phase *phase);
     void (*looks)(void *user, const struct sg_watched_phase *phase);
     void (*turns)(void *user, uint64_t block, uint64_t address);
+    /* Lanes go on behind griddepcontrol.wait: what the grid depends on has ended. */
+    void (*depends)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     /* Lanes come to a .sync function of a warp, each with its member mask. */
     void (*gathers)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, const uint32_t *members);
-    /* Lanes go on behind griddepcontrol.wait: what the grid depends on has ended. */
-    void (*depends)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     void (*exits)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     void (*block_begins)(void *user, uint64_t block, uint64_t shared_bytes);
     /* Not of blocks that a fault has ended. */

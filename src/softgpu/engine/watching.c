@@ -326,6 +326,14 @@ void sg_watch_turns(struct sg_warp *warp, uint64_t address) {
         watch->turns(user_of(warp), warp->block->index, address);
 }
 
+void sg_watch_depends(struct sg_warp *warp, uint32_t lanes) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->depends)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->depends(user_of(warp), &who, lanes);
+}
+
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,
@@ -374,14 +382,6 @@ void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t
         return;
     struct sg_watched_warp who = watched(warp);
     watch->gathers(user_of(warp), &who, step->instruction, lanes, members);
-}
-
-void sg_watch_depends(struct sg_warp *warp, uint32_t lanes) {
-    const struct sg_watch *watch = watch_of(warp);
-    if (!watch || !watch->depends)
-        return;
-    struct sg_watched_warp who = watched(warp);
-    watch->depends(user_of(warp), &who, lanes);
 }
 
 void sg_watch_exits(struct sg_warp *warp, uint32_t lanes) {

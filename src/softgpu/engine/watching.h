@@ -20,15 +20,6 @@ void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uin
 /* Of a copy at its own moment; true: it shall not take place. */
 bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what);
 
-void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,
-                    unsigned scope);
-void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
-                      unsigned number, bool waits);
-void sg_watch_completes(const struct sg_block *block, unsigned number);
-void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes);
-void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where);
-void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
-                      const uint32_t *members);
 /* Of a lane's copy, before it is handed over; its mbarrier's parity is read here. */
 void sg_watch_issues_bulk(struct sg_warp *warp, const struct sg_pending *what, unsigned lane);
 /* Of the lanes that execute, whose mbarriers are where sg_where_address says. */
@@ -38,6 +29,16 @@ void sg_watch_looks(struct sg_warp *warp, const struct sg_step *step, const uint
                     uint32_t parity, uint32_t over);
 void sg_watch_depends(struct sg_warp *warp, uint32_t lanes);
 void sg_watch_turns(struct sg_warp *warp, uint64_t address);
+
+void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,
+                    unsigned scope);
+void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                      unsigned number, bool waits);
+void sg_watch_completes(const struct sg_block *block, unsigned number);
+void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes);
+void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where);
+void sg_watch_gathers(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                      const uint32_t *members);
 void sg_watch_exits(struct sg_warp *warp, uint32_t lanes);
 void sg_watch_begins(const struct sg_block *block);
 void sg_watch_ends(const struct sg_block *block);

@@ -69,12 +69,6 @@ static void meet(void *user, const struct sg_watched_warp *warp, uint32_t instru
     add(user, "%s meet %x\n", name_of(user, instruction), lanes);
 }
 
-static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
-                  uint32_t lanes, unsigned char order, unsigned char scope) {
-    (void)warp;
-    add(user, "%s %x, order %u, scope %u\n", name_of(user, instruction), lanes, order, scope);
-}
-
 static void issues_bulk(void *user, const struct sg_watched_copy *copy) {
     struct told *told = user;
     add(told, "%s issues %u from %s to %s", name_of(told, copy->instruction), copy->size,
@@ -113,6 +107,12 @@ static void turns(void *user, uint64_t block, uint64_t address) {
     add(user, "mbarrier at %" PRIu64 " turns\n", address);
 }
 
+static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                  uint32_t lanes, unsigned char order, unsigned char scope) {
+    (void)warp;
+    add(user, "%s %x, order %u, scope %u\n", name_of(user, instruction), lanes, order, scope);
+}
+
 static void exits(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
     add(user, "%u exits %x\n", warp->first, lanes);
 }
@@ -130,12 +130,12 @@ static const struct sg_watch watch = {.access = access_,
                                       .arrives = arrives,
                                       .completes = completes,
                                       .meet = meet,
-                                      .fence = fence,
                                       .issues_bulk = issues_bulk,
                                       .delivers = delivers,
                                       .hands_over = hands_over,
                                       .looks = looks,
                                       .turns = turns,
+                                      .fence = fence,
                                       .exits = exits,
                                       .block_begins = begins,
                                       .block_ends = ends};
@@ -253,30 +253,6 @@ static void blocks_one_after_the_other(void **state) {
          "block 2 ends\n");
 }
 
-/* The first step writes the source of the copy: what is refused lane by lane is not made. */
-static void copies_at_their_moment(void **state) {
-    (void)state;
-    uint32_t to[128] __attribute__((aligned(16))) = {0};
-    says(TEXT(".shared .align 16 .b8 s[64]; .shared .b64 m;\n",
-              "cp.async.ca.shared.global [s], [%rd1], 16, 8; cp.async.commit_group;\n"
-              "cp.async.wait_group 0;\n"
-              "mbarrier.init.shared.b64 [m], 1; mbarrier.arrive.shared.b64 %rd3, [m];\n"
-              "mbarrier.test_wait.shared.b64 %p, [m], %rd3;\n"),
-         1, 1, 0, to,
-         "block 0 begins, 72 shared\n"
-         "cp read 1: 8 in global at +0, order 8, scope 2\n"
-         "cp write 1: 16 in shared at 0, order 8, scope 2\n"
-         "cp 1, order 8, scope 0\n"
-         "cp 1, order 8, scope 0\n"
-         "mbarrier write 1: 8 in shared at 64\n"
-         "mbarrier atomic 1: 8 in shared at 64, order 5, scope 1\n"
-         "mbarrier at 64 turns\n"
-         "mbarrier read 1: 8 in shared at 64, order 1, scope 1\n"
-         "mbarrier at 64, parity 0, state: 1 of 1 over, order 3, scope 1\n"
-         "0 exits 1\n"
-         "block 0 ends\n");
-}
-
 static void copies_that_mbarriers_count(void **state) {
     (void)state;
     uint32_t to[128] __attribute__((aligned(16))) = {0};
@@ -311,6 +287,30 @@ static void copies_that_mbarriers_count(void **state) {
         "cp write 1: 32 in global at +0, order 8, scope 2\n"
         "0 exits 1\n"
         "block 0 ends\n");
+}
+
+/* The first step writes the source of the copy: what is refused lane by lane is not made. */
+static void copies_at_their_moment(void **state) {
+    (void)state;
+    uint32_t to[128] __attribute__((aligned(16))) = {0};
+    says(TEXT(".shared .align 16 .b8 s[64]; .shared .b64 m;\n",
+              "cp.async.ca.shared.global [s], [%rd1], 16, 8; cp.async.commit_group;\n"
+              "cp.async.wait_group 0;\n"
+              "mbarrier.init.shared.b64 [m], 1; mbarrier.arrive.shared.b64 %rd3, [m];\n"
+              "mbarrier.test_wait.shared.b64 %p, [m], %rd3;\n"),
+         1, 1, 0, to,
+         "block 0 begins, 72 shared\n"
+         "cp read 1: 8 in global at +0, order 8, scope 2\n"
+         "cp write 1: 16 in shared at 0, order 8, scope 2\n"
+         "cp 1, order 8, scope 0\n"
+         "cp 1, order 8, scope 0\n"
+         "mbarrier write 1: 8 in shared at 64\n"
+         "mbarrier atomic 1: 8 in shared at 64, order 5, scope 1\n"
+         "mbarrier at 64 turns\n"
+         "mbarrier read 1: 8 in shared at 64, order 1, scope 1\n"
+         "mbarrier at 64, parity 0, state: 1 of 1 over, order 3, scope 1\n"
+         "0 exits 1\n"
+         "block 0 ends\n");
 }
 
 static void matrices_row_by_row(void **state) {
@@ -357,8 +357,8 @@ int main(void) {
         cmocka_unit_test(generic_addresses),
         cmocka_unit_test(barriers_meetings_and_fences),
         cmocka_unit_test(blocks_one_after_the_other),
-        cmocka_unit_test(copies_at_their_moment),
         cmocka_unit_test(copies_that_mbarriers_count),
+        cmocka_unit_test(copies_at_their_moment),
         cmocka_unit_test(matrices_row_by_row),
         cmocka_unit_test(refused_accesses_are_not_made),
     };
