@@ -698,7 +698,7 @@ static uint32_t what_of(const struct sg_watched_access *access) {
 
 static bool put_off(struct sg_race_block *block, const struct actor *a) {
     if (!block->reads)
-        block->reads = malloc(SG_RACE_READS * sizeof *block->reads);
+        block->reads = calloc(SG_RACE_READS, sizeof *block->reads);
     if (!block->reads || block->read_count == SG_RACE_READS)
         return false;
     struct sg_race_read *read = &block->reads[block->read_count++];
