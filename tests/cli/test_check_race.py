@@ -1,4 +1,5 @@
 """gpumem run --check race: what streams, events and the host order, and what the reports say."""
+import json
 import re
 
 import checked
@@ -20,6 +21,24 @@ ld.param.u64 %rd1, [to]; ld.param.u64 %rd3, [from]; mov.u32 %r2, %tid.x;
 mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2; add.u64 %rd3, %rd3, %rd2;
 .loc 1 20 7
 ld.global.u32 %r1, [%rd3]; // reads
+st.global.u32 [%rd1], %r1;
+ret;
+}
+.visible .entry early(.param .u64 to, .param .u64 from) {
+.reg .b32 %r<8>; .reg .b64 %rd<8>;
+ld.param.u64 %rd1, [to]; ld.param.u64 %rd3, [from]; mov.u32 %r2, %tid.x;
+mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2; add.u64 %rd3, %rd3, %rd2;
+ld.global.u32 %r1, [%rd3];
+griddepcontrol.wait;
+st.global.u32 [%rd1], %r1;
+ret;
+}
+.visible .entry late(.param .u64 to, .param .u64 from) {
+.reg .b32 %r<8>; .reg .b64 %rd<8>;
+ld.param.u64 %rd1, [to]; ld.param.u64 %rd3, [from]; mov.u32 %r2, %tid.x;
+mul.wide.u32 %rd2, %r2, 4; add.u64 %rd1, %rd1, %rd2; add.u64 %rd3, %rd3, %rd2;
+griddepcontrol.wait;
+ld.global.u32 %r1, [%rd3];
 st.global.u32 [%rd1], %r1;
 ret;
 }
@@ -45,7 +64,46 @@ def wait(stream): ok(cuda.cuStreamWaitEvent(stream, event, 0))
 def copy(to, from_, stream):
     ok(cuda.cuMemcpyDtoDAsync_v2(ctypes.c_uint64(to), ctypes.c_uint64(from_), ctypes.c_size_t(256), stream))
 def fill(stream, to=None): launch("fill", to or x, 5, threads=64, stream=stream)
-def add(stream): launch("add", y, x, threads=64, stream=stream)
+def add(stream, from_=None): launch("add", y, from_ or x, threads=64, stream=stream)
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def nothing(user): pass
+def host(stream): ok(cuda.cuLaunchHostFunc(stream, nothing, None))
+def pool_alloc(stream):
+    address = ctypes.c_uint64()
+    ok(cuda.cuMemAllocAsync(ref(address), ctypes.c_size_t(4096), stream))
+    return address.value
+def pool_free(address, stream): ok(cuda.cuMemFreeAsync(ctypes.c_uint64(address), stream))
+def managed():
+    address = ctypes.c_uint64()
+    ok(cuda.cuMemAllocManaged(ref(address), ctypes.c_size_t(4096), 1))
+    return address.value
+def pinned():
+    address = ctypes.c_uint64()
+    ok(cuda.cuMemHostAlloc(ref(address), ctypes.c_size_t(4096), 2))
+    return address.value
+def unpin(address): ok(cuda.cuMemFreeHost(ctypes.c_void_p(address)))
+def captured(stream, work, times=2):
+    graph, made = ctypes.c_void_p(), ctypes.c_void_p()
+    ok(cuda.cuStreamBeginCapture_v2(stream, 0)); work()
+    ok(cuda.cuStreamEndCapture(stream, ref(graph)))
+    ok(cuda.cuGraphInstantiateWithFlags(ref(made), graph, ctypes.c_ulonglong(0)))
+    for i in range(times): ok(cuda.cuGraphLaunch(made, stream))
+    ok(sync()); ok(cuda.cuGraphExecDestroy(made)); ok(cuda.cuGraphDestroy(graph))
+def branches(between):
+    record(a); wait(b); fill(a); between(); add(b); ok(cuda.cuEventRecord(event, b)); wait(a)
+class Attribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int * 16)]
+class Config(ctypes.Structure):
+    _fields_ = [("shape", ctypes.c_uint * 7), ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(Attribute)),
+                ("count", ctypes.c_uint)]
+def dependent(name, stream):
+    attribute = Attribute(6, 0, (1,))  # programmatic stream serialization
+    config = Config((1, 1, 1, 64, 1, 1, 0), stream, ctypes.pointer(attribute), 1)
+    function = ctypes.c_void_p()
+    ok(cuda.cuModuleGetFunction(ref(function), module, name.encode()))
+    values = [ctypes.c_uint64(y), ctypes.c_uint64(x)]
+    params = (ctypes.c_void_p * 3)(*[ctypes.addressof(value) for value in values])
+    ok(cuda.cuLaunchKernelEx(ref(config), function, params, None))
 %s
 ok(sync())
 free(x); free(y)
@@ -63,6 +121,14 @@ RACES = [
     ("a copy writes what a kernel reads", "add(a); copy(x, y + 1024, b)"),
     ("a set", "fill(a); ok(cuda.cuMemsetD32Async(ctypes.c_uint64(x), 1, ctypes.c_size_t(64), b))"),
     ("the default stream does not wait for these", "fill(a); add(None)"),
+    ("a host function in one of them", "fill(a); host(a); add(b)"),
+    ("branches of a graph", "captured(a, lambda: branches(lambda: None))"),
+    ("a graph and a stream", "captured(a, lambda: fill(a), 1)\nfill(a); add(b)"),
+    ("a pool's memory", "p = pool_alloc(a); fill(a, p); add(b, p); ok(sync()); pool_free(p, a)"),
+    ("managed memory", "m = managed(); fill(a, m); add(b, m); ok(sync()); free(m)"),
+    ("pinned memory", "h = pinned(); fill(a, h); add(b, h); ok(sync()); unpin(h)"),
+    ("a copy of pinned memory", "h = pinned(); fill(a, h); copy(y, h, b); ok(sync()); unpin(h)"),
+    ("a kernel that begins early, and reads first", "fill(a); dependent('early', a)"),
 ]
 ORDERED = [
     ("one stream", "fill(a); add(a)"),
@@ -87,6 +153,20 @@ ORDERED = [
      "fill(a); ok(cuda.cuStreamSynchronize(a)); get(x, 256)"),
     ("memory that is given out again",
      "fill(a); ok(sync()); free(x); x = alloc(4096); put(x, bytes(4096)); add(b)"),
+    ("a host function between", "fill(a); host(a); record(a); wait(b); add(b)"),
+    ("branches of a graph with an edge", "captured(a, lambda: branches(lambda: (record(a), wait(b))))"),
+    ("a pool's memory that an event orders",
+     "p = pool_alloc(a); fill(a, p); record(a); wait(b); add(b, p); pool_free(p, b)"),
+    ("a pool's memory for another stream",
+     "for i in range(8):\n"
+     "    p = pool_alloc(a); fill(a, p); pool_free(p, a)\n"
+     "    q = pool_alloc(b); fill(b, q); add(b, q); pool_free(q, b)"),
+    ("managed memory that an event orders",
+     "m = managed(); fill(a, m); record(a); wait(b); add(b, m); ok(sync()); free(m)"),
+    ("pinned memory that the host has waited for",
+     "h = pinned(); fill(a, h); ok(cuda.cuStreamSynchronize(a)); copy(y, h, b); ok(sync()); unpin(h)"),
+    ("a kernel that begins early, and waits", "fill(a); dependent('late', a)"),
+    ("what is before that kernel", "fill(a); copy(y + 1024, x, a); dependent('early', a)"),
     ("a graph",
      "graph, made = ctypes.c_void_p(), ctypes.c_void_p()\n"
      "ok(cuda.cuStreamBeginCapture_v2(a, 0)); fill(a); record(a); wait(b); add(b)\n"
@@ -117,13 +197,14 @@ def test_order_between_streams(folder):
 
 
 def test_order_under_other_schedules(folder):
-    for schedule, seed in [("late", 0), ("random", 1), ("random", 2)]:
-        for what, lines in ORDERED:
-            status, _, error = outcome(folder, lines, SOFTGPU_SCHEDULE=schedule, SOFTGPU_SEED=str(seed))
-            harness.expect(status == 0 and error.endswith(checked.SILENT) and "(race" not in error,
-                           f"{what}, {schedule}: status {status},\n{error}")
+    all_of_them = "\nok(sync())\n".join(lines for _, lines in ORDERED)
+    for schedule, seed in [("late", 0), ("random", 1)]:
+        settings = {"SOFTGPU_SCHEDULE": schedule, "SOFTGPU_SEED": str(seed)}
+        status, _, error = outcome(folder, all_of_them, **settings)
+        harness.expect(status == 0 and error.endswith(checked.SILENT) and "(race" not in error,
+                       f"{schedule}: status {status},\n{error}")
         for what, lines in RACES:
-            _, _, error = outcome(folder, lines, SOFTGPU_SCHEDULE=schedule, SOFTGPU_SEED=str(seed))
+            _, _, error = outcome(folder, lines, **settings)
             harness.expect("checked: 0 errors" not in error, f"{what}, {schedule}:\n{error}")
 
 
@@ -133,6 +214,25 @@ def test_both_places_are_named(folder):
     for wanted in ("race", "/src/checked.cu:30", "/src/checked.cu:32", "st.shared.u32 [%r4], %r2;",
                    "ld.shared.u32 %r5, [%r4+4];", "kernel neighbour"):
         harness.expect(wanted in error, f"{wanted} is not in\n{error}")
+
+
+def test_json_has_both_places(folder):
+    report = folder / "report.json"
+    status, _, _ = checked.run(folder, "race", PTX, BODY % "fill(a); add(b)", "--check-format", "json",
+                               "--check-output", str(report), "--error-exitcode", "9")
+    lines = [json.loads(line) for line in report.read_text().splitlines()]
+    harness.expect(status == 9 and len(lines) == 2, f"status {status}, {lines}")
+    hazard, total = lines
+    for name, value in [("check", "race"), ("kind", "read-write-race"), ("level", "error"), ("space", "global"),
+                        ("size", 4), ("write", False), ("other_says", "written by")]:
+        harness.expect(hazard[name] == value, f"{name} is not {value} in\n{hazard}")
+    for place, kernel, line, text in [("place", "add", 20, "// reads"), ("other", "fill", 10, "// fills")]:
+        there = hazard[place]
+        harness.expect(there["kernel"] == kernel and there["line"] == line and text in there["ptx"] and
+                       there["file"] == "/src/checked.cu" and there["block"] == [0, 0, 0] and
+                       there["thread"] == hazard["place"]["thread"], f"{place} is\n{there}")
+    harness.expect(re.search(r"  in streams \d+ and \d+\n", hazard["details"]) is not None, hazard["details"])
+    harness.expect(total["errors"] >= 1 and total["warnings"] == 0, str(total))
 
 
 def test_both_kernels_are_named(folder):

@@ -175,6 +175,7 @@ int main(void) {
     b = device_new(bytes);
     out = device_new(bytes);
     LAUNCH("shift", SHAPE(1, 1), &out, (void *)&count, (void *)&count); /* does this driver run? */
+    OK(cu.cuCtxSynchronize()); /* the streams below do not wait for the default one */
     OK(cu.cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
     OK(cu.cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
     by_hand(first);

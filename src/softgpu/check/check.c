@@ -162,6 +162,30 @@ static void issues(void *user, const struct sg_watched_access *copy) {
     FOR_EACH(issues, copy);
 }
 
+static void issues_bulk(void *user, const struct sg_watched_copy *copy) {
+    FOR_EACH(issues_bulk, copy);
+}
+
+static void delivers(void *user, const struct sg_watched_access *mbarrier) {
+    FOR_EACH(delivers, mbarrier);
+}
+
+static void hands_over(void *user, const struct sg_watched_phase *phase) {
+    FOR_EACH(hands_over, phase);
+}
+
+static void looks(void *user, const struct sg_watched_phase *phase) {
+    FOR_EACH(looks, phase);
+}
+
+static void turns(void *user, uint64_t block, uint64_t address) {
+    FOR_EACH(turns, block, address);
+}
+
+static void depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    FOR_EACH(depends, warp, lanes);
+}
+
 static void gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, const uint32_t *members) {
     FOR_EACH(gathers, warp, instruction, lanes, members);
@@ -191,6 +215,12 @@ const struct sg_watch *sg_checking_watch(void) {
                                           .meet = meet,
                                           .fence = fence,
                                           .issues = issues,
+                                          .issues_bulk = issues_bulk,
+                                          .delivers = delivers,
+                                          .hands_over = hands_over,
+                                          .looks = looks,
+                                          .turns = turns,
+                                          .depends = depends,
                                           .gathers = gathers,
                                           .exits = exits,
                                           .enters = enters,

@@ -63,6 +63,7 @@ struct sg_check_launch {
     unsigned grid[3], block[3], dynamic_shared;
     unsigned cluster[3]; /* blocks; zeros: no clusters */
     int device;
+    bool early; /* it may begin before the kernel before it in its stream has ended */
     bool cooperative, clustered; /* clustered: blocks reach each other's shared memory */
     bool quiet;                  /* the kernel is none of those chosen: nothing of it is reported */
     const uint64_t *variables;   /* device addresses, by the program's variables */

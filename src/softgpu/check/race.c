@@ -75,7 +75,8 @@ void sg_race_block_clear(struct sg_race_block *block) {
     memset(block->barriers, 0, sizeof block->barriers);
     sg_released_free(&block->released);
     block->met = 0;
-    block->knows = block->left = false;
+    block->knows = block->left = block->wrote = block->depended = false;
+    block->read_count = 0;
 }
 
 void sg_race_block_free(struct sg_race_block *block) {
@@ -83,6 +84,7 @@ void sg_race_block_free(struct sg_race_block *block) {
     for (size_t i = 0; i < block->shared_pages; i++)
         sg_shadow_page_free(block->shared[i]);
     free(block->shared);
+    free(block->reads);
     free(block);
 }
 
@@ -156,6 +158,12 @@ const struct sg_watch sg_race_watch = {
     .completes = sg_race_completes,
     .meet = sg_race_meet,
     .fence = sg_race_fence,
+    .issues = sg_race_issues,
+    .issues_bulk = sg_race_issues_bulk,
+    .delivers = sg_race_delivers,
+    .looks = sg_race_looks,
+    .turns = sg_race_turns,
+    .depends = sg_race_depends,
     .exits = exits,
     .block_begins = block_begins,
     .block_ends = block_ends,
@@ -196,6 +204,9 @@ struct sg_race_grid *sg_race_begin(struct sg_race *race, const struct sg_race_op
     if (grid->blocks < UINT32_C(1) << 27)
         grid->launch = sg_race_launch_new(race, operation);
     race->running += grid->launch != 0;
+    if (grid->launch)
+        race->launches[grid->launch].kernel = true;
+    grid->early = operation->early;
     pthread_mutex_unlock(&race->lock);
     if (grid->launch)
         return grid;

@@ -18,9 +18,9 @@
 
 #include <stddef.h>
 
-/* Bytes for the shadows of global memory: when they are full, everything remembered is forgotten.
- * The shadow of an accessed page of 4 KiB takes 8 KiB, 16 more if words are accessed singly, and 64
- * more if several accesses to one of its words must be remembered. */
+/* Memory for shadows of global memory, in bytes: when it is full, all that was remembered is
+ * forgotten. A page of 4 KiB that is accessed takes 2.6 KiB, 16 more where words are accessed
+ * singly, and 64 more where several accesses of one of its words have to be remembered. */
 #define SG_RACE_MEMORY ((uint64_t)1 << 30)
 
 struct sg_race;
@@ -71,7 +71,9 @@ struct sg_race_operation {
     uint64_t floor;          /* it comes after all operations up to this serial */
     const struct sg_race_after *after;
     size_t after_count;
-    const void *name; /* for reports; it must outlive the checker */
+    bool early;       /* a kernel right before it in its stream has ended only behind its threads'
+                         griddepcontrol.wait */
+    const void *name; /* for reports; it must live as long as the checker */
 };
 
 struct sg_race_shape {

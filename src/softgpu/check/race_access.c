@@ -65,7 +65,14 @@ static inline struct sg_shadow_page *page_at(struct actor *a, uint64_t address) 
 uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
                          const struct sg_watched_access *access, unsigned lane) {
     uint64_t address = access->address[lane];
-    if (access->space != SG_IN_SHARED || grid->cluster_size == 1)
+    return access->space == SG_IN_SHARED && !sg_race_is_own(grid, access)
+               ? sg_race_shared_address(grid, block, address)
+               : address;
+}
+
+uint64_t sg_race_shared_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                                uint64_t address) {
+    if (grid->cluster_size == 1)
         return address;
     return UINT64_C(1) << 63 | (uint64_t)(grid->launch & 0x7ff) << 52 |
            (sg_race_cluster_of(grid, block->index) & 0xffffff) << 28 | (address & 0xfffffff);
@@ -73,7 +80,15 @@ uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_b
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static bool launch_before(struct sg_race_grid *grid, uint32_t launch) {
+/* The launch before this one may not have ended. */
+static inline bool is_early(const struct actor *a) {
+    return a->grid->early && !a->block->depended;
+}
+
+static bool launch_before(const struct actor *a, uint32_t launch) {
+    struct sg_race_grid *grid = a->grid;
+    if (is_early(a) && sg_race_launch_overlaps(grid->race, launch, grid->launch))
+        return false;
     if (launch == grid->ordered)
         return true;
     if (launch == grid->unordered)
@@ -86,7 +101,7 @@ static bool launch_before(struct sg_race_grid *grid, uint32_t launch) {
 /* For any lanes, by what the whole warp knows. */
 static inline bool is_before_all(const struct actor *a, const struct sg_seen *old) {
     if (old->launch != a->seen.launch)
-        return launch_before(a->grid, old->launch);
+        return launch_before(a, old->launch);
     if (old->warp >> 5 != a->seen.warp >> 5)
         return false;
     return old->moment <= a->block->met ||
@@ -152,6 +167,8 @@ void sg_race_decide(struct sg_race_grid *grid) {
 static const unsigned char *bytes_of(const struct actor *a, uint64_t address, uint32_t size) {
     const struct sg_race *race = a->grid->race;
     const unsigned char *shared = a->access->warp->shared;
+    if (a->access->order & SG_WATCHED_ASYNC) /* they are not there yet */
+        return NULL;
     if (a->access->space == SG_IN_SHARED)
         return a->own && shared && address + size <= a->access->warp->shared_bytes
                    ? shared + address
@@ -210,14 +227,15 @@ static bool is_superseded(const struct actor *a, const struct sg_seen *old, bool
                      SG_SEEN_KIND(old->what) == SG_SEEN_KIND(a->seen.what));
 }
 
-/* Which access of a full cell to replace: one of the same warp, or any other, reads first. */
-static unsigned victim(const struct actor *a, const struct sg_cell *cell) {
+/* Where there is no room, slots lying so far apart: another access of the same warp, or any other,
+ * but reads first. */
+static unsigned victim(const struct actor *a, const struct sg_seen *slots, size_t apart) {
     uint32_t turn = a->grid->turn++;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++)
-        if (cell->seen[s].warp == a->seen.warp && !writes(cell->seen[s].what))
+        if (slots[s * apart].warp == a->seen.warp && !writes(slots[s * apart].what))
             return s;
     for (unsigned i = 0; i < SG_SEEN_SLOTS; i++)
-        if (!writes(cell->seen[(turn + i) % SG_SEEN_SLOTS].what))
+        if (!writes(slots[(turn + i) % SG_SEEN_SLOTS * apart].what))
             return (turn + i) % SG_SEEN_SLOTS;
     return turn % SG_SEEN_SLOTS;
 }
@@ -234,7 +252,8 @@ static inline bool quick_access(const struct actor *a, struct sg_seen *old, uint
         bool alike = a->strong && SG_SEEN_MANNER(old->what) == SG_SEEN_MANNER(what);
         if (!(alike && (block || a->far)) && !(block && supersedes && old->moment <= a->block->met))
             return false;
-    } else if (old->launch && !a->own && !(old->launch == a->grid->ordered && supersedes)) {
+    } else if (old->launch && !a->own &&
+               !(old->launch == a->grid->ordered && supersedes && !is_early(a))) {
         return false;
     }
     *old = a->seen;
@@ -264,7 +283,7 @@ static void cell_access(struct actor *a, struct sg_cell *cell, uint64_t word, un
             place = s;
         }
     }
-    struct sg_seen *new = &cell->seen[place < SG_SEEN_SLOTS ? place : victim(a, cell)];
+    struct sg_seen *new = &cell->seen[place < SG_SEEN_SLOTS ? place : victim(a, cell->seen, 1)];
     *new = a->seen;
     new->what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, lane), bytes);
 }
@@ -340,7 +359,8 @@ static void lane_access(struct actor *a, uint64_t address, unsigned lane) {
 /* A part of a run: words of one line, accessed by consecutive lanes. */
 struct part {
     uint64_t line; /* address */
-    unsigned words, lane, power;
+    uint32_t words;
+    unsigned lane, power;
 };
 
 static unsigned lane_of(unsigned lane, unsigned power, unsigned byte) {
@@ -354,80 +374,84 @@ static inline bool is_same_run(const struct actor *a, const struct sg_seen *old,
            SG_SEEN_LANE(old->what) == part->lane && SG_SEEN_BYTES(old->what) == part->power;
 }
 
-static bool is_run_before(const struct actor *a, const struct sg_seen *old, unsigned both,
+static bool is_run_before(const struct actor *a, const struct sg_seen *old, uint32_t both,
                           const struct part *part) {
     unsigned lane = SG_SEEN_LANE(old->what), power = SG_SEEN_BYTES(old->what);
     if (is_same_run(a, old, part) || is_before_all(a, old))
         return true;
     if (old->launch != a->seen.launch || !a->block->knows)
         return false;
-    for (unsigned byte = 0; byte < SG_LINE_BYTES; byte++)
+    unsigned least = power < part->power ? power : part->power;
+    unsigned step = least < 2 ? 1u << least : SG_WORD_BYTES;
+    for (unsigned byte = 0; byte < SG_LINE_BYTES; byte += step)
         if (both >> byte / SG_WORD_BYTES & 1 &&
             !is_before(a, old, lane_of(lane, power, byte), lane_of(part->lane, part->power, byte)))
             return false;
     return true;
 }
 
-/* A read of the block's own shared memory, the most frequent access: only writes since the last
- * barrier of all threads matter. False: there is one. */
-static bool own_read(struct actor *a, struct sg_cell *cell, uint16_t *runs,
+static inline void put(const struct actor *a, struct sg_shadow_page *page, unsigned line,
+                       unsigned slot, const struct part *part) {
+    struct sg_seen *seen = &page->lines[slot][line];
+    *seen = a->seen;
+    seen->what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
+    page->runs[slot][line] = part->words;
+    page->used[slot] |= UINT64_C(1) << line;
+}
+
+/* A read of the block's own shared memory: only writes since the last barrier of all matter. False:
+ * there is one. */
+static bool own_read(struct actor *a, struct sg_shadow_page *page, unsigned line,
                      const struct part *part) {
     unsigned place = SG_SEEN_SLOTS;
-    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-        const struct sg_seen *old = &cell->seen[s];
-        if (!old->launch || is_stale(a, old) ||
-            (runs[s] == part->words && !writes(old->what) && is_same_run(a, old, part)))
+    for (unsigned s = SG_SEEN_SLOTS; s-- > 0;) {
+        const struct sg_seen *old = &page->lines[s][line];
+        if (!(page->used[s] >> line & 1) || is_stale(a, old) ||
+            (page->runs[s][line] == part->words && !writes(old->what) && is_same_run(a, old, part)))
             place = s;
         else if (writes(old->what))
             return false;
     }
-    if (place == SG_SEEN_SLOTS)
-        place = a->grid->turn++ % SG_SEEN_SLOTS;
-    cell->seen[place] = a->seen;
-    cell->seen[place].what =
-        SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
-    runs[place] = (uint16_t)part->words;
+    put(a, page, line, place < SG_SEEN_SLOTS ? place : a->grid->turn++ % SG_SEEN_SLOTS, part);
     return true;
 }
 
-/* True: done. False: something races, perhaps only in some words. */
+/* Whether what a slot has of the line may be forgotten for this access; *raced: they may race. */
+static inline bool gives_way(const struct actor *a, const struct sg_seen *old, uint32_t run,
+                             const struct part *part, bool *raced) {
+    uint32_t both = run & part->words;
+    bool covered = !(run & ~part->words);
+    if (is_stale(a, old))
+        return true;
+    if (!both)
+        return false;
+    if (!a->writes && !writes(old->what))
+        return covered && (is_same_run(a, old, part) || is_before_all(a, old));
+    bool before = is_run_before(a, old, both, part);
+    *raced = *raced || (!before && conflicts(a, old));
+    return covered && is_superseded(a, old, before, false);
+}
+
+/* True: it is done. False: something races, perhaps only in some words. */
 static bool whole_access(struct actor *a, struct sg_shadow_page *page, const struct part *part) {
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES);
-    struct sg_cell *cell = &page->lines[line];
-    uint16_t *runs = page->runs[line];
     unsigned place = SG_SEEN_SLOTS;
-    if (a->own && !a->writes && own_read(a, cell, runs, part))
+    bool raced = false;
+    if (a->own && !a->writes && own_read(a, page, line, part))
         return true;
-    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-        struct sg_seen *old = &cell->seen[s];
-        if (!old->launch || is_stale(a, old)) {
-            old->launch = 0;
-            place = s;
+    for (unsigned s = SG_SEEN_SLOTS; s-- > 0;) {
+        bool used = page->used[s] >> line & 1;
+        if (used && !gives_way(a, &page->lines[s][line], page->runs[s][line], part, &raced))
             continue;
-        }
-        unsigned both = runs[s] & part->words;
-        if (!both)
-            continue;
-        bool covered = !(runs[s] & ~part->words);
-        if (!a->writes && !writes(old->what)) {
-            if (!covered || !(is_same_run(a, old, part) || is_before_all(a, old)))
-                continue;
-        } else {
-            bool before = is_run_before(a, old, both, part);
-            if (!before && conflicts(a, old))
-                return false;
-            if (!covered || !is_superseded(a, old, before, false))
-                continue;
-        }
-        old->launch = 0;
+        if (raced)
+            return false;
+        page->used[s] &= ~(UINT64_C(1) << line);
         place = s;
     }
-    if (place == SG_SEEN_SLOTS)
-        place = victim(a, cell);
-    cell->seen[place] = a->seen;
-    cell->seen[place].what =
-        SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
-    runs[place] = (uint16_t)part->words;
+    if (raced)
+        return false;
+    put(a, page, line,
+        place < SG_SEEN_SLOTS ? place : victim(a, &page->lines[0][line], SG_PAGE_LINES), part);
     return true;
 }
 
@@ -447,12 +471,9 @@ static void join_line(struct sg_shadow_page *page, const struct actor *a, const 
             if (seen->launch && !is_of(a, seen))
                 return;
         }
-    struct sg_cell *cell = &page->lines[line];
-    memset(cell, 0, sizeof *cell);
-    cell->seen[0] = a->seen;
-    cell->seen[0].what =
-        SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, part->lane), part->power);
-    page->runs[line][0] = (uint16_t)part->words;
+    for (unsigned s = 1; s < SG_SEEN_SLOTS; s++)
+        page->used[s] &= ~(UINT64_C(1) << line);
+    put(a, page, line, 0, part);
     page->split &= ~(UINT64_C(1) << line);
     page->full &= ~(UINT64_C(1) << line);
 }
@@ -460,7 +481,7 @@ static void join_line(struct sg_shadow_page *page, const struct actor *a, const 
 static void by_words(struct actor *a, struct sg_shadow_page *page, const struct part *part) {
     unsigned step = part->power < 2 ? 1u << part->power : SG_WORD_BYTES;
     unsigned ones = (1u << step) - 1;
-    for (unsigned left = part->words; left && !a->grid->lost; left &= left - 1) {
+    for (uint32_t left = part->words; left && !a->grid->lost; left &= left - 1) {
         unsigned byte = (unsigned)__builtin_ctz(left) * SG_WORD_BYTES;
         for (unsigned b = 0; b < SG_WORD_BYTES; b += step)
             word_access(a, page, part->line + byte, ones << b,
@@ -468,15 +489,38 @@ static void by_words(struct actor *a, struct sg_shadow_page *page, const struct 
     }
 }
 
+#define AHEAD (8u * SG_LINE_BYTES)
+
+/* Most kernels go through memory upwards: what is next is on its way before it is needed. */
+static inline void fetch_ahead(const struct actor *a, uint64_t address) {
+    if (address / SG_LINE_BYTES % 4) /* four lines' slots lie together */
+        return;
+    uint64_t next = address + AHEAD;
+    unsigned line = (unsigned)(next % SG_PAGE_BYTES / SG_LINE_BYTES);
+    const struct sg_shadow_page *page = sg_shadow_page_near(&a->grid->race->shadow, next);
+    if (!page)
+        return;
+    __builtin_prefetch(&page->lines[0][line], 1);
+    __builtin_prefetch(&page->lines[1][line], 1);
+    if (line < 4) {
+        __builtin_prefetch(page, 1);
+        __builtin_prefetch(&page->runs[0][0], 1);
+        __builtin_prefetch(&page->runs[0][16], 1);
+        __builtin_prefetch(&page->runs[1][0], 1);
+    }
+}
+
 static void part_access(struct actor *a, const struct part *part) {
     struct sg_shadow_page *page = page_at(a, part->line);
     if (!page)
         return;
+    if (!a->own)
+        fetch_ahead(a, part->line);
     unsigned line = (unsigned)(part->line % SG_PAGE_BYTES / SG_LINE_BYTES), raced = a->raced;
     if (!(page->split >> line & 1) && whole_access(a, page, part))
         return;
     by_words(a, page, part);
-    if (a->writes && part->words == 0xffff && a->raced == raced)
+    if (a->writes && part->words == SG_LINE_WHOLE && a->raced == raced)
         join_line(page, a, part);
 }
 
@@ -489,7 +533,7 @@ static void run_access(struct actor *a, uint64_t address, unsigned lane, unsigne
         unsigned from = (unsigned)(address - line) / SG_WORD_BYTES;
         unsigned to = (unsigned)(last - line) / SG_WORD_BYTES;
         struct part part = {.line = line,
-                            .words = (0xffffu >> (SG_LINE_WORDS - (to - from))) << from,
+                            .words = (SG_LINE_WHOLE >> (SG_LINE_WORDS - (to - from))) << from,
                             .lane = (lane - (from * SG_WORD_BYTES >> power)) & 31,
                             .power = power};
         part_access(a, &part);
@@ -537,14 +581,39 @@ static bool is_repeated(const uint64_t *address, uint32_t lanes, unsigned lane) 
 
 #define LEAST_RUN 8u /* lanes */
 
-/* Shadows of scattered accesses are far apart: prefetches all before the first is used. */
-static void fetch(struct actor *a, const uint64_t *address, uint32_t lanes) {
-    for (uint32_t left = a->own ? 0 : lanes; left; left &= left - 1) {
-        uint64_t at = address[__builtin_ctz(left)];
-        const struct sg_shadow_page *page = sg_shadow_page_near(&a->grid->race->shadow, at);
-        if (page && page->singles)
-            __builtin_prefetch(&page->singles[at % SG_PAGE_BYTES / SG_WORD_BYTES], 1);
+/* The access of a whole word that is remembered, where its line has one of each; NULL: look
+ * closely. */
+static struct sg_seen *single_at(const struct actor *a, uint64_t address) {
+    uint64_t number = address / SG_PAGE_BYTES;
+    const struct sg_shadow_page *page = NULL;
+    if (!a->own)
+        page = sg_shadow_page_near(&a->grid->race->shadow, address);
+    else if (number < a->block->shared_pages)
+        page = a->block->shared[number];
+    unsigned line = (unsigned)(address % SG_PAGE_BYTES / SG_LINE_BYTES);
+    return page && (page->split & ~page->full) >> line & 1 && address % SG_WORD_BYTES == 0
+               ? &page->singles[address % SG_PAGE_BYTES / SG_WORD_BYTES]
+               : NULL;
+}
+
+/* Lanes that access words here and there: shadows are far apart, so all are on their way before the
+ * first is used. Answers the lanes that are left. */
+static uint32_t scattered(struct actor *a, const uint64_t *address, uint32_t lanes) {
+    struct sg_seen *at[32];
+    uint32_t quick = 0;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        at[l] = single_at(a, address[l]);
+        __builtin_prefetch(at[l], 1);
+        quick |= (uint32_t)(at[l] != NULL) << l;
     }
+    for (uint32_t left = quick; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        uint32_t what = SG_SEEN_WITH_BYTES(SG_SEEN_WITH_LANE(a->seen.what, l), 15);
+        if (quick_access(a, at[l], what))
+            lanes &= ~(UINT32_C(1) << l);
+    }
+    return lanes;
 }
 
 static void any_lanes(struct actor *a, const uint64_t *address, uint32_t lanes) {
@@ -584,7 +653,18 @@ static void one_word(struct actor *a, uint64_t address, unsigned first) {
     a->seen.what = what;
 }
 
-/* Half a warp at a time: first the frequent patterns, then any other. */
+/* Neighbours neither access the same nor one word after the other: a look at two of them. */
+static bool are_apart(const uint64_t *address, uint32_t lanes) {
+    unsigned first = (unsigned)__builtin_ctz(lanes);
+    uint32_t others = lanes & (lanes - 1);
+    if (!others)
+        return false;
+    unsigned next = (unsigned)__builtin_ctz(others);
+    uint64_t step = address[next] - address[first];
+    return step != 0 && step != (uint64_t)(next - first) * SG_WORD_BYTES;
+}
+
+/* Half a warp at a time: the patterns that are frequent, and any other. */
 static void all_lanes(struct actor *a, const uint64_t *address) {
     uint32_t size = a->access->size, lanes = a->access->lanes;
     bool may_repeat = !a->writes || SG_SEEN_STRONG(a->seen.what);
@@ -594,8 +674,8 @@ static void all_lanes(struct actor *a, const uint64_t *address) {
         run_access(a, address[0], 0, 32);
         return;
     }
-    if (!low && !high)
-        fetch(a, address, lanes);
+    if (!low && !high && size == SG_WORD_BYTES && are_apart(address, lanes))
+        lanes = scattered(a, address, lanes);
     for (unsigned first = 0; first < 32; first += 16) {
         uint32_t half = lanes & UINT32_C(0xffff) << first;
         if (first ? high : low) {
@@ -615,6 +695,58 @@ static uint32_t what_of(const struct sg_watched_access *access) {
            ((uint32_t)access->scope & 3) << 26;
 }
 
+/* ---- reads that are put off ------------------------------------------------------------------ */
+
+static bool put_off(struct sg_race_block *block, const struct actor *a) {
+    if (!block->reads)
+        block->reads = calloc(SG_RACE_READS, sizeof *block->reads);
+    if (!block->reads || block->read_count == SG_RACE_READS)
+        return false;
+    struct sg_race_read *read = &block->reads[block->read_count++];
+    read->moment = a->seen.moment;
+    read->what = a->seen.what;
+    read->lanes = a->access->lanes;
+    read->warp = (uint16_t)(a->seen.warp & 31);
+    read->size = (uint16_t)a->access->size;
+    for (unsigned l = 0; l < 32; l++)
+        read->at[l] = (uint32_t)a->access->address[l];
+    return true;
+}
+
+/* Something is written: what has been put off is remembered now. It races with nothing yet. */
+static void catch_up(const struct actor *now, struct sg_race_block *block) {
+    for (unsigned i = 0; i < block->read_count; i++) {
+        const struct sg_race_read *read = &block->reads[i];
+        uint64_t address[32];
+        for (unsigned l = 0; l < 32; l++)
+            address[l] = read->at[l];
+        struct sg_watched_access access = {
+            .lanes = read->lanes, .size = read->size, .space = SG_IN_SHARED};
+        struct actor a = {.grid = now->grid,
+                          .block = block,
+                          .warp = &block->warps[read->warp],
+                          .access = &access,
+                          .own = true,
+                          .far = true,
+                          .seen = {.launch = now->seen.launch,
+                                   .warp = block->index << 5 | read->warp,
+                                   .moment = read->moment,
+                                   .what = read->what}};
+        all_lanes(&a, address);
+    }
+    block->read_count = 0;
+}
+
+/* True: there is nothing more to do. */
+static bool is_put_off(const struct actor *a, struct sg_race_block *block) {
+    if (!a->writes && !a->strong && !block->wrote && put_off(block, a))
+        return true;
+    if (block->read_count)
+        catch_up(a, block);
+    block->wrote = true;
+    return false;
+}
+
 static void check(struct sg_race_grid *grid, const struct sg_watched_access *access) {
     struct sg_race_block *block = sg_race_block_of(grid, access->warp->block);
     if (!block)
@@ -624,7 +756,7 @@ static void check(struct sg_race_grid *grid, const struct sg_watched_access *acc
                       .block = block,
                       .warp = &block->warps[w],
                       .access = access,
-                      .own = access->space == SG_IN_SHARED && grid->cluster_size == 1,
+                      .own = sg_race_is_own(grid, access),
                       .writes = access->kind != SG_WATCHED_READ,
                       .seen = {.launch = grid->launch,
                                .warp = block->index << 5 | w,
@@ -640,6 +772,8 @@ static void check(struct sg_race_grid *grid, const struct sg_watched_access *acc
         address = changed;
     }
     block->warps[w].touched = true;
+    if (a.own && is_put_off(&a, block))
+        return;
     if (!a.own)
         pthread_mutex_lock(&grid->race->lock);
     all_lanes(&a, address);
@@ -662,6 +796,37 @@ void sg_race_access(void *user, const struct sg_watched_access *access) {
         check(grid, access);
 }
 
+/*
+ * An asynchronous copy accesses at any time from when it is issued until it is waited for. So it is
+ * looked at twice, when it is issued and at its own moment: what came before has to come before the
+ * one, what comes later behind the other.
+ */
+void sg_race_issues(void *user, const struct sg_watched_access *copy) {
+    sg_race_access(user, copy);
+}
+
+void sg_race_issues_bulk(void *user, const struct sg_watched_copy *copy) {
+    uint64_t address[32] = {0};
+    struct sg_watched_access access = {.warp = copy->warp,
+                                       .instruction = copy->instruction,
+                                       .lanes = UINT32_C(1) << copy->lane,
+                                       .address = address,
+                                       .size = copy->size,
+                                       .order = SG_WATCHED_ASYNC,
+                                       .scope = SG_WATCHED_GPU};
+    if (copy->size == 0)
+        return;
+    address[copy->lane] = copy->from;
+    access.space = copy->from_global ? SG_IN_GLOBAL : SG_IN_SHARED;
+    if (!copy->from_value)
+        sg_race_access(user, &access);
+    address[copy->lane] = copy->to;
+    access.space = copy->to_global ? SG_IN_GLOBAL : SG_IN_SHARED;
+    access.kind = copy->reduces ? SG_WATCHED_ATOMIC : SG_WATCHED_WRITE;
+    access.order |= copy->reduces ? SG_WATCHED_STRONG : 0;
+    sg_race_access(user, &access);
+}
+
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static void copy_edge(struct actor *a, struct sg_watched_access *access, uint64_t address,
@@ -679,7 +844,7 @@ static void copy_access(struct actor *a, struct sg_watched_access *access, uint6
     address += first;
     size -= first;
     for (; size >= SG_LINE_BYTES && !a->grid->lost; size -= SG_LINE_BYTES) {
-        part_access(a, &(struct part){.line = address, .words = 0xffff, .power = 2});
+        part_access(a, &(struct part){.line = address, .words = SG_LINE_WHOLE, .power = 2});
         address += SG_LINE_BYTES;
     }
     copy_edge(a, access, address, size);

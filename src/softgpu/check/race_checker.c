@@ -264,6 +264,7 @@ static void *begin(const struct sg_check_launch *checked) {
     if (!good)
         return NULL;
     operation.name = launch;
+    operation.early = checked->early;
     struct sg_race_grid *grid = sg_race_begin(race, &operation, &shape);
     free((void *)(uintptr_t)operation.after);
     return grid;

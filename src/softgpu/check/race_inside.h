@@ -7,6 +7,7 @@
 
 #include "softgpu/check/race.h"
 #include "softgpu/check/race_clock.h"
+#include "softgpu/program/program.h"
 
 #include <pthread.h>
 
@@ -44,30 +45,30 @@ struct sg_cell {
     struct sg_seen seen[SG_SEEN_SLOTS];
 };
 
-#define SG_WORD_BYTES        4u
-#define SG_LINE_BYTES        64u
-#define SG_LINE_WORDS        (SG_LINE_BYTES / SG_WORD_BYTES)
-#define SG_PAGE_BYTES        4096u
-#define SG_PAGE_LINES        (SG_PAGE_BYTES / SG_LINE_BYTES)
-#define SG_SHADOW_PAGE_BYTES (2 * SG_PAGE_BYTES)
-#define SG_AREA_BYTES        ((uint64_t)1 << 21)
-#define SG_AREA_PAGES        (SG_AREA_BYTES / SG_PAGE_BYTES)
+#define SG_WORD_BYTES 4u
+#define SG_LINE_BYTES 128u /* what a warp accesses together, most of the time */
+#define SG_LINE_WORDS (SG_LINE_BYTES / SG_WORD_BYTES)
+#define SG_LINE_WHOLE UINT32_MAX /* a bit for each word */
+#define SG_PAGE_BYTES 4096u
+#define SG_PAGE_LINES (SG_PAGE_BYTES / SG_LINE_BYTES)
+#define SG_AREA_BYTES ((uint64_t)1 << 21)
+#define SG_AREA_PAGES (SG_AREA_BYTES / SG_PAGE_BYTES)
 
 /*
- * The shadow of 4 KiB, at a multiple of 8 KiB. A line's cell must not be at the line's own offset
- * in its page, or the processor mistakes loads of the one for loads after stores to the other (4K
- * aliasing): a reduction took twice the time.
+ * The shadow of 4 KiB.
  *
- * A whole line has only runs: accesses of consecutive lanes to consecutive words, in `runs`. A
- * split line has an access for each word; a full one also has a cell for each word.
+ * What is remembered of a whole line are runs: accesses of consecutive lanes to consecutive words,
+ * which `runs` has. They are slot by slot, since most lines need one: then an eighth of a line of
+ * the processor's cache goes with each line of memory. A line that is split has an access for each
+ * word, and one that is full as well, a cell for each word.
  */
 struct sg_shadow_page {
-    unsigned char apart[SG_PAGE_BYTES / 2];
-    struct sg_cell lines[SG_PAGE_LINES];
-    uint16_t runs[SG_PAGE_LINES][SG_SEEN_SLOTS];
-    struct sg_seen *singles; /* NULL until a line is split; undefined for lines that are not */
-    struct sg_cell *words;   /* the same for full lines */
-    uint64_t split, full;    /* bits, one for each line */
+    uint64_t split, full;         /* a bit for each line */
+    uint64_t used[SG_SEEN_SLOTS]; /* the same: other slots hold anything */
+    struct sg_seen *singles;      /* NULL until a line is split; of lines that are not: anything */
+    struct sg_cell *words;        /* the same of lines that are full */
+    uint32_t runs[SG_SEEN_SLOTS][SG_PAGE_LINES];
+    struct sg_seen lines[SG_SEEN_SLOTS][SG_PAGE_LINES];
 };
 
 struct sg_shadow_area {
@@ -110,6 +111,7 @@ void sg_shadow_free(struct sg_shadow *shadow);
 struct sg_released {
     uint64_t address;
     sg_clock clock;
+    sg_clock over; /* of an mbarrier: what was there when its last phase ended */
     uint32_t launch, block;
     unsigned char scope;
     bool there;
@@ -152,18 +154,30 @@ struct sg_race_barrier {
     bool used;
 };
 
+/* Plain reads of a block's shared memory since its last barrier of all. Until something is written
+ * there is nothing that they could race with: they are put into the shadow when it is. */
+struct sg_race_read {
+    uint32_t moment, what, lanes;
+    uint16_t warp, size;
+    uint32_t at[32];
+};
+#define SG_RACE_READS 512u
+
 struct sg_race_block {
     struct sg_race_block *next; /* in its bucket, or in the list of free ones */
     uint32_t index;
     uint32_t met; /* all threads know each other up to this moment */
     unsigned warp_count;
-    bool knows; /* a warp or individual lanes have a clock */
-    bool left;  /* threads have exited after accesses that no barrier of the whole block has
-                   ordered */
+    bool knows;    /* a warp has a clock, or lanes by themselves */
+    bool depended; /* a thread, or one that it knows of, is behind griddepcontrol.wait */
+    bool left;     /* threads have exited behind accesses that no barrier of all has ordered */
     struct sg_race_warp warps[32];
     struct sg_race_barrier barriers[SG_RACE_BARRIERS];
     struct sg_shadow_page **shared; /* by 4 KiB, of this block and of earlier ones */
     size_t shared_pages;
+    struct sg_race_read *reads; /* NULL: none yet */
+    unsigned read_count;
+    bool wrote; /* since that barrier, or there was no room: reads are not put off */
     struct sg_released_table released; /* in shared memory */
 };
 
@@ -181,9 +195,8 @@ struct sg_race_launch {
     uint64_t stream, number, serial, floor;
     struct sg_race_after *after; /* sorted by stream */
     size_t after_count;
-    unsigned warps; /* 0: a copy */
-    uint64_t blocks;
-    uint32_t *beside; /* launches with which it has synchronized through memory */
+    bool kernel;      /* else a copy */
+    uint32_t *beside; /* launches that it has synchronized with in memory */
     size_t beside_count, beside_room;
     bool runs;
 };
@@ -205,9 +218,11 @@ struct sg_race_grid {
     unsigned grid[3], cluster[3], cluster_size;
     struct sg_race_block *buckets[SG_RACE_BUCKETS], *last;
     struct sg_race_cluster *clusters;
-    uint32_t ordered, unordered; /* cache of the last answers */
-    bool lost;                   /* out of memory: nothing more is checked */
-    uint32_t turn;               /* which access of a full cell to forget next */
+    uint32_t ordered, unordered; /* the launches that were asked about last */
+    bool early;                  /* see struct sg_race_operation */
+    bool depended;               /* a block is */
+    bool lost;                   /* no memory: nothing more is checked */
+    uint32_t turn;               /* which of a full cell's accesses is forgotten */
     struct sg_race_doubt doubts[SG_RACE_DOUBTS];
     unsigned doubt_count;
 };
@@ -230,7 +245,9 @@ uint32_t sg_race_launch_new(struct sg_race *race, const struct sg_race_operation
 void sg_race_launches_free(struct sg_race *race);
 /* Whether the API, or synchronization through memory, orders launch `a` before launch `b`. */
 bool sg_race_launch_before(const struct sg_race *race, uint32_t a, uint32_t b);
-/* The grid's launch has read what `a` has released. */
+/* Whether `b` may have begun before `a` had ended. */
+bool sg_race_launch_overlaps(const struct sg_race *race, uint32_t a, uint32_t b);
+/* `b` has read what `a` has released. */
 void sg_race_launch_meets(struct sg_race_grid *grid, uint32_t a);
 
 /* ---- race_sync.c ----------------------------------------------------------------------------- */
@@ -242,10 +259,17 @@ void sg_race_block_clear(struct sg_race_block *block);
 /* A strong access, before it is compared: what it acquires and releases. */
 void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
                     const struct sg_watched_access *access);
-/* The address in the shadows; a cluster's shared memory has unique ones. */
+/* Of shared memory that only the block reaches: of code that knows nothing of clusters, too. */
+static inline bool sg_race_is_own(const struct sg_race_grid *grid,
+                                  const struct sg_watched_access *access) {
+    return access->space == SG_IN_SHARED && (grid->cluster_size == 1 || access->warp->shared);
+}
+/* The address in the shadows: of shared memory of a cluster one that nothing else has. */
 uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
                          const struct sg_watched_access *access, unsigned lane);
-/* Whether a scope includes the threads of both blocks. */
+uint64_t sg_race_shared_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                                uint64_t address);
+/* Whether the threads of two blocks are in each other's scope. */
 bool sg_race_in_scope(const struct sg_race_grid *grid, uint32_t a, uint32_t b, unsigned scope);
 uint64_t sg_race_cluster_of(const struct sg_race_grid *grid, uint64_t block);
 void sg_race_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
@@ -253,13 +277,19 @@ void sg_race_arrives(void *user, const struct sg_watched_warp *warp, uint32_t in
 void sg_race_completes(void *user, uint64_t block, unsigned number);
 void sg_race_meet(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes);
+void sg_race_delivers(void *user, const struct sg_watched_access *mbarrier);
+void sg_race_turns(void *user, uint64_t block, uint64_t address);
+void sg_race_looks(void *user, const struct sg_watched_phase *phase);
+void sg_race_depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
 void sg_race_fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                    uint32_t lanes, unsigned char order, unsigned char scope);
 
 /* ---- race_access.c --------------------------------------------------------------------------- */
 
 void sg_race_access(void *user, const struct sg_watched_access *access);
-/* The bytes that could not be compared are known now: reports the race. */
+void sg_race_issues(void *user, const struct sg_watched_access *copy);
+void sg_race_issues_bulk(void *user, const struct sg_watched_copy *copy);
+/* The bytes that were not known are there now: reports. */
 void sg_race_decide(struct sg_race_grid *grid);
 
 #endif

@@ -75,6 +75,11 @@ bool sg_race_launch_before(const struct sg_race *race, uint32_t a, uint32_t b) {
     return is_after(after, &race->launches[a]) || has_met(after, a);
 }
 
+bool sg_race_launch_overlaps(const struct sg_race *race, uint32_t a, uint32_t b) {
+    const struct sg_race_launch *one = &race->launches[a], *other = &race->launches[b];
+    return one->kernel && one->stream == other->stream && one->number + 1 == other->number;
+}
+
 void sg_race_launch_meets(struct sg_race_grid *grid, uint32_t a) {
     struct sg_race_launch *launch = &grid->race->launches[grid->launch];
     if (has_met(launch, a))

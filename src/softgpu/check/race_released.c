@@ -44,8 +44,10 @@ struct sg_released *sg_released_at(struct sg_released_table *table, uint64_t add
 }
 
 void sg_released_free(struct sg_released_table *table) {
-    for (size_t i = 0; i < table->room; i++)
+    for (size_t i = 0; i < table->room; i++) {
         sg_clock_drop(table->slots[i].clock);
+        sg_clock_drop(table->slots[i].over);
+    }
     free(table->slots);
     *table = (struct sg_released_table){0};
 }

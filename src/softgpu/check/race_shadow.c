@@ -1,4 +1,4 @@
-/* Shadows: remembered accesses to memory, by lines of 64 bytes and by words. */
+/* Shadows: what is remembered of memory, by lines and by words. */
 #include "softgpu/check/race_inside.h"
 
 #include <stdlib.h>
@@ -50,14 +50,16 @@ static struct sg_shadow_area *area_new(struct sg_shadow *shadow, uint64_t number
     return area;
 }
 
-_Static_assert(sizeof(struct sg_shadow_page) <= SG_SHADOW_PAGE_BYTES, "the page has room");
+_Static_assert(sizeof(struct sg_shadow_page) % 64 == 0, "a page fills lines of the cache");
+_Static_assert(SG_LINE_WORDS == 32 && SG_PAGE_LINES <= 64, "there is a bit for each");
 
+/* Not at multiples of a power of two: the processor's cache has few places for those. */
 struct sg_shadow_page *sg_shadow_page_new(uint64_t *bytes) {
-    struct sg_shadow_page *page = aligned_alloc(SG_SHADOW_PAGE_BYTES, SG_SHADOW_PAGE_BYTES);
+    struct sg_shadow_page *page = aligned_alloc(64, sizeof *page);
     if (!page)
         return NULL;
     memset(page, 0, sizeof *page);
-    *bytes += SG_SHADOW_PAGE_BYTES;
+    *bytes += sizeof *page;
     return page;
 }
 
@@ -91,16 +93,19 @@ struct sg_shadow_page *sg_shadow_page_at(struct sg_shadow *shadow, uint64_t addr
 
 #define PAGE_WORDS ((size_t)SG_PAGE_LINES * SG_LINE_WORDS)
 
-/* Whether lanes of a run that access parts of words share a word. */
+/* The words that a line has of a slot. */
+static uint32_t run_of(const struct sg_shadow_page *page, unsigned line, unsigned slot) {
+    return page->used[slot] >> line & 1 ? page->runs[slot][line] : 0;
+}
+
+/* Lanes of a run that access parts of words have a word together. */
 static bool has_overlap(const struct sg_shadow_page *page, unsigned line) {
-    unsigned all = 0;
+    uint32_t all = 0;
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-        const struct sg_seen *seen = &page->lines[line].seen[s];
-        if (!seen->launch)
-            continue;
-        if (all & page->runs[line][s] || SG_SEEN_BYTES(seen->what) < 2)
+        uint32_t run = run_of(page, line, s);
+        if (all & run || (run && SG_SEEN_BYTES(page->lines[s][line].what) < 2))
             return true;
-        all |= page->runs[line][s];
+        all |= run;
     }
     return false;
 }
@@ -127,8 +132,8 @@ bool sg_shadow_split(struct sg_shadow_page *page, unsigned line, uint64_t *bytes
     struct sg_seen *words = page->singles + (size_t)line * SG_LINE_WORDS;
     memset(words, 0, SG_LINE_WORDS * sizeof *words);
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-        const struct sg_seen *run = &page->lines[line].seen[s];
-        for (unsigned left = run->launch ? page->runs[line][s] : 0; left; left &= left - 1) {
+        const struct sg_seen *run = &page->lines[s][line];
+        for (uint32_t left = run_of(page, line, s); left; left &= left - 1) {
             unsigned w = (unsigned)__builtin_ctz(left);
             words[w] = of_word(run, w, 0);
         }
@@ -148,9 +153,9 @@ static void put(struct sg_cell *cell, struct sg_seen seen) {
 static void fill_from_line(const struct sg_shadow_page *page, unsigned line,
                            struct sg_cell *words) {
     for (unsigned s = 0; s < SG_SEEN_SLOTS; s++) {
-        const struct sg_seen *run = &page->lines[line].seen[s];
+        const struct sg_seen *run = &page->lines[s][line];
         unsigned step = 1u << (SG_SEEN_BYTES(run->what) < 2 ? SG_SEEN_BYTES(run->what) : 2);
-        for (unsigned left = run->launch ? page->runs[line][s] : 0; left; left &= left - 1) {
+        for (uint32_t left = run_of(page, line, s); left; left &= left - 1) {
             unsigned w = (unsigned)__builtin_ctz(left);
             for (unsigned part = 0; part < 4; part += step)
                 put(&words[w], of_word(run, w, part));
@@ -195,7 +200,8 @@ void sg_shadow_clear(struct sg_shadow *shadow) {
 
 static void clear_line(struct sg_shadow_page *page, uint64_t address) {
     unsigned line = (unsigned)(address % SG_PAGE_BYTES / SG_LINE_BYTES);
-    memset(&page->lines[line], 0, sizeof page->lines[line]);
+    for (unsigned s = 0; s < SG_SEEN_SLOTS; s++)
+        page->used[s] &= ~(UINT64_C(1) << line);
     page->split &= ~(UINT64_C(1) << line);
     page->full &= ~(UINT64_C(1) << line);
 }

@@ -125,8 +125,11 @@ static void complete(struct sg_race_grid *grid, struct sg_race_block *block,
         else if (!all && barrier->waits[w])
             publish(grid, block, warp, barrier->waits[w], &clock);
     }
-    if (all)
+    if (all) {
         block->met = grid->race->moment;
+        block->read_count = 0;
+        block->wrote = false;
+    }
     uint32_t next = ++grid->race->moment;
     for (unsigned w = 0; w < block->warp_count; w++) {
         struct sg_race_warp *warp = &block->warps[w];
@@ -162,22 +165,39 @@ static struct sg_race_cluster *cluster_of(struct sg_race_grid *grid, uint64_t bl
     return cluster;
 }
 
-static void cluster_arrives(struct sg_race_grid *grid, struct sg_race_block *block,
-                            struct sg_race_warp *warp, uint32_t lanes) {
+/* The first arrival of a phase: the last one's clock has been taken. */
+static struct sg_race_cluster *arrive_at(struct sg_race_grid *grid, struct sg_race_block *block) {
     struct sg_race_cluster *cluster = cluster_of(grid, block->index);
-    if (!cluster)
-        return;
-    if (cluster->complete) {
+    if (cluster && cluster->complete) {
         sg_clock_drop(cluster->clock);
         cluster->clock = 0;
         cluster->complete = false;
     }
+    return cluster;
+}
+
+static void cluster_arrives(struct sg_race_grid *grid, struct sg_race_block *block,
+                            struct sg_race_warp *warp, uint32_t lanes) {
+    struct sg_race_cluster *cluster = arrive_at(grid, block);
+    if (!cluster)
+        return;
     publish(grid, block, warp, lanes, &cluster->clock);
     moves_on(grid, warp);
 }
 
-/* All of the block's lanes learn, even those that wait only later: they may not have waited yet,
- * but they have arrived. */
+/* Only what fences have published before it. */
+static void cluster_arrives_relaxed(struct sg_race_grid *grid, struct sg_race_block *block,
+                                    const struct sg_race_warp *warp, uint32_t lanes) {
+    struct sg_race_cluster *cluster = arrive_at(grid, block);
+    for (uint32_t left = cluster && warp->lanes ? lanes : 0; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        if (warp->lanes->fenced[l] && warp->lanes->scope[l] >= SG_WATCHED_CLUSTER)
+            sg_clock_add(&cluster->clock, warp->lanes->fenced[l], &grid->lost);
+    }
+}
+
+/* All of the block's lanes learn, also those that wait only later: they may not be waited for, but
+ * have arrived. */
 static void cluster_completes(struct sg_race_grid *grid, struct sg_race_block *block) {
     struct sg_race_cluster *cluster = cluster_of(grid, block->index);
     if (!cluster)
@@ -194,7 +214,9 @@ void sg_race_arrives(void *user, const struct sg_watched_warp *watched, uint32_t
     pthread_mutex_lock(&grid->race->lock);
     sg_race_decide(grid);
     struct sg_race_block *block = sg_race_block_of(grid, watched->block);
-    if (block && number < SG_RACE_BARRIERS) {
+    if (block && number == SG_WATCHED_CLUSTER_RELAXED) {
+        cluster_arrives_relaxed(grid, block, warp_of(block, watched), lanes);
+    } else if (block && number < SG_RACE_BARRIERS) {
         struct sg_race_barrier *barrier = &block->barriers[number];
         struct sg_race_warp *warp = warp_of(block, watched);
         barrier->arrived[warp - block->warps] |= lanes;
@@ -260,7 +282,17 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
-/* A lane reads what another has released, and knows it now, or after a fence. */
+/* A lane knows what has been released now, or after a fence, which must be one of more than the
+ * block where it was released `far`. */
+static void take(struct sg_race_grid *grid, struct sg_race_block *block, struct sg_race_warp *warp,
+                 unsigned lane, sg_clock clock, bool far, bool acquires) {
+    struct sg_race_lanes *own = lanes_of(grid, block, warp);
+    sg_clock *to = !own ? NULL : acquires ? own->knows : far ? own->far : own->near;
+    if (to)
+        sg_clock_add(&to[lane], clock, &grid->lost);
+}
+
+/* A lane reads what another has released. */
 static void acquire(struct sg_race_grid *grid, struct sg_race_block *block,
                     struct sg_race_warp *warp, unsigned lane, const struct sg_released *released,
                     const struct sg_watched_access *access) {
@@ -271,14 +303,10 @@ static void acquire(struct sg_race_grid *grid, struct sg_race_block *block,
             sg_race_launch_meets(grid, released->launch);
         return;
     }
-    struct sg_race_lanes *own =
-        released->clock && sg_race_in_scope(grid, released->block, block->index, scope)
-            ? lanes_of(grid, block, warp)
-            : NULL;
-    if (!own)
-        return;
-    sg_clock *to = access->order & SG_WATCHED_ACQUIRE ? own->knows : far ? own->far : own->near;
-    sg_clock_add(&to[lane], released->clock, &grid->lost);
+    if (far)
+        block->depended = block->depended || grid->depended;
+    if (released->clock && sg_race_in_scope(grid, released->block, block->index, scope))
+        take(grid, block, warp, lane, released->clock, far, access->order & SG_WATCHED_ACQUIRE);
 }
 
 /* A lane writes: what it publishes replaces what was published there, or is joined with it by a
@@ -323,7 +351,7 @@ static bool is_idle(const struct sg_race_warp *warp, const struct sg_released_ta
 void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
                     const struct sg_watched_access *access) {
     struct sg_race_warp *warp = warp_of(block, access->warp);
-    bool own = access->space == SG_IN_SHARED && grid->cluster_size == 1;
+    bool own = sg_race_is_own(grid, access);
     struct sg_released_table *table = own ? &block->released : &grid->race->released;
     if (own && is_idle(warp, table, access))
         return;
@@ -341,5 +369,60 @@ void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
     }
     if (access->kind != SG_WATCHED_READ && access->order & SG_WATCHED_RELEASE)
         moves_on(grid, warp);
+    pthread_mutex_unlock(&grid->race->lock);
+}
+
+/* The others of the block come behind it by a barrier, most likely: none is told apart. */
+void sg_race_depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
+    struct sg_race_grid *grid = user;
+    struct sg_race_block *block = sg_race_block_of(grid, warp->block);
+    (void)lanes;
+    grid->depended = true;
+    if (block)
+        block->depended = true;
+}
+
+/* ---- phases of mbarriers --------------------------------------------------------------------- */
+
+void sg_race_delivers(void *user, const struct sg_watched_access *mbarrier) {
+    struct sg_race_grid *grid = user;
+    struct sg_race_block *block = sg_race_block_of(grid, mbarrier->warp->block);
+    if (block && !grid->lost)
+        sg_race_strong(grid, block, mbarrier);
+}
+
+static struct sg_released *released_at(struct sg_race_grid *grid, struct sg_race_block *block,
+                                       uint64_t address) {
+    struct sg_released *there =
+        sg_released_find(grid->cluster_size == 1 ? &block->released : &grid->race->released,
+                         sg_race_shared_address(grid, block, address));
+    return there && there->launch == grid->launch ? there : NULL;
+}
+
+void sg_race_turns(void *user, uint64_t index, uint64_t address) {
+    struct sg_race_grid *grid = user;
+    struct sg_race_block *block = sg_race_block_of(grid, index);
+    pthread_mutex_lock(&grid->race->lock);
+    struct sg_released *there = block ? released_at(grid, block, address) : NULL;
+    if (there)
+        sg_clock_add(&there->over, there->clock, &grid->lost);
+    pthread_mutex_unlock(&grid->race->lock);
+}
+
+/* Who finds a phase over comes behind all that arrived in it. */
+void sg_race_looks(void *user, const struct sg_watched_phase *phase) {
+    struct sg_race_grid *grid = user;
+    struct sg_race_block *block = sg_race_block_of(grid, phase->warp->block);
+    if (!block || grid->lost)
+        return;
+    pthread_mutex_lock(&grid->race->lock);
+    for (uint32_t left = phase->over; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        const struct sg_released *there = released_at(grid, block, phase->address[l]);
+        if (there && there->over &&
+            sg_race_in_scope(grid, there->block, block->index, least(there->scope, phase->scope)))
+            take(grid, block, warp_of(block, phase->warp), l, there->over,
+                 there->block != block->index, phase->order & SG_WATCHED_ACQUIRE);
+    }
     pthread_mutex_unlock(&grid->race->lock);
 }

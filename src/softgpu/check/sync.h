@@ -1,7 +1,7 @@
 /*
- * Finds undefined synchronization, which may happen to work: barriers that only a part of a warp or
- * block reaches, mbarriers that are not initialized or twice, data of cp.async before a wait, and
- * .sync instructions whose member masks do not match.
+ * Finds synchronization that PTX leaves undefined, although it may happen to work: barriers that
+ * only a part of a warp or block reaches, misuse of mbarriers, data of asynchronous copies before a
+ * wait for them, and .sync functions whose member masks do not fit.
  *
  * A grid's calls come one after another (engine/watch.h); grids share nothing.
  */
@@ -19,12 +19,20 @@ enum sg_sync_kind {
     SG_SYNC_COUNT,          /* its count is not a multiple of 32 */
     SG_SYNC_UNREACHED,      /* it never completes */
     SG_SYNC_NO_MBARRIER,    /* not initialized, or invalidated */
-    SG_SYNC_AGAIN,          /* initialized while in use */
-    SG_SYNC_OVERWRITTEN,    /* a store overwrites an mbarrier */
-    SG_SYNC_NOT_WAITED,     /* cp.async's bytes are accessed before a wait */
-    SG_SYNC_TWO_COPIES,     /* two pending copies write the same bytes */
-    SG_SYNC_NO_MEMBER,      /* the mask does not name the executing lane */
-    SG_SYNC_UNEQUAL,        /* lanes name each other with different masks */
+    SG_SYNC_AGAIN,          /* initialized in use */
+    SG_SYNC_INVALIDATED,    /* while threads wait for it */
+    SG_SYNC_OLD_STATE,      /* a wait with the state of a phase that is long over */
+    SG_SYNC_OVERWRITTEN,    /* an mbarrier's bytes, by a store or a copy */
+    SG_SYNC_NOT_WAITED,     /* what a copy writes is accessed before a wait */
+    SG_SYNC_TWO_COPIES,     /* two copies write the same bytes */
+    SG_SYNC_SOURCE,         /* what a copy reads is overwritten before a wait */
+    SG_SYNC_LEFT,           /* a block ends before a wait for a copy in bulk that needs it */
+    SG_SYNC_UNUSED,         /* the same of cp.async: nothing has come of it */
+    SG_SYNC_NO_MEMBER,      /* the mask does not name the lane that executes it */
+    SG_SYNC_UNEQUAL,        /* lanes name each other, with different masks */
+    SG_SYNC_NOT_COME,       /* lanes that a mask names do not come */
+    SG_SYNC_ARRIVED_TWICE,  /* at the cluster's barrier, without a wait */
+    SG_SYNC_NOT_ARRIVED,    /* a wait for it without an arrival */
     SG_SYNC_KINDS
 };
 
@@ -34,17 +42,19 @@ struct sg_sync_found {
     unsigned place[3], thread; /* the block, and a thread in it */
     unsigned missing;          /* barriers: threads that have not arrived */
     unsigned number;           /* of the barrier */
-    bool has_address, write, has_other;
-    uint64_t address; /* offset in shared memory */
+    unsigned waits;            /* of INVALIDATED: a thread that does */
+    bool has_address, global, write, has_other;
+    uint64_t address; /* offset in shared memory, or of global memory */
     uint32_t size;
-    uint32_t other_instruction; /* of the copy, or of the barrier where another lane is */
-    unsigned other_thread;
+    uint32_t other_instruction; /* of the copy, or the barrier that another lane is at */
+    unsigned other_place[3], other_thread;
 };
 
 struct sg_sync;
 struct sg_sync_options {
     const struct sg_program *program; /* must outlive the checker */
     unsigned threads;                 /* of a block */
+    unsigned grid[3], cluster[3];     /* cluster: zeros are as 1 */
     void (*found)(const void *user, const struct sg_sync_found *found);
     const void *user;
 };

@@ -50,15 +50,36 @@ static void look_at_others(const struct sg_sync *sync, const struct sg_sync_bloc
     }
 }
 
+/* PTX wants an arrival and a wait by turns. */
+static void at_cluster(const struct sg_sync *sync, struct sg_sync_block *block, unsigned w,
+                       uint32_t instruction, uint32_t lanes, bool waits) {
+    uint32_t wrong = waits ? lanes & ~block->cluster_arrived[w] : lanes & block->cluster_arrived[w];
+    if (wrong) {
+        struct sg_sync_found found =
+            sg_sync_finding(block, waits ? SG_SYNC_NOT_ARRIVED : SG_SYNC_ARRIVED_TWICE, instruction,
+                            32 * w + (unsigned)__builtin_ctz(wrong));
+        sg_sync_report(sync, &found);
+    }
+    if (waits)
+        block->cluster_arrived[w] &= ~lanes;
+    else
+        block->cluster_arrived[w] |= lanes;
+}
+
 void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, unsigned number, bool waits) {
     struct sg_sync *sync = user;
     struct sg_sync_block *block = sg_sync_block_of(sync, warp->block);
-    if (!block || number >= SG_SYNC_BARRIERS || !lanes)
+    if (!block || !lanes)
         return;
-    struct sg_sync_barrier *barrier = &block->barriers[number];
     unsigned w = warp->first / 32;
     memcpy(block->place, warp->place, sizeof block->place);
+    sg_sync_waits_no_more(sync, block, warp->first, lanes);
+    if (number >= SG_SYNC_BARRIERS) {
+        at_cluster(sync, block, w, instruction, lanes, waits);
+        return;
+    }
+    struct sg_sync_barrier *barrier = &block->barriers[number];
     if (is_aligned(at(sync, instruction)))
         look_at_others(sync, block, warp, instruction, lanes, number);
     look_at_count(sync, block, instruction, warp->first + (unsigned)__builtin_ctz(lanes), number);
@@ -100,7 +121,23 @@ void sg_sync_completes(void *user, uint64_t index, unsigned number) {
     memset(barrier, 0, sizeof *barrier);
 }
 
-void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block) {
+/* Lanes that wait in a warp's function for others, which wait elsewhere. */
+static void not_come(const struct sg_sync *sync, const struct sg_sync_block *block) {
+    for (unsigned w = 0; w < sync->warps; w++) {
+        uint32_t missing = block->members[w] & block->live[w] & ~block->gathered[w];
+        if (!block->gathered[w] || !missing)
+            continue;
+        struct sg_sync_found found =
+            sg_sync_finding(block, SG_SYNC_NOT_COME, block->gathered_at[w],
+                            32 * w + (unsigned)__builtin_ctz(block->gathered[w]));
+        found.missing = (unsigned)__builtin_popcount(missing);
+        sg_sync_report(sync, &found);
+    }
+}
+
+void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block, bool deadlock) {
+    if (deadlock)
+        not_come(sync, block);
     for (unsigned b = 0; b < SG_SYNC_BARRIERS; b++) {
         const struct sg_sync_barrier *barrier = &block->barriers[b];
         unsigned missing = 0, w = 0;
@@ -139,6 +176,13 @@ void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t in
     if (!block)
         return;
     memcpy(block->place, warp->place, sizeof block->place);
+    sg_sync_waits_no_more(sync, block, warp->first, lanes);
+    unsigned w = warp->first / 32;
+    block->members[w] = block->gathered[w] ? block->members[w] : 0;
+    for (uint32_t left = lanes; left; left &= left - 1)
+        block->members[w] |= members[__builtin_ctz(left)];
+    block->gathered[w] |= lanes;
+    block->gathered_at[w] = instruction;
     bool said = false;
     for (uint32_t left = lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
@@ -156,4 +200,12 @@ void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t in
         found.other_thread = warp->first + other;
         sg_sync_report(sync, &found);
     }
+}
+
+void sg_sync_meet(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                  uint32_t lanes) {
+    struct sg_sync_block *block = sg_sync_block_of(user, warp->block);
+    (void)instruction;
+    if (block)
+        block->gathered[warp->first / 32] &= ~lanes;
 }

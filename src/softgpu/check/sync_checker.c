@@ -28,24 +28,53 @@ static const struct {
                              SG_HAZARD_ERROR},
     [SG_SYNC_AGAIN] = {"mbarrier-in-use", "an mbarrier is initialized that is in use", NULL,
                        SG_HAZARD_ERROR},
-    [SG_SYNC_OVERWRITTEN] = {"mbarrier-overwritten", "a store to the bytes of an mbarrier", NULL,
+    [SG_SYNC_OVERWRITTEN] = {"mbarrier-overwritten", "a store or copy to the bytes of an mbarrier",
+                             NULL, SG_HAZARD_ERROR},
+    [SG_SYNC_INVALIDATED] = {"mbarrier-in-use",
+                             "an mbarrier is invalidated while threads wait for it", NULL,
                              SG_HAZARD_ERROR},
+    [SG_SYNC_OLD_STATE] = {"mbarrier-phase",
+                           "a wait with the state of a phase before the last one: it is not the "
+                           "phase that is under way",
+                           NULL, SG_HAZARD_ERROR},
     [SG_SYNC_NOT_WAITED] = {"copy-without-wait",
-                            "an access to what cp.async copies, before a wait for it", "copied by",
-                            SG_HAZARD_ERROR},
-    [SG_SYNC_TWO_COPIES] = {"copy-without-wait",
-                            "cp.async to what another one copies, before a wait for it",
+                            "an access to what is copied asynchronously, before a wait for it",
                             "copied by", SG_HAZARD_ERROR},
+    [SG_SYNC_TWO_COPIES] =
+        {"copy-without-wait",
+         "an asynchronous copy to where another one writes, before a wait for it", "copied by",
+         SG_HAZARD_ERROR},
+    [SG_SYNC_SOURCE] = {"copy-without-wait",
+                        "what a copy in bulk reads is overwritten, before a wait for it", "read by",
+                        SG_HAZARD_ERROR},
+    [SG_SYNC_LEFT] = {"copy-without-wait",
+                      "a block ends before a wait for a copy in bulk that uses its shared memory",
+                      NULL, SG_HAZARD_ERROR},
+    [SG_SYNC_UNUSED] = {"copy-without-wait", "a block ends before a wait for what cp.async copies",
+                        NULL, SG_HAZARD_WARNING},
     [SG_SYNC_NO_MEMBER] = {"member-mask", "the member mask leaves out the lane that executes it",
                            NULL, SG_HAZARD_ERROR},
     [SG_SYNC_UNEQUAL] = {"member-mask", "lanes that name each other have different member masks",
                          "and by", SG_HAZARD_ERROR},
+    [SG_SYNC_NOT_COME] = {"member-mask", "lanes that the member mask names do not come", NULL,
+                          SG_HAZARD_ERROR},
+    [SG_SYNC_ARRIVED_TWICE] = {"cluster-barrier",
+                               "a second arrival at the cluster's barrier, without a wait", NULL,
+                               SG_HAZARD_ERROR},
+    [SG_SYNC_NOT_ARRIVED] = {"cluster-barrier",
+                             "a wait at the cluster's barrier, without an arrival", NULL,
+                             SG_HAZARD_ERROR},
 };
 
 static void found_one(const void *user, const struct sg_sync_found *found) {
     const struct sg_check_launch *launch = user;
     char details[96] = "";
-    if (found->missing)
+    if (found->kind == SG_SYNC_INVALIDATED)
+        snprintf(details, sizeof details, "  thread %u of a block waits\n", found->waits);
+    else if (found->kind == SG_SYNC_NOT_COME)
+        snprintf(details, sizeof details, "  %u lane%s missing\n", found->missing,
+                 found->missing == 1 ? "" : "s");
+    else if (found->missing)
         snprintf(details, sizeof details, "  barrier %u, %u thread%s missing\n", found->number,
                  found->missing, found->missing == 1 ? "" : "s");
     struct sg_hazard hazard = {.check = "sync",
@@ -54,14 +83,14 @@ static void found_one(const void *user, const struct sg_sync_found *found) {
                                .other_says = texts[found->kind].other_says,
                                .has_address = found->has_address,
                                .write = found->write,
-                               .space = "shared",
+                               .space = found->global ? "global" : "shared",
                                .address = found->address,
                                .size = found->size,
                                .what = texts[found->kind].what,
                                .details = details[0] ? details : NULL};
     sg_hazard_place(launch, found->instruction, found->place, found->thread, &hazard.place);
     if (found->has_other)
-        sg_hazard_place(launch, found->other_instruction, found->place, found->other_thread,
+        sg_hazard_place(launch, found->other_instruction, found->other_place, found->other_thread,
                         &hazard.other);
     sg_hazard_report(&hazard);
 }
@@ -69,11 +98,13 @@ static void found_one(const void *user, const struct sg_sync_found *found) {
 /* ---- the engine's calls ---------------------------------------------------------------------- */
 
 static void *begin(const struct sg_check_launch *launch) {
-    const struct sg_sync_options options = {.program = launch->program,
-                                            .threads = launch->block[0] * launch->block[1] *
-                                                       launch->block[2],
-                                            .found = found_one,
-                                            .user = launch};
+    const struct sg_sync_options options = {
+        .program = launch->program,
+        .threads = launch->block[0] * launch->block[1] * launch->block[2],
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .cluster = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
+        .found = found_one,
+        .user = launch};
     return sg_sync_begin(&options);
 }
 

@@ -15,31 +15,70 @@ struct sg_sync_barrier {
     bool used;
 };
 
-/* A cp.async that no wait has covered. */
+struct sg_sync_mbarrier {
+    uint64_t address;
+    uint32_t lanes; /* of the last instruction that arrived */
+    bool arrived;   /* perhaps somebody has in its phase */
+};
+
+/* An asynchronous copy that no wait has covered. */
 struct sg_sync_copy {
-    uint64_t at;
-    uint32_t size, thread, instruction;
-    uint32_t group; /* of its thread, counted from 1; 0: not committed */
+    uint64_t to, from;
+    uint64_t mbarrier; /* of `told` */
+    uint32_t size, instruction;
+    uint32_t thread;              /* of the cluster: rank times threads of a block plus thread */
+    uint32_t group;               /* of its thread's, from 1 on; 0: not committed */
+    uint32_t next;                /* of the thread's, or of the free ones: index + 1 */
+    unsigned place[3];            /* of the block that has issued it */
+    bool open;                    /* else it is free */
+    bool bulk, reduces, told;     /* told: a wait for its mbarrier covers it */
+    bool to_global, reads_shared; /* reads_shared: its source may not be overwritten yet */
+    unsigned char parity;         /* of the phase that the mbarrier tells it in */
+};
+
+#define SG_SYNC_RANKS 16u
+/* Which copy has each word of a block's shared memory: index + 1, with SG_SYNC_READS where the copy
+ * reads it. */
+#define SG_SYNC_READS (UINT32_C(1) << 31)
+struct sg_sync_words {
+    uint32_t *copy;
+    size_t count;
+};
+
+/* Blocks that reach each other's shared memory: where there are no clusters, one. */
+struct sg_sync_cluster {
+    struct sg_sync_cluster *next;
+    uint64_t index;
+    unsigned present; /* blocks */
+    struct sg_sync_mbarrier *mbarriers;
+    size_t mbarrier_count, mbarrier_room;
+    bool lost; /* there was no memory for one */
+    struct sg_sync_copy *copies;
+    size_t copy_count, copy_room, open, open_global;
+    uint32_t spare;    /* copies that are free */
+    uint32_t *first;   /* copy of each thread: index + 1; NULL: none yet, as of the next two */
+    uint32_t *commits; /* by thread: of cp.async, and behind them in bulk */
+    uint32_t *waits;   /* by thread: the mbarrier whose phase it has found not to be over, + 1 */
+    struct sg_sync_words words[SG_SYNC_RANKS];
 };
 
 struct sg_sync_block {
     struct sg_sync_block *next;
+    struct sg_sync_cluster *cluster;
     uint64_t index;
-    unsigned place[3];
+    unsigned rank, place[3];
     uint32_t live[32], exited[32];
+    uint32_t gathered[32], members[32], gathered_at[32]; /* by warp: lanes in a .sync function */
+    uint32_t cluster_arrived[32];                        /* lanes that have not waited since */
     struct sg_sync_barrier barriers[SG_SYNC_BARRIERS];
-    uint64_t *mbarriers; /* addresses */
-    size_t mbarrier_count, mbarrier_room;
-    struct sg_sync_copy *copies;
-    size_t copy_count, copy_room;
-    uint32_t *commits; /* by thread; NULL: none */
 };
 
 #define SG_SYNC_BUCKETS 64u
 struct sg_sync {
     struct sg_sync_options options;
-    unsigned warps;
+    unsigned warps, cluster_size;
     struct sg_sync_block *buckets[SG_SYNC_BUCKETS], *last;
+    struct sg_sync_cluster *clusters[SG_SYNC_BUCKETS];
 };
 
 struct sg_sync_block *sg_sync_block_of(struct sg_sync *sync, uint64_t index);
@@ -47,6 +86,11 @@ struct sg_sync_block *sg_sync_block_of(struct sg_sync *sync, uint64_t index);
 struct sg_sync_found sg_sync_finding(const struct sg_sync_block *block, enum sg_sync_kind kind,
                                      uint32_t instruction, unsigned thread);
 void sg_sync_report(const struct sg_sync *sync, const struct sg_sync_found *found);
+/* A thread of a block, in its cluster. */
+static inline uint32_t sg_sync_thread(const struct sg_sync *sync, const struct sg_sync_block *block,
+                                      unsigned thread) {
+    return block->rank * sync->options.threads + thread;
+}
 
 /* sync_barrier.c */
 void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
@@ -54,13 +98,32 @@ void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t in
 void sg_sync_completes(void *user, uint64_t block, unsigned number);
 void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, const uint32_t *members);
-/* Reports incomplete barriers of a block that has ended or cannot go on. */
-void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block);
+void sg_sync_meet(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                  uint32_t lanes);
+/* What a block leaves that has ended, or (`deadlock`) cannot go on. */
+void sg_sync_unreached(struct sg_sync *sync, struct sg_sync_block *block, bool deadlock);
 
-/* sync_memory.c */
+/* sync_mbarrier.c */
+bool sg_sync_is_mbarrier(const struct sg_sync_cluster *cluster, uint64_t address, uint64_t size);
+void sg_sync_use_mbarrier(const struct sg_sync *sync, struct sg_sync_block *block,
+                          const struct sg_watched_access *access, unsigned lane);
+void sg_sync_looks(void *user, const struct sg_watched_phase *phase);
+void sg_sync_turns(void *user, uint64_t block, uint64_t address);
+/* Lanes do something else than to wait for an mbarrier. */
+void sg_sync_waits_no_more(const struct sg_sync *sync, const struct sg_sync_block *block,
+                           unsigned first, uint32_t lanes);
+
+/* sync_copies.c */
 void sg_sync_access(void *user, const struct sg_watched_access *access);
 void sg_sync_issues(void *user, const struct sg_watched_access *copy);
+void sg_sync_issues_bulk(void *user, const struct sg_watched_copy *copy);
+void sg_sync_hands_over(void *user, const struct sg_watched_phase *phase);
 void sg_sync_fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                    uint32_t lanes, unsigned char order, unsigned char scope);
+/* A phase of an mbarrier is over, and somebody knows. */
+void sg_sync_copies_told(struct sg_sync_cluster *cluster, uint64_t mbarrier, unsigned parity);
+/* The shared memory of a block ends. */
+void sg_sync_copies_left(const struct sg_sync *sync, struct sg_sync_block *block);
+void sg_sync_copies_free(struct sg_sync_cluster *cluster);
 
 #endif

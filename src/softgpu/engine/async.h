@@ -90,7 +90,9 @@ bool sg_mbarrier_arrive(struct sg_warp *warp, const struct sg_step *step, unsign
 /* Adds to the expected bytes, or, if negative, completes them. */
 bool sg_mbarrier_bytes(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                        uint64_t address, int64_t bytes);
-/* Adds one pending arrival to this phase. */
+/* Of the phase that the barrier is in; 0 where there is none. */
+unsigned sg_mbarrier_parity(struct sg_warp *warp, uint64_t address);
+/* One arrival more is awaited in this phase. */
 bool sg_mbarrier_more(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                       uint64_t address);
 

@@ -2,7 +2,7 @@
  * cp.async.bulk, cp.reduce.async.bulk, st.async, red.async: submits each lane's copy; the schedule
  * decides when it is performed (pending.c).
  */
-#include "softgpu/engine/async.h"
+#include "softgpu/engine/watching.h"
 
 #include <string.h>
 
@@ -22,6 +22,12 @@ static bool address_of(struct sg_warp *warp, const struct sg_step *step, const u
            sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, lane, *address, alignment);
 }
 
+static bool submit(struct sg_warp *warp, const struct sg_pending *what) {
+    if (warp->grid->code->watched)
+        sg_watch_issues_bulk(warp, what, what->thread % warp->grid->threads % SG_LANES);
+    return sg_pending_submit(warp, what);
+}
+
 /* To each block that the mask names, at the same offsets. */
 static bool to_many(struct sg_warp *warp, struct sg_pending *what, uint32_t ranks) {
     uint64_t to = SG_RANK_OFFSET(what->to), mbarrier = SG_RANK_OFFSET(what->mbarrier);
@@ -29,7 +35,7 @@ static bool to_many(struct sg_warp *warp, struct sg_pending *what, uint32_t rank
         uint64_t rank = (uint64_t)__builtin_ctz(ranks) << SG_RANK_SHIFT;
         what->to = rank | to;
         what->mbarrier = rank | mbarrier;
-        if (!sg_pending_submit(warp, what))
+        if (!submit(warp, what))
             return false;
     }
     return true;
@@ -60,7 +66,7 @@ const struct sg_step *sg_run_bulk(struct sg_warp *warp, const struct sg_step *st
         if (what.size % ALIGNMENT)
             return sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, l, what.from, what.size);
         bool good = step->b == SG_NOWHERE
-                        ? sg_pending_submit(warp, &what)
+                        ? submit(warp, &what)
                         : to_many(warp, &what, ((const uint16_t *)sg_place(warp, step->b))[l]);
         if (!good)
             return NULL;
@@ -88,8 +94,7 @@ const struct sg_step *sg_run_store_async(struct sg_warp *warp, const struct sg_s
             memcpy(what.value + (size_t)i * width,
                    (const unsigned char *)sg_place(warp, list[8 + i]) + (size_t)l * width, width);
         if (!sg_where_shared(warp, step, list, l, what.size, &what.to) ||
-            !sg_where_shared(warp, step, list + 4, l, 8, &what.mbarrier) ||
-            !sg_pending_submit(warp, &what))
+            !sg_where_shared(warp, step, list + 4, l, 8, &what.mbarrier) || !submit(warp, &what))
             return NULL;
     }
     return step + 1;

@@ -217,8 +217,12 @@ void sg_cluster_look(struct sg_cluster_run *cluster) {
 const struct sg_step *sg_run_cluster_arrive(struct sg_warp *warp, const struct sg_step *step) {
     struct sg_cluster_run *cluster = warp->block->cluster;
     uint32_t taken = sg_taken(warp, step);
+    const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
     if (warp->grid->code->watched)
-        sg_watch_arrives(warp, step, taken, SG_WATCHED_CLUSTER_BARRIER, false);
+        sg_watch_arrives(warp, step, taken,
+                         in->semantics == SG_SEMANTICS_RELAXED ? SG_WATCHED_CLUSTER_RELAXED
+                                                               : SG_WATCHED_CLUSTER_BARRIER,
+                         false);
     cluster->arrived_lanes[warp->block->rank][warp->number] |= taken;
     cluster->arrived |= taken != 0;
     sg_cluster_look(cluster);

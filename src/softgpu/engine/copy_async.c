@@ -75,6 +75,8 @@ const struct sg_step *sg_run_copy_async(struct sg_warp *warp, const struct sg_st
  * choice: .noinc, the arrival is already pending. */
 const struct sg_step *sg_run_copy_arrive(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
+    if (warp->grid->code->watched)
+        sg_watch_hands_over(warp, step, list);
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         struct sg_pending what = {.step = step,

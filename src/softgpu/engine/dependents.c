@@ -3,7 +3,7 @@
  * the blocks that have released dependent grids, and holds lanes that wait for the other grid; the
  * caller knows which grid depends on which.
  */
-#include "softgpu/engine/inside.h"
+#include "softgpu/engine/watching.h"
 
 /* Any thread of a block releases the dependents for the whole block: PTX says "the CTA issues". */
 const struct sg_step *sg_run_launch_dependents(struct sg_warp *warp, const struct sg_step *step) {
@@ -22,8 +22,11 @@ void sg_block_triggers(struct sg_block *block) {
 /* Waiting lanes stay at the step and check again at their next turn. */
 const struct sg_step *sg_run_dependency_wait(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t taken = sg_taken(warp, step);
-    if (!taken || !atomic_load(&warp->grid->held))
+    if (!taken || !atomic_load(&warp->grid->held)) {
+        if (taken && warp->grid->code->watched)
+            sg_watch_depends(warp, taken);
         return step + 1;
+    }
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
     if (warp->mask & ~taken)
         sg_group_add(warp, warp->mask & ~taken, here + 1, warp->path);

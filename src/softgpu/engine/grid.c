@@ -114,8 +114,6 @@ static bool cluster_begin(struct sg_worker *worker) {
 static void first_is_done(struct sg_worker *worker) {
     struct sg_block *block = worker->running;
     sg_block_triggers(block);
-    if (worker->grid->code->watched)
-        sg_watch_ends(block);
     worker->running = block->next;
     if (!worker->running)
         worker->last = NULL;
@@ -123,7 +121,9 @@ static void first_is_done(struct sg_worker *worker) {
     worker->free = block;
     worker->running_count--;
     worker->passes = 0;
-    (void)sg_cluster_leave(block, true); /* a fault is recorded in the grid */
+    (void)sg_cluster_leave(block, true); /* a fault is the grid's */
+    if (worker->grid->code->watched)
+        sg_watch_ends(block);
     atomic_fetch_add(&worker->grid->ended, 1);
 }
 

@@ -32,8 +32,9 @@ static struct mbarrier unpacked(uint64_t word) {
 }
 
 static bool misused(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
-                    uint64_t address) {
-    return sg_warp_fault(warp, step, SG_FAULT_MBARRIER, lane, address, 8) != NULL;
+                    uint64_t address, const char *why) {
+    sg_fault_note(warp, step, SG_FAULT_MBARRIER, lane, address, 8, why);
+    return false;
 }
 
 /* The barrier at an address, or NULL and a fault. */
@@ -45,7 +46,8 @@ static unsigned char *find(struct sg_warp *warp, const struct sg_step *step, uns
         return NULL;
     memcpy(&word, at, sizeof word);
     if ((word & 3) != IS_ONE) {
-        misused(warp, step, lane, address);
+        misused(warp, step, lane, address,
+                "  no mbarrier is there: not initialized, invalidated or overwritten\n");
         return NULL;
     }
     *barrier = unpacked(word);
@@ -57,13 +59,17 @@ static void put(unsigned char *at, const struct mbarrier *barrier) {
     memcpy(at, &word, sizeof word);
 }
 
-/* If no arrivals and bytes are pending, begins the next phase. */
-static void settle(struct mbarrier *barrier) {
+/* All have arrived and all bytes are there: the next phase. */
+static void settle(struct sg_warp *warp, uint64_t address, struct mbarrier *barrier) {
     if (barrier->pending || barrier->bytes)
         return;
     barrier->parity ^= 1;
     barrier->pending = barrier->expected;
+    if (warp->grid->code->watched)
+        sg_watch_turns(warp, address);
 }
+
+static const char too_many_bytes[] = "  more bytes are awaited than it counts, 1048575\n";
 
 bool sg_mbarrier_arrive(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                         uint64_t address, uint32_t count, bool drop, uint32_t expected,
@@ -75,11 +81,15 @@ bool sg_mbarrier_arrive(struct sg_warp *warp, const struct sg_step *step, unsign
     if (token)
         *token = packed(&b);
     b.bytes += expected;
-    if (count == 0 || count > b.pending || b.bytes > MOST || (drop && count > b.expected))
-        return misused(warp, step, lane, address);
+    if (count == 0)
+        return misused(warp, step, lane, address, "  an arrival that counts 0\n");
+    if (count > b.pending || (drop && count > b.expected))
+        return misused(warp, step, lane, address, "  more arrivals than its phase still awaits\n");
+    if (b.bytes > MOST)
+        return misused(warp, step, lane, address, too_many_bytes);
     b.expected -= drop ? count : 0;
     b.pending -= count;
-    settle(&b);
+    settle(warp, address, &b);
     put(at, &b);
     return true;
 }
@@ -92,9 +102,9 @@ bool sg_mbarrier_bytes(struct sg_warp *warp, const struct sg_step *step, unsigne
         return false;
     b.bytes += bytes;
     if (b.bytes > MOST || b.bytes < -MOST)
-        return misused(warp, step, lane, address);
+        return misused(warp, step, lane, address, too_many_bytes);
     if (bytes <= 0)
-        settle(&b);
+        settle(warp, address, &b);
     put(at, &b);
     return true;
 }
@@ -106,10 +116,21 @@ bool sg_mbarrier_more(struct sg_warp *warp, const struct sg_step *step, unsigned
     if (!at)
         return false;
     if (b.pending == MOST)
-        return misused(warp, step, lane, address);
+        return misused(warp, step, lane, address,
+                       "  more arrivals are awaited than it counts, 1048575\n");
     b.pending++;
     put(at, &b);
     return true;
+}
+
+unsigned sg_mbarrier_parity(struct sg_warp *warp, uint64_t address) {
+    struct sg_cluster_run *cluster = warp->block->cluster;
+    uint64_t rank = address >> SG_RANK_SHIFT, offset = SG_RANK_OFFSET(address), word;
+    if (rank >= cluster->size || !cluster->blocks[rank] ||
+        offset + sizeof word > sg_shared_room(warp->grid))
+        return 0;
+    memcpy(&word, cluster->blocks[rank]->shared + offset, sizeof word);
+    return unpacked(word).parity;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -126,7 +147,7 @@ static bool begin(struct sg_warp *warp, const struct sg_step *step, unsigned lan
     if (!at)
         return false;
     if (count == 0 || count > MOST)
-        return misused(warp, step, lane, address);
+        return misused(warp, step, lane, address, "  a count that is not from 1 to 1048575\n");
     put(at, &(struct mbarrier){.expected = count, .pending = count});
     return true;
 }
@@ -174,9 +195,13 @@ static void tell(struct sg_warp *warp, const struct sg_step *step, const uint32_
     bool plain = step->choice == SG_DO_INIT || step->choice == SG_DO_INVAL;
     bool relaxed = in->semantics == SG_SEMANTICS_RELAXED || step->choice == SG_DO_EXPECT_TX ||
                    step->choice == SG_DO_COMPLETE_TX;
+    /* What a wait acquires is told when it is known whether the phase is over: sg_watch_looks. */
     bool waits = step->choice == SG_DO_TEST_WAIT || step->choice == SG_DO_TRY_WAIT;
-    unsigned order = relaxed ? 0 : waits ? SG_WATCHED_ACQUIRE : SG_WATCHED_RELEASE;
-    sg_watch_shared(warp, step, where, plain ? SG_WATCHED_WRITE : SG_WATCHED_ATOMIC,
+    unsigned order = relaxed || waits ? 0 : SG_WATCHED_RELEASE;
+    sg_watch_shared(warp, step, where,
+                    plain   ? SG_WATCHED_WRITE
+                    : waits ? SG_WATCHED_READ
+                            : SG_WATCHED_ATOMIC,
                     plain ? 0 : order | SG_WATCHED_STRONG);
 }
 
@@ -215,7 +240,7 @@ static bool look(struct sg_warp *warp, const struct sg_step *step, unsigned lane
 const struct sg_step *sg_run_mbarrier_wait(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *where = warp->grid->code->list + step->list;
     const void *b = sg_place(warp, step->b);
-    uint32_t result = 0;
+    uint32_t result = 0, asked = 0;
     if (warp->grid->code->watched)
         tell(warp, step, where);
     for (uint32_t left = warp->mask; left; left &= left - 1) {
@@ -228,7 +253,10 @@ const struct sg_step *sg_run_mbarrier_wait(struct sg_warp *warp, const struct sg
             !look(warp, step, l, address, parity, &over))
             return NULL;
         result |= (uint32_t)over << l;
+        asked |= (uint32_t)parity << l;
     }
+    if (warp->grid->code->watched)
+        sg_watch_looks(warp, step, where, asked, result);
     sg_predicate_set(warp, step->d, result);
     if (warp->mask & ~result) {
         warp->polls = true;

@@ -37,6 +37,7 @@ enum sg_watched_scope { SG_WATCHED_CTA, SG_WATCHED_CLUSTER, SG_WATCHED_GPU, SG_W
 #define SG_WATCHED_RELEASE         4u
 #define SG_WATCHED_ASYNC           8u /* of cp.async and the like: when the copy is performed */
 #define SG_WATCHED_CLUSTER_BARRIER 16u
+#define SG_WATCHED_CLUSTER_RELAXED 17u /* an arrival there that orders no memory */
 
 struct sg_watched_access {
     const struct sg_watched_warp *warp;
@@ -49,6 +50,30 @@ struct sg_watched_access {
     /* Of textures and surfaces: the space is NONE, the address a texel's, in global memory or
      * (array) where an array has its bytes, which no allocation has. */
     bool array;
+};
+
+/* One lane's copy in bulk, st.async or red.async, when it is issued: addresses as of an access. */
+struct sg_watched_copy {
+    const struct sg_watched_warp *warp;
+    uint32_t instruction, size;
+    unsigned lane;
+    bool to_global, from_global, from_value;
+    bool reduces;      /* into what is there */
+    bool tells;        /* an mbarrier of its bytes; else it is of a group in bulk */
+    unsigned parity;   /* of the phase that the mbarrier is in */
+    uint64_t to, from; /* not of `from_value` */
+    uint64_t mbarrier;
+};
+
+/* What lanes have to do with phases of mbarriers. */
+struct sg_watched_phase {
+    const struct sg_watched_warp *warp;
+    uint32_t instruction, lanes;
+    uint32_t over;           /* of the lanes: their phases are over */
+    uint32_t parity;         /* of the phases, by lane */
+    const uint64_t *address; /* of the mbarriers, by lane */
+    bool by_state;           /* a state that an arrival has answered says which phase */
+    unsigned char order, scope;
 };
 
 struct sg_watch {
@@ -73,10 +98,19 @@ struct sg_watch {
      * fence has STRONG. */
     void (*fence)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes, unsigned char order, unsigned char scope);
-    /* Lanes issue cp.async: where it will write in shared memory. May be NULL, like the next
-     * one. */
+    /* Lanes issue cp.async: where it will write in shared memory. May be NULL, as those below. */
     void (*issues)(void *user, const struct sg_watched_access *copy);
-    /* Lanes reach a .sync instruction, each with its member mask. */
+    void (*issues_bulk)(void *user, const struct sg_watched_copy *copy);
+    /* An mbarrier is told that a copy's bytes are there, behind the copy's accesses. */
+    void (*delivers)(void *user, const struct sg_watched_access *mbarrier);
+    /* Lanes leave it to mbarriers to count the cp.async that they have issued; behind it they look
+     * whether a phase is over; and one is. In `block` is a thread that has to do with it. */
+    void (*hands_over)(void *user, const struct sg_watched_phase *phase);
+    void (*looks)(void *user, const struct sg_watched_phase *phase);
+    void (*turns)(void *user, uint64_t block, uint64_t address);
+    /* Lanes go on behind griddepcontrol.wait: what the grid depends on has ended. */
+    void (*depends)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
+    /* Lanes come to a .sync function of a warp, each with its member mask. */
     void (*gathers)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, const uint32_t *members);
     void (*exits)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);

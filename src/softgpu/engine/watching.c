@@ -2,6 +2,8 @@
 
 #include "softgpu/engine/access.h"
 
+#include <string.h>
+
 static const struct sg_watch *watch_of(const struct sg_warp *warp) {
     return warp->grid->launch.watch;
 }
@@ -103,17 +105,28 @@ const struct sg_step *sg_run_probed(struct sg_warp *warp, const struct sg_step *
     return step + 1;
 }
 
-void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
-                     unsigned kind, unsigned order) {
-    if (!watch_of(warp))
-        return;
-    uint64_t address[SG_LANES] = {0};
+/* Offsets of the lanes that execute; zeros of the others. */
+static void offsets(const struct sg_warp *warp, const uint32_t *where, uint64_t address[SG_LANES]) {
+    memset(address, 0, SG_LANES * sizeof *address);
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         address[l] = sg_where_address(warp, where, l);
         if (where[1] >> 8 == SG_IN_GENERIC)
             address[l] -= SG_SHARED_WINDOW;
     }
+}
+
+/* Programs arrive at mbarriers of other blocks of their cluster without naming a scope. */
+static unsigned char mbarrier_scope(const struct sg_instruction *in) {
+    return in->scope == SG_SCOPE_CTA ? SG_WATCHED_CTA : SG_WATCHED_CLUSTER;
+}
+
+void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
+                     unsigned kind, unsigned order) {
+    if (!watch_of(warp))
+        return;
+    uint64_t address[SG_LANES];
+    offsets(warp, where, address);
     const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
     struct sg_watched_warp who = watched(warp);
     (void)tell(warp, &(struct sg_watched_access){.warp = &who,
@@ -124,9 +137,7 @@ void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uin
                                                  .kind = (unsigned char)kind,
                                                  .space = SG_IN_SHARED,
                                                  .order = (unsigned char)order,
-                                                 .scope = in->scope == SG_SCOPE_CLUSTER
-                                                              ? SG_WATCHED_CLUSTER
-                                                              : SG_WATCHED_CTA});
+                                                 .scope = mbarrier_scope(in)});
 }
 
 /* ---- of one lane ----------------------------------------------------------------------------- */
@@ -174,22 +185,30 @@ bool sg_watch_texel(struct sg_warp *warp, const struct sg_step *step, unsigned l
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-static bool tell_copy(struct sg_warp *warp, const struct sg_pending *what, uint64_t address,
-                      uint32_t size, unsigned kind, bool global) {
-    unsigned thread, place[3];
-    uint64_t addresses[SG_LANES] = {0};
-    if (size == 0)
-        return false;
+/* The thread that has issued it; answers its lane. */
+static unsigned issuer(struct sg_warp *warp, const struct sg_pending *what, unsigned place[3],
+                       struct sg_watched_warp *who) {
+    unsigned thread;
     const struct sg_pending *before = warp->doing;
     warp->doing = what;
     sg_pending_thread(warp, &thread, place);
     warp->doing = before;
-    unsigned lane = thread % SG_LANES;
     const unsigned *grid = warp->grid->launch.grid;
-    struct sg_watched_warp who = {.block = place[0] + (uint64_t)grid[0] *
-                                                          (place[1] + (uint64_t)grid[1] * place[2]),
-                                  .place = place,
-                                  .first = thread - lane};
+    *who = (struct sg_watched_warp){
+        .block = place[0] + (uint64_t)grid[0] * (place[1] + (uint64_t)grid[1] * place[2]),
+        .place = place,
+        .first = thread / SG_LANES * SG_LANES};
+    return thread % SG_LANES;
+}
+
+static bool tell_copy(struct sg_warp *warp, const struct sg_pending *what, uint64_t address,
+                      uint32_t size, unsigned kind, bool global) {
+    unsigned place[3];
+    uint64_t addresses[SG_LANES] = {0};
+    struct sg_watched_warp who;
+    if (size == 0)
+        return false;
+    unsigned lane = issuer(warp, what, place, &who);
     addresses[lane] = address;
     unsigned order = SG_WATCHED_ASYNC;
     if (kind == SG_WATCHED_ATOMIC)
@@ -209,6 +228,29 @@ static bool tell_copy(struct sg_warp *warp, const struct sg_pending *what, uint6
                                                                : SG_WATCHED_GPU}) != 0;
 }
 
+/* The mbarrier is told of the bytes: whoever waits for it comes behind them. */
+static void tell_delivery(struct sg_warp *warp, const struct sg_pending *what) {
+    const struct sg_watch *watch = watch_of(warp);
+    unsigned place[3];
+    uint64_t addresses[SG_LANES] = {0};
+    struct sg_watched_warp who;
+    if (!watch->delivers)
+        return;
+    unsigned lane = issuer(warp, what, place, &who);
+    addresses[lane] = what->mbarrier;
+    watch->delivers(user_of(warp),
+                    &(struct sg_watched_access){.warp = &who,
+                                                .instruction = what->step->instruction,
+                                                .lanes = UINT32_C(1) << lane,
+                                                .address = addresses,
+                                                .size = 8,
+                                                .kind = SG_WATCHED_ATOMIC,
+                                                .space = SG_IN_SHARED,
+                                                .order = SG_WATCHED_ASYNC | SG_WATCHED_STRONG |
+                                                         SG_WATCHED_RELEASE,
+                                                .scope = SG_WATCHED_CLUSTER});
+}
+
 bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what) {
     if (!watch_of(warp))
         return false;
@@ -219,20 +261,18 @@ bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what) {
         refused =
             tell_copy(warp, what, what->from, what->bytes, SG_WATCHED_READ, what->from_global);
     unsigned kind = what->operation == SG_DO_NONE ? SG_WATCHED_WRITE : SG_WATCHED_ATOMIC;
-    return tell_copy(warp, what, what->to, what->size, kind, what->to_global) || refused;
+    refused = tell_copy(warp, what, what->to, what->size, kind, what->to_global) || refused;
+    if (what->tells)
+        tell_delivery(warp, what);
+    return refused;
 }
 
 void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where) {
     const struct sg_watch *watch = watch_of(warp);
-    uint64_t address[SG_LANES] = {0};
+    uint64_t address[SG_LANES];
     if (!watch || !watch->issues)
         return;
-    for (uint32_t left = warp->mask; left; left &= left - 1) {
-        unsigned l = (unsigned)__builtin_ctz(left);
-        address[l] = sg_where_address(warp, where, l);
-        if (where[1] >> 8 == SG_IN_GENERIC)
-            address[l] -= SG_SHARED_WINDOW;
-    }
+    offsets(warp, where, address);
     struct sg_watched_warp who = watched(warp);
     watch->issues(user_of(warp), &(struct sg_watched_access){.warp = &who,
                                                              .instruction = step->instruction,
@@ -242,6 +282,83 @@ void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uin
                                                              .kind = SG_WATCHED_WRITE,
                                                              .space = SG_IN_SHARED,
                                                              .order = SG_WATCHED_ASYNC});
+}
+
+void sg_watch_issues_bulk(struct sg_warp *warp, const struct sg_pending *what, unsigned lane) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->issues_bulk)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    struct sg_watched_copy copy = {.warp = &who,
+                                   .instruction = what->step->instruction,
+                                   .size = what->size,
+                                   .lane = lane,
+                                   .to_global = what->to_global,
+                                   .from_global = what->from_global,
+                                   .from_value = what->from_value,
+                                   .tells = what->tells,
+                                   .reduces = what->operation != SG_DO_NONE,
+                                   .to = what->to,
+                                   .from = what->from,
+                                   .mbarrier = what->mbarrier};
+    if (what->tells)
+        copy.parity = sg_mbarrier_parity(warp, what->mbarrier);
+    watch->issues_bulk(user_of(warp), &copy);
+}
+
+/* ---- phases of mbarriers --------------------------------------------------------------------- */
+
+void sg_watch_hands_over(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where) {
+    const struct sg_watch *watch = watch_of(warp);
+    uint64_t address[SG_LANES];
+    if (!watch || !watch->hands_over)
+        return;
+    offsets(warp, where, address);
+    struct sg_watched_warp who = watched(warp);
+    struct sg_watched_phase phase = {
+        .warp = &who, .instruction = step->instruction, .lanes = warp->mask, .address = address};
+    for (uint32_t left = warp->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        phase.parity |= (uint32_t)sg_mbarrier_parity(warp, address[l]) << l;
+    }
+    watch->hands_over(user_of(warp), &phase);
+}
+
+void sg_watch_looks(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
+                    uint32_t parity, uint32_t over) {
+    const struct sg_watch *watch = watch_of(warp);
+    const struct sg_instruction *in = &warp->grid->code->program->instructions[step->instruction];
+    uint64_t address[SG_LANES];
+    if (!watch || !watch->looks)
+        return;
+    offsets(warp, where, address);
+    bool relaxed = in->semantics == SG_SEMANTICS_RELAXED;
+    struct sg_watched_warp who = watched(warp);
+    watch->looks(user_of(warp),
+                 &(struct sg_watched_phase){
+                     .warp = &who,
+                     .instruction = step->instruction,
+                     .lanes = warp->mask,
+                     .over = over,
+                     .parity = parity,
+                     .address = address,
+                     .by_state = !step->second,
+                     .order = relaxed ? SG_WATCHED_STRONG : SG_WATCHED_STRONG | SG_WATCHED_ACQUIRE,
+                     .scope = mbarrier_scope(in)});
+}
+
+void sg_watch_turns(struct sg_warp *warp, uint64_t address) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (watch && watch->turns)
+        watch->turns(user_of(warp), warp->block->index, address);
+}
+
+void sg_watch_depends(struct sg_warp *warp, uint32_t lanes) {
+    const struct sg_watch *watch = watch_of(warp);
+    if (!watch || !watch->depends)
+        return;
+    struct sg_watched_warp who = watched(warp);
+    watch->depends(user_of(warp), &who, lanes);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */

@@ -23,6 +23,16 @@ void sg_watch_shared(struct sg_warp *warp, const struct sg_step *step, const uin
 /* A copy, when it is performed; true: it must not take place. */
 bool sg_watch_copy(struct sg_warp *warp, const struct sg_pending *what);
 
+/* Of a lane's copy, before it is handed over; its mbarrier's parity is read here. */
+void sg_watch_issues_bulk(struct sg_warp *warp, const struct sg_pending *what, unsigned lane);
+/* Of the lanes that execute, whose mbarriers are where sg_where_address says. */
+void sg_watch_hands_over(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where);
+/* The same, with the parity that each has asked for. */
+void sg_watch_looks(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where,
+                    uint32_t parity, uint32_t over);
+void sg_watch_depends(struct sg_warp *warp, uint32_t lanes);
+void sg_watch_turns(struct sg_warp *warp, uint64_t address);
+
 void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned order,
                     unsigned scope);
 void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,

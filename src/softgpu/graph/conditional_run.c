@@ -225,6 +225,7 @@ static CUresult run_flow(struct sg_op *op) {
         return CUDA_SUCCESS;
     work->stream = op->stream;
     work->serial = op->serial;
+    work->number = op->number;
     CUresult result = work->run ? work->run(work) : CUDA_SUCCESS;
     op->spins = work->spins;
     return result;

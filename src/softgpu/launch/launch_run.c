@@ -249,6 +249,7 @@ static void check_begins(const struct sg_op *op, struct running *running) {
     launch.context = running->runtime.context;
     /* It may run early, as the dependent of the operation before its own. */
     launch.op = running_of(op) == running ? op : op->next;
+    launch.early = running->early != SG_EARLY_NOT;
     launch.variables = ready->variables;
     launch.extent = find_extent;
     launch.user = running;

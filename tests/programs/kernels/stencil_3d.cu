@@ -17,15 +17,15 @@ KERNEL wave(const double *now, const double *before, double *after, u32 width, u
         at += layer;
         double above = inside ? now[at + layer] : 0;
         sync();
-        if (x < width && y < height) {
+        if (inside) {
             plane[j][i] = own;
             if (thread() == 0)
                 plane[j][0] = now[at - 1];
             if (thread_y() == 0)
                 plane[0][i] = now[at - row];
-            if (inside && (thread() == TILE_X - 1 || x == width - 2))
+            if (thread() == TILE_X - 1 || x == width - 2)
                 plane[j][i + 1] = now[at + 1];
-            if (inside && (thread_y() == TILE_Y - 1 || y == height - 2))
+            if (thread_y() == TILE_Y - 1 || y == height - 2)
                 plane[j + 1][i] = now[at + row];
         }
         sync();

@@ -72,6 +72,44 @@ static void meet(void *user, const struct sg_watched_warp *warp, uint32_t instru
     add(user, "%s meet %x\n", name_of(user, instruction), lanes);
 }
 
+static void issues_bulk(void *user, const struct sg_watched_copy *copy) {
+    struct told *told = user;
+    add(told, "%s issues %u from %s to %s", name_of(told, copy->instruction), copy->size,
+        copy->from_value    ? "registers"
+        : copy->from_global ? "global"
+                            : "shared",
+        copy->to_global ? "global" : "shared");
+    if (copy->tells)
+        add(told, ", mbarrier at %" PRIu64 ", parity %u", copy->mbarrier, copy->parity);
+    add(told, "\n");
+}
+
+static void delivers(void *user, const struct sg_watched_access *mbarrier) {
+    add(user, "delivers to %" PRIu64 "\n", mbarrier->address[__builtin_ctz(mbarrier->lanes)]);
+}
+
+static void phase_of(struct told *told, const struct sg_watched_phase *phase, const char *what) {
+    unsigned lane = (unsigned)__builtin_ctz(phase->lanes);
+    add(told, "%s at %" PRIu64 ", parity %u", what, phase->address[lane],
+        phase->parity >> lane & 1);
+}
+
+static void hands_over(void *user, const struct sg_watched_phase *phase) {
+    phase_of(user, phase, "copies are counted");
+    add(user, ": %x\n", phase->lanes);
+}
+
+static void looks(void *user, const struct sg_watched_phase *phase) {
+    phase_of(user, phase, "mbarrier");
+    add(user, "%s: %x of %x over, order %u, scope %u\n", phase->by_state ? ", state" : "",
+        phase->over, phase->lanes, phase->order, phase->scope);
+}
+
+static void turns(void *user, uint64_t block, uint64_t address) {
+    (void)block;
+    add(user, "mbarrier at %" PRIu64 " turns\n", address);
+}
+
 static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes, unsigned char order, unsigned char scope) {
     (void)warp;
@@ -101,6 +139,11 @@ static const struct sg_watch watch = {.access = access_,
                                       .arrives = arrives,
                                       .completes = completes,
                                       .meet = meet,
+                                      .issues_bulk = issues_bulk,
+                                      .delivers = delivers,
+                                      .hands_over = hands_over,
+                                      .looks = looks,
+                                      .turns = turns,
                                       .fence = fence,
                                       .exits = exits,
                                       .enters = enters,
@@ -220,6 +263,42 @@ static void blocks_one_after_the_other(void **state) {
          "block 2 ends\n");
 }
 
+static void copies_that_mbarriers_count(void **state) {
+    (void)state;
+    uint32_t to[128] __attribute__((aligned(16))) = {0};
+    says(
+        TEXT(
+            ".shared .align 16 .b8 s[64]; .shared .b64 m;\n",
+            "mbarrier.init.shared.b64 [m], 2;\n"
+            "cp.async.ca.shared.global [s], [%rd1], 4;\n"
+            "cp.async.mbarrier.arrive.noinc.shared.b64 [m];\n"
+            "mbarrier.arrive.expect_tx.shared.b64 %rd3, [m], 16;\n"
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s+16], [%rd1], 16, "
+            "[m];\n"
+            "mbarrier.test_wait.parity.relaxed.cta.shared.b64 %p, [m], 0;\n"
+            "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 32;\n"),
+        1, 1, 0, to,
+        "block 0 begins, 72 shared\n"
+        "mbarrier write 1: 8 in shared at 64\n"
+        "cp read 1: 4 in global at +0, order 8, scope 2\n"
+        "cp write 1: 4 in shared at 0, order 8, scope 2\n"
+        "copies are counted at 64, parity 0: 1\n"
+        "cp atomic 1: 8 in shared at 64, order 13, scope 0\n"
+        "mbarrier atomic 1: 8 in shared at 64, order 5, scope 1\n"
+        "cp issues 16 from global to shared, mbarrier at 64, parity 0\n"
+        "cp read 1: 16 in global at +0, order 8, scope 2\n"
+        "cp write 1: 16 in shared at 16, order 8, scope 2\n"
+        "delivers to 64\n"
+        "mbarrier at 64 turns\n"
+        "mbarrier read 1: 8 in shared at 64, order 1, scope 0\n"
+        "mbarrier at 64, parity 0: 1 of 1 over, order 1, scope 0\n"
+        "cp issues 32 from shared to global\n"
+        "cp read 1: 32 in shared at 0, order 8, scope 2\n"
+        "cp write 1: 32 in global at +0, order 8, scope 2\n"
+        "0 exits 1\n"
+        "block 0 ends\n");
+}
+
 /* The first step writes the source of the copy: what is refused lane by lane is not made. */
 static void copies_at_their_moment(void **state) {
     (void)state;
@@ -236,8 +315,10 @@ static void copies_at_their_moment(void **state) {
          "cp 1, order 8, scope 0\n"
          "cp 1, order 8, scope 0\n"
          "mbarrier write 1: 8 in shared at 64\n"
-         "mbarrier atomic 1: 8 in shared at 64, order 5, scope 0\n"
-         "mbarrier atomic 1: 8 in shared at 64, order 3, scope 0\n"
+         "mbarrier atomic 1: 8 in shared at 64, order 5, scope 1\n"
+         "mbarrier at 64 turns\n"
+         "mbarrier read 1: 8 in shared at 64, order 1, scope 1\n"
+         "mbarrier at 64, parity 0, state: 1 of 1 over, order 3, scope 1\n"
          "0 exits 1\n"
          "block 0 ends\n");
 }
@@ -307,6 +388,7 @@ int main(void) {
         cmocka_unit_test(generic_addresses),
         cmocka_unit_test(barriers_meetings_and_fences),
         cmocka_unit_test(blocks_one_after_the_other),
+        cmocka_unit_test(copies_that_mbarriers_count),
         cmocka_unit_test(copies_at_their_moment),
         cmocka_unit_test(functions_and_their_frames),
         cmocka_unit_test(matrices_row_by_row),

@@ -121,6 +121,24 @@ static void a_look_back_scan_is_silent(void **state) {
           "[%rd3+");
 }
 
+/* As CUDA's own samples publish: a fence, and then a flag that is volatile. */
+#define FLAG(give, take)                                                                           \
+    TEXT(                                                                                          \
+        "@!%first bra end;\nsetp.ne.u32 %p, %r2, 0;\n@%p bra look;\n"                              \
+        "st.global.u32 [%rd1+64], 7;\n" give "st.volatile.global.u32 [%rd1], 1;\nbra end;\n"       \
+        "look: ld.volatile.global.u32 %r5, [%rd1];\nsetp.eq.u32 %p, %r5, 0;\n@%p bra look;\n" take \
+        "ld.global.u32 %r6, [%rd1+64];\nend:")
+
+static void a_volatile_flag_needs_fences(void **state) {
+    (void)state;
+    silent(3, 32, FLAG("membar.gl;\n", "membar.gl;\n"));
+    silent(3, 32, FLAG("membar.sys;\n", "fence.sc.gpu;\n"));
+    races(3, 32, FLAG("", "membar.gl;\n"), "st.global.u32 [%rd1+64]", "ld.global.u32 %r6");
+    races(3, 32, FLAG("membar.gl;\n", ""), "st.global.u32 [%rd1+64]", "ld.global.u32 %r6");
+    races(3, 32, FLAG("membar.cta;\n", "membar.gl;\n"), "st.global.u32 [%rd1+64]",
+          "ld.global.u32 %r6");
+}
+
 /* Each block's first thread adds to word 1 while it has the lock in word 0. */
 #define LOCK(taken, given)                                                                         \
     TEXT(                                                                                          \
@@ -156,11 +174,32 @@ static void a_spin_lock_guards(void **state) {
          "mad.wide.u32 %rd3, %r6, 4, %rd1;\nld.global.u32 %r7, [%rd3+1024];\n"                     \
          "st.global.u32 [%rd2+8192], %r7;")
 
+/* As their later headers have it: one release and acquire instead of fences, and the bit that the
+ * first block's arrival turns. */
+#define GRID_TURN(release, acquire)                                                                \
+    TEXT("mad.wide.u32 %rd2, %r3, 4, %rd1;\nst.global.u32 [%rd2+1024], %r3;\nbar.sync 0;\n"        \
+         "@!%first bra all;\nmov.u32 %r8, 1;\nsetp.ne.u32 %p, %r2, 0;\n@%p bra add;\n"             \
+         "sub.u32 %r8, -2147483647, %r20;\n"                                                       \
+         "add: atom.add." release ".gpu.global.u32 %r5, [%rd1], %r8;\n"                            \
+         "look: ld." acquire ".gpu.global.u32 %r6, [%rd1];\nxor.b32 %r6, %r6, %r5;\n"              \
+         "setp.ge.s32 %p, %r6, 0;\n@%p bra look;\nall: bar.sync 0;\nmov.u32 %r6, %nctaid.x;\n"     \
+         "mad.lo.u32 %r6, %r6, %r4, -1;\nsub.u32 %r6, %r6, %r3;\n"                                 \
+         "mad.wide.u32 %rd3, %r6, 4, %rd1;\nld.global.u32 %r7, [%rd3+1024];\n"                     \
+         "st.global.u32 [%rd2+8192], %r7;")
+
 static void a_grid_meets(void **state) {
     (void)state;
     struct race_kernel kernel = grid_of(6, 64, GRID_SYNC("membar.gl;\n", "membar.gl;\n"));
     kernel.cooperative = true;
     race_silent(&kernel, (const uint32_t[]){6}, 1);
+    kernel.text = GRID_TURN("release", "acquire");
+    race_silent(&kernel, (const uint32_t[]){UINT32_C(0x80000000)}, 1);
+    kernel.text = GRID_TURN("acq_rel", "acquire");
+    race_silent(&kernel, NULL, 0);
+    kernel.text = GRID_TURN("relaxed", "acquire");
+    race_between(&kernel, "[%rd2+1024]", "[%rd3+1024]");
+    kernel.text = GRID_TURN("release", "relaxed");
+    race_between(&kernel, "[%rd2+1024]", "[%rd3+1024]");
     kernel.text = GRID_SYNC("", "membar.gl;\n");
     race_between(&kernel, "[%rd2+1024]", "[%rd3+1024]");
     kernel.text = GRID_SYNC("membar.gl;\n", "");
@@ -186,6 +225,7 @@ int main(void) {
         cmocka_unit_test(atomics_need_a_scope_that_reaches),
         cmocka_unit_test(the_last_block_reads_what_others_wrote),
         cmocka_unit_test(a_look_back_scan_is_silent),
+        cmocka_unit_test(a_volatile_flag_needs_fences),
         cmocka_unit_test(a_spin_lock_guards),
         cmocka_unit_test(a_grid_meets),
         cmocka_unit_test(lanes_whose_leader_has_acquired_meet_it_first),

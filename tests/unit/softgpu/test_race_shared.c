@@ -57,6 +57,35 @@ static void lanes_of_a_warp_meet_first(void **state) {
           "st.shared", "ld.shared");
 }
 
+/* Tiles of eight lanes meet by themselves, each with its own mask. */
+#define TILES(neighbour)                                                                           \
+    TEXT(64, "and.b32 %r7, %r1, 24; mov.u32 %r8, 255; shl.b32 %r8, %r8, %r7;\n"                    \
+             "st.shared.u32 [%r2], %r1;\nbar.warp.sync %r8;\nxor.b32 %r9, %r4, " neighbour         \
+             "; add.u32 %r9, %r9, %r5;\nld.shared.u32 %r10, [%r9];\nbar.warp.sync %r8;\n"          \
+             "st.shared.u32 [%r2], %r10;")
+
+static void tiles_of_a_warp_meet(void **state) {
+    (void)state;
+    silent(64, TILES("28"));
+    /* The lane of another tile. */
+    races(64, TILES("32"), "[%r2]", "ld.shared");
+}
+
+static void what_was_read_is_not_overwritten(void **state) {
+    (void)state;
+    races(64, TEXT(64, "ld.shared.u32 %r7, [%r3];\nst.shared.u32 [%r2], %r1;"), "ld.shared",
+          "st.shared");
+    silent(64, TEXT(64, "ld.shared.u32 %r7, [%r3];\nbar.sync 0;\nst.shared.u32 [%r2], %r1;"));
+    races(64, TEXT(64, "bar.sync 0;\nld.shared.u32 %r7, [s];\natom.shared.add.u32 %r7, [s], 1;"),
+          "ld.shared", "atom");
+    /* More reads than are put off. */
+#define OFTEN(then)                                                                                \
+    TEXT(64, "mov.u32 %r8, 0;\nmore: ld.shared.u32 %r7, [%r3];\nadd.u32 %r8, %r8, 1;\n"            \
+             "setp.lt.u32 %p, %r8, 400;\n@%p bra more;\n" then "st.shared.u32 [%r2], %r1;")
+    races(64, OFTEN(""), "ld.shared", "st.shared");
+    silent(64, OFTEN("bar.sync 0;\n"));
+}
+
 static void bytes_of_a_word_are_apart(void **state) {
     (void)state;
     silent(64, TEXT(64, "add.u32 %r8, %r5, %r1;\nst.shared.u8 [%r8], %r1;\n"
@@ -191,6 +220,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_neighbour_is_read_behind_a_barrier),
         cmocka_unit_test(lanes_of_a_warp_meet_first),
+        cmocka_unit_test(tiles_of_a_warp_meet),
+        cmocka_unit_test(what_was_read_is_not_overwritten),
         cmocka_unit_test(bytes_of_a_word_are_apart),
         cmocka_unit_test(atomics_do_not_race_with_atomics),
         cmocka_unit_test(named_barriers_order_who_takes_part),

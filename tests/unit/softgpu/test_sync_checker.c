@@ -1,76 +1,13 @@
 /* What the synchronization checker finds, each beside the same kernel mended. */
-#include "kernel.h"
-
-#include "softgpu/check/sync.h"
-
-struct findings {
-    struct sg_sync_found found[32];
-    unsigned count;
-};
-
-static struct findings findings;
-
-static void keep(const void *user, const struct sg_sync_found *found) {
-    (void)user;
-    if (findings.count < 32)
-        findings.found[findings.count] = *found;
-    findings.count++;
-}
-
-/* Memory in %rd1, the thread in %r1, 256 bytes of shared memory and its address in %r2. */
-#define TEXT(body)                                                                                 \
-    KERNEL_HEAD ".visible .entry k(.param .u64 to) {\n"                                            \
-                ".reg .pred %p, %q; .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .b64 %t;\n"           \
-                ".shared .align 16 .b8 s[4096];\n"                                                 \
-                "ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;\n"                  \
-                "shl.b32 %r3, %r1, 4; add.u32 %r4, %r2, %r3; cvt.u64.u32 %rd2, %r3;\n"             \
-                "add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %q, %r1, 0;\n" body "\nret;\n}\n"
-
-static void run(const char *text, unsigned threads, int turn, enum sg_fault_kind expected) {
-    static uint32_t memory[2048] __attribute__((aligned(16)));
-    struct kernel kernel;
-    memset(&findings, 0, sizeof findings);
-    kernel_make(&kernel, text, sg_level_best());
-    kernel_pointer(&kernel, memory);
-    kernel_shape(&kernel, 2, threads);
-    kernel.launch.schedule = turn == 0 ? SG_GRID_EAGER : turn == 1 ? SG_GRID_LATE : SG_GRID_RANDOM;
-    kernel.launch.seed = (uint64_t)turn;
-    const struct sg_sync_options options = {
-        .program = kernel.program, .threads = threads, .found = keep};
-    struct sg_sync *sync = sg_sync_begin(&options);
-    assert_non_null(sync);
-    kernel_watched(&kernel, sg_level_best(), &sg_sync_watch, sync);
-    struct sg_grid_fault fault = kernel_run(&kernel, 0);
-    if (fault.kind != expected)
-        fail_msg("%s at line %u of\n%s", sg_fault_name(fault.kind), fault.line, text);
-    sg_sync_end(sync, fault.kind == SG_FAULT_DEADLOCK);
-    kernel_free(&kernel);
-}
-
-#define TURNS 12
+#include "sync_kernel.h"
 
 static void silent(const char *text, unsigned threads) {
-    for (int turn = 0; turn < TURNS; turn++) {
-        run(text, threads, turn, SG_FAULT_COUNT);
-        if (findings.count)
-            fail_msg("turn %d: kind %u found in\n%s", turn, findings.found[0].kind, text);
-    }
+    sync_silent(text, threads, 0);
 }
 
-/* Under every schedule only this is found, and what a deadlock leaves waiting. */
 static void finds_with(const char *text, unsigned threads, enum sg_sync_kind kind,
                        enum sg_fault_kind fault) {
-    for (int turn = 0; turn < TURNS; turn++) {
-        run(text, threads, turn, fault);
-        if (findings.count == 0)
-            fail_msg("turn %d: nothing found in\n%s", turn, text);
-        if (findings.found[0].kind != kind)
-            fail_msg("turn %d: first kind %u, in\n%s", turn, findings.found[0].kind, text);
-        for (unsigned i = 1; i < findings.count && i < 32; i++)
-            if (findings.found[i].kind != kind && fault != SG_FAULT_DEADLOCK)
-                fail_msg("turn %d: kind %u found, not %u, in\n%s", turn, findings.found[i].kind,
-                         kind, text);
-    }
+    sync_finds(text, threads, 0, kind, fault);
 }
 
 static void finds(const char *text, unsigned threads, enum sg_sync_kind kind) {
@@ -149,10 +86,12 @@ static void copies_are_waited_for(void **state) {
     silent(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_all;\nbar.sync 0;\n"
                 "ld.shared.u32 %r5, [s+16];"),
            64);
-    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nld.shared.u32 %r5, [%r4];"), 64,
-          SG_SYNC_NOT_WAITED);
-    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nst.shared.u32 [%r4+12], 1;"), 64,
-          SG_SYNC_NOT_WAITED);
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nld.shared.u32 %r5, [%r4];\n"
+               "cp.async.wait_all;"),
+          64, SG_SYNC_NOT_WAITED);
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nst.shared.u32 [%r4+12], 1;\n"
+               "cp.async.wait_all;"),
+          64, SG_SYNC_NOT_WAITED);
     finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\n"
                "cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_all;"),
           64, SG_SYNC_TWO_COPIES);
@@ -167,8 +106,9 @@ static void copies_are_waited_for(void **state) {
     finds(PIPELINE("2"), 64, SG_SYNC_NOT_WAITED);
     /* Not committed: the wait has nothing to wait for. */
     finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_group 0;\n"
-               "ld.shared.u32 %r5, [%r4];"),
+               "ld.shared.u32 %r5, [%r4];\ncp.async.wait_all;"),
           64, SG_SYNC_NOT_WAITED);
+    finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;"), 64, SG_SYNC_UNUSED);
 }
 
 static void masks_name_who_executes(void **state) {
@@ -182,11 +122,11 @@ static void masks_name_who_executes(void **state) {
 
 static void both_places_are_named(void **state) {
     (void)state;
-    run(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nsetp.eq.u32 %p, %r1, 5;\n"
-             "@%p ld.shared.u32 %r5, [s+100];"),
-        64, 0, SG_FAULT_COUNT);
-    assert_int_equal(findings.count, 2); /* one in each block */
-    const struct sg_sync_found *found = &findings.found[0];
+    sync_run(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nsetp.eq.u32 %p, %r1, 5;\n"
+                  "@%p ld.shared.u32 %r5, [s+100];\ncp.async.wait_all;"),
+             64, 0, 0, SG_FAULT_COUNT);
+    assert_int_equal(sync_findings.count, 2); /* one in each block */
+    const struct sg_sync_found *found = &sync_findings.found[0];
     assert_int_equal(found->thread, 5);
     assert_int_equal(found->other_thread, 6);
     assert_true(found->has_other && found->has_address && !found->write);

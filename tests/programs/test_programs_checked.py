@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""The programs with kernels are right, and so the race and the synchronization checker find nothing in them, whatever
+the schedule: look-back scans, reductions by the last block, grids and clusters that meet, double buffers, warps' tiles.
+And they still print what they print without a checker."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import test_programs  # noqa: E402  pylint: disable=wrong-import-position
+
+SCHEDULES = [("", {}), (", late", {"SOFTGPU_SCHEDULE": "late"}),
+             (", in random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "7"})]
+SANITIZED = os.environ.get("GPUMEM_SANITIZE", "off") != "off"
+
+
+def problems_of(name, variables):
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        done = test_programs.run(name, {"SOFTGPU_CHECK": "race,sync", "SOFTGPU_CHECK_FORMAT": "json",
+                                        "SOFTGPU_CHECK_OUTPUT": str(report), **variables})
+        lines = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
+    if done.returncode != 0:
+        return [f"{name}: status {done.returncode}", *done.stdout.splitlines()[-5:], *done.stderr.splitlines()[-20:]]
+    if done.stdout != test_programs.golden_of(name).read_text():
+        return [f"{name} prints something else:", *done.stdout.splitlines()[:20]]
+    if not lines:
+        return [f"{name}: there is no report"]
+    found = [json.dumps(line) for line in lines[:-1]]
+    if found or any(lines[-1].get(level) for level in ("errors", "warnings", "info")):
+        return [f"{name}: found {json.dumps(lines[-1])}", *found[:6]]
+    return []
+
+
+def main():
+    schedules = SCHEDULES[:1] if SANITIZED else SCHEDULES
+    print(f"1..{len(schedules)}")
+    failed = 0
+    for number, (how, variables) in enumerate(schedules, 1):
+        problems = [problem for name in test_programs.names() for problem in problems_of(name, variables)]
+        failed += bool(problems)
+        print(f"{'not ' if problems else ''}ok {number} - nothing is found in right programs{how}")
+        for line in problems[:60]:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
