@@ -36,6 +36,13 @@ CASES = [
      "@%p mbarrier.init.shared.b64 [s], 2;"),
     ("member-mask", "error", ["bar.warp.sync 0xfffe"], "setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xfffe;",
      "setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xffff;"),
+    ("barrier-number", "error", ["barrier 20, taken for 4", "barrier.sync %r4"],
+     "mov.u32 %r4, 20;\nbarrier.sync %r4;", "mov.u32 %r4, 4;\nbarrier.sync %r4;"),
+    ("divergent-cluster-barrier", "warning", ["others came at kernel k", "barrier.cluster.arrive; // high"],
+     "setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbarrier.cluster.arrive; // high\nbra end;\nlow: barrier.cluster.arrive;\n"
+     "end: barrier.cluster.wait;",
+     "setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbarrier.cluster.arrive;\nbra end;\nlow: barrier.cluster.arrive;\n"
+     "end: barrier.cluster.wait;"),
     ("barrier-count", "error", ["barrier.sync 1, 48"], "barrier.sync 1, 48;", "barrier.sync 1, 64;"),
 ]
 

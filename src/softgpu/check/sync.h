@@ -16,6 +16,8 @@ enum sg_sync_kind {
     SG_SYNC_OTHER_PLACE,    /* or come to it at another instruction */
     SG_SYNC_TWO_BARRIERS,   /* or wait at another barrier at the same time */
     SG_SYNC_EXITED,         /* threads have exited without it */
+    SG_SYNC_NUMBER,         /* its number is beyond 15 */
+    SG_SYNC_CLUSTER_PLACES, /* lanes of a warp come to the cluster's barrier at two instructions */
     SG_SYNC_COUNT,          /* it counts threads that are no multiple of 32 */
     SG_SYNC_UNREACHED,      /* it is never complete */
     SG_SYNC_NO_MBARRIER,    /* not initialized, or invalidated */

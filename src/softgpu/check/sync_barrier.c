@@ -50,15 +50,54 @@ static void look_at_others(const struct sg_sync *sync, const struct sg_sync_bloc
     }
 }
 
+/*
+ * An instruction counts a warp of the cluster's barrier as a whole: ptxas brings the warp's lanes
+ * together at each of them, so that two places are two arrivals of the warp.
+ */
+static void cluster_arrives(const struct sg_sync *sync, struct sg_sync_block *block,
+                            const struct sg_watched_warp *warp, uint32_t instruction,
+                            uint32_t lanes, bool waits) {
+    unsigned w = warp->first / 32;
+    uint32_t others = block->cluster[w] & ~lanes & block->live[w];
+    if (!waits && others && block->cluster_instruction[w] != instruction) {
+        struct sg_sync_found found = sg_sync_finding(block, SG_SYNC_CLUSTER_PLACES, instruction,
+                                                     warp->first + (unsigned)__builtin_ctz(lanes));
+        found.has_other = true;
+        found.other_instruction = block->cluster_instruction[w];
+        found.other_thread = warp->first + (unsigned)__builtin_ctz(others);
+        sg_sync_report(sync, &found);
+    }
+    block->cluster[w] = waits ? block->cluster[w] & ~lanes : block->cluster[w] | lanes;
+    if (!waits)
+        block->cluster_instruction[w] = instruction;
+}
+
+void sg_sync_beyond(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, uint32_t number) {
+    struct sg_sync *sync = user;
+    struct sg_sync_block *block = sg_sync_block_of(sync, warp->block);
+    if (!block || !lanes)
+        return;
+    memcpy(block->place, warp->place, sizeof block->place);
+    struct sg_sync_found found = sg_sync_finding(block, SG_SYNC_NUMBER, instruction,
+                                                 warp->first + (unsigned)__builtin_ctz(lanes));
+    found.number = number;
+    sg_sync_report(sync, &found);
+}
+
 void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, unsigned number, bool waits) {
     struct sg_sync *sync = user;
     struct sg_sync_block *block = sg_sync_block_of(sync, warp->block);
-    if (!block || number >= SG_SYNC_BARRIERS || !lanes)
+    if (!block || !lanes)
+        return;
+    memcpy(block->place, warp->place, sizeof block->place);
+    if (number == SG_WATCHED_CLUSTER_BARRIER)
+        cluster_arrives(sync, block, warp, instruction, lanes, waits);
+    if (number >= SG_SYNC_BARRIERS)
         return;
     struct sg_sync_barrier *barrier = &block->barriers[number];
     unsigned w = warp->first / 32;
-    memcpy(block->place, warp->place, sizeof block->place);
     if (is_aligned(at(sync, instruction)))
         look_at_others(sync, block, warp, instruction, lanes, number);
     look_at_count(sync, block, instruction, warp->first + (unsigned)__builtin_ctz(lanes), number);

@@ -28,6 +28,8 @@ struct sg_sync_block {
     unsigned place[3];
     uint32_t live[32], exited[32];
     struct sg_sync_barrier barriers[SG_SYNC_BARRIERS];
+    /* By warp: lanes that have come to the cluster's barrier and have not waited, and where. */
+    uint32_t cluster[32], cluster_instruction[32];
     uint64_t *mbarriers; /* addresses */
     size_t mbarrier_count, mbarrier_room;
     struct sg_sync_copy *copies;
@@ -51,6 +53,8 @@ void sg_sync_report(const struct sg_sync *sync, const struct sg_sync_found *foun
 /* sync_barrier.c */
 void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, unsigned number, bool waits);
+void sg_sync_beyond(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, uint32_t number);
 void sg_sync_completes(void *user, uint64_t block, unsigned number);
 void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, const uint32_t *members);

@@ -12,13 +12,19 @@
 #include "softgpu/program/program.h"
 
 /*
- * Generic addresses of what is not global: an offset in the block's shared memory, in the thread's
- * local memory, in the kernel's parameters. Above everything that sg_translate knows.
+ * Generic addresses of what is not global: an address in the block's shared memory, an offset in
+ * the thread's local memory, in the kernel's parameters. Above everything that sg_translate knows.
  */
 #define SG_SHARED_WINDOW    ((uint64_t)0x10000 << 32)
 #define SG_LOCAL_WINDOW     ((uint64_t)0x10001 << 32)
 #define SG_PARAMETER_WINDOW ((uint64_t)0x10002 << 32)
-#define SG_WORKSPACE_WINDOW ((uint64_t)0x10004 << 32) /* of a cooperative launch's grid.sync() */
+/* The first address of a block's own shared memory: as recorded, what is below is reserved for the
+ * system. Behind code_operand.c shared memory is counted in offsets from here on. */
+#define SG_SHARED_BEGIN 1024u
+/* Addresses of functions: 16 bytes for each, by its ordinal. */
+#define SG_FUNCTION_WINDOW           ((uint64_t)0x10003 << 32)
+#define SG_FUNCTION_ADDRESS(ordinal) (SG_FUNCTION_WINDOW + (uint64_t)(ordinal)*16)
+#define SG_WORKSPACE_WINDOW          ((uint64_t)0x10004 << 32) /* of a cooperative launch's grid.sync() */
 
 /* The instruction sets that the interpreter is compiled for: the same results on each. */
 enum sg_level { SG_LEVEL_GENERIC, SG_LEVEL_V3, SG_LEVEL_V4, SG_LEVEL_COUNT };
@@ -123,7 +129,7 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to what is no target */
     SG_FAULT_PC,          /* a call to where no instruction can begin: no multiple of 16 */
-    SG_FAULT_BARRIER,     /* a number beyond 15, or a count that is no multiple of 32 */
+    SG_FAULT_BARRIER,     /* a count that is no multiple of 32 */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MBARRIER,    /* an mbarrier that is none, or more arrivals or bytes than it counts */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
@@ -136,8 +142,8 @@ enum sg_fault_kind {
 
 struct sg_grid_fault {
     enum sg_fault_kind kind;
-    uint64_t address;     /* of the access; for SPACE the offset; for BARRIER its number or count */
-    uint32_t size;        /* bytes of the access; for BARRIER 0 if it is the number */
+    uint64_t address;     /* of the access; for SPACE the offset; for BARRIER its count */
+    uint32_t size;        /* bytes of the access */
     bool write;           /* it would have written */
     unsigned char space;  /* enum sg_state_space */
     uint64_t room;        /* of SPACE: bytes that the space has, 0 where it is not known */
@@ -169,6 +175,9 @@ bool sg_grid_over(const struct sg_grid *grid);
 unsigned sg_grid_room(const struct sg_grid *grid);
 /* NULL while there is none. It lives as long as the grid. While no thread advances the grid. */
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
+/* Whether a barrier's number was beyond 15, of which the low bits have counted: the first such
+ * number, and the line of its instruction. While no thread advances the grid. */
+bool sg_grid_beyond(const struct sg_grid *grid, uint32_t *number, uint32_t *line);
 /* Instructions of warps so far, about. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
 /* Turns of blocks so far in which not all that ran only waited for what others write: while the

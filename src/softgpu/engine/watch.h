@@ -48,6 +48,9 @@ struct sg_watch {
      * and then one that waits, for what may be complete already. */
     void (*arrives)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, unsigned number, bool waits);
+    /* The number that lanes name is beyond 15: its low bits count, and are told next. May be NULL. */
+    void (*beyond)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                   uint32_t lanes, uint32_t number);
     /* A barrier of a block is complete: whoever arrived before it happens before whoever waited. */
     void (*completes)(void *user, uint64_t block, unsigned number);
     /* Lanes of a warp have met (bar.warp.sync, shfl.sync, vote.sync, match.sync and others). */

@@ -6,9 +6,9 @@
  */
 #include "softgpu/engine/inside.h"
 
-/* Where hardware reserves 1 KiB of each block's shared memory (compute capability 8.0 on), it is at
- * the beginning; here it is at the end, and only for kernels that read where. */
-#define RESERVED   1024u
+/* What hardware reserves of each block's shared memory, compute capability 8.0 on: the first KiB.
+ * Only kernels that read where it is have it. */
+#define RESERVED   SG_SHARED_BEGIN
 #define OFFSET_ONE 512u
 
 static bool is_reserved(unsigned special) {
@@ -24,15 +24,13 @@ uint64_t sg_reserved_shared(const struct sg_code *code) {
 }
 
 uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number) {
-    uint64_t begin = grid->reserved_offset;
     switch (special) {
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN:
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_0:
-        return begin;
+        return 0;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_1:
-        return begin + OFFSET_ONE;
+        return OFFSET_ONE;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_END:
-        return begin + RESERVED;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_CAP:
         return RESERVED;
     case SG_SPECIAL_AGGR_SMEM_SIZE:

@@ -103,6 +103,8 @@ void sg_build_use(struct sg_build *b, uint32_t part);
  * unless a linker would take another one's. Nobody defines it: its own.
  */
 void sg_build_definer(const struct sg_build *b, size_t symbol, uint32_t *part, size_t *there);
+/* What a symbol of the text in use is another name of; itself where it is none. */
+size_t sg_build_alias(const struct sg_build *b, size_t symbol);
 /* Functions of all texts, counted through: the same number in each program of an image. */
 uint32_t sg_build_ordinal(uint32_t part, size_t symbol);
 /* Numbers of .file, likewise. */
