@@ -62,6 +62,13 @@ CASES = [
     ("mbarrier-phase", "error", ["mbarrier.test_wait", "the state of a phase before the last one"],
      ARRIVE + "@%p mbarrier.test_wait.shared.b64 %q, [s], %rd2;",
      ARRIVE + "@%p mbarrier.test_wait.shared.b64 %q, [s], %rd3;"),
+    ("barrier-number", "error", ["barrier 20, taken for 4", "barrier.sync %r4"],
+     "mov.u32 %r4, 20;\nbarrier.sync %r4;", "mov.u32 %r4, 4;\nbarrier.sync %r4;"),
+    ("divergent-cluster-barrier", "warning", ["others came at kernel k", "barrier.cluster.arrive; // high"],
+     "setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbarrier.cluster.arrive; // high\nbra end;\nlow: barrier.cluster.arrive;\n"
+     "end: barrier.cluster.wait;",
+     "setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbarrier.cluster.arrive;\nbra end;\nlow: barrier.cluster.arrive;\n"
+     "end: barrier.cluster.wait;"),
     ("barrier-count", "error", ["barrier.sync 1, 48"], "barrier.sync 1, 48;", "barrier.sync 1, 64;"),
 ]
 

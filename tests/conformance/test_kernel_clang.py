@@ -141,6 +141,11 @@ def more(path):
     module.run("operations", Memory([row[0] for row in rows]), Memory([row[1] for row in rows], ctypes.c_longlong),
                Memory([row[2] for row in rows], ctypes.c_longlong), results, threads=32)
     equal("operations", results.get(), [wanted_of(*row) for row in rows])
+    rooms, areas = Memory([0] * 64, ctypes.c_longlong), Memory([0] * 32)
+    module.run("make_shapes", rooms, threads=32)
+    module.run("use_shapes", rooms, areas, threads=32)
+    equal("virtual functions", areas.get(),
+          [10 * (i * i if i % 2 else i * i // 2) + (4 if i % 2 else 3) for i in range(32)])
     module.run("prints", ctypes.c_int(5), threads=32)
 
 

@@ -44,9 +44,10 @@
 #define TO_SHARED                                                                                  \
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd3], 256, "      \
     "[%r8];\n"
-/* One thread has an mbarrier for itself, and begins. */
+/* One thread has an mbarrier for itself, and begins. The fence tells the asynchronous proxy of it. */
 #define ONE_BEGINS(what)                                                                           \
-    "@%q mbarrier.init.shared.b64 [%r8], 1; bar.sync 0;\n@!%q bra begun;\n"                        \
+    "@%q mbarrier.init.shared.b64 [%r8], 1; fence.proxy.async.shared::cta; bar.sync 0;\n"          \
+    "@!%q bra begun;\n"                                                                            \
     "mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r8], 256;\n" what "begun:\n"
 
 struct async_case {
@@ -144,6 +145,12 @@ static inline uint32_t answer_19(uint32_t block, uint32_t thread) {
 
 static inline uint32_t answer_20(uint32_t block, uint32_t thread) {
     return block * 1000 + thread;
+}
+
+static inline uint32_t answer_21(uint32_t block, uint32_t thread) {
+    (void)block;
+    (void)thread;
+    return 3;
 }
 
 static const struct async_case async_cases[] = {
@@ -340,6 +347,7 @@ static const struct async_case async_cases[] = {
      8, 64, 4, answer_15},
     {"one copy goes to many",
      CLUSTER(OWN "st.shared.u32 [%r4], 7; @%q mbarrier.init.shared.b64 [%r8], 1;\n"
+                 "fence.mbarrier_init.release.cluster; fence.proxy.async;\n"
                  "setp.ne.u32 %p, %r12, 2; and.pred %p, %p, %q;\n"
                  "@%p mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r8], 256;\n" SYNC
                  "setp.eq.u32 %p, %r12, 1; and.pred %p, %p, %q; mov.b16 %rs1, 11;\n"
@@ -350,12 +358,17 @@ static const struct async_case async_cases[] = {
      4, 64, 4, answer_16},
     {"the cluster's barrier waits for who lives",
      CLUSTER("mov.u32 %r2, 0; setp.eq.u32 %p, %r12, 1; setp.lt.and.u32 %q, %r1, 40, %p;\n"
-             "@%q exit; setp.lt.u32 %p, %r1, 50;\n"
+             "@%q exit;\n"
+             "again: add.u32 %r2, %r2, 1; barrier.cluster.arrive; barrier.cluster.wait;\n"
+             "setp.lt.u32 %q, %r2, 3; @%q bra again;" ANSWER),
+     2, 64, 2, answer_17},
+    {"warps come to the cluster's barrier at two places",
+     CLUSTER("mov.u32 %r2, 0; setp.lt.u32 %p, %r1, 32;\n"
              "again: @%p bra here; barrier.cluster.arrive; bra on;\n"
              "here: barrier.cluster.arrive.relaxed;\non:\n"
              "add.u32 %r2, %r2, 1; barrier.cluster.wait;\n"
              "setp.lt.u32 %q, %r2, 3; @%q bra again;" ANSWER),
-     2, 64, 2, answer_17},
+     2, 64, 2, answer_21},
     {"one lane is elected",
      ASYNC(
          "mov.u32 %r2, 0; setp.ge.u32 %p, %r1, 32; selp.b32 %r5, 0xfff0, -1, %p;\n"

@@ -144,6 +144,11 @@ static void arrives(void *user, const struct sg_watched_warp *warp, uint32_t ins
     FOR_EACH(arrives, warp, instruction, lanes, number, waits);
 }
 
+static void beyond(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                   uint32_t lanes, uint32_t number) {
+    FOR_EACH(beyond, warp, instruction, lanes, number);
+}
+
 static void completes(void *user, uint64_t block, unsigned number) {
     FOR_EACH(completes, block, number);
 }
@@ -211,6 +216,7 @@ const struct sg_watch *sg_checking_watch(void) {
     static const struct sg_watch watch = {.access = access_,
                                           .refuses = refuses,
                                           .arrives = arrives,
+                                          .beyond = beyond,
                                           .completes = completes,
                                           .meet = meet,
                                           .fence = fence,

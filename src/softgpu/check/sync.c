@@ -161,6 +161,7 @@ void sg_sync_end(struct sg_sync *sync, bool deadlock) {
 
 const struct sg_watch sg_sync_watch = {.access = sg_sync_access,
                                        .arrives = sg_sync_arrives,
+                                       .beyond = sg_sync_beyond,
                                        .completes = sg_sync_completes,
                                        .meet = sg_sync_meet,
                                        .fence = sg_sync_fence,

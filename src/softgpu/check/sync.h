@@ -16,6 +16,8 @@ enum sg_sync_kind {
     SG_SYNC_OTHER_PLACE,    /* or reach it at another instruction */
     SG_SYNC_TWO_BARRIERS,   /* or wait at another barrier at the same time */
     SG_SYNC_EXITED,         /* threads have exited without reaching it */
+    SG_SYNC_NUMBER,         /* its number is above 15 */
+    SG_SYNC_CLUSTER_PLACES, /* lanes of a warp reach the cluster's barrier at two instructions */
     SG_SYNC_COUNT,          /* its count is not a multiple of 32 */
     SG_SYNC_UNREACHED,      /* it never completes */
     SG_SYNC_NO_MBARRIER,    /* not initialized, or invalidated */

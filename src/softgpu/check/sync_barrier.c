@@ -50,7 +50,10 @@ static void look_at_others(const struct sg_sync *sync, const struct sg_sync_bloc
     }
 }
 
-/* PTX wants an arrival and a wait by turns. */
+/*
+ * PTX wants an arrival and a wait by turns. And an instruction counts a warp as a whole: ptxas brings
+ * the warp's lanes together at each, so that arrivals at two places are two arrivals of the warp.
+ */
 static void at_cluster(const struct sg_sync *sync, struct sg_sync_block *block, unsigned w,
                        uint32_t instruction, uint32_t lanes, bool waits) {
     uint32_t wrong = waits ? lanes & ~block->cluster_arrived[w] : lanes & block->cluster_arrived[w];
@@ -60,10 +63,34 @@ static void at_cluster(const struct sg_sync *sync, struct sg_sync_block *block, 
                             32 * w + (unsigned)__builtin_ctz(wrong));
         sg_sync_report(sync, &found);
     }
-    if (waits)
+    uint32_t others = block->cluster_arrived[w] & ~lanes & block->live[w];
+    if (!waits && others && block->cluster_instruction[w] != instruction) {
+        struct sg_sync_found found = sg_sync_finding(block, SG_SYNC_CLUSTER_PLACES, instruction,
+                                                     32 * w + (unsigned)__builtin_ctz(lanes));
+        found.has_other = true;
+        found.other_instruction = block->cluster_instruction[w];
+        found.other_thread = 32 * w + (unsigned)__builtin_ctz(others);
+        sg_sync_report(sync, &found);
+    }
+    if (waits) {
         block->cluster_arrived[w] &= ~lanes;
-    else
+    } else {
         block->cluster_arrived[w] |= lanes;
+        block->cluster_instruction[w] = instruction;
+    }
+}
+
+void sg_sync_beyond(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, uint32_t number) {
+    struct sg_sync *sync = user;
+    struct sg_sync_block *block = sg_sync_block_of(sync, warp->block);
+    if (!block || !lanes)
+        return;
+    memcpy(block->place, warp->place, sizeof block->place);
+    struct sg_sync_found found = sg_sync_finding(block, SG_SYNC_NUMBER, instruction,
+                                                 warp->first + (unsigned)__builtin_ctz(lanes));
+    found.number = number;
+    sg_sync_report(sync, &found);
 }
 
 void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,

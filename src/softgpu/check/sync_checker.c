@@ -1,6 +1,6 @@
 /* --check sync: findings of the synchronization checker as hazards. */
 #include "softgpu/check/checkers.h"
-#include "softgpu/check/sync.h"
+#include "softgpu/check/sync_inside.h"
 
 #include <stdio.h>
 
@@ -19,6 +19,13 @@ static const struct {
                               "others are at", SG_HAZARD_ERROR},
     [SG_SYNC_EXITED] = {"exited-threads", "threads have exited before a barrier of all threads",
                         NULL, SG_HAZARD_WARNING},
+    [SG_SYNC_NUMBER] = {"barrier-number",
+                        "a barrier's number is beyond 15: its low bits count, as on hardware", NULL,
+                        SG_HAZARD_ERROR},
+    [SG_SYNC_CLUSTER_PLACES] = {"divergent-cluster-barrier",
+                                "lanes of a warp come to the cluster's barrier by different "
+                                "instructions: hardware counts the warp at each",
+                                "others came at", SG_HAZARD_WARNING},
     [SG_SYNC_COUNT] = {"barrier-count", "a barrier counts threads that are no multiple of 32", NULL,
                        SG_HAZARD_ERROR},
     [SG_SYNC_UNREACHED] = {"unreached-barrier", "a barrier that not all reach", NULL,
@@ -69,7 +76,10 @@ static const struct {
 static void found_one(const void *user, const struct sg_sync_found *found) {
     const struct sg_check_launch *launch = user;
     char details[96] = "";
-    if (found->kind == SG_SYNC_INVALIDATED)
+    if (found->kind == SG_SYNC_NUMBER)
+        snprintf(details, sizeof details, "  barrier %u, taken for %u\n", found->number,
+                 found->number % SG_SYNC_BARRIERS);
+    else if (found->kind == SG_SYNC_INVALIDATED)
         snprintf(details, sizeof details, "  thread %u of a block waits\n", found->waits);
     else if (found->kind == SG_SYNC_NOT_COME)
         snprintf(details, sizeof details, "  %u lane%s missing\n", found->missing,

@@ -70,6 +70,7 @@ struct sg_sync_block {
     uint32_t live[32], exited[32];
     uint32_t gathered[32], members[32], gathered_at[32]; /* by warp: lanes in a .sync function */
     uint32_t cluster_arrived[32];                        /* lanes that have not waited since */
+    uint32_t cluster_instruction[32];                    /* where the last of them arrived */
     struct sg_sync_barrier barriers[SG_SYNC_BARRIERS];
 };
 
@@ -95,6 +96,8 @@ static inline uint32_t sg_sync_thread(const struct sg_sync *sync, const struct s
 /* sync_barrier.c */
 void sg_sync_arrives(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, unsigned number, bool waits);
+void sg_sync_beyond(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                    uint32_t lanes, uint32_t number);
 void sg_sync_completes(void *user, uint64_t block, unsigned number);
 void sg_sync_gathers(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                      uint32_t lanes, const uint32_t *members);

@@ -15,6 +15,8 @@ unsigned sg_generic_space(uint64_t *address) {
                                                      : SG_IN_GLOBAL;
     if (space != SG_IN_GLOBAL)
         *address &= UINT32_MAX;
+    if (space == SG_IN_SHARED)
+        *address = sg_shared_offset(*address);
     return space;
 }
 

@@ -85,17 +85,30 @@ void sg_barriers_look(struct sg_block *block) {
         sg_cluster_look(block->cluster);
 }
 
+/* As recorded, of a number beyond 15 the low bits count: a mistake all the same. */
+static void note_beyond(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                        uint32_t number) {
+    struct sg_grid *grid = warp->grid;
+    unsigned long long none = 0;
+    uint32_t line = grid->code->program->instructions[step->instruction].line;
+    atomic_compare_exchange_strong(&grid->beyond, &none, (unsigned long long)line << 32 | number);
+    if (grid->code->watched)
+        sg_watch_beyond(warp, step, lanes, number);
+}
+
 bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
                        uint32_t number) {
     unsigned first = (unsigned)__builtin_ctz(lanes);
     uint32_t wanted =
         step->b == SG_NOWHERE ? 0 : ((const uint32_t *)sg_place(warp, step->b))[first];
-    if (number >= SG_BARRIERS || wanted % SG_LANES) {
-        bool count = wanted % SG_LANES != 0;
-        if (number < SG_BARRIERS && warp->grid->code->watched)
+    if (number >= SG_BARRIERS) {
+        note_beyond(warp, step, lanes, number);
+        number %= SG_BARRIERS;
+    }
+    if (wanted % SG_LANES) {
+        if (warp->grid->code->watched)
             sg_watch_arrives(warp, step, lanes, number, step->choice != SG_DO_ARRIVE);
-        sg_warp_fault(warp, step, SG_FAULT_BARRIER, first, count ? wanted : number,
-                      count ? SG_LANES : 0);
+        sg_warp_fault(warp, step, SG_FAULT_BARRIER, first, wanted, SG_LANES);
         return false;
     }
     struct sg_barrier *barrier = &warp->block->barriers[number];

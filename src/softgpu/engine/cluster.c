@@ -109,16 +109,30 @@ static bool reads_past_end(const struct sg_warp *warp, const struct sg_step *ste
     return in->op == SG_OP_ld && in->vector > 1 && offset < room;
 }
 
+/* What the system has reserved, for kernels that ask where: below a block's own memory. */
+static unsigned char *reserved(const struct sg_grid *grid, const struct sg_block *block,
+                               uint64_t offset, uint64_t size) {
+    uint64_t at = sg_shared_address(offset);
+    bool inside = at < grid->reserved_bytes && size <= grid->reserved_bytes - at;
+    return inside ? block->shared + grid->reserved_offset + at : NULL;
+}
+
+const struct sg_block *sg_block_of_shared(const struct sg_warp *warp, uint64_t *offset) {
+    const struct sg_cluster_run *cluster = warp->block->cluster;
+    if (!cluster)
+        return warp->block;
+    uint64_t address = *offset + SG_SHARED_BEGIN, rank = address >> SG_RANK_SHIFT;
+    *offset = SG_RANK_OFFSET(address) - SG_SHARED_BEGIN;
+    return rank < cluster->size ? cluster->blocks[rank] : NULL;
+}
+
 unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size) {
-    const struct sg_cluster_run *cluster = warp->block->cluster;
-    const struct sg_block *block = warp->block;
     uint64_t offset = address, room = sg_shared_room(warp->grid);
-    if (cluster) {
-        uint64_t rank = address >> SG_RANK_SHIFT;
-        offset = SG_RANK_OFFSET(address);
-        block = rank < cluster->size ? cluster->blocks[rank] : NULL;
-    }
+    const struct sg_block *block = sg_block_of_shared(warp, &offset);
+    unsigned char *low = block ? reserved(warp->grid, block, offset, size) : NULL;
+    if (low)
+        return low;
     if (block &&
         ((size <= room && offset <= room - size) || reads_past_end(warp, step, offset, room)))
         return block->shared + offset;
@@ -136,7 +150,7 @@ bool sg_where_shared(struct sg_warp *warp, const struct sg_step *step, const uin
                      unsigned lane, uint64_t alignment, uint64_t *address) {
     uint64_t at = sg_where_address(warp, where, lane);
     if (where[1] >> 8 == SG_IN_GENERIC)
-        at -= SG_SHARED_WINDOW;
+        at -= SG_SHARED_WINDOW + SG_SHARED_BEGIN;
     *address = at;
     if (at > UINT32_MAX)
         return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, at, alignment) != NULL;

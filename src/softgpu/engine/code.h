@@ -70,14 +70,15 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
 bool sg_maker_result(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      bool is_signed, uint32_t *place);
 void sg_maker_flush(struct sg_maker *maker);
-/* The address of a load, store or atomic operation: its base, offset and space into `step_…`. */
+/* The address of a load, store or atomic operation: its base, offset and space into `step_…`. Of
+ * shared memory the sum is an offset from SG_SHARED_BEGIN on. */
 struct sg_maker_address {
     uint32_t base;
     int64_t offset;
     unsigned char space;
     bool wide;
 };
-bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
+bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand, unsigned space,
                       struct sg_maker_address *address);
 unsigned sg_width_of_type(unsigned type);
 unsigned sg_width_bytes(unsigned width);

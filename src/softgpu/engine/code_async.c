@@ -33,12 +33,11 @@ bool sg_program_clustered(const struct sg_program *program) {
 static bool where(struct sg_maker *maker, unsigned index, unsigned space, uint32_t *words) {
     const struct sg_operand *operand = sg_maker_operand(maker, index);
     struct sg_maker_address address;
-    if (!sg_maker_address(maker, operand, &address))
-        return false;
     if (operand->reg == SG_NO_REGISTER && operand->first != SG_NO_VARIABLE)
         space = maker->program->variables[operand->first].space;
-    space = space == SG_IN_NONE ? SG_IN_GENERIC : space;
-    space = space == SG_IN_SHARED_CLUSTER ? SG_IN_SHARED : space;
+    if (!sg_maker_address(maker, operand, space, &address))
+        return false;
+    space = address.space;
     if (space != SG_IN_SHARED && space != SG_IN_GLOBAL && space != SG_IN_GENERIC)
         return sg_maker_refuse(maker, "an address in this space");
     if (space != SG_IN_SHARED && !address.wide)

@@ -156,21 +156,8 @@ static bool policy(struct sg_maker *maker) {
     return true;
 }
 
-/* ptxas accepts fma of bf16 with other roundings, which PTX does not define. */
-static bool refused_fma(struct sg_maker *maker) {
-    const struct sg_instruction *in = maker->in;
-    if (in->modifiers & SG_MOD(OOB))
-        return sg_maker_refuse(maker, ".oob, whose NaN for what is out of bounds is not recorded");
-    if (in->rounding != SG_ROUND_RN && (in->type == SG_TYPE_BF16 || in->type == SG_TYPE_BF16X2))
-        return sg_maker_refuse(maker, "a rounding that PTX does not define for this type");
-    return true;
-}
-
 bool sg_maker_compound(struct sg_maker *maker, bool *ok) {
     switch (maker->in->op) {
-    case SG_OP_fma:
-        *ok = false;
-        return !refused_fma(maker);
     case SG_OP_set:
         *ok = set(maker);
         return true;

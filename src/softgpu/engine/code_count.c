@@ -52,7 +52,7 @@ static void addressed(struct sg_maker *maker, unsigned direction, unsigned index
     struct sg_maker_address address = {.base = SG_NOWHERE};
     unsigned known = space_of(space);
     if (known != SG_COUNT_LOCAL && known != SG_COUNT_PARAMETERS &&
-        !sg_maker_address(maker, sg_maker_operand(maker, index), &address))
+        !sg_maker_address(maker, sg_maker_operand(maker, index), maker->in->space, &address))
         return;
     struct sg_step *step = access_of(maker, direction, known, bytes);
     step->a = address.base;

@@ -104,7 +104,7 @@ static bool load_or_store(struct sg_maker *maker, const struct sg_form *form) {
         return false;
     if (load && parameter(maker, form, places, count))
         return true;
-    if (!sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address))
+    if (!sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), maker->in->space, &address))
         return false;
     uint32_t list = sg_maker_list(maker, places, count);
     struct sg_step *step = sg_maker_form(maker, form);
@@ -129,7 +129,7 @@ static bool atomic(struct sg_maker *maker, const struct sg_form *form) {
     struct sg_maker_address address;
     unsigned at = result;
     if ((result && !sg_maker_result(maker, sg_maker_operand(maker, 0), form->dest, false, &d)) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, at), &address) ||
+        !sg_maker_address(maker, sg_maker_operand(maker, at), maker->in->space, &address) ||
         !sg_maker_source(maker, sg_maker_operand(maker, at + 1), form->source[1], false, &b) ||
         (form->source[2] &&
          !sg_maker_source(maker, sg_maker_operand(maker, at + 2), form->source[2], false, &c)))

@@ -67,7 +67,8 @@ static bool transfer(struct sg_maker *maker, sg_run *run, bool load) {
     struct sg_maker_address address;
     uint32_t stride = SG_NOWHERE;
     if (!fragment(maker, load ? 0 : 1, load, width_of(in), &places) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address) ||
+        !sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), maker->in->space,
+                          &address) ||
         (in->operand_count > 2 &&
          !sg_maker_source(maker, sg_maker_operand(maker, 2), SG_W_32, false, &stride)))
         return false;

@@ -103,6 +103,8 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
         return true;
     case SG_PLACE_SHARED:
     case SG_PLACE_DYNAMIC_SHARED:
+        offset += SG_SHARED_BEGIN;
+        __attribute__((fallthrough));
     case SG_PLACE_PARAMETERS:
         if (maker->code->clustered && what->place != SG_PLACE_PARAMETERS)
             *place = special(
@@ -177,8 +179,7 @@ bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, u
         return variable(maker, operand, width, place);
     case SG_OPERAND_FUNCTION:
         *place = sg_maker_constant(
-            maker, width,
-            SG_FUNCTION_WINDOW + (uint64_t)maker->program->functions[operand->first].ordinal * 16);
+            maker, width, SG_FUNCTION_ADDRESS(maker->program->functions[operand->first].ordinal));
         return width == SG_W_64 || sg_maker_refuse(maker, "a function's address in 32 bits");
     default:
         return sg_maker_refuse(maker, "an operand of a kind that does not run yet");
@@ -221,13 +222,18 @@ void sg_maker_flush(struct sg_maker *maker) {
     maker->sink_count = 0;
 }
 
-bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand,
+static unsigned char space_of(unsigned space) {
+    return space == SG_IN_CONST            ? SG_IN_GLOBAL
+           : space == SG_IN_NONE           ? SG_IN_GENERIC
+           : space == SG_IN_SHARED_CLUSTER ? SG_IN_SHARED
+                                           : (unsigned char)space;
+}
+
+bool sg_maker_address(struct sg_maker *maker, const struct sg_operand *operand, unsigned space,
                       struct sg_maker_address *address) {
-    unsigned space = maker->in->space;
-    *address = (struct sg_maker_address){.offset = operand->value};
-    address->space = (unsigned char)(space == SG_IN_CONST ? SG_IN_GLOBAL : space);
-    if (space == SG_IN_NONE || space == SG_IN_SHARED_CLUSTER)
-        address->space = space == SG_IN_NONE ? SG_IN_GENERIC : SG_IN_SHARED;
+    *address = (struct sg_maker_address){.offset = operand->value, .space = space_of(space)};
+    if (address->space == SG_IN_SHARED)
+        address->offset -= SG_SHARED_BEGIN;
     if (operand->reg != SG_NO_REGISTER) {
         uint32_t number = maker->function->first_register + operand->reg;
         unsigned has = sg_width_of_type(maker->program->registers[number].type);

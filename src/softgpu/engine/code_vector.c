@@ -141,7 +141,7 @@ static bool access_quad(struct sg_maker *maker) {
     words.type = SG_TYPE_B64;
     if (!sg_maker_find(maker, &words, &form) ||
         !halves(maker, sg_maker_operand(maker, load ? 0 : 1), places) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address))
+        !sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), maker->in->space, &address))
         return sg_maker_refuse(maker, "128 bits of a kind that does not run");
     if (places[0] == SG_NOWHERE)
         return sg_maker_refuse(maker, "128 bits that no register takes");
@@ -164,7 +164,7 @@ static bool atomic_quad(struct sg_maker *maker) {
     if ((in->operation != SG_DO_CAS && in->operation != SG_DO_EXCH) || in->op != SG_OP_atom)
         return sg_maker_refuse(maker, "an operation that there is not for 128 bits");
     if (!halves(maker, sg_maker_operand(maker, 0), places) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, 1), &address) ||
+        !sg_maker_address(maker, sg_maker_operand(maker, 1), maker->in->space, &address) ||
         !halves(maker, sg_maker_operand(maker, 2), places + 2) ||
         (in->operation == SG_DO_CAS && !halves(maker, sg_maker_operand(maker, 3), places + 4)))
         return false;
@@ -195,7 +195,7 @@ static bool atomic_vector(struct sg_maker *maker) {
             !sg_maker_source(maker, &values[i], form.source[1], false, &places[sources + i]))
             return false;
     }
-    if (!sg_maker_address(maker, sg_maker_operand(maker, result), &address))
+    if (!sg_maker_address(maker, sg_maker_operand(maker, result), maker->in->space, &address))
         return false;
     uint32_t list = sg_maker_list(maker, places, 2 * sources);
     struct sg_step *step = sg_maker_form(maker, &form);

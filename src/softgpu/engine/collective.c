@@ -71,7 +71,8 @@ static void take_home(struct sg_warp *warp, const struct sg_step *step, uint32_t
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
-static void shuffle(struct meeting *all, unsigned mode) {
+/* live: lanes that have not exited. */
+static void shuffle(struct meeting *all, unsigned mode, uint32_t live) {
     for (unsigned l = 0; l < SG_LANES; l++) {
         if (!(all->lanes >> l & 1))
             continue;
@@ -85,8 +86,10 @@ static void shuffle(struct meeting *all, unsigned mode) {
         bool inside = mode == SG_DO_UP ? from >= most : from <= most;
         if (!inside)
             from = (int)l;
-        /* The value of a lane that does not take part is undefined: here it is the reader's own. */
-        all->result[l] = all->value[all->lanes >> from & 1 ? (unsigned)from : l];
+        /* The value of a lane that does not take part is undefined. On an H200 it is 0 if that
+         * lane has exited; else it is the reader's own here. */
+        bool here = all->lanes >> from & 1, exited = !(live >> from & 1);
+        all->result[l] = here ? all->value[from] : exited ? 0 : all->value[l];
         all->true_in |= (uint32_t)inside << l;
     }
 }
@@ -147,10 +150,10 @@ static void reduce(struct meeting *all, unsigned mode, bool has_sign) {
         all->result[l] = result;
 }
 
-static void meet(struct meeting *all, const struct sg_instruction *in) {
+static void meet(struct meeting *all, const struct sg_instruction *in, uint32_t live) {
     switch (in->op) {
     case SG_OP_shfl:
-        shuffle(all, in->operation);
+        shuffle(all, in->operation, live);
         break;
     case SG_OP_vote:
         vote(all, in->operation);
@@ -200,7 +203,7 @@ static bool gather(struct sg_warp *warp, const struct sg_step *step, uint32_t la
         warp->base[SG_BASE_REGISTERS] = warp->registers + group->path->registers;
         bring(warp, &steps[group->step], group->lanes, &all);
     }
-    meet(&all, instruction_of(warp, step));
+    meet(&all, instruction_of(warp, step), warp->live);
     for (unsigned i = 0; present != lanes && i < warp->group_count; i++) {
         struct sg_group *group = &warp->groups[i];
         if (!(group->lanes & present) || group->state != SG_GROUP_WARP)

@@ -17,13 +17,7 @@ static unsigned char *within(unsigned char *bytes, uint64_t room, uint64_t offse
 
 /* Shared memory of the block, or of another one in its cluster. */
 static unsigned char *shared_bytes(const struct sg_warp *warp, uint64_t offset, size_t *size) {
-    const struct sg_cluster_run *cluster = warp->block->cluster;
-    const struct sg_block *block = warp->block;
-    if (cluster) {
-        uint64_t rank = offset >> SG_RANK_SHIFT;
-        offset = SG_RANK_OFFSET(offset);
-        block = rank < cluster->size ? cluster->blocks[rank] : NULL;
-    }
+    const struct sg_block *block = sg_block_of_shared(warp, &offset);
     return block ? within(block->shared, sg_shared_room(warp->grid), offset, size) : NULL;
 }
 
@@ -48,7 +42,7 @@ unsigned char *sg_device_call_bytes(const struct sg_device_call *call, uint64_t 
     uint64_t offset = address & UINT32_MAX;
     switch (address & ~(uint64_t)UINT32_MAX) {
     case SG_SHARED_WINDOW:
-        return shared_bytes(warp, offset, size);
+        return shared_bytes(warp, sg_shared_offset(address), size);
     case SG_LOCAL_WINDOW:
         return within(warp->local + call->lane * warp->local_size, warp->local_size, offset, size);
     case SG_PARAMETER_WINDOW:

@@ -12,14 +12,21 @@
 #include "softgpu/program/program.h"
 
 /*
- * Windows of generic addresses for the other state spaces: offsets in the block's shared memory,
- * the thread's local memory, the kernel's parameters. They lie above all addresses that
- * sg_translate knows.
+/*
+ * Windows of generic addresses for the other state spaces: addresses in the block's shared memory,
+ * offsets in the thread's local memory and the kernel's parameters. They lie above all addresses
+ * that sg_translate knows.
  */
 #define SG_SHARED_WINDOW    ((uint64_t)0x10000 << 32)
 #define SG_LOCAL_WINDOW     ((uint64_t)0x10001 << 32)
 #define SG_PARAMETER_WINDOW ((uint64_t)0x10002 << 32)
-#define SG_WORKSPACE_WINDOW ((uint64_t)0x10004 << 32) /* of a cooperative launch, for grid.sync() */
+/* The first address of a block's own shared memory: as recorded, what is below is reserved for the
+ * system. From code_operand.c on, shared memory is counted in offsets from here. */
+#define SG_SHARED_BEGIN 1024u
+/* Addresses of functions: 16 bytes for each, by its ordinal. */
+#define SG_FUNCTION_WINDOW           ((uint64_t)0x10003 << 32)
+#define SG_FUNCTION_ADDRESS(ordinal) (SG_FUNCTION_WINDOW + (uint64_t)(ordinal)*16)
+#define SG_WORKSPACE_WINDOW          ((uint64_t)0x10004 << 32) /* cooperative launch's grid.sync() */
 
 /* The levels of x86-64 that the interpreter is compiled for. Results are the same on each. */
 enum sg_level { SG_LEVEL_GENERIC, SG_LEVEL_V3, SG_LEVEL_V4, SG_LEVEL_COUNT };
@@ -127,7 +134,7 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to something that is not a target */
     SG_FAULT_PC,          /* a call to an address that is not a multiple of 16 */
-    SG_FAULT_BARRIER,     /* a number above 15, or a count that is not a multiple of 32 */
+    SG_FAULT_BARRIER,     /* a count that is not a multiple of 32 */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MBARRIER,    /* not an mbarrier, or more arrivals or bytes than it can count */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
@@ -141,8 +148,8 @@ enum sg_fault_kind {
 
 struct sg_grid_fault {
     enum sg_fault_kind kind;
-    uint64_t address;     /* of the access; SPACE: the offset; BARRIER: its number or count */
-    uint32_t size;        /* bytes of the access; BARRIER: 0 if `address` is the number */
+    uint64_t address;     /* of the access; SPACE: the offset; BARRIER: its count */
+    uint32_t size;        /* bytes of the access */
     bool write;           /* a write */
     unsigned char space;  /* enum sg_state_space */
     uint64_t room;        /* SPACE: size of the space in bytes, 0 if unknown */
@@ -174,6 +181,9 @@ unsigned sg_grid_room(const struct sg_grid *grid);
 /* The fault that ended the grid, or NULL; it lives as long as the grid. Only while no thread
  * advances the grid. */
 const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid);
+/* Whether a barrier's number was above 15, of which the low bits count: the first such number, and
+ * the line of its instruction. Only while no thread advances the grid. */
+bool sg_grid_beyond(const struct sg_grid *grid, uint32_t *number, uint32_t *line);
 /* Warp instructions so far, approximately. */
 uint64_t sg_grid_instructions(const struct sg_grid *grid);
 /* Turns of blocks so far in which some warp did more than poll memory for others' writes: while the

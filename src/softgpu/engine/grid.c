@@ -513,6 +513,13 @@ const struct sg_grid_fault *sg_grid_fault(const struct sg_grid *grid) {
     return atomic_load(&grid->failed) ? &grid->fault : NULL;
 }
 
+bool sg_grid_beyond(const struct sg_grid *grid, uint32_t *number, uint32_t *line) {
+    unsigned long long first = atomic_load(&grid->beyond);
+    *number = (uint32_t)first;
+    *line = (uint32_t)(first >> 32);
+    return first != 0;
+}
+
 uint64_t sg_grid_instructions(const struct sg_grid *grid) {
     return atomic_load(&grid->instructions);
 }

@@ -322,15 +322,17 @@ struct sg_grid {
     atomic_flag faulted; /* set by the first fault */
     atomic_bool failed;
     struct sg_grid_fault fault;
-    atomic_ullong triggered;                  /* blocks that have released dependents, or ended */
-    atomic_bool held;                         /* griddepcontrol.wait waits */
-    uint64_t reserved_offset, reserved_bytes; /* in shared memory */
-    uint64_t workspace[32];                   /* of a cooperative launch */
+    atomic_ullong beyond;    /* the first barrier's number above 15, with its line */
+    atomic_ullong triggered; /* blocks that have released dependents, or ended */
+    atomic_bool held;        /* griddepcontrol.wait waits */
+    /* Shared memory that has the addresses below SG_SHARED_BEGIN is kept after the rest. */
+    uint64_t reserved_offset, reserved_bytes;
+    uint64_t workspace[32]; /* of a cooperative launch */
 };
 
-/* Bytes of shared memory that a block may access: its own, and the reserved part after it. */
+/* Bytes of shared memory that are a block's own. */
 static inline uint64_t sg_shared_room(const struct sg_grid *grid) {
-    return grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;
+    return grid->shared_exact;
 }
 
 /* The size that hardware allocates, in units of 128 bytes, as an H200 reports it. */
@@ -382,6 +384,17 @@ unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, u
  */
 unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
+/* The block whose shared memory an offset is in, from which the rank is removed; NULL: no block's. */
+const struct sg_block *sg_block_of_shared(const struct sg_warp *warp, uint64_t *offset);
+/* The offset of a generic address of shared memory. */
+static inline uint64_t sg_shared_offset(uint64_t generic) {
+    return (uint32_t)(generic - SG_SHARED_BEGIN);
+}
+/* The address of an offset, of 32 bits where the offset has no more. */
+static inline uint64_t sg_shared_address(uint64_t offset) {
+    uint64_t at = offset + SG_SHARED_BEGIN;
+    return offset > UINT32_MAX ? at : (uint32_t)at;
+}
 /* Records the fault of a lane, if it is the grid's first; `report` may be NULL. */
 void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                    unsigned lane, uint64_t address, uint64_t size, const char *report);
@@ -451,7 +464,6 @@ sg_run sg_run_count, sg_gang_count, sg_run_count_access, sg_gang_count_access;
 sg_run sg_run_branch, sg_run_indexed, sg_run_call, sg_run_indirect, sg_run_return, sg_run_exit;
 sg_run sg_run_guard, sg_run_unguard, sg_run_trap, sg_run_brkpt, sg_run_nothing, sg_run_nanosleep;
 sg_run sg_run_fence;
-#define SG_FUNCTION_WINDOW ((uint64_t)0x10003 << 32) /* of functions' addresses */
 /* device_call.c: list: the result's place, then the arguments', two words each */
 sg_run sg_run_device_call;
 /* Flag of an argument in the caller's frame, with its bytes below; without it an enum sg_width. */
@@ -475,7 +487,7 @@ sg_run sg_run_mapa, sg_run_getctarank, sg_run_cluster_arrive, sg_run_cluster_wai
 sg_run sg_run_launch_dependents, sg_run_dependency_wait;
 /* Records, once, that the block has released dependent grids. */
 void sg_block_triggers(struct sg_block *block);
-/* workspace.c: bytes of reserved shared memory that a kernel expects after its own. */
+/* workspace.c: bytes of reserved shared memory that a kernel needs. */
 uint64_t sg_reserved_shared(const struct sg_code *code);
 /* %reserved_smem_*, %aggr_smem_size, %envreg1 and 2. */
 uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number);

@@ -49,7 +49,9 @@ static unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, un
         space = window == SG_SHARED_WINDOW  ? SG_IN_SHARED
                 : window == SG_LOCAL_WINDOW ? SG_IN_LOCAL
                                             : SG_IN_GLOBAL;
-        address = space == SG_IN_GLOBAL ? address : address & UINT32_MAX;
+        address = space == SG_IN_GLOBAL   ? address
+                  : space == SG_IN_SHARED ? sg_shared_offset(address)
+                                          : address & UINT32_MAX;
     }
     if (space == SG_IN_SHARED)
         return sg_reach_shared(warp, step, lane, address, size);

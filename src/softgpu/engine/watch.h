@@ -87,6 +87,10 @@ struct sg_watch {
      * and then a wait, at a barrier that may be complete already. */
     void (*arrives)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, unsigned number, bool waits);
+    /* The number that lanes name is above 15: its low bits count, and are told next. May be
+     * NULL. */
+    void (*beyond)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
+                   uint32_t lanes, uint32_t number);
     /* A barrier of a block is complete: what its arrivals follow happens before what its waiters do
      * next. */
     void (*completes)(void *user, uint64_t block, unsigned number);

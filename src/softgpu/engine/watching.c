@@ -24,8 +24,25 @@ static struct sg_watched_warp watched(const struct sg_warp *warp) {
                                     .allocated = warp->grid->code->allocates ? warp->stack : NULL};
 }
 
-static uint32_t tell(const struct sg_warp *warp, const struct sg_watched_access *access) {
+/* What is reserved of shared memory, below the block's own, is told of where it is kept: behind. */
+static void move_reserved(const struct sg_grid *grid, const uint64_t *address,
+                          uint64_t moved[SG_LANES]) {
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        uint64_t low = sg_shared_address(address[l]);
+        moved[l] = low < SG_SHARED_BEGIN ? grid->reserved_offset + low : address[l];
+    }
+}
+
+static uint32_t tell(const struct sg_warp *warp, const struct sg_watched_access *given) {
     const struct sg_watch *watch = watch_of(warp);
+    struct sg_watched_access moved = *given;
+    const struct sg_watched_access *access = given;
+    uint64_t address[SG_LANES];
+    if (warp->grid->reserved_bytes && given->space == SG_IN_SHARED) {
+        move_reserved(warp->grid, given->address, address);
+        moved.address = address;
+        access = &moved;
+    }
     if (watch->access)
         watch->access(user_of(warp), access);
     return watch->refuses ? watch->refuses(user_of(warp), access) & access->lanes : 0;
@@ -112,7 +129,7 @@ static void offsets(const struct sg_warp *warp, const uint32_t *where, uint64_t 
         unsigned l = (unsigned)__builtin_ctz(left);
         address[l] = sg_where_address(warp, where, l);
         if (where[1] >> 8 == SG_IN_GENERIC)
-            address[l] -= SG_SHARED_WINDOW;
+            address[l] -= SG_SHARED_WINDOW + SG_SHARED_BEGIN;
     }
 }
 
@@ -385,6 +402,14 @@ void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t
         return;
     struct sg_watched_warp who = watched(warp);
     watch->arrives(user_of(warp), &who, step->instruction, lanes, number, waits);
+}
+
+void sg_watch_beyond(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                     uint32_t number) {
+    const struct sg_watch *watch = watch_of(warp);
+    struct sg_watched_warp who = watched(warp);
+    if (watch && watch->beyond)
+        watch->beyond(user_of(warp), &who, step->instruction, lanes, number);
 }
 
 void sg_watch_completes(const struct sg_block *block, unsigned number) {

@@ -37,6 +37,8 @@ void sg_watch_fence(struct sg_warp *warp, const struct sg_step *step, unsigned o
                     unsigned scope);
 void sg_watch_arrives(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
                       unsigned number, bool waits);
+void sg_watch_beyond(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes,
+                     uint32_t number);
 void sg_watch_completes(const struct sg_block *block, unsigned number);
 void sg_watch_meet(struct sg_warp *warp, const struct sg_step *step, uint32_t lanes);
 void sg_watch_issues(struct sg_warp *warp, const struct sg_step *step, const uint32_t *where);

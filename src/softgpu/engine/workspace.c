@@ -6,9 +6,9 @@
  */
 #include "softgpu/engine/inside.h"
 
-/* Hardware from compute capability 8.0 reserves 1 KiB at the beginning of each block's shared
- * memory; here it is at the end, and only in kernels that read its offset. */
-#define RESERVED   1024u
+/* Hardware from compute capability 8.0 reserves the first KiB of each block's shared memory; here
+ * only kernels that read its offset have it. */
+#define RESERVED   SG_SHARED_BEGIN
 #define OFFSET_ONE 512u
 
 static bool is_reserved(unsigned special) {
@@ -24,15 +24,13 @@ uint64_t sg_reserved_shared(const struct sg_code *code) {
 }
 
 uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number) {
-    uint64_t begin = grid->reserved_offset;
     switch (special) {
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN:
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_0:
-        return begin;
+        return 0;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_1:
-        return begin + OFFSET_ONE;
+        return OFFSET_ONE;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_END:
-        return begin + RESERVED;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_CAP:
         return RESERVED;
     case SG_SPECIAL_AGGR_SMEM_SIZE:

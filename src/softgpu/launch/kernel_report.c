@@ -201,8 +201,7 @@ static void add_head(struct report *report, const struct sg_program *program,
              fault->kind == SG_FAULT_PC)
         add(report, ": 0x%" PRIx64, fault->address);
     else if (fault->kind == SG_FAULT_BARRIER)
-        add(report, ": %" PRIu64 " is no %s", fault->address,
-            fault->size ? "multiple of 32 threads" : "barrier from 0 to 15");
+        add(report, ": %" PRIu64 " is no multiple of 32 threads", fault->address);
     add(report, "\n");
 }
 

@@ -33,6 +33,7 @@
 /* A compiled kernel. Its function and its launches hold references. */
 struct ready {
     unsigned refs;
+    bool beyond_said; /* the log says once that a barrier's number was beyond 15 */
     struct sg_program *program;
     struct sg_code *code;
     struct sg_loaded *loaded;          /* referenced: its text, for reports */
@@ -374,8 +375,21 @@ static void free_running(struct running *running) {
     free(running);
 }
 
+static void warn_beyond(struct running *running) {
+    struct ready *ready = running->ready;
+    uint32_t number, line;
+    if (ready->beyond_said || !sg_grid_beyond(running->grid, &number, &line))
+        return;
+    ready->beyond_said = true;
+    sg_log(SG_LOG_WARNING,
+           "kernel %s names barrier %u at line %u of its PTX: there are 0 to 15, and its low bits "
+           "are taken, as hardware does",
+           ready->program->name, number, line);
+}
+
 static void finish(struct sg_op *op) {
     struct running *running = running_of(op);
+    warn_beyond(running);
     if (running->progress)
         sg_launch_progress_set(running->progress, true, true);
     free_running(running);

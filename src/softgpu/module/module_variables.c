@@ -9,6 +9,7 @@
  * progress there.
  */
 #include "softgpu/core/config.h"
+#include "softgpu/engine/engine.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/module/module.h"
@@ -120,18 +121,31 @@ static void put(const struct sg_module *module, CUdeviceptr address, const void 
     }
 }
 
-static uint64_t address_of(const struct sg_module *module, const struct sg_relocation *of) {
-    const struct sg_image *image = module->program->image;
-    const struct sg_image_variable *found =
-        of->target ? &image->variables[of->target - 1] : sg_image_find_variable(image, of->symbol);
-    return found ? place_of(&module->variables[found - image->variables]) : 0;
+static const struct sg_image_variable *variable_named(const struct sg_image *image,
+                                                      const struct sg_relocation *of) {
+    return of->target ? &image->variables[of->target - 1]
+                      : sg_image_find_variable(image, of->symbol);
 }
 
-static void relocate(const struct sg_module *module, const struct sg_module_variable *variable) {
+/* What an initial value names: a variable of the module, or a function, as its code would say. */
+static uint64_t address_of(const struct sg_module *module, const struct sg_image_variable *in,
+                           const struct sg_relocation *of, struct sg_function_names *functions) {
+    const struct sg_image *image = module->program->image;
+    const struct sg_image_variable *found = variable_named(image, of);
+    uint32_t ordinal;
+    if (found)
+        return place_of(&module->variables[found - image->variables]);
+    return functions && sg_function_ordinal(functions, in->part, of->symbol, &ordinal)
+               ? SG_FUNCTION_ADDRESS(ordinal)
+               : 0;
+}
+
+static void relocate(const struct sg_module *module, const struct sg_module_variable *variable,
+                     struct sg_function_names *functions) {
     const struct sg_image_variable *image = variable->image;
     for (size_t i = 0; i < image->relocation_count; i++) {
         const struct sg_relocation *one = &image->relocations[i];
-        uint64_t target = address_of(module, one);
+        uint64_t target = address_of(module, image, one, functions);
         if (!target)
             sg_log(SG_LOG_WARNING, "%s holds the address of %s, which has none here: it reads 0",
                    image->name, one->symbol);
@@ -142,7 +156,8 @@ static void relocate(const struct sg_module *module, const struct sg_module_vari
 }
 
 /* The reader of the image has refused offsets beyond a variable's end. */
-static void fill(const struct sg_module *module, const struct sg_module_variable *variable) {
+static void fill(const struct sg_module *module, const struct sg_module_variable *variable,
+                 struct sg_function_names *functions) {
     const struct sg_image_variable *image = variable->image;
     CUdeviceptr address = place_of(variable);
     size_t size = (size_t)image->size, given = (size_t)image->initial_size;
@@ -151,13 +166,34 @@ static void fill(const struct sg_module *module, const struct sg_module_variable
     if (image->initial && given)
         put(module, address, image->initial, given);
     put(module, address + given, NULL, size - given);
-    relocate(module, variable);
+    relocate(module, variable, functions);
 }
 
-static void fill_fresh(const struct sg_module *module) {
-    for (size_t i = 0; i < module->program->image->variable_count; i++)
+static bool names_function(const struct sg_module *module,
+                           const struct sg_module_variable *variable) {
+    const struct sg_image *image = module->program->image;
+    for (size_t i = 0; i < variable->image->relocation_count; i++)
+        if (!variable_named(image, &variable->image->relocations[i]))
+            return true;
+    return false;
+}
+
+/* Machine code has functions, too, but their places in it are not known: their addresses read 0. */
+static CUresult fill_fresh(const struct sg_module *module) {
+    const struct sg_image *image = module->program->image;
+    struct sg_function_names *functions = NULL;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < image->variable_count && !functions && result == CUDA_SUCCESS; i++)
+        if (module->variables[i].fresh && names_function(module, &module->variables[i]))
+            result = image->ptx || image->part_count ? sg_function_names_begin(image, &functions)
+                                                     : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (size_t i = 0; i < image->variable_count; i++)
         if (module->variables[i].fresh)
-            fill(module, &module->variables[i]);
+            fill(module, &module->variables[i], functions);
+    sg_function_names_end(functions);
+    return CUDA_SUCCESS;
 }
 
 /* Takes back what the library got from this module alone. */
@@ -179,15 +215,15 @@ CUresult sg_variables_make(struct sg_module *module) {
     for (size_t i = 0; i < image->variable_count && result == CUDA_SUCCESS; i++)
         if (!image->variables[i].external && !in_bank(&image->variables[i]))
             result = allocate(module, i);
+    if (result == CUDA_SUCCESS && module->bank) /* including what is between constants */
+        put(module, module->bank->start, NULL, module->bank->size);
+    if (result == CUDA_SUCCESS)
+        result = fill_fresh(module);
     if (result != CUDA_SUCCESS) {
         take_back(module);
         sg_variables_free(module);
-        return result;
     }
-    if (module->bank) /* including what is between constants */
-        put(module, module->bank->start, NULL, module->bank->size);
-    fill_fresh(module);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 CUresult sg_variables_make_managed(struct sg_library *library) {
@@ -202,9 +238,9 @@ CUresult sg_variables_make_managed(struct sg_library *library) {
         if (image->variables[i].managed && !image->variables[i].external)
             result = allocate(&module, i);
     }
-    if (result == CUDA_SUCCESS) {
-        fill_fresh(&module);
-    } else {
+    if (result == CUDA_SUCCESS)
+        result = fill_fresh(&module);
+    if (result != CUDA_SUCCESS) {
         take_back(&module);
         sg_variables_free(&module);
     }

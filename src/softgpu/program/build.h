@@ -103,6 +103,8 @@ void sg_build_use(struct sg_build *b, uint32_t part);
  * choose. The current text itself if no text defines it.
  */
 void sg_build_definer(const struct sg_build *b, size_t symbol, uint32_t *part, size_t *there);
+/* What a symbol of the current text is an alias of; itself if it is none. */
+size_t sg_build_alias(const struct sg_build *b, size_t symbol);
 /* A function's number among those of all texts, the same in each program of an image. */
 uint32_t sg_build_ordinal(uint32_t part, size_t symbol);
 /* The number of a .file, likewise. */

@@ -50,7 +50,7 @@ static bool is_entry(const struct sg_build_part *part, const char *name, size_t 
            outline->symbols[*symbol].what == SG_SYMBOL_ENTRY && outline->symbols[*symbol].start;
 }
 
-CUresult sg_build_parts_begin(struct sg_build *b, const char *entry, size_t *symbol) {
+static CUresult read_parts(struct sg_build *b) {
     const struct sg_image *image = b->image;
     size_t count = image->ptx ? 1 : image->part_count;
     if (count > 1u << PART_BITS)
@@ -70,6 +70,13 @@ CUresult sg_build_parts_begin(struct sg_build *b, const char *entry, size_t *sym
         if (result != CUDA_SUCCESS)
             return result;
     }
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_build_parts_begin(struct sg_build *b, const char *entry, size_t *symbol) {
+    CUresult result = read_parts(b);
+    if (result != CUDA_SUCCESS)
+        return result;
     for (uint32_t i = 0; i < b->part_count; i++)
         if (b->parts[i].image && is_entry(&b->parts[i], entry, symbol)) {
             sg_build_use(b, i);
@@ -127,4 +134,59 @@ uint32_t sg_build_ordinal(uint32_t part, size_t symbol) {
 
 uint64_t sg_build_file_number(uint32_t part, uint64_t number) {
     return (uint64_t)part << 32 | number;
+}
+
+size_t sg_build_alias(const struct sg_build *b, size_t symbol) {
+    /* An alias may name an alias; each was declared before, so this ends. */
+    for (size_t i = 0; i < b->outline->symbol_count && b->outline->symbols[symbol].alias; i++)
+        symbol = b->outline->symbols[symbol].alias - 1;
+    return symbol;
+}
+
+/* ---- functions by name ----------------------------------------------------------------------- */
+
+struct sg_function_names {
+    struct sg_build build;
+};
+
+CUresult sg_function_names_begin(const struct sg_image *image, struct sg_function_names **names) {
+    if (!image->ptx && !image->part_count)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_function_names *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->build.image = image;
+    CUresult result = read_parts(&made->build);
+    if (result == CUDA_SUCCESS)
+        *names = made;
+    else
+        sg_function_names_end(made);
+    return result;
+}
+
+bool sg_function_ordinal(struct sg_function_names *names, unsigned part, const char *name,
+                         uint32_t *ordinal) {
+    struct sg_build *b = &names->build;
+    uint32_t definer;
+    size_t symbol;
+    if (part >= b->part_count || !b->parts[part].image)
+        return false;
+    sg_build_use(b, part);
+    if (!sg_names_find(&b->outline->names, 0, name, strlen(name), &symbol))
+        return false;
+    sg_build_definer(b, symbol, &definer, &symbol);
+    sg_build_use(b, definer);
+    symbol = sg_build_alias(b, symbol);
+    const struct sg_ptx_symbol *found = &b->outline->symbols[symbol];
+    if (found->what != SG_SYMBOL_FUNCTION || !found->start)
+        return false;
+    *ordinal = sg_build_ordinal(definer, symbol);
+    return true;
+}
+
+void sg_function_names_end(struct sg_function_names *names) {
+    if (!names)
+        return;
+    sg_build_parts_end(&names->build);
+    free(names);
 }

@@ -331,6 +331,20 @@ CUresult sg_program_make(const struct sg_image *image, const char *entry, struct
 /* NULL is allowed. */
 void sg_program_free(struct sg_program *program);
 
+/*
+ * The ordinals that functions have in each program of an image, by their names: what initial values
+ * of variables hold of them. INVALID_VALUE: the image has no text; as sg_program_make for others.
+ * The image must outlive it.
+ */
+struct sg_function_names;
+CUresult sg_function_names_begin(const struct sg_image *image, struct sg_function_names **names);
+/* As text number `part` of the image names it (0 where there is one); false: there is no function
+ * of this name with a body. From one thread at a time. */
+bool sg_function_ordinal(struct sg_function_names *names, unsigned part, const char *name,
+                         uint32_t *ordinal);
+/* NULL is allowed. */
+void sg_function_names_end(struct sg_function_names *names);
+
 /* Names for reports: "add", "f32"; "" for none. */
 const char *sg_op_name(unsigned op);
 const char *sg_type_name(unsigned type);

@@ -33,9 +33,7 @@ static unsigned char runtime_of(const struct sg_ptx_symbol *symbol) {
 
 /* `symbol` is the current text's. */
 static bool function_here(struct sg_build *b, size_t symbol, uint32_t *index) {
-    /* An alias may name an alias; each names an earlier declaration, so this ends. */
-    for (size_t i = 0; i < b->outline->symbol_count && b->outline->symbols[symbol].alias; i++)
-        symbol = b->outline->symbols[symbol].alias - 1;
+    symbol = sg_build_alias(b, symbol);
     if (b->function_of[symbol]) {
         *index = b->function_of[symbol] - 1;
         return true;

@@ -47,6 +47,17 @@ static void shuffles_reach_within_segments(void **state) {
         assert_int_equal(out[i], i ^ 9);
 }
 
+/* As recorded: 0 comes from a lane that has exited. */
+static void who_has_exited_gives_0(void **state) {
+    (void)state;
+    uint32_t out[32];
+    words("setp.lt.u32 %p, %r3, 16; @%p exit; add.u32 %r2, %r3, 100;\n"
+          "shfl.sync.idx.b32 %r2|%q, %r2, 3, 31, -1; @%q add.u32 %r2, %r2, 1000;",
+          32, out);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(out[i], i < 16 ? 0xcccccccc : 1000);
+}
+
 static void votes_matches_and_reductions(void **state) {
     (void)state;
     uint32_t out[32];
@@ -134,6 +145,7 @@ static void producers_arrive_and_do_not_wait(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shuffles_reach_within_segments),
+        cmocka_unit_test(who_has_exited_gives_0),
         cmocka_unit_test(votes_matches_and_reductions),
         cmocka_unit_test(lanes_meet_at_different_places),
         cmocka_unit_test(barriers_wait_for_all_that_live),

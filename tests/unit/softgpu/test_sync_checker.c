@@ -62,6 +62,27 @@ static void counts_are_whole_warps(void **state) {
     silent(TEXT("barrier.sync 1, 64;"), 64);
 }
 
+static void numbers_go_up_to_15(void **state) {
+    (void)state;
+    finds(TEXT("mov.u32 %r2, 17;\nbarrier.sync %r2;"), 64, SG_SYNC_NUMBER);
+    silent(TEXT("mov.u32 %r2, 15;\nbarrier.sync %r2;"), 64);
+}
+
+static void warps_come_to_the_cluster_at_one_place(void **state) {
+    (void)state;
+    finds(TEXT("setp.lt.u32 %p, %r1, 20;\n@%p bra low;\nbarrier.cluster.arrive;\nbra on;\n"
+               "low: barrier.cluster.arrive;\non: barrier.cluster.wait;"),
+          64, SG_SYNC_CLUSTER_PLACES);
+    silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bra low;\nbarrier.cluster.arrive;\nbra on;\n"
+                "low: barrier.cluster.arrive;\non: barrier.cluster.wait;"),
+           64);
+    /* One instruction, reached by parts of the warp one after the other. */
+    silent(TEXT("setp.lt.u32 %p, %r1, 20;\n@%p bra on;\nadd.u32 %r2, %r1, 1;\n"
+                "on: barrier.cluster.arrive; barrier.cluster.wait;\n"
+                "barrier.cluster.arrive; barrier.cluster.wait;"),
+           64);
+}
+
 static void mbarriers_are_initialized_once(void **state) {
     (void)state;
     silent(TEXT("@%q mbarrier.init.shared.b64 [s], 32;\nbar.sync 0;\n"
@@ -140,6 +161,8 @@ int main(void) {
         cmocka_unit_test(barriers_are_reached_by_all),
         cmocka_unit_test(one_barrier_at_a_time),
         cmocka_unit_test(counts_are_whole_warps),
+        cmocka_unit_test(numbers_go_up_to_15),
+        cmocka_unit_test(warps_come_to_the_cluster_at_one_place),
         cmocka_unit_test(mbarriers_are_initialized_once),
         cmocka_unit_test(copies_are_waited_for),
         cmocka_unit_test(masks_name_who_executes),

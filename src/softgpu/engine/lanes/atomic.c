@@ -11,6 +11,8 @@ static unsigned space_of(uint64_t *address) {
                                                  : SG_IN_GLOBAL;
     if (space != SG_IN_GLOBAL)
         *address &= UINT32_MAX;
+    if (space == SG_IN_SHARED)
+        *address = sg_shared_offset(*address);
     return space;
 }
 

@@ -116,13 +116,12 @@ static const struct sg_step *finite_two(struct sg_warp *warp, const struct sg_st
     return step + 1;
 }
 
-/* Ten fraction bits, ties away from zero. */
+/* Ten fraction bits, ties away from zero. What is too large goes from infinity down to the largest
+ * number; so do, as recorded, NaNs. */
 static uint32_t tensor_float(uint32_t bits) {
     uint32_t size = bits & 0x7fffffffu, sign = bits & 0x80000000u;
-    if (size > 0x7f800000u)
-        return 0x7fffffffu;
     size = (size + 0x1000u) & ~0x1fffu;
-    return sign | (size >= 0x7f800000u ? 0x7f7fe000u : size);
+    return sign | (size >= 0x7f800000u ? size - 0x2000u : size);
 }
 
 static const struct sg_step *finite_tensor(struct sg_warp *warp, const struct sg_step *step) {

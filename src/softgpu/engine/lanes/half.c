@@ -94,6 +94,14 @@ static uint16_t extreme(uint16_t a, uint16_t b, uint32_t flags, bool most, bool 
     return (uint16_t)((nan_a ? y : nan_b ? x : best) | sign);
 }
 
+/* Flags of fma: .oob, and a sum of zeros of both signs that is -0. */
+#define STEP_OOB       SG_STEP_NAN
+#define STEP_ZERO_DOWN SG_STEP_XORSIGN
+
+/* The NaN that tensor-map copies write for what is out of bounds, and that .oob takes for 0, in f16
+ * and in bf16. Other NaNs are as without .oob, as recorded. */
+#define OUT_OF_BOUNDS 0x7ff7
+
 /* One element, by the step's operation (an opcode). */
 static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_t flags,
                         bool brain) {
@@ -107,6 +115,8 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
     if (op == SG_OP_min || op == SG_OP_max)
         return extreme(a, b, flags, op == SG_OP_max, brain);
     double x = widened(a, brain), y = widened(b, brain), value;
+    if (op == SG_OP_fma && flags & STEP_OOB && (a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS))
+        return 0;
     if (op == SG_OP_fma)
         value = SG_LEVEL(sg_fma_odd)(x, y, widened(c, brain));
     else if (op == SG_OP_mul)
@@ -117,6 +127,9 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
         value = value > 0 ? (value < 1 ? value : 1) : 0;
     if (flags & SG_STEP_RELU && !(value > 0) && value == value)
         value = 0;
+    if (op == SG_OP_fma && flags & STEP_ZERO_DOWN && value == 0.0 &&
+        (!signbit(x) != !signbit(y)) != (c >> 15))
+        value = -0.0;
     uint16_t bits = brain ? SG_LEVEL(sg_bfloat_from_double)(value, SG_ROUND_RN)
                           : SG_LEVEL(sg_half_from_double)(value, SG_ROUND_RN);
     /* Flushes also what rounds up to the smallest normal number only for lack of bits below it. */
@@ -150,6 +163,17 @@ static const struct sg_step *two(struct sg_warp *warp, const struct sg_step *ste
     return step + 1;
 }
 
+/*
+ * fma.rz, .rm and .rp of bf16, which PTX does not define: as recorded, ptxas makes of one an fma.rn
+ * of f16 without .relu, where .rm still decides about the sign of 0; of two an fma.rn.
+ */
+static void undefined_rounding(const struct sg_instruction *in, struct sg_form *form) {
+    if (in->type != SG_TYPE_BF16)
+        return;
+    form->second = false;
+    form->flags = in->rounding == SG_ROUND_RM ? STEP_ZERO_DOWN : 0;
+}
+
 bool SG_LEVEL(sg_theme_half)(const struct sg_instruction *in, struct sg_form *form) {
     bool single = in->type == SG_TYPE_F16 || in->type == SG_TYPE_BF16;
     bool pair = in->type == SG_TYPE_F16X2 || in->type == SG_TYPE_BF16X2;
@@ -159,18 +183,22 @@ bool SG_LEVEL(sg_theme_half)(const struct sg_instruction *in, struct sg_form *fo
                        : in->op == SG_OP_mul || in->op == SG_OP_min ? 2
                        : in->op == SG_OP_max                        ? 2
                                                                     : 0;
-    if ((!single && !pair) || sources == 0 || (in->modifiers & SG_MOD(OOB)) ||
-        (in->rounding != SG_ROUND_NONE && in->rounding != SG_ROUND_RN) ||
+    bool other = in->rounding != SG_ROUND_NONE && in->rounding != SG_ROUND_RN;
+    bool brain = in->type == SG_TYPE_BF16 || in->type == SG_TYPE_BF16X2;
+    if ((!single && !pair) || sources == 0 || (other && !(in->op == SG_OP_fma && brain)) ||
         in->operand_count != sources + 1)
         return false;
     form->run = single ? one : two;
     form->choice = (unsigned char)in->op;
-    form->second = in->type == SG_TYPE_BF16 || in->type == SG_TYPE_BF16X2;
+    form->second = brain;
     form->flags = (uint16_t)((in->modifiers & SG_MOD(FTZ) ? SG_STEP_FTZ : 0) |
                              (in->modifiers & SG_MOD(SAT) ? SG_STEP_SAT : 0) |
                              (in->modifiers & SG_MOD(NAN) ? SG_STEP_NAN : 0) |
+                             (in->modifiers & SG_MOD(OOB) ? STEP_OOB : 0) |
                              (in->modifiers & SG_MOD(RELU) ? SG_STEP_RELU : 0) |
                              (in->modifiers & SG_MOD(XORSIGN) ? SG_STEP_XORSIGN : 0));
+    if (other)
+        undefined_rounding(in, form);
     form->dest = single ? SG_W_16 : SG_W_32;
     for (unsigned i = 0; i < 3; i++)
         form->source[i] = i < sources ? form->dest : SG_W_NONE;

@@ -25,8 +25,11 @@ SG_MAP2(max_s_relu, u32, u32, u32,
 SG_MAP2(min_relu, s32, s32, s32, MORE(LESS(A, B), 0))
 SG_MAP2(max_relu, s32, s32, s32, MORE(MORE(A, B), 0))
 
-/* The position of the nth set bit of a mask, from a base upwards, or downwards for negative n. */
+/* The position of the nth set bit of a mask, from a base upwards, or downwards for negative n. For
+ * the lowest n, which has no positive counterpart, an H200 answers 0, whatever the rest is. */
 static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t n) {
+    if (n == INT32_MIN)
+        return 0;
     if (base > 31)
         return UINT32_MAX;
     if (n == 0)
