@@ -23,10 +23,11 @@ extern "C" {
 #define SOFTGPU_CONTROL_VERSION 1
 
 /*
- * The effect of an injected fault. An error that a driver returns only when the device has stopped
- * (CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_FAILED and the like) leaves, in every mode, nothing
- * queued on the current context's device, or without one on any: what can run has run, what waits
- * for something is dropped. So a program that gets it may free memory without waiting.
+ * The effect of an injected fault. Some errors a driver returns only when the device has stopped
+ * (CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_LAUNCH_FAILED and the like). They leave, in every mode,
+ * nothing queued on the current context's device, or without a context on any device: work that can
+ * run has run, work that waits is dropped. So a program that gets one may free memory without
+ * waiting.
  */
 typedef enum softgpu_fault_mode {
     SOFTGPU_FAULT_BEFORE = 1, /* the call is refused and has no effect */

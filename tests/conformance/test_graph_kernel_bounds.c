@@ -1,5 +1,5 @@
-/* What bounds kernel nodes: dynamic shared memory that a function must be allowed, and clusters that
- * must fit the grid. */
+/* What bounds kernel nodes: dynamic shared memory that a function must be allowed, and clusters
+ * that must fit the grid. */
 #include "kernels.h"
 
 static const char text[] = KERNELS_HEAD
@@ -110,7 +110,8 @@ static CUresult run_node(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params
     return result;
 }
 
-/* The grid that a node gets after its cluster was set, or its function's, must be one of clusters. */
+/* The grid that a node gets after its cluster, or its function's, was set must be one of
+ * clusters. */
 static void grids_are_made_of_clusters(void **state) {
     (void)state;
     begin();

@@ -1,5 +1,5 @@
-/* External arrays in shared memory whose size is said: without a linker they are allocated, as compilers
- * that write their own PTX have it; one without a size is what the launch says. */
+/* External arrays in shared memory whose size is said: without a linker they are allocated, as
+ * compilers that write their own PTX expect; one without a size has what the launch gives. */
 #include "kernels.h"
 
 static const char text[] = KERNELS_HEAD

@@ -44,7 +44,7 @@
 #define TO_SHARED                                                                                  \
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r10], [%rd3], 256, "      \
     "[%r8];\n"
-/* One thread has an mbarrier for itself, and begins. The fence tells the asynchronous proxy of it. */
+/* One thread has an mbarrier for itself, and begins; a fence tells the asynchronous proxy. */
 #define ONE_BEGINS(what)                                                                           \
     "@%q mbarrier.init.shared.b64 [%r8], 1; fence.proxy.async.shared::cta; bar.sync 0;\n"          \
     "@!%q bra begun;\n"                                                                            \

@@ -51,8 +51,8 @@ static void look_at_others(const struct sg_sync *sync, const struct sg_sync_bloc
 }
 
 /*
- * PTX wants an arrival and a wait by turns. And an instruction counts a warp as a whole: ptxas brings
- * the warp's lanes together at each, so that arrivals at two places are two arrivals of the warp.
+ * PTX wants an arrival and a wait by turns. And an instruction counts a warp as a whole: ptxas
+ * brings the warp's lanes together at each, so that arrivals at two places are two of the warp.
  */
 static void at_cluster(const struct sg_sync *sync, struct sg_sync_block *block, unsigned w,
                        uint32_t instruction, uint32_t lanes, bool waits) {

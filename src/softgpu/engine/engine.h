@@ -12,7 +12,6 @@
 #include "softgpu/program/program.h"
 
 /*
-/*
  * Windows of generic addresses for the other state spaces: addresses in the block's shared memory,
  * offsets in the thread's local memory and the kernel's parameters. They lie above all addresses
  * that sg_translate knows.

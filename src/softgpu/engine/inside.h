@@ -384,7 +384,7 @@ unsigned char *sg_reach_some(struct sg_warp *warp, const struct sg_step *step, u
  */
 unsigned char *sg_reach_shared(struct sg_warp *warp, const struct sg_step *step, unsigned lane,
                                uint64_t address, uint64_t size);
-/* The block whose shared memory an offset is in, from which the rank is removed; NULL: no block's. */
+/* The block whose shared memory an offset is in, from which the rank is removed; NULL: none. */
 const struct sg_block *sg_block_of_shared(const struct sg_warp *warp, uint64_t *offset);
 /* The offset of a generic address of shared memory. */
 static inline uint64_t sg_shared_offset(uint64_t generic) {

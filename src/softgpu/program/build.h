@@ -119,7 +119,7 @@ bool sg_build_register(struct sg_build *b, const struct sg_ptx_name *name, unsig
                        uint32_t *number);
 /* Offsets of the variables of a function's frame, and of shared memory. */
 void sg_build_lay_out_frame(struct sg_build *b);
-void sg_build_lay_out_shared(struct sg_build *b);
+bool sg_build_lay_out_shared(struct sg_build *b);
 
 /*
  * An operand of the text, before its instruction gives it a type (operands.c). *why says what

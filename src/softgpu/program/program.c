@@ -316,9 +316,8 @@ static CUresult make(struct sg_build *b, const char *entry) {
     result = decode_all(b);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sg_build_check_calls(b))
+    if (!sg_build_check_calls(b) || !sg_build_lay_out_shared(b))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    sg_build_lay_out_shared(b);
     b->program->name = b->program->functions[0].name;
     note_unsupported(b->program);
     return CUDA_SUCCESS;

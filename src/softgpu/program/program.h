@@ -206,6 +206,7 @@ struct sg_program_variable {
     bool sampler;        /* SG_PLACE_TEXTURE: a .samplerref, with its initial value: */
     uint32_t settings;   /* SG_SAMPLER_SET, modes, filter, coordinates; 0: none given */
     uint32_t function;   /* in a frame: index of the function; UINT32_MAX: the module's */
+    uint32_t order;      /* its symbol's number among all of the image, or its function's */
     uint64_t offset, size, alignment;
     uint32_t image;
 };

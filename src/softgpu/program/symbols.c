@@ -133,6 +133,7 @@ static bool variable_here(struct sg_build *b, size_t symbol, uint32_t *index) {
     made->size = from->size;
     made->alignment = from->alignment ? from->alignment : 1;
     made->function = UINT32_MAX;
+    made->order = sg_build_ordinal(b->part, symbol);
     if (from->what == SG_SYMBOL_OPAQUE || from->space == SG_SPACE_TEX) {
         made->place = SG_PLACE_TEXTURE;
         made->sampler = from->type.opaque == SG_OPAQUE_SAMPLER;
@@ -182,6 +183,7 @@ static bool local_variable(struct sg_build *b, const struct sg_ptx_declaration *
     made->size = variable->size;
     made->alignment = variable->alignment ? variable->alignment : 1;
     made->function = b->function;
+    made->order = b->program->functions[b->function].ordinal;
     bool entry = b->program->functions[b->function].entry;
     switch (variable->space) {
     case SG_SPACE_SHARED:
@@ -367,10 +369,48 @@ void sg_build_lay_out_frame(struct sg_build *b) {
     function->frame = rounded(area + b->area_most, alignment);
 }
 
-void sg_build_lay_out_shared(struct sg_build *b) {
+/* As ptxas 13.0 has them: the entry's, the module's, then other functions', each in the order of
+ * the text. */
+static unsigned kind_of(const struct sg_program_variable *one) {
+    return one->function == 0 ? 0 : one->function == UINT32_MAX ? 1 : 2;
+}
+
+static int in_order(const void *left, const void *right) {
+    const struct sg_program_variable *a = *(struct sg_program_variable *const *)left;
+    const struct sg_program_variable *b = *(struct sg_program_variable *const *)right;
+    unsigned first = kind_of(a), second = kind_of(b);
+    if (first != second)
+        return first < second ? -1 : 1;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    return a < b ? -1 : a > b; /* of one function: in the order of the text, too */
+}
+
+static bool lay_out_static(struct sg_build *b) {
     struct sg_program *program = b->program;
-    uint64_t alignment = 1, dynamic = 16;
-    program->static_shared = lay_out(program, SG_PLACE_SHARED, 0, &alignment);
+    struct sg_program_variable **all = calloc(program->variable_count + 1, sizeof(void *));
+    size_t count = 0;
+    if (!all)
+        return sg_build_no_memory(b);
+    for (size_t i = 0; i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_SHARED)
+            all[count++] = &program->variables[i];
+    qsort(all, count, sizeof(void *), in_order);
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        all[i]->offset = rounded(end, all[i]->alignment);
+        end = all[i]->offset + all[i]->size;
+    }
+    program->static_shared = end;
+    free(all);
+    return true;
+}
+
+bool sg_build_lay_out_shared(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    uint64_t dynamic = 16;
+    if (!lay_out_static(b))
+        return false;
     for (size_t i = 0; i < program->variable_count; i++) {
         const struct sg_program_variable *one = &program->variables[i];
         if (one->place == SG_PLACE_DYNAMIC_SHARED && one->alignment > dynamic)
@@ -382,4 +422,5 @@ void sg_build_lay_out_shared(struct sg_build *b) {
         if (program->variables[i].place == SG_PLACE_DYNAMIC_SHARED)
             program->variables[i].offset = program->dynamic_shared_offset;
     }
+    return true;
 }

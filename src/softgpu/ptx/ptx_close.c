@@ -116,6 +116,8 @@ static bool keep_calls(struct sg_ptx *ptx) {
 struct walk {
     size_t *queue; /* functions reached but not yet visited */
     size_t queued, mark, steps;
+    size_t *found; /* what has shared memory: variables, and functions with some of their own */
+    size_t found_count;
     uint64_t shared;
     uint64_t local[8];
 };
@@ -131,14 +133,36 @@ static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index)
     if (symbol->what == SG_SYMBOL_FUNCTION)
         walk->queue[walk->queued++] = index;
     else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_SHARED)
-        add_aligned(&walk->shared, symbol->alignment, symbol->size);
+        walk->found[walk->found_count++] = index;
+}
+
+static int by_number(const void *a, const void *b) {
+    size_t first = *(const size_t *)a, second = *(const size_t *)b;
+    return first < second ? -1 : first > second;
+}
+
+/* As ptxas 13.0 lays them out: the entry's own are there already; variables of the module, then
+ * other functions', in the order of the text. */
+static void add_found(const struct sg_ptx *ptx, struct walk *walk) {
+    qsort(walk->found, walk->found_count, sizeof *walk->found, by_number);
+    for (size_t i = 0; i < walk->found_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[walk->found[i]];
+        if (symbol->what == SG_SYMBOL_VARIABLE)
+            add_aligned(&walk->shared, symbol->alignment, symbol->size);
+    }
+    for (size_t i = 0; i < walk->found_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[walk->found[i]];
+        if (symbol->what != SG_SYMBOL_VARIABLE)
+            add_aligned(&walk->shared, symbol->shared_alignment, symbol->shared);
+    }
 }
 
 static bool follow(struct sg_ptx *ptx, struct walk *walk) {
     while (walk->queued) {
-        const struct sg_ptx_symbol *symbol = &ptx->symbols[walk->queue[--walk->queued]];
-        if (symbol->shared)
-            add_aligned(&walk->shared, symbol->shared_alignment, symbol->shared);
+        size_t here = walk->queue[--walk->queued];
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[here];
+        if (symbol->shared && symbol->what == SG_SYMBOL_FUNCTION)
+            walk->found[walk->found_count++] = here;
         walk->steps += symbol->use_count + 1;
         if (walk->steps > MOST_STEPS)
             return sg_ptx_wrong(ptx, "the calls of the text are too many to follow");
@@ -168,10 +192,12 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     function->visible = function->weak || entry->linkage == SG_LINK_VISIBLE;
     /* These marks must differ from those of bodies. */
     walk->mark = ptx->symbol_count + 2 + index;
-    walk->shared = 0;
+    walk->shared = entry->shared;
+    walk->found_count = 0;
     walk->queue[walk->queued++] = index;
     if (!follow(ptx, walk))
         return false;
+    add_found(ptx, walk);
     uint64_t local = frame(entry->local);
     /* An H200 accepts more than the 48 KiB that ptxas allows: all that a block can have. */
     const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
@@ -208,14 +234,14 @@ bool sg_ptx_close(struct sg_ptx *ptx) {
     }
     if (!settle_symbols(ptx) || !constants(ptx))
         return false;
-    struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue)};
-    if (!walk.queue)
-        return sg_ptx_no_memory(ptx);
-    bool good = true;
+    struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue),
+                        .found = calloc(ptx->symbol_count + 1, sizeof *walk.found)};
+    bool good = (walk.queue && walk.found) || sg_ptx_no_memory(ptx);
     for (size_t i = 0; good && i < ptx->symbol_count; i++) {
         if (ptx->symbols[i].what == SG_SYMBOL_ENTRY && ptx->symbols[i].defined)
             good = memory_of(ptx, &walk, i);
     }
     free(walk.queue);
+    free(walk.found);
     return good && (!ptx->options->relocatable || keep_calls(ptx));
 }

@@ -3,8 +3,11 @@
 
 uint64_t sg_dropped[SG_MAX_DEVICES];
 
-/* The operations up to this serial, of a device; -1: of all. Before the drop without those that run
- * on after a turn of theirs: a kernel may wait for what nobody writes, and a loop may have no end. */
+/*
+ * The operations up to this serial, of a device; -1: of all. What still runs after a turn does not
+ * belong to them until the drop: a kernel may wait for what nobody writes, and a loop may have no
+ * end.
+ */
 struct part {
     int device;
     uint64_t last;

@@ -16,12 +16,12 @@ extern struct sync_findings sync_findings;
  * bytes each of shared memory in %r4 and of global memory in %rd3; %q: it is the first thread. */
 #define TEXT(body)                                                                                 \
     KERNEL_HEAD                                                                                    \
-        ".visible .entry k(.param .u64 to) {\n"                                                    \
-        ".reg .pred %p, %q; .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .b64 %t, %u; .reg .b16 %h;\n" \
-        ".shared .align 16 .b8 s[4096];\n"                                                         \
-        "ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;\n"                          \
-        "shl.b32 %r3, %r1, 4; add.u32 %r4, %r2, %r3; cvt.u64.u32 %rd2, %r3;\n"                     \
-        "add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %q, %r1, 0;\n" body "\nret;\n}\n"
+    ".visible .entry k(.param .u64 to) {\n"                                                        \
+    ".reg .pred %p, %q; .reg .b32 %r<16>; .reg .b64 %rd<8>; .reg .b64 %t, %u; .reg .b16 %h;\n"     \
+    ".shared .align 16 .b8 s[4096];\n"                                                             \
+    "ld.param.u64 %rd1, [to]; mov.u32 %r1, %tid.x; mov.u32 %r2, s;\n"                              \
+    "shl.b32 %r3, %r1, 4; add.u32 %r4, %r2, %r3; cvt.u64.u32 %rd2, %r3;\n"                         \
+    "add.u64 %rd3, %rd1, %rd2; setp.eq.u32 %q, %r1, 0;\n" body "\nret;\n}\n"
 
 /* Two blocks, or two clusters of so many; a turn is a schedule and a seed. */
 void sync_run(const char *text, unsigned threads, unsigned cluster, int turn,

@@ -6,11 +6,11 @@
 
 #define HEAD                                                                                       \
     KERNEL_HEAD                                                                                    \
-        ".extern .shared .align 4 .b8 dynamic[];\n"                                                \
-        ".visible .entry k(.param .u64 out) {\n"                                                   \
-        ".reg .pred %p; .reg .b32 %r<12>; .reg .b64 %d<9>; .shared .align 4 .b8 own[40];\n"        \
-        "ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4;\n"                \
-        "add.u64 %d2, %d1, %d2;\n"
+    ".extern .shared .align 4 .b8 dynamic[];\n"                                                    \
+    ".visible .entry k(.param .u64 out) {\n"                                                       \
+    ".reg .pred %p; .reg .b32 %r<12>; .reg .b64 %d<9>; .shared .align 4 .b8 own[40];\n"            \
+    "ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4;\n"                    \
+    "add.u64 %d2, %d1, %d2;\n"
 #define TAIL "\nret; }\n"
 
 static struct sg_grid_fault run(const char *text, enum sg_level level, unsigned threads,

@@ -66,7 +66,7 @@ static void the_nth_bit_is_found(void **state) {
         {0xaaaaaaaa, 3, 0, 3},           {0xaaaaaaaa, 4, 0, UINT32_MAX},
         {0xaaaaaaaa, 3, 2, 5},           {0xaaaaaaaa, 3, (uint32_t)-2, 1},
         {0xaaaaaaaa, 31, 2, UINT32_MAX}, {0xffffffff, 32, 1, UINT32_MAX},
-        {1, 31, (uint32_t)-1, 0},        {0xffffffff, 0, 0x80000000, UINT32_MAX}};
+        {1, 31, (uint32_t)-1, 0},        {0xffffffff, 0, 0x80000000, 0}};
     ROWS_HOLD("fns.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", rows);
 }
 

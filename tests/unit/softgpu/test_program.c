@@ -181,11 +181,11 @@ static void shared_memory_is_summed_over_what_is_reached(void **state) {
              ".func g() { .shared .b8 never[500]; ret; }\n"
              ".visible .entry k()\n{\n.reg .b32 r;\nmov.u32 r, used;\ncall f;\nmov.u32 r, dyn;\n"
              "mov.u32 r, sized;\n}\n");
-    assert_int_equal(variable(program, "own")->offset, 0);
-    assert_int_equal(variable(program, "used")->offset, 24);
-    assert_int_equal(variable(program, "sized")->offset, 34);
+    assert_int_equal(variable(program, "own")->offset, 16);
+    assert_int_equal(variable(program, "used")->offset, 0);
+    assert_int_equal(variable(program, "sized")->offset, 10);
     assert_int_equal(variable(program, "sized")->place, SG_PLACE_SHARED);
-    assert_int_equal(program->static_shared, 37);
+    assert_int_equal(program->static_shared, 40);
     assert_int_equal(program->dynamic_shared_alignment, 32);
     assert_int_equal(program->dynamic_shared_offset, 64);
     assert_int_equal(variable(program, "dyn")->offset, 64);
