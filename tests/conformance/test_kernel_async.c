@@ -286,7 +286,7 @@ static const struct {
      ASYNC("@!%q bra end; mov.u32 %r5, 24;\n"
            "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r10], %r5;\n"
            "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nend:"),
-     0, CUDA_SUCCESS},
+     0, CUDA_ERROR_UNKNOWN},
     {"a copy of 16 bytes with 8 bytes alignment",
      ASYNC(
          "@!%q bra end; cp.async.cg.shared.global [%r10+8], [%rd3], 16; cp.async.wait_all;\nend:"),

@@ -93,9 +93,9 @@ static inline void floats_are_reduced(reduces_of *reduces) {
         with64[i] = 1e6 / (i + 3);
         wanted64[i] = old64[i] + with64[i];
     }
-    old[0] = 1e-45f; /* flushed */
+    old[0] = 1e-45f; /* not flushed */
     with[0] = -0x1p-130f;
-    wanted[0] = 0.0f;
+    wanted[0] = 0x1p-149f - 0x1p-130f;
     reduces("add.f32", old, with, wanted);
     reduces("add.f64", old64, with64, wanted64);
     uint16_t half[32], other[32], sum[32], least[32];

@@ -2,12 +2,6 @@
 #include "softgpu/engine/async.h"
 #include "softgpu/engine/lanes/lanes.h"
 
-static float single_sum(uint32_t a, uint32_t b, bool flush) {
-    float sum =
-        flush ? sg_float(sg_flush_bits(a)) + sg_float(sg_flush_bits(b)) : sg_float(a) + sg_float(b);
-    return flush ? sg_flush(sum) : sum;
-}
-
 static double half_value(uint16_t bits, bool brain) {
     return brain ? (double)sg_bfloat_to_float(bits) : (double)SG_LEVEL(sg_half_to_float)(bits);
 }
@@ -27,11 +21,12 @@ static uint16_t half_choice(uint16_t a, uint16_t b, bool brain, bool most) {
     return less == most ? b : a;
 }
 
-static uint64_t of_floats(uint64_t a, uint64_t b, unsigned operation, unsigned type, bool flush) {
+/* Unlike red.global, a bulk reduction keeps subnormal f32, as recorded. */
+static uint64_t of_floats(uint64_t a, uint64_t b, unsigned operation, unsigned type) {
     bool brain = type == SG_TYPE_BF16;
     switch (type) {
     case SG_TYPE_F32:
-        return sg_canonical(single_sum((uint32_t)a, (uint32_t)b, flush));
+        return sg_canonical(sg_float((uint32_t)a) + sg_float((uint32_t)b));
     case SG_TYPE_F64:
         return sg_bits64(sg_double(a) + sg_double(b));
     default:
@@ -41,13 +36,13 @@ static uint64_t of_floats(uint64_t a, uint64_t b, unsigned operation, unsigned t
     }
 }
 
-static uint64_t combined(uint64_t a, uint64_t b, unsigned operation, unsigned type, bool flush) {
+static uint64_t combined(uint64_t a, uint64_t b, unsigned operation, unsigned type) {
     bool sign = type == SG_TYPE_S32 || type == SG_TYPE_S64, wide = sg_type_bits(type) == 64;
     int64_t x = wide ? (int64_t)a : (int32_t)(uint32_t)a;
     int64_t y = wide ? (int64_t)b : (int32_t)(uint32_t)b;
     bool less = sign ? x < y : a < b;
     if (type >= SG_TYPE_F16)
-        return of_floats(a, b, operation, type, flush);
+        return of_floats(a, b, operation, type);
     switch (operation) {
     case SG_DO_ADD:
         return a + b;
@@ -75,12 +70,12 @@ static uint64_t combined(uint64_t a, uint64_t b, unsigned operation, unsigned ty
         uint##BITS##_t with;                                                                       \
         memcpy(&with, from, sizeof with);                                                          \
         if (!global) {                                                                             \
-            *word = (uint##BITS##_t)combined(*word, with, operation, type, false);                 \
+            *word = (uint##BITS##_t)combined(*word, with, operation, type);                        \
             return;                                                                                \
         }                                                                                          \
         old = __atomic_load_n(word, __ATOMIC_RELAXED);                                             \
         do                                                                                         \
-            next = (uint##BITS##_t)combined(old, with, operation, type, true);                     \
+            next = (uint##BITS##_t)combined(old, with, operation, type);                           \
         while (!__atomic_compare_exchange_n(word, &old, next, false, __ATOMIC_RELAXED,             \
                                             __ATOMIC_RELAXED));                                    \
     }

@@ -2,14 +2,15 @@
  * What the driver provides to kernels besides parameters, as the headers of cooperative groups
  * expect: a workspace for grid.sync(), whose address is in %envreg1 (high) and %envreg2 (low) in a
  * cooperative launch, and 0 in others; and a reserved part of shared memory, through which
- * multi-warp tiles synchronise (288 bytes at %reserved_smem_offset_1).
+ * multi-warp tiles synchronise. The specials have the values that an H200 recorded: 288 bytes from
+ * address 0, below the kernel's own shared memory.
  */
 #include "softgpu/engine/inside.h"
 
 /* Hardware from compute capability 8.0 reserves the first KiB of each block's shared memory; here
  * only kernels that read its offset have it. */
-#define RESERVED   SG_SHARED_BEGIN
-#define OFFSET_ONE 512u
+#define RESERVED  SG_SHARED_BEGIN
+#define TILES_END 288u
 
 static bool is_reserved(unsigned special) {
     return special >= SG_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN &&
@@ -27,10 +28,10 @@ uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint
     switch (special) {
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_BEGIN:
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_0:
-        return 0;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_1:
-        return OFFSET_ONE;
+        return 0;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_END:
+        return TILES_END;
     case SG_SPECIAL_RESERVED_SMEM_OFFSET_CAP:
         return RESERVED;
     case SG_SPECIAL_AGGR_SMEM_SIZE:

@@ -98,9 +98,11 @@ static uint16_t extreme(uint16_t a, uint16_t b, uint32_t flags, bool most, bool 
 #define STEP_OOB       SG_STEP_NAN
 #define STEP_ZERO_DOWN SG_STEP_XORSIGN
 
-/* The NaN that tensor-map copies write for what is out of bounds, and that .oob takes for 0, in f16
- * and in bf16. Other NaNs are as without .oob, as recorded. */
-#define OUT_OF_BOUNDS 0x7ff7
+/* The NaN, of either sign, that tensor-map copies write for what is out of bounds, and that .oob
+ * takes for 0, in f16 and in bf16. Other NaNs are as without .oob, as recorded. */
+static bool is_out_of_bounds(uint16_t bits) {
+    return (bits & 0x7fff) == 0x7ff7;
+}
 
 /* One element, by the step's operation (an opcode). */
 static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_t flags,
@@ -115,7 +117,7 @@ static uint16_t compute(unsigned op, uint16_t a, uint16_t b, uint16_t c, uint32_
     if (op == SG_OP_min || op == SG_OP_max)
         return extreme(a, b, flags, op == SG_OP_max, brain);
     double x = widened(a, brain), y = widened(b, brain), value;
-    if (op == SG_OP_fma && flags & STEP_OOB && (a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS))
+    if (op == SG_OP_fma && flags & STEP_OOB && (is_out_of_bounds(a) || is_out_of_bounds(b)))
         return 0;
     if (op == SG_OP_fma)
         value = SG_LEVEL(sg_fma_odd)(x, y, widened(c, brain));
