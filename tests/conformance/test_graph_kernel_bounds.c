@@ -97,12 +97,12 @@ static void much_shared_memory_must_be_asked_for(void **state) {
 /* Whether a graph of this node runs, by whichever call refuses it. */
 static CUresult run_node(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
     CUgraphExec exec = NULL;
+    words.host[0] = 0;
     CUresult result = cu.cuGraphKernelNodeSetParams_v2(node, params);
     if (result == CUDA_SUCCESS)
         result = cu.cuGraphInstantiateWithFlags(&exec, graph, 0);
     if (result != CUDA_SUCCESS)
         return result;
-    words.host[0] = 0;
     result = cu.cuGraphLaunch(exec, stream);
     if (result == CUDA_SUCCESS)
         result = cu.cuStreamSynchronize(stream);

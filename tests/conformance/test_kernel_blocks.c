@@ -29,7 +29,8 @@ static const char ptx[] =
     ".visible .entry count(.param .u64 bins, .param .u32 bad) {\n"
     ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %d<4>;\n"
     "ld.param.u64 %d1, [bins]; ld.param.u32 %r1, [bad]; mov.u32 %r2, %ctaid.x;\n"
-    "setp.ne.u32 %p, %r1, %r2; @%p bra GOOD; mov.u64 %d2, 16; ld.global.u32 %r3, [%d2];\n"
+    "setp.ne.u32 %p, %r1, %r2; @%p bra GOOD; mov.u64 %d2, 16;\n"
+    "ld.volatile.global.u32 %r3, [%d2];\n"
     "GOOD: mov.u32 %r3, %tid.x; mul.wide.u32 %d3, %r3, 4; add.u64 %d1, %d1, %d3; mov.u32 %r4, 0;\n"
     "MORE: red.global.add.u32 [%d1], 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 100;\n"
     "@%p bra MORE; ret; }\n";
@@ -133,7 +134,10 @@ static int fault(int argc, char **argv) {
     if (cu.cuLaunchKernel(function, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, params, NULL) !=
         CUDA_SUCCESS)
         return 3;
-    return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 4;
+    CUresult result = cu.cuCtxSynchronize();
+    if (result != CUDA_ERROR_ILLEGAL_ADDRESS)
+        print_message("cuCtxSynchronize: %d\n", (int)result);
+    return result == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 4;
 }
 
 static void a_fault_in_one_block_ends_the_kernel(void **state) {

@@ -91,7 +91,8 @@ static void a_new_stream_of_an_old_value_is_not_asked_for_it(void **state) {
     gpumem_buffer *buffer = allocate(resource, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     again = make_again(stream);
-    assert_non_null(again); /* a buffer cannot be freed whose stream is not there at all */
+    if (!again) /* a buffer cannot be freed whose stream is not there at all */
+        SKIP("this driver used the value of a stream again once, but not a second time");
     DONE(gpumem_buffer_free(buffer, NULL));
     assert_true(is_mapped(address));
     assert_int_equal(device_stats().deferred_frees, 1);
