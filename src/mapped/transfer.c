@@ -42,18 +42,24 @@ static gpumem_status write_guarded(gpumem_buffer *buffer, size_t offset, const v
     return gm_engine_write(gm_engine_of(buffer), to, data, bytes);
 }
 
-/* The CPU's stores have no cancellation point. Disabling cancellation, and asking whether a buffer
- * that grows is whole there, would take as long as storing some words. */
+/* The CPU's stores are no cancellation point, and disabling cancellation would take as long as
+ * storing some words. */
+static bool write_unguarded(gpumem_buffer *buffer, size_t offset, const void *data, size_t bytes) {
+    const gpumem_allocation *memory = &buffer->allocation;
+    const struct gm_mapped *mapped = buffer->resource->mapped;
+    bool inside = offset <= memory->bytes && bytes <= memory->bytes - offset;
+    return inside && memory->host_pointer && !buffer->read_only &&
+           (!mapped || mapped->is_whole(memory, offset, bytes)) &&
+           gm_engine_write_at_once(gm_engine_of(buffer),
+                                   (unsigned char *)memory->host_pointer + offset, data, bytes);
+}
+
+/* Whatever is unusual, and each error, is the guarded form's. */
 gpumem_status gpumem_mapped_write(gpumem_buffer *buffer, size_t offset, const void *data,
                                   size_t bytes) {
-    if (buffer && data && bytes && buffer->generation == gm_fork_generation()) {
-        const gpumem_allocation *memory = &buffer->allocation;
-        bool inside = offset <= memory->bytes && bytes <= memory->bytes - offset;
-        if (inside && memory->host_pointer && !buffer->resource->mapped && !buffer->read_only &&
-            gm_engine_write_at_once(gm_engine_of(buffer),
-                                    (unsigned char *)memory->host_pointer + offset, data, bytes))
-            return GPUMEM_OK;
-    }
+    if (buffer && data && bytes && buffer->generation == gm_fork_generation() &&
+        write_unguarded(buffer, offset, data, bytes))
+        return GPUMEM_OK;
     return write_guarded(buffer, offset, data, bytes);
 }
 
