@@ -30,7 +30,7 @@ static const char text[] = KERNELS_HEAD
     "mov.u32 %r2, room; add.u32 %r1, %r1, %r2; mov.u32 %r3, 11; st.shared.u32 [%r1+-4], %r3;\n"
     "mov.u32 %r4, 31; st.shared.u32 [%r2], %r4; ld.shared.u32 %r3, [%r1+-4];\n"
     "add.u32 %r3, %r3, %r4; st.global.u32 [%d1], %r3; ret; }\n"
-    /* Each thread's number at both ends of its local memory: sums[0] += it, through the last word */
+    /* sums[0] += the thread's number, through the last word of its local memory */
     ".visible .entry locals(.param .u64 sums, .param .u32 last) {\n"
     ".local .align 4 .b8 own[65536]; .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
     "ld.param.u64 %d1, [sums]; ld.param.u32 %r1, [last]; mov.u32 %r2, %tid.x;\n"

@@ -1,8 +1,9 @@
 /*
- * malloc, aligned or not, and free of kernels: a heap in the memory of the context's device, of its limit's size,
- * made when the first kernel that uses it is launched. Blocks live until they are freed or the
- * context ends, whichever kernel or module allocated them. As on hardware, the application's copies
- * cannot access the heap, as it is not one of its allocations. Everything here requires the lock.
+ * malloc, aligned or not, and free of kernels: a heap in the memory of the context's device, of its
+ * limit's size, made when the first kernel that uses it is launched. Blocks live until they are
+ * freed or the context ends, whichever kernel or module allocated them. As on hardware, the
+ * application's copies cannot access the heap, as it is not one of its allocations. Everything here
+ * requires the lock.
  */
 #ifndef SG_LAUNCH_DEVICE_HEAP_H
 #define SG_LAUNCH_DEVICE_HEAP_H
