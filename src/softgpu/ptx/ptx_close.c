@@ -235,7 +235,9 @@ bool sg_ptx_close(struct sg_ptx *ptx) {
         return false;
     struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue),
                         .found = calloc(ptx->symbol_count + 1, sizeof *walk.found)};
-    bool good = (walk.queue && walk.found) || sg_ptx_no_memory(ptx);
+    bool good = walk.queue && walk.found;
+    if (!good)
+        (void)sg_ptx_no_memory(ptx);
     for (size_t i = 0; good && i < ptx->symbol_count; i++) {
         if (ptx->symbols[i].what == SG_SYMBOL_ENTRY && ptx->symbols[i].defined)
             good = memory_of(ptx, &walk, i);
