@@ -1,5 +1,5 @@
-/* What bounds kernel nodes: dynamic shared memory that a function must be allowed, and clusters
- * that must fit the grid. */
+/* What bounds kernel nodes: dynamic shared memory that a function must be allowed, clusters that
+ * must fit the grid, blocks of the shape that a function requires, or of as many threads. */
 #include "kernels.h"
 
 static const char text[] = KERNELS_HEAD
@@ -14,6 +14,12 @@ static const char text[] = KERNELS_HEAD
     "ld.shared.u32 %r4, [%r2]; ld.shared.u32 %r5, [%r3]; ld.shared.u32 %r6, [%r1+-4];\n"
     "add.u32 %r4, %r4, %r5; add.u32 %r4, %r4, %r6; st.global.u32 [%d1], %r4; ret; }\n"
     ".visible .entry pairs(.param .u64 out) .reqnctapercluster 2 { .reg .b32 %r<2>;\n"
+    ".reg .b64 %d<2>; ld.param.u64 %d1, [out]; mov.u32 %r1, 1;\n"
+    "red.global.add.u32 [%d1], %r1; ret; }\n"
+    ".visible .entry required(.param .u64 out) .reqntid 8, 4, 2 { .reg .b32 %r<2>;\n"
+    ".reg .b64 %d<2>; ld.param.u64 %d1, [out]; mov.u32 %r1, 1;\n"
+    "red.global.add.u32 [%d1], %r1; ret; }\n"
+    ".visible .entry bounded(.param .u64 out) .maxntid 64 { .reg .b32 %r<2>;\n"
     ".reg .b64 %d<2>; ld.param.u64 %d1, [out]; mov.u32 %r1, 1;\n"
     "red.global.add.u32 [%d1], %r1; ret; }\n"
     ".visible .entry count(.param .u64 out) { .reg .b32 %r<2>;\n"
@@ -145,10 +151,61 @@ static void grids_are_made_of_clusters(void **state) {
     end();
 }
 
+static CUDA_KERNEL_NODE_PARAMS with_block(const char *name, unsigned x, unsigned y, unsigned z,
+                                          void **arguments) {
+    CUDA_KERNEL_NODE_PARAMS params = params_of(kernel(name), 1, 0, arguments);
+    params.blockDimX = x;
+    params.blockDimY = y;
+    params.blockDimZ = z;
+    return params;
+}
+
+/* Of a node that was added with another function's parameters. */
+static void has_shapes(CUgraphNode node, const char *name, const unsigned shapes[][4],
+                       size_t count) {
+    void *arguments[] = {&words.device};
+    for (size_t i = 0; i < count; i++) {
+        const unsigned *shape = shapes[i];
+        CUDA_KERNEL_NODE_PARAMS params = with_block(name, shape[0], shape[1], shape[2], arguments);
+        words.host[0] = 0;
+        CUresult result = run_node(node, &params);
+        if ((result == CUDA_SUCCESS) != (shape[3] != 0) || words.host[0] != shape[3])
+            fail_msg("%s, %u x %u x %u: %d, and %u threads ran, not %u", name, shape[0], shape[1],
+                     shape[2], (int)result, words.host[0], shape[3]);
+    }
+}
+
+static void blocks_have_the_shape_of_their_function(void **state) {
+    (void)state;
+    begin();
+    /* A block, and how many threads run; 0: none may. */
+    static const unsigned required[][4] = {{8, 4, 2, 64}, {4, 8, 2, 0},  {64, 1, 1, 0},
+                                           {8, 4, 1, 0},  {1, 1, 1, 64}, {8, 4, 2, 64}};
+    static const unsigned bounded[][4] = {
+        {64, 1, 1, 64}, {8, 4, 2, 64}, {65, 1, 1, 0}, {8, 9, 1, 0}, {1, 1, 1, 1}};
+    CUgraphNode node;
+    CUgraphExec exec;
+    void *arguments[] = {&words.device};
+    CUDA_KERNEL_NODE_PARAMS params = params_of(kernel("count"), 4, 0, arguments);
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    has_shapes(node, "required", required, COUNT(required));
+    has_shapes(node, "bounded", bounded, COUNT(bounded));
+    /* An executable graph keeps what it had. */
+    params = with_block("required", 8, 4, 2, arguments);
+    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    params = with_block("required", 2, 4, 8, arguments);
+    assert_int_not_equal(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params), CUDA_SUCCESS);
+    assert_int_equal(sum_of(exec), 64);
+    OK(cu.cuGraphExecDestroy(exec));
+    end();
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(much_shared_memory_must_be_asked_for),
         TEST(grids_are_made_of_clusters),
+        TEST(blocks_have_the_shape_of_their_function),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -61,6 +61,64 @@ static void a_module_is_unloaded_after_its_kernels(void **state) {
     words_free(&words);
 }
 
+static void a_library_is_unloaded_after_its_kernels(void **state) {
+    (void)state;
+    kernels_open(text);
+    words = words_make(2);
+    CUlibrary library;
+    CUkernel wait_for;
+    CUfunction function;
+    CUstream stream;
+    void *params[] = {&words.device};
+    OK(cu.cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cu.cuLibraryGetKernel(&wait_for, library, "wait_for"));
+    OK(cu.cuKernelGetFunction(&function, wait_for)); /* loads it */
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuLaunchKernel((CUfunction)wait_for, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    pthread_t thread = releaser();
+    calling = true;
+    OK(cu.cuLibraryUnload(library));
+    assert_int_equal(words.host[1], 6);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(cu.cuStreamDestroy_v2(stream));
+    words_free(&words);
+    kernels_close();
+}
+
+/* Also of what was not launched by a stream of the program's. */
+static void a_module_is_unloaded_after_its_graphs(void **state) {
+    (void)state;
+    kernels_open(text);
+    words = words_make(2);
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUstream stream;
+    void *params[] = {&words.device};
+    CUDA_KERNEL_NODE_PARAMS one = {.func = kernel("wait_for"),
+                                   .gridDimX = 1,
+                                   .gridDimY = 1,
+                                   .gridDimZ = 1,
+                                   .blockDimX = 1,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .kernelParams = params};
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &one));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphExecDestroy(exec)); /* while it runs, too */
+    OK(cu.cuGraphDestroy(graph));
+    pthread_t thread = releaser();
+    calling = true;
+    OK(cu.cuModuleUnload(kernels_module));
+    assert_int_equal(words.host[1], 6);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(cu.cuStreamDestroy_v2(stream));
+    words_free(&words);
+}
+
 static void a_stream_is_destroyed_before_its_kernels_end(void **state) {
     (void)state;
     kernels_open(text);
@@ -204,6 +262,8 @@ static void a_process_ends_while_a_kernel_spins(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_module_is_unloaded_after_its_kernels),
+        TEST(a_library_is_unloaded_after_its_kernels),
+        TEST(a_module_is_unloaded_after_its_graphs),
         TEST(a_stream_is_destroyed_before_its_kernels_end),
         TEST(a_context_ends_while_a_kernel_spins),
         TEST(a_process_ends_while_a_kernel_spins),

@@ -10,7 +10,12 @@
     "ld.param.u64 %d0, [p];\n"
 
 /* clang-format off */
+static const char *const strings[] = {"x < 4", "some/file.cu", "void check(int)", NULL};
 static const char text[] =
+    ".extern .func (.param .b64 r) malloc (.param .b64 size);\n"
+    ".extern .func free (.param .b64 p);\n"
+    ".extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n,\n"
+    ".param .b64 c);\n"
     ENTRY("load") "ld.global.u32 %r0, [%d0+256];\nst.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("store") "st.global.u32 [%d0+256], 1; ret; }\n"
     ENTRY("atomic") "atom.global.add.u32 %r0, [%d0+256], 1; ret; }\n"
@@ -28,53 +33,84 @@ static const char text[] =
     ENTRY("count") "mov.u32 %r0, %ntid.x; sub.u32 %r0, %r0, 1; barrier.sync 1, %r0; ret; }\n"
     ENTRY("nowhere") "mov.u64 %d1, 0x1000; proto: .callprototype _ (); call %d1, (), proto; ret; }\n"
     ENTRY("trap") "mov.u32 %r0, %tid.x; setp.ne.u32 %q, %r0, 3; @%q ret;\ntrap; ret; }\n"
-    ENTRY("brkpt") "brkpt; ret; }\n"
+    ENTRY("brkpt") "brkpt; ret; }\n";
+static const char more[] =
     ".func deeper(.param .b64 n) { .reg .b64 %a, %b; .reg .pred %q; .local .align 8 .b8 l[256];\n"
     "ld.param.b64 %a, [n]; mov.u64 %b, l; cvta.local.u64 %b, %b; st.volatile.u64 [%b], %a;\n"
     "setp.eq.u64 %q, %a, 0; @%q ret; add.u64 %a, %a, -1;\n"
     "{ .param .b64 m; st.param.b64 [m], %a; call deeper, (m); }\n"
     "ld.volatile.u64 %a, [%b]; ret; }\n"
+    ENTRY("local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l; mov.u32 %r1, %tid.x;\n"
+    "mad.wide.u32 %d1, %r1, 4, %d1; add.u64 %d1, %d1, 0x40000000; st.local.u32 [%d1], %r1;\n"
+    "ld.local.u32 %r0, [%d1]; st.global.u32 [%d0], %r0; ret; }\n"
+    ENTRY("twice") "{ .param .b64 s; .param .b64 r; st.param.b64 [s], 64;\n"
+    "call.uni (r), malloc, (s); ld.param.b64 %d1, [r]; }\n"
+    "{ .param .b64 a; st.param.b64 [a], %d1; call.uni free, (a); }\n"
+    "{ .param .b64 a; st.param.b64 [a], %d1; call.uni free, (a); } ret; }\n"
+    ENTRY("asserts") "mov.u32 %r0, %tid.x; setp.ne.u32 %q, %r0, 3; @%q ret;\n"
+    "mov.u64 %d1, s0; cvta.global.u64 %d1, %d1; mov.u64 %d2, s1; cvta.global.u64 %d2, %d2;\n"
+    "mov.u64 %d3, s2; cvta.global.u64 %d3, %d3;\n"
+    "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;\n"
+    "st.param.b64 [a], %d1; st.param.b64 [b], %d2; st.param.b32 [c], 17;\n"
+    "st.param.b64 [d], %d3; st.param.b64 [e], 1; call.uni __assertfail, (a, b, c, d, e); }\n"
+    "ret; }\n"
+    /* Each half of the warp waits for all. */
+    ENTRY("apart") "mov.u32 %r0, %tid.x; setp.lt.u32 %q, %r0, 16; @%q bra one;\n"
+    "barrier.sync 2, 64; ret;\none: barrier.sync 1, 64; ret; }\n"
+    ENTRY("spins") "again: ld.volatile.global.u32 %r0, [%d0]; setp.eq.u32 %q, %r0, 0;\n"
+    "@%q bra again; ret; }\n"
     ENTRY("recursion") "{ .param .b64 m; st.param.b64 [m], 1000000; call deeper, (m); } ret; }\n";
 /* clang-format on */
 
-/* The first of `kinds`, of accesses near an allocation: hardware has no bounds within a page. */
-#define WITHIN_A_PAGE 3
-
-/* The error, what the report says first, and where it was, if it was in the first thread. */
+/* The error, what the report says first, and where it was; and why hardware is not asked. */
+#define WITHIN_A_PAGE "hardware has no bounds within a page"
 static const struct kind {
     const char *kernel;
     CUresult error;
-    const char *report, *place;
+    const char *report, *place, *soft_alone;
 } kinds[] = {
     {"load", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel load: illegal address: read of 4 bytes at 0x",
-     "ld.global.u32 %r0, [%d0+256];\n  block 0,0,0 thread 0,0,0"},
+     "ld.global.u32 %r0, [%d0+256];\n  block 0,0,0 thread 0,0,0", WITHIN_A_PAGE},
     {"store", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel store: illegal address: write of 4 bytes at 0x",
-     "bytes behind the end of an allocation of 100 bytes"},
+     "bytes behind the end of an allocation of 100 bytes", WITHIN_A_PAGE},
     {"atomic", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel atomic: illegal address: write of 4 bytes at 0x",
-     "bytes behind the end of an allocation of 100 bytes"},
+     "bytes behind the end of an allocation of 100 bytes", WITHIN_A_PAGE},
     {"null", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel null: illegal address: read of 4 bytes at 0x10",
-     "thread 0,0,0"},
+     "thread 0,0,0", NULL},
     {"odd_load", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_load: misaligned address: read of 4",
-     "98 bytes before the end of an allocation of 100 bytes"},
+     "98 bytes before the end of an allocation of 100 bytes", NULL},
     {"odd_atomic", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_atomic: misaligned address",
-     "[%d0+2]"},
+     "[%d0+2]", NULL},
     {"odd_shared", CUDA_ERROR_MISALIGNED_ADDRESS, "kernel odd_shared: misaligned address",
-     "ld.shared.u32"},
+     "ld.shared.u32", NULL},
     {"shared", CUDA_ERROR_ILLEGAL_ADDRESS,
      "kernel shared: address outside of its space: read of 4 bytes at offset 1048576 of shared "
      "memory, which has 32",
-     "thread 0,0,0"},
+     "thread 0,0,0", NULL},
     {"atomic_on_local", CUDA_ERROR_INVALID_ADDRESS_SPACE,
-     "kernel atomic_on_local: address outside of its space", "atom.add.u32"},
+     "kernel atomic_on_local: address outside of its space", "atom.add.u32",
+     "which error it is has not been recorded"},
     {"count", CUDA_ERROR_ILLEGAL_INSTRUCTION,
-     "kernel count: misuse of a barrier: 31 is no multiple of 32 threads", "barrier.sync 1, %r0"},
+     "kernel count: misuse of a barrier: 31 is no multiple of 32 threads", "barrier.sync 1, %r0",
+     NULL},
     {"nowhere", CUDA_ERROR_ILLEGAL_INSTRUCTION, "kernel nowhere: illegal instruction: 0x1000",
-     "call %d1"},
+     "call %d1", NULL},
     {"trap", CUDA_ERROR_LAUNCH_FAILED, "kernel trap: trap",
-     "trap; ret; }\n  block 0,0,0 thread 3,0,0"},
-    {"brkpt", CUDA_ERROR_LAUNCH_FAILED, "kernel brkpt: breakpoint", "thread 0,0,0"},
+     "trap; ret; }\n  block 0,0,0 thread 3,0,0", NULL},
+    {"brkpt", CUDA_ERROR_LAUNCH_FAILED, "kernel brkpt: breakpoint", "thread 0,0,0", NULL},
+    {"local", CUDA_ERROR_ILLEGAL_ADDRESS,
+     "kernel local: address outside of its space: write of 4 bytes at offset 1073741824 of local "
+     "memory, which has",
+     "thread 0,0,0", NULL},
+    {"twice", CUDA_ERROR_LAUNCH_FAILED, "kernel twice: free of what was freed before: 0x",
+     "in the heap of kernels, where nothing is allocated", NULL},
+    {"asserts", CUDA_ERROR_ASSERT, "kernel asserts: assertion", "thread 3,0,0", NULL},
+    {"apart", CUDA_ERROR_LAUNCH_TIMEOUT, "kernel apart: deadlock", "waits for barrier 1",
+     "it waits for ever"},
+    {"spins", CUDA_ERROR_LAUNCH_TIMEOUT, "kernel spins: out of time", "runs",
+     "SOFTGPU_KERNEL_LIMIT is softgpu's"},
     {"recursion", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel recursion: stack overflow",
-     "in function deeper"},
+     "in function deeper", NULL},
 };
 
 static void check_sticky(CUresult error, CUdeviceptr p) {
@@ -131,7 +167,9 @@ static int faults(int argc, char **argv) {
     }
     OK(cu.cuMemAlloc_v2(&p, 100));
     OK(cu.cuMemsetD8_v2(p, 0, 100));
-    CUmodule module = kernel_module(NULL, text);
+    char whole[sizeof text + sizeof more];
+    snprintf(whole, sizeof whole, "%s%s", text, more);
+    CUmodule module = kernel_module(strings, whole);
     uint64_t value = p;
     void *params[] = {&value};
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
@@ -165,14 +203,15 @@ static void each_error_stays_and_says_where_it_was(void **state) {
     for (size_t i = 0; i < COUNT(kinds); i++) {
         char number[16];
         snprintf(number, sizeof number, "%zu", i);
-        /* Which error atomic_on_local is has not been recorded. */
-        if (!soft && (i < WITHIN_A_PAGE || kinds[i].error == CUDA_ERROR_INVALID_ADDRESS_SPACE))
+        if (!soft && kinds[i].soft_alone)
             continue;
+        setenv("SOFTGPU_KERNEL_LIMIT", strcmp(kinds[i].kernel, "spins") == 0 ? "1" : "0", 1);
         if (run_child("faults", number, NULL) != 0) {
             print_error("%s\n", kinds[i].kernel);
             good = false;
         }
     }
+    unsetenv("SOFTGPU_KERNEL_LIMIT");
     assert_true(good);
 }
 

@@ -39,6 +39,19 @@ static const char text[] = RUNTIME
     ".visible .entry release(.param .u64 at) {\n"
     ".reg .b64 %d1; ld.param.u64 %d1, [at];\n"
     "{ .param .b64 p; st.param.b64 [p], %d1; call.uni free, (p); } ret; }\n";
+/* align(out, size, alignment): a block for each thread, filled with its number. */
+static const char aligned_text[] = RUNTIME
+    ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc (.param .b64 size,\n"
+    ".param .b64 alignment);\n"
+    ".visible .entry align(.param .u64 out, .param .u64 size, .param .u64 alignment) {\n"
+    ".reg .b64 %d<7>; .reg .b32 %r<2>; .reg .pred %p;\n"
+    "ld.param.u64 %d1, [out]; ld.param.u64 %d2, [size]; ld.param.u64 %d3, [alignment];\n"
+    "{ .param .b64 p; .param .b64 a; .param .b64 q; st.param.b64 [p], %d2;\n"
+    "st.param.b64 [a], %d3; call.uni (q), __cuda_syscall_aligned_malloc, (p, a);\n"
+    "ld.param.b64 %d4, [q]; } mov.u32 %r1, %tid.x; mul.wide.u32 %d5, %r1, 8;\n"
+    "add.u64 %d5, %d5, %d1; st.global.u64 [%d5], %d4; setp.eq.u64 %p, %d4, 0; @%p ret;\n"
+    "mov.u64 %d5, 0; again: add.u64 %d6, %d4, %d5; st.u32 [%d6], %r1; add.u64 %d5, %d5, 4;\n"
+    "setp.lt.u64 %p, %d5, %d2; @%p bra again; ret; }\n";
 static const char other[] =
     RUNTIME ".visible .entry check(.param .u64 in, .param .u64 bad, .param .u64 size) {\n"
             ".reg .b64 %d<8>; .reg .b32 %r<8>; .reg .pred %p;\n"
@@ -77,6 +90,34 @@ static int lives(int argc, char **argv) {
     assert_int_equal(wrong, 0);
     /* It is no memory of the application's. */
     assert_int_not_equal(cu.cuMemcpyDtoH_v2(&wrong, blocks[0], 4), CUDA_SUCCESS);
+    return 0;
+}
+
+/* __nv_aligned_device_malloc: what a compiler makes of it. */
+static int aligns(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    CUmodule module = kernel_module(NULL, aligned_text), second = kernel_module(NULL, other);
+    CUdeviceptr out, bad;
+    uint64_t size = 40, alignment, blocks[32];
+    unsigned wrong = 99;
+    OK(cu.cuMemAlloc_v2(&out, sizeof blocks));
+    OK(cu.cuMemAlloc_v2(&bad, 4));
+    OK(cu.cuMemsetD32_v2(bad, 0, 1));
+    void *params[] = {&out, &size, &alignment}, *check[] = {&out, &bad, &size};
+    for (alignment = 1; alignment <= 8192; alignment *= 2) {
+        OK(kernel_launch(kernel_of(module, "align"), 1, 32, params));
+        OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
+        for (int i = 0; i < 32; i++)
+            assert_true(blocks[i] != 0 && blocks[i] % alignment == 0);
+        OK(kernel_launch(kernel_of(second, "check"), 1, 32, check)); /* frees them, too */
+        OK(cu.cuMemcpyDtoH_v2(&wrong, bad, sizeof wrong));
+        assert_int_equal(wrong, 0);
+    }
+    alignment = 16, size = (uint64_t)1 << 40;
+    OK(kernel_launch(kernel_of(module, "align"), 1, 1, params));
+    OK(cu.cuMemcpyDtoH_v2(blocks, out, sizeof blocks));
+    assert_int_equal(blocks[0], 0);
     return 0;
 }
 
@@ -143,15 +184,18 @@ static int frees(int argc, char **argv) {
         assert_int_equal(run_child(child, NULL), 0);                                               \
     }
 IN_CHILD(blocks_live_across_kernels_and_modules, "lives")
+IN_CHILD(blocks_are_aligned_as_asked, "aligns")
 IN_CHILD(the_heap_ends_at_its_limit, "ends")
 IN_CHILD(what_is_no_block_is_not_freed_and_a_block_only_once, "frees")
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(blocks_live_across_kernels_and_modules),
+        TEST(blocks_are_aligned_as_asked),
         TEST(the_heap_ends_at_its_limit),
         TEST(what_is_no_block_is_not_freed_and_a_block_only_once),
     };
-    const struct child children[] = {{"lives", lives}, {"ends", ends}, {"frees", frees}};
+    const struct child children[] = {
+        {"lives", lives}, {"aligns", aligns}, {"ends", ends}, {"frees", frees}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

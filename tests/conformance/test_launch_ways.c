@@ -30,6 +30,13 @@ static const char text[] = KERNELS_HEAD
     "mov.u32 %r2, room; add.u32 %r1, %r1, %r2; mov.u32 %r3, 11; st.shared.u32 [%r1+-4], %r3;\n"
     "mov.u32 %r4, 31; st.shared.u32 [%r2], %r4; ld.shared.u32 %r3, [%r1+-4];\n"
     "add.u32 %r3, %r3, %r4; st.global.u32 [%d1], %r3; ret; }\n"
+    /* sums[0] += the thread's number, through the last word of its local memory */
+    ".visible .entry locals(.param .u64 sums, .param .u32 last) {\n"
+    ".local .align 4 .b8 own[65536]; .reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+    "ld.param.u64 %d1, [sums]; ld.param.u32 %r1, [last]; mov.u32 %r2, %tid.x;\n"
+    "mov.u64 %d2, own; cvta.local.u64 %d2, %d2; cvt.u64.u32 %d3, %r1; add.u64 %d3, %d3, %d2;\n"
+    "st.volatile.u32 [%d3], %r2; st.volatile.u32 [%d2], %r2;\n"
+    "ld.volatile.u32 %r3, [%d3]; red.global.add.u32 [%d1], %r3; ret; }\n"
     /* Four kilobytes of a frame for each call, as deep as the parameter says. */
     ".func (.reg .b32 %res) deep(.reg .b32 %n) { .local .align 16 .b8 frame[4096];\n"
     ".reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<2>; mov.u64 %d1, frame;\n"
@@ -246,6 +253,23 @@ static void attributes_do_not_keep_a_kernel_from_running(void **state) {
     end();
 }
 
+/* What a kernel declares is known beforehand: the limit does not bound it. */
+static void local_memory_may_exceed_the_stack_limit(void **state) {
+    (void)state;
+    begin();
+    size_t limit;
+    int bytes;
+    unsigned last = 65536 - 4;
+    void *params[] = {&words.device, &last};
+    OK(cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    assert_true(limit < 65536);
+    OK(cu.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("locals")));
+    assert_true(bytes >= 65536);
+    OK(cu.cuLaunchKernel(kernel("locals"), 2, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+    assert_int_equal(take_sum(), 63 * 64); /* of the numbers of each block's threads, twice */
+    end();
+}
+
 /* Frames of calls take of the stack limit, which may be raised at any time. */
 static void calls_have_the_stack_that_is_set(void **state) {
     (void)state;
@@ -281,6 +305,70 @@ static void one_device_of_several(void **state) {
     end();
 }
 
+static struct part {
+    CUcontext context;
+    CUmodule module;
+    CUstream stream;
+    CUdeviceptr sum;
+    CUDA_LAUNCH_PARAMS params;
+    void *list[3];
+} parts[2];
+
+static void make_part(int device, unsigned *a, uint64_t *b) {
+    struct part *part = &parts[device];
+    CUdevice number;
+    OK(cu.cuDeviceGet(&number, device));
+    OK(cu.cuDevicePrimaryCtxRetain(&part->context, number));
+    OK(cu.cuCtxSetCurrent(part->context));
+    OK(cu.cuModuleLoadData(&part->module, text));
+    OK(cu.cuStreamCreate(&part->stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&part->sum, 4));
+    OK(cu.cuMemsetD32_v2(part->sum, 0, 1));
+    OK(cu.cuCtxSynchronize());
+    part->list[0] = &part->sum, part->list[1] = a, part->list[2] = b;
+    part->params = (CUDA_LAUNCH_PARAMS){NULL, 3, 1, 1, 5, 1, 1, 0, part->stream, part->list};
+    OK(cu.cuModuleGetFunction(&part->params.function, part->module, "add"));
+    OK(cu.cuFuncLoad(part->params.function));
+}
+
+static unsigned end_part(int device) {
+    struct part *part = &parts[device];
+    unsigned sum = 0;
+    CUdevice number;
+    OK(cu.cuDeviceGet(&number, device));
+    OK(cu.cuCtxSetCurrent(part->context));
+    OK(cu.cuStreamSynchronize(part->stream));
+    OK(cu.cuMemcpyDtoH_v2(&sum, part->sum, 4));
+    OK(cu.cuMemFree_v2(part->sum));
+    OK(cu.cuStreamDestroy_v2(part->stream));
+    OK(cu.cuModuleUnload(part->module));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(number));
+    return sum;
+}
+
+/* One call launches a part on each. */
+static void several_devices(void **state) {
+    (void)state;
+    NEEDS_DEVICES(2);
+    if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
+        SKIP("the devices have no cooperative launches on several devices");
+    kernels_open(text);
+    unsigned a = 2;
+    uint64_t b = 5;
+    make_part(0, &a, &b);
+    make_part(1, &a, &b);
+    CUDA_LAUNCH_PARAMS list[] = {parts[0].params, parts[1].params};
+    OK(cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+    OK(cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 3));
+    list[1] = list[0];
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+    unsigned second = end_part(1), first = end_part(0);
+    OK(cu.cuCtxSetCurrent(ctx));
+    assert_int_equal(first, 2 * 15 * 7);
+    assert_int_equal(second, 2 * 15 * 7);
+    kernels_close();
+}
+
 /* The buffer of printf: not for other limits, and not in other contexts. */
 static void limits_are_fixed_at_their_first_use(void **state) {
     (void)state;
@@ -309,6 +397,7 @@ static void the_device_says_what_it_runs(void **state) {
     kernels_open(text);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH), 1);
+    assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS), 1);
     static const char *const launches[] = {"cuLaunch", "cuLaunchKernelEx_ptsz",
                                            "cuLaunchCooperativeKernelMultiDevice"};
@@ -326,9 +415,11 @@ int main(int argc, char **argv) {
         TEST(much_shared_memory_must_be_asked_for),
         TEST(shapes_that_functions_require),
         TEST(attributes_do_not_keep_a_kernel_from_running),
+        TEST(local_memory_may_exceed_the_stack_limit),
         TEST(calls_have_the_stack_that_is_set),
         TEST(limits_are_fixed_at_their_first_use),
         TEST(one_device_of_several),
+        TEST(several_devices),
         TEST(the_device_says_what_it_runs),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

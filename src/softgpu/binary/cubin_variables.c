@@ -118,13 +118,8 @@ static CUresult keep_defined(struct variables *all, const struct sg_elf_symbol *
 
 /* Names of the toolchain itself, which no input has to provide. */
 static bool of_the_toolchain(const struct sg_elf_symbol *symbol) {
-    static const char *const given[] = {"vprintf",      "malloc", "free",
-                                        "__assertfail", "memcpy", "memset"};
-    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
-        if (strcmp(symbol->name, given[i]) == 0)
-            return true;
-    }
-    return symbol->binding == STB_WEAK || begins(symbol->name, ".nv.") || symbol->name[0] == 0;
+    return sg_image_is_given(symbol->name, strlen(symbol->name)) || symbol->binding == STB_WEAK ||
+           begins(symbol->name, ".nv.") || symbol->name[0] == 0;
 }
 
 static CUresult keep_undefined(struct sg_cubin *cubin, const struct sg_elf_symbol *symbol) {

@@ -40,7 +40,8 @@ struct sg_maker {
     bool *aliased; /* by instruction: it needs no step; NULL: all need one */
     bool unalias;  /* an alias was written: compile again without aliases */
     bool no_memory;
-    char why[128]; /* empty: all can run so far */
+    /* Empty: all can run so far. The longest name of an instruction fits, and a reason. */
+    char why[384];
 };
 
 /* Records why an instruction cannot run; the first reason counts. Returns false. */

@@ -65,7 +65,7 @@ static void kernel_line(struct sg_exec_node *node, void *user) {
                  params->sharedMemBytes, node->enabled ? "" : " disabled");
 }
 
-/* Kernels are not run, so what became of their parameters is visible only here. */
+/* The parameters that kernels would be given, after all updates. */
 static void kernel_lines(struct sg_text *text) {
     struct kernels kernels = {.text = text};
     for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {

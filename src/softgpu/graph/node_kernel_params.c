@@ -68,7 +68,8 @@ static CUresult check_shape(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
                             const struct sg_function *function) {
     const unsigned grid[] = {params->gridDimX, params->gridDimY, params->gridDimZ};
     const unsigned block[] = {params->blockDimX, params->blockDimY, params->blockDimZ};
-    if (!sg_launch_fits(function, grid, block, params->sharedMemBytes))
+    if (!sg_launch_fits(function, grid, block, params->sharedMemBytes) ||
+        !sg_launch_as_required(function, block))
         return CUDA_ERROR_INVALID_VALUE;
     unsigned most = sg_occupancy_most_threads(function->image, function->context->device);
     return (uint64_t)block[0] * block[1] * block[2] > most ? CUDA_ERROR_INVALID_VALUE

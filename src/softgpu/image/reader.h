@@ -19,6 +19,9 @@ char *sg_image_text(const char *bytes, size_t size);
 /* Like sg_image_grow, for a list of names: appends a copy. False when out of memory. */
 bool sg_image_add_name(char ***names, size_t *count, const char *name, size_t length);
 
+/* Functions that every driver has for kernels: no image needs to define them. */
+bool sg_image_is_given(const char *name, size_t length);
+
 /* Appends a function of a link's input, or a call from one to another. NULL or false when out of
  * memory. */
 struct sg_image_code *sg_image_add_code(struct sg_image *image, const char *name, size_t length);

@@ -25,14 +25,11 @@ static void add_free(struct sg_device_heap *heap, struct block *block) {
     sg_tree_insert(&heap->free, &block->size);
 }
 
-static struct block *add_block(struct sg_device_heap *heap, uint64_t first, uint64_t steps) {
-    struct block *block = calloc(1, sizeof *block);
-    if (!block)
-        return NULL;
+static void add_block(struct sg_device_heap *heap, struct block *block, uint64_t first,
+                      uint64_t steps) {
     block->place.key = first;
     block->steps = steps;
     sg_tree_insert(&heap->blocks, &block->place);
-    return block;
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
@@ -56,11 +53,12 @@ CUresult sg_heap_begin(struct sg_device_heap *heap, int device, size_t size) {
         return result;
     for (heap->step = LEAST_STEP; size / heap->step > UINT32_MAX; heap->step *= 2)
         ;
-    struct block *all = add_block(heap, 0, size / heap->step);
+    struct block *all = calloc(1, sizeof *all);
     if (!all) {
         sg_segment_unmap(&heap->segment);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    add_block(heap, all, 0, size / heap->step);
     add_free(heap, all);
     heap->size = all->steps * heap->step;
     return CUDA_SUCCESS;
@@ -80,26 +78,69 @@ void sg_heap_end(struct sg_device_heap *heap) {
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* The steps in front of the first aligned address of a free block. */
+static uint64_t gap_of(const struct sg_device_heap *heap, const struct block *block,
+                       uint64_t alignment) {
+    uint64_t address = address_of(heap, block);
+    alignment = alignment < heap->step ? heap->step : alignment;
+    return ((address + alignment - 1) / alignment * alignment - address) / heap->step;
+}
+
 /* Best fit; of several the one with the lowest address. */
-CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size) {
-    if (size > heap->size)
+static struct block *find(const struct sg_device_heap *heap, uint64_t steps, uint64_t alignment) {
+    struct sg_tree_node *at = sg_tree_at_least(&heap->free, steps << 32);
+    for (; at; at = sg_tree_next(at)) {
+        struct block *block = SG_TREE_OWNER(at, struct block, size);
+        if (block->steps - steps >= gap_of(heap, block, alignment))
+            return block;
+    }
+    return NULL;
+}
+
+/* Makes a block of what lies behind `gap` in a free one; before and after it stays free. NULL: out
+ * of memory, and nothing has changed. */
+static struct block *cut(struct sg_device_heap *heap, struct block *block, uint64_t gap,
+                         uint64_t steps) {
+    uint64_t first = block->place.key + gap, left = block->steps - gap - steps;
+    struct block *own = gap ? calloc(1, sizeof *own) : block;
+    struct block *rest = left ? calloc(1, sizeof *rest) : NULL;
+    if (!own || (left && !rest)) {
+        if (gap)
+            free(own);
+        free(rest);
+        return NULL;
+    }
+    sg_tree_remove(&heap->free, &block->size);
+    if (gap) {
+        block->steps = gap;
+        add_free(heap, block);
+        add_block(heap, own, first, steps);
+    }
+    own->steps = steps;
+    if (rest) {
+        add_block(heap, rest, first + steps, left);
+        add_free(heap, rest);
+    }
+    return own;
+}
+
+CUdeviceptr sg_heap_take_aligned(struct sg_device_heap *heap, uint64_t size, uint64_t alignment) {
+    if (size > heap->size || alignment > heap->size || alignment == 0 ||
+        (alignment & (alignment - 1)) != 0)
         return 0;
     size += size == 0; /* malloc(0) is a block of its own */
     uint64_t steps = (size + heap->step - 1) / heap->step;
-    struct block *block =
-        SG_TREE_OWNER(sg_tree_at_least(&heap->free, steps << 32), struct block, size);
+    struct block *block = find(heap, steps, alignment);
+    if (block)
+        block = cut(heap, block, gap_of(heap, block, alignment), steps);
     if (!block)
         return 0;
-    uint64_t left = block->steps - steps;
-    struct block *rest = left ? add_block(heap, block->place.key + steps, left) : NULL;
-    if (left && !rest)
-        return 0;
-    sg_tree_remove(&heap->free, &block->size);
-    block->steps = steps;
     block->asked = size;
-    if (rest)
-        add_free(heap, rest);
     return address_of(heap, block);
+}
+
+CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size) {
+    return sg_heap_take_aligned(heap, size, heap->step);
 }
 
 /* Merges the free block `next` into the one before it. */

@@ -19,7 +19,8 @@ static bool uses(const struct sg_program *program, unsigned runtime) {
 
 CUresult sg_device_runtime_begin(struct sg_context *context, const struct sg_program *program) {
     bool prints = uses(program, SG_RUNTIME_VPRINTF) || uses(program, SG_RUNTIME_ASSERTFAIL);
-    bool heap = uses(program, SG_RUNTIME_MALLOC) || uses(program, SG_RUNTIME_FREE);
+    bool heap = uses(program, SG_RUNTIME_MALLOC) || uses(program, SG_RUNTIME_ALIGNED_MALLOC) ||
+                uses(program, SG_RUNTIME_FREE);
     if (!prints && !heap)
         return CUDA_SUCCESS;
     struct sg_device_state *state = sg_device_state(context);
@@ -80,6 +81,13 @@ static void allocate(struct sg_context *context, struct sg_device_call *call) {
     sg_unlock();
 }
 
+static void allocate_aligned(struct sg_context *context, struct sg_device_call *call) {
+    sg_lock();
+    call->result =
+        sg_heap_take_aligned(&context->device_state->heap, call->argument[0], call->argument[1]);
+    sg_unlock();
+}
+
 /* As on an H200, freeing a block twice is an error; freeing an address that never was a block is
  * not. */
 static void give_back(struct sg_context *context, struct sg_device_call *call) {
@@ -122,6 +130,9 @@ void sg_device_runtime_call(void *user, struct sg_device_call *call) {
         break;
     case SG_RUNTIME_MALLOC:
         allocate(runtime->context, call);
+        break;
+    case SG_RUNTIME_ALIGNED_MALLOC:
+        allocate_aligned(runtime->context, call);
         break;
     case SG_RUNTIME_FREE:
         give_back(runtime->context, call);

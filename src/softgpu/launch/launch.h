@@ -63,6 +63,8 @@ CUresult sg_launch_refuse(struct sg_function *function);
  * resulting number of threads is a separate check, answered differently for a launch and a node. */
 bool sg_launch_fits(const struct sg_function *function, const unsigned grid[3],
                     const unsigned block[3], unsigned shared);
+/* Whether a block has the shape that the function requires (.reqntid). */
+bool sg_launch_as_required(const struct sg_function *function, const unsigned block[3]);
 
 /* launch_attributes.c: the cluster that the attributes of a launch request. */
 CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,

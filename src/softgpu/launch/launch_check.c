@@ -31,19 +31,18 @@ static uint64_t threads_of(const struct sg_launch *launch) {
 }
 
 /* A block of 1 x 1 x 1 stands for the shape that the function requires. */
-static bool as_required(const struct sg_image_function *function, const struct sg_launch *launch) {
-    const unsigned *required = function->required_threads;
-    bool one = launch->block[0] == 1 && launch->block[1] == 1 && launch->block[2] == 1;
+bool sg_launch_as_required(const struct sg_function *function, const unsigned block[3]) {
+    const unsigned *required = function->image->required_threads;
+    bool one = block[0] == 1 && block[1] == 1 && block[2] == 1;
     return required[0] == 0 || one ||
-           (launch->block[0] == required[0] && launch->block[1] == required[1] &&
-            launch->block[2] == required[2]);
+           (block[0] == required[0] && block[1] == required[1] && block[2] == required[2]);
 }
 
 static CUresult check_shape(const struct sg_function *function, const struct sg_launch *launch) {
     const struct sg_image_function *image = function->image;
     int device = function->context->device;
     if (!sg_launch_fits(function, launch->grid, launch->block, launch->shared) ||
-        !as_required(image, launch) ||
+        !sg_launch_as_required(function, launch->block) ||
         threads_of(launch) > sg_occupancy_allowed_threads(image, device))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;

@@ -131,6 +131,20 @@ static void queue(const struct part *parts, unsigned count) {
     sg_workers_later();
 }
 
+/* CUDA_LAUNCH_BLOCKING. The lock is released meanwhile: only the tokens last. */
+static CUresult wait_for(const struct part *parts, unsigned count) {
+    struct sg_token tokens[SG_MAX_DEVICES];
+    CUresult result = CUDA_SUCCESS;
+    for (unsigned i = 0; i < count; i++)
+        tokens[i] = sg_stream_token(parts[i].stream);
+    for (unsigned i = 0; i < count; i++) {
+        CUresult one = sg_token_wait(tokens[i]);
+        result = result == CUDA_SUCCESS ? one : result;
+        sg_token_release(&tokens[i]);
+    }
+    return result;
+}
+
 CUresult sg_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
                                                  unsigned int numDevices, unsigned int flags) {
     struct part parts[SG_MAX_DEVICES] = {{.op = NULL}};
@@ -146,7 +160,8 @@ CUresult sg_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParam
         queue(parts, numDevices);
     else
         discard(parts, numDevices);
-    if (result == CUDA_SUCCESS)
-        sg_schedule_chance();
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_schedule_chance();
+    return sg_launches_block() ? wait_for(parts, numDevices) : CUDA_SUCCESS;
 }

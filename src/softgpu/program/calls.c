@@ -46,6 +46,7 @@ static const struct {
 } runtime[] = {
     [SG_RUNTIME_VPRINTF] = {4, {8, 8}},
     [SG_RUNTIME_MALLOC] = {8, {8}},
+    [SG_RUNTIME_ALIGNED_MALLOC] = {8, {8, 8}},
     [SG_RUNTIME_FREE] = {0, {8}},
     [SG_RUNTIME_ASSERTFAIL] = {0, {8, 8, 4, 8, 8}},
     [SG_RUNTIME_MEMCPY] = {8, {8, 8, 8}},

@@ -1,4 +1,5 @@
 /* Makes a program: reads the entry, then each function that it reaches, again, and decodes them. */
+#include "softgpu/image/float_modes.h"
 #include "softgpu/program/build.h"
 
 #include <stdarg.h>
@@ -356,7 +357,10 @@ CUresult sg_program_make(const struct sg_image *image, const char *entry, struct
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_build b = {.image = image, .log = log};
     b.program = begin();
+    fenv_t own;
+    sg_float_modes_set(&own);
     CUresult result = b.program ? make(&b, entry) : CUDA_ERROR_OUT_OF_MEMORY;
+    sg_float_modes_restore(&own);
     end_build(&b);
     if (result != CUDA_SUCCESS) {
         sg_program_free(b.program);

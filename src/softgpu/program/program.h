@@ -230,6 +230,7 @@ enum sg_runtime {
     SG_RUNTIME_NONE,
     SG_RUNTIME_VPRINTF,
     SG_RUNTIME_MALLOC,
+    SG_RUNTIME_ALIGNED_MALLOC, /* what compilers make of __nv_aligned_device_malloc */
     SG_RUNTIME_FREE,
     SG_RUNTIME_ASSERTFAIL,
     SG_RUNTIME_MEMCPY,

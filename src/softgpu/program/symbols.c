@@ -12,6 +12,7 @@ static const struct {
 } runtime[] = {
     {"vprintf", SG_RUNTIME_VPRINTF},
     {"malloc", SG_RUNTIME_MALLOC},
+    {"__cuda_syscall_aligned_malloc", SG_RUNTIME_ALIGNED_MALLOC},
     {"free", SG_RUNTIME_FREE},
     {"__assertfail", SG_RUNTIME_ASSERTFAIL},
     {"memcpy", SG_RUNTIME_MEMCPY},

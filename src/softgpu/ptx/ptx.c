@@ -1,4 +1,5 @@
 /* PTX text: its head, the directives of the module, and the image they produce. */
+#include "softgpu/image/float_modes.h"
 #include "softgpu/ptx/ptx_sink.h"
 
 #include <stdarg.h>
@@ -254,7 +255,10 @@ CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *optio
     image->ptx = text_of(bytes);
     if (!image->ptx)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    fenv_t own;
+    sg_float_modes_set(&own);
     bool good = read_all(&ptx);
+    sg_float_modes_restore(&own);
     if (good) {
         image->outline = sg_ptx_outline_make(&ptx, image->ptx);
         good = image->outline || sg_ptx_no_memory(&ptx);

@@ -7,28 +7,27 @@
 /* Limit on calls followed for all entries together; compiled text needs a few for each. */
 #define MOST_STEPS ((size_t)20000000)
 
+static bool begins(const struct sg_ptx_symbol *symbol, const char *with) {
+    return symbol->length > strlen(with) && memcmp(symbol->name, with, strlen(with)) == 0;
+}
+
 /*
  * cudaGraphSetConditional, cudaLaunchDevice, __cudaCDP2GetParameterBuffer and the like: for
- * hardware they come from a library of machine code that is linked in; here they are known by name,
- * and refused at the kernel where they do not run.
+ * hardware they come from a library of machine code that is linked in, or from the driver
+ * (__cuda_syscall_…). Here they are known by name, and refused at the kernel where they do not run.
  */
 static bool of_the_runtime(const struct sg_ptx_symbol *symbol) {
     size_t skip = symbol->length > 2 && memcmp(symbol->name, "__", 2) == 0 ? 2 : 0;
     const char *name = symbol->name + skip;
-    return symbol->length - skip > 4 && memcmp(name, "cuda", 4) == 0 && name[4] >= 'A' &&
-           name[4] <= 'Z';
+    return begins(symbol, "__cuda_syscall_") ||
+           (symbol->length - skip > 4 && memcmp(name, "cuda", 4) == 0 && name[4] >= 'A' &&
+            name[4] <= 'Z');
 }
 
 /* Functions that the driver itself provides. */
 static bool of_the_driver(const struct sg_ptx_symbol *symbol) {
-    static const char *const names[] = {"vprintf",      "malloc", "free",
-                                        "__assertfail", "memcpy", "memset"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (symbol->length == strlen(names[i]) &&
-            memcmp(symbol->name, names[i], symbol->length) == 0)
-            return true;
-    }
-    return symbol->linkage == SG_LINK_EXTERN && of_the_runtime(symbol);
+    return sg_image_is_given(symbol->name, symbol->length) ||
+           (symbol->linkage == SG_LINK_EXTERN && of_the_runtime(symbol));
 }
 
 static bool undefined(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
@@ -236,7 +235,9 @@ bool sg_ptx_close(struct sg_ptx *ptx) {
         return false;
     struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue),
                         .found = calloc(ptx->symbol_count + 1, sizeof *walk.found)};
-    bool good = (walk.queue && walk.found) || sg_ptx_no_memory(ptx);
+    bool good = walk.queue && walk.found;
+    if (!good)
+        (void)sg_ptx_no_memory(ptx);
     for (size_t i = 0; good && i < ptx->symbol_count; i++) {
         if (ptx->symbols[i].what == SG_SYMBOL_ENTRY && ptx->symbols[i].defined)
             good = memory_of(ptx, &walk, i);

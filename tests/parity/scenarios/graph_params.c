@@ -573,7 +573,8 @@ static void allocations(void) {
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                            ".visible .entry nothing()\n{\n    ret;\n}\n"
                            ".visible .entry two(.param .u32 a, .param .u64 b)\n{\n    ret;\n}\n"
-                           ".visible .entry limited()\n.maxntid 32, 1, 1\n{\n    ret;\n}\n";
+                           ".visible .entry limited()\n.maxntid 32, 1, 1\n{\n    ret;\n}\n"
+                           ".visible .entry required()\n.reqntid 8, 4, 2\n{\n    ret;\n}\n";
 
 static CUfunction function(const char *name) {
     static CUmodule module;
@@ -648,6 +649,28 @@ static void kernels(void) {
     KERNEL("limited-too-many", limited, k.blockDimX = 33);
     KERNEL("context-named", f, k.ctx = par.primary);
     show_kernel("at-last", there);
+}
+
+/* A function that requires a shape of its blocks. */
+static void kernel_required(void) {
+    CUfunction required;
+    CUDA_KERNEL_NODE_PARAMS plain;
+    CUgraphNode there;
+    CUgraphExec exec;
+    begin();
+    required = function("required");
+    plain = kernel_params(required);
+    plain.blockDimX = 8, plain.blockDimY = 4, plain.blockDimZ = 2;
+    SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
+    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    KERNEL("required", required, k.blockDimX = 8; k.blockDimY = 4; k.blockDimZ = 2);
+    KERNEL("required-one", required, (void)0);
+    KERNEL("required-turned", required, k.blockDimX = 4; k.blockDimY = 8; k.blockDimZ = 2);
+    KERNEL("required-few", required, k.blockDimX = 8);
+    plain.blockDimX = 4, plain.blockDimY = 8;
+    CALL(cuGraphExecKernelNodeSetParams_v2, "required-turned", (exec, there, &plain));
+    CALL(cuGraphLaunch, "after-required-turned", (exec, NULL));
+    CALL(cuCtxSynchronize, "after-required-turned", ());
 }
 
 static void kernel_arguments(void) {
@@ -1031,6 +1054,7 @@ PAR_SCENARIOS = {
     {"graph-params/semaphores", semaphores, 0, 0},
     {"graph-params/allocations", allocations, 0, 0},
     {"graph-params/kernels", kernels, 0, 0},
+    {"graph-params/kernel-required", kernel_required, 0, 0},
     {"graph-params/kernel-arguments", kernel_arguments, 0, 0},
     {"graph-params/kernel-missing-arguments", kernel_missing_arguments, 0, 0},
     {"graph-params/kernel-handles", kernel_handles, 0, 0},

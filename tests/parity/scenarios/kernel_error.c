@@ -30,6 +30,10 @@ static const char faults_text[] = HEAD
     "st.local.u32 [%d1], 1; ld.local.u32 %r0, [%d2]; st.volatile.shared.u32 [s], %r0; ret; }\n"
     ENTRY("atomic_on_local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l;\n"
     "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; atom.add.u32 %r0, [%d1], 1; ret; }\n"
+    /* ptxas does not see whose address comes back. */
+    ENTRY("atomic_on_hidden_local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l;\n"
+    "cvta.local.u64 %d1, %d1; st.u32 [%d1], 0; st.volatile.global.u64 [%d0], %d1;\n"
+    "ld.volatile.global.u64 %d2, [%d0]; atom.add.u32 %r0, [%d2], 1; ret; }\n"
     ENTRY("trap") "trap; ret; }\n"
     ENTRY("brkpt") "brkpt; ret; }\n"
     ".func deeper(.param .b64 n) { .reg .b64 %a, %b; .reg .pred %q; .local .align 8 .b8 l[256];\n"
@@ -239,6 +243,11 @@ static void local_beyond(void) {
 static void wrong_space(void) {
     begin(faults_text);
     fails("atomic_on_local", 1, 0);
+}
+
+static void wrong_space_hidden(void) {
+    begin(faults_text);
+    fails("atomic_on_hidden_local", 1, par_alloc(64));
 }
 
 static void trap(void) {
@@ -566,6 +575,7 @@ PAR_SCENARIOS = {
     {"kernel-error/shared-misaligned", shared_misaligned, 0, 0},
     {"kernel-error/local-beyond", local_beyond, 0, 0},
     {"kernel-error/wrong-space", wrong_space, 0, 0},
+    {"kernel-error/wrong-space-hidden", wrong_space_hidden, 0, 0},
     {"kernel-error/trap", trap, 0, 0},
     {"kernel-error/breakpoint", breakpoint, 0, 0},
     {"kernel-error/stack-overflow", stack_overflow, 0, 0},

@@ -68,7 +68,9 @@ static void blocks_do_not_overlap(void **state) {
             continue;
         }
         size[i] = random_number() % (random_number() % 8 ? 300 : 20000) + 1;
-        at[i] = sg_heap_take(&heap, size[i]);
+        uint64_t alignment = UINT64_C(1) << random_number() % 14;
+        at[i] = sg_heap_take_aligned(&heap, size[i], alignment);
+        assert_int_equal(at[i] % alignment, 0);
         assert_int_equal(at[i] % 16, 0);
         if (at[i])
             memset(host_of(at[i], size[i]), (int)(i % 251), size[i]);
@@ -118,11 +120,37 @@ static void sizes_that_there_are_not(void **state) {
     sg_unlock();
 }
 
+/* The memory in front of an aligned block, and after it, stays free; a block that fits exactly is
+ * found among larger ones that do not. */
+static void alignments(void **state) {
+    (void)state;
+    sg_lock();
+    CUdeviceptr small = sg_heap_take(&heap, 16), large = sg_heap_take_aligned(&heap, 256, 4096);
+    assert_int_equal(small, heap.segment.address);
+    assert_int_equal(large, small + 4096);
+    CUdeviceptr between = sg_heap_take(&heap, 4096 - 16);
+    assert_int_equal(between, small + 16);
+    assert_true(sg_heap_give(&heap, between));
+    /* The gap is the smallest free block, and has no such address. */
+    CUdeviceptr next = sg_heap_take_aligned(&heap, 16, 4096);
+    assert_int_equal(next, small + 8192);
+    assert_true(sg_heap_give(&heap, small) && sg_heap_give(&heap, large));
+    assert_true(sg_heap_give(&heap, next));
+    CUdeviceptr whole = sg_heap_take_aligned(&heap, SIZE, 16);
+    assert_int_equal(whole, heap.segment.address);
+    assert_true(sg_heap_give(&heap, whole));
+    static const uint64_t none[] = {0, 3, 24, SIZE * 2, UINT64_MAX, UINT64_C(1) << 63};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_true(sg_heap_take_aligned(&heap, 16, none[i]) == 0);
+    sg_unlock();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_do_not_overlap),
         cmocka_unit_test(what_is_no_block_is_not_freed),
         cmocka_unit_test(sizes_that_there_are_not),
+        cmocka_unit_test(alignments),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -284,6 +284,8 @@ static void the_runtime_has_its_own_functions(void **state) {
         {"vprintf", SG_RUNTIME_VPRINTF, "(.param .b32 r) %s(.param .b64 x, .param .b64 y)",
          "(r), %s, (x, x)"},
         {"malloc", SG_RUNTIME_MALLOC, "(.param .b64 r) %s(.param .b64 x)", "(x), %s, (x)"},
+        {"__cuda_syscall_aligned_malloc", SG_RUNTIME_ALIGNED_MALLOC,
+         "(.param .b64 r) %s(.param .b64 x, .param .b64 y)", "(x), %s, (x, x)"},
         {"free", SG_RUNTIME_FREE, "%s(.param .b64 x)", "%s, (x)"},
         {"__assertfail", SG_RUNTIME_ASSERTFAIL,
          "%s(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e)",
@@ -292,6 +294,7 @@ static void the_runtime_has_its_own_functions(void **state) {
          "%s(.param .b64 x, .param .b32 y)", "%s, (x, r)"},
         {"cudaLaunchDeviceV2", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b64 x)",
          "(r), %s, (x)"},
+        {"__cuda_syscall_of_a_later_driver", SG_RUNTIME_OTHER, "%s(.param .b64 x)", "%s, (x)"},
         /* With other sizes than the runtime's it is refused. */
         {"malloc", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b32 x)", "(r), %s, (r)"},
         {"vprintf", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b64 x)", "(r), %s, (x)"},

@@ -87,6 +87,7 @@ static void refused_are_named(void **state) {
         assert_non_null(one->unsupported);
         assert_non_null(strstr(one->unsupported, refused[i].why));
         assert_non_null(strstr(one->unsupported, sg_op_name(refused[i].op)));
+        assert_non_null(strstr(one->unsupported, "SOFTGPU_PROFILE=")); /* one that avoids it */
         assert_ptr_equal(program->unsupported, one->unsupported);
         assert_int_equal(program->unsupported_line, one->line);
         sg_program_free(program);
@@ -118,10 +119,10 @@ static void what_no_form_has_says_why(void **state) {
         {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [r0], "
          "[d0, {r1, r2}], [r3];",
          "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes: copies by "
-         "tensor maps are not run: a profile before 9.0 avoids them"},
+         "tensor maps are not run: under SOFTGPU_PROFILE=a100 compilers do without"},
         {"cp.async.bulk.prefetch.tensor.1d.L2.global [d0, {r1}];",
-         "cp.async.bulk.prefetch.tensor.1d.L2.global: copies by tensor maps are not run: a profile "
-         "before 9.0 avoids them"},
+         "cp.async.bulk.prefetch.tensor.1d.L2.global: copies by tensor maps are not run: under "
+         "SOFTGPU_PROFILE=a100 compilers do without"},
         {"cp.async.ca.shared.global [r0], [d0], 4, 2, r1;",
          "cp.async.ca.shared.global: no form of it has these operands"},
         {"add.u32 r0, r1, %tid.x;", "add.u32: a special register outside of mov"},
