@@ -118,7 +118,9 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
 struct tally {
     int64_t used;
     unsigned done; /* warps */
-    bool ran, spins, fault;
+    bool ran, fault;
+    bool yields; /* none ended or waits */
+    bool spins;  /* and all polled */
 };
 
 /* Under a random schedule turns are short, with a long one now and then. */
@@ -138,6 +140,7 @@ static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     tally->fault = stop == SG_STOP_FAULT;
     /* A gang that comes apart goes on warp by warp, and each warp polls or not. */
     bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
+    tally->yields = tally->yields && looks;
     tally->spins = tally->spins && looks && gang->polls;
 }
 
@@ -147,6 +150,7 @@ static void warp_turn(struct sg_warp *warp, struct tally *tally) {
     tally->used += most - (warp->left < 0 ? 0 : warp->left);
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
+    tally->yields = tally->yields && stop == SG_STOP_YIELD;
     tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
 }
 
@@ -184,7 +188,7 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
 
 /* Runs each warp that can run for a while. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    struct tally tally = {.spins = true};
+    struct tally tally = {.yields = true, .spins = true};
     bool random = grid->launch.schedule == SG_GRID_RANDOM;
     unsigned first = random ? sg_grid_draw(grid, grid->gangs) : 0;
     for (unsigned g = 0; g < grid->gangs && !tally.fault; g++)
@@ -201,6 +205,8 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         sg_deadlock(block);
         return SG_TURN_FAULT;
     }
+    /* A short turn may end between two looks: the next one, a long one, decides. */
+    bool spins = tally.spins || (block->spins && tally.yields);
     block->spins = tally.spins;
-    return tally.spins ? SG_TURN_SPINS : SG_TURN_ON;
+    return spins ? SG_TURN_SPINS : SG_TURN_ON;
 }

@@ -294,7 +294,7 @@ struct sg_worker {
     uint64_t table;                         /* the page table's state that `caches` is valid for */
     struct sg_block *running, *last, *free; /* singly linked lists */
     uint64_t running_count;
-    unsigned passes;                /* of the first block */
+    unsigned passes;                /* turns in which blocks got on, since one began or ended */
     struct sg_cluster_run *opening; /* in which blocks begin next */
     uint64_t spins;    /* consecutive turns in which blocks only polled, since the last one began */
     uint64_t spun;     /* the same, since the slice began */
