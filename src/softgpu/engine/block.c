@@ -94,6 +94,7 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
     warp->group_count = warp->ready = 0;
     warp->alone = false;
+    warp->since_poll = LOOK;
     warp->stamp = warp->clock = 0;
     warp->root.lanes = lanes;
     sg_path_use(warp, &warp->root);
@@ -129,6 +130,13 @@ static int64_t quantum(const struct sg_block *block) {
     return block->spins ? LOOK : QUANTUM;
 }
 
+/* Whether it polled in its turn, or so recently that the turn may have ended between two looks:
+ * under a random schedule turns can be shorter than a loop that polls. */
+static bool polls(struct sg_warp *warp, int64_t used) {
+    warp->since_poll = warp->polls ? 0 : warp->since_poll + used;
+    return warp->since_poll < LOOK;
+}
+
 static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     int64_t most = quantum(gang->block);
     enum sg_stop stop = sg_gang_run(gang, most);
@@ -138,16 +146,21 @@ static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     tally->fault = stop == SG_STOP_FAULT;
     /* A gang that comes apart goes on warp by warp, and each warp polls or not. */
     bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
-    tally->spins = tally->spins && looks && gang->polls;
+    bool polled = polls(gang, used);
+    for (unsigned g = 1; g < gang->gang_size; g++)
+        gang[g].since_poll = gang->since_poll;
+    tally->spins = tally->spins && looks && polled;
 }
 
 static void warp_turn(struct sg_warp *warp, struct tally *tally) {
     int64_t most = quantum(warp->block);
     enum sg_stop stop = sg_warp_run(warp, most);
-    tally->used += most - (warp->left < 0 ? 0 : warp->left);
+    int64_t used = most - (warp->left < 0 ? 0 : warp->left);
+    tally->used += used;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
-    tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
+    bool polled = polls(warp, used);
+    tally->spins = tally->spins && stop == SG_STOP_YIELD && polled;
 }
 
 /* Diverged warps stay apart if one waits for another, or if they take long. */

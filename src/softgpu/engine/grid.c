@@ -130,7 +130,6 @@ static void first_is_done(struct sg_worker *worker) {
 /* Moves the first block to the end. */
 static void rotate(struct sg_worker *worker) {
     struct sg_block *block = worker->running;
-    worker->passes = 0;
     if (!block->next)
         return;
     worker->running = block->next;
@@ -201,6 +200,7 @@ static void advance(struct sg_worker *worker, int64_t budget) {
             got_on(worker);
             if (++worker->passes < passes(grid))
                 break;
+            worker->passes = 0;
             begin_more(worker);
             rotate(worker);
             break;

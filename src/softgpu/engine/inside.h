@@ -219,6 +219,7 @@ struct sg_warp {
     uint32_t ready;     /* ready groups other than the running one */
     bool alone;         /* the running group does not join others: lanes may spin for it */
     bool polls;         /* has read memory that others may write */
+    int64_t since_poll; /* instructions since a turn in which it did */
     enum sg_stop stop;
     struct sg_path *path;
     uint64_t stamp;
@@ -294,7 +295,7 @@ struct sg_worker {
     uint64_t table;                         /* the page table's state that `caches` is valid for */
     struct sg_block *running, *last, *free; /* singly linked lists */
     uint64_t running_count;
-    unsigned passes;                /* of the first block */
+    unsigned passes;                /* turns in which blocks got on, since one began or ended */
     struct sg_cluster_run *opening; /* in which blocks begin next */
     uint64_t spins;    /* consecutive turns in which blocks only polled, since the last one began */
     uint64_t spun;     /* the same, since the slice began */

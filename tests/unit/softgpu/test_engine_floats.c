@@ -186,6 +186,31 @@ static void approximate_functions_are_near(void **state) {
     ROWS_HOLD(F32("sin.approx.f32 r, f;"), sine);
 }
 
+/* Recorded on an H200. */
+static void inverse_roots_have_all_their_bits(void **state) {
+    (void)state;
+    static const struct row full[] = {
+        {0, 0, 0, 0x7ff0000000000000},
+        {0x8000000000000000, 0, 0, 0xfff0000000000000},
+        {1, 0, 0, 0x6180000000000000},
+        {0x000fffffffffffff, 0, 0, 0x5fe0000000000001},
+        {0x0010000000000000, 0, 0, 0x5fe0000000000000},
+        {0x8000000000000001, 0, 0, 0xfff8000000000000},
+        {0xbff0000000000000, 0, 0, 0xfff8000000000000},
+        {0x3fe0000000000000, 0, 0, 0x3ff6a09e667f3bcd},
+        {0x3ff0000000000001, 0, 0, 0x3fefffffffffffff},
+        {0x7ff0000000000000, 0, 0, 0},
+        {0xfff0000000000000, 0, 0, 0xfff8000000000000},
+        {0x7ff8123456789abc, 0, 0, 0x7ff8123456789abc},
+        {0xfff0123456789abc, 0, 0, 0xfff8123456789abc},
+        {0x3fd3bf666e650a65, 0, 0, 0x3ffccdd042d91ad3},
+    };
+    ROWS_HOLD("rsqrt.approx.f64 %d, %a;", full);
+    static const struct row upper[] = {{1, 0, 0, 0x7ff0000000000000},
+                                       {0x3fe0000000000000, 0, 0, 0x3ff6a09e00000000}};
+    ROWS_HOLD("rsqrt.approx.ftz.f64 %d, %a;", upper);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_precision_rounds_as_it_says),
@@ -196,6 +221,7 @@ int main(void) {
         cmocka_unit_test(conversions_round_and_saturate),
         cmocka_unit_test(halves_are_rounded_once),
         cmocka_unit_test(approximate_functions_are_near),
+        cmocka_unit_test(inverse_roots_have_all_their_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

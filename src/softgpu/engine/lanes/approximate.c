@@ -109,6 +109,49 @@ static const struct sg_step *twice(struct sg_warp *warp, const struct sg_step *s
     return step + 1;
 }
 
+#if defined __FMA__ || defined __ARM_FEATURE_FMA
+#define fused(a, b, c) __builtin_fma(a, b, c)
+#else
+#define fused(a, b, c) fma(a, b, c) /* the library's: exact */
+#endif
+
+/*
+ * rsqrt.approx.f64 is emulated by the hardware's compiler: from the upper 32 bits it takes a step
+ * that makes the error cubic, with subnormal numbers scaled. All recorded results are equal.
+ */
+static double root(double x) {
+    double scale = 1.0;
+    if (x < 0x1p-1022) {
+        x *= 0x1p54;
+        scale = 0x1p27;
+    }
+    double upper = sg_double(sg_bits64(x) & ~(uint64_t)UINT32_MAX);
+    double y = sg_double(sg_bits64(1.0 / sqrt(upper)) & ~(uint64_t)UINT32_MAX);
+    double error = fused(x, -(y * y), 1.0);
+    return fused(fused(error, 0.375, 0.5), error * y, y) * scale;
+}
+
+static const struct sg_step *roots(struct sg_warp *warp, const struct sg_step *step) {
+    static const uint64_t sign = (uint64_t)1 << 63, infinity = (uint64_t)0x7ff << 52;
+    static const uint64_t quiet = (uint64_t)1 << 51;
+    u64 *d = SG_SLOT(warp, step->d);
+    const u64 *a = SG_SLOT(warp, step->a);
+    for (unsigned l = 0; l < SG_LANES; l++) {
+        uint64_t bits = a[l], size = bits & ~sign;
+        if (!(warp->mask >> l & 1))
+            continue;
+        if (size > infinity)
+            d[l] = bits | quiet;
+        else if (size == 0)
+            d[l] = bits | infinity;
+        else if (bits & sign)
+            d[l] = sign | infinity | quiet;
+        else
+            d[l] = size == infinity ? 0 : sg_bits64(root(sg_double(bits)));
+    }
+    return step + 1;
+}
+
 static uint16_t half(unsigned op, uint16_t bits, bool brain) {
     double x = brain ? (double)sg_bfloat_to_float(bits) : (double)SG_LEVEL(sg_half_to_float)(bits);
     double y = compute(op, x);
@@ -157,7 +200,7 @@ bool SG_LEVEL(sg_theme_approximate)(const struct sg_instruction *in, struct sg_f
     else if (in->type == SG_TYPE_F32)
         form->run = single;
     else if (in->type == SG_TYPE_F64 && (in->op == SG_OP_rcp || in->op == SG_OP_rsqrt))
-        form->run = twice;
+        form->run = in->modifiers & SG_MOD(FTZ) ? twice : roots;
     else
         return false;
     form->choice = (unsigned char)in->op;
