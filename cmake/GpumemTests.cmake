@@ -13,11 +13,16 @@ function(gpumem_split_tests directory programs harness)
     set(${harness} "${all}" PARENT_SCOPE)
 endfunction()
 
-# gpumem_test_folder(<folder> [INTERNAL] [LINK <targets>]): programs of tests/<folder> and the
-# folders below it. INTERNAL gives them src/ as an include path. Those in a folder named softgpu
-# link the engine itself instead of opening it.
+# gpumem_test_folder(<folder> [INTERNAL] [EXCLUDE_FROM_ALL] [LINK <targets>]): programs of
+# tests/<folder> and the folders below it. INTERNAL gives them src/ as an include path. Those in a
+# folder named softgpu link the engine itself instead of opening it. With EXCLUDE_FROM_ALL a program
+# is built only when it is named.
 function(gpumem_test_folder folder)
-    cmake_parse_arguments(arg "INTERNAL" "" "LINK" ${ARGN})
+    cmake_parse_arguments(arg "INTERNAL;EXCLUDE_FROM_ALL" "" "LINK" ${ARGN})
+    set(kept "")
+    if(arg_EXCLUDE_FROM_ALL)
+        set(kept EXCLUDE_FROM_ALL)
+    endif()
     set(root ${PROJECT_SOURCE_DIR}/tests/${folder})
     foreach(target IN LISTS arg_LINK)
         if(NOT TARGET ${target})
@@ -54,7 +59,7 @@ function(gpumem_test_folder folder)
         cmake_path(RELATIVE_PATH directory BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
             OUTPUT_VARIABLE shared)
         string(REPLACE "/" "_" shared ${shared}_harness)
-        add_library(${shared} OBJECT ${harness} ${GPUMEM_HARNESS})
+        add_library(${shared} OBJECT ${kept} ${harness} ${GPUMEM_HARNESS})
         gpumem_test_target(${shared} ${folder} "${link}" ${arg_INTERNAL})
         foreach(source IN LISTS programs)
             gpumem_test_program(${folder} ${source} ${shared} "${whole}" ${arg_INTERNAL})
@@ -85,7 +90,7 @@ function(gpumem_test_program folder source harness link)
     cmake_path(GET relative PARENT_PATH output)
     cmake_path(GET relative FILENAME name)
 
-    add_executable(${target} ${source} $<TARGET_OBJECTS:${harness}>)
+    add_executable(${target} ${kept} ${source} $<TARGET_OBJECTS:${harness}>)
     gpumem_test_target(${target} ${folder} "${link}" ${ARGN})
     if(target MATCHES "vulkan")
         add_dependencies(${target} vulkan_icd)

@@ -279,6 +279,23 @@ def test_nvcc_adds_text_to_machine_code(folder):
            ["<-gencode=arch=compute_80,code=sm_80>", "<a.cu>", "<-o>", "<a>", "<-gencode>",
             "<arch=compute_80,code=compute_80>"], "text beside it")
     expect(words_of(folder, "nvcc", "a.cu") == ["<a.cu>"], "nvcc's default has text")
+    for words in (("-arch=sm_90",), ("-arch", "compute_90"), ("-arch=compute_90", "-cubin")):
+        expect("<-gencode>" not in words_of(folder, "nvcc", *words, "a.cu"), f"{words} has text")
+    text = ["<-gencode>", "<arch=compute_90,code=compute_90>"]
+    for words in (("-arch=compute_90", "-code=sm_90"), ("-arch", "compute_90", "-code", "sm_90"),
+                  ("--gpu-architecture=compute_90", "--gpu-code=sm_90,sm_100")):
+        expect(words_of(folder, "nvcc", *words, "a.cu")[-2:] == text, f"no text beside {words}")
+
+
+def test_nvcc_adds_text_for_the_device_to_machine_code_for_many(folder):
+    query = folder / "__nvcc_device_query"
+    query.write_text("#!/bin/sh\nprintf '90\\n80\\n'\n")
+    query.chmod(0o755)
+    for words in (("-arch=native",), ("-arch", "all-major"), ("--gpu-architecture=all",)):
+        expect(words_of(folder, "nvcc", *words, "a.cu")[-2:] == ["<-gencode>", "<arch=compute_90,code=compute_90>"],
+               f"no text beside {words}")
+    query.unlink()
+    expect(words_of(folder, "nvcc", "-arch=native", "a.cu") == ["<-arch=native>", "<a.cu>"], "a device made up")
 
 
 def test_versions_differ_from_those_on_hardware(folder):
@@ -333,12 +350,13 @@ def test_caches_are_apart_by_profile_and_version(folder):
 
 
 def test_a_setting_of_the_user_gets_a_folder_inside(folder):
-    env = environment(XDG_CACHE_HOME=str(folder), NUMBA_CACHE_DIR=f"{folder}/mine")
-    path = caches(env)[0]
-    expect(path.startswith(f"{folder}/mine/gpumem-h200-"), path)
-    script = f"{harness.COMMAND} run --softgpu -- printenv NUMBA_CACHE_DIR"
+    env = environment(XDG_CACHE_HOME=str(folder), **{name: f"{folder}/mine {name}" for name in VARIABLES})
+    paths = caches(env)
+    for name, path in zip(VARIABLES, paths):
+        expect(path.startswith(f"{folder}/mine {name}/gpumem-h200-") and os.path.isdir(path), f"{name}: {path}")
+    script = f"{harness.COMMAND} run --softgpu -- printenv {' '.join(VARIABLES)}"
     inside = run("sh", "-c", script, env=env)
-    expect(inside.stdout.strip() == path, f"inside of another run: {inside.stdout}{inside.stderr}")
+    expect(inside.stdout.splitlines() == paths, f"inside of another run: {inside.stdout}{inside.stderr}")
 
 
 # What cuda.core's cache does with files.
@@ -413,6 +431,68 @@ def test_programs_that_cannot_be_reached_are_named(folder):
     expect("gpumem:" not in run(folder / "moving").stderr, "a word about a program that works")
     (folder / "moving").chmod(0o4755)
     expect("is set-user-ID" in run(folder / "moving").stderr, "no word about set-user-ID")
+
+
+# A program with NVRTC inside of it: nothing of it is exported, and its machine code is that of a real kernel.
+INSIDE = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+asm(".section .rodata\n.balign 8\nmachine: .incbin \"" MACHINE "\"\nmachine_end:\n.text\n");
+extern const char machine[], machine_end[];
+static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry small(.param .u64 p, "
+    ".param .u32 n) { .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p]; ld.param.u32 %r, [n]; add.u32 %r, %r, 42; "
+    "st.global.u32 [%d], %r; ret; }";
+typedef void *P;
+static int nvrtcGetCUBINSize(P p, unsigned long *n) { *n = machine_end - machine; return 0; }
+static int nvrtcGetCUBIN(P p, char *to) { memcpy(to, machine, machine_end - machine); return 0; }
+static int nvrtcGetPTXSize(P p, unsigned long *n) { *n = sizeof text; return 0; }
+static int nvrtcGetPTX(P p, char *to) { memcpy(to, text, sizeof text); return 0; }
+static int (*sizes[])(P, unsigned long *) = {nvrtcGetCUBINSize, nvrtcGetPTXSize};
+static int (*bytes[])(P, char *) = {nvrtcGetCUBIN, nvrtcGetPTX};
+#define CALL(name, ...) ((int (*)())dlsym(cuda, name))(__VA_ARGS__)
+#define OK(...) if ((result = CALL(__VA_ARGS__))) return printf("%d\n", result), 1
+int main(int argc, char **argv) {
+    static char image[1 << 16];
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *kernel;
+    unsigned long size, memory;
+    int result, number = 5, got = 0;
+    sizes[argc > 1](argv, &size);
+    if (size > sizeof image || bytes[argc > 1](argv, image)) return 2;
+    void *parameters[] = {&memory, &number};
+    OK("cuInit", 0);
+    OK("cuDevicePrimaryCtxRetain", &context, 0);
+    OK("cuCtxSetCurrent", context);
+    OK("cuMemAlloc_v2", &memory, 4ul);
+    OK("cuModuleLoadData", &module, image);
+    OK("cuModuleGetFunction", &kernel, module, "small");
+    OK("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, (void *)0, parameters, (void **)0);
+    OK("cuMemcpyDtoH_v2", &got, memory, 4ul);
+    return printf("%d\n", got) < 0;
+}
+"""
+
+
+def test_a_compiler_inside_of_the_program_is_told_what_to_set(folder):
+    compiler = shutil.which("cc")
+    if not compiler:
+        raise Skip("there is no C compiler")
+    if harness.SANITIZE != "off":
+        raise Skip("the program is not built with the sanitizer that softgpu needs then")
+    machine = harness.SOURCE / "tests/fixtures/images/small.cubin"
+    (folder / "inside.c").write_text(INSIDE)
+    subprocess.run([compiler, "-w", f'-DMACHINE="{machine}"', "-o", folder / "inside", folder / "inside.c", "-ldl"],
+                   check=True)
+    done = run(folder / "inside")
+    expect(done.returncode == 1 and done.stdout == "801\n", f"{done.stdout}{done.stderr}")
+    expect(done.stderr.count("\n") == 1, f"not one line: {done.stderr}")
+    for word in ("kernel small was not launched", "machine code without PTX",
+                 "NVRTC an architecture compute_90 or nvrtcGetPTX"):
+        expect(word in done.stderr, done.stderr)
+    # What the line says helps.
+    done = run(folder / "inside", "text")
+    expect_status(done, 0)
+    expect((done.stdout, done.stderr) == ("47\n", ""), f"{done.stdout}{done.stderr}")
 
 
 TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]

@@ -23,7 +23,13 @@ machine=
 output=
 source=
 before=
+virtual=
+code=
 for word in "$@"; do
+    case $before in
+    -arch | --gpu-architecture) virtual=$word ;;
+    -code | --gpu-code) code=yes ;;
+    esac
     case $word in
     --version | -V)
         "$real" --version
@@ -32,6 +38,8 @@ for word in "$@"; do
         exit 0
         ;;
     -cubin | --cubin) machine=yes ;;
+    -arch=* | --gpu-architecture=*) virtual=${word#*=} ;;
+    -code=* | --gpu-code=*) code=yes ;;
     -odir* | --output-directory* | --output-file* | -o*) output=yes ;;
     *.cu | *.c | *.cpp | *.cc) [ "$before" = -o ] || source=$word ;;
     esac
@@ -63,6 +71,14 @@ while [ "$count" -gt 0 ]; do
     esac
     set -- "$@" "$word"
 done
+# PTX for the device where machine code is for it alone, or for many: nvcc adds the newest one's PTX.
+of_device() {
+    "${real%/*}/__nvcc_device_query" 2>/dev/null | sed 's/[^0-9].*//;q'
+}
+case $virtual in
+native | all | all-major) [ -n "$machine" ] || more="$more $(of_device)" ;;
+compute_*) [ -n "$machine" ] || [ -z "$code" ] || more="$more ${virtual#compute_}" ;;
+esac
 for architecture in $more; do
     set -- "$@" -gencode "arch=compute_$architecture,code=compute_$architecture"
 done

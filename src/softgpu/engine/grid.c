@@ -373,7 +373,7 @@ static void measure(struct sg_grid *grid) {
     if (launch->dynamic_shared)
         fixed = program->dynamic_shared_offset > fixed ? program->dynamic_shared_offset : fixed;
     grid->shared_exact = fixed + launch->dynamic_shared;
-    grid->reserved_bytes = sg_reserved_shared(grid->code);
+    grid->reserved_bytes = sg_reserved_shared(grid->code, launch->dynamic_shared);
     grid->reserved_offset = sg_shared_granules(grid);
     uint64_t shared =
         grid->reserved_bytes ? grid->reserved_offset + grid->reserved_bytes : grid->shared_exact;

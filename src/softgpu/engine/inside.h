@@ -488,8 +488,8 @@ sg_run sg_run_mapa, sg_run_getctarank, sg_run_cluster_arrive, sg_run_cluster_wai
 sg_run sg_run_launch_dependents, sg_run_dependency_wait;
 /* Records, once, that the block has released dependent grids. */
 void sg_block_triggers(struct sg_block *block);
-/* workspace.c: bytes of reserved shared memory that a kernel needs. */
-uint64_t sg_reserved_shared(const struct sg_code *code);
+/* workspace.c: bytes of reserved shared memory that a kernel needs, launched with dynamic bytes. */
+uint64_t sg_reserved_shared(const struct sg_code *code, uint64_t dynamic);
 /* %reserved_smem_*, %aggr_smem_size, %envreg1 and 2. */
 uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number);
 /* The host bytes of an address in the workspace; NULL for others. */

@@ -5,6 +5,12 @@
 #include <fenv.h>
 #endif
 
+#if defined SG_WITHOUT_V4 /* builds with a sanitizer */
+#define HAS_V4 false
+#else
+#define HAS_V4 true
+#endif
+
 bool sg_level_usable(enum sg_level level) {
 #if defined __x86_64__
     __builtin_cpu_init();
@@ -15,7 +21,7 @@ bool sg_level_usable(enum sg_level level) {
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
                __builtin_cpu_supports("fma");
     case SG_LEVEL_V4:
-        return sg_level_usable(SG_LEVEL_V3) && __builtin_cpu_supports("avx512f") &&
+        return HAS_V4 && sg_level_usable(SG_LEVEL_V3) && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     default:
@@ -40,8 +46,10 @@ const char *sg_level_name(enum sg_level level) {
 
 const struct sg_lanes *sg_level_lanes(enum sg_level level) {
 #if defined __x86_64__
+#if !defined SG_WITHOUT_V4
     if (level == SG_LEVEL_V4)
         return &sg_lanes_v4;
+#endif
     if (level == SG_LEVEL_V3)
         return &sg_lanes_v3;
 #endif

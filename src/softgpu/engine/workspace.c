@@ -8,7 +8,8 @@
 #include "softgpu/engine/inside.h"
 
 /* Hardware from compute capability 8.0 reserves the first KiB of each block's shared memory; here
- * only kernels that read its offset have it. */
+ * only kernels that read its offset have it, and those that were given shared memory and name none:
+ * Halide's count its addresses from 0. For others an access to it is a mistake. */
 #define RESERVED  SG_SHARED_BEGIN
 #define TILES_END 288u
 
@@ -17,11 +18,24 @@ static bool is_reserved(unsigned special) {
            special <= SG_SPECIAL_RESERVED_SMEM_OFFSET_1;
 }
 
-uint64_t sg_reserved_shared(const struct sg_code *code) {
+static bool asks_for_reserved(const struct sg_code *code) {
     for (uint32_t i = 0; i < code->special_count; i++)
         if (is_reserved(code->specials[i].special))
-            return RESERVED;
-    return 0;
+            return true;
+    return false;
+}
+
+static bool names_shared(const struct sg_program *program) {
+    for (size_t i = 0; i < program->variable_count; i++)
+        if (program->variables[i].place == SG_PLACE_SHARED ||
+            program->variables[i].place == SG_PLACE_DYNAMIC_SHARED)
+            return true;
+    return false;
+}
+
+uint64_t sg_reserved_shared(const struct sg_code *code, uint64_t dynamic) {
+    bool by_number = dynamic && !names_shared(code->program);
+    return by_number || asks_for_reserved(code) ? RESERVED : 0;
 }
 
 uint64_t sg_workspace_special(const struct sg_grid *grid, unsigned special, uint32_t number) {

@@ -1,6 +1,6 @@
 /*
  * Where shared memory is: a block's own begins at 0x400, as recorded on an H200; what is below is
- * reserved, and there for those only who ask where it is.
+ * reserved, and there for those only who ask where it is, or whose addresses are numbers.
  */
 #include "kernel.h"
 
@@ -105,12 +105,50 @@ static void what_is_reserved_is_for_who_asks(void **state) {
     }
 }
 
+/* Word by word from address 0 through what is reserved into its own, by 400 threads; the next one's
+ * is read. The last thread reads beyond all of it, if it may. */
+#define NUMBERED                                                                                   \
+    KERNEL_HEAD                                                                                    \
+    ".visible .entry k(.param .u64 out, .param .u32 beyond) {\n"                                   \
+    ".reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p;\n"                                           \
+    "ld.param.u64 %d1, [out]; ld.param.u32 %r5, [beyond]; mov.u32 %r1, %tid.x;\n"                  \
+    "shl.b32 %r2, %r1, 2; st.shared.u32 [%r2], %r1; bar.sync 0;\n"                                 \
+    "add.u32 %r3, %r1, %r5; shl.b32 %r3, %r3, 2; setp.eq.u32 %p, %r1, 399;\n"                      \
+    "@%p sub.u32 %r3, %r3, 4; ld.shared.u32 %r4, [%r3];\n"                                         \
+    "mul.wide.u32 %d2, %r1, 4; add.u64 %d2, %d1, %d2; st.global.u32 [%d2], %r4; ret; }\n"
+
+static struct sg_grid_fault run_numbered(enum sg_level level, unsigned dynamic, uint32_t beyond,
+                                         uint32_t out[400]) {
+    struct kernel kernel;
+    kernel_make(&kernel, NUMBERED, level);
+    kernel_pointer(&kernel, out);
+    kernel_number(&kernel, beyond);
+    kernel_shape(&kernel, 2, 400);
+    kernel.launch.dynamic_shared = dynamic;
+    struct sg_grid_fault fault = kernel_run(&kernel, 0);
+    kernel_free(&kernel);
+    return fault;
+}
+
+static void who_names_none_counts_from_0(void **state) {
+    (void)state;
+    FOR_EACH_LEVEL(level) {
+        uint32_t out[400];
+        assert_int_equal(run_numbered((enum sg_level)level, 576, 1, out).kind, SG_FAULT_COUNT);
+        for (unsigned i = 0; i < 400; i++)
+            assert_int_equal(out[i], i == 399 ? i : i + 1);
+        assert_int_equal(run_numbered((enum sg_level)level, 576, 2, out).kind, SG_FAULT_SPACE);
+        assert_int_equal(run_numbered((enum sg_level)level, 0, 1, out).kind, SG_FAULT_SPACE);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_own_begins_behind_a_kibibyte),
         cmocka_unit_test(sizes_are_as_recorded),
         cmocka_unit_test(nothing_is_below),
         cmocka_unit_test(what_is_reserved_is_for_who_asks),
+        cmocka_unit_test(who_names_none_counts_from_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
