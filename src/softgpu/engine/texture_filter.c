@@ -38,7 +38,7 @@ void sg_filter_weights(const unsigned fraction[3], unsigned axes, unsigned weigh
 
 enum {
     BEHIND = 4,      /* bits kept behind those of the format where texels are aligned */
-    PLANE_BITS = 33, /* of the sum of a plane's texels */
+    PLANE_BITS = 33, /* of the first plane's sum, to which another is added */
 };
 
 /* What differs between floats and halves. Halves are sums and results of 11 bits. */
@@ -97,7 +97,7 @@ static int last_bit(uint32_t bits, const struct precision *of) {
 }
 
 /* The four texels of a plane are moved to the greatest exponent among them; what falls out behind
- * the four bits more is lost. The sum keeps 33 bits, and is rounded down to them. */
+ * the four bits more is lost. */
 static struct scaled sum_of_plane(const struct sg_filter *f, unsigned first,
                                   const struct precision *of) {
     struct scaled plane = {0, of->least};
@@ -115,17 +115,16 @@ static struct scaled sum_of_plane(const struct sg_filter *f, unsigned first,
         plane.sum += bits >> 31 ? -units : units;
     }
     plane.exponent -= BEHIND + 8;
-    while (llabs(plane.sum) >> PLANE_BITS) {
-        plane.sum >>= 1;
-        plane.exponent++;
-    }
     return plane;
 }
 
-/* The sum whose units are greater gets four bits more; what the other has behind them is lost. */
+/* The first sum is rounded down to 33 bits. The sum whose units are greater then gets four bits
+ * more; what the other has behind them is lost. */
 static struct scaled sum_of_planes(struct scaled a, struct scaled b) {
     if (a.sum == 0 || b.sum == 0)
         return a.sum ? a : b;
+    for (; llabs(a.sum) >> PLANE_BITS; a.exponent++)
+        a.sum >>= 1;
     struct scaled great = a.exponent > b.exponent ? a : b;
     struct scaled small = a.exponent > b.exponent ? b : a;
     int distance = great.exponent - small.exponent;

@@ -42,6 +42,14 @@ static inline uint32_t sg_lane_32(const struct sg_warp *warp, uint32_t place, un
     return ((const uint32_t *)sg_place(warp, place))[lane];
 }
 
+static inline double sg_real_at(const struct sg_sampling *sampling, uint32_t place) {
+    union {
+        uint32_t bits;
+        float value;
+    } both = {sg_lane_32(sampling->warp, place, sampling->lane)};
+    return (double)both.value;
+}
+
 /* ---- texture_texel.c ------------------------------------------------------------------------- */
 
 /* The host bytes of a level at (x bytes, row y, slice z), which lie in it; NULL: nothing is mapped,
@@ -134,6 +142,11 @@ void sg_sample_gather(struct sg_sampling *sampling, const struct sg_texture_leve
 /* A texel by its number; 0 outside of the level. */
 void sg_sample_texel(struct sg_sampling *sampling, const struct sg_texture_level *level,
                      const int64_t at[3], unsigned axes, uint32_t layer, uint32_t value[4]);
+
+/* ---- texture_gradient.c ---------------------------------------------------------------------- */
+
+/* The level, in 256ths and before the bias, that the gradients of an instruction choose. */
+int64_t sg_gradient_level(const struct sg_sampling *sampling, const uint32_t *list);
 
 /* ---- texture_cube.c -------------------------------------------------------------------------- */
 

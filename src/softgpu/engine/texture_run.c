@@ -75,10 +75,6 @@ bool sg_texture_fits(struct sg_warp *warp, const struct sg_step *step, unsigned 
 
 /* ---- one lane -------------------------------------------------------------------------------- */
 
-static double real_at(const struct sg_sampling *s, uint32_t place) {
-    return (double)sg_float_of(sg_lane_32(s->warp, place, s->lane));
-}
-
 /* Layers are clamped to the last. */
 static uint32_t layer_of(const struct sg_sampling *s, const uint32_t *list, unsigned faces) {
     uint32_t count = s->image->levels[0].depth / faces;
@@ -102,7 +98,7 @@ static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list)
         spot.layer = layer_of(s, list, shape.cube ? 6 : 1);
     double at[3] = {0};
     for (unsigned i = 0; i < shape.coordinates; i++)
-        at[i] = real_at(s, coordinates[i]);
+        at[i] = sg_real_at(s, coordinates[i]);
     if (shape.cube)
         spot.layer = spot.layer * 6 + sg_cube_face(at, spot.at);
     for (unsigned i = 0; i < 3 && !shape.cube; i++)
@@ -137,50 +133,35 @@ static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
-/* The number of texels of the largest level that a step of the gradient crosses, squared. */
-static double crossed(const struct sg_sampling *s, const uint32_t *list, unsigned from) {
-    struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
-    const struct sg_texture_level *level = &s->image->levels[0];
-    const double sizes[3] = {level->width, level->height, level->depth};
-    double gradient[3] = {0}, at[3] = {0}, sum = 0;
-    for (unsigned i = 0; i < shape.coordinates; i++) {
-        gradient[i] = list[from + i] == SG_NOWHERE ? 0 : real_at(s, list[from + i]);
-        at[i] = real_at(s, list[SG_AT_COORDINATE + shape.layered + i]);
-    }
-    if (shape.cube)
-        sg_cube_gradient(at, (double[3]){gradient[0], gradient[1], gradient[2]}, gradient);
-    for (unsigned i = 0; i < shape.axes; i++) {
-        double step = gradient[i] * (s->sampler->normalized || shape.cube ? sizes[i] : 1);
-        sum += step * step;
-    }
-    return sum;
-}
-
-/* 256ths of a level, rounded down; NaN becomes 0. */
+/* 256ths of a level, cut off towards 0; NaN becomes 0. */
 static int64_t of_256(double level) {
     const double most = 0x1p20;
-    return (int64_t)floor(256 * (level > most    ? most
-                                 : level > -most ? level
-                                 : level < 0     ? -most
-                                                 : 0));
+    return (int64_t)(256 * (level > most ? most : level > -most ? level : level < 0 ? -most : 0));
 }
 
-/* In units of 1/256 of a level, with the bias, clamped to all limits, each of which is rounded down
- * before. Without a level there is no bias. */
+/* In units of 1/256 of a level, with the bias, clamped to all limits, each of which is cut off before. Without a level there is no bias. */
 static unsigned level_of(const struct sg_sampling *s, const uint32_t *list, unsigned operation) {
     const struct sg_texture *sampler = s->sampler;
     int64_t level = 0, last = 256 * (s->image->level_count - 1);
     int64_t most = of_256((double)sampler->most_level),
             least = of_256((double)sampler->least_level);
     if (operation == SG_DO_LEVEL) {
-        level = of_256(real_at(s, list[SG_AT_LEVEL])) + of_256((double)sampler->bias);
+        level = of_256(sg_real_at(s, list[SG_AT_LEVEL])) + of_256((double)sampler->bias);
     } else if (operation == SG_DO_GRAD) {
-        double x = crossed(s, list, SG_AT_DX), y = crossed(s, list, SG_AT_DY);
-        level = of_256(log2(x > y ? x : y) / 2) + of_256((double)sampler->bias);
+        level = sg_gradient_level(s, list) + of_256((double)sampler->bias);
     }
     level = level > most ? most : level;
     level = level < least ? least : level;
     return (unsigned)(level > last ? last : level < 0 ? 0 : level);
+}
+
+/* With anisotropic filters, the mixture of two levels is steeper around its middle: one and a half
+ * times, from 4 on one and three quarters, from 16 on twice. */
+static unsigned steeper(const struct sg_texture *sampler, unsigned level) {
+    unsigned most = sampler->anisotropy;
+    int quarters = most >= 16 ? 8 : most >= 4 ? 7 : most >= 2 ? 6 : 4;
+    int part = 128 + ((((int)(level & 255) - 128) * quarters + 2) >> 2);
+    return (level & ~255u) + (unsigned)(part > 256 ? 256 : part > 0 ? part : 0);
 }
 
 static void between(const uint32_t *near, const uint32_t *far, unsigned part, uint32_t value[4]) {
@@ -195,7 +176,9 @@ static void sample(struct sg_sampling *s, const uint32_t *list, unsigned operati
                    uint32_t value[4]) {
     const struct sg_texture *image = s->image;
     struct sg_spot spot = spot_of(s, list), here;
-    unsigned level = level_of(s, list, operation), part = level & 255;
+    unsigned level = level_of(s, list, operation);
+    level = s->sampler->mip_linear ? steeper(s->sampler, level) : level;
+    unsigned part = level & 255;
     bool mixed = s->sampler->mip_linear && part && sg_texel_is_real(image, s->sampler);
     const struct sg_texture_level *first =
         &image->levels[mixed || s->sampler->mip_linear ? level >> 8 : (level + 128) >> 8];

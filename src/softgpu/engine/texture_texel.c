@@ -227,7 +227,8 @@ static uint32_t border_channel(const struct sg_sampling *s, unsigned channel) {
         return border_1010102(s, channel);
     if (image->form == SG_TEXEL_FLOAT && image->bits == 16)
         return sg_bits_of(border_half(value));
-    if (sg_texel_is_srgb(image, s->sampler, channel))
+    bool second = image->channels == 2 && channel == 1; /* which the border has as it is */
+    if (sg_texel_is_srgb(image, s->sampler, channel) && !second)
         return sg_bits_of(sg_srgb_value(sg_srgb_code(value)));
     if (image->form == SG_TEXEL_FLOAT || image->form >= SG_TEXEL_BC1)
         return sg_bits_of(value);
