@@ -192,7 +192,7 @@ pointer = ctypes.create_string_buffer(64)
 ok(cuda.cuMemPoolExportPointer(pointer, a))
 child = subprocess.run([sys.executable, *sys.argv, str(fd.value), pointer.raw.hex()], pass_fds=[fd.value])
 assert child.returncode == 0
-launch("read", a.value, threads=200)
+launch("read", a.value, threads=200, stream=s)
 ok(cuda.cuMemFreeAsync(a, s))
 assert sync() == 0
 ok(cuda.cuMemPoolDestroy(pool))

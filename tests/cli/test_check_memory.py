@@ -340,7 +340,8 @@ softgpu: checked: 1 errors, 0 warnings, 0 remarks
 
 
 def test_between_arrays_in_shared_memory(folder):
-    hazard(folder, 'launch("gap", 8)\nassert sync() == 0', """\
+    """The kernel gets an address: those of a block begin at 0x400."""
+    hazard(folder, 'launch("gap", 0x408)\nassert sync() == 0', """\
 softgpu: error 1 (memory, out-of-bounds): kernel gap: outside of its array: write of 4 bytes at offset 8 of shared \
 memory
     at /src/checked.cu:26
@@ -349,7 +350,7 @@ memory
   between the arrays of the kernel
 softgpu: checked: 1 errors, 0 warnings, 0 remarks
 """, 0)
-    silent(folder, 'launch("gap", 16)\nassert sync() == 0')
+    silent(folder, 'launch("gap", 0x410)\nassert sync() == 0')
 
 
 def test_beyond_shared_memory(folder):

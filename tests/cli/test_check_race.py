@@ -218,7 +218,15 @@ def test_both_places_are_named(folder):
 
 def test_json_has_both_places(folder):
     report = folder / "report.json"
-    status, _, _ = checked.run(folder, "race", PTX, BODY % "fill(a); add(b)", "--check-format", "json",
+    # The host knows that the first kernel has ended, but by no call that would order the second after it.
+    lines = """
+import threading
+filled = threading.Event()
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def tell(user): filled.set()
+fill(a); ok(cuda.cuLaunchHostFunc(a, tell, None)); filled.wait(); add(b)
+"""
+    status, _, _ = checked.run(folder, "race", PTX, BODY % lines, "--check-format", "json",
                                "--check-output", str(report), "--error-exitcode", "9")
     lines = [json.loads(line) for line in report.read_text().splitlines()]
     harness.expect(status == 9 and len(lines) == 2, f"status {status}, {lines}")

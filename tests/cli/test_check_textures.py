@@ -4,8 +4,19 @@ import checked
 from checked import SILENT, expect_text
 from harness import expect
 
-# Each thread samples or stores texel %tid.x, from `first` on, and keeps what it got.
+# Each thread samples or stores texel %tid.x, from `first` on, and keeps what it got. A row of an array is sampled by
+# position (pick), one of memory by number (fetch); by number hardware reads nothing from an array.
 PTX = """
+.visible .entry pick(.param .u64 tex, .param .u64 first, .param .u64 out)
+{
+    .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .f32 %f<5>;
+    ld.param.u64 %d1, [tex]; ld.param.u32 %r1, [first]; mov.u32 %r2, %tid.x; add.u32 %r1, %r1, %r2;
+    cvt.rn.f32.u32 %f4, %r1; add.f32 %f4, %f4, 0f3F000000;
+    .loc 1 5 5
+    tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d1, {%f4}];
+    ld.param.u64 %d2, [out]; mul.wide.u32 %d3, %r2, 4; add.u64 %d2, %d2, %d3; st.global.f32 [%d2], %f0;
+    ret;
+}
 .visible .entry fetch(.param .u64 tex, .param .u64 first, .param .u64 out)
 {
     .reg .b64 %d<4>; .reg .b32 %r<4>; .reg .f32 %f<4>;
@@ -113,7 +124,7 @@ def hazard(folder, body, wanted, checks="memory,init"):
 FETCH = """a, o = array(64), alloc(256)
 fill(a, {})
 t = texture(of_array(a))
-launch("fetch", t, 0, o, threads=32)
+launch("pick", t, 0, o, threads=32)
 assert sync() == 0
 get(o, 128)
 no_texture(t)
@@ -123,9 +134,9 @@ free(o)"""
 
 def test_texels_that_nothing_wrote(folder):
     hazard(folder, FETCH.format(30), """\
-softgpu: error 1 (init, uninitialized): kernel fetch: 4 of these bytes have not been written: read of 4 bytes at ADDRESS
+softgpu: error 1 (init, uninitialized): kernel pick: 4 of these bytes have not been written: read of 4 bytes at ADDRESS
     at /src/checked.cu:5
-    PTX line 11: tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d1, {%r1}];
+    PTX line 12: tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d1, {%f4}];
     block 0,0,0 thread 30,0,0
   at byte 120 of an array of 512 bytes, made by cuArray3DCreate_v2
 softgpu: 1 was found 2 times
@@ -170,7 +181,7 @@ s, t = surface(a), texture(of_array(a))
 o = alloc(256)
 launch("put", s, 0, threads={})
 launch("take", s, 0, threads=20)
-launch("fetch", t, 0, o, threads=20)
+launch("pick", t, 0, o, threads=20)
 assert sync() == 0
 no_surface(s)
 no_texture(t)
@@ -181,7 +192,7 @@ free(o)"""
 
 def test_what_a_surface_stores_is_written(folder):
     text = run(folder, "init", SURFACE.format(19))[2]
-    expect("kernel take: 4 of these bytes" in text and "kernel fetch: 4 of these bytes" in text and
+    expect("kernel take: 4 of these bytes" in text and "kernel pick: 4 of these bytes" in text and
            "suld.b.1d.b32.trap" in text and "thread 19,0,0" in text and "checked: 2 errors" in text, text)
     silent(folder, SURFACE.format(20))
 

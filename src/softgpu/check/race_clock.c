@@ -4,6 +4,8 @@
 
 struct node {
     uint32_t references;
+    uint32_t step;     /* in the sequence */
+    uint64_t sequence; /* 0: in none */
     sg_clock child[SG_CLOCK_WIDTH];
 };
 
@@ -59,6 +61,7 @@ static sg_clock make(sg_clock child[SG_CLOCK_WIDTH], sg_clock a, sg_clock b, boo
     struct node *node = as_a || as_b || even ? NULL : malloc(sizeof *node);
     if (node) {
         node->references = 1;
+        node->sequence = 0;
         for (unsigned i = 0; i < SG_CLOCK_WIDTH; i++)
             node->child[i] = child[i];
         return (sg_clock)node;
@@ -74,6 +77,18 @@ static sg_clock child_of(sg_clock clock, unsigned index) {
     return is_node(clock) ? node_of(clock)->child[index] : clock;
 }
 
+void sg_clock_mark(sg_clock clock, uint64_t sequence, uint32_t step) {
+    if (!is_node(clock) || node_of(clock)->sequence)
+        return;
+    node_of(clock)->sequence = sequence;
+    node_of(clock)->step = step;
+}
+
+static bool are_in_sequence(sg_clock a, sg_clock b) {
+    return is_node(a) && is_node(b) && node_of(a)->sequence &&
+           node_of(a)->sequence == node_of(b)->sequence;
+}
+
 sg_clock sg_clock_join(sg_clock a, sg_clock b, bool *failed) { /* NOLINT(misc-no-recursion) */
     if (a == b || !b)
         return sg_clock_keep(a);
@@ -81,6 +96,8 @@ sg_clock sg_clock_join(sg_clock a, sg_clock b, bool *failed) { /* NOLINT(misc-no
         return sg_clock_keep(b);
     if (!is_node(a) && !is_node(b))
         return a > b ? a : b;
+    if (are_in_sequence(a, b))
+        return sg_clock_keep(node_of(a)->step > node_of(b)->step ? a : b);
     sg_clock child[SG_CLOCK_WIDTH];
     for (unsigned i = 0; i < SG_CLOCK_WIDTH; i++)
         child[i] = sg_clock_join(child_of(a, i), child_of(b, i), failed);

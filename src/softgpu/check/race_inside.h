@@ -112,6 +112,10 @@ struct sg_released {
     uint64_t address;
     sg_clock clock;
     sg_clock over; /* of an mbarrier: what was there when its last phase ended */
+    /* Read-modify-writes only add to the clock: a sequence, so that threads that poll the address
+     * do not join all that they know already each time. */
+    uint64_t sequence;
+    uint32_t step;
     uint32_t launch, block;
     unsigned char scope;
     bool there;
@@ -235,6 +239,7 @@ struct sg_race {
     struct sg_race_launch *launches;   /* from 1 on */
     size_t launch_count, launch_room, running;
     uint32_t moment;
+    uint64_t sequences; /* of clocks, so far */
     struct sg_race_block *spare;
 };
 

@@ -309,6 +309,16 @@ static void acquire(struct sg_race_grid *grid, struct sg_race_block *block,
         take(grid, block, warp, lane, released->clock, far, access->order & SG_WATCHED_ACQUIRE);
 }
 
+/* A lane's read-modify-write adds to what has been released at an address. */
+static void add_released(struct sg_race_grid *grid, struct sg_released *there, sg_clock clock) {
+    sg_clock_add(&there->clock, clock, &grid->lost);
+    if (there->step == UINT32_MAX || !there->sequence) {
+        there->sequence = ++grid->race->sequences;
+        there->step = 0;
+    }
+    sg_clock_mark(there->clock, there->sequence, ++there->step);
+}
+
 /* A lane writes: what it publishes replaces what was published there, or is joined with it by a
  * read-modify-write. */
 static void release(struct sg_race_grid *grid, const struct sg_race_block *block,
@@ -328,11 +338,12 @@ static void release(struct sg_race_grid *grid, const struct sg_race_block *block
         there = sg_released_at(table, address);
     grid->lost = grid->lost || (clock && !there);
     if (there && joins) {
-        sg_clock_add(&there->clock, clock, &grid->lost);
+        add_released(grid, there, clock);
         there->scope = (unsigned char)(clock ? least(there->scope, scope) : there->scope);
     } else if (there) {
         sg_clock_drop(there->clock);
         there->clock = sg_clock_keep(clock);
+        there->sequence = 0;
         there->scope = (unsigned char)scope;
     }
     if (there && clock) {

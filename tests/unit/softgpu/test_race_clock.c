@@ -67,10 +67,36 @@ static void joining_what_is_known_shares_it(void **state) {
     assert_false(failed);
 }
 
+/* A step of a sequence stands for the earlier ones, whichever is joined into which. */
+static void steps_of_a_sequence_are_not_compared(void **state) {
+    (void)state;
+    sg_clock first = 0, second = 0, other = 0;
+    bool failed = false;
+    sg_clock_raise(&first, 4, key_of(5), SG_CLOCK_LANE, 9, &failed);
+    sg_clock_mark(first, 1, 1);
+    sg_clock_raise(&other, 4, key_of(6), SG_CLOCK_LANE, 7, &failed);
+    sg_clock_mark(other, 2, 1);
+    second = sg_clock_join(first, other, &failed);
+    assert_true(second != first && second != other);
+    sg_clock_mark(second, 1, 2);
+    sg_clock_mark(second, 2, 0); /* it stays where it is */
+    sg_clock early = sg_clock_join(second, first, &failed);
+    sg_clock late = sg_clock_join(first, second, &failed);
+    assert_true(early == second && late == second);
+    sg_clock both = sg_clock_join(second, other, &failed); /* of two sequences: compared */
+    assert_int_equal(sg_clock_of(both, 4, key_of(5)), 9);
+    assert_int_equal(sg_clock_of(both, 4, key_of(6)), 7);
+    assert_false(failed);
+    sg_clock all[] = {first, second, other, early, late, both};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        sg_clock_drop(all[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_are_as_arrays),
         cmocka_unit_test(joining_what_is_known_shares_it),
+        cmocka_unit_test(steps_of_a_sequence_are_not_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
