@@ -40,9 +40,11 @@ static const char more[] =
     "setp.eq.u64 %q, %a, 0; @%q ret; add.u64 %a, %a, -1;\n"
     "{ .param .b64 m; st.param.b64 [m], %a; call deeper, (m); }\n"
     "ld.volatile.u64 %a, [%b]; ret; }\n"
-    ENTRY("local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l; mov.u32 %r1, %tid.x;\n"
-    "mad.wide.u32 %d1, %r1, 4, %d1; add.u64 %d1, %d1, 0x40000000; st.local.u32 [%d1], %r1;\n"
-    "ld.local.u32 %r0, [%d1]; st.global.u32 [%d0], %r0; ret; }\n"
+    /* What is read may be what was written, and is used: ptxas leaves both. */
+    ENTRY("local") ".local .align 8 .b8 l[64]; mov.u64 %d1, l; and.b64 %d2, %d0, 60;\n"
+    "add.u64 %d2, %d1, %d2; and.b64 %d3, %d0, 0x3ffffffc; or.b64 %d3, %d3, 0x40000000;\n"
+    "add.u64 %d1, %d1, %d3; st.local.u32 [%d1], 1; ld.local.u32 %r0, [%d2];\n"
+    "st.global.u32 [%d0], %r0; ret; }\n"
     ENTRY("twice") "{ .param .b64 s; .param .b64 r; st.param.b64 [s], 64;\n"
     "call.uni (r), malloc, (s); ld.param.b64 %d1, [r]; }\n"
     "{ .param .b64 a; st.param.b64 [a], %d1; call.uni free, (a); }\n"
@@ -99,9 +101,8 @@ static const struct kind {
      "trap; ret; }\n  block 0,0,0 thread 3,0,0", NULL},
     {"brkpt", CUDA_ERROR_LAUNCH_FAILED, "kernel brkpt: breakpoint", "thread 0,0,0", NULL},
     {"local", CUDA_ERROR_ILLEGAL_ADDRESS,
-     "kernel local: address outside of its space: write of 4 bytes at offset 1073741824 of local "
-     "memory, which has",
-     "thread 0,0,0", NULL},
+     "kernel local: address outside of its space: write of 4 bytes at offset 1",
+     "of local memory, which has 64", NULL},
     {"twice", CUDA_ERROR_LAUNCH_FAILED, "kernel twice: free of what was freed before: 0x",
      "in the heap of kernels, where nothing is allocated", NULL},
     {"asserts", CUDA_ERROR_ASSERT, "kernel asserts: assertion", "thread 3,0,0", NULL},
