@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
         printf("%s\n", argv[i]);
         fflush(stdout);
         if (!data) {
-            perror(argv[i]);
+            printf("cannot be read\n");
             return 1;
         }
         alarm(SECONDS_MOST);
