@@ -19,8 +19,8 @@ static unsigned share_down(unsigned of, unsigned fraction) {
     return (of * fraction + 127) >> 8;
 }
 
-/* All weights are whole numbers, and together 256: the whole is divided between the two planes of z,
- * each plane's share between its columns along x, and each column's between its ends along y. */
+/* All weights are whole numbers, and together 256: the whole is divided between the two planes of
+ * z, each plane's share between its columns along x, and each column's between its ends along y. */
 void sg_filter_weights(const unsigned fraction[3], unsigned axes, unsigned weight[8]) {
     unsigned y = axes > 1 ? fraction[1] : 0, z = axes > 2 ? fraction[2] : 0;
     const unsigned planes[2] = {256 - z, z};

@@ -65,6 +65,8 @@ void sg_texel_read(struct sg_sampling *sampling, const struct sg_texture_level *
 void sg_texel_border(const struct sg_sampling *sampling, uint32_t value[4]);
 /* Whether sampling returns floats, which can be filtered. */
 bool sg_texel_is_real(const struct sg_texture *image, const struct sg_texture *sampler);
+/* Whether the format has negative numbers, other than floats. */
+bool sg_texel_has_sign(const struct sg_texture *image);
 /* Whether a channel is decoded from sRGB. */
 bool sg_texel_is_srgb(const struct sg_texture *image, const struct sg_texture *sampler,
                       unsigned channel);

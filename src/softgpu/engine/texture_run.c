@@ -107,8 +107,8 @@ static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list)
     return spot;
 }
 
-/* Normalised coordinates that wrap or mirror have 21 bits behind the point, or 22 for wide levels, as
- * recorded for 3,001 texels, and for 16,384 and more; what lies behind is rounded down. */
+/* Normalised coordinates that wrap or mirror have 21 bits behind the point, or 22 for wide levels,
+ * as recorded for 3,001 texels, and for 16,384 and more; what lies behind is rounded down. */
 static double turned(double at, double size) {
     double units = size > 4096 ? 0x1p22 : 0x1p21;
     return floor(at * units) / units;
@@ -139,7 +139,8 @@ static int64_t of_256(double level) {
     return (int64_t)(256 * (level > most ? most : level > -most ? level : level < 0 ? -most : 0));
 }
 
-/* In units of 1/256 of a level, with the bias, clamped to all limits, each of which is cut off before. Without a level there is no bias. */
+/* In units of 1/256 of a level, with the bias, clamped to all limits, each of which is cut off
+ * before. Without a level there is no bias. */
 static unsigned level_of(const struct sg_sampling *s, const uint32_t *list, unsigned operation) {
     const struct sg_texture *sampler = s->sampler;
     int64_t level = 0, last = 256 * (s->image->level_count - 1);

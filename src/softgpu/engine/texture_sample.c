@@ -120,7 +120,7 @@ static void linear_axes(const struct sg_sampling *s, const struct sg_texture_lev
 
 static enum sg_filter_kind kind_of(const struct sg_sampling *s, unsigned channel) {
     const struct sg_texture *image = s->image;
-    bool has_sign = image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM;
+    bool has_sign = sg_texel_has_sign(image);
     if (image->form == SG_TEXEL_FLOAT)
         return image->bits == 16 ? SG_FILTER_HALVES : SG_FILTER_FLOATS;
     if (!sg_texel_is_real(image, s->sampler))
@@ -129,9 +129,8 @@ static enum sg_filter_kind kind_of(const struct sg_sampling *s, unsigned channel
                                 : SG_FILTER_UNSIGNED_WORDS;
     if (sg_texel_is_srgb(image, s->sampler, channel))
         return SG_FILTER_SRGB;
-    if (has_sign && image->bits == 8)
+    if (has_sign && image->bits == 8 && image->form < SG_TEXEL_BC1)
         return SG_FILTER_SIGNED_BYTES;
-    has_sign |= image->form == SG_TEXEL_BC4_SIGNED || image->form == SG_TEXEL_BC5_SIGNED;
     return has_sign ? SG_FILTER_SIGNED_PARTS : SG_FILTER_PARTS;
 }
 

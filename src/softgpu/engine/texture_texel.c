@@ -106,6 +106,11 @@ bool sg_texel_is_srgb(const struct sg_texture *image, const struct sg_texture *s
            sg_texel_is_real(image, sampler);
 }
 
+bool sg_texel_has_sign(const struct sg_texture *image) {
+    return image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM ||
+           image->form == SG_TEXEL_BC4_SIGNED || image->form == SG_TEXEL_BC5_SIGNED;
+}
+
 static uint32_t channel_value(const struct sg_sampling *s, bool real, uint32_t bits) {
     const struct sg_texture *image = s->image;
     switch (image->form) {
@@ -187,10 +192,12 @@ static double units_of(float value, unsigned bits, bool has_sign) {
     return part < 0 && units > 0 ? -units : units;
 }
 
+/* Compressed channels have 16 bits. */
 static float border_part(const struct sg_texture *image, float value) {
-    bool has_sign = image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM;
-    double most = (double)((UINT64_C(1) << (image->bits - has_sign)) - 1);
-    return (float)(units_of(value, image->bits, has_sign) / most);
+    bool has_sign = sg_texel_has_sign(image);
+    unsigned bits = image->form >= SG_TEXEL_BC1 ? 16 : image->bits;
+    double most = (double)((UINT64_C(1) << (bits - has_sign)) - 1);
+    return (float)(units_of(value, bits, has_sign) / most);
 }
 
 /* Cut off to a half, not above the greatest one. */
@@ -230,7 +237,7 @@ static uint32_t border_channel(const struct sg_sampling *s, unsigned channel) {
     bool second = image->channels == 2 && channel == 1; /* which the border has as it is */
     if (sg_texel_is_srgb(image, s->sampler, channel) && !second)
         return sg_bits_of(sg_srgb_value(sg_srgb_code(value)));
-    if (image->form == SG_TEXEL_FLOAT || image->form >= SG_TEXEL_BC1)
+    if (image->form == SG_TEXEL_FLOAT)
         return sg_bits_of(value);
     return sg_bits_of(border_part(image, value));
 }
