@@ -50,6 +50,9 @@ void sg_race_report(struct sg_race_actor *a, const struct sg_seen *old, unsigned
     a->raced++;
     if (a->own)
         pthread_mutex_lock(&race->lock);
+    is.cluster = is.shared && !a->own;
+    if (is.cluster) /* as the kernel names it, with the block's rank (engine/watch.h) */
+        is.address &= 0xfffffff;
     is.now = side_of(race, &now, lane);
     /* If several lanes read, names another one. */
     if (SG_SEEN_KIND(old->what) == SG_SEEN_SHARED_READ && old->warp == now.warp)
