@@ -39,6 +39,7 @@ struct sg_hazard {
     bool has_address, write;
     const char *space; /* "global", … */
     uint64_t address;
+    bool cluster; /* shared memory of a cluster: the block's rank is from bit 24 on */
     uint32_t size;
     const char *what;    /* one line, without address, place and kernel */
     const char *details; /* lines that end with '\n', such as the nearest allocation; or NULL */

@@ -31,6 +31,7 @@ void sg_fault_hazard(const struct sg_check_launch *launch, const struct sg_grid_
                                .write = fault->write,
                                .space = sg_space_name(fault->space),
                                .address = fault->address,
+                               .cluster = launch->clustered,
                                .size = fault->size};
     hazard.has_address = fault->kind == SG_FAULT_ADDRESS || fault->kind == SG_FAULT_MISALIGNED ||
                          fault->kind == SG_FAULT_SPACE || fault->kind == SG_FAULT_HEAP;

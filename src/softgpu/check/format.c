@@ -67,6 +67,22 @@ static void add_place(struct text *text, const struct sg_hazard_place *place) {
         place->block[2], place->thread[0], place->thread[1], place->thread[2]);
 }
 
+/* In clusters, shared memory of any block of the cluster; addresses below those of the block's own
+ * memory are beyond all offsets. */
+static void add_offset(struct text *text, const struct sg_hazard *hazard, const char *access) {
+    bool shared = strcmp(hazard->space, "shared") == 0;
+    uint64_t offset = hazard->address, rank = offset >> 24;
+    add(text, ": %s of %" PRIu32 " bytes at ", access, hazard->size);
+    if (shared && offset <= UINT32_MAX && offset > UINT32_MAX - SG_SHARED_BEGIN)
+        add(text, "address 0x%x of shared memory, which begins at 0x%x",
+            (unsigned)(offset + SG_SHARED_BEGIN), SG_SHARED_BEGIN);
+    else if (shared && hazard->cluster && rank < 16)
+        add(text, "offset %" PRIu64 " of the shared memory of block %" PRIu64 " of its cluster",
+            offset & 0xffffff, rank);
+    else
+        add(text, "offset %" PRIu64 " of %s memory", offset, hazard->space);
+}
+
 static void add_access(struct text *text, const struct sg_hazard *hazard) {
     if (!hazard->has_address)
         return;
@@ -75,8 +91,7 @@ static void add_access(struct text *text, const struct sg_hazard *hazard) {
     if (hazard->size && global)
         add(text, ": %s of %" PRIu32 " bytes at 0x%" PRIx64, access, hazard->size, hazard->address);
     else if (hazard->size)
-        add(text, ": %s of %" PRIu32 " bytes at offset %" PRIu64 " of %s memory", access,
-            hazard->size, hazard->address, hazard->space);
+        add_offset(text, hazard, access);
     else
         add(text, ": 0x%" PRIx64, hazard->address);
 }

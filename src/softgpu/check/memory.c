@@ -41,6 +41,7 @@ static void report(struct watched *watched, const struct sg_watched_access *acce
                                .write = access->kind != SG_WATCHED_READ,
                                .space = sg_space_name(access->space),
                                .address = access->address[lane],
+                               .cluster = watched->launch->clustered,
                                .size = access->size,
                                .details = details};
     sg_hazard_place(watched->launch, access->instruction, access->warp->place,

@@ -41,6 +41,7 @@ struct sg_race_found {
     uint64_t address; /* or the offset in shared memory */
     uint32_t size;    /* bytes that both sides access */
     bool shared;
+    bool cluster;    /* shared memory of a cluster: the block's rank is from bit 24 on */
     bool same_value; /* both have written the same bytes */
     bool one_access; /* both sides are lanes of one instruction */
 };

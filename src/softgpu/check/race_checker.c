@@ -186,6 +186,7 @@ static void found_one(void *user, const struct sg_race_found *found) {
                                .has_address = true,
                                .write = writes(&found->now),
                                .space = found->shared ? "shared" : "global",
+                               .cluster = found->cluster,
                                .address = found->address,
                                .size = found->size,
                                .what = what_of(found),

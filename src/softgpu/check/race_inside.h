@@ -162,7 +162,8 @@ struct sg_race_barrier {
  * there is nothing that they could race with: they are put into the shadow when it is. */
 struct sg_race_read {
     uint32_t moment, what, lanes;
-    uint16_t warp, size;
+    uint32_t size;
+    unsigned warp;
     uint32_t at[32];
 };
 #define SG_RACE_READS 512u
@@ -269,11 +270,6 @@ static inline bool sg_race_is_own(const struct sg_race_grid *grid,
                                   const struct sg_watched_access *access) {
     return access->space == SG_IN_SHARED && (grid->cluster_size == 1 || access->warp->shared);
 }
-/* The address in the shadows: of shared memory of a cluster one that nothing else has. */
-uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
-                         const struct sg_watched_access *access, unsigned lane);
-uint64_t sg_race_shared_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
-                                uint64_t address);
 /* Whether the threads of two blocks are in each other's scope. */
 bool sg_race_in_scope(const struct sg_race_grid *grid, uint32_t a, uint32_t b, unsigned scope);
 uint64_t sg_race_cluster_of(const struct sg_race_grid *grid, uint64_t block);
@@ -289,7 +285,15 @@ void sg_race_depends(void *user, const struct sg_watched_warp *warp, uint32_t la
 void sg_race_fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                    uint32_t lanes, unsigned char order, unsigned char scope);
 
-/* ---- race_access.c --------------------------------------------------------------------------- */
+/* ---- race_shadow.c --------------------------------------------------------------------------- */
+
+/* The address in the shadows: of shared memory of a cluster one that nothing else has. */
+uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                         const struct sg_watched_access *access, unsigned lane);
+uint64_t sg_race_shared_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                                uint64_t address);
+
+/* ---- race_access.c, race_found.c ------------------------------------------------------------- */
 
 void sg_race_access(void *user, const struct sg_watched_access *access);
 void sg_race_issues(void *user, const struct sg_watched_access *copy);

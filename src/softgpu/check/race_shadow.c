@@ -226,3 +226,21 @@ void sg_shadow_free(struct sg_shadow *shadow) {
     shadow->areas = NULL;
     shadow->room = 0;
 }
+
+/* ---- addresses of accesses ------------------------------------------------------------------- */
+
+uint64_t sg_race_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                         const struct sg_watched_access *access, unsigned lane) {
+    uint64_t address = access->address[lane];
+    return access->space == SG_IN_SHARED && !sg_race_is_own(grid, access)
+               ? sg_race_shared_address(grid, block, address)
+               : address;
+}
+
+uint64_t sg_race_shared_address(const struct sg_race_grid *grid, const struct sg_race_block *block,
+                                uint64_t address) {
+    if (grid->cluster_size == 1)
+        return address;
+    return UINT64_C(1) << 63 | (uint64_t)(grid->launch & 0x7ff) << 52 |
+           (sg_race_cluster_of(grid, block->index) & 0xffffff) << 28 | (address & 0xfffffff);
+}

@@ -95,6 +95,7 @@ static void found_one(const void *user, const struct sg_sync_found *found) {
                                .write = found->write,
                                .space = found->global ? "global" : "shared",
                                .address = found->address,
+                               .cluster = launch->clustered,
                                .size = found->size,
                                .what = texts[found->kind].what,
                                .details = details[0] ? details : NULL};
