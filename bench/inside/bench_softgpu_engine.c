@@ -1,10 +1,10 @@
 /*
- * Four kernels on softgpu's engine compared with the same in C, one thread each, CPU time. Prints
- * milliseconds, the ratio, and the geometric mean of the ratios, for each level of x86-64 that the
- * machine has. With the best level it also measures the gain from two threads, the cost of bounds
- * checks, the cost of an empty grid, the memory of blocks that wait for each other, and the same
- * kernels in OpenCL, if a CPU device is installed. Arguments select: only levels and kernels run
- * whose names contain them.
+ * Kernels on softgpu's engine compared with the same in C, one thread each, CPU time. Prints
+ * milliseconds, the ratio, and the geometric mean of the first four ratios, for each level of x86-64
+ * that the machine has. With the best level it also measures the gain from two threads, the cost of
+ * bounds checks, the cost of an empty grid, the memory of blocks that wait for each other, and the
+ * same kernels in OpenCL, if a CPU device is installed. Arguments select: only levels and kernels
+ * run whose names contain them.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/engine/inside.h"
@@ -53,6 +53,65 @@ static void reduce(void) {
 static void histogram(void) {
     for (int i = 0; i < MANY; i++)
         bins[bytes[i]]++;
+}
+
+/* Each of 2^18 threads adds up 16 numbers, the odd ones in another way. */
+enum { PARTED = 1 << 18, ROUNDS = 16 };
+static unsigned *numbers, *parted;
+
+static void part(void) {
+    for (unsigned i = 0; i < PARTED; i++) {
+        unsigned sum = 0;
+        for (unsigned k = 0; k < ROUNDS; k++) {
+            unsigned one = numbers[i + k * PARTED];
+            sum = one & 1 ? sum + one * 3 : sum ^ one;
+        }
+        parted[i] = sum;
+    }
+}
+
+static const char part_text[] = KERNEL_HEAD
+    ".visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n) {\n"
+    ".reg .pred %p<3>; .reg .b32 %r<30>; .reg .b64 %d<20>;\n"
+    "ld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; ld.param.u32 %r1, [n];\n"
+    "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+    "mad.lo.s32 %r5, %r2, %r3, %r4; mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
+    "loop: mad.lo.s32 %r8, %r7, %r1, %r5; mul.wide.u32 %d3, %r8, 4; add.s64 %d4, %d2, %d3;\n"
+    "ld.global.u32 %r9, [%d4]; and.b32 %r10, %r9, 1; setp.eq.u32 %p1, %r10, 0;\n"
+    "@%p1 bra even; mad.lo.s32 %r6, %r9, 3, %r6; bra next;\n"
+    "even: xor.b32 %r6, %r6, %r9;\n"
+    "next: add.s32 %r7, %r7, 1; setp.lt.u32 %p2, %r7, 16; @%p2 bra loop;\n"
+    "mul.wide.u32 %d5, %r5, 4; add.s64 %d6, %d1, %d5; st.global.u32 [%d6], %r6; ret; }\n";
+
+/* The product with a register for each value, as compilers write it: 32 steps of a loop at once. */
+static const char *values_text(void) {
+    static char text[32768];
+    size_t at = (size_t)snprintf(
+        text, sizeof text,
+        KERNEL_HEAD
+        ".visible .entry k(.param .u64 c, .param .u64 a, .param .u64 b, .param .u32 n) {\n"
+        ".reg .pred %%p; .reg .f32 %%f<200>; .reg .b32 %%r<200>; .reg .b64 %%d<300>;\n"
+        "ld.param.u64 %%d1, [c]; ld.param.u64 %%d2, [a]; ld.param.u64 %%d3, [b];\n"
+        "ld.param.u32 %%r1, [n]; mov.u32 %%r2, %%tid.x; mov.u32 %%r3, %%tid.y;\n"
+        "mov.u32 %%r4, %%ctaid.y; shl.b32 %%r5, %%r4, 4; add.s32 %%r6, %%r5, %%r3;\n"
+        "mov.u32 %%r7, %%ctaid.x; shl.b32 %%r8, %%r7, 4; add.s32 %%r9, %%r8, %%r2;\n"
+        "mul.lo.s32 %%r10, %%r6, %%r1; mov.u32 %%r11, 0; mov.f32 %%f0, 0f00000000;\nloop:\n");
+    for (int k = 0; k < 32; k++)
+        at += (size_t)snprintf(
+            text + at, sizeof text - at,
+            "add.s32 %%r%d, %%r11, %d; add.s32 %%r%d, %%r10, %%r%d; mad.lo.s32 %%r%d, %%r%d, %%r1, "
+            "%%r9;\nmul.wide.s32 %%d%d, %%r%d, 4; add.s64 %%d%d, %%d2, %%d%d;\n"
+            "mul.wide.s32 %%d%d, %%r%d, 4; add.s64 %%d%d, %%d3, %%d%d;\n"
+            "ld.global.f32 %%f%d, [%%d%d]; ld.global.f32 %%f%d, [%%d%d];\n"
+            "fma.rn.f32 %%f%d, %%f%d, %%f%d, %%f%d;\n",
+            20 + 3 * k, k, 21 + 3 * k, 20 + 3 * k, 22 + 3 * k, 20 + 3 * k, 10 + 4 * k, 21 + 3 * k,
+            11 + 4 * k, 10 + 4 * k, 12 + 4 * k, 22 + 3 * k, 13 + 4 * k, 12 + 4 * k, 41 + 2 * k,
+            11 + 4 * k, 42 + 2 * k, 13 + 4 * k, k + 1, 41 + 2 * k, 42 + 2 * k, k);
+    snprintf(text + at, sizeof text - at,
+             "mov.f32 %%f0, %%f32; add.s32 %%r11, %%r11, 32; setp.lt.s32 %%p, %%r11, %%r1;\n"
+             "@%%p bra loop; add.s32 %%r12, %%r10, %%r9; mul.wide.s32 %%d200, %%r12, 4;\n"
+             "add.s64 %%d201, %%d1, %%d200; st.global.f32 [%%d201], %%f0; ret; }\n");
+    return text;
 }
 
 /* ---- timing ---------------------------------------------------------------------------------- */
@@ -341,7 +400,10 @@ int main(int argc, char **argv) {
     y = room(MANY * sizeof *y);
     product = room(EDGE * EDGE * sizeof *product);
     bytes = room(MANY);
+    numbers = room(MANY * sizeof *numbers);
+    parted = room(PARTED * sizeof *parted);
     for (int i = 0; i < MANY; i++) {
+        numbers[i] = (unsigned)i * 2654435761u >> 7;
         x[i] = (float)(i % 7) * 0.25F;
         bytes[i] = (unsigned char)((unsigned)i * 2654435761u >> 24);
     }
@@ -350,12 +412,15 @@ int main(int argc, char **argv) {
         {"matmul 256^3", matmul_text, matmul, {16, 16}, {16, 16}, {0}, 0},
         {"reduction 4M", reduce_text, reduce, {SUMS, 1}, {256, 1}, {0}, 0},
         {"histogram 4M", histogram_text, histogram, {64, 1}, {256, 1}, {0}, 0},
+        {"matmul, many values", values_text(), matmul, {16, 16}, {16, 16}, {0}, 0},
+        {"branches that part", part_text, part, {PARTED / 256, 1}, {256, 1}, {0}, 0},
         {"65536 blocks of 32", empty_text, nothing, {65536, 1}, {32, 1}, {0}, 0},
     };
-    void *pointers[4][3] = {{y, x, NULL}, {product, x, y}, {sums, x, NULL}, {bins, bytes, NULL}};
-    unsigned counts[] = {SAXPY, EDGE, MANY, MANY};
+    void *pointers[6][3] = {{y, x, NULL},        {product, x, y}, {sums, x, NULL},
+                            {bins, bytes, NULL}, {product, x, y}, {parted, numbers, NULL}};
+    unsigned counts[] = {SAXPY, EDGE, MANY, MANY, EDGE, PARTED};
     float factor = 0.5F;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         for (int k = 0; k < 3 && pointers[i][k]; k++)
             argument(&subjects[i], &pointers[i][k], 8);
         if (i == 0)
@@ -367,7 +432,7 @@ int main(int argc, char **argv) {
             continue;
         double logs = 0;
         printf("%s\n", sg_level_name((enum sg_level)level));
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < 7; i++) {
             if (!wanted(argc, argv, sg_level_name((enum sg_level)level), subjects[i].name))
                 continue;
             struct sg_program *program = decoded(subjects[i].text);
@@ -375,10 +440,10 @@ int main(int argc, char **argv) {
             if (sg_code_make(program, (enum sg_level)level, 0, &code) != CUDA_SUCCESS)
                 return 1;
             double ours = engine_time(&subjects[i], code), native = native_time(&subjects[i]);
-            if (i < 4) {
+            if (i < 6) {
                 printf("  %-20s %8.3f ms, C %8.3f ms, ratio %6.1f\n", subjects[i].name, ours,
                        native, ours / native);
-                logs += log(ours / native);
+                logs += i < 4 ? log(ours / native) : 0;
             } else {
                 printf("  %-20s %8.3f ms, %.1f ns a block\n", subjects[i].name, ours,
                        ours * 1e6 / 65536);
@@ -401,5 +466,7 @@ int main(int argc, char **argv) {
     free(y);
     free(product);
     free(bytes);
+    free(numbers);
+    free(parted);
     return 0;
 }

@@ -2,13 +2,16 @@
  * Kernels of PTX that no compiler wrote, decoded. Whatever the reader takes gives a program that
  * keeps the promises of program.h, or a refusal.
  */
-#include "softgpu/program/program.h"
+#include "softgpu/program/liveness.h"
+#include "softgpu/program/region.h"
+#include "softgpu/program/uniformity.h"
 #include "softgpu/ptx/ptx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_ENTRIES 4
+#define MOST_BLOCKS  200 /* of a function, to be looked at */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -85,6 +88,98 @@ static void check_blocks(const struct sg_program *program,
     require(at == function->first_instruction + function->instructions);
 }
 
+/* ---- what is live ---------------------------------------------------------------------------- */
+
+struct reader {
+    const struct sg_liveness *live;
+    uint32_t block;
+    bool *written; /* by register: in this block so far, without a guard */
+    bool guarded;
+};
+
+/* What a block reads before it writes it is live at its beginning. */
+static void check_use(void *user, uint32_t reg, bool written) {
+    struct reader *reader = user;
+    require(written || reader->written[reg] || sg_live_in(reader->live, reader->block, reg));
+    reader->written[reg] |= written && !reader->guarded;
+}
+
+static void check_block(const struct sg_program *program,
+                        const struct sg_program_function *function, struct reader *reader) {
+    const struct sg_program_block *block = &program->blocks[reader->block];
+    const struct sg_liveness *live = reader->live;
+    memset(reader->written, 0, function->registers);
+    for (uint32_t i = block->first; i < block->end; i++) {
+        reader->guarded = program->instructions[i].guard != 0;
+        sg_instruction_registers(program, &program->instructions[i], check_use, reader);
+    }
+    for (uint32_t i = 0; i < live->count; i++) {
+        uint32_t reg = live->registers[i];
+        bool out = sg_live_out(live, reader->block, reg);
+        for (uint32_t k = 0; k < block->successors; k++)
+            require(out || !sg_live_in(live, program->successors[block->first_successor + k], reg));
+        require(!out || reader->written[reg] || sg_live_in(live, reader->block, reg));
+    }
+}
+
+/* Lanes leave a region only to its join. */
+static void check_region(const struct sg_program *program, struct sg_region *region,
+                         uint32_t number) {
+    require(sg_region_find(region, number, UINT32_MAX));
+    uint32_t join = program->blocks[number].post_dominator;
+    for (uint32_t i = 0; i < region->count; i++) {
+        const struct sg_program_block *block = &program->blocks[region->blocks[i]];
+        require(region->blocks[i] != join);
+        for (uint32_t k = 0; k < block->successors; k++) {
+            uint32_t to = program->successors[block->first_successor + k];
+            require(to == join || region->seen[to - region->function->first_block] == region->walk);
+        }
+    }
+}
+
+/* What is written from something that varies varies. */
+struct source {
+    const struct sg_uniformity *found;
+    bool varies;
+};
+
+static void check_variation(void *user, uint32_t reg, bool written) {
+    struct source *source = user;
+    require(!written || !source->varies || source->found->varies[reg]);
+    source->varies |= !written && source->found->varies[reg];
+}
+
+static void check_uniformity(const struct sg_program *program,
+                             const struct sg_program_function *function) {
+    struct sg_uniformity found;
+    require(sg_uniformity_find(program, function, &found));
+    for (uint32_t i = 0; i < function->instructions; i++) {
+        struct source source = {.found = &found};
+        sg_instruction_registers(program, &program->instructions[function->first_instruction + i],
+                                 check_variation, &source);
+    }
+    for (uint32_t i = 0; i < function->blocks; i++)
+        require(!found.parts[i] || program->blocks[function->first_block + i].successors > 1);
+    sg_uniformity_free(&found);
+}
+
+static void check_flow(const struct sg_program *program,
+                       const struct sg_program_function *function) {
+    struct sg_liveness live;
+    struct sg_region region;
+    struct reader reader = {.live = &live, .written = malloc(function->registers + (size_t)1)};
+    require(reader.written && sg_liveness_find(program, function, &live) &&
+            sg_region_begin(program, function, &region));
+    for (uint32_t i = 0; i < function->blocks && i < MOST_BLOCKS; i++) {
+        reader.block = function->first_block + i;
+        check_block(program, function, &reader);
+        check_region(program, &region, reader.block);
+    }
+    sg_region_end(&region);
+    sg_liveness_free(&live);
+    free(reader.written);
+}
+
 static void check_variables(const struct sg_program *program, const struct sg_image *image) {
     for (size_t i = 0; i < program->variable_count; i++) {
         const struct sg_program_variable *one = &program->variables[i];
@@ -112,6 +207,8 @@ static void check(const struct sg_program *program, const struct sg_image *image
         for (uint32_t j = function->first_instruction; j < end; j++)
             check_instruction(program, function, &program->instructions[j]);
         check_blocks(program, function);
+        check_flow(program, function);
+        check_uniformity(program, function);
     }
     check_variables(program, image);
     char *dump = sg_program_dump(program);

@@ -51,75 +51,6 @@ struct sg_step *sg_maker_widen(struct sg_maker *maker, bool is_signed, unsigned 
         maker, &(struct sg_form){.run = maker->lanes->widen[is_signed][from][to], .gang = true});
 }
 
-/* ---- what steps use -------------------------------------------------------------------------- */
-
-static void add_slot(struct sg_maker *maker, uint32_t slot) {
-    struct sg_code *code = maker->code;
-    if (code->slot_count == code->slot_room) {
-        uint32_t room = code->slot_room ? code->slot_room * 2 : 64;
-        uint32_t *more = realloc(code->slots, room * sizeof *more);
-        if (!more) {
-            maker->no_memory = true;
-            return;
-        }
-        code->slots = more;
-        code->slot_room = room;
-    }
-    code->slots[code->slot_count++] = slot;
-}
-
-static void add_register(struct sg_maker *maker, uint32_t reg, uint32_t written) {
-    if (reg == SG_NO_REGISTER)
-        return;
-    uint32_t number = maker->function->first_register + reg;
-    unsigned type = maker->program->registers[number].type, width = sg_width_of_type(type);
-    uint32_t place = maker->code->register_place[number];
-    if (place >> 30 == SG_BASE_REGISTERS && width >= SG_W_16)
-        add_slot(maker, place | width | written);
-    if (width != SG_W_NONE || sg_type_bits(type) != 128)
-        return;
-    add_slot(maker, place | SG_W_64 | written); /* the low words and the high words */
-    add_slot(maker, (place + sg_width_bytes(SG_W_64)) | SG_W_64 | written);
-}
-
-static void add_operand(struct sg_maker *maker, const struct sg_operand *operand,
-                        uint32_t written) {
-    if (operand->kind == SG_OPERAND_REGISTER || operand->kind == SG_OPERAND_ADDRESS)
-        add_register(maker, operand->reg, operand->kind == SG_OPERAND_REGISTER ? written : 0);
-    if (operand->kind != SG_OPERAND_VECTOR && operand->kind != SG_OPERAND_PAIR)
-        return;
-    for (uint32_t i = 0; i < operand->count; i++)
-        add_operand(maker, &maker->program->operands[operand->first + i], written);
-}
-
-/* Records what steps read and write. Results are the first operands, in calls after the target.
- * Steps with a function for gangs do not need this. */
-static void note_uses(struct sg_maker *maker, uint32_t first) {
-    struct sg_code *code = maker->code;
-    bool any = false;
-    for (uint32_t i = first; i < code->step_count; i++)
-        any |= code->steps[i].gang == sg_gang_of(NULL) || code->steps[i].run == sg_run_barrier;
-    if (!any || maker->function_index != 0)
-        return;
-    uint32_t from = code->slot_count;
-    unsigned results = maker->in->op == SG_OP_call ? 2 : 1;
-    for (unsigned i = 0; i < maker->in->operand_count; i++)
-        add_operand(maker, sg_maker_operand(maker, i), i < results ? SG_SLOT_WRITTEN : 0);
-    for (unsigned i = 0; i < maker->temporary_count; i++)
-        add_slot(maker, maker->temporary_slots[i] | SG_SLOT_WRITTEN);
-    for (uint32_t i = first; i < code->step_count; i++) {
-        code->steps[i].uses = from;
-        code->steps[i].use_count = (uint16_t)(code->slot_count - from);
-    }
-}
-
-static void note_entry(struct sg_maker *maker) {
-    maker->function = &maker->program->functions[0];
-    for (uint32_t i = 0; i < maker->function->registers; i++)
-        add_register(maker, i, 0);
-    maker->code->entry_slots = maker->code->slot_count;
-}
-
 uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t count) {
     struct sg_code *code = maker->code;
     if (code->list_count + count > code->list_room) {
@@ -139,30 +70,6 @@ uint32_t sg_maker_list(struct sg_maker *maker, const uint32_t *places, uint32_t 
 }
 
 /* ---- layout ---------------------------------------------------------------------------------- */
-
-/* The first frame begins after the room for discarded results. Each frame has the condition code,
- * then predicates, then the rest. */
-static void lay_out(struct sg_maker *maker) {
-    const struct sg_program_function *function = maker->function;
-    const struct sg_register *registers = &maker->program->registers[function->first_register];
-    uint32_t *places = &maker->code->register_place[function->first_register];
-    uint32_t at = 4;
-    for (uint32_t i = 0; i < function->registers; i++)
-        if (registers[i].type == SG_TYPE_PRED) {
-            places[i] = SG_PLACE(SG_BASE_REGISTERS, at);
-            at += 4;
-        }
-    for (uint32_t i = 0; i < function->registers; i++) {
-        unsigned width = sg_width_of_type(registers[i].type);
-        if (width == SG_W_PRED)
-            continue;
-        at = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
-        places[i] = SG_PLACE(SG_BASE_REGISTERS, at);
-        at += width ? sg_width_bytes(width) : sg_type_bits(registers[i].type) == 128 ? 512 : 256;
-    }
-    maker->frame = (at + SG_SLOT_LINE - 1) & ~(SG_SLOT_LINE - 1);
-    maker->temporaries = 0;
-}
 
 /* Marks where lanes can arrive from elsewhere: targets of branches, and what follows a control
  * step. */
@@ -191,12 +98,13 @@ static void mark_leaders(const struct sg_program *program,
 static bool make_function(struct sg_maker *maker, const bool *leads) {
     struct sg_code *code = maker->code;
     const struct sg_program_function *function = maker->function;
-    lay_out(maker);
-    if (maker->function_index == 0) {
-        if (maker->aliased)
-            sg_maker_alias(maker);
-        note_entry(maker);
-    }
+    if (maker->function_index == 0 && maker->aliased)
+        sg_maker_alias(maker); /* those need no place in the frame */
+    sg_maker_lay_out(maker);
+    if (maker->function_index == 0)
+        sg_maker_note_entry(maker);
+    if (maker->no_memory)
+        return true;
     uint32_t end = function->first_instruction + function->instructions;
     uint32_t leader = SG_NO_STEP, counted = 0;
     code->functions[maker->function_index].first_step = sg_maker_here(maker);
@@ -223,9 +131,10 @@ static bool make_function(struct sg_maker *maker, const bool *leads) {
             return false;
         if (maker->temporary_count > SG_MAKER_TEMPORARIES)
             return sg_maker_refuse(maker, "more operands than the engine has room for");
-        note_uses(maker, first);
+        sg_maker_note_uses(maker, first);
         if (maker->no_memory)
             return true;
+        sg_maker_note_live(maker, first);
         counted++;
     }
     /* A body whose end is reached returns. */
@@ -317,6 +226,8 @@ static CUresult make_once(const struct sg_program *program, enum sg_level level,
         resolve_jumps(code);
     }
     sg_constants_free(&maker->constants);
+    sg_liveness_free(&maker->live);
+    sg_region_end(&maker->region);
     if (can && !maker->no_memory && !maker->unalias) {
         *result = code;
         return CUDA_SUCCESS;

@@ -3,6 +3,8 @@
 #define SG_ENGINE_CODE_H
 
 #include "softgpu/engine/inside.h"
+#include "softgpu/program/liveness.h"
+#include "softgpu/program/region.h"
 
 #define SG_MAKER_SINKS       16
 #define SG_MAKER_TEMPORARIES 128
@@ -37,6 +39,8 @@ struct sg_maker {
     struct sg_sink sinks[SG_MAKER_SINKS];
     unsigned sink_count;
     struct sg_constants constants;
+    struct sg_liveness live; /* the function's */
+    struct sg_region region;
     bool *aliased; /* by instruction: it needs no step; NULL: all need one */
     bool unalias;  /* an alias was written: compile again without aliases */
     bool no_memory;
@@ -94,6 +98,22 @@ uint32_t sg_maker_address_of(struct sg_maker *maker, uint32_t variable, int64_t 
 void sg_constants_free(struct sg_constants *known);
 /* Room for as many as are wanted, each of that size. */
 bool sg_maker_grow(void **memory, uint32_t *room, uint32_t wanted, size_t size);
+
+/* ---- code_registers.c ------------------------------------------------------------------------ */
+
+/* Places of the function's registers, except for aliases of constants, and its liveness. Each frame
+ * has the condition code first, then predicates, then the rest. */
+void sg_maker_lay_out(struct sg_maker *maker);
+
+/* ---- code_slots.c ---------------------------------------------------------------------------- */
+
+/* The entry's registers, each place once: the first of the code's slots. */
+void sg_maker_note_entry(struct sg_maker *maker);
+/* What the steps of the instruction read and write, from step `first` on. */
+void sg_maker_note_uses(struct sg_maker *maker, uint32_t first);
+/* What is live behind a branch, which is the step's alone: first those whose tags hold until the
+ * lanes that it parts have joined again. */
+void sg_maker_note_live(struct sg_maker *maker, uint32_t branch);
 
 /* ---- code_alias.c ---------------------------------------------------------------------------- */
 

@@ -122,15 +122,39 @@ static void fill_specials(struct sg_warp *gang) {
                  code->specials[i].width);
 }
 
-void sg_gang_apart(struct sg_warp *gang) {
+/* Expands the tags of `count` slots and drops all, except those of the first `hold` of them. */
+static void apart(struct sg_warp *gang, const uint32_t *slots, uint32_t count, uint32_t hold) {
     const struct sg_code *code = gang->grid->code;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t place = slots[i] & ~(SG_SLOT_LINE - 1);
+        struct sg_tag *tag = sg_tag(gang, place);
+        fill(gang, place, slots[i] & SG_SLOT_WIDTH);
+        if (i < hold && tag->kind)
+            tag->kind |= SG_TAG_HOLDS;
+    }
     for (uint32_t i = 0; i < code->entry_slots; i++) {
-        uint32_t place = code->slots[i] & ~(SG_SLOT_LINE - 1);
-        fill(gang, place, code->slots[i] & SG_SLOT_WIDTH);
-        sg_tag(gang, place)->kind = 0;
+        struct sg_tag *tag = sg_tag(gang, code->slots[i] & ~(SG_SLOT_LINE - 1));
+        tag->kind = tag->kind & SG_TAG_HOLDS ? SG_TAG_KNOWN : 0;
     }
     fill_specials(gang);
     gang->tagged = false;
+    gang->held = hold != 0;
+}
+
+void sg_gang_apart(struct sg_warp *gang) {
+    apart(gang, gang->grid->code->slots, gang->grid->code->entry_slots, 0);
+}
+
+/* Tags that were held are valid if no lane has gone further than to where the warps meet. */
+static void take_back(struct sg_warp *gang) {
+    const struct sg_code *code = gang->grid->code;
+    bool valid = gang->meet != SG_NO_STEP;
+    for (unsigned g = 0; g < gang->gang_size; g++)
+        valid &=
+            !gang[g].passed && (gang[g].group_count == 0 || gang[g].groups[0].step == gang->meet);
+    for (uint32_t i = 0; i < code->entry_slots && !valid; i++)
+        sg_tag(gang, code->slots[i] & ~(SG_SLOT_LINE - 1))->kind = 0;
+    gang->held = false;
 }
 
 bool sg_gang_ready(const struct sg_warp *gang) {
@@ -159,8 +183,10 @@ static const struct sg_step *stop_at(struct sg_warp *gang, uint32_t step, enum s
 }
 
 static void meet_at(struct sg_warp *gang, uint32_t step) {
-    for (unsigned g = 0; g < gang->gang_size; g++)
+    for (unsigned g = 0; g < gang->gang_size; g++) {
         gang[g].meet = step;
+        gang[g].passed = false;
+    }
     gang->meet_turns = 0;
     gang->stop = SG_STOP_APART;
 }
@@ -177,6 +203,8 @@ static void measure(struct sg_warp *gang) {
 
 enum sg_stop sg_gang_run(struct sg_warp *gang, int64_t quantum) {
     const struct sg_step *step = NULL;
+    if (gang->held)
+        take_back(gang);
     for (unsigned g = 0; g < gang->gang_size; g++) {
         struct sg_warp *warp = &gang[g];
         warp->mask = 0;
@@ -236,7 +264,10 @@ static const struct sg_step *branch(struct sg_warp *gang, const struct sg_step *
     default:
         break;
     }
-    sg_gang_apart(gang);
+    if (step->use_count == SG_ALL_SLOTS)
+        sg_gang_apart(gang);
+    else
+        apart(gang, gang->grid->code->slots + step->uses, step->use_count, step->count);
     uint32_t next = number_of(gang, step) + 1;
     for (unsigned g = 0; g < gang->gang_size; g++) {
         sg_group_add(&gang[g], taken[g], step->target, &gang[g].root);

@@ -68,7 +68,7 @@ struct sg_step {
     sg_run *gang;           /* the same for a gang */
     uint32_t d, a, b, c, e; /* places of operands */
     uint32_t list;          /* further places, in the code's list */
-    uint16_t count;         /* elements of a vector; arguments */
+    uint16_t count;         /* elements of a vector; arguments; of `uses`, those whose tags hold */
     uint16_t flags;
     unsigned char type, type2; /* enum sg_type, if one function serves several */
     unsigned char choice;      /* enum sg_compare, sg_operation, … by function */
@@ -77,7 +77,9 @@ struct sg_step {
     uint32_t target; /* branches and calls: a step; brx.idx: the number of targets */
     uint32_t cache;  /* which range cache */
     uint32_t instruction;
-    uint32_t uses; /* steps that run warp by warp: what they read and write, in the code's slots */
+    uint32_t
+        uses; /* in the code's slots: of steps that run warp by warp what they read and write, of
+                      branches what is live behind them */
     uint16_t use_count;
     int64_t value; /* branches: the step at which diverged lanes reconverge */
 };
@@ -143,6 +145,7 @@ struct sg_code {
 /* Widths and the flag fit below the alignment of places. */
 #define SG_SLOT_WIDTH   7u
 #define SG_SLOT_WRITTEN 8u
+#define SG_ALL_SLOTS    UINT16_MAX /* sg_step.use_count of a branch: all of the entry's */
 
 /* ---- warps in lock step ---------------------------------------------------------------------- */
 
@@ -156,6 +159,7 @@ struct sg_code {
  */
 #define SG_TAG_KNOWN   1u /* lane l has base + x * s + y * t: x = l % across, y = l / across */
 #define SG_TAG_NO_DATA 2u /* and the lanes' memory does not hold it */
+#define SG_TAG_HOLDS   4u /* while lanes part */
 struct sg_tag {
     uint64_t base; /* of all three, only the register's width counts */
     int64_t s, t;
@@ -246,6 +250,7 @@ struct sg_warp {
     const struct sg_pending *doing; /* the copy being done, perhaps another thread's; else NULL */
     struct sg_known_texture textures[SG_KNOWN_TEXTURES];
     uint32_t meet; /* a step where it stops, to wait for the rest of its gang */
+    bool passed;   /* some of its lanes went on at `meet`, since it was set */
     bool moved;    /* its registers have been reallocated, apart from the gang's */
     /* The rest is used in the first warp of a gang: */
     unsigned together;             /* warps now in lock step; 0: this warp is alone */
@@ -253,6 +258,7 @@ struct sg_warp {
     bool full;                     /* all lanes of all its warps are live */
     bool solid;                    /* and execute: full and whole */
     bool tagged;                   /* tags are valid */
+    bool held;                     /* some are valid where the warps meet */
     struct sg_tag *tags[SG_BASES]; /* one for each SG_SLOT_LINE */
     ptrdiff_t stride[SG_BASES];    /* from one warp's place to the next one's */
     unsigned across, across_log;   /* lanes in a row of sg_tag: a power of two */

@@ -1,6 +1,7 @@
 /* Reports of where lanes are, for deadlocks and for grids that make no progress. */
 #include "softgpu/engine/async.h"
 #include "softgpu/engine/inside.h"
+#include "softgpu/program/uniformity.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,7 +10,8 @@
 struct text {
     char *at;
     size_t used, size;
-    unsigned left_out; /* groups that do not fit */
+    unsigned left_out;      /* groups that do not fit */
+    uint32_t waits, parted; /* the last instruction that was looked at, and its parting branch */
 };
 
 /* Adds a whole line or nothing; leaves room for the last one. */
@@ -44,12 +46,25 @@ static const char *file_of(const struct sg_program *program, uint64_t number) {
     return "?";
 }
 
+/* Where the threads parted of which only some wait at an instruction. */
+static void add_parting(struct text *text, const struct sg_program *program, uint32_t instruction,
+                        char *to, size_t size) {
+    if (text->left_out)
+        return;
+    if (text->waits != instruction)
+        text->parted = sg_parting_branch(program, instruction);
+    text->waits = instruction;
+    if (text->parted != SG_NO_BRANCH)
+        snprintf(to, size, "; threads part at line %" PRIu32,
+                 program->instructions[text->parted].line);
+}
+
 static void add_group(struct text *text, const struct sg_block *block, const struct sg_warp *warp,
                       const struct sg_group *group) {
     const struct sg_code *code = warp->grid->code;
     const struct sg_program *program = code->program;
     const struct sg_instruction *in = &program->instructions[code->steps[group->step].instruction];
-    char what[64], source[256] = "", place[64] = "";
+    char what[64], source[256] = "", place[64] = "", parting[64] = "";
     if (group->state == SG_GROUP_BARRIER)
         snprintf(what, sizeof what, "waits for barrier %u", group->barrier);
     else if (group->state == SG_GROUP_CLUSTER)
@@ -66,8 +81,10 @@ static void add_group(struct text *text, const struct sg_block *block, const str
     if (warp->grid->blocks > 1)
         snprintf(place, sizeof place, "block %u,%u,%u ", block->place[0], block->place[1],
                  block->place[2]);
-    add_line(text, "%swarp %u lanes %08" PRIx32 " line %" PRIu32 "%s: %s\n", place, warp->number,
-             group->lanes, in->line, source, what);
+    if (group->state == SG_GROUP_BARRIER || group->state == SG_GROUP_WARP)
+        add_parting(text, program, code->steps[group->step].instruction, parting, sizeof parting);
+    add_line(text, "%swarp %u lanes %08" PRIx32 " line %" PRIu32 "%s: %s%s\n", place, warp->number,
+             group->lanes, in->line, source, what, parting);
 }
 
 static void add_block(struct text *text, const struct sg_block *block) {
@@ -77,7 +94,7 @@ static void add_block(struct text *text, const struct sg_block *block) {
 }
 
 void sg_grid_places(const struct sg_grid *grid, char *to, size_t size) {
-    struct text text = {to, 0, size, 0};
+    struct text text = {.at = to, .size = size, .waits = UINT32_MAX};
     const struct sg_worker *worker;
     if (size)
         to[0] = '\0';
@@ -103,7 +120,7 @@ static bool blame_first(struct sg_block *block, enum sg_fault_kind kind, const c
 
 void sg_deadlock(struct sg_block *block) {
     char report[SG_REPORT_ROOM] = "";
-    struct text text = {report, 0, sizeof report, 0};
+    struct text text = {.at = report, .size = sizeof report, .waits = UINT32_MAX};
     const struct sg_cluster_run *cluster = block->cluster;
     add_block(&text, block);
     for (unsigned i = 0; cluster && i < cluster->size; i++)

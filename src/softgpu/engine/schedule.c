@@ -66,37 +66,33 @@ const struct sg_step *sg_group_next(struct sg_warp *warp) {
     return &warp->grid->code->steps[step];
 }
 
+static const struct sg_step *yield_at(struct sg_warp *warp, uint32_t here) {
+    sg_group_add(warp, warp->mask, here, warp->path);
+    warp->stop = SG_STOP_YIELD;
+    return NULL;
+}
+
 static const struct sg_step *look_around(struct sg_warp *warp, const struct sg_step *step) {
     uint32_t here = (uint32_t)(step - warp->grid->code->steps);
     join(warp, here);
-    if (warp->left < 0) {
-        sg_group_add(warp, warp->mask, here, warp->path);
-        warp->stop = SG_STOP_YIELD;
-        return NULL;
-    }
-    if (warp->alone)
-        return step + 1;
+    bool meets = here == warp->meet;
+    if (warp->left < 0 || (meets && warp->group_count == 0 && warp->mask == warp->live))
+        return yield_at(warp, here);
     struct sg_group current = {.step = here, .path = warp->path};
-    for (unsigned i = 0; i < warp->group_count; i++)
+    for (unsigned i = 0; i < warp->group_count && !warp->alone; i++)
         if (warp->groups[i].state == SG_GROUP_READY &&
             goes_before(warp, &warp->groups[i], &current)) {
             sg_group_add(warp, warp->mask, here, warp->path);
             return sg_group_next(warp);
         }
+    warp->passed |= meets;
     return step + 1;
 }
 
 const struct sg_step *sg_run_leader(struct sg_warp *warp, const struct sg_step *step) {
     warp->left -= step->value;
-    uint32_t here = (uint32_t)(step - warp->grid->code->steps);
-    if (here == warp->meet && warp->group_count == 0 && warp->mask == warp->live) {
-        sg_group_add(warp, warp->mask, here, warp->path);
-        warp->stop = SG_STOP_YIELD;
-        return NULL;
-    }
-    if (warp->left >= 0 && warp->ready == 0)
-        return step + 1;
-    return look_around(warp, step);
+    bool meets = (uint32_t)(step - warp->grid->code->steps) == warp->meet;
+    return warp->left >= 0 && warp->ready == 0 && !meets ? step + 1 : look_around(warp, step);
 }
 
 enum sg_stop sg_warp_run(struct sg_warp *warp, int64_t quantum) {

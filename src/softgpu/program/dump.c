@@ -1,5 +1,6 @@
 /* A program as text: for tests, and for reports that show what was decoded. */
-#include "softgpu/program/program.h"
+#include "softgpu/program/liveness.h"
+#include "softgpu/program/uniformity.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,6 +14,8 @@ struct out {
     bool failed;
     const struct sg_program *program;
     const struct sg_program_function *function;
+    struct sg_liveness live; /* the function's */
+    struct sg_uniformity uniformity;
 };
 
 static void put(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -226,13 +229,28 @@ static void instruction(struct out *out, uint32_t number) {
     put(out, "%s\n", one->backward ? " (back)" : "");
 }
 
+/* The registers that are live at the beginning of a block. */
+static void live(struct out *out, uint32_t block) {
+    const char *between = " live ";
+    for (uint32_t i = 0; i < out->function->registers; i++) {
+        if (!sg_live_in(&out->live, block, i))
+            continue;
+        put(out, "%s", between);
+        reg(out, i);
+        between = ", ";
+    }
+}
+
 static void block(struct out *out, uint32_t number) {
     const struct sg_program_block *one = &out->program->blocks[number];
-    put(out, "block %" PRIu32 "%s ->", number, one->loop_header ? " loop" : "");
+    bool parts = out->uniformity.parts[number - out->function->first_block];
+    put(out, "block %" PRIu32 "%s%s ->", number, one->loop_header ? " loop" : "",
+        parts ? " parts" : "");
     for (uint32_t i = 0; i < one->successors; i++)
         put(out, " %" PRIu32, out->program->successors[one->first_successor + i]);
     if (one->post_dominator != SG_NO_BLOCK)
         put(out, " join %" PRIu32, one->post_dominator);
+    live(out, number);
     put(out, "\n");
     for (uint32_t i = one->first; i < one->end; i++)
         instruction(out, i);
@@ -260,8 +278,13 @@ static void function(struct out *out, const struct sg_program_function *one) {
     parameters(out, "parameter", one->first_parameter, one->parameters);
     put(out, " registers %" PRIu32 " frame %" PRIu64 "%s%s\n", one->registers, one->frame,
         one->indirect_calls ? " indirect" : "", one->address_taken ? " taken" : "");
-    for (uint32_t i = 0; i < one->blocks; i++)
+    bool found = sg_liveness_find(out->program, one, &out->live) &&
+                 sg_uniformity_find(out->program, one, &out->uniformity);
+    for (uint32_t i = 0; found && i < one->blocks; i++)
         block(out, one->first_block + i);
+    out->failed |= !found;
+    sg_liveness_free(&out->live);
+    sg_uniformity_free(&out->uniformity);
 }
 
 static void variables(struct out *out) {

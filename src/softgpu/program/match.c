@@ -354,10 +354,14 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
     }
 }
 
+/* Letters of operands that are written. Such an operand is a rule's first. */
+#define WRITTEN "dUQWpxXDNKGv"
+
 static bool operands_fit(struct fitting *f, const char *rule, struct sg_operand *operands,
                          unsigned count) {
     bool optional = false;
     unsigned at = 0;
+    f->to->result = *rule && strchr(WRITTEN, *rule);
     for (; *rule; rule++) {
         if (*rule == '?')
             optional = true;

@@ -173,6 +173,7 @@ struct sg_instruction {
     bool guard_negated;                       /* @!p */
     bool backward;                            /* a branch backward, or to itself */
     unsigned char operand_count;
+    bool result; /* the first operand is written (in a call: the second); all others are read */
     uint32_t first_operand;
     uint32_t line;           /* in the PTX, counted from 1 */
     uint32_t location;       /* index of the .loc in force + 1, 0 for none */
@@ -346,6 +347,16 @@ bool sg_function_ordinal(struct sg_function_names *names, unsigned part, const c
                          uint32_t *ordinal);
 /* NULL is allowed. */
 void sg_function_names_end(struct sg_function_names *names);
+
+/*
+ * The registers that an instruction names, one call for each: first those that it reads, its guard
+ * included, then those that it writes. A guarded write leaves a lane's old value where the guard is
+ * false.
+ */
+typedef void sg_register_use(void *user, uint32_t reg, bool written);
+void sg_instruction_registers(const struct sg_program *program,
+                              const struct sg_instruction *instruction, sg_register_use *use,
+                              void *user);
 
 /* Names for reports: "add", "f32"; "" for none. */
 const char *sg_op_name(unsigned op);

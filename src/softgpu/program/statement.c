@@ -58,6 +58,7 @@ static const char *call(struct sg_build *b, const struct sg_ptx_statement *state
     if (at < count && from[at].kind == SG_OPERAND_VECTOR)
         operands[2] = from[at++];
     to->operand_count = 3;
+    to->result = true;
     bool indirect = operands[0].kind == SG_OPERAND_REGISTER;
     if (indirect && at < count && from[at].kind == SG_OPERAND_LABEL)
         operands[to->operand_count++] = from[at++];

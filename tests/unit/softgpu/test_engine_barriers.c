@@ -52,10 +52,12 @@ static void halves_of_warps_make_no_whole(void **state) {
     static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_HALVES BARRIER_END;
     struct sg_grid_fault fault = run(text, 64, false, out);
     assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
-    assert_string_equal(fault.report, "warp 0 lanes ffff0000 line 8: waits for barrier 1\n"
-                                      "warp 0 lanes 0000ffff line 9: waits for barrier 2\n"
-                                      "warp 1 lanes ffff0000 line 8: waits for barrier 1\n"
-                                      "warp 1 lanes 0000ffff line 9: waits for barrier 2\n");
+    assert_string_equal(
+        fault.report,
+        "warp 0 lanes ffff0000 line 8: waits for barrier 1; threads part at line 8\n"
+        "warp 0 lanes 0000ffff line 9: waits for barrier 2; threads part at line 8\n"
+        "warp 1 lanes ffff0000 line 8: waits for barrier 1; threads part at line 8\n"
+        "warp 1 lanes 0000ffff line 9: waits for barrier 2; threads part at line 8\n");
 }
 
 /* In a loop: what one round leaves behind does not count in the next. */

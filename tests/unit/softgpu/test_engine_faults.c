@@ -139,9 +139,9 @@ static void a_deadlock_says_who_waits_where(void **state) {
                                           words, 64, NULL);
     assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
     assert_string_equal(fault.report, "block 0,0,0 warp 0 lanes ffffffff line 10: "
-                                      "waits for barrier 1\n"
+                                      "waits for barrier 1; threads part at line 8\n"
                                       "block 0,0,0 warp 1 lanes ffffffff line 9: "
-                                      "waits for barrier 2\n");
+                                      "waits for barrier 2; threads part at line 8\n");
     fault = fault_of(BODY("setp.lt.u32 %p, %r1, 4; @%p bra end; bar.warp.sync 0xff;\n"
                           "bra far;\nend: bar.sync 3;\nfar:"),
                      words, 32, NULL);

@@ -1,0 +1,143 @@
+/* Which values all threads of a block share, and which branches part them. */
+#include "softgpu/binary/read.h"
+#include "softgpu/program/uniformity.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TOP ".version 8.5\n.target sm_90\n.address_size 64\n"
+#define HEAD                                                                                       \
+    ".visible .entry k(.param .u64 in, .param .u32 n)\n{\n.reg .pred p, q;\n"                      \
+    ".reg .b32 a, b, c, d, e, f;\n.reg .b64 x, y;\n.shared .u32 s;\n"
+
+static struct sg_program *program_of(const char *text) {
+    static const struct sg_image_options options = {
+        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
+    char error[600] = "";
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    struct sg_image *image = NULL;
+    struct sg_program *program = NULL;
+    if (sg_image_read(text, SIZE_MAX, &options, &log, &image) != CUDA_SUCCESS ||
+        sg_program_make(image, "k", &log, &program) != CUDA_SUCCESS)
+        fail_msg("%s\n%s", text, error);
+    sg_image_free(image);
+    if (program->unsupported)
+        fail_msg("%s\n%s", text, program->unsupported);
+    return program;
+}
+
+/* The registers of a function that vary, by name, and the numbers of the blocks that part. */
+static void vary(const char *text, unsigned function, const char *registers, const char *blocks) {
+    struct sg_program *program = program_of(text);
+    const struct sg_program_function *one = &program->functions[function];
+    struct sg_uniformity found;
+    char names[400] = "", numbers[100] = "";
+    assert_true(sg_uniformity_find(program, one, &found));
+    for (uint32_t i = 0; i < one->registers; i++)
+        if (found.varies[i]) {
+            strcat(names, program->registers[one->first_register + i].name);
+            strcat(names, " ");
+        }
+    for (uint32_t i = 0; i < one->blocks; i++)
+        if (found.parts[i])
+            sprintf(numbers + strlen(numbers), "%u ", i);
+    assert_string_equal(names, registers);
+    assert_string_equal(numbers, blocks);
+    sg_uniformity_free(&found);
+    sg_program_free(program);
+}
+
+static void what_follows_from_the_thread_varies(void **state) {
+    (void)state;
+    vary(TOP HEAD "mov.u32 a, %tid.x;\nadd.s32 b, a, 1;\nmov.u32 c, %ctaid.x;\n"
+                  "ld.param.u32 d, [n];\nmad.lo.s32 e, c, d, 3;\ncvt.u64.u32 x, e;\n"
+                  "mul.wide.u32 y, b, 4;\nsetp.lt.u32 p, e, d;\nsetp.lt.u32 q, b, d;\nret;\n}\n",
+         0, "a b y q ", "");
+}
+
+/* Loads, atomic operations, shuffles, clocks, and what a call gives. */
+static void what_others_may_write_varies(void **state) {
+    (void)state;
+    vary(TOP ".func (.reg .b32 r) f(.reg .b32 g)\n{\n.reg .b32 t;\nmov.u32 t, 1;\n"
+             "add.s32 r, g, t;\nret;\n}\n" HEAD
+             "ld.param.u64 x, [in];\nld.global.u32 a, [x];\nldu.global.u32 b, [x];\n"
+             "atom.shared.add.u32 c, [s], 1;\nshfl.sync.idx.b32 d, e, 0, 31, -1;\n"
+             "mov.u32 f, %clock;\nret;\n}\n",
+         0, "a b c d f ", "");
+    vary(TOP ".func (.reg .b32 r) f(.reg .b32 g)\n{\n.reg .b32 t;\nmov.u32 t, 1;\n"
+             "add.s32 r, g, t;\nret;\n}\n" HEAD "call (a), f, (b);\nret;\n}\n",
+         1, "r g ", "");
+}
+
+/* The condition code joins an addition to the next one. */
+static void a_carry_varies(void **state) {
+    (void)state;
+    vary(TOP HEAD "mov.u32 a, %laneid;\nadd.cc.u32 b, a, 1;\naddc.u32 c, d, d;\nret;\n}\n", 0,
+         "a b c ", "");
+    vary(TOP HEAD "mov.u32 a, %ntid.x;\nadd.cc.u32 b, a, 1;\naddc.u32 c, d, d;\nret;\n}\n", 0, "",
+         "");
+}
+
+static void a_guard_that_varies_makes_what_it_guards_vary(void **state) {
+    (void)state;
+    vary(TOP HEAD "mov.u32 a, %tid.y;\nsetp.eq.u32 p, a, 1;\n@p mov.u32 b, 5;\n"
+                  "setp.eq.u32 q, c, 1;\n@q mov.u32 d, 5;\nret;\n}\n",
+         0, "a p b ", "");
+}
+
+/* b depends on the way; c is the same on the only way that has it; d is the same on both. */
+static void what_a_way_writes_varies_behind_the_join(void **state) {
+    (void)state;
+    vary(TOP HEAD "mov.u32 a, %tid.x;\nmov.u32 d, 4;\nsetp.eq.u32 p, a, 1;\n@p bra ELSE;\n"
+                  "mov.u32 c, 1;\nadd.s32 b, c, d;\nbra END;\n"
+                  "ELSE: mov.u32 b, 2;\nEND: add.s32 e, b, d;\nadd.s32 f, d, d;\nret;\n}\n",
+         0, "a p b e ", "0 ");
+    vary(TOP HEAD "mov.u32 a, %ctaid.x;\nsetp.eq.u32 p, a, 1;\n@p bra ELSE;\n"
+                  "mov.u32 b, 1;\nbra END;\nELSE: mov.u32 b, 2;\nEND: add.s32 e, b, 1;\nret;\n}\n",
+         0, "", "");
+}
+
+/* Threads leave the loop in different rounds, so its counter differs behind it. */
+static void a_loop_that_parts_makes_its_counter_vary(void **state) {
+    (void)state;
+    vary(TOP HEAD "mov.u32 a, %tid.x;\nmov.u32 b, 0;\n"
+                  "MORE: add.s32 b, b, 1;\nsetp.lt.u32 p, b, a;\n@p bra MORE;\nmov.u32 c, b;\n"
+                  "ret;\n}\n",
+         0, "a b p c ", "1 ");
+    vary(TOP HEAD "ld.param.u32 a, [n];\nmov.u32 b, 0;\n"
+                  "MORE: add.s32 b, b, 1;\nsetp.lt.u32 p, b, a;\n@p bra MORE;\nmov.u32 c, b;\n"
+                  "ret;\n}\n",
+         0, "", "");
+}
+
+static void the_nearest_branch_is_named(void **state) {
+    struct sg_program *program =
+        program_of(TOP HEAD "mov.u32 a, %tid.x;\nsetp.eq.u32 p, a, 1;\nsetp.eq.u32 q, a, 2;\n"
+                            "@p bra END;\n@q bra NEAR;\nbar.sync 1;\nNEAR: bar.sync 2;\n"
+                            "END: bar.sync 3;\nret;\n}\n");
+    (void)state;
+    const struct sg_instruction *code = program->instructions;
+    assert_int_equal(code[3].op, SG_OP_bra);
+    assert_int_equal(sg_parting_branch(program, 5), 4); /* bar.sync 1 */
+    assert_int_equal(sg_parting_branch(program, 6), 3);
+    assert_int_equal(sg_parting_branch(program, 7), SG_NO_BRANCH);
+    sg_program_free(program);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_follows_from_the_thread_varies),
+        cmocka_unit_test(what_others_may_write_varies),
+        cmocka_unit_test(a_carry_varies),
+        cmocka_unit_test(a_guard_that_varies_makes_what_it_guards_vary),
+        cmocka_unit_test(what_a_way_writes_varies_behind_the_join),
+        cmocka_unit_test(a_loop_that_parts_makes_its_counter_vary),
+        cmocka_unit_test(the_nearest_branch_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
