@@ -191,6 +191,34 @@ static int reports(int argc, char **argv) {
     return 0;
 }
 
+/* The thread that is told the error may end the process: the log is complete by then. */
+static int reported_in_time(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
+    OK(launch("address", 16, 8));
+    CUresult result;
+    do {
+        result = cu.cuStreamQuery(NULL);
+    } while (result == CUDA_ERROR_NOT_READY);
+    char *log = output_so_far(file);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    assert_int_equal(result, CUDA_ERROR_ILLEGAL_ADDRESS);
+    if (!strstr(log, "kernel address: illegal address") || !strstr(log, "thread 0,0,0"))
+        fail_msg("the log is \"%s\"", log);
+    free(log);
+    return 0;
+}
+
+static void the_report_is_there_when_the_error_is(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("the reports are its own");
+    NEEDS_KERNELS();
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(run_child("reported_in_time", NULL), 0);
+}
+
 static void reports_say_where_the_address_is(void **state) {
     (void)state;
     NEEDS_SOFTGPU("the reports are its own");
@@ -246,6 +274,7 @@ int main(int argc, char **argv) {
         TEST(a_trap_and_shared_memory_that_is_not_there),
         TEST(an_assertion_says_what_failed),
         TEST(an_assertion_is_told_by_the_call_that_finds_it),
+        TEST(the_report_is_there_when_the_error_is),
         TEST(reports_say_where_the_address_is),
         TEST(reports_say_who_waits_where),
         TEST(a_kernel_that_never_ends_is_ended_at_the_limit),
@@ -253,6 +282,7 @@ int main(int argc, char **argv) {
     const struct child children[] = {{"faults", faults},
                                      {"asserts", asserts},
                                      {"found_by_query", found_by_query},
+                                     {"reported_in_time", reported_in_time},
                                      {"reports", reports}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

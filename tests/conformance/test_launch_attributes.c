@@ -16,7 +16,7 @@ static const char text[] =
                  /* out[0]: how many blocks ran; out[1]: of how many a cluster is made */
                  ".visible .entry tell(.param .u64 out) { .reg .b32 %r<3>; .reg .b64 %d<2>;\n"
                  "ld.param.u64 %d1, [out]; mov.u32 %r1, 1; red.global.add.u32 [%d1], %r1;\n"
-                 "mov.u32 %r2, %cluster_nctarank; st.global.u32 [%d1+4], %r2; ret; }\n";
+                 "mov.u32 %r2, %cluster_nctarank; st.relaxed.sys.global.u32 [%d1+4], %r2; ret; }\n";
 
 static struct shared_words words;
 static CUstream stream;

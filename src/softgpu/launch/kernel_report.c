@@ -172,10 +172,12 @@ static void add_allocation(struct report *report, const struct sg_context *conte
         add_nearest(report, fault->address);
 }
 
-void sg_kernel_say(int level, char *text) {
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        sg_log((enum sg_log_level)level, "%s", line);
+void sg_kernel_say(int level, const char *text) {
+    for (size_t length; *text; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        if (length)
+            sg_log((enum sg_log_level)level, "%.*s", (int)length, text);
+    }
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

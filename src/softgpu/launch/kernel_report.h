@@ -14,8 +14,8 @@
 void sg_kernel_report(const struct sg_context *context, const struct sg_program *program,
                       const char *ptx, const struct sg_grid_fault *fault, char *text, size_t size);
 
-/* Logs a text of several lines, line by line; modifies the text. */
-void sg_kernel_say(int level, char *text);
+/* Logs a text of several lines, line by line. Without the lock. */
+void sg_kernel_say(int level, const char *text);
 
 /* The error of a fault: as recorded from hardware, or else the one that is documented for it. */
 CUresult sg_kernel_error(const struct sg_grid_fault *fault);

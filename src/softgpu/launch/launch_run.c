@@ -214,7 +214,8 @@ static struct running *running_of(const struct sg_op *op) {
     return running;
 }
 
-/* Poisons the context here, where the report is available; the returned error then finds it so. */
+/* Poisons the context here, where the report is available; the returned error then finds it so. The
+ * log has the report first: who is told the error may end the process at once. */
 static CUresult fail(const struct sg_op *op, const struct running *running,
                      const struct sg_grid_fault *fault) {
     struct sg_context *context = running->runtime.context;
@@ -225,6 +226,10 @@ static CUresult fail(const struct sg_op *op, const struct running *running,
     if (text)
         sg_kernel_report(context, ready->program, ready->loaded->image->ptx, fault, text,
                          SG_KERNEL_REPORT);
+    sg_unlock();
+    if (text && !sg_check_names(ready->program->name))
+        sg_kernel_say(SG_LOG_ERROR, text);
+    sg_lock();
     sg_coredump_report(text);
     sg_coredump_work(op->stream->id, op->number);
     sg_context_fault(op->stream->context, error);
@@ -232,8 +237,6 @@ static CUresult fail(const struct sg_op *op, const struct running *running,
     sg_coredump_report(NULL);
     sg_output_flush(context);
     sg_unlock();
-    if (text && !sg_check_names(ready->program->name))
-        sg_kernel_say(SG_LOG_ERROR, text);
     free(text);
     return error;
 }
