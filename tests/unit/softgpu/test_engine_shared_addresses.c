@@ -71,8 +71,8 @@ static void nothing_is_below(void **state) {
         "st.shared.u32 [0], %r1;",
         "mov.u32 %r2, 512; mad.lo.u32 %r2, %r1, 4, %r2; st.shared.u32 [%r2], %r1;",
         "mov.u32 %r2, 1020; atom.shared.add.u32 %r3, [%r2], 1;",
-        "mov.u64 %d3, own; cvta.shared.u64 %d3, %d3; ld.u32 %r3, [%d3+-8];\n"
-        "st.global.u32 [%d2], %r3;",
+        ("mov.u64 %d3, own; cvta.shared.u64 %d3, %d3; ld.u32 %r3, [%d3+-8];\n"
+         "st.global.u32 [%d2], %r3;"),
         "mov.u64 %d3, own; cvta.shared.u64 %d3, %d3; atom.add.u32 %r3, [%d3+-8], 1;",
     };
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++)
