@@ -67,7 +67,12 @@ static bool is_limit(bool five, unsigned choice) {
     return five && choice >= 6;
 }
 
-/* A part of 255, to nearest. */
+/* 512ths of the distance for those 256ths: 144 are half of a 256th more. */
+static unsigned of_distance(unsigned part) {
+    return part == 144 ? 289 : 2 * part;
+}
+
+/* A part of 255: from the nearer of the table's ends by a part of the distance, to nearest. */
 static float alpha(const unsigned char *block, unsigned texel) {
     unsigned choice = (unsigned)(little_endian(block + 2, 6) >> 3 * texel) & 7;
     bool five = block[0] <= block[1];
@@ -75,10 +80,9 @@ static float alpha(const unsigned char *block, unsigned texel) {
         return (float)(block[choice] / 255.0);
     if (is_limit(five, choice))
         return choice == 7;
-    unsigned from = block[steps[five][choice - 2].end], to = block[!steps[five][choice - 2].end];
-    unsigned part = steps[five][choice - 2].part;
-    unsigned value = ((256 - part) * from + part * to + 128) / 256;
-    return (float)(value / 255.0);
+    int from = block[steps[five][choice - 2].end], to = block[!steps[five][choice - 2].end];
+    int moved = (abs(to - from) * (int)of_distance(steps[five][choice - 2].part) + 256) / 512;
+    return (float)((to > from ? from + moved : from - moved) / 255.0);
 }
 
 static int signed_end(unsigned char byte) {

@@ -34,11 +34,20 @@ struct sg_sampling {
     const struct sg_texture *image, *sampler;
     bool resident;          /* all texels so far are mapped */
     bool failed;            /* the warp has faulted */
+    bool filtering;         /* texels are read for a linear filter, whose formats are wider */
     struct sg_texture *own; /* room for the settings of a .samplerref */
 };
 
 static inline uint32_t sg_lane_32(const struct sg_warp *warp, uint32_t place, unsigned lane) {
     return ((const uint32_t *)sg_place(warp, place))[lane];
+}
+
+static inline double sg_real_at(const struct sg_sampling *sampling, uint32_t place) {
+    union {
+        uint32_t bits;
+        float value;
+    } both = {sg_lane_32(sampling->warp, place, sampling->lane)};
+    return (double)both.value;
 }
 
 /* ---- texture_texel.c ------------------------------------------------------------------------- */
@@ -47,15 +56,17 @@ static inline uint32_t sg_lane_32(const struct sg_warp *warp, uint32_t place, un
  * a watcher refuses it, or the warp has faulted. */
 unsigned char *sg_texel_bytes(struct sg_sampling *sampling, const struct sg_texture_level *level,
                               uint64_t x, uint64_t y, uint64_t z, unsigned size);
-/* Reads each channel of a texel inside the level as a register receives it; channels that the
- * format lacks are 0. */
+/* Reads each channel of a texel inside the level as a register receives it, or the filter: a signed
+ * byte is then -128/127 at least, and ten bits are repeated to 16. Channels that the format lacks
+ * are 0. */
 void sg_texel_read(struct sg_sampling *sampling, const struct sg_texture_level *level, uint32_t x,
                    uint32_t y, uint32_t z, uint32_t value[4]);
 /* The same for the border colour. */
-void sg_texel_border(const struct sg_texture *image, const struct sg_texture *sampler,
-                     uint32_t value[4]);
+void sg_texel_border(const struct sg_sampling *sampling, uint32_t value[4]);
 /* Whether sampling returns floats, which can be filtered. */
 bool sg_texel_is_real(const struct sg_texture *image, const struct sg_texture *sampler);
+/* Whether the format has negative numbers, other than floats. */
+bool sg_texel_has_sign(const struct sg_texture *image);
 /* Whether a channel is decoded from sRGB. */
 bool sg_texel_is_srgb(const struct sg_texture *image, const struct sg_texture *sampler,
                       unsigned channel);
@@ -83,15 +94,22 @@ void sg_texel_of_block(unsigned form, const unsigned char *block, unsigned x, un
 /* texture_srgb.c: a code of 8 bits as a linear value, which is a whole number of 2^-14 times 2 to
  * the power of its exponent. */
 float sg_srgb_value(unsigned code);
+/* The code nearest to a linear value. */
+unsigned sg_srgb_code(float value);
 int sg_srgb_exponent(float value);
 
 /* ---- texture_filter.c ------------------------------------------------------------------------ */
 
 enum sg_filter_kind {
     SG_FILTER_FLOATS,
+    SG_FILTER_HALVES,
     SG_FILTER_PARTS,        /* of 1 */
-    SG_FILTER_SIGNED_PARTS, /* of 1 and -1 */
-    SG_FILTER_SRGB
+    SG_FILTER_SIGNED_PARTS, /* of 1 and -1: 16 bits */
+    SG_FILTER_SIGNED_BYTES, /* of 1 and -1: 8 bits, from -128/127 on */
+    SG_FILTER_SRGB,
+    SG_FILTER_SHORT_INTEGERS, /* of up to 16 bits, extended to 32 */
+    SG_FILTER_SIGNED_WORDS,
+    SG_FILTER_UNSIGNED_WORDS
 };
 
 /* A channel of the texels that a sample is made of. */
@@ -99,13 +117,13 @@ struct sg_filter {
     enum sg_filter_kind kind;
     unsigned count;
     unsigned weight[8]; /* of 256, together 256 */
-    float value[8];     /* where the weight is not 0 */
+    uint32_t value[8];  /* where the weight is not 0: the bits of a float, or an integer */
 };
 
 /* Weights of the texels k: at the second place along x, y and z for the bits 0, 1 and 2 of k.
  * Fractions are 0 to 255; there are 2^axes texels, and the others weigh nothing. */
 void sg_filter_weights(const unsigned fraction[3], unsigned axes, unsigned weight[8]);
-float sg_filter_sum(const struct sg_filter *filter);
+uint32_t sg_filter_sum(const struct sg_filter *filter);
 
 /* ---- texture_sample.c ------------------------------------------------------------------------ */
 
@@ -126,6 +144,11 @@ void sg_sample_gather(struct sg_sampling *sampling, const struct sg_texture_leve
 /* A texel by its number; 0 outside of the level. */
 void sg_sample_texel(struct sg_sampling *sampling, const struct sg_texture_level *level,
                      const int64_t at[3], unsigned axes, uint32_t layer, uint32_t value[4]);
+
+/* ---- texture_gradient.c ---------------------------------------------------------------------- */
+
+/* The level, in 256ths and before the bias, that the gradients of an instruction choose. */
+int64_t sg_gradient_level(const struct sg_sampling *sampling, const uint32_t *list);
 
 /* ---- texture_cube.c -------------------------------------------------------------------------- */
 

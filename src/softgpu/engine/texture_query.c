@@ -64,13 +64,15 @@ static uint32_t size_asked(const struct sg_texture *image, unsigned what, uint32
     if (level >= image->level_count)
         return 0;
     const struct sg_texture_level *of = &image->levels[level];
+    unsigned axes = image->dimensions;
+    bool layers = image->layered && !image->cube && !image->surface; /* the axis after the last */
     switch (what) {
     case SG_DO_WIDTH:
         return of->width;
     case SG_DO_HEIGHT:
-        return image->dimensions > 1 ? of->height : 0;
+        return axes > 1 ? of->height : layers ? of->depth : 0;
     default:
-        return image->dimensions > 2 ? of->depth : 0;
+        return axes > 2 || (layers && axes == 2) ? of->depth : 0;
     }
 }
 

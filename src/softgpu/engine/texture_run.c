@@ -75,10 +75,6 @@ bool sg_texture_fits(struct sg_warp *warp, const struct sg_step *step, unsigned 
 
 /* ---- one lane -------------------------------------------------------------------------------- */
 
-static double real_at(const struct sg_sampling *s, uint32_t place) {
-    return (double)sg_float_of(sg_lane_32(s->warp, place, s->lane));
-}
-
 /* Layers are clamped to the last. */
 static uint32_t layer_of(const struct sg_sampling *s, const uint32_t *list, unsigned faces) {
     uint32_t count = s->image->levels[0].depth / faces;
@@ -102,7 +98,7 @@ static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list)
         spot.layer = layer_of(s, list, shape.cube ? 6 : 1);
     double at[3] = {0};
     for (unsigned i = 0; i < shape.coordinates; i++)
-        at[i] = real_at(s, coordinates[i]);
+        at[i] = sg_real_at(s, coordinates[i]);
     if (shape.cube)
         spot.layer = spot.layer * 6 + sg_cube_face(at, spot.at);
     for (unsigned i = 0; i < 3 && !shape.cube; i++)
@@ -111,52 +107,62 @@ static struct sg_spot spot_of(const struct sg_sampling *s, const uint32_t *list)
     return spot;
 }
 
+/* Normalised coordinates that wrap or mirror have 21 bits behind the point, or 22 for wide levels,
+ * as recorded for 3,001 texels, and for 16,384 and more; what lies behind is rounded down. */
+static double turned(double at, double size) {
+    double units = size > 4096 ? 0x1p22 : 0x1p21;
+    return floor(at * units) / units;
+}
+
+static bool turns(const struct sg_texture *sampler, unsigned axis) {
+    return sampler->address[axis] == SG_ADDRESS_WRAP || sampler->address[axis] == SG_ADDRESS_MIRROR;
+}
+
 /* The spot, scaled to texels of a level. */
 static struct sg_spot scaled(const struct sg_sampling *s, const struct sg_spot *spot,
                              const struct sg_texture_level *level) {
     struct sg_spot to = *spot;
     const double sizes[3] = {level->width, level->height, level->depth};
-    for (unsigned i = 0; i < 3 && i < to.axes; i++)
-        to.at[i] = spot->at[i] * (s->sampler->normalized || s->image->cube ? sizes[i] : 1);
+    for (unsigned i = 0; i < 3 && i < to.axes; i++) {
+        if (s->sampler->normalized && !s->image->cube && turns(s->sampler, i))
+            to.at[i] = turned(to.at[i], sizes[i]);
+        to.at[i] *= s->sampler->normalized || s->image->cube ? sizes[i] : 1;
+    }
     return to;
 }
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
-/* The number of texels of the largest level that a step of the gradient crosses, squared. */
-static double crossed(const struct sg_sampling *s, const uint32_t *list, unsigned from) {
-    struct sg_texture_shape shape = sg_texture_shape(s->step->choice);
-    const struct sg_texture_level *level = &s->image->levels[0];
-    const double sizes[3] = {level->width, level->height, level->depth};
-    double gradient[3] = {0}, at[3] = {0}, sum = 0;
-    for (unsigned i = 0; i < shape.coordinates; i++) {
-        gradient[i] = list[from + i] == SG_NOWHERE ? 0 : real_at(s, list[from + i]);
-        at[i] = real_at(s, list[SG_AT_COORDINATE + shape.layered + i]);
-    }
-    if (shape.cube)
-        sg_cube_gradient(at, (double[3]){gradient[0], gradient[1], gradient[2]}, gradient);
-    for (unsigned i = 0; i < shape.axes; i++) {
-        double step = gradient[i] * (s->sampler->normalized || shape.cube ? sizes[i] : 1);
-        sum += step * step;
-    }
-    return sum;
+/* 256ths of a level, cut off towards 0; NaN becomes 0. */
+static int64_t of_256(double level) {
+    const double most = 0x1p20;
+    return (int64_t)(256 * (level > most ? most : level > -most ? level : level < 0 ? -most : 0));
 }
 
-/* In units of 1/256 of a level, with the bias, clamped to all limits. */
+/* In units of 1/256 of a level, with the bias, clamped to all limits, each of which is cut off
+ * before. Without a level there is no bias. */
 static unsigned level_of(const struct sg_sampling *s, const uint32_t *list, unsigned operation) {
     const struct sg_texture *sampler = s->sampler;
-    double level = 0, last = s->image->level_count - 1;
+    int64_t level = 0, last = 256 * (s->image->level_count - 1);
+    int64_t most = of_256((double)sampler->most_level),
+            least = of_256((double)sampler->least_level);
     if (operation == SG_DO_LEVEL) {
-        level = real_at(s, list[SG_AT_LEVEL]);
+        level = of_256(sg_real_at(s, list[SG_AT_LEVEL])) + of_256((double)sampler->bias);
     } else if (operation == SG_DO_GRAD) {
-        double x = crossed(s, list, SG_AT_DX), y = crossed(s, list, SG_AT_DY);
-        level = log2(x > y ? x : y) / 2;
+        level = sg_gradient_level(s, list) + of_256((double)sampler->bias);
     }
-    level += (double)sampler->bias;
-    level = level > (double)sampler->most_level ? (double)sampler->most_level : level;
-    level = level >= (double)sampler->least_level ? level : (double)sampler->least_level;
-    level = level > last ? last : level >= 0 ? level : 0;
-    return (unsigned)floor(level * 256 + 0.5);
+    level = level > most ? most : level;
+    level = level < least ? least : level;
+    return (unsigned)(level > last ? last : level < 0 ? 0 : level);
+}
+
+/* With anisotropic filters, the mixture of two levels is steeper around its middle: one and a half
+ * times, from 4 on one and three quarters, from 16 on twice. */
+static unsigned steeper(const struct sg_texture *sampler, unsigned level) {
+    unsigned most = sampler->anisotropy;
+    int quarters = most >= 16 ? 8 : most >= 4 ? 7 : most >= 2 ? 6 : 4;
+    int part = 128 + ((((int)(level & 255) - 128) * quarters + 2) >> 2);
+    return (level & ~255u) + (unsigned)(part > 256 ? 256 : part > 0 ? part : 0);
 }
 
 static void between(const uint32_t *near, const uint32_t *far, unsigned part, uint32_t value[4]) {
@@ -171,7 +177,9 @@ static void sample(struct sg_sampling *s, const uint32_t *list, unsigned operati
                    uint32_t value[4]) {
     const struct sg_texture *image = s->image;
     struct sg_spot spot = spot_of(s, list), here;
-    unsigned level = level_of(s, list, operation), part = level & 255;
+    unsigned level = level_of(s, list, operation);
+    level = s->sampler->mip_linear ? steeper(s->sampler, level) : level;
+    unsigned part = level & 255;
     bool mixed = s->sampler->mip_linear && part && sg_texel_is_real(image, s->sampler);
     const struct sg_texture_level *first =
         &image->levels[mixed || s->sampler->mip_linear ? level >> 8 : (level + 128) >> 8];
@@ -219,16 +227,20 @@ static void gather(struct sg_sampling *s, const uint32_t *list, unsigned operati
 
 /* ---- all lanes ------------------------------------------------------------------------------- */
 
+/* Every NaN becomes the same one. */
+static uint16_t half_of(uint32_t bits) {
+    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : sg_half_of(sg_float_of(bits));
+}
+
 static void receive(const struct sg_sampling *s, const uint32_t *list, const uint32_t value[4]) {
     const struct sg_step *step = s->step;
     for (unsigned i = 0; i < step->count; i++) {
         void *to = sg_place(s->warp, list[SG_AT_VALUE + i]);
         if (step->type == SG_TYPE_F16)
-            ((uint16_t *)to)[s->lane] = sg_half_of(sg_float_of(value[i]));
+            ((uint16_t *)to)[s->lane] = half_of(value[i]);
         else if (step->type == SG_TYPE_F16X2)
-            ((uint32_t *)to)[s->lane] = sg_half_of(sg_float_of(value[2 * i % 4])) |
-                                        (uint32_t)sg_half_of(sg_float_of(value[(2 * i + 1) % 4]))
-                                            << 16;
+            ((uint32_t *)to)[s->lane] =
+                half_of(value[2 * i % 4]) | (uint32_t)half_of(value[(2 * i + 1) % 4]) << 16;
         else
             ((uint32_t *)to)[s->lane] = value[i];
     }

@@ -60,7 +60,7 @@ static void plain_texel(struct sg_sampling *s, const struct sg_texture_level *le
         }
         int64_t found = folded(at[i], size, mode_of(s->sampler, i));
         if (found < 0) {
-            sg_texel_border(s->image, s->sampler, value);
+            sg_texel_border(s, value);
             return;
         }
         place[i] = (uint32_t)found;
@@ -120,12 +120,17 @@ static void linear_axes(const struct sg_sampling *s, const struct sg_texture_lev
 
 static enum sg_filter_kind kind_of(const struct sg_sampling *s, unsigned channel) {
     const struct sg_texture *image = s->image;
+    bool has_sign = sg_texel_has_sign(image);
     if (image->form == SG_TEXEL_FLOAT)
-        return SG_FILTER_FLOATS;
+        return image->bits == 16 ? SG_FILTER_HALVES : SG_FILTER_FLOATS;
+    if (!sg_texel_is_real(image, s->sampler))
+        return image->bits < 32 ? SG_FILTER_SHORT_INTEGERS
+               : has_sign       ? SG_FILTER_SIGNED_WORDS
+                                : SG_FILTER_UNSIGNED_WORDS;
     if (sg_texel_is_srgb(image, s->sampler, channel))
         return SG_FILTER_SRGB;
-    bool has_sign = image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM ||
-                    image->form == SG_TEXEL_BC4_SIGNED || image->form == SG_TEXEL_BC5_SIGNED;
+    if (has_sign && image->bits == 8 && image->form < SG_TEXEL_BC1)
+        return SG_FILTER_SIGNED_BYTES;
     return has_sign ? SG_FILTER_SIGNED_PARTS : SG_FILTER_PARTS;
 }
 
@@ -164,8 +169,8 @@ static void weighted(const struct sg_sampling *s, const struct footprint *of, ui
         struct sg_filter filter = {.kind = kind_of(s, c), .count = of->count};
         memcpy(filter.weight, of->weight, sizeof filter.weight);
         for (unsigned k = 0; k < of->count; k++)
-            filter.value[k] = of->weight[k] ? sg_float_of(of->value[k][c]) : 0;
-        value[c] = sg_bits_of(sg_filter_sum(&filter));
+            filter.value[k] = of->weight[k] ? of->value[k][c] : 0;
+        value[c] = sg_filter_sum(&filter);
     }
 }
 
@@ -183,8 +188,8 @@ static struct sg_spot as_plane(const struct sg_sampling *s, const struct sg_spot
 
 void sg_sample_level(struct sg_sampling *sampling, const struct sg_texture_level *level,
                      const struct sg_spot *spot, uint32_t value[4]) {
-    const struct sg_texture *image = sampling->image, *sampler = sampling->sampler;
-    if (sampler->linear && !image->memory && sg_texel_is_real(image, sampler)) {
+    sampling->filtering = sampling->sampler->linear && !sampling->image->memory;
+    if (sampling->filtering) {
         struct footprint all = {0};
         struct sg_spot plane = as_plane(sampling, spot);
         linear_axes(sampling, level, &plane, false, &all);

@@ -53,3 +53,10 @@ int sg_srgb_exponent(float value) {
             code += step;
     return codes.exponent[code];
 }
+
+unsigned sg_srgb_code(float value) {
+    double part = value > 0 ? (double)value : 0;
+    part = part > 1 ? 1 : part;
+    part = part <= 0.0031308 ? part * 12.92 : 1.055 * pow(part, 1 / 2.4) - 0.055;
+    return (unsigned)floor(part * 255 + 0.5);
+}

@@ -86,9 +86,10 @@ static float unsigned_part(uint32_t value, unsigned bits) {
     return (float)((double)value / (double)((UINT64_C(1) << bits) - 1));
 }
 
-static float signed_part(uint32_t value, unsigned bits) {
+/* Below -1 only for a filter. */
+static float signed_part(uint32_t value, unsigned bits, bool below) {
     double part = (double)extended(value, bits) / (double)((UINT64_C(1) << (bits - 1)) - 1);
-    return (float)(part < -1 ? -1 : part);
+    return (float)(part < -1 && !below ? -1 : part);
 }
 
 /* ---- formats --------------------------------------------------------------------------------- */
@@ -105,17 +106,23 @@ bool sg_texel_is_srgb(const struct sg_texture *image, const struct sg_texture *s
            sg_texel_is_real(image, sampler);
 }
 
-static uint32_t channel_value(const struct sg_texture *image, bool real, uint32_t bits) {
+bool sg_texel_has_sign(const struct sg_texture *image) {
+    return image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM ||
+           image->form == SG_TEXEL_BC4_SIGNED || image->form == SG_TEXEL_BC5_SIGNED;
+}
+
+static uint32_t channel_value(const struct sg_sampling *s, bool real, uint32_t bits) {
+    const struct sg_texture *image = s->image;
     switch (image->form) {
     case SG_TEXEL_FLOAT:
         return image->bits == 16 ? sg_bits_of(sg_half_value((uint16_t)bits)) : bits;
     case SG_TEXEL_UINT:
         return real ? sg_bits_of(unsigned_part(bits, image->bits)) : bits;
     case SG_TEXEL_SINT:
-        return real ? sg_bits_of(signed_part(bits, image->bits))
+        return real ? sg_bits_of(signed_part(bits, image->bits, s->filtering))
                     : (uint32_t)extended(bits, image->bits);
     case SG_TEXEL_SNORM:
-        return sg_bits_of(signed_part(bits, image->bits));
+        return sg_bits_of(signed_part(bits, image->bits, s->filtering));
     default:
         return sg_bits_of(unsigned_part(bits, image->bits));
     }
@@ -135,10 +142,16 @@ static void of_block(const struct sg_texture *image, const unsigned char *bytes,
         value[c] = sg_bits_of(each[c]);
 }
 
-static void of_1010102(const unsigned char *bytes, uint32_t value[4]) {
+/* Ten bits alone, or repeated to 16. */
+static uint32_t ten_bits(const struct sg_sampling *s, uint32_t ten) {
+    return sg_bits_of(s->filtering ? unsigned_part(ten << 6 | ten >> 4, 16)
+                                   : unsigned_part(ten, 10));
+}
+
+static void of_1010102(const struct sg_sampling *s, const unsigned char *bytes, uint32_t value[4]) {
     uint32_t word = raw(bytes, 32, 0);
     for (unsigned c = 0; c < 3; c++)
-        value[c] = sg_bits_of(unsigned_part(word >> 10 * c & 0x3ff, 10));
+        value[c] = ten_bits(s, word >> 10 * c & 0x3ff);
     value[3] = sg_bits_of(unsigned_part(word >> 30, 2));
 }
 
@@ -156,10 +169,10 @@ void sg_texel_read(struct sg_sampling *sampling, const struct sg_texture_level *
     if (blocks)
         of_block(image, bytes, x, y, value);
     else if (image->form == SG_TEXEL_1010102)
-        of_1010102(bytes, value);
+        of_1010102(sampling, bytes, value);
     else
         for (unsigned c = 0; c < image->channels; c++)
-            value[c] = channel_value(image, real, raw(bytes, image->bits, c));
+            value[c] = channel_value(sampling, real, raw(bytes, image->bits, c));
     missing(image, value);
     for (unsigned c = 0; c < 3; c++)
         if (sg_texel_is_srgb(image, sampling->sampler, c))
@@ -167,19 +180,70 @@ void sg_texel_read(struct sg_sampling *sampling, const struct sg_texture_level *
                 sg_bits_of(sg_srgb_value((unsigned)lrint(255 * (double)sg_float_of(value[c]))));
 }
 
-/* A part of 1 or -1 in a format's bits: what does not fit is cut off. */
-static float cut_off(const struct sg_texture *image, float part) {
-    bool has_sign = image->form == SG_TEXEL_SINT || image->form == SG_TEXEL_SNORM;
-    double most = (double)((UINT64_C(1) << (image->bits - has_sign)) - 1), value = (double)part;
+/* ---- the border ------------------------------------------------------------------------------ */
+
+/* Parts of 1 or -1 as whole numbers of some bits: to nearest, halves and a little more towards 0.
+ * Of what was recorded, 0.54 goes down and 0.65 up. */
+static double units_of(float value, unsigned bits, bool has_sign) {
+    double most = (double)((UINT64_C(1) << (bits - has_sign)) - 1), part = (double)value;
     double least = has_sign ? -1 : 0;
-    value = value > 1 ? 1 : value >= least ? value : value < least ? least : 0;
-    return (float)(trunc(value * most) / most);
+    part = part > 1 ? 1 : part >= least ? part : part < least ? least : 0;
+    double units = floor(fabs(part) * most + 0.4375);
+    return part < 0 && units > 0 ? -units : units;
 }
 
-void sg_texel_border(const struct sg_texture *image, const struct sg_texture *sampler,
-                     uint32_t value[4]) {
-    bool parts = sg_texel_is_real(image, sampler) && image->form <= SG_TEXEL_SNORM;
+/* Compressed channels have 16 bits. */
+static float border_part(const struct sg_texture *image, float value) {
+    bool has_sign = sg_texel_has_sign(image);
+    unsigned bits = image->form >= SG_TEXEL_BC1 ? 16 : image->bits;
+    double most = (double)((UINT64_C(1) << (bits - has_sign)) - 1);
+    return (float)(units_of(value, bits, has_sign) / most);
+}
+
+/* Cut off to a half, not above the greatest one. */
+static float border_half(float value) {
+    if (!isfinite(value))
+        return value;
+    float limited = value > 65504 ? 65504 : value < -65504 ? -65504 : value;
+    uint32_t bits = sg_bits_of(limited);
+    if ((bits & 0x7fffffff) >= 0x38800000)
+        return sg_float_of(bits & ~UINT32_C(0x1fff));
+    return (float)(trunc((double)limited * 0x1p24) / 0x1p24);
+}
+
+/* The bits of an integer format, which are the lowest of the float's. */
+static uint32_t border_integer(const struct sg_texture *image, float value) {
+    uint32_t bits = sg_bits_of(value), unused = 32u - image->bits;
+    return image->form == SG_TEXEL_SINT ? (uint32_t)extended(bits, image->bits)
+                                        : bits << unused >> unused;
+}
+
+/* 16 bits, of which a colour alone has the upper ten; the fourth channel keeps all. */
+static uint32_t border_1010102(const struct sg_sampling *s, unsigned channel) {
+    uint32_t units = (uint32_t)units_of(s->sampler->border[channel], 16, false);
+    bool all = s->filtering || channel == 3;
+    return sg_bits_of(all ? unsigned_part(units, 16) : unsigned_part(units >> 6, 10));
+}
+
+static uint32_t border_channel(const struct sg_sampling *s, unsigned channel) {
+    const struct sg_texture *image = s->image;
+    float value = s->sampler->border[channel];
+    if (!sg_texel_is_real(image, s->sampler))
+        return border_integer(image, value);
+    if (image->form == SG_TEXEL_1010102)
+        return border_1010102(s, channel);
+    if (image->form == SG_TEXEL_FLOAT && image->bits == 16)
+        return sg_bits_of(border_half(value));
+    bool second = image->channels == 2 && channel == 1; /* which the border has as it is */
+    if (sg_texel_is_srgb(image, s->sampler, channel) && !second)
+        return sg_bits_of(sg_srgb_value(sg_srgb_code(value)));
+    if (image->form == SG_TEXEL_FLOAT)
+        return sg_bits_of(value);
+    return sg_bits_of(border_part(image, value));
+}
+
+void sg_texel_border(const struct sg_sampling *sampling, uint32_t value[4]) {
     for (unsigned c = 0; c < 4; c++)
-        value[c] = sg_bits_of(parts ? cut_off(image, sampler->border[c]) : sampler->border[c]);
-    missing(image, value);
+        value[c] = border_channel(sampling, c);
+    missing(sampling->image, value);
 }
