@@ -49,9 +49,9 @@ static int share(int of, int fraction) {
     return floor_of(of * fraction + 128, 256);
 }
 
-/* The texels around a place by whole weights of 256: of columns along y first, by x and z, and then
- * of both ends of each column. CLAMP leaves one texel beyond an edge; a row is a plane sampled at
- * 0. */
+/* The texels around a place by whole weights of 256: of both planes of z first, then of the columns
+ * of each, along x, and then of both ends of each column, along y. CLAMP leaves one texel beyond an
+ * edge; a row is a plane sampled at 0. */
 static double linear(const struct reference *r, const int *at, int axes) {
     int first[3] = {0}, fraction[3] = {0};
     for (int a = 0; a < 3; a++) {
@@ -69,9 +69,8 @@ static double linear(const struct reference *r, const int *at, int axes) {
     double sum = 0;
     for (int x = 0; x < 2; x++)
         for (int z = 0; z < 2; z++) {
-            int both = share(fraction[0], fraction[2]);
-            int of_x = x ? both : fraction[2] - both; /* at the second place along z */
-            int column = z ? of_x : (x ? fraction[0] : 256 - fraction[0]) - of_x;
+            int plane = z ? fraction[2] : 256 - fraction[2];
+            int right = share(plane, fraction[0]), column = x ? right : plane - right;
             int second = x ? share(column, fraction[1]) : column - share(column, 256 - fraction[1]);
             for (int y = 0; y < 2; y++) {
                 int weight = y ? second : column - second;
