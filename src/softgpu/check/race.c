@@ -75,7 +75,7 @@ void sg_race_block_clear(struct sg_race_block *block) {
     memset(block->barriers, 0, sizeof block->barriers);
     sg_released_free(&block->released);
     block->met = 0;
-    block->knows = block->left = block->wrote = block->depended = false;
+    block->knows = block->left = block->wrote = block->depended = block->news = false;
     block->read_count = 0;
 }
 

@@ -34,8 +34,8 @@ void sg_clock_drop(sg_clock clock);
 /* The later moment of both for each thread, as a new reference. When out of memory, sets *failed
  * and returns 0. */
 sg_clock sg_clock_join(sg_clock a, sg_clock b, bool *failed);
-/* The clock is a step of a sequence (a number, never 0), whose later steps include its earlier ones:
- * joining two of them takes no time. A clock that is in a sequence already stays there. */
+/* Marks the clock as a step of a sequence (a number, never 0), whose later steps include its
+ * earlier ones: joining two of them takes no time. A clock that is in a sequence stays there. */
 void sg_clock_mark(sg_clock clock, uint64_t sequence, uint32_t step);
 /* Joins `other`, which is not changed, into *clock. */
 void sg_clock_add(sg_clock *clock, sg_clock other, bool *failed);

@@ -147,6 +147,7 @@ struct sg_race_warp {
     uint32_t met;   /* the lanes know each other up to this moment */
     uint32_t live;
     bool touched;   /* it has accessed memory since the last barrier of the whole block */
+    bool news;      /* lanes have fenced, or read what was released, since they last met */
     sg_clock knows; /* common to all its lanes */
     struct sg_race_lanes *lanes;
 };
@@ -175,6 +176,7 @@ struct sg_race_block {
     unsigned warp_count;
     bool knows;    /* a warp has a clock, or lanes by themselves */
     bool depended; /* a thread, or one that it knows of, is behind griddepcontrol.wait */
+    bool news;     /* the same of its warps, since a barrier */
     bool left;     /* threads have exited behind accesses that no barrier of all has ordered */
     struct sg_race_warp warps[32];
     struct sg_race_barrier barriers[SG_RACE_BARRIERS];

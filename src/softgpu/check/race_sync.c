@@ -79,7 +79,74 @@ static void publish(struct sg_race_grid *grid, const struct sg_race_block *block
                        &grid->lost);
 }
 
+/*
+ * Fences are cumulative: after a barrier, a thread's relaxed write also releases what other threads
+ * had fenced before it, and a thread's fence also acquires what others had read. So a block may
+ * fence, meet, and let one thread signal that it is done; and one thread may look, the block meet,
+ * and fence.
+ */
+struct passed {
+    sg_clock fenced, far;
+};
+
+static void collect(struct sg_race_grid *grid, const struct sg_race_warp *warp, uint32_t lanes,
+                    struct passed *passed) {
+    for (uint32_t left = warp->lanes ? lanes : 0; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        sg_clock_add(&passed->far, warp->lanes->far[l], &grid->lost);
+        if (warp->lanes->scope[l] >= SG_WATCHED_GPU)
+            sg_clock_add(&passed->fenced, warp->lanes->fenced[l], &grid->lost);
+    }
+}
+
+static void pass_on(struct sg_race_grid *grid, struct sg_race_block *block,
+                    struct sg_race_warp *warp, uint32_t lanes, const struct passed *passed) {
+    bool any = passed->fenced || passed->far;
+    struct sg_race_lanes *own = any && lanes ? lanes_of(grid, block, warp) : NULL;
+    for (uint32_t left = own ? lanes : 0; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        sg_clock_add(&own->far[l], passed->far, &grid->lost);
+        if (!passed->fenced)
+            continue;
+        if (own->scope[l] < SG_WATCHED_GPU) {
+            sg_clock_drop(own->fenced[l]);
+            own->fenced[l] = 0;
+        }
+        sg_clock_add(&own->fenced[l], passed->fenced, &grid->lost);
+        own->scope[l] = SG_WATCHED_GPU;
+    }
+}
+
+static void drop_passed(const struct passed *passed) {
+    sg_clock_drop(passed->fenced);
+    sg_clock_drop(passed->far);
+}
+
 /* ---- warp synchronisation and barriers ------------------------------------------------------- */
+
+static void pass_in_warp(struct sg_race_grid *grid, struct sg_race_block *block,
+                         struct sg_race_warp *warp, uint32_t lanes) {
+    struct passed passed = {0};
+    if (!warp->news)
+        return;
+    collect(grid, warp, lanes, &passed);
+    pass_on(grid, block, warp, lanes, &passed);
+    drop_passed(&passed);
+    warp->news = (lanes & warp->live) != warp->live;
+}
+
+static void pass_in_block(struct sg_race_grid *grid, struct sg_race_block *block,
+                          const struct sg_race_barrier *barrier, bool all) {
+    struct passed passed = {0};
+    if (!block->news)
+        return;
+    for (unsigned w = 0; w < block->warp_count; w++)
+        collect(grid, &block->warps[w], barrier->arrived[w], &passed);
+    for (unsigned w = 0; w < block->warp_count; w++)
+        pass_on(grid, block, &block->warps[w], barrier->waits[w], &passed);
+    drop_passed(&passed);
+    block->news = !all;
+}
 
 void sg_race_meet(void *user, const struct sg_watched_warp *watched, uint32_t instruction,
                   uint32_t lanes) {
@@ -90,6 +157,7 @@ void sg_race_meet(void *user, const struct sg_watched_warp *watched, uint32_t in
     struct sg_race_block *block = sg_race_block_of(grid, watched->block);
     if (block) {
         struct sg_race_warp *warp = warp_of(block, watched);
+        pass_in_warp(grid, block, warp, lanes);
         if ((lanes & warp->live) == warp->live) {
             if (warp->lanes)
                 gather(grid, warp, lanes, &warp->knows);
@@ -116,6 +184,7 @@ static bool all_wait(const struct sg_race_block *block, const struct sg_race_bar
 static void complete(struct sg_race_grid *grid, struct sg_race_block *block,
                      struct sg_race_barrier *barrier) {
     bool all = all_wait(block, barrier);
+    pass_in_block(grid, block, barrier, all);
     sg_clock clock = barrier->clock;
     barrier->clock = 0;
     for (unsigned w = 0; w < block->warp_count; w++) {
@@ -265,6 +334,7 @@ void sg_race_fence(void *user, const struct sg_watched_warp *watched, uint32_t i
     }
     sg_clock clock = 0;
     if (own) {
+        warp->news = block->news = true;
         publish(grid, block, warp, lanes, &clock);
         moves_on(grid, warp);
     }
@@ -288,8 +358,10 @@ static void take(struct sg_race_grid *grid, struct sg_race_block *block, struct 
                  unsigned lane, sg_clock clock, bool far, bool acquires) {
     struct sg_race_lanes *own = lanes_of(grid, block, warp);
     sg_clock *to = !own ? NULL : acquires ? own->knows : far ? own->far : own->near;
-    if (to)
-        sg_clock_add(&to[lane], clock, &grid->lost);
+    if (!to)
+        return;
+    sg_clock_add(&to[lane], clock, &grid->lost);
+    warp->news = block->news = true;
 }
 
 /* A lane reads what another has released. */
