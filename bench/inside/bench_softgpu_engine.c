@@ -1,10 +1,10 @@
 /*
  * Kernels on softgpu's engine compared with the same in C, one thread each, CPU time. Prints
- * milliseconds, the ratio, and the geometric mean of the first four ratios, for each level of x86-64
- * that the machine has. With the best level it also measures the gain from two threads, the cost of
- * bounds checks, the cost of an empty grid, the memory of blocks that wait for each other, and the
- * same kernels in OpenCL, if a CPU device is installed. Arguments select: only levels and kernels
- * run whose names contain them.
+ * milliseconds, the ratio, and the geometric mean of the first four ratios, for each level of
+ * x86-64 that the machine has. With the best level it also measures the gain from two threads, the
+ * cost of bounds checks, the cost of an empty grid, the memory of blocks that wait for each other,
+ * and the same kernels in OpenCL, if a CPU device is installed. Arguments select: only levels and
+ * kernels run whose names contain them.
  */
 #include "softgpu/binary/read.h"
 #include "softgpu/engine/inside.h"

@@ -1,9 +1,10 @@
 /*
- * The time from a kernel's PTX to a program that can run, which each function's first launch takes.
- * The kernels are generated here, with the mix of instructions that compilers produce.
+ * The time from a kernel's PTX to a program that can run, and what a function's first launch takes
+ * with all that is made for it, beside a later launch. The kernels are generated here, with the mix
+ * of instructions that compilers produce.
  */
 #include "softgpu/binary/read.h"
-#include "softgpu/program/program.h"
+#include "softgpu/engine/engine.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -81,6 +82,48 @@ static double decoding(const char *text) {
     return bench_median(seconds, ROUNDS);
 }
 
+static void run(const struct sg_code *code) {
+    static float memory[1 << 16];
+    void *pointer = memory;
+    const struct sg_grid_launch launch = {.code = code,
+                                          .grid = {1, 1, 1},
+                                          .block = {32, 1, 1},
+                                          .parameters = (const unsigned char *)&pointer,
+                                          .parameter_bytes = sizeof pointer};
+    struct sg_grid *grid;
+    if (sg_grid_begin(&launch, &grid) != CUDA_SUCCESS)
+        bench_fail("the grid does not begin");
+    while (!sg_grid_advance(grid, UINT64_MAX))
+        ;
+    if (sg_grid_fault(grid))
+        bench_fail("the kernel fails: %s", sg_fault_name(sg_grid_fault(grid)->kind));
+    sg_grid_end(grid);
+}
+
+/* A block of one warp: the first launch decodes and compiles the kernel. */
+static void launching(const char *what, const char *text) {
+    struct sg_image *image = read_text(text);
+    struct sg_image_log log = {0};
+    double first[ROUNDS], later[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        struct sg_program *program = NULL;
+        struct sg_code *code = NULL;
+        double before = bench_now();
+        if (sg_program_make(image, "k0", &log, &program) != CUDA_SUCCESS ||
+            sg_code_make(program, sg_level_best(), 0, &code) != CUDA_SUCCESS)
+            bench_fail("the kernel cannot run");
+        run(code);
+        double between = bench_now();
+        run(code);
+        later[i] = bench_now() - between;
+        first[i] = between - before;
+        sg_code_free(code);
+        sg_program_free(program);
+    }
+    sg_image_free(image);
+    bench_row(what, bench_median(first, ROUNDS) * 1e6, bench_median(later, ROUNDS) * 1e6, "us");
+}
+
 int main(void) {
     static const struct {
         int kernels, lines;
@@ -91,6 +134,13 @@ int main(void) {
         snprintf(what, sizeof what, "%d lines, of a text of %d kernels", sizes[i].lines,
                  sizes[i].kernels);
         bench_row(what, decoding(text) * 1e6, reading(text) * 1e6, "us");
+        free(text);
+    }
+    bench_header("a kernel's first launch", "a later one");
+    for (size_t i = 0; i < 3; i++) {
+        char what[80], *text = text_of(1, sizes[i].lines);
+        snprintf(what, sizeof what, "%d lines, one warp", sizes[i].lines);
+        launching(what, text);
         free(text);
     }
     return 0;

@@ -160,8 +160,8 @@ softgpu: error: kernel apart: deadlock
 softgpu: error:   at /src/fill.cu:33
 softgpu: error:   PTX line 48: bar.sync 1;
 softgpu: error:   block 0,0,0 thread 0,0,0
-softgpu: error: block 0,0,0 warp 0 lanes ffffffff line 48 (/src/fill.cu:33): waits for barrier 1
-softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/src/fill.cu:30): waits for barrier 2
+softgpu: error: block 0,0,0 warp 0 lanes ffffffff line 48 (/src/fill.cu:33): waits for barrier 1; threads part at line 42
+softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/src/fill.cu:30): waits for barrier 2; threads part at line 42
 """)
 
 

@@ -3,6 +3,7 @@
 #include "softgpu/address/pagetable.h"
 #include "softgpu/address/range.h"
 #include "softgpu/check/nearest.h"
+#include "softgpu/context/where.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/site.h"
 #include "softgpu/launch/device_state.h"
@@ -124,6 +125,8 @@ static const char *rights_text(const struct sg_context *context, const struct sg
         return "which this device may not access";
     if (mapped && write && !(own & SG_WRITE))
         return "which this device may only read";
+    if (!sg_range_seen(context, range))
+        return "of a device to which this context has no peer access";
     return NULL;
 }
 

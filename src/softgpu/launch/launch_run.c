@@ -4,6 +4,7 @@
 
 #include "softgpu/address/range.h"
 #include "softgpu/check/check.h"
+#include "softgpu/context/where.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
@@ -199,13 +200,15 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
                  sg_leaving_find(address, running->op->serial, low, length);
     const struct sg_range *range = found ? NULL : sg_range_find(address);
     if (range) {
+        /* Pages of plain memory say nothing about peers: that is a matter of contexts. */
+        found = sg_range_seen(running->runtime.context, range);
         *low = range->start;
         *length = range->size;
-    }
-    if (!found && !range && sg_launch_graph_extent)
+    } else if (!found && sg_launch_graph_extent) {
         found = sg_launch_graph_extent(address, low, length);
+    }
     sg_unlock();
-    return found || range;
+    return found;
 }
 
 static struct running *running_of(const struct sg_op *op) {

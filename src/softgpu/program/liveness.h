@@ -1,7 +1,7 @@
 /*
  * Which registers of a function are live: a lane may still read their values. Lanes are taken one
- * by one, as each follows the control-flow graph by itself; so lanes that wait in another block keep
- * what they need. Found when asked for, from a program, and independent of it afterwards.
+ * by one, as each follows the control-flow graph by itself; so lanes that wait in another block
+ * keep what they need. Found when asked for, from a program, and independent of it afterwards.
  */
 #ifndef SG_PROGRAM_LIVENESS_H
 #define SG_PROGRAM_LIVENESS_H

@@ -13,7 +13,7 @@
 
 #define HEAD                                                                                       \
     ".version 8.5\n.target sm_90\n.address_size 64\n"                                              \
-    ".visible .entry k(.param .u64 out)\n{\n.reg .pred p, q;\n.reg .b32 a, b, c, d, e, f;\n"         \
+    ".visible .entry k(.param .u64 out)\n{\n.reg .pred p, q;\n.reg .b32 a, b, c, d, e, f;\n"       \
     ".reg .b64 x, y;\n"
 
 static struct sg_program *program_of(const char *text) {

@@ -1,0 +1,317 @@
+/*
+ * Kernels on memory of every kind: what they write is there for the host, for copies, and at the
+ * memory's other addresses; what they may not reach is a fault.
+ */
+#include "kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS = 70000, THREADS = 256 };
+#define BYTES ((size_t)4 * WORDS)
+#define PAGE  ((size_t)2 << 20)
+
+/* p[i] += i + by */
+static const char text[] = KERNELS_HEAD
+    ".visible .entry probe() { ret; }\n"
+    ".visible .entry add(.param .u64 p, .param .u32 n, .param .u32 by) {\n"
+    ".reg .pred %q; .reg .b32 %r<9>; .reg .b64 %d<4>;\n"
+    "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"
+    "mad.lo.u32 %r4, %r1, %r2, %r3; ld.param.u32 %r5, [n]; setp.ge.u32 %q, %r4, %r5;\n"
+    "@%q bra END; ld.param.u64 %d1, [p]; mul.wide.u32 %d2, %r4, 4; add.u64 %d3, %d1, %d2;\n"
+    "ld.global.u32 %r6, [%d3]; ld.param.u32 %r7, [by]; add.u32 %r8, %r4, %r7;\n"
+    "add.u32 %r6, %r6, %r8; st.global.u32 [%d3], %r6;\n"
+    "END: ret; }\n";
+
+static void add(CUdeviceptr p, unsigned by) {
+    unsigned n = WORDS;
+    void *params[] = {&p, &n, &by};
+    OK(cu.cuLaunchKernel(kernel("add"), (WORDS + THREADS - 1) / THREADS, 1, 1, THREADS, 1, 1, 0,
+                         NULL, params, NULL));
+    OK(cu.cuCtxSynchronize());
+}
+
+static void host_has(const unsigned *words, unsigned plus) {
+    for (unsigned i = 0; i < WORDS; i++)
+        assert_int_equal(words[i], i + plus);
+}
+
+static void memory_has(CUdeviceptr p, unsigned plus) {
+    unsigned *copy = malloc(BYTES);
+    OK(cu.cuMemcpyDtoH_v2(copy, p, BYTES));
+    host_has(copy, plus);
+    free(copy);
+}
+
+static void plain_and_pool_memory(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    kernels_open(text);
+    OK(cu.cuMemAlloc_v2(&p, BYTES));
+    OK(cu.cuMemsetD32_v2(p, 5, WORDS));
+    add(p, 2);
+    memory_has(p, 7);
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuMemAllocAsync(&p, BYTES, NULL));
+    OK(cu.cuMemsetD32Async(p, 6, WORDS, NULL));
+    add(p, 2);
+    memory_has(p, 8);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuCtxSynchronize());
+    kernels_close();
+}
+
+static void managed_memory(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUdeviceptr p;
+    kernels_open(text);
+    OK(cu.cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
+    unsigned *words = (unsigned *)(uintptr_t)p;
+    memset(words, 0, BYTES);
+    add(p, 1);
+    host_has(words, 1);
+    words[9] += 100; /* and back */
+    add(p, 0);
+    assert_int_equal(words[9], 2 * 9 + 1 + 100);
+    assert_int_equal(words[WORDS - 1], 2 * (WORDS - 1) + 1);
+    OK(cu.cuMemFree_v2(p));
+    kernels_close();
+}
+
+static void pinned_and_registered_memory(void **state) {
+    (void)state;
+    void *host;
+    CUdeviceptr p;
+    kernels_open(text);
+    OK(cu.cuMemHostAlloc(&host, BYTES, CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(host, 0, BYTES);
+    OK(cu.cuMemHostGetDevicePointer_v2(&p, host, 0));
+    add(p, 3);
+    host_has(host, 3);
+    OK(cu.cuMemFreeHost(host));
+    unsigned char *own = aligned_alloc(4096, (BYTES + 8191) / 4096 * 4096);
+    assert_non_null(own);
+    memset(own, 0, (BYTES + 8191) / 4096 * 4096);
+    OK(cu.cuMemHostRegister_v2(own, (BYTES + 8191) / 4096 * 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cu.cuMemHostGetDevicePointer_v2(&p, own, 0));
+    add(p + 4096, 4); /* in the midst */
+    host_has((unsigned *)(own + 4096), 4);
+    assert_int_equal(own[4095], 0);
+    OK(cu.cuMemHostUnregister(own));
+    free(own);
+    kernels_close();
+}
+
+/* ---- mapped by hand -------------------------------------------------------------------------- */
+
+static CUmemGenericAllocationHandle memory_on(int device) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemGenericAllocationHandle handle;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device;
+    OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
+    return handle;
+}
+
+static void give(CUdeviceptr p, size_t size, int device, CUmemAccess_flags rights) {
+    CUmemAccessDesc access = {.flags = rights};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device;
+    OK(cu.cuMemSetAccess(p, size, &access, 1));
+}
+
+static CUdeviceptr map(const CUmemGenericAllocationHandle *handles, unsigned count) {
+    CUdeviceptr p;
+    OK(cu.cuMemAddressReserve(&p, PAGE * count, 0, 0, 0));
+    for (unsigned i = 0; i < count; i++)
+        OK(cu.cuMemMap(p + i * PAGE, PAGE, 0, handles[i], 0));
+    give(p, PAGE * count, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    return p;
+}
+
+static void unmap(CUdeviceptr p, unsigned count) {
+    OK(cu.cuMemUnmap(p, PAGE * count));
+    OK(cu.cuMemAddressFree(p, PAGE * count));
+}
+
+/* A warp's access lies in two pieces of memory; the second piece is mapped once more. */
+static void memory_of_two_pieces(void **state) {
+    (void)state;
+    kernels_open(text);
+    const CUmemGenericAllocationHandle two[2] = {memory_on(dev), memory_on(dev)};
+    CUdeviceptr p = map(two, 2), again = map(&two[1], 1);
+    CUdeviceptr at = p + PAGE - BYTES / 8 * 4 - 20; /* WORDS / 2 words and 5 before the border */
+    OK(cu.cuMemsetD8_v2(p, 0, 2 * PAGE));
+    add(at, 9);
+    memory_has(at, 9);
+    unsigned word;
+    OK(cu.cuMemcpyDtoH_v2(&word, again, 4));
+    assert_int_equal(word, WORDS / 2 + 5 + 9);
+    unmap(p, 2);
+    unmap(again, 1);
+    for (int i = 0; i < 2; i++)
+        OK(cu.cuMemRelease(two[i]));
+    kernels_close();
+}
+
+/* ---- another device's ------------------------------------------------------------------------ */
+
+static void a_peers_memory(void **state) {
+    (void)state;
+    NEEDS_PEERS();
+    CUcontext other;
+    CUdeviceptr p;
+    kernels_open(text);
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&p, BYTES));
+    OK(cu.cuMemsetD32_v2(p, 1, WORDS));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    add(p, 1);
+    memory_has(p, 2);
+    OK(cu.cuCtxDisablePeerAccess(other));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+    kernels_close();
+}
+
+/* Kernels reach the members' own addresses; those of the object are for multimem alone. */
+static CUmemGenericAllocationHandle multicast(CUmemGenericAllocationHandle memory) {
+    CUmulticastObjectProp prop = {.numDevices = 1, .size = PAGE};
+    CUmemGenericAllocationHandle object;
+    OK(cu.cuMulticastCreate(&object, &prop));
+    OK(cu.cuMulticastAddDevice(object, dev));
+    OK(cu.cuMulticastBindMem(object, 0, memory, 0, PAGE, 0));
+    return object;
+}
+
+static void memory_of_a_multicast_object(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("multicast is not tried on hardware");
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    kernels_open(text);
+    CUmemGenericAllocationHandle memory = memory_on(dev), object = multicast(memory);
+    CUdeviceptr own = map(&memory, 1), all = map(&object, 1);
+    OK(cu.cuMemsetD32_v2(all, 11, WORDS));
+    add(own, 1);
+    memory_has(own, 12);
+    OK(cu.cuMemsetD32_v2(all, 40, WORDS));
+    add(own, 2); /* sees what the object's address brought meanwhile */
+    memory_has(own, 42);
+    unmap(all, 1);
+    unmap(own, 1);
+    OK(cu.cuMemRelease(object));
+    OK(cu.cuMemRelease(memory));
+    kernels_close();
+}
+
+/* ---- what is a fault ------------------------------------------------------------------------- */
+
+static int is_fault(CUdeviceptr p) {
+    unsigned n = 1, by = 0;
+    void *params[] = {&p, &n, &by};
+    OK(cu.cuLaunchKernel(kernel("add"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
+}
+
+static void open_child(void) {
+    OK(cu.cuInit(0));
+    OK(cu.cuDevicePrimaryCtxRetain(&ctx, dev));
+    OK(cu.cuCtxSetCurrent(ctx));
+    kernels_open(text);
+}
+
+/* After a kernel that may: the ranges that steps keep notice that rights changed. */
+static int taken_back(int argc, char **argv) {
+    open_child();
+    CUmemGenericAllocationHandle memory = memory_on(dev);
+    CUdeviceptr p = map(&memory, 1);
+    bool all = argc > 1 && strcmp(argv[1], "none") == 0;
+    OK(cu.cuMemsetD8_v2(p, 0, PAGE));
+    add(p, 0);
+    give(p, PAGE, dev, all ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READ);
+    return is_fault(p);
+}
+
+static int unmapped(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    open_child();
+    CUmemGenericAllocationHandle memory = memory_on(dev);
+    CUdeviceptr p = map(&memory, 1);
+    OK(cu.cuMemsetD8_v2(p, 0, PAGE));
+    add(p, 0);
+    OK(cu.cuMemUnmap(p, PAGE));
+    return is_fault(p);
+}
+
+static int object_itself(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    open_child();
+    CUmemGenericAllocationHandle memory = memory_on(dev), object = multicast(memory);
+    return is_fault(map(&object, 1));
+}
+
+static int no_peer(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUcontext other;
+    CUdeviceptr p;
+    open_child();
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&p, BYTES));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    return is_fault(p);
+}
+
+static void what_is_taken_back_is_a_fault(void **state) {
+    (void)state;
+    kernels_open(text); /* skips without kernels */
+    kernels_close();
+    assert_int_equal(run_child("taken_back", "none", NULL), 0);
+    assert_int_equal(run_child("taken_back", "write", NULL), 0);
+    assert_int_equal(run_child("unmapped", NULL), 0);
+}
+
+static void the_objects_own_address_is_a_fault(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("multicast is not tried on hardware");
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    kernels_open(text);
+    kernels_close();
+    assert_int_equal(run_child("object_itself", NULL), 0);
+}
+
+static void a_peers_memory_without_access_is_a_fault(void **state) {
+    (void)state;
+    NEEDS_PEERS();
+    kernels_open(text);
+    kernels_close();
+    assert_int_equal(run_child("no_peer", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(plain_and_pool_memory),
+        TEST(managed_memory),
+        TEST(pinned_and_registered_memory),
+        TEST(memory_of_two_pieces),
+        TEST(a_peers_memory),
+        TEST(memory_of_a_multicast_object),
+        TEST(what_is_taken_back_is_a_fault),
+        TEST(the_objects_own_address_is_a_fault),
+        TEST(a_peers_memory_without_access_is_a_fault),
+    };
+    const struct child children[] = {{"taken_back", taken_back},
+                                     {"unmapped", unmapped},
+                                     {"object_itself", object_itself},
+                                     {"no_peer", no_peer}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

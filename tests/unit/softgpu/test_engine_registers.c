@@ -1,0 +1,118 @@
+/*
+ * Places of registers: values that never live together share one, those that do never; and tags of
+ * values that a branch leaves alone hold only for lanes that are in the same round of a loop.
+ */
+#include "softgpu/engine/inside.h"
+
+#include "kernel.h"
+
+enum { THREADS = 128, VALUES = 300 };
+
+static void run(const char *text, enum sg_level level, bool apart, uint32_t *out, uint32_t *frame) {
+    struct kernel kernel;
+    kernel_make(&kernel, text, level);
+    kernel_pointer(&kernel, out);
+    kernel_shape(&kernel, 1, THREADS);
+    kernel.launch.apart = apart;
+    kernel_succeeds(&kernel);
+    *frame = kernel.code->functions[0].frame;
+    kernel_free(&kernel);
+}
+
+#define BEGIN                                                                                      \
+    KERNEL_HEAD ".visible .entry k(.param .u64 out) {\n"                                           \
+                ".reg .pred %p, %q; .reg .b32 %r<400>; .reg .b64 %d<400>;\n"                       \
+                "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;\n"        \
+                "add.u64 %d2, %d0, %d1;\n"
+#define END "st.global.u32 [%d2], %r1; ret; }\n"
+
+/* As compilers write it: each value in a register of its own. */
+static void a_chain_of_values_takes_few_places(void **state) {
+    (void)state;
+    static char text[VALUES * 40 + 1000];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s", BEGIN "and.b32 %r10, %r0, 7;\n");
+    for (unsigned i = 10; i < VALUES; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "add.u32 %%r%u, %%r%u, %%r0;\n", i + 1,
+                               i);
+    snprintf(text + at, sizeof text - at, "mov.u32 %%r1, %%r%u;\n%s", VALUES, END);
+    FOR_EACH_LEVEL(level) {
+        uint32_t out[THREADS], frame;
+        run(text, (enum sg_level)level, false, out, &frame);
+        for (uint32_t n = 0; n < THREADS; n++)
+            assert_int_equal(out[n], (n & 7) + (VALUES - 10) * n);
+        assert_in_range(frame, 1, 2048); /* 300 of 128 bytes would be 38,400 */
+    }
+}
+
+/* Instructions with several results, whose operands end with them. */
+static void results_do_not_take_the_places_of_operands(void **state) {
+    (void)state;
+    static const char text[] = BEGIN
+        "cvt.u64.u32 %d10, %r0; add.u64 %d11, %d10, 5; st.global.u32 [%d2], %r0;\n"
+        "mov.v2.b64 {%d12, %d13}, {%d11, %d10};\n"
+        "mov.v2.b64 {%d14, %d15}, {%d13, %d12};\n"
+        "sub.u64 %d16, %d15, %d14; cvt.u32.u64 %r10, %d16;\n"
+        "shfl.sync.bfly.b32 %r11|%p, %r0, 1, 31, -1; shfl.sync.idx.b32 %r12, %r11, %r11, 31, -1;\n"
+        "mov.b64 %d17, {%r10, %r12}; mov.b64 {%r13, %r14}, %d17; mov.b64 %d18, {%r14, %r13};\n"
+        "mov.b64 {%r15, %r16}, %d18; mad.lo.u32 %r1, %r16, 1000, %r15;\n" END;
+    FOR_EACH_LEVEL(level) {
+        uint32_t out[THREADS], frame;
+        for (int apart = 0; apart < 2; apart++) {
+            run(text, (enum sg_level)level, apart, out, &frame);
+            for (uint32_t n = 0; n < THREADS; n++)
+                assert_int_equal(out[n], 5000 + (n ^ 1 ^ 1));
+        }
+    }
+}
+
+/* %r10 has one value before the branch, and both ways read it; %r12 is written on one way only, and
+ * its place is not that of what the other way reads. */
+static void what_lives_on_one_way_keeps_its_place_on_the_other(void **state) {
+    (void)state;
+    static const char text[] =
+        BEGIN "mul.lo.u32 %r10, %r0, 3; add.u32 %r11, %r0, 100; mov.u32 %r20, 0; mov.u32 %r1, 0;\n"
+              "loop: and.b32 %r13, %r0, 1; setp.eq.u32 %p, %r13, 0; @%p bra even;\n"
+              "add.u32 %r12, %r10, 1; add.u32 %r14, %r12, 2; add.u32 %r1, %r1, %r14; bra next;\n"
+              "even: add.u32 %r15, %r11, %r20; add.u32 %r16, %r15, 2; add.u32 %r1, %r1, %r16;\n"
+              "next: add.u32 %r20, %r20, 1; setp.lt.u32 %q, %r20, 9; @%q bra loop;\n" END;
+    FOR_EACH_LEVEL(level) {
+        uint32_t out[THREADS], frame;
+        for (int apart = 0; apart < 2; apart++) {
+            run(text, (enum sg_level)level, apart, out, &frame);
+            for (uint32_t n = 0; n < THREADS; n++)
+                assert_int_equal(out[n], n & 1 ? 9 * (3 * n + 3) : 9 * (n + 102) + 36);
+        }
+    }
+}
+
+/* Odd lanes stay long between branch and join. The others, whose turn comes, go on to later rounds
+ * and join them there: then the number of the round is no longer the same in all. */
+static void lanes_of_different_rounds_have_their_own_values(void **state) {
+    (void)state;
+    static const char text[] = BEGIN
+        "mov.u32 %r20, 0; mov.u32 %r1, 0;\n"
+        "loop: and.b32 %r13, %r0, 1; setp.eq.u32 %p, %r13, 0; @%p bra next;\n"
+        "mov.u32 %r21, 0; long: add.u32 %r21, %r21, 1; setp.lt.u32 %q, %r21, 3000;\n"
+        "@%q bra long;\n"
+        "next: mad.lo.u32 %r1, %r1, 3, %r20; add.u32 %r20, %r20, 1; setp.lt.u32 %q, %r20, 7;\n"
+        "@%q bra loop;\n" END;
+    uint32_t expected = 0;
+    for (uint32_t i = 0; i < 7; i++)
+        expected = expected * 3 + i;
+    FOR_EACH_LEVEL(level) {
+        uint32_t out[THREADS], frame;
+        run(text, (enum sg_level)level, false, out, &frame);
+        for (uint32_t n = 0; n < THREADS; n++)
+            assert_int_equal(out[n], expected);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chain_of_values_takes_few_places),
+        cmocka_unit_test(results_do_not_take_the_places_of_operands),
+        cmocka_unit_test(what_lives_on_one_way_keeps_its_place_on_the_other),
+        cmocka_unit_test(lanes_of_different_rounds_have_their_own_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
