@@ -116,7 +116,7 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     OK(cu.cuMemsetD8Async(m.at, 2, m.bytes, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
     size_t limit;
-    assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, error, mode), 0);
+    assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, (int)error, mode), 0);
     FAILS(error, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
     OK(cu.cuMemUnmap(m.at, m.bytes));
