@@ -96,6 +96,12 @@ static int last_bit(uint32_t bits, const struct precision *of) {
     return exponent > of->least ? exponent : of->least;
 }
 
+/* The fraction's bits down to that one. A subnormal float is 0. */
+static int64_t fraction_of(uint32_t bits, const struct precision *of) {
+    int exponent = (int)(bits >> 23 & 255);
+    return exponent ? ((bits & 0x7fffff) | 0x800000) >> (last_bit(bits, of) - (exponent - 150)) : 0;
+}
+
 /* The four texels of a plane are moved to the greatest exponent among them; what falls out behind
  * the four bits more is lost. */
 static struct scaled sum_of_plane(const struct sg_filter *f, unsigned first,
@@ -106,12 +112,11 @@ static struct scaled sum_of_plane(const struct sg_filter *f, unsigned first,
         if (f->weight[k] && last_bit(f->value[k], of) > plane.exponent)
             plane.exponent = last_bit(f->value[k], of);
     for (unsigned k = first; k < end; k++) {
-        uint32_t bits = of->flushed ? flushed(f->value[k]) : f->value[k];
-        int own = last_bit(bits, of), moved = plane.exponent - own;
+        uint32_t bits = f->value[k];
+        int moved = plane.exponent - last_bit(bits, of);
         if (!f->weight[k] || moved > 31)
             continue;
-        int64_t units = (int64_t)ldexp(fabs((double)sg_float_of(bits)), BEHIND - own);
-        units = (units >> moved) * (int64_t)f->weight[k];
+        int64_t units = (fraction_of(bits, of) << BEHIND >> moved) * (int64_t)f->weight[k];
         plane.sum += bits >> 31 ? -units : units;
     }
     plane.exponent -= BEHIND + 8;
