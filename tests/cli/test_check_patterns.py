@@ -206,7 +206,8 @@ block: mapa.shared::cluster.u32 %r11, %r8, %r10; ld.shared::cluster.u32 %r12, [%
     add.u32 %r10, %r10, 1; setp.lt.u32 %q, %r10, 4; @%q bra block;
     shr.u32 %r13, %r2, 2; mul.wide.u32 %d6, %r13, 4; add.u64 %d7, %d1, %d6; st.global.u32 [%d7], %r9;
 last: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;""",
-    [("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned; // added", "bar.sync 0;", "(race, "),
+    [("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned; // added", "bar.sync 0;",
+      "at offset 0 of the shared memory of block "),
      ("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned; // added",
       "barrier.cluster.arrive.release.aligned;", "(sync, cluster-barrier)"),
      ("barrier.cluster.arrive.release.aligned;", "barrier.cluster.arrive.relaxed.aligned;", "(race, ")],

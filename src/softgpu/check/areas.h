@@ -15,13 +15,13 @@ struct sg_area {
     uint32_t site;
     bool by_application; /* which also has to free it */
     bool freed, used;
-    bool array;     /* the bytes of an array, and no range's */
-    bool kept;      /* freed memory that stays mapped only for the checkers */
-    bool tracked;   /* its writes are known: `written` is true of it */
-    bool by_cpu;    /* the CPU may use it without a call */
-    bool pattern;   /* the CPU writes it, too: then it no longer has the pattern */
-    bool all;       /* every byte has been written */
-    uint64_t *bits; /* of one for each written byte; NULL: none or all are */
+    bool array;                    /* the bytes of an array, and no range's */
+    bool kept;                     /* freed memory that stays mapped only for the checkers */
+    bool tracked;                  /* its writes are known: `written` is true of it */
+    bool by_cpu;                   /* the CPU may use it without a call */
+    bool pattern;                  /* the CPU writes it, too: then it no longer has the pattern */
+    bool all;                      /* every byte has been written */
+    uint64_t *bits;                /* of one for each written byte; NULL: none or all are */
     struct sg_area *older, *newer; /* freed areas, in the order of their frees */
 };
 
