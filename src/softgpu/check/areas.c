@@ -255,8 +255,8 @@ static void describe(struct sg_area *area, const struct sg_range *range) {
     bool imported = range->phys && range->phys->imported; /* others write it, too */
     area->tracked =
         writes_matter && area->by_application && (!pool || range->device >= 0) && !imported;
-    /* Of what is given out again before its former owner's work is done nobody knows whose writes
-     * it sees. */
+    /* Memory that is reused before its former owner's work is done may see writes of both owners:
+     * which bytes are written is unknown. */
     if (pool && sg_leaving_overlaps(range->start, range->size))
         area->tracked = false;
     area->pattern = area->tracked && (host || managed);
@@ -339,7 +339,7 @@ static void stored(CUdeviceptr address, size_t size) {
     sg_areas_touch(address, size, true);
 }
 
-/* It may be written in parts, by whom nobody sees: nothing is known of it any more. */
+/* Writers that no checker sees may write parts of it: from now on it counts as written. */
 static void exposed(CUdeviceptr address, size_t size) {
     sg_areas_lock();
     struct sg_area *area = sg_area_find(address);

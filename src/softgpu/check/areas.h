@@ -15,13 +15,13 @@ struct sg_area {
     uint32_t site;
     bool by_application; /* which also has to free it */
     bool freed, used;
-    bool array;     /* the bytes of an array, and no range's */
-    bool kept;      /* once freed, it is kept where it was: nothing else has its pages for it */
-    bool tracked;   /* its writes are known: `written` is true of it */
-    bool by_cpu;    /* the CPU may use it without a call */
-    bool pattern;   /* the CPU writes it, too: then it no longer has the pattern */
-    bool all;       /* every byte has been written */
-    uint64_t *bits; /* of one for each written byte; NULL: none or all are */
+    bool array;                    /* the bytes of an array, and no range's */
+    bool kept;                     /* freed memory that stays mapped only for the checkers */
+    bool tracked;                  /* its writes are known: `written` is true of it */
+    bool by_cpu;                   /* the CPU may use it without a call */
+    bool pattern;                  /* the CPU writes it, too: then it no longer has the pattern */
+    bool all;                      /* every byte has been written */
+    uint64_t *bits;                /* of one for each written byte; NULL: none or all are */
     struct sg_area *older, *newer; /* freed areas, in the order of their frees */
 };
 
@@ -45,8 +45,8 @@ struct sg_area *sg_area_freed_before(CUdeviceptr address);
 void sg_area_write(struct sg_area *area, size_t offset, size_t size);
 /* The number of unwritten bytes in a piece; *first: the offset of the first one. */
 size_t sg_area_unwritten(struct sg_area *area, size_t offset, size_t size, size_t *first);
-/* A kernel runs that nobody watches: of all that there is now nobody knows any more whether it is
- * used, and what of it is written. Without the mutex. */
+/* An unwatched kernel runs, which may use and write any memory there is: from now on all of it
+ * counts as used and written. Without the mutex. */
 void sg_areas_lose(void);
 /* The piece becomes as written as the other one, of another area or the same. */
 void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, size_t from_offset,
@@ -55,13 +55,13 @@ void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, si
 /* Marks a piece as used, without the mutex; `wrote`: also as written. */
 void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
-/* Told of each range and array that begins; with the lock, without the mutex. */
+/* Called for each range and array that begins; with the lock, without the mutex. */
 extern void (*sg_area_begins)(CUdeviceptr start, size_t size);
-/* Told of each one that ends, before its area is a freed one; with the lock, without the mutex.
- * Lost: it ends with its context. */
+/* Called for each one that ends, before its area becomes a freed one; with the lock, without the
+ * mutex. lost: it ends with its context. */
 extern void (*sg_area_ends)(const struct sg_area *area, bool lost);
-/* Of each freed one that is forgotten: work that was queued before the free may have used it since.
- * With the lock and the mutex. */
+/* Called for each freed area that is forgotten, with the lock and the mutex. Only now is it known
+ * whether work that was queued before the free has used it. */
 extern void (*sg_area_forgotten)(const struct sg_area *area);
 /* Forgets all freed areas. With the lock. */
 void sg_areas_forget(void);

@@ -66,7 +66,7 @@ struct sg_check_launch {
     int device;
     bool early; /* it may begin before the kernel before it in its stream has ended */
     bool cooperative, clustered; /* clustered: blocks reach each other's shared memory */
-    bool quiet;                  /* the kernel is none of those chosen: nothing of it is reported */
+    bool quiet;                  /* the kernel is not among those chosen: nothing is reported */
     const uint64_t *variables;   /* device addresses, by the program's variables */
     /* The allocation around an address, as in sg_grid_launch: takes the lock. */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
@@ -93,7 +93,7 @@ struct sg_checker {
     CUresult (*end)(void *state, const struct sg_grid_fault *fault);
     /* At the end of the process, with the lock; may be NULL. */
     void (*finish)(void);
-    bool all; /* it has to know what all kernels do: `begin` is told of those not chosen, too */
+    bool all; /* it has to watch all kernels: `begin` is called also for those not chosen */
 };
 
 /* All that is chosen and watches one launch. NULL: none does. */

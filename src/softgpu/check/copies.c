@@ -12,15 +12,15 @@
 void (*sg_copies_race)(CUdeviceptr address, size_t size, bool write);
 static bool init;
 
-/* Of what a free in stream order has taken from the application: is this work from before? */
+/* Whether the running work was queued before a stream-ordered free of this memory. */
 static bool came_before(CUdeviceptr address) {
     uint64_t low, length;
     return sg_op_running ? sg_leaving_find(address, sg_op_running->serial, &low, &length)
                          : sg_leaving_overlaps(address, 1);
 }
 
-/* A call that names freed memory is refused; but operations of graphs, and what another context has
- * queued, find it so when they run, and find what is kept for checks. */
+/* A call that names freed memory is refused. But an operation of a graph, or one that another
+ * context has queued, may run after the free; it then accesses what is kept for the checkers. */
 static void look_for_freed(CUdeviceptr address, bool write) {
     char details[1024];
     sg_areas_lock();

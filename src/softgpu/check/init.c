@@ -1,6 +1,6 @@
 /*
- * --check init: reads of bytes that nothing has written. Of allocations in global memory and of
- * arrays (areas.h), of a block's shared memory, and of arrays in the frames of functions.
+ * --check init: reads of uninitialized bytes in allocations and CUDA arrays (areas.h), in a block's
+ * shared memory, and in arrays in the frames of functions.
  */
 #include "softgpu/check/areas.h"
 #include "softgpu/check/bits.h"
@@ -42,8 +42,8 @@ static void report(struct watched *watched, const struct sg_watched_access *acce
     char what[96];
     if (watched->launch->quiet)
         return;
-    /* In what is a block's or a thread's own, compilers and scans read ahead, and may then have no
-     * use for it. */
+    /* In shared and local memory, compilers and scans read ahead, and may not use what they read:
+     * only a warning. */
     bool own = access->space == SG_IN_SHARED || access->space == SG_IN_LOCAL;
     snprintf(what, sizeof what, "%llu of these bytes have not been written",
              (unsigned long long)missing);
@@ -121,7 +121,7 @@ static void look_shared(struct watched *watched, const struct sg_watched_access 
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* Of all that threads have, or of the entry's frame alone, where that would be too much. */
+/* Bits for all frames of the threads, or for the entry's frame alone if that would be too many. */
 static void take_frames(const struct watched *watched, struct block *block,
                         const struct sg_watched_warp *warp) {
     uint64_t entry = watched->launch->program->functions[0].frame;
@@ -158,7 +158,7 @@ static void look_local(struct watched *watched, const struct sg_watched_access *
         look_bits(watched, access, lane, block->frames, thread * block->frame + at);
 }
 
-/* The frame is where others have been. */
+/* Frames of functions that have returned were in the same bytes: they are uninitialized again. */
 static void enters(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
     struct watched *watched = user;
     const struct block *block = block_of(watched, warp->block);
@@ -262,7 +262,7 @@ static void block_ends(void *user, uint64_t index) {
 static void *begin(const struct sg_check_launch *launch) {
     struct watched *watched = calloc(1, sizeof *watched);
     if (!watched) {
-        sg_areas_lose(); /* nobody sees what it writes */
+        sg_areas_lose(); /* its writes are not seen */
         return NULL;
     }
     watched->launch = launch;

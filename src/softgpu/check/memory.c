@@ -160,8 +160,8 @@ static bool refuse_shared(struct watched *watched, const struct sg_watched_acces
     return true;
 }
 
-/* Where nothing that runs has a variable: behind the frame of the function that does, and in front
- * of what alloca has given out. */
+/* Whether no running function has a variable there: after the frame of the current function, and
+ * before what alloca has returned. */
 static bool is_nobodys(const struct watched *watched, const struct sg_watched_warp *warp,
                        unsigned lane, uint64_t offset, uint64_t size) {
     const struct sg_program *program = watched->launch->program;
@@ -256,7 +256,7 @@ static uint32_t refuses(void *user, const struct sg_watched_access *access) {
     uint32_t refused = 0;
     refuse_lane *refuse = how(access);
     if (!refuse || all_inside(watched, access) || access->array)
-        return 0; /* within an array the engine keeps itself */
+        return 0; /* coordinates cannot leave a CUDA array */
     for (uint32_t left = access->lanes; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         refused |= (uint32_t)refuse(watched, access, lane) << lane;

@@ -10,7 +10,7 @@
 
 #define FAR ((uint64_t)1 << 30)
 
-/* Ends the line: who made it, where that is known. */
+/* Ends the line with the call that made the allocation, if that is known. */
 static void add_site(uint32_t maker, char *text, size_t size) {
     char site[512];
     size_t used = strlen(text);

@@ -72,7 +72,7 @@ struct sg_race_operation {
     uint64_t floor;          /* it comes after all operations up to this serial */
     const struct sg_race_after *after;
     size_t after_count;
-    bool early;       /* a kernel right before it in its stream has ended only behind its threads'
+    bool early;       /* it may run beside the kernel before it in its stream, until its threads'
                          griddepcontrol.wait */
     const void *name; /* for reports; it must live as long as the checker */
 };

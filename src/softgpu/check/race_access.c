@@ -173,8 +173,8 @@ void sg_race_access(void *user, const struct sg_watched_access *access) {
 
 /*
  * An asynchronous copy accesses at any time from when it is issued until it is waited for. So it is
- * looked at twice, when it is issued and at its own moment: what came before has to come before the
- * one, what comes later behind the other.
+ * checked twice, when it is issued and when it is performed: earlier accesses must happen before
+ * its issue, and later ones after its completion.
  */
 void sg_race_issues(void *user, const struct sg_watched_access *copy) {
     sg_race_access(user, copy);

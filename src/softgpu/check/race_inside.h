@@ -175,9 +175,9 @@ struct sg_race_block {
     uint32_t met; /* all threads know each other up to this moment */
     unsigned warp_count;
     bool knows;    /* a warp has a clock, or lanes by themselves */
-    bool depended; /* a thread, or one that it knows of, is behind griddepcontrol.wait */
+    bool depended; /* a thread, or one that it comes after, has passed griddepcontrol.wait */
     bool news;     /* the same of its warps, since a barrier */
-    bool left;     /* threads have exited behind accesses that no barrier of all has ordered */
+    bool left;     /* threads have exited after accesses that no barrier of all has ordered */
     struct sg_race_warp warps[32];
     struct sg_race_barrier barriers[SG_RACE_BARRIERS];
     struct sg_shadow_page **shared; /* by 4 KiB, of this block and of earlier ones */

@@ -455,7 +455,8 @@ void sg_race_strong(struct sg_race_grid *grid, struct sg_race_block *block,
     pthread_mutex_unlock(&grid->race->lock);
 }
 
-/* The others of the block come behind it by a barrier, most likely: none is told apart. */
+/* The block's other threads are usually ordered after it by a barrier, so threads are not
+ * distinguished. */
 void sg_race_depends(void *user, const struct sg_watched_warp *warp, uint32_t lanes) {
     struct sg_race_grid *grid = user;
     struct sg_race_block *block = sg_race_block_of(grid, warp->block);
@@ -492,7 +493,7 @@ void sg_race_turns(void *user, uint64_t index, uint64_t address) {
     pthread_mutex_unlock(&grid->race->lock);
 }
 
-/* Who finds a phase over comes behind all that arrived in it. */
+/* A thread that finds a phase complete comes after everything that arrived in it. */
 void sg_race_looks(void *user, const struct sg_watched_phase *phase) {
     struct sg_race_grid *grid = user;
     struct sg_race_block *block = sg_race_block_of(grid, phase->warp->block);

@@ -22,8 +22,8 @@ uint32_t sg_span_in_frame(const struct sg_program *program, uint32_t function, u
                           uint64_t size);
 /* Has the frame of a function any such variables? */
 bool sg_span_has_frame(const struct sg_program *program, uint32_t function);
-/* Bytes of shared memory that a block's own arrays have. What is behind, where multi-warp tiles
- * keep what they need, is the compiler's. */
+/* Bytes of shared memory that a block's own arrays have. After them is what the compiler reserves,
+ * for multi-warp tiles. */
 uint64_t sg_span_shared(const struct sg_program *program, unsigned dynamic);
 uint64_t sg_span_size(const struct sg_program *program, uint32_t variable, uint64_t shared);
 

@@ -1,7 +1,7 @@
 /*
- * Asynchronous copies that nobody has waited for: the bytes that they write may not be accessed,
- * and those that they read may not be overwritten. What ends that is a wait for their group by the
- * thread that has issued them, or anybody's successful look at the mbarrier that is told of them.
+ * Asynchronous copies before a wait for them: the bytes that they write must not be accessed, and
+ * those that they read must not be overwritten. The wait is one for their group by the thread that
+ * issued them, or a successful test, by any thread, of the mbarrier that counts them.
  */
 #include "softgpu/check/sync_inside.h"
 
@@ -354,7 +354,7 @@ void sg_sync_fence(void *user, const struct sg_watched_warp *warp, uint32_t inst
     }
 }
 
-/* ---- mbarriers that are told ----------------------------------------------------------------- */
+/* ---- mbarriers that count copies ------------------------------------------------------------- */
 
 struct teller {
     uint64_t mbarrier;

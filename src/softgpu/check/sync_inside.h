@@ -31,9 +31,9 @@ struct sg_sync_copy {
     uint32_t next;                /* of the thread's, or of the free ones: index + 1 */
     unsigned place[3];            /* of the block that has issued it */
     bool open;                    /* else it is free */
-    bool bulk, reduces, told;     /* told: a wait for its mbarrier covers it */
+    bool bulk, reduces, told;     /* told: an mbarrier counts it, and a wait for that covers it */
     bool to_global, reads_shared; /* reads_shared: its source may not be overwritten yet */
-    unsigned char parity;         /* of the phase that the mbarrier tells it in */
+    unsigned char parity;         /* of the mbarrier's phase that counts it */
 };
 
 #define SG_SYNC_RANKS 16u
@@ -57,7 +57,7 @@ struct sg_sync_cluster {
     size_t copy_count, copy_room, open, open_global;
     uint32_t spare;    /* copies that are free */
     uint32_t *first;   /* copy of each thread: index + 1; NULL: none yet, as of the next two */
-    uint32_t *commits; /* by thread: of cp.async, and behind them in bulk */
+    uint32_t *commits; /* by thread: groups of cp.async, and after all of these, of bulk copies */
     uint32_t *waits;   /* by thread: the mbarrier whose phase it has found not to be over, + 1 */
     struct sg_sync_words words[SG_SYNC_RANKS];
 };
@@ -112,7 +112,7 @@ void sg_sync_use_mbarrier(const struct sg_sync *sync, struct sg_sync_block *bloc
                           const struct sg_watched_access *access, unsigned lane);
 void sg_sync_looks(void *user, const struct sg_watched_phase *phase);
 void sg_sync_turns(void *user, uint64_t block, uint64_t address);
-/* Lanes do something else than to wait for an mbarrier. */
+/* Lanes no longer wait for an mbarrier. */
 void sg_sync_waits_no_more(const struct sg_sync *sync, const struct sg_sync_block *block,
                            unsigned first, uint32_t lanes);
 
@@ -123,7 +123,7 @@ void sg_sync_issues_bulk(void *user, const struct sg_watched_copy *copy);
 void sg_sync_hands_over(void *user, const struct sg_watched_phase *phase);
 void sg_sync_fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                    uint32_t lanes, unsigned char order, unsigned char scope);
-/* A phase of an mbarrier is over, and somebody knows. */
+/* A thread has seen that a phase of an mbarrier is complete. */
 void sg_sync_copies_told(struct sg_sync_cluster *cluster, uint64_t mbarrier, unsigned parity);
 /* The shared memory of a block ends. */
 void sg_sync_copies_left(const struct sg_sync *sync, struct sg_sync_block *block);

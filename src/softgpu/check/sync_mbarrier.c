@@ -1,4 +1,4 @@
-/* mbarriers: which there are, and who waits for them. */
+/* mbarriers: which exist, and which threads wait for them. */
 #include "softgpu/check/sync_inside.h"
 
 #include "base/growing_array.h"
@@ -34,7 +34,7 @@ static struct sg_sync_found finding(const struct sg_sync_block *block, enum sg_s
     return found;
 }
 
-/* ---- who waits ------------------------------------------------------------------------------- */
+/* ---- waiting threads ------------------------------------------------------------------------- */
 
 /* NULL: no memory, and then it is not known. */
 static uint32_t *waits_of(const struct sg_sync *sync, struct sg_sync_cluster *cluster) {
@@ -134,8 +134,8 @@ void sg_sync_turns(void *user, uint64_t index, uint64_t address) {
         there->arrived = (there->lanes & (there->lanes - 1)) != 0;
 }
 
-/* The state is of a phase with the parity of the one that is under way. Nobody has arrived in that
- * one, and only an arrival answers a state: so it is of the last phase but one, or older. */
+/* The state is of a phase with the parity of the current one. Nobody has arrived in the current
+ * phase, and only an arrival returns a state: so it is of the last phase but one, or older. */
 static void look_at_state(const struct sg_sync *sync, const struct sg_sync_block *block,
                           const struct sg_watched_phase *phase, unsigned lane) {
     const struct sg_sync_mbarrier *there = exactly(block->cluster, phase->address[lane]);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A frame in the local memory of threads: that of a function under way, and of who called it. */
+/* A frame in the local memory of threads: that of a running function, with its caller's. */
 struct sg_watched_frame {
     const struct sg_watched_frame *caller; /* NULL: the entry's */
     uint64_t start;                        /* offset in local memory */
@@ -47,32 +47,32 @@ struct sg_watched_access {
                                 memory in code for clusters, with the block's rank from bit 24 */
     uint32_t size;           /* bytes of each lane's access, all elements of a vector */
     unsigned char kind, space /* enum sg_state_space, never generic */, order, scope;
-    /* Of textures and surfaces: the space is NONE, the address a texel's, in global memory or
-     * (array) where an array has its bytes, which no allocation has. */
+    /* An access of a texture or surface has the space NONE and the address of a texel: in global
+     * memory, or (array) in the bytes of a CUDA array, which are in no allocation. */
     bool array;
 };
 
-/* One lane's copy in bulk, st.async or red.async, when it is issued: addresses as of an access. */
+/* One lane's bulk copy, st.async or red.async, when it is issued. Addresses are as in an access. */
 struct sg_watched_copy {
     const struct sg_watched_warp *warp;
     uint32_t instruction, size;
     unsigned lane;
     bool to_global, from_global, from_value;
-    bool reduces;      /* into what is there */
-    bool tells;        /* an mbarrier of its bytes; else it is of a group in bulk */
+    bool reduces;      /* it combines its bytes with those at the destination */
+    bool tells;        /* an mbarrier counts its bytes; else it belongs to a bulk group */
     unsigned parity;   /* of the phase that the mbarrier is in */
-    uint64_t to, from; /* not of `from_value` */
+    uint64_t to, from; /* from: unused if `from_value` */
     uint64_t mbarrier;
 };
 
-/* What lanes have to do with phases of mbarriers. */
+/* Lanes and the phases of mbarriers that they wait for or arrive in. */
 struct sg_watched_phase {
     const struct sg_watched_warp *warp;
     uint32_t instruction, lanes;
-    uint32_t over;           /* of the lanes: their phases are over */
+    uint32_t over;           /* the lanes whose phases are complete */
     uint32_t parity;         /* of the phases, by lane */
     const uint64_t *address; /* of the mbarriers, by lane */
-    bool by_state;           /* a state that an arrival has answered says which phase */
+    bool by_state;           /* the phase is named by the state that an arrival returned */
     unsigned char order, scope;
 };
 
@@ -87,8 +87,8 @@ struct sg_watch {
      * and then a wait, at a barrier that may be complete already. */
     void (*arrives)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                     uint32_t lanes, unsigned number, bool waits);
-    /* The number that lanes name is above 15: its low bits count, and are told next. May be
-     * NULL. */
+    /* The number that lanes name is above 15: its low bits count, and `arrives` follows with them.
+     * May be NULL. */
     void (*beyond)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                    uint32_t lanes, uint32_t number);
     /* A barrier of a block is complete: what its arrivals follow happens before what its waiters do
@@ -105,14 +105,15 @@ struct sg_watch {
     /* Lanes issue cp.async: where it will write in shared memory. May be NULL, as those below. */
     void (*issues)(void *user, const struct sg_watched_access *copy);
     void (*issues_bulk)(void *user, const struct sg_watched_copy *copy);
-    /* An mbarrier is told that a copy's bytes are there, behind the copy's accesses. */
+    /* A copy's bytes are counted by its mbarrier, after the copy's accesses. */
     void (*delivers)(void *user, const struct sg_watched_access *mbarrier);
-    /* Lanes leave it to mbarriers to count the cp.async that they have issued; behind it they look
-     * whether a phase is over; and one is. In `block` is a thread that has to do with it. */
+    /* cp.async.mbarrier.arrive: mbarriers count the cp.async that lanes have issued. */
     void (*hands_over)(void *user, const struct sg_watched_phase *phase);
+    /* Lanes test or wait for phases. */
     void (*looks)(void *user, const struct sg_watched_phase *phase);
+    /* A phase of the mbarrier is complete, by an action of a thread of `block`. */
     void (*turns)(void *user, uint64_t block, uint64_t address);
-    /* Lanes go on behind griddepcontrol.wait: what the grid depends on has ended. */
+    /* Lanes continue after griddepcontrol.wait: what the grid depends on has ended. */
     void (*depends)(void *user, const struct sg_watched_warp *warp, uint32_t lanes);
     /* Lanes come to a .sync function of a warp, each with its member mask. */
     void (*gathers)(void *user, const struct sg_watched_warp *warp, uint32_t instruction,

@@ -24,7 +24,8 @@ static struct sg_watched_warp watched(const struct sg_warp *warp) {
                                     .allocated = warp->grid->code->allocates ? warp->stack : NULL};
 }
 
-/* What is reserved of shared memory, below the block's own, is told of where it is kept: behind. */
+/* Reserved shared memory has addresses below those of the block's own, but is kept after it:
+ * watchers get the offset where it is kept. */
 static void move_reserved(const struct sg_grid *grid, const uint64_t *address,
                           uint64_t moved[SG_LANES]) {
     for (unsigned l = 0; l < SG_LANES; l++) {
@@ -202,7 +203,7 @@ bool sg_watch_texel(struct sg_warp *warp, const struct sg_step *step, unsigned l
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* The thread that has issued it; answers its lane. */
+/* Fills in the thread that issued the copy, and returns its lane. */
 static unsigned issuer(struct sg_warp *warp, const struct sg_pending *what, unsigned place[3],
                        struct sg_watched_warp *who) {
     unsigned thread;
@@ -245,7 +246,7 @@ static bool tell_copy(struct sg_warp *warp, const struct sg_pending *what, uint6
                                                                : SG_WATCHED_GPU}) != 0;
 }
 
-/* The mbarrier is told of the bytes: whoever waits for it comes behind them. */
+/* The mbarrier counts the bytes: threads that wait for it come after the copy. */
 static void tell_delivery(struct sg_warp *warp, const struct sg_pending *what) {
     const struct sg_watch *watch = watch_of(warp);
     unsigned place[3];
