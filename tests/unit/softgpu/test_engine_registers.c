@@ -105,8 +105,9 @@ static const char *rounds(unsigned there, unsigned blocks) {
     return text;
 }
 
-/* Odd lanes stay long between branch and join in the first round. The others, whose turn comes, go on to later rounds,
- * where the odd ones catch up with them: then the number of the round is not the same in all. */
+/* Odd lanes stay long between branch and join in the first round. The others, whose turn comes, go
+ * on to later rounds, where the odd ones catch up with them: then the number of the round is not
+ * the same in all. */
 static void lanes_of_different_rounds_have_their_own_values(void **state) {
     (void)state;
     uint32_t expected[THREADS];
