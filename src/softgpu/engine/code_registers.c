@@ -9,6 +9,7 @@
 #include "softgpu/engine/code.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NOBODY UINT32_MAX
 
@@ -64,8 +65,6 @@ static void extend_across(struct layout *l, const struct sg_liveness *live) {
 static void find_ranges(struct layout *l, const struct sg_liveness *live) {
     const struct sg_program *program = l->maker->program;
     const struct sg_program_function *function = l->maker->function;
-    for (uint32_t i = 0; i < function->registers; i++)
-        l->ranges[i] = (struct range){NOBODY, NOBODY, NOBODY};
     for (l->index = 0; l->index < function->instructions; l->index++)
         sg_instruction_registers(
             program, &program->instructions[function->first_instruction + l->index], named, l);
@@ -154,10 +153,12 @@ void sg_maker_lay_out(struct sg_maker *maker) {
     size_t instructions = function->instructions + (size_t)1;
     sg_liveness_free(&maker->live);
     sg_region_end(&maker->region);
-    l.ranges = malloc((function->registers + (size_t)1) * sizeof *l.ranges);
+    size_t room = (function->registers + (size_t)1) * sizeof *l.ranges;
+    l.ranges = malloc(room);
     l.begin = malloc(2 * instructions * sizeof *l.begin);
     if (l.ranges && l.begin && sg_liveness_find(maker->program, function, &maker->live) &&
         sg_region_begin(maker->program, function, &maker->region)) {
+        memset(l.ranges, 0xff, room); /* NOBODY */
         l.end = l.begin + instructions;
         find_ranges(&l, &maker->live);
         place_others(&l);

@@ -85,26 +85,43 @@ static void what_lives_on_one_way_keeps_its_place_on_the_other(void **state) {
     }
 }
 
-/* Odd lanes stay long between branch and join. The others, whose turn comes, go on to later rounds
- * and join them there: then the number of the round is no longer the same in all. */
+/* Many blocks one after another, where lanes may wait and others join them. */
+static const char *rounds(unsigned there, unsigned blocks) {
+    static char text[65536];
+    size_t at =
+        (size_t)snprintf(text, sizeof text,
+                         "%smov.u32 %%r20, 0; popc.b32 %%r1, %%r0; setp.eq.u64 %%q, %%d0, 0;\n"
+                         "loop: and.b32 %%r13, %%r0, 1; setp.eq.u32 %%p, %%r13, 0; @%%p bra next;\n"
+                         "min.u32 %%r21, %%r20, 1; mul.lo.u32 %%r21, %%r21, %u; long: add.u32 "
+                         "%%r21, %%r21, 1; setp.lt.u32 %%p, %%r21, %u;\n"
+                         "@%%p bra long;\n"
+                         "next: mad.lo.u32 %%r1, %%r1, 3, %%r20; add.u32 %%r20, %%r20, 1;\n",
+                         BEGIN, there - 5, there);
+    for (unsigned i = 0; i < blocks; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "@%%q bra end; add.u32 %%r30, %%r30, 1;\n");
+    snprintf(text + at, sizeof text - at, "setp.lt.u32 %%p, %%r20, 30; @%%p bra loop;\nend: %s",
+             END);
+    return text;
+}
+
+/* Odd lanes stay long between branch and join in the first round. The others, whose turn comes, go
+ * on to later rounds, where the odd ones catch up with them: then the number of the round is not
+ * the same in all. */
 static void lanes_of_different_rounds_have_their_own_values(void **state) {
     (void)state;
-    static const char text[] = BEGIN
-        "mov.u32 %r20, 0; mov.u32 %r1, 0;\n"
-        "loop: and.b32 %r13, %r0, 1; setp.eq.u32 %p, %r13, 0; @%p bra next;\n"
-        "mov.u32 %r21, 0; long: add.u32 %r21, %r21, 1; setp.lt.u32 %q, %r21, 3000;\n"
-        "@%q bra long;\n"
-        "next: mad.lo.u32 %r1, %r1, 3, %r20; add.u32 %r20, %r20, 1; setp.lt.u32 %q, %r20, 7;\n"
-        "@%q bra loop;\n" END;
-    uint32_t expected = 0;
-    for (uint32_t i = 0; i < 7; i++)
-        expected = expected * 3 + i;
-    FOR_EACH_LEVEL(level) {
-        uint32_t out[THREADS], frame;
-        run(text, (enum sg_level)level, false, out, &frame);
-        for (uint32_t n = 0; n < THREADS; n++)
-            assert_int_equal(out[n], expected);
+    uint32_t expected[THREADS];
+    for (uint32_t n = 0; n < THREADS; n++) {
+        expected[n] = (uint32_t)__builtin_popcount(n); /* no scalar describes that */
+        for (uint32_t i = 0; i < 30; i++)
+            expected[n] = expected[n] * 3 + i;
     }
+    for (unsigned there = 300; there <= 2100; there += 450)
+        for (unsigned blocks = 50; blocks <= 950; blocks += 100) {
+            uint32_t out[THREADS], frame;
+            run(rounds(there, blocks), sg_level_best(), false, out, &frame);
+            assert_memory_equal(out, expected, sizeof out);
+        }
 }
 
 int main(void) {
