@@ -94,6 +94,7 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     warp->shared_size = warp->block->cluster && warp->block->rank ? 0 : sg_shared_room(warp->grid);
     warp->group_count = warp->ready = 0;
     warp->alone = false;
+    warp->since_poll = LOOK;
     warp->stamp = warp->clock = 0;
     warp->root.lanes = lanes;
     sg_path_use(warp, &warp->root);
@@ -118,9 +119,7 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
 struct tally {
     int64_t used;
     unsigned done; /* warps */
-    bool ran, fault;
-    bool yields; /* none ended or waits */
-    bool spins;  /* and all polled */
+    bool ran, spins, fault;
 };
 
 /* Under a random schedule turns are short, with a long one now and then. */
@@ -129,6 +128,14 @@ static int64_t quantum(const struct sg_block *block) {
     if (grid->launch.schedule == SG_GRID_RANDOM)
         return QUANTUM >> sg_grid_draw(grid, 12);
     return block->spins ? LOOK : QUANTUM;
+}
+
+/* Whether it polled in its turn, or, under a random schedule, so recently that the turn may have
+ * ended between two looks: such turns can be shorter than a loop that polls. */
+static bool polls(struct sg_warp *warp, int64_t used) {
+    warp->since_poll = warp->polls ? 0 : warp->since_poll + used;
+    bool random = warp->grid->launch.schedule == SG_GRID_RANDOM;
+    return warp->polls || (random && warp->since_poll < LOOK);
 }
 
 static void gang_turn(struct sg_warp *gang, struct tally *tally) {
@@ -140,18 +147,21 @@ static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     tally->fault = stop == SG_STOP_FAULT;
     /* A gang that comes apart goes on warp by warp, and each warp polls or not. */
     bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
-    tally->yields = tally->yields && looks;
-    tally->spins = tally->spins && looks && gang->polls;
+    bool polled = polls(gang, used);
+    for (unsigned g = 1; g < gang->gang_size; g++)
+        gang[g].since_poll = gang->since_poll;
+    tally->spins = tally->spins && looks && polled;
 }
 
 static void warp_turn(struct sg_warp *warp, struct tally *tally) {
     int64_t most = quantum(warp->block);
     enum sg_stop stop = sg_warp_run(warp, most);
-    tally->used += most - (warp->left < 0 ? 0 : warp->left);
+    int64_t used = most - (warp->left < 0 ? 0 : warp->left);
+    tally->used += used;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
-    tally->yields = tally->yields && stop == SG_STOP_YIELD;
-    tally->spins = tally->spins && stop == SG_STOP_YIELD && warp->polls;
+    bool polled = polls(warp, used);
+    tally->spins = tally->spins && stop == SG_STOP_YIELD && polled;
 }
 
 /* Diverged warps stay apart if one waits for another, or if they take long. */
@@ -188,7 +198,7 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
 
 /* Runs each warp that can run for a while. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    struct tally tally = {.yields = true, .spins = true};
+    struct tally tally = {.spins = true};
     bool random = grid->launch.schedule == SG_GRID_RANDOM;
     unsigned first = random ? sg_grid_draw(grid, grid->gangs) : 0;
     for (unsigned g = 0; g < grid->gangs && !tally.fault; g++)
@@ -205,8 +215,6 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         sg_deadlock(block);
         return SG_TURN_FAULT;
     }
-    /* A short turn may end between two looks: the next one, a long one, decides. */
-    bool spins = tally.spins || (block->spins && tally.yields);
     block->spins = tally.spins;
-    return spins ? SG_TURN_SPINS : SG_TURN_ON;
+    return tally.spins ? SG_TURN_SPINS : SG_TURN_ON;
 }

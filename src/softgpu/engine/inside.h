@@ -219,6 +219,7 @@ struct sg_warp {
     uint32_t ready;     /* ready groups other than the running one */
     bool alone;         /* the running group does not join others: lanes may spin for it */
     bool polls;         /* has read memory that others may write */
+    int64_t since_poll; /* instructions since a turn in which it did */
     enum sg_stop stop;
     struct sg_path *path;
     uint64_t stamp;

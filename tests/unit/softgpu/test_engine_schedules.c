@@ -117,6 +117,39 @@ static void blocks_that_look_rarely_let_others_begin(void **state) {
     }
 }
 
+/* What only waits is known as such under each schedule, though random turns may be shorter than its
+ * loop. */
+static void what_only_polls_is_seen_to_spin(void **state) {
+    (void)state;
+    static const char text[] = ASYNC(
+        "look: ld.relaxed.gpu.global.u32 %r6, [%rd3]; add.u32 %r4, %r6, 1; mov.u32 %r5, %r4;\n"
+        "setp.ne.u32 %p, %r6, 7; @%p bra look;");
+    for (unsigned schedule = SG_GRID_EAGER; schedule <= SG_GRID_RANDOM; schedule++) {
+        uint32_t memory[4] = {0}, out[1];
+        struct kernel kernel;
+        struct sg_grid *grid;
+        kernel_make(&kernel, text, SG_LEVEL_GENERIC);
+        kernel_pointer(&kernel, out);
+        kernel_pointer(&kernel, memory);
+        kernel_shape(&kernel, 3, 128);
+        kernel.launch.schedule = (unsigned char)schedule;
+        kernel.launch.parameters = kernel.parameters;
+        assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
+        for (unsigned slice = 0; slice < 10; slice++) /* all blocks begin, and look */
+            assert_false(sg_grid_advance(grid, 100000));
+        uint64_t progress = sg_grid_progress(grid);
+        for (unsigned slice = 0; slice < 10; slice++)
+            assert_false(sg_grid_advance(grid, 100000));
+        assert_true(sg_grid_spins(grid));
+        assert_int_equal(sg_grid_progress(grid), progress);
+        memory[0] = 7;
+        assert_true(sg_grid_advance(grid, 1000000));
+        assert_null(sg_grid_fault(grid));
+        sg_grid_end(grid);
+        kernel_free(&kernel);
+    }
+}
+
 /* A race that the usual order hides: the second warp reads what the first has written before any
  * barrier. Some seed shows it. */
 static void a_missing_barrier_shows_with_some_seed(void **state) {
@@ -140,6 +173,7 @@ int main(void) {
         cmocka_unit_test(blocks_begin_in_order),
         cmocka_unit_test(all_get_on_with_any_seed),
         cmocka_unit_test(blocks_that_look_rarely_let_others_begin),
+        cmocka_unit_test(what_only_polls_is_seen_to_spin),
         cmocka_unit_test(a_missing_barrier_shows_with_some_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
