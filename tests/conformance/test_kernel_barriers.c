@@ -5,7 +5,8 @@
 static const char text[] = KERNELS_HEAD ".visible .entry probe() { ret; }\n" //
     BARRIER_ENTRY("few") BARRIER_SHORT_WARP BARRIER_END                      //
         BARRIER_ENTRY("exited") BARRIER_EXITED BARRIER_END                   //
-            BARRIER_ENTRY("arrives") BARRIER_ARRIVES BARRIER_END;
+            BARRIER_ENTRY("arrives") BARRIER_ARRIVES BARRIER_END             //
+                BARRIER_ENTRY("mixed") BARRIER_MIXED BARRIER_END;
 
 #define UNTOUCHED 0xccccccccu
 
@@ -40,11 +41,30 @@ static void what_arrives_may_have_few_lanes(void **state) {
     expect("arrives", 64, 20, 1, 32, 520, 64);
 }
 
+static void counts_and_none_meet(void **state) {
+    (void)state;
+    uint32_t out[72];
+    CUdeviceptr memory;
+    void *params[] = {&memory};
+    kernels_open(text);
+    OK(cu.cuMemAlloc_v2(&memory, sizeof out));
+    for (unsigned late = 0; late < 3; late++) {
+        OK(cu.cuMemsetD32_v2(memory, late, COUNT(out)));
+        OK(cu.cuLaunchKernel(kernel("mixed"), 1, 1, 1, COUNT(out), 1, 1, 0, NULL, params, NULL));
+        OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
+        for (unsigned i = 0; i < COUNT(out); i++)
+            assert_int_equal(out[i], 71 - i);
+    }
+    OK(cu.cuMemFree_v2(memory));
+    kernels_close();
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_warp_of_few_lanes_counts_whole),
         TEST(exited_lanes_count),
         TEST(what_arrives_may_have_few_lanes),
+        TEST(counts_and_none_meet),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

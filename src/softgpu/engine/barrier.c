@@ -1,7 +1,8 @@
 /*
  * bar and barrier: a block has sixteen barriers. Threads may arrive at any instruction; exited ones
- * are not waited for. An explicit count is one of whole warps, 32 for each: a warp has arrived when
- * all its lanes that have not exited did, however few it has.
+ * are not waited for. Whole warps are counted, 32 for each: a warp has arrived when all its lanes
+ * that have not exited did, however few it has. So warps that give a count and warps that give none
+ * can meet at one barrier.
  */
 #include "softgpu/engine/watching.h"
 
@@ -40,10 +41,6 @@ static void count_warps(struct sg_block *block, unsigned number) {
 static void arrive(struct sg_warp *warp, struct sg_barrier *barrier, unsigned number,
                    uint32_t lanes) {
     uint32_t bit = UINT32_C(1) << warp->number;
-    if (!barrier->wanted) {
-        barrier->arrived += (uint32_t)__builtin_popcount(lanes);
-        return;
-    }
     warp->came[number] = lanes | ((barrier->partial & bit) ? warp->came[number] : 0);
     barrier->partial |= bit;
 }
@@ -52,7 +49,7 @@ static void look(struct sg_block *block, unsigned number) {
     struct sg_barrier *barrier = &block->barriers[number];
     if (barrier->partial)
         count_warps(block, number);
-    uint32_t wanted = barrier->wanted ? barrier->wanted : block->live;
+    uint32_t wanted = barrier->wanted ? barrier->wanted : block->live_warps * SG_LANES;
     if (barrier->arrived == 0 || barrier->arrived < wanted)
         return;
     for (unsigned w = 0; w < block->warp_count; w++) {

@@ -80,6 +80,7 @@ struct sg_block *sg_block_make(struct sg_worker *worker) {
 static void block_place(const struct sg_grid *grid, struct sg_block *block, uint64_t order) {
     block->index = sg_cluster_place(grid, order, block->place);
     block->live = grid->threads;
+    block->live_warps = block->warp_count;
     block->triggered = block->spins = false;
     for (uint32_t left = block->barriers_used; left; left &= left - 1)
         block->barriers[__builtin_ctz(left)] = (struct sg_barrier){.all = true};

@@ -262,7 +262,7 @@ struct sg_warp {
 
 struct sg_barrier {
     uint32_t arrived, wanted; /* wanted: 0 for all that have not exited */
-    uint32_t partial;         /* with a count: warps of which only some lanes have arrived */
+    uint32_t partial;         /* warps of which only some lanes have arrived */
     uint32_t count;           /* true predicates, for .red */
     bool all, any;
 };
@@ -273,8 +273,9 @@ struct sg_block {
     unsigned place[3];
     struct sg_warp *warps;
     unsigned warp_count;
-    uint32_t live;  /* threads */
-    bool triggered; /* has executed griddepcontrol.launch_dependents, or ended */
+    uint32_t live;       /* threads */
+    uint32_t live_warps; /* with lanes that have not exited */
+    bool triggered;      /* has executed griddepcontrol.launch_dependents, or ended */
     struct sg_barrier barriers[SG_BARRIERS];
     bool spins;             /* in its last turn its warps only polled memory */
     uint32_t barriers_used; /* those that may have arrivals */

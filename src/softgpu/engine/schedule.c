@@ -125,6 +125,7 @@ void sg_warp_exit(struct sg_warp *warp, uint32_t lanes) {
         sg_watch_exits(warp, lanes);
     warp->live &= ~lanes;
     warp->block->live -= (uint32_t)__builtin_popcount(lanes);
+    warp->block->live_warps -= warp->live == 0;
     /* Groups that wait for these lanes check again. */
     for (unsigned i = 0; i < warp->group_count; i++)
         if (warp->groups[i].state == SG_GROUP_WARP) {

@@ -46,6 +46,26 @@ static void what_arrives_may_have_few_lanes(void **state) {
     }
 }
 
+static void counts_and_none_meet(void **state) {
+    (void)state;
+    static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED BARRIER_END;
+    for (uint32_t late = 0; late < 3; late++)
+        for (int apart = 0; apart < 2; apart++) {
+            uint32_t out[72];
+            struct kernel kernel;
+            for (unsigned i = 0; i < 72; i++)
+                out[i] = late;
+            kernel_make(&kernel, text, sg_level_best());
+            kernel_pointer(&kernel, out);
+            kernel_shape(&kernel, 1, 72);
+            kernel.launch.apart = apart;
+            kernel_succeeds(&kernel);
+            kernel_free(&kernel);
+            for (unsigned i = 0; i < 72; i++)
+                assert_int_equal(out[i], 71 - i);
+        }
+}
+
 static void halves_of_warps_make_no_whole(void **state) {
     (void)state;
     uint32_t out[64];
@@ -76,6 +96,7 @@ int main(void) {
         cmocka_unit_test(a_warp_of_few_lanes_counts_whole),
         cmocka_unit_test(exited_lanes_count),
         cmocka_unit_test(what_arrives_may_have_few_lanes),
+        cmocka_unit_test(counts_and_none_meet),
         cmocka_unit_test(halves_of_warps_make_no_whole),
         cmocka_unit_test(rounds_follow_each_other),
     };
