@@ -143,6 +143,7 @@ const struct sg_step *sg_run_quad_store(struct sg_warp *warp, const struct sg_st
 const struct sg_step *sg_run_quad_atomic(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     uint64_t *place[6];
+    bool same = false; /* nothing changed: a look */
     for (unsigned i = 0; i < 6; i++)
         place[i] = list[i] == SG_NOWHERE ? NULL : sg_place(warp, list[i]);
     for (uint32_t left = warp->mask; left; left &= left - 1) {
@@ -163,11 +164,12 @@ const struct sg_step *sg_run_quad_atomic(struct sg_warp *warp, const struct sg_s
             while (!swap((uint64_t *)(void *)at, old, b))
                 ;
         }
+        same |= (memcmp(old, b, sizeof old) == 0) != (step->choice == SG_DO_CAS);
         if (place[0])
             place[0][l] = old[0];
         if (place[1])
             place[1][l] = old[1];
     }
-    warp->polls = true;
+    warp->polls |= same;
     return step + 1;
 }

@@ -150,6 +150,35 @@ static void what_only_polls_is_seen_to_spin(void **state) {
     }
 }
 
+/* Atomic operations that change memory are work; those that change nothing may wait for others. */
+static void atomics_that_change_memory_are_no_polls(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        ASYNC("more: atom.global.add.u32 %r4, [%rd3], 1; bra more;"),
+        ASYNC("more: atom.global.inc.u32 %r4, [%rd3], 7; bra more;"),
+        ASYNC("more: atom.global.add.u32 %r4, [%rd3], 0; bra more;"),
+        ASYNC("more: atom.global.cas.b32 %r4, [%rd3], 1, 2; bra more;"),
+        ASYNC("more: atom.global.exch.b32 %r4, [%rd3], 0; bra more;"),
+    };
+    for (unsigned i = 0; i < 5; i++) {
+        uint32_t memory[4] = {0}, out[1];
+        struct kernel kernel;
+        struct sg_grid *grid;
+        kernel_make(&kernel, texts[i], sg_level_best());
+        kernel_pointer(&kernel, out);
+        kernel_pointer(&kernel, memory);
+        kernel_shape(&kernel, 2, 64);
+        kernel.launch.parameters = kernel.parameters;
+        assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
+        for (unsigned slice = 0; slice < 10; slice++)
+            assert_false(sg_grid_advance(grid, 100000));
+        assert_int_equal(sg_grid_spins(grid), i > 1);
+        assert_int_equal(sg_grid_progress(grid) != 0, i < 2);
+        sg_grid_end(grid);
+        kernel_free(&kernel);
+    }
+}
+
 /* A race that the usual order hides: the second warp reads what the first has written before any
  * barrier. Some seed shows it. */
 static void a_missing_barrier_shows_with_some_seed(void **state) {
@@ -174,6 +203,7 @@ int main(void) {
         cmocka_unit_test(all_get_on_with_any_seed),
         cmocka_unit_test(blocks_that_look_rarely_let_others_begin),
         cmocka_unit_test(what_only_polls_is_seen_to_spin),
+        cmocka_unit_test(atomics_that_change_memory_are_no_polls),
         cmocka_unit_test(a_missing_barrier_shows_with_some_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,7 @@ static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, u
         u##BITS *d = SG_SLOT(warp, step->d);                                                       \
         bool plain = step->choice == SG_DO_ADD && step->type < SG_TYPE_F16;                        \
         uint32_t todo = warp->mask;                                                                \
+        bool same = false; /* nothing changed: a look, as of one who waits for a lock */           \
         if (plain && step->space == SG_IN_SHARED && !(step->flags & SG_STEP_WIDE)) {               \
             uint32_t offset[SG_LANES], limit = (uint32_t)warp->shared_size;                        \
             const u32 *base = SG_SLOT(warp, step->a);                                              \
@@ -167,12 +168,16 @@ static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, u
             } else {                                                                               \
                 result[l] =                                                                        \
                     (uint##BITS##_t)swap_##BITS(step, at, b[l], c[l], space != SG_IN_SHARED);      \
+                same |= result[l] == (uint##BITS##_t)combined(step, result[l], b[l], c[l],         \
+                                                              space != SG_IN_SHARED);              \
             }                                                                                      \
         }                                                                                          \
+        for (unsigned l = 0; plain && l < SG_LANES; l++)                                           \
+            same |= (warp->mask >> l & 1) && b[l] == 0;                                            \
         if (step->d != SG_NOWHERE)                                                                 \
             for (unsigned l = 0; l < SG_LANES; l++)                                                \
                 d[l] = warp->mask >> l & 1 ? result[l] : d[l];                                     \
-        warp->polls = true;                                                                        \
+        warp->polls |= same;                                                                       \
         return step + 1;                                                                           \
     }                                                                                              \
     static const struct sg_step *atom_##BITS(struct sg_warp *warp, const struct sg_step *step) {   \

@@ -64,6 +64,7 @@ static uint16_t half_swap(const struct sg_step *step, unsigned char *at, uint16_
 static const struct sg_step *elements(struct sg_warp *warp, const struct sg_step *step) {
     const uint32_t *list = warp->grid->code->list + step->list;
     unsigned count = step->count, size = step->second;
+    bool seen = false; /* a result: without one nobody waits for others */
     for (uint32_t left = warp->mask; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left), space;
         unsigned char *at = sg_access(warp, step, l, (uint64_t)count * size, &space);
@@ -81,6 +82,7 @@ static const struct sg_step *elements(struct sg_warp *warp, const struct sg_step
         for (unsigned i = 0; i < count; i++) {
             if (list[i] == SG_NOWHERE)
                 continue;
+            seen = true;
             void *d = sg_place(warp, list[i]);
             if (size == 2)
                 ((u16 *)d)[l] = (uint16_t)old[i];
@@ -88,7 +90,7 @@ static const struct sg_step *elements(struct sg_warp *warp, const struct sg_step
                 ((u32 *)d)[l] = old[i];
         }
     }
-    warp->polls = true;
+    warp->polls |= seen;
     return step + 1;
 }
 
