@@ -131,11 +131,12 @@ static int64_t quantum(const struct sg_block *block) {
     return block->spins ? LOOK : QUANTUM;
 }
 
-/* Whether it polled in its turn, or so recently that the turn may have ended between two looks:
- * under a random schedule turns can be shorter than a loop that polls. */
+/* Whether it polled in its turn, or, under a random schedule, so recently that the turn may have
+ * ended between two looks: such turns can be shorter than a loop that polls. */
 static bool polls(struct sg_warp *warp, int64_t used) {
     warp->since_poll = warp->polls ? 0 : warp->since_poll + used;
-    return warp->since_poll < LOOK;
+    bool random = warp->grid->launch.schedule == SG_GRID_RANDOM;
+    return warp->polls || (random && warp->since_poll < LOOK);
 }
 
 static void gang_turn(struct sg_warp *gang, struct tally *tally) {
