@@ -6,7 +6,9 @@ static const char text[] = KERNELS_HEAD ".visible .entry probe() { ret; }\n" //
     BARRIER_ENTRY("few") BARRIER_SHORT_WARP BARRIER_END                      //
         BARRIER_ENTRY("exited") BARRIER_EXITED BARRIER_END                   //
             BARRIER_ENTRY("arrives") BARRIER_ARRIVES BARRIER_END             //
-                BARRIER_ENTRY("mixed") BARRIER_MIXED BARRIER_END;
+                BARRIER_ENTRY("counted") BARRIER_MIXED("bar.sync 0, 96", "bar.sync 0, 96")
+                    BARRIER_END BARRIER_ENTRY("plain") BARRIER_MIXED("bar.sync 0", "bar.sync 0")
+                        BARRIER_END;
 
 #define UNTOUCHED 0xccccccccu
 
@@ -41,16 +43,18 @@ static void what_arrives_may_have_few_lanes(void **state) {
     expect("arrives", 64, 20, 1, 32, 520, 64);
 }
 
-static void counts_and_none_meet(void **state) {
+/* 72 threads: the last warp has 8. */
+static void the_last_warp_may_be_partial(void **state) {
     (void)state;
     uint32_t out[72];
     CUdeviceptr memory;
     void *params[] = {&memory};
     kernels_open(text);
     OK(cu.cuMemAlloc_v2(&memory, sizeof out));
-    for (unsigned late = 0; late < 3; late++) {
-        OK(cu.cuMemsetD32_v2(memory, late, COUNT(out)));
-        OK(cu.cuLaunchKernel(kernel("mixed"), 1, 1, 1, COUNT(out), 1, 1, 0, NULL, params, NULL));
+    for (unsigned late = 0; late < 6; late++) {
+        OK(cu.cuMemsetD32_v2(memory, late % 3, COUNT(out)));
+        OK(cu.cuLaunchKernel(kernel(late < 3 ? "counted" : "plain"), 1, 1, 1, COUNT(out), 1, 1, 0,
+                             NULL, params, NULL));
         OK(cu.cuMemcpyDtoH_v2(out, memory, sizeof out));
         for (unsigned i = 0; i < COUNT(out); i++)
             assert_int_equal(out[i], 71 - i);
@@ -64,7 +68,7 @@ int main(int argc, char **argv) {
         TEST(a_warp_of_few_lanes_counts_whole),
         TEST(exited_lanes_count),
         TEST(what_arrives_may_have_few_lanes),
-        TEST(counts_and_none_meet),
+        TEST(the_last_warp_may_be_partial),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

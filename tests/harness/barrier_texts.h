@@ -28,11 +28,11 @@
     "DONE:\n"
 /* Whole warps and one of 8 lanes meet, some with the count and some without, whoever comes last:
  * the words say which warp does. */
-#define BARRIER_MIXED                                                                              \
+#define BARRIER_MIXED(even, odd)                                                                   \
     "shr.u32 %y, %t, 5; ld.global.u32 %x, [%at];\n"                                                \
     "setp.ne.u32 %p, %y, %x; @%p bra COME; nanosleep.u32 1000; nanosleep.u32 1000;\n"              \
     "COME: and.b32 %x, %y, 1; setp.eq.u32 %p, %x, 0; st.shared.u32 [%e], %t;\n"                    \
-    "@%p bra PLAIN; bar.sync 0, 96; bra MET;\nPLAIN: bar.sync 0;\n"                                \
+    "@%p bra EVEN; " odd "; bra MET;\nEVEN: " even ";\n"                                           \
     "MET: sub.u32 %y, 71, %t; mov.u32 %x, s; mad.lo.u32 %y, %y, 4, %x; ld.shared.u32 %x, [%y];\n"
 /* Half of each warp is at one barrier and half at the other: nobody's warp is whole. */
 #define BARRIER_HALVES                                                                             \

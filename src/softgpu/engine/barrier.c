@@ -1,8 +1,8 @@
 /*
  * bar and barrier: a block has sixteen barriers. Threads may arrive at any instruction; exited ones
  * are not waited for. Whole warps are counted, 32 for each: a warp has arrived when all its lanes
- * that have not exited did, however few it has. So warps that give a count and warps that give none
- * can meet at one barrier.
+ * that have not exited did, however few it has. All that meet at a barrier must give the same count,
+ * or none: else an H200 stops the kernel, also where the count is that of the whole block.
  */
 #include "softgpu/engine/watching.h"
 
@@ -109,6 +109,10 @@ bool sg_barrier_arrive(struct sg_warp *warp, const struct sg_step *step, uint32_
         return false;
     }
     struct sg_barrier *barrier = &warp->block->barriers[number];
+    if ((barrier->arrived || barrier->partial) && barrier->wanted != wanted) {
+        sg_warp_fault(warp, step, SG_FAULT_BARRIER, first, number, 0);
+        return false;
+    }
     warp->block->barriers_used |= UINT32_C(1) << number;
     barrier->wanted = wanted;
     arrive(warp, barrier, number, lanes);

@@ -133,7 +133,7 @@ enum sg_fault_kind {
     SG_FAULT_STACK,       /* more frames than the stack limit */
     SG_FAULT_INSTRUCTION, /* a call or branch to something that is not a target */
     SG_FAULT_PC,          /* a call to an address that is not a multiple of 16 */
-    SG_FAULT_BARRIER,     /* a count that is not a multiple of 32 */
+    SG_FAULT_BARRIER,     /* a count that is not a multiple of 32, or not that of the others */
     SG_FAULT_DEADLOCK,    /* nothing can run: each lane waits for another */
     SG_FAULT_MBARRIER,    /* not an mbarrier, or more arrivals or bytes than it can count */
     SG_FAULT_MEMORY,      /* the host has no memory for a block */
@@ -147,8 +147,8 @@ enum sg_fault_kind {
 
 struct sg_grid_fault {
     enum sg_fault_kind kind;
-    uint64_t address;     /* of the access; SPACE: the offset; BARRIER: its count */
-    uint32_t size;        /* bytes of the access */
+    uint64_t address;     /* of the access; SPACE: the offset; BARRIER: its count or number */
+    uint32_t size;        /* bytes of the access; BARRIER: 0 if `address` is the number */
     bool write;           /* a write */
     unsigned char space;  /* enum sg_state_space */
     uint64_t room;        /* SPACE: size of the space in bytes, 0 if unknown */

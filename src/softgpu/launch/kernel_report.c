@@ -205,8 +205,11 @@ static void add_head(struct report *report, const struct sg_program *program,
     else if (fault->kind == SG_FAULT_HEAP || fault->kind == SG_FAULT_INSTRUCTION ||
              fault->kind == SG_FAULT_PC)
         add(report, ": 0x%" PRIx64, fault->address);
-    else if (fault->kind == SG_FAULT_BARRIER)
+    else if (fault->kind == SG_FAULT_BARRIER && fault->size)
         add(report, ": %" PRIu64 " is no multiple of 32 threads", fault->address);
+    else if (fault->kind == SG_FAULT_BARRIER)
+        add(report, ": others wait at barrier %" PRIu64 " with another count, or with none",
+            fault->address);
     add(report, "\n");
 }
 

@@ -46,24 +46,45 @@ static void what_arrives_may_have_few_lanes(void **state) {
     }
 }
 
-static void counts_and_none_meet(void **state) {
+/* 72 threads: the last warp has 8. `late` comes last. */
+static void the_last_warp_may_be_partial(void **state) {
     (void)state;
-    static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED BARRIER_END;
+    static const char *texts[2] = {
+        KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0", "bar.sync 0") BARRIER_END,
+        KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 96", "bar.sync 0, 96")
+            BARRIER_END};
     for (uint32_t late = 0; late < 3; late++)
-        for (int apart = 0; apart < 2; apart++) {
+        for (int way = 0; way < 4; way++) {
             uint32_t out[72];
             struct kernel kernel;
             for (unsigned i = 0; i < 72; i++)
                 out[i] = late;
-            kernel_make(&kernel, text, sg_level_best());
+            kernel_make(&kernel, texts[way / 2], sg_level_best());
             kernel_pointer(&kernel, out);
             kernel_shape(&kernel, 1, 72);
-            kernel.launch.apart = apart;
+            kernel.launch.apart = way % 2;
             kernel_succeeds(&kernel);
             kernel_free(&kernel);
             for (unsigned i = 0; i < 72; i++)
                 assert_int_equal(out[i], 71 - i);
         }
+}
+
+/* As recorded of an H200, also where the count is that of the whole block. */
+static void counts_must_agree(void **state) {
+    (void)state;
+    static const char *texts[] = {
+        KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0", "bar.sync 0, 64") BARRIER_END,
+        KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 64", "bar.sync 0") BARRIER_END,
+        KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 64", "bar.arrive 0, 32")
+            BARRIER_END};
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+        uint32_t out[64] = {0};
+        struct sg_grid_fault fault = run(texts[i], 64, false, out);
+        assert_int_equal(fault.kind, SG_FAULT_BARRIER);
+        assert_int_equal(fault.size, 0);
+        assert_int_equal(fault.address, 0);
+    }
 }
 
 static void halves_of_warps_make_no_whole(void **state) {
@@ -98,7 +119,8 @@ int main(void) {
         cmocka_unit_test(a_warp_of_few_lanes_counts_whole),
         cmocka_unit_test(exited_lanes_count),
         cmocka_unit_test(what_arrives_may_have_few_lanes),
-        cmocka_unit_test(counts_and_none_meet),
+        cmocka_unit_test(the_last_warp_may_be_partial),
+        cmocka_unit_test(counts_must_agree),
         cmocka_unit_test(halves_of_warps_make_no_whole),
         cmocka_unit_test(rounds_follow_each_other),
     };
