@@ -1,8 +1,8 @@
 /*
  * bar and barrier: a block has sixteen barriers. Threads may arrive at any instruction; exited ones
  * are not waited for. Whole warps are counted, 32 for each: a warp has arrived when all its lanes
- * that have not exited did, however few it has. All that meet at a barrier must give the same count,
- * or none: else an H200 stops the kernel, also where the count is that of the whole block.
+ * that have not exited did, however few it has. All that meet at a barrier must give the same
+ * count, or none: else an H200 stops the kernel, also where the count is that of the whole block.
  */
 #include "softgpu/engine/watching.h"
 
