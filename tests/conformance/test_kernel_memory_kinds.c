@@ -21,7 +21,12 @@ static const char text[] = KERNELS_HEAD
     "@%q bra END; ld.param.u64 %d1, [p]; mul.wide.u32 %d2, %r4, 4; add.u64 %d3, %d1, %d2;\n"
     "ld.global.u32 %r6, [%d3]; ld.param.u32 %r7, [by]; add.u32 %r8, %r4, %r7;\n"
     "add.u32 %r6, %r6, %r8; st.global.u32 [%d3], %r6;\n"
-    "END: ret; }\n";
+    "END: ret; }\n"
+    /* begun[0] = 1, then reads p until it is not 0 */
+    ".visible .entry look(.param .u64 p, .param .u64 begun) { .reg .pred %q; .reg .b32 %r;\n"
+    ".reg .b64 %p, %b; ld.param.u64 %p, [p]; ld.param.u64 %b, [begun]; mov.u32 %r, 1;\n"
+    "AGAIN: ld.volatile.global.u32 %r, [%p]; st.volatile.global.u32 [%b], 1;\n"
+    "setp.eq.u32 %q, %r, 0; @%q bra AGAIN; ret; }\n";
 
 static void add(CUdeviceptr p, unsigned by) {
     unsigned n = WORDS;
@@ -271,6 +276,32 @@ static int no_peer(int argc, char **argv) {
     return is_fault(p);
 }
 
+/* Access that ends while a kernel that has used it runs. */
+static int peer_ends(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUcontext other;
+    CUdeviceptr p, begun;
+    unsigned *flag;
+    open_child();
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&p, BYTES));
+    OK(cu.cuMemsetD32_v2(p, 0, WORDS));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    OK(cu.cuMemHostAlloc((void **)&flag, 4, 0));
+    *flag = 0;
+    OK(cu.cuMemHostGetDevicePointer_v2(&begun, flag, 0));
+    void *params[] = {&p, &begun};
+    OK(cu.cuLaunchKernel(kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+        (void)cu.cuStreamQuery(NULL); /* gives the kernel a turn */
+    OK(cu.cuCtxDisablePeerAccess(other));
+    return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
+}
+
 static void what_is_taken_back_is_a_fault(void **state) {
     (void)state;
     kernels_open(text); /* skips without kernels */
@@ -297,6 +328,15 @@ static void a_peers_memory_without_access_is_a_fault(void **state) {
     assert_int_equal(run_child("no_peer", NULL), 0);
 }
 
+static void a_peers_access_ends_under_a_kernel(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware may wait for the kernel, which waits for ever");
+    NEEDS_PEERS();
+    kernels_open(text);
+    kernels_close();
+    assert_int_equal(run_child("peer_ends", NULL), 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(plain_and_pool_memory),
@@ -308,10 +348,12 @@ int main(int argc, char **argv) {
         TEST(what_is_taken_back_is_a_fault),
         TEST(the_objects_own_address_is_a_fault),
         TEST(a_peers_memory_without_access_is_a_fault),
+        TEST(a_peers_access_ends_under_a_kernel),
     };
     const struct child children[] = {{"taken_back", taken_back},
                                      {"unmapped", unmapped},
                                      {"object_itself", object_itself},
-                                     {"no_peer", no_peer}};
+                                     {"no_peer", no_peer},
+                                     {"peer_ends", peer_ends}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

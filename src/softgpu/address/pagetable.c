@@ -21,7 +21,7 @@ static uint64_t load(CUdeviceptr address) {
 /* Counted after the change: a thread that sees the count also sees the entries. */
 static _Atomic uint64_t changes;
 
-static void changed(void) {
+void sg_table_changed(void) {
     atomic_fetch_add_explicit(&changes, 1, memory_order_release);
 }
 
@@ -47,7 +47,7 @@ void sg_table_map(CUdeviceptr address, size_t size, const unsigned char *host, s
     uint64_t entry = distance | (uint64_t)rights << RIGHTS_SHIFT | MAPPED;
     for (CUdeviceptr at = address; at < address + size; at += SG_PAGE)
         store(at, entry);
-    changed();
+    sg_table_changed();
 }
 
 #define OBJECT_MARK  ((uint64_t)1 << 20) /* above the rights, below the distance */
@@ -57,7 +57,7 @@ void sg_table_map_object(CUdeviceptr address, size_t size, unsigned object) {
     uint64_t entry = (uint64_t)object << OBJECT_SHIFT | OBJECT_MARK;
     for (size_t page = 0; page < size / SG_PAGE; page++)
         store(address + page * SG_PAGE, entry | page << SG_PAGE_SHIFT);
-    changed();
+    sg_table_changed();
 }
 
 bool sg_table_object(CUdeviceptr address, unsigned *object, size_t *page, sg_rights *rights) {
@@ -76,14 +76,14 @@ bool sg_table_object(CUdeviceptr address, unsigned *object, size_t *page, sg_rig
 void sg_table_unmap(CUdeviceptr address, size_t size) {
     for (CUdeviceptr at = address; at < address + size; at += SG_PAGE)
         store(at, 0);
-    changed();
+    sg_table_changed();
 }
 
 void sg_table_rights(CUdeviceptr address, size_t size, sg_rights mask, sg_rights rights) {
     uint64_t clear = (uint64_t)mask << RIGHTS_SHIFT, set = (uint64_t)rights << RIGHTS_SHIFT;
     for (CUdeviceptr at = address; at < address + size; at += SG_PAGE)
         store(at, (load(at) & ~clear) | set);
-    changed();
+    sg_table_changed();
 }
 
 sg_rights sg_table_get(CUdeviceptr address, bool *mapped) {
@@ -97,7 +97,7 @@ void sg_table_move(CUdeviceptr address, size_t size, const unsigned char *host) 
     uint64_t distance = (uint64_t)(uintptr_t)host - (uint64_t)address;
     for (CUdeviceptr at = address; at < address + size; at += SG_PAGE)
         store(at, (load(at) & ~DISTANCE_MASK) | distance);
-    changed();
+    sg_table_changed();
 }
 
 /* Bytes from `address` to the end of its window. */

@@ -37,6 +37,9 @@ sg_rights sg_table_get(CUdeviceptr address, bool *mapped);
 /* A number that is another one after each change of the table: what was found before may not hold
  * any more. Lock-free. */
 uint64_t sg_table_state(void);
+/* Another number, after a change of what the table does not have: access between contexts.
+ * Lock-free. */
+void sg_table_changed(void);
 /* Moves the host side of a mapped range, keeping rights. */
 void sg_table_move(CUdeviceptr address, size_t size, const unsigned char *host);
 

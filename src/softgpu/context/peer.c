@@ -1,4 +1,5 @@
 /* Which contexts may access which contexts' memory. */
+#include "softgpu/address/pagetable.h"
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
 
@@ -19,6 +20,7 @@ static struct sg_peer **find(struct sg_context *context, const struct sg_context
 static void forget(struct sg_peer **link) {
     struct sg_peer *peer = *link;
     *link = peer->next;
+    sg_table_changed(); /* kernels that run keep the ranges that they have found */
     sg_context_unref(peer->context);
     free(peer);
 }
