@@ -81,7 +81,7 @@ static void *run(void *argument) {
 /* The whole of a process: 0 if all went well. */
 static int process(bool hazards) {
     struct worker workers[THREADS] = {{0}};
-    gpumem_driver *driver;
+    static gpumem_driver *driver; /* open to the end, which reports */
     bool good = true;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
         return 1;

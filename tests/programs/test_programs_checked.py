@@ -37,6 +37,10 @@ def problems_of(name, variables):
 
 
 def main():
+    if os.environ.get("GPUMEM_SANITIZE") == "thread" and os.environ.get("GPUMEM_TEST_LONG") != "1":
+        print("1..1\n# skip: checked kernels run with one worker; with --long under ThreadSanitizer, too\n"
+              "ok 1 - nothing is found in right programs # SKIP")
+        return 0
     schedules = SCHEDULES[:1] if SANITIZED else SCHEDULES
     print(f"1..{len(schedules)}")
     failed = 0
