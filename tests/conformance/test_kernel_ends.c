@@ -14,7 +14,15 @@ static const char text[] = KERNELS_HEAD
     ".reg .pred %q; .reg .b32 %r<3>; .reg .b64 %d<2>; ld.param.u64 %d1, [p];\n"
     "AGAIN: ld.acquire.sys.global.u32 %r1, [%d1]; setp.eq.u32 %q, %r1, 0; @%q bra AGAIN;\n"
     "ld.global.u32 %r2, [own]; add.u32 %r2, %r2, 1; st.release.sys.global.u32 [%d1+4], %r2;\n"
-    "ret; }\n";
+    "ret; }\n"
+    /* its first thread looks at p[0] for all of the block */
+    ".visible .entry wait_together(.param .u64 p) {\n"
+    ".reg .pred %q; .reg .b32 %r<3>; .reg .b64 %d<2>; .shared .u32 seen;\n"
+    "ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x;\n"
+    "AGAIN: setp.ne.u32 %q, %r1, 0; @%q bra ALL;\n"
+    "ld.acquire.sys.global.u32 %r2, [%d1]; st.shared.u32 [seen], %r2;\n"
+    "ALL: bar.sync 0; ld.shared.u32 %r2, [seen]; bar.sync 0;\n"
+    "setp.eq.u32 %q, %r2, 0; @%q bra AGAIN; ret; }\n";
 
 static struct shared_words words;
 
@@ -156,6 +164,9 @@ static void finish_end(void) {
 
 static void *spun; /* what the kernel waits for */
 
+static const char *spinner = "wait_for";
+static unsigned spinners = 1; /* threads of its block */
+
 /* A kernel that spins, in a new context or the primary one; 2 where none can be launched. */
 static int spin(CUcontext *context, bool primary) {
     CUdevice device;
@@ -169,15 +180,15 @@ static int spin(CUcontext *context, bool primary) {
                 : cu.cuCtxCreate_v2(context, 0, device) != CUDA_SUCCESS)
         return 2;
     if (cu.cuModuleLoadData(&kernels_module, text) != CUDA_SUCCESS ||
-        cu.cuModuleGetFunction(&function, kernels_module, "wait_for") != CUDA_SUCCESS ||
+        cu.cuModuleGetFunction(&function, kernels_module, spinner) != CUDA_SUCCESS ||
         cu.cuMemHostAlloc(&memory, 8, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS ||
         cu.cuMemHostGetDevicePointer_v2(&p, memory, 0) != CUDA_SUCCESS)
         return 2;
     memset(memory, 0, 8);
     spun = memory;
     void *params[] = {&p};
-    return cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS ? 0
-                                                                                                : 2;
+    CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, spinners, 1, 1, 0, NULL, params, NULL);
+    return result == CUDA_SUCCESS ? 0 : 2;
 }
 
 static int destroys(int argc, char **argv) {
@@ -239,6 +250,13 @@ static int leaves_a_waiter(int argc, char **argv) {
     return 7;
 }
 
+/* The same with a kernel that polls between barriers. */
+static int leaves_barriers(int argc, char **argv) {
+    spinner = "wait_together";
+    spinners = 256;
+    return leaves_a_waiter(argc, argv);
+}
+
 static void needs_kernels(void) {
     kernels_open(text);
     kernels_close();
@@ -257,6 +275,7 @@ static void a_process_ends_while_a_kernel_spins(void **state) {
     needs_kernels();
     assert_int_equal(run_child("leaves", NULL), 7);
     assert_int_equal(run_child("leaves_a_waiter", NULL), 7);
+    assert_int_equal(run_child("leaves_barriers", NULL), 7);
 }
 
 int main(int argc, char **argv) {
@@ -271,6 +290,7 @@ int main(int argc, char **argv) {
     const struct child children[] = {{"destroys", destroys},
                                      {"resets", resets},
                                      {"leaves", leaves},
-                                     {"leaves_a_waiter", leaves_a_waiter}};
+                                     {"leaves_a_waiter", leaves_a_waiter},
+                                     {"leaves_barriers", leaves_barriers}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

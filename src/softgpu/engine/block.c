@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUANTUM    2048 /* instructions of a warp before the next warp's turn */
-#define LOOK       128  /* the same in a block that only polled memory */
-#define MEET_TURNS 64   /* that a warp waits for its gang */
+#define QUANTUM     2048 /* instructions of a warp before the next warp's turn */
+#define LOOK        128  /* the same in a block that only polled memory */
+#define MEET_TURNS  64   /* that a warp waits for its gang */
+#define SHORT_TURNS 1024 /* in a row after which a block that polls between barriers only polls */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -82,6 +83,8 @@ static void block_place(const struct sg_grid *grid, struct sg_block *block, uint
     block->live = grid->threads;
     block->live_warps = block->warp_count;
     block->triggered = block->spins = false;
+    block->short_turns = 0;
+    block->since_poll = (int64_t)block->warp_count * LOOK;
     for (uint32_t left = block->barriers_used; left; left &= left - 1)
         block->barriers[__builtin_ctz(left)] = (struct sg_barrier){.all = true};
     block->barriers_used = 0;
@@ -120,7 +123,10 @@ void sg_block_start(struct sg_grid *grid, struct sg_block *block, uint64_t order
 struct tally {
     int64_t used;
     unsigned done; /* warps */
-    bool ran, spins, fault;
+    bool ran, fault;
+    bool spins;   /* all that ran polled until their turn ended */
+    bool stopped; /* all that ran did so, or soon stopped at a barrier */
+    bool looked;  /* some polled */
 };
 
 /* Under a random schedule turns are short, with a long one now and then. */
@@ -139,6 +145,24 @@ static bool polls(struct sg_warp *warp, int64_t used) {
     return warp->polls || (random && warp->since_poll < LOOK);
 }
 
+static void count_polls(struct sg_warp *warp, int64_t used, bool looks, struct tally *tally) {
+    bool spins = polls(warp, used) && looks;
+    tally->spins = tally->spins && spins;
+    tally->stopped = tally->stopped && (spins || used < LOOK);
+    tally->looked = tally->looked || warp->polls;
+}
+
+/* A loop may poll through a barrier, or one warp for all: then turns end at barriers, as those of
+ * other kernels do, but not so many in a row after so few instructions. */
+static bool only_polls(struct sg_block *block, const struct tally *tally) {
+    if (tally->spins)
+        return true;
+    block->since_poll = tally->looked ? 0 : block->since_poll + tally->used;
+    bool lately = block->since_poll < (int64_t)block->warp_count * LOOK;
+    block->short_turns = tally->stopped && lately ? block->short_turns + 1 : 0;
+    return block->short_turns > SHORT_TURNS;
+}
+
 static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     int64_t most = quantum(gang->block);
     enum sg_stop stop = sg_gang_run(gang, most);
@@ -148,10 +172,9 @@ static void gang_turn(struct sg_warp *gang, struct tally *tally) {
     tally->fault = stop == SG_STOP_FAULT;
     /* A gang that comes apart goes on warp by warp, and each warp polls or not. */
     bool looks = stop == SG_STOP_YIELD || stop == SG_STOP_APART;
-    bool polled = polls(gang, used);
+    count_polls(gang, used, looks, tally);
     for (unsigned g = 1; g < gang->gang_size; g++)
         gang[g].since_poll = gang->since_poll;
-    tally->spins = tally->spins && looks && polled;
 }
 
 static void warp_turn(struct sg_warp *warp, struct tally *tally) {
@@ -161,8 +184,7 @@ static void warp_turn(struct sg_warp *warp, struct tally *tally) {
     tally->used += used;
     tally->ran = true;
     tally->fault = stop == SG_STOP_FAULT;
-    bool polled = polls(warp, used);
-    tally->spins = tally->spins && stop == SG_STOP_YIELD && polled;
+    count_polls(warp, used, stop == SG_STOP_YIELD, tally);
 }
 
 /* Diverged warps stay apart if one waits for another, or if they take long. */
@@ -199,7 +221,7 @@ static void gang_advance(struct sg_warp *gang, struct tally *tally) {
 
 /* Runs each warp that can run for a while. */
 enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t *budget) {
-    struct tally tally = {.spins = true};
+    struct tally tally = {.spins = true, .stopped = true};
     bool random = grid->launch.schedule == SG_GRID_RANDOM;
     unsigned first = random ? sg_grid_draw(grid, grid->gangs) : 0;
     for (unsigned g = 0; g < grid->gangs && !tally.fault; g++)
@@ -216,6 +238,6 @@ enum sg_turn sg_block_turn(struct sg_grid *grid, struct sg_block *block, int64_t
         sg_deadlock(block);
         return SG_TURN_FAULT;
     }
-    block->spins = tally.spins;
-    return tally.spins ? SG_TURN_SPINS : SG_TURN_ON;
+    block->spins = only_polls(block, &tally);
+    return block->spins ? SG_TURN_SPINS : SG_TURN_ON;
 }

@@ -284,6 +284,8 @@ struct sg_block {
     bool triggered;      /* has executed griddepcontrol.launch_dependents, or ended */
     struct sg_barrier barriers[SG_BARRIERS];
     bool spins;             /* in its last turn its warps only polled memory */
+    uint32_t short_turns;   /* in a row, that ended at a barrier soon after a poll */
+    int64_t since_poll;     /* instructions of its warps since a turn in which one polled */
     uint32_t barriers_used; /* those that may have arrivals */
     unsigned char *shared;
     unsigned char *memory;          /* one allocation: shared, local, specials, tags, registers */

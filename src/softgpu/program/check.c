@@ -248,7 +248,7 @@ static const char *check_cvt(const struct sg_instruction *one) {
 
 static const char *check_vector(const struct sg_instruction *one) {
     if (one->vector * sg_type_bits(one->type) > 128)
-        return "a vector of more than 128 bits, which needs a device after sm_90";
+        return "a vector of more than 128 bits, which sm_90 does not have";
     return NULL;
 }
 

@@ -150,6 +150,45 @@ static void what_only_polls_is_seen_to_spin(void **state) {
     }
 }
 
+/* A loop may poll on each side of a barrier, or let one thread poll and tell the others. */
+static void what_polls_between_barriers_is_seen_to_spin(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        ASYNC("look: ld.relaxed.gpu.global.u32 %r6, [%rd3]; bar.sync 0;\n"
+              "setp.ne.u32 %p, %r6, 7; @%p bra look;"),
+        ASYNC("look: setp.ne.u32 %p, %r1, 0; @%p bra all;\n"
+              "ld.volatile.global.u32 %r6, [%rd3]; st.shared.u32 [%r10], %r6;\n"
+              "all: bar.sync 0; ld.shared.u32 %r6, [%r10]; bar.sync 0;\n"
+              "setp.ne.u32 %p, %r6, 7; @%p bra look;"),
+    };
+    for (unsigned i = 0; i < 2 * (SG_GRID_RANDOM + 1); i++) {
+        uint32_t memory[4] = {0}, out[1];
+        struct kernel kernel;
+        struct sg_grid *grid;
+        kernel_make(&kernel, texts[i % 2], sg_level_best());
+        kernel_pointer(&kernel, out);
+        kernel_pointer(&kernel, memory);
+        kernel_shape(&kernel, 3, 256);
+        kernel.launch.schedule = (unsigned char)(i / 2);
+        kernel.launch.parameters = kernel.parameters;
+        assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
+        for (unsigned slice = 0; slice < 20; slice++) /* all blocks begin, and look often enough */
+            assert_false(sg_grid_advance(grid, 1000000));
+        uint64_t progress = sg_grid_progress(grid);
+        for (unsigned slice = 0; slice < 10; slice++)
+            assert_false(sg_grid_advance(grid, 100000));
+        assert_true(sg_grid_spins(grid));
+        assert_int_equal(sg_grid_progress(grid), progress);
+        memory[0] = 7;
+        for (unsigned slice = 0; slice < 100 && !sg_grid_over(grid); slice++)
+            sg_grid_advance(grid, 100000);
+        assert_true(sg_grid_over(grid));
+        assert_null(sg_grid_fault(grid));
+        sg_grid_end(grid);
+        kernel_free(&kernel);
+    }
+}
+
 /* Atomic operations that change memory are work; those that change nothing may wait for others. */
 static void atomics_that_change_memory_are_no_polls(void **state) {
     (void)state;
@@ -203,6 +242,7 @@ int main(void) {
         cmocka_unit_test(all_get_on_with_any_seed),
         cmocka_unit_test(blocks_that_look_rarely_let_others_begin),
         cmocka_unit_test(what_only_polls_is_seen_to_spin),
+        cmocka_unit_test(what_polls_between_barriers_is_seen_to_spin),
         cmocka_unit_test(atomics_that_change_memory_are_no_polls),
         cmocka_unit_test(a_missing_barrier_shows_with_some_seed),
     };

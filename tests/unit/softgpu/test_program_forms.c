@@ -134,7 +134,7 @@ static void what_no_form_has_says_why(void **state) {
         {"cvt.f32.f64 f0, e0;", "cvt.f32.f64: a narrower float without a rounding"},
         {"cvt.rn.e2m1x2.f32 h0, f0, f1;", "cvt.rn.e2m1x2.f32: no form of it has these modifiers"},
         {"ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [d0];",
-         "ld.global.v8.b32: a vector of more than 128 bits, which needs a device after sm_90"},
+         "ld.global.v8.b32: a vector of more than 128 bits, which sm_90 does not have"},
         {"ld.global.v2.b32 {r0,r1,r2}, [d0];",
          "ld.global.v2.b32: no form of it has these operands"},
         {"mov.b64 {r0,r1,r2}, d0;", "mov.b64: no form of it has these operands"},
