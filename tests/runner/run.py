@@ -47,6 +47,8 @@ STRETCHED = 1.05
 # Seconds between two looks at the load.
 TICK = 0.25
 LOAD = Path("/proc/loadavg")
+# Names of the tests that take longest, the longest first.
+SLOW = Path(__file__).with_name("slow.txt")
 
 
 class Outcome:
@@ -244,6 +246,12 @@ def discover(build, folders):
     return tests
 
 
+def slow_first(tests):
+    """A long test that starts last would run alone: those of slow.txt go first, in its order."""
+    place = {name: i for i, name in enumerate(SLOW.read_text().split())}
+    return sorted(tests, key=lambda test: place.get(test[0], len(place)))
+
+
 def make_environment(build, driver, sanitize, long):
     environment = dict(os.environ)
     environment.pop("GPUMEM_TEST_LONG", None)
@@ -364,7 +372,7 @@ def main():
     tests += [(command, shlex.split(command)) for command in options.command]
     if options.match:
         tests = [test for test in tests if re.search(options.match, test[0])]
-    outcomes = run_all(tests, options)
+    outcomes = run_all(slow_first(tests), options)
 
     passed = sum(outcome.passed for outcome in outcomes)
     failures = [f"{outcome.name}: {what}" for outcome in outcomes for what in outcome.failures]

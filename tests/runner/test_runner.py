@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import run as runner
+
 HERE = Path(__file__).resolve().parent
 RUNNER = HERE / "run.py"
 PROGRAM = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[1] / "build")) / \
@@ -160,10 +162,27 @@ def check_long():
     return problems
 
 
+def check_slow_first():
+    """What is named as slow is a test, and goes first; the others keep their order."""
+    names = runner.SLOW.read_text().split()
+    folders = sorted(path.name for path in runner.SOURCE.glob("tests/*") if path.is_dir())
+    tests = runner.discover(Path("build"), folders)
+    lost = sorted(set(names) - {name for name, _ in tests})
+    problems = [f"slow.txt names what is no test: {', '.join(lost)}"] if lost else []
+    if len(set(names)) != len(names):
+        problems.append("slow.txt names a test twice")
+    given = [(name, []) for name in ["unit/a", names[1], "unit/b", names[0]]]
+    order = [name for name, _ in runner.slow_first(given)]
+    if order != [names[0], names[1], "unit/a", "unit/b"]:
+        problems.append(f"the order is {order}")
+    return problems
+
+
 def main():
     more = [("failures are what is shown", check_failures_last), ("a tally is summed up", check_sum),
             ("temporary files are a failure", check_temporary_folder),
-            ("limits grow with the load", check_load), ("long tests are asked for", check_long)]
+            ("limits grow with the load", check_load), ("long tests are asked for", check_long),
+            ("long tests go first", check_slow_first)]
     print(f"1..{len(CASES) + 1 + len(more)}")
     bad = 0
     for number, (command, *expected) in enumerate(CASES, 1):
