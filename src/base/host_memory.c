@@ -282,8 +282,17 @@ void gm_host_memory_read(struct gm_host_memory *memory) {
     read_groups(memory);
 }
 
+/* Page tables, stacks and what files are read ahead take memory, too, after a group has been asked;
+ * and who goes beyond its limit is killed. */
+uint64_t gm_host_memory_groups_give(const struct gm_host_memory *memory) {
+    if (memory->groups_left == NONE)
+        return NONE;
+    uint64_t kept = least(memory->groups_level / 16, UINT64_C(32) << 20);
+    return memory->groups_left - least(memory->groups_left, kept);
+}
+
 uint64_t gm_host_memory_left(const struct gm_host_memory *memory) {
-    return least(memory->available, memory->groups_left);
+    return least(memory->available, gm_host_memory_groups_give(memory));
 }
 
 void gm_host_memory_set_root(const char *folder) {

@@ -24,7 +24,11 @@ struct gm_host_memory {
  * that is absent or unreadable is treated as unknown. Thread-safe. */
 void gm_host_memory_read(struct gm_host_memory *memory);
 
-/* The smaller of `available` and `groups_left`. */
+/* What may be taken of `groups_left`: a sixteenth of the limit, at most 32 MiB, is kept for what the
+ * process needs beside it. UNKNOWN without a limit. */
+uint64_t gm_host_memory_groups_give(const struct gm_host_memory *memory);
+
+/* The smaller of `available` and what the groups can give. */
 uint64_t gm_host_memory_left(const struct gm_host_memory *memory);
 
 /* Only for tests: the folder in which /proc and /sys are; "" is the machine itself. The text

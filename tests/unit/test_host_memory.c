@@ -187,7 +187,24 @@ static void the_smaller_of_machine_and_groups_is_left(void **state) {
     assert_int_equal(gm_host_memory_left(&memory), 2048);
     plant("/sys/fs/cgroup/a/memory.max", "1024\n");
     memory = now();
-    assert_int_equal(gm_host_memory_left(&memory), 1024);
+    assert_int_equal(gm_host_memory_left(&memory), 1024 - 1024 / 16);
+    plant("/proc/meminfo", "");
+    memory = now();
+    assert_int_equal(gm_host_memory_left(&memory), 1024 - 1024 / 16);
+    plant("/sys/fs/cgroup/a/memory.current", "1000\n");
+    memory = now();
+    assert_int_equal(gm_host_memory_left(&memory), 0);
+}
+
+/* What the groups give is less than what they have left, but never much less. */
+static void at_most_32_mib_of_a_group_are_kept(void **state) {
+    (void)state;
+    struct gm_host_memory memory = {.groups_left = (uint64_t)1 << 33,
+                                    .groups_level = (uint64_t)1 << 34};
+    assert_int_equal(gm_host_memory_groups_give(&memory),
+                     ((uint64_t)1 << 33) - ((uint64_t)32 << 20));
+    memory.groups_left = UNKNOWN;
+    assert_int_equal(gm_host_memory_groups_give(&memory), UNKNOWN);
 }
 
 static size_t descriptors(void) {
@@ -223,6 +240,7 @@ int main(void) {
         PLANTED(a_path_in_a_namespace_is_relative_to_its_root),
         PLANTED(limits_of_hidden_levels_bind),
         PLANTED(the_smaller_of_machine_and_groups_is_left),
+        PLANTED(at_most_32_mib_of_a_group_are_kept),
         PLANTED(no_descriptor_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,11 +10,12 @@ static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static uint64_t under_way; /* bytes that are being pinned; under lock */
 
 static gpumem_status refuse(size_t bytes, const struct gm_host_memory *memory) {
-    if (memory->groups_left < memory->available)
+    uint64_t groups = gm_host_memory_groups_give(memory);
+    if (groups < memory->available)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
-                       "cannot pin %zu bytes of host memory: this process's control group has "
-                       "%" PRIu64 " left of its limit of %" PRIu64,
-                       bytes, memory->groups_left, memory->groups_level);
+                       "cannot pin %zu bytes of host memory: this process's control group can give "
+                       "%" PRIu64 " of its limit of %" PRIu64,
+                       bytes, groups, memory->groups_level);
     return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
                    "cannot pin %zu bytes of host memory: the system has %" PRIu64 " available",
                    bytes, memory->available);

@@ -42,8 +42,9 @@ uint64_t sg_machine_left(uint64_t wanted) {
     }
     struct gm_host_memory memory;
     gm_host_memory_read(&memory);
-    trusted = memory.groups_left / 4;
-    return memory.groups_left;
+    uint64_t left = gm_host_memory_groups_give(&memory);
+    trusted = left / 4;
+    return left;
 }
 
 uint64_t sg_device_limit(uint64_t profile, uint64_t wanted, uint64_t machine, int count) {

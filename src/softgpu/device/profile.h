@@ -80,7 +80,7 @@ uint64_t sg_machine_allows(uint64_t size, int count);
 /* What can be pinned in addition to `devices` bytes of all devices: what the machine has or, under
  * control group limits, what the devices leave of the remainder, but at least a quarter of that. */
 uint64_t sg_machine_pinned(uint64_t devices);
-/* What the control groups have left now for a request of `wanted` bytes. UINT64_MAX if so little
+/* What the control groups can give now for a request of `wanted` bytes. UINT64_MAX if so little
  * has been requested since they were last read that it must be available. With the big lock. */
 uint64_t sg_machine_left(uint64_t wanted);
 

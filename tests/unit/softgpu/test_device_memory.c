@@ -11,6 +11,7 @@
 #include "planted_files.h"
 
 #define GIB ((uint64_t)1 << 30)
+#define MIB ((uint64_t)1 << 20)
 
 static int make_root(void **state) {
     (void)state;
@@ -97,17 +98,27 @@ static void pinned_is_what_devices_leave(void **state) {
     assert_int_equal(sg_machine_pinned(2 * GIB), GIB / 2);
 }
 
-/* Looked at again once a quarter of what was left has been asked for. */
+/* Looked at again once a quarter of what was left has been asked for. Not all is given. */
 static void left_is_looked_at_again(void **state) {
     (void)state;
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
-    assert_int_equal(sg_machine_left(UINT64_MAX), 4 * GIB);
-    plant("/sys/fs/cgroup/a/memory.current", "4294967295\n");
+    assert_int_equal(sg_machine_left(UINT64_MAX), 4 * GIB - 32 * MIB);
+    plant("/sys/fs/cgroup/a/memory.current", "4261412863\n"); /* 4 GiB - 32 MiB - 1 */
     assert_int_equal(sg_machine_left(GIB / 2), UINT64_MAX);
-    assert_int_equal(sg_machine_left(GIB / 2), UINT64_MAX);
+    assert_int_equal(sg_machine_left(GIB / 2 - 8 * MIB), UINT64_MAX);
     assert_int_equal(sg_machine_left(1), 1);
     assert_int_equal(sg_machine_left(1), 1);
+}
+
+static void of_a_small_group_a_sixteenth_is_kept(void **state) {
+    (void)state;
+    plant("/proc/self/cgroup", "0::/a\n");
+    plant("/sys/fs/cgroup/a/memory.max", "67108864\n");
+    plant("/sys/fs/cgroup/a/memory.current", "33554432\n");
+    assert_int_equal(sg_machine_left(UINT64_MAX), 28 * MIB);
+    plant("/sys/fs/cgroup/a/memory.current", "67108863\n");
+    assert_int_equal(sg_machine_left(UINT64_MAX), 0);
 }
 
 static void limit_is_the_smaller(void **state) {
@@ -139,6 +150,8 @@ int main(void) {
                                         make_root, remove_root),
         cmocka_unit_test_setup_teardown(pinned_is_what_devices_leave, make_root, remove_root),
         cmocka_unit_test_setup_teardown(left_is_looked_at_again, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(of_a_small_group_a_sixteenth_is_kept, make_root,
+                                        remove_root),
         cmocka_unit_test(limit_is_the_smaller),
         cmocka_unit_test(limit_asked_for_is_given),
     };
