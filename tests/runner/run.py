@@ -268,8 +268,9 @@ def make_environment(build, driver, sanitize, long):
     environment.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_string_checks=1")
     environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
     # Threads that run when the process ends are no leak here: a driver never joins its own, and
-    # tests of exit leave some on purpose.
-    environment.setdefault("TSAN_OPTIONS", "second_deadlock_stack=1:report_thread_leaks=0")
+    # tests of exit leave some on purpose. Each process that ends would wait a second for reports of
+    # such threads, and tests start thousands.
+    environment.setdefault("TSAN_OPTIONS", "second_deadlock_stack=1:report_thread_leaks=0:atexit_sleep_ms=50")
     return environment
 
 
