@@ -24,8 +24,8 @@ struct gm_host_memory {
  * that is absent or unreadable is treated as unknown. Thread-safe. */
 void gm_host_memory_read(struct gm_host_memory *memory);
 
-/* What may be taken of `groups_left`: a sixteenth of the limit, at most 32 MiB, is kept for what the
- * process needs beside it. UNKNOWN without a limit. */
+/* What may be taken of `groups_left`: a sixteenth of the limit, at most 32 MiB, is kept for what
+ * the process needs beside it. UNKNOWN without a limit. */
 uint64_t gm_host_memory_groups_give(const struct gm_host_memory *memory);
 
 /* The smaller of `available` and what the groups can give. */
