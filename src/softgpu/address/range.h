@@ -86,6 +86,9 @@ struct sg_range_watch {
     /* The bytes of an array, which are no range's. Lost: they end with their context. */
     void (*array_begins)(CUdeviceptr address, size_t size);
     void (*array_ends)(CUdeviceptr address, bool lost);
+    /* The same of blocks of the kernels' heap. */
+    void (*block_begins)(CUdeviceptr address, size_t size);
+    void (*block_ends)(CUdeviceptr address, bool lost);
 };
 extern const struct sg_range_watch *sg_range_watch;
 

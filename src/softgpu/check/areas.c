@@ -18,7 +18,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sg_tree live, freed;
 static struct sg_area *oldest, *newest; /* of the freed areas */
-static bool writes_matter;
+static bool writes_matter, blocks_lost;
 void (*sg_area_begins)(CUdeviceptr start, size_t size);
 static atomic_uint_fast64_t state = 1;
 void (*sg_area_ends)(const struct sg_area *area, bool lost);
@@ -51,6 +51,14 @@ struct sg_area *sg_area_find(CUdeviceptr address) {
 
 struct sg_area *sg_area_freed(CUdeviceptr address) {
     return find_in(&freed, address);
+}
+
+struct sg_area *sg_area_before(CUdeviceptr address) {
+    return of_node(sg_tree_at_most(&live, address));
+}
+
+bool sg_areas_know_heap(void) {
+    return !blocks_lost;
 }
 
 struct sg_area *sg_area_from(CUdeviceptr address) {
@@ -268,6 +276,12 @@ static void describe_array(struct sg_area *area, const struct sg_range *range) {
     area->tracked = writes_matter;
 }
 
+static void describe_block(struct sg_area *area, const struct sg_range *range) {
+    (void)range;
+    area->block = area->by_application = true;
+    area->tracked = writes_matter;
+}
+
 static void begins(CUdeviceptr start, size_t size, uint32_t site,
                    void (*describe_it)(struct sg_area *area, const struct sg_range *range),
                    const struct sg_range *range) {
@@ -296,6 +310,15 @@ static void inserted(const struct sg_range *range) {
 
 static void array_begins(CUdeviceptr address, size_t size) {
     begins(address, size, sg_site_here(), describe_array, NULL);
+}
+
+/* As far as checkers know it, it is between blocks if its area could not be made. */
+static void block_begins(CUdeviceptr address, size_t size) {
+    begins(address, size, 0, describe_block, NULL);
+    sg_areas_lock();
+    if (!sg_area_find(address))
+        blocks_lost = true;
+    sg_areas_unlock();
 }
 
 static void ends(CUdeviceptr start, bool lost) {
@@ -335,6 +358,10 @@ static void array_ends(CUdeviceptr address, bool lost) {
     ends(address, lost);
 }
 
+static void block_ends(CUdeviceptr address, bool lost) {
+    ends(address, lost);
+}
+
 static void stored(CUdeviceptr address, size_t size) {
     sg_areas_touch(address, size, true);
 }
@@ -359,7 +386,9 @@ void sg_areas_begin(bool written) {
                                                 .stored = stored,
                                                 .exposed = exposed,
                                                 .array_begins = array_begins,
-                                                .array_ends = array_ends};
+                                                .array_ends = array_ends,
+                                                .block_begins = block_begins,
+                                                .block_ends = block_ends};
     writes_matter = writes_matter || written;
     sg_range_watch = &watch;
 }

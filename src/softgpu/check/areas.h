@@ -16,6 +16,7 @@ struct sg_area {
     bool by_application; /* which also has to free it */
     bool freed, used;
     bool array;                    /* the bytes of an array, and no range's */
+    bool block;                    /* of the kernels' heap, and no range either */
     bool kept;                     /* freed memory that stays mapped only for the checkers */
     bool tracked;                  /* its writes are known: `written` is true of it */
     bool by_cpu;                   /* the CPU may use it without a call */
@@ -35,6 +36,10 @@ void sg_areas_unlock(void);
 /* The area at an address, valid until sg_areas_unlock; NULL: none. Only while locked. */
 struct sg_area *sg_area_find(CUdeviceptr address);
 struct sg_area *sg_area_freed(CUdeviceptr address);
+/* The live area that begins before an address, or at it. */
+struct sg_area *sg_area_before(CUdeviceptr address);
+/* Whether each block of the kernels' heap has its area: not if memory ran out for one. */
+bool sg_areas_know_heap(void);
 /* The first live area at or after an address. */
 struct sg_area *sg_area_from(CUdeviceptr address);
 /* Whether hardware would have the mapped 2 MiB page of an address; not if only memory that is kept
@@ -55,7 +60,7 @@ void sg_area_copy(struct sg_area *to, size_t to_offset, struct sg_area *from, si
 /* Marks a piece as used, without the mutex; `wrote`: also as written. */
 void sg_areas_touch(CUdeviceptr address, size_t size, bool wrote);
 
-/* Called for each range and array that begins; with the lock, without the mutex. */
+/* Called for each range, array and block that begins; with the lock, without the mutex. */
 extern void (*sg_area_begins)(CUdeviceptr start, size_t size);
 /* Called for each one that ends, before its area becomes a freed one; with the lock, without the
  * mutex. lost: it ends with its context. */

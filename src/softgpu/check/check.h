@@ -70,6 +70,8 @@ struct sg_check_launch {
     const uint64_t *variables;   /* device addresses, by the program's variables */
     /* The allocation around an address, as in sg_grid_launch: takes the lock. */
     bool (*extent)(void *user, uint64_t address, uint64_t *low, uint64_t *length);
+    /* Whether an address is in the heap of kernels: takes the lock. */
+    bool (*in_heap)(void *user, uint64_t address);
     void *user;
 };
 

@@ -83,11 +83,12 @@ static enum found find(uint64_t address, uint32_t size, bool *shares) {
     return inside ? INSIDE : freed ? FREED : OUTSIDE;
 }
 
-/* Memory that has no area: the heap of kernels, and allocations whose area could not be
- * allocated. */
+/* Memory that has no area, because that could not be allocated. */
 static bool is_known(const struct watched *watched, uint64_t address, uint32_t size) {
     const struct sg_check_launch *launch = watched->launch;
     uint64_t low, length;
+    if (sg_areas_know_heap() && launch->in_heap(launch->user, address))
+        return false;
     return address >= SG_SHARED_WINDOW ||
            (launch->extent(launch->user, address, &low, &length) && address - low < length &&
             size <= length - (address - low));
@@ -115,7 +116,8 @@ static bool refuse_global(struct watched *watched, const struct sg_watched_acces
     sg_lock();
     if (found == FREED)
         sg_freed_text(address, details, sizeof details);
-    else if (!sg_freed_behind_text(address, details, sizeof details))
+    else if (!sg_block_text(address, details, sizeof details) &&
+             !sg_freed_behind_text(address, details, sizeof details))
         sg_nearest_text(address, details, sizeof details);
     sg_unlock();
     report(watched, access, lane, found == FREED ? "use-after-free" : "out-of-bounds",

@@ -35,9 +35,9 @@ void sg_freed_text(uint64_t address, char *text, size_t size) {
     struct sg_area copy = area ? *area : (struct sg_area){.start = address};
     sg_areas_unlock();
     snprintf(text, size,
-             "  %" PRIu64 " bytes inside of an allocation of %zu bytes at 0x%" PRIx64
-             " that has been freed\n",
-             (uint64_t)(address - copy.start), copy.size, (uint64_t)copy.start);
+             "  %" PRIu64 " bytes inside of %s%zu bytes at 0x%" PRIx64 " that %s been freed\n",
+             (uint64_t)(address - copy.start), copy.block ? "" : "an allocation of ", copy.size,
+             (uint64_t)copy.start, copy.block ? "a kernel had allocated, and that have" : "has");
     size_t used = strlen(text);
     say_site(copy.site, "made", text + used, size - used);
 }
@@ -76,8 +76,9 @@ static void say_leak(const struct sg_area *area, bool lost) {
         snprintf(what, sizeof what, "an array of %zu bytes was not destroyed %s", area->size,
                  lost ? "before its context ended" : "at exit");
     else
-        snprintf(what, sizeof what, "%zu bytes at 0x%" PRIx64 " were not freed %s", area->size,
-                 (uint64_t)area->start, lost ? "before their context ended" : "at exit");
+        snprintf(what, sizeof what, "%zu bytes%s at 0x%" PRIx64 " were not freed %s", area->size,
+                 area->block ? " of the heap of kernels" : "", (uint64_t)area->start,
+                 lost ? "before their context ended" : "at exit");
     say_site(area->site, "made", details, sizeof details);
     report("leak", SG_HAZARD_ERROR, what, details);
 }

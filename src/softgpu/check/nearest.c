@@ -2,6 +2,7 @@
 
 #include "softgpu/address/range.h"
 #include "softgpu/check/areas.h"
+#include "softgpu/core/config.h"
 #include "softgpu/core/site.h"
 
 #include <inttypes.h>
@@ -50,9 +51,28 @@ static bool say_array(uint64_t address, char *text, size_t size) {
     return found;
 }
 
+bool sg_block_text(uint64_t address, char *text, size_t size) {
+    sg_areas_lock();
+    const struct sg_area *area = sg_area_before(address);
+    uint64_t behind = area ? address - area->start : 0;
+    bool found = area && area->block && behind < area->size + SG_RED_ZONE;
+    if (found && behind >= area->size)
+        snprintf(text, size,
+                 "  %" PRIu64 " bytes behind the end of %zu bytes at 0x%" PRIx64
+                 " that a kernel has allocated\n",
+                 behind - area->size, area->size, (uint64_t)area->start);
+    else if (found)
+        snprintf(text, size,
+                 "  %" PRIu64 " bytes before the end of %zu bytes at 0x%" PRIx64
+                 " that a kernel has allocated\n",
+                 area->size - behind, area->size, (uint64_t)area->start);
+    sg_areas_unlock();
+    return found;
+}
+
 void sg_nearest_text(uint64_t address, char *text, size_t size) {
     struct sg_range_past past;
-    if (say_array(address, text, size))
+    if (say_array(address, text, size) || sg_block_text(address, text, size))
         return;
     const struct sg_range *range = sg_range_find(address);
     if (range) {

@@ -167,8 +167,12 @@ void sg_race_access(void *user, const struct sg_watched_access *access) {
         sg_race_decide(grid);
         pthread_mutex_unlock(&grid->race->lock);
     }
-    if (!grid->lost)
-        check(grid, access);
+    if (grid->lost)
+        return;
+    /* Of lanes that write the same value to the same place, one is enough. */
+    struct sg_watched_access distinct = *access;
+    distinct.lanes &= ~access->repeats;
+    check(grid, &distinct);
 }
 
 /*

@@ -43,6 +43,7 @@ struct sg_watched_access {
     const struct sg_watched_warp *warp;
     uint32_t instruction;    /* index in the program */
     uint32_t lanes;          /* mask of those that access */
+    uint32_t repeats;        /* of these, plain writes of what the lane before writes there */
     const uint64_t *address; /* by lane: a global address, or an offset in another space; for shared
                                 memory in code for clusters, with the block's rank from bit 24 */
     uint32_t size;           /* bytes of each lane's access, all elements of a vector */

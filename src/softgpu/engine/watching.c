@@ -90,6 +90,31 @@ static uint32_t tell_generic(const struct sg_warp *warp, struct sg_watched_acces
     return refused;
 }
 
+/* The executing lanes that store the values of the lane before to the same address. */
+static uint32_t repeats(const struct sg_warp *warp, const struct sg_step *store, uint32_t size,
+                        const uint64_t *address) {
+    uint32_t same = 0;
+    for (unsigned l = 1; l < SG_LANES; l++)
+        same |= (uint32_t)(address[l] == address[l - 1]) << l;
+    same &= warp->mask & warp->mask << 1;
+    if (!same || !store->count)
+        return 0;
+    uint32_t bytes = size / store->count < 2 ? 2 : size / store->count; /* of a register */
+    if (bytes > 8)
+        return 0;
+    const uint32_t *list = warp->grid->code->list + store->list;
+    for (unsigned i = 0; same && i < store->count; i++) {
+        const unsigned char *values = sg_place(warp, list[i]);
+        for (uint32_t left = same; left; left &= left - 1) {
+            unsigned l = (unsigned)__builtin_ctz(left);
+            const unsigned char *value = values + (size_t)l * bytes;
+            if (memcmp(value, value - bytes, bytes) != 0)
+                same &= ~(UINT32_C(1) << l);
+        }
+    }
+    return same;
+}
+
 const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *step) {
     warp->probed = warp->mask;
     if (!watch_of(warp) || !warp->mask)
@@ -106,6 +131,8 @@ const struct sg_step *sg_run_probe(struct sg_warp *warp, const struct sg_step *s
                                        .order = step->second,
                                        .scope = step->rounding,
                                        .space = step->space};
+    if (step->choice == SG_WATCHED_WRITE && !(step->second & SG_WATCHED_STRONG))
+        access.repeats = repeats(warp, step + 1, step->count, address);
     if (step->space == SG_IN_GENERIC) {
         access.space = SG_IN_GLOBAL;
         for (unsigned l = 0; l < SG_LANES; l++)

@@ -1,5 +1,8 @@
 #include "softgpu/launch/device_heap.h"
 
+#include "softgpu/address/range.h"
+#include "softgpu/core/config.h"
+
 #include <stdlib.h>
 
 #define LEAST_STEP 16u
@@ -69,6 +72,8 @@ void sg_heap_end(struct sg_device_heap *heap) {
         return;
     while (heap->blocks.root) {
         struct block *block = of_place(heap->blocks.root);
+        if (block->asked && sg_range_watch)
+            sg_range_watch->block_ends(address_of(heap, block), true);
         sg_tree_remove(&heap->blocks, &block->place);
         free(block);
     }
@@ -129,14 +134,17 @@ CUdeviceptr sg_heap_take_aligned(struct sg_device_heap *heap, uint64_t size, uin
         (alignment & (alignment - 1)) != 0)
         return 0;
     size += size == 0; /* malloc(0) is a block of its own */
-    uint64_t steps = (size + heap->step - 1) / heap->step;
+    uint64_t steps = (size + sg_red_zone(sg_config()) + heap->step - 1) / heap->step;
     struct block *block = find(heap, steps, alignment);
     if (block)
         block = cut(heap, block, gap_of(heap, block, alignment), steps);
     if (!block)
         return 0;
     block->asked = size;
-    return address_of(heap, block);
+    CUdeviceptr address = address_of(heap, block);
+    if (sg_range_watch)
+        sg_range_watch->block_begins(address, size);
+    return address;
 }
 
 CUdeviceptr sg_heap_take(struct sg_device_heap *heap, uint64_t size) {
@@ -158,6 +166,8 @@ bool sg_heap_give(struct sg_device_heap *heap, CUdeviceptr address) {
     struct block *block = of_place(sg_tree_at_most(&heap->blocks, offset / heap->step));
     if (block->place.key != offset / heap->step || !block->asked)
         return false;
+    if (sg_range_watch)
+        sg_range_watch->block_ends(address, false);
     struct block *next = of_place(sg_tree_next(&block->place));
     if (next && !next->asked)
         merge(heap, block, next);

@@ -211,6 +211,16 @@ static bool find_extent(void *user, uint64_t address, uint64_t *low, uint64_t *l
     return found;
 }
 
+static bool is_in_heap(void *user, uint64_t address) {
+    const struct running *running = user;
+    uint64_t low, length;
+    sg_lock();
+    const struct sg_device_state *state = running->runtime.context->device_state;
+    bool is = state && sg_heap_extent(&state->heap, address, &low, &length);
+    sg_unlock();
+    return is;
+}
+
 static struct running *running_of(const struct sg_op *op) {
     struct running *running;
     memcpy(&running, op->data.bytes, sizeof running);
@@ -259,6 +269,7 @@ static void check_begins(const struct sg_op *op, struct running *running) {
     launch.early = running->early != SG_EARLY_NOT;
     launch.variables = ready->variables;
     launch.extent = find_extent;
+    launch.in_heap = is_in_heap;
     launch.user = running;
     sg_checking_begin(running->checking, &launch);
 }

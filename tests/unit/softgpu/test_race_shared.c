@@ -199,6 +199,37 @@ static void the_same_value_twice_is_marked(void **state) {
     }
 }
 
+/* All lanes write one value, as library code does; or each its own, which is marked. */
+static void lanes_that_write_one_value_do_not_race(void **state) {
+    (void)state;
+    static const char *const good[] = {
+        TEXT(32, "st.shared.u32 [s], 5;"),
+        TEXT(32, "mov.u32 %r7, 5; mov.b16 %h1, 3;\nst.shared.u8 [s], %h1;\n"
+                 "st.shared.u16 [s+2], %h1;\nst.shared.v2.u32 [s+8], {%r7, %r7};"),
+        TEXT(32, "and.b32 %r7, %r1, 28; add.u32 %r8, %r5, %r7;\nst.shared.u32 [%r8], %r7;"),
+        TEXT(32, "mov.u64 %rd3, s; cvta.shared.u64 %rd3, %rd3; mov.u64 %rd4, 77;\n"
+                 "st.u64 [%rd3], %rd4;\nst.global.u64 [%rd1], %rd4;"),
+        TEXT(32, "setp.gt.u32 %p, %r1, 9;\n@%p st.shared.u32 [s], 5;"),
+    };
+    static const char *const bad[] = {
+        TEXT(32, "st.shared.u32 [s], %r1;"),
+        TEXT(32, "mov.u32 %r7, 5;\nst.shared.v2.u32 [s], {%r7, %r1};"),
+        TEXT(32, "shr.u32 %r7, %r1, 4;\nst.shared.u32 [s], %r7;"),
+        TEXT(32, "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [s], %h1;"),
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct race_kernel kernel = block_of(32, good[i]);
+        kernel.grid[0] = 1;
+        race_silent(&kernel, NULL, 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct race_kernel kernel = block_of(32, bad[i]);
+        struct race_findings findings;
+        race_run(&kernel, SG_GRID_EAGER, 0, &findings, NULL);
+        assert_true(findings.count > 0 && findings.found[0].one_access);
+    }
+}
+
 static void both_threads_are_named(void **state) {
     (void)state;
     struct race_kernel kernel =
@@ -227,6 +258,7 @@ int main(void) {
         cmocka_unit_test(named_barriers_order_who_takes_part),
         cmocka_unit_test(a_flag_orders_what_it_guards),
         cmocka_unit_test(the_same_value_twice_is_marked),
+        cmocka_unit_test(lanes_that_write_one_value_do_not_race),
         cmocka_unit_test(both_threads_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
