@@ -169,6 +169,10 @@ void sg_race_access(void *user, const struct sg_watched_access *access) {
     }
     if (grid->lost)
         return;
+    if (!access->repeats) {
+        check(grid, access);
+        return;
+    }
     /* Of lanes that write the same value to the same place, one is enough. */
     struct sg_watched_access distinct = *access;
     distinct.lanes &= ~access->repeats;
