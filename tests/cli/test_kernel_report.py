@@ -51,7 +51,7 @@ PTX = """.version 7.0
 .visible .entry fill(.param .u64 at)
 {
     .reg .b64 %d<4>; .reg .b32 %r<4>;
-    ld.param.u64 %d1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;
+    ld.param.u64 %d1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; .loc 1 11 2
     { .param .b64 p; .param .b32 v; st.param.b64 [p], %d1; st.param.b32 [v], %r1; call.uni put, (p, v); }
     ret;
 }
@@ -79,6 +79,22 @@ PTX = """.version 7.0
 one:
     .loc 1 33 3
     bar.sync 1;
+    ret;
+}
+.func down(.param .b64 n)
+{
+    .reg .b64 %n; .reg .pred %q;
+    ld.param.u64 %n, [n]; setp.ne.u64 %q, %n, 0; @%q bra on;
+    trap;
+on: sub.u64 %n, %n, 1;
+    .loc 1 50 5
+    { .param .b64 p; st.param.b64 [p], %n; call.uni down, (p); }
+    ret;
+}
+.visible .entry deep(.param .u64 at)
+{
+    .reg .b64 %n; ld.param.u64 %n, [at]; and.b64 %n, %n, 15;
+    { .param .b64 p; st.param.b64 [p], %n; call.uni down, (p); }
     ret;
 }
 """
@@ -110,6 +126,7 @@ softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
 softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
+softgpu: error:   called at /src/fill.cu:11, PTX line 22
 softgpu: error:   block 0,0,0 thread 100,0,0
 softgpu: error:   0 bytes behind the end of an allocation of 400 bytes at ADDRESS, the nearest one
 """)
@@ -122,6 +139,7 @@ softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
 softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
+softgpu: error:   called at /src/fill.cu:11, PTX line 22
 softgpu: error:   block 0,0,0 thread 0,0,0
 softgpu: error:   100 bytes inside of an allocation of 400 bytes at ADDRESS that has been freed
 """)
@@ -135,6 +153,7 @@ softgpu: error: kernel fill: misaligned address: write of 4 bytes at ADDRESS
 softgpu: error:   at /src/fill.cu:7
 softgpu: error:   PTX line 15: st.global.u32 [%p], %v;
 softgpu: error:   in function put
+softgpu: error:   called at /src/fill.cu:11, PTX line 22
 softgpu: error:   block 0,0,0 thread 0,0,0
 softgpu: error:   394 bytes before the end of an allocation of 400 bytes at ADDRESS
 """)
@@ -150,6 +169,24 @@ softgpu: error:   PTX line 37: call.uni __assertfail, (a, b, c, d, e); }
 softgpu: error:   block 0,0,0 thread 2,0,0
 fill.cu:20: fill.cu: block: [0,0,0], thread: [2,0,0] Assertion `i < n` failed.
 """)
+
+
+def test_the_calls_that_led_there(folder):
+    def lines(n, count):
+        out, text = report(folder, "deep", str(n), "1")
+        expect(out == "synchronize 719\n", out)
+        expect_text(text, """\
+softgpu: error: kernel deep: trap
+softgpu: error:   PTX line 55: trap;
+softgpu: error:   in function down
+""" + "softgpu: error:   called at /src/fill.cu:50, PTX line 58, in function down\n" * count +
+                    ("softgpu: error:   called at PTX line 64\n" if n < 6 else
+                     "softgpu: error:   and so on, in all 10 calls\n") + """\
+softgpu: error:   block 0,0,0 thread 0,0,0
+""")
+    lines(0, 0)
+    lines(2, 2)
+    lines(9, 6)
 
 
 def test_a_deadlock(folder):

@@ -79,6 +79,10 @@ struct sg_check_launch {
 void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,
                      const unsigned block[3], unsigned thread, struct sg_hazard_place *place);
 
+/* Writes the calls that led to a fault, innermost first: a line for each, or "". */
+void sg_fault_calls(const struct sg_program *program, const struct sg_grid_fault *fault, char *text,
+                    size_t size);
+
 struct sg_checker {
     const char *name;
     unsigned check;               /* SG_CHECK_… */

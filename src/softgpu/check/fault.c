@@ -3,6 +3,9 @@
 
 #include "softgpu/check/nearest.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static const char *const kinds[SG_FAULT_COUNT] = {
     [SG_FAULT_ADDRESS] = "out-of-bounds",  [SG_FAULT_MISALIGNED] = "misaligned",
     [SG_FAULT_SPACE] = "out-of-bounds",    [SG_FAULT_TRAP] = "trap",
@@ -23,7 +26,7 @@ const char *sg_space_name(unsigned space) {
 }
 
 void sg_fault_hazard(const struct sg_check_launch *launch, const struct sg_grid_fault *fault) {
-    char details[1024];
+    char details[2048 + SG_REPORT_ROOM];
     struct sg_hazard hazard = {.check = "memory",
                                .kind = kinds[fault->kind],
                                .level = SG_HAZARD_ERROR,
@@ -45,13 +48,15 @@ void sg_fault_hazard(const struct sg_check_launch *launch, const struct sg_grid_
                     at[0] + shape[0] * (at[1] + shape[1] * at[2]), &hazard.place);
     bool global = fault->kind == SG_FAULT_ADDRESS || fault->kind == SG_FAULT_HEAP ||
                   (fault->kind == SG_FAULT_MISALIGNED && hazard.space[0] == 'g');
+    sg_fault_calls(launch->program, fault, details, 2048);
+    size_t used = strlen(details);
     if (fault->report[0]) {
-        hazard.details = fault->report;
+        snprintf(details + used, sizeof details - used, "%s", fault->report);
     } else if (global) {
         sg_lock();
-        sg_nearest_text(fault->address, details, sizeof details);
+        sg_nearest_text(fault->address, details + used, sizeof details - used);
         sg_unlock();
-        hazard.details = details;
     }
+    hazard.details = details[0] ? details : NULL;
     sg_hazard_report(&hazard);
 }

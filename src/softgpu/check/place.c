@@ -1,6 +1,8 @@
 /* The place of an instruction in its text and source. */
 #include "softgpu/check/check.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The line of the text, without surrounding white space. */
@@ -38,6 +40,29 @@ static void take_source(const struct sg_program *program, uint32_t number,
         if (program->files[i].number == location->file)
             place->file = program->files[i].name;
     place->source_line = location->line;
+}
+
+static int add_call(const struct sg_program *program, uint32_t instruction, char *text,
+                    size_t size) {
+    const struct sg_instruction *call = &program->instructions[instruction];
+    const char *function = function_of(program, instruction);
+    struct sg_hazard_place place = {0};
+    char source[512] = "";
+    take_source(program, call->location, &place);
+    if (place.file)
+        snprintf(source, sizeof source, "%s:%" PRIu32 ", ", place.file, place.source_line);
+    return snprintf(text, size, "  called at %sPTX line %" PRIu32 "%s%s\n", source, call->line,
+                    function ? ", in function " : "", function ? function : "");
+}
+
+void sg_fault_calls(const struct sg_program *program, const struct sg_grid_fault *fault, char *text,
+                    size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < fault->depth && i < SG_FAULT_CALLS && used < size; i++)
+        used += (size_t)add_call(program, fault->calls[i], text + used, size - used);
+    if (fault->depth > SG_FAULT_CALLS && used < size)
+        snprintf(text + used, size - used, "  and so on, in all %" PRIu32 " calls\n", fault->depth);
 }
 
 void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,

@@ -145,6 +145,7 @@ enum sg_fault_kind {
     SG_FAULT_COUNT
 };
 
+#define SG_FAULT_CALLS 6
 struct sg_grid_fault {
     enum sg_fault_kind kind;
     uint64_t address;     /* of the access; SPACE: the offset; BARRIER: its count or number */
@@ -156,6 +157,8 @@ struct sg_grid_fault {
     uint32_t line;        /* of the PTX */
     uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
+    uint32_t depth; /* of its thread's calls, of which these are the innermost: instructions */
+    uint32_t calls[SG_FAULT_CALLS];
     char report[SG_REPORT_ROOM]; /* DEADLOCK, TIME: where the lanes are, in lines; TEXTURE: why */
 };
 

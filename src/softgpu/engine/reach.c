@@ -100,6 +100,15 @@ static uint64_t room_of(const struct sg_warp *warp, unsigned space) {
                                   : 0;
 }
 
+static void note_calls(const struct sg_warp *warp, struct sg_grid_fault *fault) {
+    const struct sg_code *code = warp->grid->code;
+    for (const struct sg_path *path = warp->path; path->parent; path = path->parent) {
+        if (fault->depth < SG_FAULT_CALLS)
+            fault->calls[fault->depth] = code->steps[path->call].instruction;
+        fault->depth++;
+    }
+}
+
 void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fault_kind kind,
                    unsigned lane, uint64_t address, uint64_t size, const char *report) {
     struct sg_grid *grid = warp->grid;
@@ -124,6 +133,8 @@ void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fau
         fault->block[i] = warp->block->place[i];
     if (warp->doing)
         sg_pending_thread(warp, &thread, fault->block);
+    else
+        note_calls(warp, fault);
     const unsigned *shape = grid->launch.block;
     fault->thread[0] = thread % shape[0];
     fault->thread[1] = thread / shape[0] % shape[1];

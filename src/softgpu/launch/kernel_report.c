@@ -2,6 +2,7 @@
 
 #include "softgpu/address/pagetable.h"
 #include "softgpu/address/range.h"
+#include "softgpu/check/check.h"
 #include "softgpu/check/nearest.h"
 #include "softgpu/context/where.h"
 #include "softgpu/core/config.h"
@@ -98,12 +99,14 @@ static const char *function_of(const struct sg_program *program, uint32_t instru
 static void add_place(struct report *report, const struct sg_program *program, const char *ptx,
                       const struct sg_grid_fault *fault) {
     const char *function = function_of(program, fault->instruction);
+    char calls[2048];
     add_source(report, program, fault->location);
     add(report, "  PTX line %" PRIu32, fault->line);
     add_text(report, ptx, fault->line);
     if (function)
         add(report, "\n  in function %s", function);
-    add(report, "\n  block %u,%u,%u thread %u,%u,%u\n", fault->block[0], fault->block[1],
+    sg_fault_calls(program, fault, calls, sizeof calls);
+    add(report, "\n%s  block %u,%u,%u thread %u,%u,%u\n", calls, fault->block[0], fault->block[1],
         fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
 }
 
