@@ -79,6 +79,10 @@ struct sg_check_launch {
 void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,
                      const unsigned block[3], unsigned thread, struct sg_hazard_place *place);
 
+/* Writes a line of a PTX text, without surrounding white space; a statement that does not end there
+ * is continued with the lines that follow. "" without a text; cut off at `size`. */
+void sg_ptx_line(const char *ptx, uint32_t line, char *text, size_t size);
+
 /* Writes the calls that led to a fault, innermost first: a line for each, or "". */
 void sg_fault_calls(const struct sg_program *program, const struct sg_grid_fault *fault, char *text,
                     size_t size);

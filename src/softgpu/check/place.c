@@ -5,20 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The line of the text, without surrounding white space. */
-static void take_text(const char *ptx, uint32_t line, char *text, size_t size) {
+void sg_ptx_line(const char *ptx, uint32_t line, char *text, size_t size) {
     for (uint32_t i = 1; ptx && i < line; i++) {
         ptx = strchr(ptx, '\n');
         ptx += ptx != NULL;
     }
+    size_t used = 0;
     text[0] = '\0';
     if (!ptx || line == 0)
         return;
-    ptx += strspn(ptx, " \t");
-    size_t length = strcspn(ptx, "\r\n");
-    length = length < size ? length : size - 1;
-    memcpy(text, ptx, length);
-    text[length] = '\0';
+    for (bool ends = false; !ends && *ptx && used + 1 < size;) {
+        ptx += strspn(ptx, used ? " \t\r\n" : " \t");
+        size_t length = strcspn(ptx, "\r\n"), room = size - used - 1;
+        size_t words = length;
+        while (words && (ptx[words - 1] == ' ' || ptx[words - 1] == '\t'))
+            words--;
+        ends = length == 0 || strcspn(ptx, ";{}") < length;
+        words = words < room ? words : room;
+        memcpy(text + used, ptx, words);
+        used += words;
+        ptx += length;
+        if (!ends && *ptx && used + 1 < size)
+            text[used++] = ' ';
+        text[used] = '\0';
+    }
 }
 
 static const char *function_of(const struct sg_program *program, uint32_t instruction) {
@@ -72,7 +82,7 @@ void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,
     if (instruction < program->instruction_count) {
         place->line = program->instructions[instruction].line;
         place->function = function_of(program, instruction);
-        take_text(launch->ptx, place->line, place->text, sizeof place->text);
+        sg_ptx_line(launch->ptx, place->line, place->text, sizeof place->text);
         take_source(program, program->instructions[instruction].location, place);
     }
     const unsigned *shape = launch->block;

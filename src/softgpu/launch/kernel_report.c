@@ -71,18 +71,12 @@ static void add_source(struct report *report, const struct sg_program *program, 
         add(report, "  at %s:%" PRIu32 "\n", name, location->line);
 }
 
-/* The line of the text, without surrounding white space. */
 static void add_text(struct report *report, const char *ptx, uint32_t line) {
-    for (uint32_t i = 1; ptx && i < line; i++) {
-        ptx = strchr(ptx, '\n');
-        ptx += ptx != NULL;
-    }
-    if (!ptx || line == 0)
-        return;
-    ptx += strspn(ptx, " \t");
-    size_t length = strcspn(ptx, "\r\n");
-    bool cut = length > 160;
-    add(report, ": %.*s%s", cut ? 160 : (int)length, ptx, cut ? "…" : "");
+    char text[164]; /* a sign more than is shown tells that there is more */
+    sg_ptx_line(ptx, line, text, sizeof text);
+    bool cut = strlen(text) > 160;
+    if (text[0])
+        add(report, ": %.160s%s", text, cut ? "…" : "");
 }
 
 /* The function of an instruction, unless it is the kernel itself. */

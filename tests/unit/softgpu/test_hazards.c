@@ -61,6 +61,31 @@ static void two_places_as_json(void **state) {
     free(text);
 }
 
+/* Compilers write calls in several lines. */
+static void a_statement_is_one_line(void **state) {
+    (void)state;
+    static const char ptx[] =
+        "a;\n\tcall.uni \n\tf, \n\t(\n\tp0,\n\tp1\n\t);\r\n  { ret; // it\n\nb";
+    static const struct {
+        uint32_t line;
+        const char *text;
+    } cases[] = {{1, "a;"},        {2, "call.uni f, ( p0, p1 );"},
+                 {5, "p0, p1 );"}, {8, "{ ret; // it"},
+                 {9, ""},          {10, "b"},
+                 {11, ""},         {0, ""}};
+    char text[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sg_ptx_line(ptx, cases[i].line, text, sizeof text);
+        assert_string_equal(text, cases[i].text);
+    }
+    for (size_t size = 1; size < sizeof text; size++) {
+        sg_ptx_line(ptx, 2, text, size);
+        assert_int_equal(strlen(text), size < 24 ? size - 1 : 23);
+    }
+    sg_ptx_line(NULL, 2, text, sizeof text);
+    assert_string_equal(text, "");
+}
+
 static void long_texts_are_whole(void **state) {
     (void)state;
     char name[5000];
@@ -185,13 +210,10 @@ static void arrays_of_called_functions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_places_as_text),
-        cmocka_unit_test(two_places_as_json),
-        cmocka_unit_test(long_texts_are_whole),
-        cmocka_unit_test(globs_of_kernels),
-        cmocka_unit_test(runs_of_bits),
-        cmocka_unit_test(arrays_that_accesses_mean),
-        cmocka_unit_test(arrays_of_called_functions),
+        cmocka_unit_test(two_places_as_text),        cmocka_unit_test(two_places_as_json),
+        cmocka_unit_test(a_statement_is_one_line),   cmocka_unit_test(long_texts_are_whole),
+        cmocka_unit_test(globs_of_kernels),          cmocka_unit_test(runs_of_bits),
+        cmocka_unit_test(arrays_that_accesses_mean), cmocka_unit_test(arrays_of_called_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
