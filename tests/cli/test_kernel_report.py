@@ -91,6 +91,22 @@ on: sub.u64 %n, %n, 1;
     { .param .b64 p; st.param.b64 [p], %n; call.uni down, (p); }
     ret;
 }
+.func waits()
+{
+    .loc 1 60 1
+    bar.sync 3;
+    ret;
+}
+.visible .entry halves(.param .u64 at)
+{
+    .reg .b32 %r; .reg .pred %q; mov.u32 %r, %tid.x; setp.lt.u32 %q, %r, 16; @%q bra low;
+    bar.sync 4;
+    ret;
+low:
+    .loc 1 70 1
+    call.uni waits;
+    ret;
+}
 .visible .entry deep(.param .u64 at)
 {
     .reg .b64 %n; ld.param.u64 %n, [at]; and.b64 %n, %n, 15;
@@ -180,7 +196,7 @@ softgpu: error: kernel deep: trap
 softgpu: error:   PTX line 55: trap;
 softgpu: error:   in function down
 """ + "softgpu: error:   called at /src/fill.cu:50, PTX line 58, in function down\n" * count +
-                    ("softgpu: error:   called at PTX line 64\n" if n < 6 else
+                    ("softgpu: error:   called at PTX line 80\n" if n < 6 else
                      "softgpu: error:   and so on, in all 10 calls\n") + """\
 softgpu: error:   block 0,0,0 thread 0,0,0
 """)
@@ -199,6 +215,19 @@ softgpu: error:   PTX line 48: bar.sync 1;
 softgpu: error:   block 0,0,0 thread 0,0,0
 softgpu: error: block 0,0,0 warp 0 lanes ffffffff line 48 (/src/fill.cu:33): waits for barrier 1; threads part at line 42
 softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/src/fill.cu:30): waits for barrier 2; threads part at line 42
+""")
+
+
+def test_a_deadlock_in_a_function(folder):
+    """Calls of other lanes, which ran last, are not those of the lanes that are named."""
+    out, text = report(folder, "halves", "0", "32")
+    expect(out == "synchronize 702\n", out)
+    expect_text(text, """\
+softgpu: error: kernel halves: deadlock
+softgpu: error:   PTX line 70: bar.sync 4;
+softgpu: error:   block 0,0,0 thread 16,0,0
+softgpu: error: block 0,0,0 warp 0 lanes ffff0000 line 70: waits for barrier 4; threads part at line 69
+softgpu: error: block 0,0,0 warp 0 lanes 0000ffff line 64 (/src/fill.cu:60): waits for barrier 3
 """)
 
 

@@ -111,6 +111,7 @@ static bool blame_first(struct sg_block *block, enum sg_fault_kind kind, const c
         if (!warp->group_count)
             continue;
         const struct sg_group *group = &warp->groups[0];
+        sg_path_use(warp, group->path); /* another group may have run last */
         sg_fault_note(warp, &warp->grid->code->steps[group->step], kind,
                       (unsigned)__builtin_ctz(group->lanes), 0, 0, report);
         return true;
