@@ -312,7 +312,7 @@ static void array_begins(CUdeviceptr address, size_t size) {
     begins(address, size, sg_site_here(), describe_array, NULL);
 }
 
-/* As far as checkers know it, it is between blocks if its area could not be made. */
+/* Without an area its accesses would be taken for accesses beside all blocks. */
 static void block_begins(CUdeviceptr address, size_t size) {
     begins(address, size, 0, describe_block, NULL);
     sg_areas_lock();
@@ -354,14 +354,6 @@ static void removed(const struct sg_range *range) {
     ends(range->start, range->context && !range->context->alive);
 }
 
-static void array_ends(CUdeviceptr address, bool lost) {
-    ends(address, lost);
-}
-
-static void block_ends(CUdeviceptr address, bool lost) {
-    ends(address, lost);
-}
-
 static void stored(CUdeviceptr address, size_t size) {
     sg_areas_touch(address, size, true);
 }
@@ -386,9 +378,9 @@ void sg_areas_begin(bool written) {
                                                 .stored = stored,
                                                 .exposed = exposed,
                                                 .array_begins = array_begins,
-                                                .array_ends = array_ends,
+                                                .array_ends = ends,
                                                 .block_begins = block_begins,
-                                                .block_ends = block_ends};
+                                                .block_ends = ends};
     writes_matter = writes_matter || written;
     sg_range_watch = &watch;
 }

@@ -79,6 +79,10 @@ struct sg_check_launch {
 void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,
                      const unsigned block[3], unsigned thread, struct sg_hazard_place *place);
 
+/* The same without a thread; `ptx`: the text, or NULL. */
+void sg_program_place(const struct sg_program *program, const char *ptx, uint32_t instruction,
+                      struct sg_hazard_place *place);
+
 /* Writes a line of a PTX text, without surrounding white space; a statement that does not end there
  * is continued with the lines that follow. "" without a text; cut off at `size`. */
 void sg_ptx_line(const char *ptx, uint32_t line, char *text, size_t size);

@@ -52,17 +52,26 @@ static void take_source(const struct sg_program *program, uint32_t number,
     place->source_line = location->line;
 }
 
+void sg_program_place(const struct sg_program *program, const char *ptx, uint32_t instruction,
+                      struct sg_hazard_place *place) {
+    *place = (struct sg_hazard_place){.kernel = program->name};
+    if (instruction >= program->instruction_count)
+        return;
+    place->line = program->instructions[instruction].line;
+    place->function = function_of(program, instruction);
+    sg_ptx_line(ptx, place->line, place->text, sizeof place->text);
+    take_source(program, program->instructions[instruction].location, place);
+}
+
 static int add_call(const struct sg_program *program, uint32_t instruction, char *text,
                     size_t size) {
-    const struct sg_instruction *call = &program->instructions[instruction];
-    const char *function = function_of(program, instruction);
-    struct sg_hazard_place place = {0};
+    struct sg_hazard_place place;
     char source[512] = "";
-    take_source(program, call->location, &place);
+    sg_program_place(program, NULL, instruction, &place);
     if (place.file)
         snprintf(source, sizeof source, "%s:%" PRIu32 ", ", place.file, place.source_line);
-    return snprintf(text, size, "  called at %sPTX line %" PRIu32 "%s%s\n", source, call->line,
-                    function ? ", in function " : "", function ? function : "");
+    return snprintf(text, size, "  called at %sPTX line %" PRIu32 "%s%s\n", source, place.line,
+                    place.function ? ", in function " : "", place.function ? place.function : "");
 }
 
 void sg_fault_calls(const struct sg_program *program, const struct sg_grid_fault *fault, char *text,
@@ -77,14 +86,7 @@ void sg_fault_calls(const struct sg_program *program, const struct sg_grid_fault
 
 void sg_hazard_place(const struct sg_check_launch *launch, uint32_t instruction,
                      const unsigned block[3], unsigned thread, struct sg_hazard_place *place) {
-    const struct sg_program *program = launch->program;
-    *place = (struct sg_hazard_place){.kernel = program->name};
-    if (instruction < program->instruction_count) {
-        place->line = program->instructions[instruction].line;
-        place->function = function_of(program, instruction);
-        sg_ptx_line(launch->ptx, place->line, place->text, sizeof place->text);
-        take_source(program, program->instructions[instruction].location, place);
-    }
+    sg_program_place(launch->program, launch->ptx, instruction, place);
     const unsigned *shape = launch->block;
     if (block)
         memcpy(place->block, block, sizeof place->block);

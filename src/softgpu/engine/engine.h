@@ -155,7 +155,6 @@ struct sg_grid_fault {
     uint64_t room;        /* SPACE: size of the space in bytes, 0 if unknown */
     uint32_t instruction; /* index in the program */
     uint32_t line;        /* of the PTX */
-    uint32_t location;    /* index in the program's locations + 1, 0 for none */
     unsigned block[3], thread[3];
     uint32_t depth; /* of its thread's calls, of which these are the innermost: instructions */
     uint32_t calls[SG_FAULT_CALLS];

@@ -127,7 +127,6 @@ void sg_fault_note(struct sg_warp *warp, const struct sg_step *step, enum sg_fau
     fault->room = room_of(warp, in->space);
     fault->instruction = step->instruction;
     fault->line = in->line;
-    fault->location = in->location;
     unsigned thread = warp->number * SG_LANES + lane;
     for (int i = 0; i < 3; i++)
         fault->block[i] = warp->block->place[i];

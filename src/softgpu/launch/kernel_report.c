@@ -59,46 +59,19 @@ static void add(struct report *report, const char *format, ...) {
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static void add_source(struct report *report, const struct sg_program *program, uint32_t number) {
-    if (!number || number > program->location_count)
-        return;
-    const struct sg_program_location *location = &program->locations[number - 1];
-    const char *name = NULL;
-    for (size_t i = 0; i < program->file_count; i++)
-        if (program->files[i].number == location->file)
-            name = program->files[i].name;
-    if (name)
-        add(report, "  at %s:%" PRIu32 "\n", name, location->line);
-}
-
-static void add_text(struct report *report, const char *ptx, uint32_t line) {
-    char text[164]; /* a sign more than is shown tells that there is more */
-    sg_ptx_line(ptx, line, text, sizeof text);
-    bool cut = strlen(text) > 160;
-    if (text[0])
-        add(report, ": %.160s%s", text, cut ? "…" : "");
-}
-
-/* The function of an instruction, unless it is the kernel itself. */
-static const char *function_of(const struct sg_program *program, uint32_t instruction) {
-    for (size_t i = 1; i < program->function_count; i++) {
-        const struct sg_program_function *one = &program->functions[i];
-        if (instruction >= one->first_instruction &&
-            instruction - one->first_instruction < one->instructions)
-            return one->name;
-    }
-    return NULL;
-}
-
 static void add_place(struct report *report, const struct sg_program *program, const char *ptx,
                       const struct sg_grid_fault *fault) {
-    const char *function = function_of(program, fault->instruction);
+    struct sg_hazard_place place = {0};
     char calls[2048];
-    add_source(report, program, fault->location);
+    if (fault->line) /* 0: no block was resident */
+        sg_program_place(program, ptx, fault->instruction, &place);
+    if (place.file)
+        add(report, "  at %s:%" PRIu32 "\n", place.file, place.source_line);
     add(report, "  PTX line %" PRIu32, fault->line);
-    add_text(report, ptx, fault->line);
-    if (function)
-        add(report, "\n  in function %s", function);
+    if (place.text[0])
+        add(report, ": %.160s%s", place.text, strlen(place.text) > 160 ? "…" : "");
+    if (place.function)
+        add(report, "\n  in function %s", place.function);
     sg_fault_calls(program, fault, calls, sizeof calls);
     add(report, "\n%s  block %u,%u,%u thread %u,%u,%u\n", calls, fault->block[0], fault->block[1],
         fault->block[2], fault->thread[0], fault->thread[1], fault->thread[2]);
