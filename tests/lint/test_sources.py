@@ -58,7 +58,7 @@ def lines_matching(root, pattern):
 
 def check_sizes(root):
     sizes = {path: text.count("\n") for path, text in text_files(root)
-             if path.suffix in CODE | {".py", ".sh"} and str(path) not in TABLES}
+             if path.suffix in CODE | {".def", ".py", ".sh"} and str(path) not in TABLES}
     found = [f"{path}: {lines} lines" for path, lines in sizes.items() if lines > MOST_LINES]
     code = [lines for path, lines in sizes.items() if path.suffix == ".c"]
     if code and statistics.median(code) >= TYPICAL_LINES:

@@ -93,7 +93,7 @@ def forms_module():
 def complete():
     """Each rule's operation has forms, or a reason why it has none."""
     forms = forms_module()
-    text = (HERE / "forms.def").read_text()
+    text = "".join(path.read_text() for path in (HERE / "forms").iterdir())
     excused = set(" ".join(forms.OTHERWISE.values()).split())
     problems = []
     for op in sorted({rule[0] for rule in forms.read_rules()}):
@@ -106,14 +106,18 @@ def complete():
 
 
 def current():
-    """forms.def is what forms.py makes."""
+    """forms/ is what forms.py makes, and the recorder has all of it."""
+    made = {path.name: path.read_text() for path in (HERE / "forms").iterdir()}
+    recorder = (HERE / "forms.c").read_text()
+    left_out = [name for name in made if f'#include "forms/{name}"' not in recorder]
+    if left_out:
+        return [f"forms.c does not include {', '.join(sorted(left_out))}"]
     if shutil.which("ptxas") is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "forms.def"
-        subprocess.run([sys.executable, HERE / "forms.py", "-o", path], check=True, stdout=subprocess.DEVNULL)
-        if path.read_text() != (HERE / "forms.def").read_text():
-            return ["forms.def is not what forms.py makes; run it, and record anew what is new"]
+        subprocess.run([sys.executable, HERE / "forms.py", "-o", folder], check=True, stdout=subprocess.DEVNULL)
+        if {path.name: path.read_text() for path in Path(folder).iterdir()} != made:
+            return ["forms/ is not what forms.py makes; run it, and record anew what is new"]
     return []
 
 

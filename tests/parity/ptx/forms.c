@@ -1,4 +1,4 @@
-/* Runs each form of forms.def as a kernel of its own, over the values of its operands. */
+/* Runs each form of forms/ as a kernel of its own, over the values of its operands. */
 #include "ptx.h"
 
 #include <ctype.h>
@@ -12,7 +12,14 @@ struct form {
 
 static const struct form forms[] = {
 #define FORM(outs, ins, text) {outs, ins, text},
-#include "forms.def"
+#include "forms/arithmetic.def"
+#include "forms/comparisons.def"
+#include "forms/conversions.def"
+#include "forms/memory_and_warps.def"
+#include "forms/video_choices.def"
+#include "forms/video_products.def"
+#include "forms/video_sums.def"
+#include "forms/video_vectors.def"
 #undef FORM
 };
 #define FORMS (sizeof forms / sizeof forms[0])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes forms.def: an instruction of each operation, type and modifier that works on registers alone,
+"""Makes forms/*.def: an instruction of each operation, type and modifier that works on registers alone,
 from the rules that softgpu decodes by (src/softgpu/program/program_rules.def), and those that want
 more than one statement. What ptxas refuses for sm_90 is left out, so ptxas must be on the path.
 
-    forms.py [--ptxas PROGRAM] [-o FILE]
+    forms.py [--ptxas PROGRAM] [-o FOLDER]
 """
 import argparse
 import itertools
@@ -33,6 +33,18 @@ OTHERWISE = {
     "fragments without a defined layout: conformance tests": "wmma",
     "textures and surfaces: conformance tests": "istypep suld suq sured sust tex tld4 txq",
     "gives no value": "pmevent",
+}
+
+# The files, by the first operation of a form; what is in none is arithmetic.
+FILES = {
+    "conversions": "cvt",
+    "comparisons": "set setp selp slct testp",
+    "memory_and_warps": "st shfl vote match redux activemask elect movmatrix bar mma isspacep",
+    "video_sums": "vadd vsub vabsdiff",
+    "video_choices": "vmin vmax vshl vshr",
+    "video_vectors": """vadd2 vadd4 vsub2 vsub4 vavrg2 vavrg4 vabsdiff2 vabsdiff4 vmin2 vmin4 vmax2 vmax4
+        vset2 vset4""",
+    "video_products": "vmad vset",
 }
 
 WIDTH = {"h": 16, "w": 32, "d": 64, "p": 1}
@@ -462,19 +474,32 @@ def taken(forms, ptxas):
     sys.exit("forms: ptxas never comes to an end")
 
 
+def file_of(text):
+    operation = re.search(r"(?<![\w$%.])[a-z]\w*", text).group()
+    return next((name for name, operations in FILES.items() if operation in operations.split()), "arithmetic")
+
+
+def write(folder, forms):
+    files = {name: [] for name in [*FILES, "arithmetic"]}
+    for form in forms:
+        files[file_of(form[2])].append(form)
+    for name, rows in files.items():
+        with open(os.path.join(folder, f"{name}.def"), "w", encoding="utf-8") as file:
+            file.write("/* Made by forms.py. FORM(registers written, classes of what is read, statements) */\n"
+                       "/* clang-format off */\n")
+            for outs, ins, text in rows:
+                file.write(f'FORM("{outs}", "{" ".join(ins)}", "{text}")\n')
+            file.write("/* clang-format on */\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--ptxas", default="ptxas")
-    parser.add_argument("-o", default=os.path.join(HERE, "forms.def"))
+    parser.add_argument("-o", default=os.path.join(HERE, "forms"))
     options = parser.parse_args()
     every = every_form()
     good = taken(every, options.ptxas)
-    with open(options.o, "w", encoding="utf-8") as file:
-        file.write("/* Made by forms.py. FORM(registers written, classes of what is read, statements) */\n"
-                   "/* clang-format off */\n")
-        for outs, ins, text in good:
-            file.write(f'FORM("{outs}", "{" ".join(ins)}", "{text}")\n')
-        file.write("/* clang-format on */\n")
+    write(options.o, good)
     print(f"{len(good)} forms, {len(every) - len(good)} refused by ptxas")
 
 
