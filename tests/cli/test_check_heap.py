@@ -99,27 +99,30 @@ def silent(folder, checks, body, **variables):
 END = "softgpu: checked: 1 errors, 0 warnings, 0 remarks\n"
 
 
+def one_error(what, line, text, where):
+    """The report of one hazard, of which the summary is the end."""
+    return f"""\
+softgpu: error 1 {what} of 4 bytes at ADDRESS
+    at /src/checked.cu:{line}
+    {line_of(text)}
+    block 0,0,0 thread 0,0,0
+  {where}
+""" + END
+
+
 def test_behind_a_block(folder):
     """Hardware lets these pass."""
     for at in (60, 64, 200):
-        hazard(folder, "memory", f'launch("writes", {at})', f"""\
-softgpu: error 1 (memory, out-of-bounds): kernel writes: outside of all allocations: write of 4 bytes at ADDRESS
-    at /src/checked.cu:10
-    {line_of("// at")}
-    block 0,0,0 thread 0,0,0
-  {at - 60} bytes behind the end of 60 bytes at ADDRESS that a kernel has allocated
-""" + END)
+        hazard(folder, "memory", f'launch("writes", {at})', one_error(
+            "(memory, out-of-bounds): kernel writes: outside of all allocations: write", 10, "// at",
+            f"{at - 60} bytes behind the end of 60 bytes at ADDRESS that a kernel has allocated"))
     silent(folder, "memory", 'launch("writes", 56)')
 
 
 def test_after_the_free(folder):
-    hazard(folder, "memory", 'launch("late", 2)', f"""\
-softgpu: error 1 (memory, use-after-free): kernel late: use of freed memory: write of 4 bytes at ADDRESS
-    at /src/checked.cu:20
-    {line_of("// after")}
-    block 0,0,0 thread 0,0,0
-  8 bytes inside of 60 bytes at ADDRESS that a kernel had allocated, and that have been freed
-""" + END)
+    hazard(folder, "memory", 'launch("late", 2)', one_error(
+        "(memory, use-after-free): kernel late: use of freed memory: write", 20, "// after",
+        "8 bytes inside of 60 bytes at ADDRESS that a kernel had allocated, and that have been freed"))
     silent(folder, "memory", 'launch("late", 0)')
 
 
@@ -130,22 +133,12 @@ softgpu: error 1 (memory, leak): 60 bytes of the heap of kernels at ADDRESS were
 
 
 def test_bytes_that_nobody_wrote(folder):
-    hazard(folder, "init", 'launch("reads", 16)', f"""\
-softgpu: error 1 (init, uninitialized): kernel reads: 4 of these bytes have not been written: read of 4 bytes at ADDRESS
-    at /src/checked.cu:30
-    {line_of("// read")}
-    block 0,0,0 thread 0,0,0
-  48 bytes before the end of 64 bytes at ADDRESS that a kernel has allocated
-""" + END)
+    # The second: what its former owner wrote there is not its own.
+    for body, left in [('launch("reads", 16)', 48), ('launch("many", 1)\nlaunch("reads", 60)', 4)]:
+        hazard(folder, "init", body, one_error(
+            "(init, uninitialized): kernel reads: 4 of these bytes have not been written: read", 30, "// read",
+            f"{left} bytes before the end of 64 bytes at ADDRESS that a kernel has allocated"))
     silent(folder, "init", 'launch("reads", 12)')
-    # What its former owner wrote there is not its own.
-    hazard(folder, "init", 'launch("many", 1)\nlaunch("reads", 60)', f"""\
-softgpu: error 1 (init, uninitialized): kernel reads: 4 of these bytes have not been written: read of 4 bytes at ADDRESS
-    at /src/checked.cu:30
-    {line_of("// read")}
-    block 0,0,0 thread 0,0,0
-  4 bytes before the end of 64 bytes at ADDRESS that a kernel has allocated
-""" + END)
 
 
 def test_the_next_owner_of_a_block(folder):

@@ -117,37 +117,43 @@ static void blocks_that_look_rarely_let_others_begin(void **state) {
     }
 }
 
-/* What only waits is known as such under each schedule, though random turns may be shorter than its
- * loop. */
+/* Blocks that wait for a word to be 7 are known to spin, under a schedule, after some slices. */
+static void spins_until_seven(const char *text, enum sg_level level, unsigned threads,
+                              unsigned schedule, uint64_t slice, unsigned slices) {
+    uint32_t memory[4] = {0}, out[1];
+    struct kernel kernel;
+    struct sg_grid *grid;
+    kernel_make(&kernel, text, level);
+    kernel_pointer(&kernel, out);
+    kernel_pointer(&kernel, memory);
+    kernel_shape(&kernel, 3, threads);
+    kernel.launch.schedule = (unsigned char)schedule;
+    kernel.launch.parameters = kernel.parameters;
+    assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
+    for (unsigned i = 0; i < slices; i++) /* all blocks begin, and look often enough */
+        assert_false(sg_grid_advance(grid, slice));
+    uint64_t progress = sg_grid_progress(grid);
+    for (unsigned i = 0; i < 10; i++)
+        assert_false(sg_grid_advance(grid, 100000));
+    assert_true(sg_grid_spins(grid));
+    assert_int_equal(sg_grid_progress(grid), progress);
+    memory[0] = 7;
+    for (unsigned i = 0; i < 100 && !sg_grid_over(grid); i++)
+        sg_grid_advance(grid, 100000);
+    assert_true(sg_grid_over(grid));
+    assert_null(sg_grid_fault(grid));
+    sg_grid_end(grid);
+    kernel_free(&kernel);
+}
+
+/* Random turns may be shorter than the loop. */
 static void what_only_polls_is_seen_to_spin(void **state) {
     (void)state;
     static const char text[] = ASYNC(
         "look: ld.relaxed.gpu.global.u32 %r6, [%rd3]; add.u32 %r4, %r6, 1; mov.u32 %r5, %r4;\n"
         "setp.ne.u32 %p, %r6, 7; @%p bra look;");
-    for (unsigned schedule = SG_GRID_EAGER; schedule <= SG_GRID_RANDOM; schedule++) {
-        uint32_t memory[4] = {0}, out[1];
-        struct kernel kernel;
-        struct sg_grid *grid;
-        kernel_make(&kernel, text, SG_LEVEL_GENERIC);
-        kernel_pointer(&kernel, out);
-        kernel_pointer(&kernel, memory);
-        kernel_shape(&kernel, 3, 128);
-        kernel.launch.schedule = (unsigned char)schedule;
-        kernel.launch.parameters = kernel.parameters;
-        assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
-        for (unsigned slice = 0; slice < 10; slice++) /* all blocks begin, and look */
-            assert_false(sg_grid_advance(grid, 100000));
-        uint64_t progress = sg_grid_progress(grid);
-        for (unsigned slice = 0; slice < 10; slice++)
-            assert_false(sg_grid_advance(grid, 100000));
-        assert_true(sg_grid_spins(grid));
-        assert_int_equal(sg_grid_progress(grid), progress);
-        memory[0] = 7;
-        assert_true(sg_grid_advance(grid, 1000000));
-        assert_null(sg_grid_fault(grid));
-        sg_grid_end(grid);
-        kernel_free(&kernel);
-    }
+    for (unsigned schedule = SG_GRID_EAGER; schedule <= SG_GRID_RANDOM; schedule++)
+        spins_until_seven(text, SG_LEVEL_GENERIC, 128, schedule, 100000, 10);
 }
 
 /* A loop may poll on each side of a barrier, or let one thread poll and tell the others. */
@@ -161,32 +167,9 @@ static void what_polls_between_barriers_is_seen_to_spin(void **state) {
               "all: bar.sync 0; ld.shared.u32 %r6, [%r10]; bar.sync 0;\n"
               "setp.ne.u32 %p, %r6, 7; @%p bra look;"),
     };
-    for (unsigned i = 0; i < 2 * (SG_GRID_RANDOM + 1); i++) {
-        uint32_t memory[4] = {0}, out[1];
-        struct kernel kernel;
-        struct sg_grid *grid;
-        kernel_make(&kernel, texts[i % 2], sg_level_best());
-        kernel_pointer(&kernel, out);
-        kernel_pointer(&kernel, memory);
-        kernel_shape(&kernel, 3, 256);
-        kernel.launch.schedule = (unsigned char)(i / 2);
-        kernel.launch.parameters = kernel.parameters;
-        assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_SUCCESS);
-        for (unsigned slice = 0; slice < 20; slice++) /* all blocks begin, and look often enough */
-            assert_false(sg_grid_advance(grid, 1000000));
-        uint64_t progress = sg_grid_progress(grid);
-        for (unsigned slice = 0; slice < 10; slice++)
-            assert_false(sg_grid_advance(grid, 100000));
-        assert_true(sg_grid_spins(grid));
-        assert_int_equal(sg_grid_progress(grid), progress);
-        memory[0] = 7;
-        for (unsigned slice = 0; slice < 100 && !sg_grid_over(grid); slice++)
-            sg_grid_advance(grid, 100000);
-        assert_true(sg_grid_over(grid));
-        assert_null(sg_grid_fault(grid));
-        sg_grid_end(grid);
-        kernel_free(&kernel);
-    }
+    for (unsigned schedule = SG_GRID_EAGER; schedule <= SG_GRID_RANDOM; schedule++)
+        for (unsigned i = 0; i < 2; i++)
+            spins_until_seven(texts[i], sg_level_best(), 256, schedule, 1000000, 20);
 }
 
 /* Atomic operations that change memory are work; those that change nothing may wait for others. */
