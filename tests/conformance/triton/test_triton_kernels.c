@@ -352,7 +352,7 @@ static void rows_are_normalized(void **state) {
     for (unsigned r = 0; r < ROWS; r++) {
         double mean = 0, most = 0;
         for (unsigned i = 0; i < ROW; i++)
-            mean += (double)of_half(x[r][i]) / ROW;
+            mean += (double)of_half(x[r][i]) / (double)ROW;
         for (unsigned i = 0; i < ROW; i++)
             most = fmax(most, fabs((double)of_half(x[r][i]) - mean));
         for (unsigned i = 0; i < ROW; i++)
