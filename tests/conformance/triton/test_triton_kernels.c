@@ -344,7 +344,7 @@ TEST(rows_are_normalized) {
     for (unsigned r = 0; r < ROWS; r++) {
         double mean = 0, most = 0;
         for (unsigned i = 0; i < ROW; i++)
-            mean += (double)of_half(x[r][i]) / ROW;
+            mean += (double)of_half(x[r][i]) / (double)ROW;
         for (unsigned i = 0; i < ROW; i++)
             most = fmax(most, fabs((double)of_half(x[r][i]) - mean));
         for (unsigned i = 0; i < ROW; i++)
