@@ -268,7 +268,7 @@ def this_programs_on_a_later_library():
                                          HERE / "cpp/throwing.cpp")
             report(code == 0, "a program of today's gpumem.hpp on it", said)
         for test in CONFORMANCE:
-            code, said = run([BUILD / "tests/conformance" / f"test_{test}"],
+            code, said = run([BUILD / "tests/conformance/run", f"test_{test}"],
                              env=environment(folder), cwd=folder)
             report(code == 0, f"conformance/test_{test} on it", "\n".join(
                 line for line in said.splitlines() if "OK ]" not in line and "RUN  " not in line))

@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+import c_test  # noqa: E402
+
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", Path(__file__).resolve().parents[2] / "build")).resolve()
 
 
 def run(program, **variables):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SOFTGPU_", "CMOCKA_"))}
     environment.update(GPUMEM_DRIVER="softgpu", **variables)
-    done = subprocess.run([BUILD / "tests/conformance" / program], env=environment, check=False,
+    done = subprocess.run(c_test.command(BUILD, f"conformance/{program}"), env=environment, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode, done.stdout
 

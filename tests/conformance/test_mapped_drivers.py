@@ -11,6 +11,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build")).resolve()
 sys.path.insert(0, str(SOURCE / "tests/clients"))
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+import c_test  # noqa: E402
 import lavapipe  # noqa: E402
 
 TEST_DRIVER = str(BUILD / "tests/vulkan_icd/libvulkan_icd.so")
@@ -23,7 +25,7 @@ def run(program, variables):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("SOFTGPU_", "VULKAN_ICD_", "GPUMEM_VULKAN"))}
     environment.update(GPUMEM_DRIVER="softgpu", VULKAN_ICD_VIOLATION="abort", **variables)
-    done = subprocess.run([BUILD / "tests/conformance" / program], env=environment, check=False,
+    done = subprocess.run(c_test.command(BUILD, f"conformance/{program}"), env=environment, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode, done.stdout
 
