@@ -8,8 +8,8 @@ import prove  # noqa: E402
 
 REFUSED = {"cuGetExportTable", "cuDeviceGetLuid"}
 CASES = [
-    ("none that succeeds is no complaint", {"cuMemAlloc_v2"}, []),
-    ("one that succeeds is", {"cuDeviceGetLuid", "cuMemAlloc_v2"}, ["cuDeviceGetLuid"]),
+    ("refused functions raise no complaint", {"cuMemAlloc_v2"}, []),
+    ("a function that succeeds raises a complaint", {"cuDeviceGetLuid", "cuMemAlloc_v2"}, ["cuDeviceGetLuid"]),
 ]
 
 
@@ -20,7 +20,7 @@ def main():
         results.append((prove.wrong_successes(test, REFUSED) == wanted, name))
     # As seen where standard output is a file, and the teardown's message comes in between.
     torn = "test.c:68: error: Failure!Test teardown failed[  ERROR   ] shown\n"
-    results.append((prove.FAILED.findall(torn) == ["shown"], "a failure is read behind other words"))
+    results.append((prove.FAILED.findall(torn) == ["shown"], "a failure is recognized after other output"))
     print(f"1..{len(results)}")
     for number, (good, name) in enumerate(results, 1):
         print(f"{'ok' if good else 'not ok'} {number} - {name}")

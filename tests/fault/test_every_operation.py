@@ -105,7 +105,7 @@ def test_that_gaps_are_seen():
     gather(["started 1 3 0 0", "idle 0 0 0 0"], counts)
     seen = complaints(counts, {"listed": "because", "gone": "because"}, {"started", "idle", "lost"})
     report(sorted(line.split()[0] for line in seen) == ["gone", "idle", "listed", "lost", "missed", "never", "silent"],
-           "a function without a sweep is seen", seen)
+           "a function without a sweep is detected", seen)
 
 
 def test_that_all_are_read(found):
@@ -133,7 +133,7 @@ def main():
             if wrong is not None:
                 report(False, name, wrong.splitlines())
     lines = complaints(counts, LATER, BESIDE)
-    report(not lines, "each public function is swept, or makes no driver call", lines)
+    report(not lines, "each public function is swept or makes no driver call", lines)
     swept = [of for of in counts.values() if of.failed]
     free = [name for name, of in counts.items() if not of.failed and of.called]
     print(f"# {len(swept)} operations were swept, by {sum(of.failed for of in swept)} failed driver calls; "

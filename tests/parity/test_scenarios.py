@@ -45,7 +45,7 @@ def names_of(program):
     return run(program, "list").split()
 
 
-def each_row_of_each_file_is_in_the_program():
+def the_program_has_every_scenario_of_every_file():
     names, problems = set(names_of(PARITY)), []
     for source in SOURCES:
         _, mark, rows = source.read_text().partition("\nPAR_SCENARIOS = {")
@@ -57,12 +57,12 @@ def each_row_of_each_file_is_in_the_program():
     return problems
 
 
-def no_name_is_there_twice():
+def scenario_names_are_unique():
     names = names_of(PARITY)
     return [name for name in sorted(set(names)) if names.count(name) > 1]
 
 
-def the_rows_of_one_more_file_come_with_the_others():
+def scenarios_of_a_new_file_are_found():
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "planted.c"), Path(folder, "parity")
         made = source.with_suffix(".o")
@@ -79,8 +79,8 @@ def the_rows_of_one_more_file_come_with_the_others():
 
 
 def main():
-    tests = [each_row_of_each_file_is_in_the_program, no_name_is_there_twice,
-             the_rows_of_one_more_file_come_with_the_others]
+    tests = [the_program_has_every_scenario_of_every_file, scenario_names_are_unique,
+             scenarios_of_a_new_file_are_found]
     print(f"1..{len(tests)}")
     bad = 0
     for number, test in enumerate(tests, 1):

@@ -75,7 +75,7 @@ def help_builds_nothing(folder):
     return problems + place.called()
 
 
-def wrong_arguments_build_nothing(folder):
+def invalid_arguments_build_nothing(folder):
     place = Place(folder)
     problems = []
     for arguments in (["test", "--quik"], ["test", "a", "b"], ["lint", "x"], ["deps", "x"], ["nothing"],
@@ -102,7 +102,7 @@ NEEDED = {
 }
 
 
-def missing_packages_are_those_of_the_command(folder):
+def only_missing_packages_of_the_command_are_reported(folder):
     place = Place(folder, packages=MISSING)
     problems = []
     for command, (needed, others) in NEEDED.items():
@@ -122,7 +122,7 @@ def missing_packages_are_those_of_the_command(folder):
     return problems + place.called()
 
 
-def no_file_is_left(folder):
+def temporary_files_are_removed(folder):
     """Neither when all goes well nor when a build fails."""
     problems = []
     for number, (arguments, status) in enumerate(
@@ -140,7 +140,7 @@ def no_file_is_left(folder):
     return problems
 
 
-def a_long_build_tells_how_far_it_is(folder):
+def a_long_build_reports_its_progress(folder):
     place = Place(folder, STAYS="clang-tidy")
     cmake = folder / "programs/cmake"
     cmake.write_text("#!/bin/sh\n[ \"$1\" = --build ] || exit 0\n"
@@ -155,7 +155,7 @@ def a_long_build_tells_how_far_it_is(folder):
     return [] if good else [f"said {line!r}"]
 
 
-def the_demo_builds_what_it_names_next(folder):
+def the_demo_builds_the_commands_that_it_suggests(folder):
     """The program that docs/api-tour.md begins with."""
     place = Place(folder, GPUMEM_DRIVER="softgpu")
     file = folder / "file"
@@ -199,7 +199,7 @@ def nothing_outlives(command, number, group=False):
     return check
 
 
-def a_killed_parity_takes_its_scenarios_along(folder):
+def killing_parity_ends_its_scenarios(folder):
     """The real recorder, of a build that cmake need not make: its scenarios are stopped, so that they do not end
     by themselves."""
     place = Place(folder, GPUMEM_PARITY_RUNS=str(folder))
@@ -233,15 +233,15 @@ def a_killed_parity_takes_its_scenarios_along(folder):
 
 
 def main():
-    tests = [help_builds_nothing, wrong_arguments_build_nothing,
-             missing_packages_are_those_of_the_command, no_file_is_left,
-             a_long_build_tells_how_far_it_is, the_demo_builds_what_it_names_next]
+    tests = [help_builds_nothing, invalid_arguments_build_nothing,
+             only_missing_packages_of_the_command_are_reported, temporary_files_are_removed,
+             a_long_build_reports_its_progress, the_demo_builds_the_commands_that_it_suggests]
     tests += [nothing_outlives(command, number)
               for command in (["test"], ["test", "--quick", "x"], ["parity"], ["bench"], ["demo"])
               for number in (signal.SIGKILL, signal.SIGTERM)]
     tests += [nothing_outlives(command, signal.SIGINT, group=True)
               for command in (["test", "--quick", "x"], ["parity"])]
-    tests += [a_killed_parity_takes_its_scenarios_along]
+    tests += [killing_parity_ends_its_scenarios]
     print(f"1..{len(tests)}")
     bad = 0
     for count, test in enumerate(tests, 1):

@@ -179,10 +179,10 @@ def check_slow_first():
 
 
 def main():
-    more = [("failures are what is shown", check_failures_last), ("a tally is summed up", check_sum),
-            ("temporary files are a failure", check_temporary_folder),
-            ("limits grow with the load", check_load), ("long tests are asked for", check_long),
-            ("long tests go first", check_slow_first)]
+    more = [("only failures are shown", check_failures_last), ("a tally is summarized", check_sum),
+            ("leftover temporary files are a failure", check_temporary_folder),
+            ("time limits grow with the machine's load", check_load), ("long tests run only on request", check_long),
+            ("slow tests run first", check_slow_first)]
     print(f"1..{len(CASES) + 1 + len(more)}")
     bad = 0
     for number, (command, *expected) in enumerate(CASES, 1):
@@ -197,7 +197,7 @@ def main():
     empty = subprocess.run([sys.executable, str(RUNNER), "--match", "^no such test$", "runner"],
                            stdout=subprocess.PIPE, text=True, check=False)
     good = empty.returncode == 1 and empty.stdout.splitlines()[-1] == "0 passed, 1 failed"
-    print(f"{'' if good else 'not '}ok {len(CASES) + 1} - a pattern that matches nothing")
+    print(f"{'' if good else 'not '}ok {len(CASES) + 1} - a pattern that matches no test is a failure")
     for number, (name, function) in enumerate(more, len(CASES) + 2):
         problems = function()
         bad += bool(problems)

@@ -24,7 +24,7 @@ static void check_bytes(void) {
 }
 
 /* Before 13.0: pools of host memory, and no current one. */
-TEST(without_a_current_pool_an_own_one_is_made) {
+TEST(without_a_current_host_pool_an_own_one_is_created) {
     gpumem_pool_info info = {.size = sizeof info};
     assert_int_equal(
         soft->fault_arm("cuMemGetMemPool", 0, CUDA_ERROR_NOT_FOUND, SOFTGPU_FAULT_BEFORE), 0);
@@ -39,7 +39,7 @@ TEST(without_a_current_pool_an_own_one_is_made) {
 }
 
 /* A driver that says so although the attribute promises pools. */
-TEST(what_is_not_supported_is_replaced) {
+TEST(unsupported_host_pools_are_replaced_by_slabs) {
     assert_int_equal(
         soft->fault_arm("cuMemPoolCreate", 0, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_pinned_resource_create(device, POOL(.pool = GPUMEM_POOL_OWN), &resource));
@@ -51,7 +51,7 @@ TEST(what_is_not_supported_is_replaced) {
 }
 
 /* What may be otherwise next time is an error, and no reason for another kind of memory. */
-TEST(a_failure_is_no_lack) {
+TEST(a_failing_pool_creation_is_an_error_not_a_fallback) {
     const CUresult codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
                               CUDA_ERROR_UNKNOWN};
     for (size_t i = 0; i < COUNT(codes); i++) {

@@ -2,4 +2,4 @@
 """Programs over cuda.core: graphs, links, caches, ways to launch."""
 import client
 
-client.run("numba", "kernels_core_more.py")
+client.run("numba", "kernels_core_programs.py")

@@ -64,7 +64,7 @@ static void take_more_than_half(void) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(mapped_ranges_of_the_other_are_given_back) {
+TEST(cached_ranges_of_another_library_handle_are_released) {
     gpumem_resource *other = with_cache(second);
     fill_cache(other, HALF_AND_MORE);
     assert_int_equal(cached(second), HALF_AND_MORE);
@@ -73,7 +73,7 @@ TEST(mapped_ranges_of_the_other_are_given_back) {
     OK(gpumem_resource_destroy(other));
 }
 
-TEST(a_pool_of_the_other_is_trimmed) {
+TEST(a_pool_of_another_library_handle_is_trimmed) {
     gpumem_resource *other;
     OK(gpumem_device_pool_resource_create(
         second, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &other));
@@ -85,7 +85,7 @@ TEST(a_pool_of_the_other_is_trimmed) {
     OK(gpumem_resource_destroy(other));
 }
 
-TEST(a_caching_resource_of_the_other_is_emptied) {
+TEST(a_cache_of_another_library_handle_is_emptied) {
     gpumem_resource *upstream, *other;
     OK(gpumem_virtual_resource_create(second, NULL, &upstream));
     OK(gpumem_caching_resource_create(upstream, NULL, &other));
@@ -100,7 +100,7 @@ TEST(a_caching_resource_of_the_other_is_emptied) {
 }
 
 /* What the other freed and queued work still holds back is waited for. */
-TEST(held_back_frees_of_the_other_are_waited_for) {
+TEST(deferred_frees_of_another_library_handle_are_waited_for) {
     gpumem_resource *other;
     gpumem_buffer *buffer;
     CUstream stream;
@@ -114,7 +114,7 @@ TEST(held_back_frees_of_the_other_are_waited_for) {
     OK(gpumem_stream_destroy(second, stream));
 }
 
-TEST(a_limit_is_of_one_opening) {
+TEST(hitting_a_limit_does_not_touch_other_library_handles) {
     gpumem_resource *other = with_cache(second), *plain, *limited;
     gpumem_buffer *none;
     fill_cache(other, 64 * MIB);
@@ -127,7 +127,7 @@ TEST(a_limit_is_of_one_opening) {
     OK(gpumem_resource_destroy(other));
 }
 
-TEST(trim_is_of_one_opening) {
+TEST(trimming_does_not_touch_other_library_handles) {
     gpumem_resource *other = with_cache(second);
     fill_cache(other, 64 * MIB);
     OK(gpumem_device_trim(device, 1));
@@ -150,7 +150,7 @@ TEST(other_devices_keep_their_caches) {
 }
 
 /* What is in use stays, and too much is refused. */
-TEST(what_is_in_use_is_not_taken) {
+TEST(memory_in_use_by_another_library_handle_is_kept) {
     gpumem_resource *other = with_cache(second), *mine;
     gpumem_buffer *kept, *none;
     OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &kept));
@@ -194,7 +194,7 @@ static void *come_and_go(void *argument) {
     return NULL;
 }
 
-TEST(openings_come_and_go) {
+TEST(threads_open_and_close_libraries_concurrently) {
     pthread_t threads[3];
     atomic_size_t failed = 0;
     char *before = soft->state_dump();

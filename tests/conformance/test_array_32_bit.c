@@ -168,19 +168,19 @@ CHILD(boxes) {
 
 /* Contexts of that time and later ones exclude each other, so that these have processes of their
  * own. */
-TEST(old_arrays_say_what_they_are) {
+TEST(arrays_of_the_first_api_report_their_descriptors) {
     assert_int_equal(run_child("descriptors", NULL), 0);
 }
 
-TEST(old_rows_come_back) {
+TEST(row_copies_of_the_first_api_round_trip) {
     assert_int_equal(run_child("rows", NULL), 0);
 }
 
-TEST(old_boxes_come_back) {
+TEST(box_copies_of_the_first_api_round_trip) {
     assert_int_equal(run_child("boxes", NULL), 0);
 }
 
-TEST(later_contexts_refuse_them) {
+TEST(newer_contexts_refuse_arrays_of_the_first_api) {
     CUarray array;
     unsigned char bytes[4] = {0};
     const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};

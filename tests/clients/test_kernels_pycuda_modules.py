@@ -2,4 +2,4 @@
 """pycuda's SourceModule and scans, whose kernels run on softgpu."""
 import client
 
-client.run("pycuda", "kernels_pycuda_more.py")
+client.run("pycuda", "kernels_pycuda_modules.py")

@@ -44,7 +44,7 @@ static void pairs(gpumem_resource *resource, size_t bytes, CUstream stream) {
 /* ---- The driver ------------------------------------------------------------------------------ */
 
 /* The two that do the work, and the capture mode relaxed and put back around each. */
-TEST(a_pair_is_six_calls_of_the_driver) {
+TEST(an_allocation_and_its_free_make_six_driver_calls) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     pairs(pool, 4096, stream);
@@ -58,7 +58,7 @@ TEST(a_pair_is_six_calls_of_the_driver) {
 }
 
 /* Where the mode is relaxed already, nothing has to be put back. */
-TEST(a_relaxed_thread_saves_two) {
+TEST(a_thread_in_relaxed_capture_mode_makes_two_calls_fewer) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -87,7 +87,7 @@ static void fill_and_check(gpumem_buffer *buffer, CUstream stream) {
 }
 
 /* A stream brings its context; the default stream has that of the device, whatever is current. */
-TEST(any_context_or_none_may_be_current) {
+TEST(pool_memory_works_with_any_current_context) {
     gpumem_resource *pool = make_pool();
     CUstream streams[] = {make_stream(), NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
     CUcontext other = NULL, popped = NULL;
@@ -111,7 +111,7 @@ TEST(any_context_or_none_may_be_current) {
 }
 
 /* A driver that wants the context after all is asked again with it. */
-TEST(a_driver_that_wants_the_context_gets_it) {
+TEST(a_driver_that_needs_the_context_is_called_again_with_it) {
     static const CUresult codes[] = {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED};
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
@@ -135,7 +135,7 @@ TEST(a_driver_that_wants_the_context_gets_it) {
 }
 
 /* It gave memory, and said that it wants the context. */
-TEST(memory_of_a_refusal_goes_back) {
+TEST(memory_returned_with_an_error_is_freed) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *buffer = NULL;
@@ -150,7 +150,7 @@ TEST(memory_of_a_refusal_goes_back) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(refusals_are_told_and_counted) {
+TEST(driver_refusals_are_reported_and_counted) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *buffer = NULL;
@@ -178,7 +178,7 @@ TEST(refusals_are_told_and_counted) {
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
-TEST(one_thread_counts_exactly) {
+TEST(statistics_of_one_thread_are_exact) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *a = allocate(pool, 3 * MIB, stream), *b = allocate(pool, 5000, stream);
@@ -209,7 +209,7 @@ TEST(one_thread_counts_exactly) {
 }
 
 /* Allocated by the one way and freed by the other, in either order. */
-TEST(both_ways_count_together) {
+TEST(statistics_of_the_fast_and_the_general_path_add_up) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(), other = make_stream();
     gpumem_buffer *short_way = allocate(pool, MIB, stream);
@@ -268,7 +268,7 @@ static void run(void *(*body)(void *), struct worker *workers) {
 }
 
 /* What ended threads have counted stays counted, and others free what they left. */
-TEST(threads_count_together) {
+TEST(statistics_of_all_threads_add_up) {
     struct worker workers[THREADS];
     gpumem_resource *pool = make_pool();
     for (int i = 0; i < THREADS; i++)
@@ -289,7 +289,7 @@ TEST(threads_count_together) {
 }
 
 /* More pools than a thread has places for counts; and pools that end while it has them. */
-TEST(many_pools_in_one_thread) {
+TEST(one_thread_may_use_more_pools_than_it_has_counters) {
     enum { POOLS = 20 };
     gpumem_resource *pools[POOLS];
     gpumem_buffer *buffers[POOLS];
@@ -315,7 +315,7 @@ TEST(many_pools_in_one_thread) {
 /* ---- Buffers that are used again ------------------------------------------------------------- */
 
 /* Nothing of its last life is left in an object; and a use after the end is still told. */
-TEST(objects_are_used_again_as_if_new) {
+TEST(reused_buffer_objects_keep_nothing_of_their_past) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *first = allocate(pool, 4096, stream);
@@ -354,7 +354,7 @@ static void *free_it(void *buffer) {
 }
 
 /* What a thread leaves can be told like everything else. */
-TEST(a_use_after_the_thread_of_the_free_is_told) {
+TEST(a_use_after_free_is_detected_after_the_freeing_thread_ended) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *buffer = allocate(pool, 4096, stream);
@@ -370,7 +370,7 @@ TEST(a_use_after_the_thread_of_the_free_is_told) {
 /* ---- What goes the usual way ----------------------------------------------------------------- */
 
 /* Frees that are held back are worked off by the next call, as ever. */
-TEST(held_back_frees_are_worked_off) {
+TEST(later_calls_complete_deferred_frees) {
     gpumem_resource *pool = make_pool(), *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     CUstream stream = make_stream();
@@ -393,7 +393,7 @@ static void note(void *user, const gpumem_leaving_event *event) {
     *bytes += event->bytes;
 }
 
-TEST(watches_are_told) {
+TEST(watches_are_notified) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     size_t left = 0;
@@ -413,7 +413,7 @@ TEST(watches_are_told) {
 }
 
 /* Wrong arguments have the messages that they have everywhere. */
-TEST(wrong_arguments_are_told) {
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *pool = make_pool();
     gpumem_buffer *buffer;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));

@@ -230,7 +230,7 @@ static void check_all_gone(void) {
     assert_int_equal(device_stats().mappings, 0);
 }
 
-TEST(the_liar_is_first) {
+TEST(an_impostor_that_sends_first_gets_no_shared_import) {
     struct process exporter = start("17", SOCK_STREAM), impostor = start("238", SOCK_STREAM);
     struct description seen = ask_description(&exporter);
     gpumem_buffer *lied = receive_lie(&impostor, &seen, 'l');
@@ -254,7 +254,7 @@ TEST(the_liar_is_first) {
     check_all_gone();
 }
 
-TEST(the_liar_comes_later) {
+TEST(an_impostor_that_sends_later_gets_no_shared_import) {
     struct process exporter = start("17", SOCK_SEQPACKET), impostor = start("238", SOCK_SEQPACKET);
     struct description seen = ask_description(&exporter);
     gpumem_buffer *honest = receive_honest(&exporter);
@@ -272,7 +272,7 @@ TEST(the_liar_comes_later) {
 }
 
 /* Who does not wait to be asked is not written down; it is nobody, also to itself. */
-TEST(who_is_not_known_is_never_found) {
+TEST(imports_from_an_unidentified_sender_are_never_shared) {
     struct process exporter = start("17", SOCK_STREAM), impostor = start("238", SOCK_STREAM);
     struct description seen = ask_description(&exporter);
     gpumem_buffer *first = receive_lie(&impostor, &seen, 'a');
@@ -290,7 +290,7 @@ TEST(who_is_not_known_is_never_found) {
 }
 
 /* The socket is the caller's, with its options. */
-TEST(the_socket_stays_as_it_was) {
+TEST(receiving_restores_the_socket_options) {
     struct process exporter = start("17", SOCK_STREAM);
     for (int wanted = 0; wanted < 2; wanted++) {
         int now = -1;
@@ -306,7 +306,7 @@ TEST(the_socket_stays_as_it_was) {
 }
 
 /* The kernel then adds a descriptor to each message; it is not taken for memory, nor left open. */
-TEST(a_socket_that_passes_process_descriptors) {
+TEST(process_descriptors_in_messages_are_closed) {
     const int on = 1;
     struct process exporter = start("17", SOCK_STREAM);
     if (setsockopt(exporter.socket, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on) != 0) {
@@ -376,7 +376,7 @@ static int equal(int fd, const struct gm_peer *peer, int other_fd,
     return answer;
 }
 
-TEST_WITH(an_identity_is_of_one_process_and_file, NULL, NULL) {
+TEST_WITH(an_identity_covers_process_and_file, NULL, NULL) {
     const struct gm_peer peer = {10, 20, 30}, pid = {11, 20, 30}, uid = {10, 21, 30},
                          start_time = {10, 20, 31}, unknown = {0};
     int device_fds[2] = {open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY)};
@@ -397,7 +397,7 @@ TEST_WITH(an_identity_is_of_one_process_and_file, NULL, NULL) {
     close(device_fds[1]);
 }
 
-TEST_WITH(a_process_is_known_by_its_start, NULL, NULL) {
+TEST_WITH(a_process_is_identified_by_its_start_time, NULL, NULL) {
     const struct gm_sender self = {getpid(), getuid()}, nobody = {0, 0}, none = {.pid = -1},
                            gone = {0x3fffffff, 0};
     struct gm_peer peer = gm_peer_of(&self), same = gm_peer_of(&self);

@@ -51,7 +51,7 @@ static pthread_t releaser(void) {
 }
 
 /* Unloading waits for the kernel, which reads a variable of the module at its end. */
-TEST(a_module_is_unloaded_after_its_kernels) {
+TEST(unloading_a_module_waits_for_its_kernels) {
     kernels_open(text);
     words = words_make(2);
     CUstream stream;
@@ -67,7 +67,7 @@ TEST(a_module_is_unloaded_after_its_kernels) {
     words_free(&words);
 }
 
-TEST(a_library_is_unloaded_after_its_kernels) {
+TEST(unloading_a_library_waits_for_its_kernels) {
     kernels_open(text);
     words = words_make(2);
     CUlibrary library;
@@ -91,7 +91,7 @@ TEST(a_library_is_unloaded_after_its_kernels) {
 }
 
 /* Also of what was not launched by a stream of the program's. */
-TEST(a_module_is_unloaded_after_its_graphs) {
+TEST(unloading_a_module_waits_for_its_graph_launches) {
     kernels_open(text);
     words = words_make(2);
     CUgraph graph;
@@ -123,7 +123,7 @@ TEST(a_module_is_unloaded_after_its_graphs) {
     words_free(&words);
 }
 
-TEST(a_stream_is_destroyed_before_its_kernels_end) {
+TEST(a_stream_may_be_destroyed_before_its_kernels_end) {
     kernels_open(text);
     words = words_make(2);
     CUstream stream;
@@ -253,13 +253,13 @@ static void needs_kernels(void) {
     kernels_close();
 }
 
-TEST(a_context_ends_while_a_kernel_spins) {
+TEST(a_context_may_be_destroyed_while_a_kernel_spins) {
     needs_kernels();
     assert_int_equal(run_child("destroys", NULL), 0);
     assert_int_equal(run_child("resets", NULL), 0);
 }
 
-TEST(a_process_ends_while_a_kernel_spins) {
+TEST(a_process_may_exit_while_a_kernel_spins) {
     NEEDS_SOFTGPU("how a driver ends a kernel that never ends, and when, is its own");
     needs_kernels();
     assert_int_equal(run_child("leaves", NULL), 7);

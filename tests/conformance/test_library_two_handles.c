@@ -45,7 +45,7 @@ static void take_through_the_first(size_t bytes) {
     DONE(gpumem_resource_destroy(resource));
 }
 
-TEST(mapped_ranges_are_given_back) {
+TEST(cached_ranges_are_released_to_another_library_handle) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
     gpumem_resource *other;
     gpumem_buffer *buffer;
@@ -62,7 +62,7 @@ TEST(mapped_ranges_are_given_back) {
     close_both();
 }
 
-TEST(a_pool_is_trimmed) {
+TEST(a_pool_is_trimmed_for_another_library_handle) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     gpumem_resource *other;

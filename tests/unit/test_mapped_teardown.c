@@ -87,7 +87,7 @@ static CUcontext current(void) {
     return context;
 }
 
-TEST(no_context_need_be_current) {
+TEST(mapped_memory_needs_no_current_context) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         assert_null(current());
         make(methods[i]);
@@ -98,7 +98,7 @@ TEST(no_context_need_be_current) {
     }
 }
 
-TEST(another_context_may_be_current) {
+TEST(mapped_memory_works_with_another_context_current) {
     CUcontext other;
     assert_int_equal(cu->cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -130,7 +130,7 @@ static void nothing_is_made(gpumem_status wanted) {
     assert_true(!none && !no_view);
 }
 
-TEST(a_reset_context_takes_cudas_part_alone) {
+TEST(a_reset_context_leaves_the_host_mapping_usable) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
         assert_int_equal(cu->cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
@@ -153,7 +153,7 @@ static void lost(bool is) {
     icd->refuse(NULL, 1, is ? UINT32_MAX : 0, -4);
 }
 
-TEST(vulkans_device_may_be_lost) {
+TEST(a_lost_vulkan_device_fails_new_allocations) {
     gpumem_buffer *none = NULL;
     gpumem_host_view *no_view = NULL;
     gpumem_resource *no_resource = NULL;
@@ -188,7 +188,7 @@ TEST(vulkans_device_may_be_lost) {
     assert_int_equal(device_stats().quarantined, 0);
 }
 
-TEST(memory_goes_although_vulkan_is_lost) {
+TEST(memory_is_freed_after_the_vulkan_device_is_lost) {
     make(GPUMEM_MAPPED_VULKAN_EXPORT);
     OK(gpumem_host_view_destroy(s.view)); /* by import: to unmap it Vulkan is asked */
     OK(gpumem_host_view_create(
@@ -250,7 +250,7 @@ static int exit_of(pid_t child) {
 }
 
 /* The child ends with all that programs do at their end. */
-TEST(a_child_has_none_of_it_and_its_parent_all) {
+TEST(a_forked_child_has_no_mapped_memory_and_leaves_the_parents) {
     fflush(NULL);
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
@@ -297,7 +297,7 @@ static int start(void **state) {
 EACH_TEST(start, stop);
 
 /* A fault outlives all of CUDA in the process. VMM's calls need no context and may go on. */
-TEST(after_a_fault_all_is_given_back) {
+TEST(after_a_device_fault_mapped_memory_is_freed) {
     struct subject all[COUNT(methods)];
     gpumem_buffer *more = NULL;
     CUcontext popped;

@@ -66,7 +66,7 @@ static unsigned take_sum(void) {
     return sum;
 }
 
-TEST(every_call_launches) {
+TEST(every_launch_function_launches) {
     begin();
     CUfunction f = kernel("add");
     unsigned a = 3;
@@ -91,7 +91,7 @@ TEST(every_call_launches) {
     end();
 }
 
-TEST(the_old_calls_launch) {
+TEST(the_first_launch_api_launches) {
     begin();
     CUfunction f = kernel("add"), shape = kernel("shape");
     uint64_t b = 100;
@@ -123,7 +123,7 @@ TEST(the_old_calls_launch) {
     end();
 }
 
-TEST(arguments_in_one_buffer) {
+TEST(arguments_may_be_packed_in_one_buffer) {
     begin();
     struct {
         CUdeviceptr sums;
@@ -140,7 +140,7 @@ TEST(arguments_in_one_buffer) {
 }
 
 /* The greatest that there is: 32,764 bytes. Its first and last words come back. */
-TEST(parameters_may_be_large) {
+TEST(parameters_may_have_32764_bytes) {
     static const char form[] =
         ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry probe() { ret; }\n"
         ".visible .entry large(.param .u64 out, .param .align 4 .b8 bytes[%d]) {\n"
@@ -163,7 +163,7 @@ TEST(parameters_may_be_large) {
     end();
 }
 
-TEST(much_shared_memory_must_be_asked_for) {
+TEST(shared_memory_above_48_kib_needs_the_attribute) {
     begin();
     CUfunction f = kernel("dynamic");
     unsigned bytes = 48 << 10;
@@ -181,7 +181,7 @@ TEST(much_shared_memory_must_be_asked_for) {
     end();
 }
 
-TEST(shapes_that_functions_require) {
+TEST(a_block_must_fit_the_shape_its_function_requires) {
     begin();
     CUfunction f = kernel("required"), bounded = kernel("bounded");
     void *params[] = {&words.device};
@@ -206,7 +206,7 @@ TEST(shapes_that_functions_require) {
 }
 
 /* One by one, and each with a value that is taken. */
-TEST(attributes_do_not_keep_a_kernel_from_running) {
+TEST(a_kernel_runs_with_each_launch_attribute) {
     begin();
     unsigned a = 1;
     uint64_t b = 0;
@@ -263,7 +263,7 @@ TEST(local_memory_may_exceed_the_stack_limit) {
 }
 
 /* Frames of calls take of the stack limit, which may be raised at any time. */
-TEST(calls_have_the_stack_that_is_set) {
+TEST(calls_use_the_configured_stack_size) {
     begin();
     size_t before;
     unsigned n = 20;
@@ -276,7 +276,7 @@ TEST(calls_have_the_stack_that_is_set) {
     end();
 }
 
-TEST(one_device_of_several) {
+TEST(a_multi_device_launch_may_have_one_device) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the device has no cooperative launches on several devices");
     begin();
@@ -337,7 +337,7 @@ static unsigned end_part(int device) {
 }
 
 /* One call launches a part on each. */
-TEST(several_devices) {
+TEST(a_multi_device_launch_runs_on_every_device) {
     NEEDS_DEVICES(2);
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the devices have no cooperative launches on several devices");
@@ -359,7 +359,7 @@ TEST(several_devices) {
 }
 
 /* The buffer of printf: not for other limits, and not in other contexts. */
-TEST(limits_are_fixed_at_their_first_use) {
+TEST(the_printf_buffer_size_is_fixed_at_its_first_use) {
     static const char printing[] = KERNELS_HEAD
         ".extern .func (.param .b32 res) vprintf (.param .b64 form, .param .b64 values);\n"
         ".global .align 1 .b8 form[3] = {35, 10, 0};\n"
@@ -380,7 +380,7 @@ TEST(limits_are_fixed_at_their_first_use) {
     kernels_close();
 }
 
-TEST(the_device_says_what_it_runs) {
+TEST(the_device_attributes_report_launch_support) {
     kernels_open(text);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH), 1);

@@ -55,7 +55,7 @@ static void on_all_streams(void) {
     bytes_arrive();
 }
 
-TEST(any_context_may_be_current) {
+TEST(any_context_may_be_current_during_allocation_and_free) {
     CUcontext before = NULL, other = NULL, popped = NULL, now = NULL;
     begin();
     on_all_streams();
@@ -80,7 +80,7 @@ static void *pairs_elsewhere(void *unused) {
 }
 
 /* In every mode; in the thread that captures, and in another one. */
-TEST(captures_are_left_alone) {
+TEST(allocation_and_free_do_not_invalidate_captures) {
     static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
                                                 CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                                 CU_STREAM_CAPTURE_MODE_RELAXED};
@@ -102,7 +102,7 @@ TEST(captures_are_left_alone) {
 }
 
 /* Within the capture they are nodes of its graph, and nothing is taken from the pool. */
-TEST(pairs_of_a_captured_stream_are_nodes) {
+TEST(allocations_and_frees_of_a_captured_stream_become_nodes) {
     CUgraph graph = NULL;
     size_t nodes = 0;
     begin();

@@ -59,7 +59,7 @@ static int end(void **state) {
 
 ALL_TESTS(begin, end);
 
-TEST(a_copy_looks_each_of_its_sides_up_once) {
+TEST(a_copy_looks_up_each_address_once) {
     LOOKS_UP(2, cuMemcpyHtoD_v2(a, plain, SIZE));
     LOOKS_UP(2, cuMemcpyDtoH_v2(other, a, SIZE));
     LOOKS_UP(2, cuMemcpyDtoD_v2(b, a, SIZE));
@@ -70,7 +70,7 @@ TEST(a_copy_looks_each_of_its_sides_up_once) {
     assert_memory_equal(plain, other, SIZE);
 }
 
-TEST(a_box_looks_each_of_its_sides_up_once) {
+TEST(a_2d_copy_looks_up_each_address_once) {
     const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                                 .srcHost = plain,
                                 .srcPitch = 64,
@@ -82,7 +82,7 @@ TEST(a_box_looks_each_of_its_sides_up_once) {
     LOOKS_UP(2, cuMemcpy2D_v2(&copy));
 }
 
-TEST(a_batch_looks_each_side_up_once) {
+TEST(a_batch_copy_looks_up_each_address_once) {
     CUdeviceptr to[2] = {a, b}, from[2] = {(uintptr_t)plain, (uintptr_t)plain};
     size_t sizes[2] = {SIZE, SIZE}, first = 0, failed;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL};
@@ -90,19 +90,19 @@ TEST(a_batch_looks_each_side_up_once) {
     OK(cuStreamSynchronize(stream));
 }
 
-TEST(a_set_looks_its_memory_up_once) {
+TEST(a_memset_looks_up_its_address_once) {
     LOOKS_UP(1, cuMemsetD8_v2(a, 1, SIZE));
     LOOKS_UP(1, cuMemsetD32Async(a, 2, SIZE / 4, stream));
     LOOKS_UP(1, cuMemsetD2D8_v2(a, 64, 3, 32, 16));
 }
 
-TEST(a_stream_memory_operation_looks_its_word_up_once) {
+TEST(a_stream_memory_operation_looks_up_its_address_once) {
     LOOKS_UP(1, cuStreamWriteValue32_v2(stream, a, 7, CU_STREAM_WRITE_VALUE_DEFAULT));
     LOOKS_UP(1, cuStreamWaitValue32_v2(stream, a, 7, CU_STREAM_WAIT_VALUE_EQ));
     OK(cuStreamSynchronize(stream));
 }
 
-TEST(what_a_pointer_is_is_looked_up_once) {
+TEST(a_pointer_query_looks_up_its_address_once) {
     CUpointer_attribute attributes[3] = {CU_POINTER_ATTRIBUTE_CONTEXT,
                                          CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                          CU_POINTER_ATTRIBUTE_RANGE_SIZE};
@@ -117,7 +117,7 @@ TEST(what_a_pointer_is_is_looked_up_once) {
 
 /* Another thread may have freed plain memory while cuMemFree waited for the context's work: it
  * looks again. To allocate is to look for what lies before the new range. */
-TEST(freeing_looks_up_once_and_again_after_a_wait) {
+TEST(freeing_looks_up_its_address_again_after_waiting) {
     CUdeviceptr p;
     OK(cuMemAlloc_v2(&p, SIZE));
     LOOKS_UP(2, cuMemFree_v2(p));

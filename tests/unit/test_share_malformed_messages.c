@@ -237,7 +237,7 @@ static void check_import(CUdeviceptr address) {
             connect_anew();                                                                        \
     } while (0)
 
-TEST(descriptions_that_contradict_are_refused) {
+TEST(contradictory_growth_descriptions_are_refused) {
     LIE(DATA, "another buffer", head_of(&lie)->buffer[5] ^= 1);
     LIE(DATA, "given memory back", head_of(&lie)->epoch++);
     LIE(DATA, "shrunk", head_of(&lie)->bytes = CHUNK - 1);
@@ -265,7 +265,7 @@ TEST(descriptions_that_contradict_are_refused) {
 }
 
 /* A whole description where growth was asked for: it begins anew. */
-TEST(a_whole_description_is_no_growth) {
+TEST(a_complete_description_in_place_of_growth_is_refused) {
     const void *whole;
     size_t bytes;
     OK(gpumem_export_get_description(exported, &whole, &bytes));
@@ -275,7 +275,7 @@ TEST(a_whole_description_is_no_growth) {
     });
 }
 
-TEST(descriptors_that_are_not_the_growth_are_refused) {
+TEST(wrong_descriptors_in_growth_are_refused) {
     int ends[2], first, strange, hosts_fd;
     assert_int_equal(pipe(ends), 0);
     OK(gpumem_export_get_descriptor(exported, 0, &first));
@@ -300,7 +300,7 @@ TEST(descriptors_that_are_not_the_growth_are_refused) {
 }
 
 /* After all that the truth is still believed. */
-TEST(the_truth_is_taken_afterwards) {
+TEST(correct_growth_is_accepted_after_refused_growth) {
     LIE(DATA, "the same memory", lie.fds[1] = lie.fds[0]);
     struct lie lie = truth();
     CUdeviceptr address = gpumem_buffer_pointer(import);
@@ -334,7 +334,7 @@ static gpumem_status asked(const struct gm_request *request, size_t bytes, uint3
         assert_int_equal(verdict, (refused) ? GM_VERDICT_REFUSED : 0);                             \
     } while (0)
 
-TEST(requests_that_cannot_be_are_refused) {
+TEST(impossible_growth_requests_are_refused) {
     struct gm_description_head head;
     const void *description;
     size_t bytes, descriptors = open_descriptors();

@@ -64,7 +64,7 @@ static gpumem_resource *asking(struct answers *answers, unsigned retries) {
     return resource;
 }
 
-TEST(what_is_freed_in_the_answer_is_used) {
+TEST(memory_freed_by_the_failure_callback_is_used) {
     struct answers a = {.spares = 3};
     gpumem_resource *resource = asking(&a, 0);
     for (int i = 0; i < 3; i++)
@@ -83,7 +83,7 @@ TEST(what_is_freed_in_the_answer_is_used) {
 }
 
 /* The answer frees what queued work still uses: the second try waits for it. */
-TEST(what_is_held_back_is_waited_for) {
+TEST(a_retry_waits_for_frees_deferred_by_the_callback) {
     struct answers a = {.spares = 1};
     gpumem_resource *resource = asking(&a, 0);
     a.spare[0] = make(resource, 60 * MIB);
@@ -96,7 +96,7 @@ TEST(what_is_held_back_is_waited_for) {
     OK(gpumem_stream_destroy(device, a.free_on));
 }
 
-TEST(after_giving_up_the_refusal_stands) {
+TEST(a_callback_that_gives_up_leaves_the_error) {
     struct answers a = {.last = GPUMEM_FAILURE_GIVE_UP};
     gpumem_resource *resource = asking(&a, 0);
     gpumem_buffer *none = NULL;
@@ -109,7 +109,7 @@ TEST(after_giving_up_the_refusal_stands) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(asking_again_ends_where_nothing_is_freed) {
+TEST(retries_end_if_the_callback_frees_nothing) {
     struct answers a = {.last = GPUMEM_FAILURE_RETRY};
     gpumem_resource *resource = asking(&a, 5);
     gpumem_buffer *none;
@@ -122,7 +122,7 @@ TEST(asking_again_ends_where_nothing_is_freed) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_growth_asks_too) {
+TEST(a_failing_growth_calls_the_callback) {
     struct answers a = {.spares = 1};
     gpumem_resource *resource = asking(&a, 0);
     gpumem_buffer *buffer;
@@ -140,7 +140,7 @@ TEST(a_growth_asks_too) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(other_failures_ask_nobody) {
+TEST(other_failures_do_not_call_the_callback) {
     struct answers a = {.last = GPUMEM_FAILURE_RETRY};
     gpumem_resource *resource = asking(&a, 0), *none;
     gpumem_buffer *buffer;
@@ -169,7 +169,7 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
     free(host);
 }
 
-TEST(the_second_gives_what_the_first_has_not) {
+TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     gpumem_resource *pinned, *both, *source;
     gpumem_resource_properties p = {.size = sizeof p};
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -205,7 +205,7 @@ TEST(the_second_gives_what_the_first_has_not) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-TEST(growth_stays_with_its_resource) {
+TEST(a_buffer_of_a_fallback_grows_in_its_own_resource) {
     gpumem_resource *pinned, *both;
     gpumem_buffer *first, *none;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -232,7 +232,7 @@ TEST(growth_stays_with_its_resource) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-TEST(both_reasons_are_told) {
+TEST(an_error_of_a_fallback_names_both_reasons) {
     gpumem_resource *narrow, *both;
     gpumem_buffer *none;
     OK(gpumem_limit_resource_create(pool, MIB, &narrow));
@@ -251,7 +251,7 @@ TEST(both_reasons_are_told) {
 }
 
 /* One is stream-ordered and the other is not: neither's memory is taken under queued work. */
-TEST(memory_is_held_back_for_streams) {
+TEST(frees_through_a_fallback_wait_for_streams) {
     gpumem_resource *ordered, *both;
     OK(gpumem_device_pool_resource_create(device, NULL, &ordered));
     OK(gpumem_fallback_resource_create(limited, ordered, &both));

@@ -49,7 +49,7 @@ def n(value):
     return numpy.int32(value)
 
 
-def test_streams_meet_at_events():
+def test_events_order_kernels_of_two_streams():
     other = DEVICE.create_stream()
     memory = DeviceMemoryResource(DEVICE).allocate(4 * 256, stream=STREAM)
     (result, out) = pinned(1, numpy.int32)
@@ -74,7 +74,7 @@ def test_events_time_kernels():
     expect(end - begin >= 0)
 
 
-def test_graphs_of_kernels():
+def test_a_graph_of_kernels_runs_and_updates():
     (buffer, values) = pinned(256, numpy.int32)
     builder = DEVICE.create_graph_builder().begin_building()
     launch(builder, WIDE, FILL, buffer, n(256), n(1))
@@ -93,7 +93,7 @@ def test_graphs_of_kernels():
     graph.close()
 
 
-def test_conditions_that_kernels_set():
+def test_kernels_set_graph_conditions():
     try:
         code = compiled(r"""
             extern "C" __device__ __cudart_builtin__ void CUDARTAPI
@@ -124,7 +124,7 @@ def doubled(array, stream):
     launch(stream, LaunchConfig(grid=(count + 63) // 64, block=64), ADD, view.ptr, n(count), n(1000))
 
 
-def test_arrays_of_other_libraries():
+def test_arrays_of_other_libraries_are_kernel_arguments():
     """By DLPack, and by the protocol of CUDA arrays, which this object speaks as CuPy's arrays do."""
     (buffer, values) = pinned(100, numpy.int32)
 
@@ -159,19 +159,19 @@ def link(kinds, **options):
     expect(numpy.array_equal(values, 4 * numpy.arange(32) + 2), values)
 
 
-def test_three_texts_are_linked():
+def test_three_ptx_texts_are_linked():
     link(["ptx"] * 3)
 
 
-def test_ir_of_several_is_linked():
+def test_lto_ir_of_three_programs_is_linked():
     link(["ltoir"] * 3, link_time_optimization=True)
 
 
-def test_ir_calls_what_is_a_text():
+def test_lto_ir_and_ptx_are_linked():
     link(["ltoir", "ptx", "ptx"], link_time_optimization=True)
 
 
-def test_texts_and_machine_code_load_again():
+def test_compiled_code_can_be_loaded_from_its_bytes():
     for kind, load in (("ptx", ObjectCode.from_ptx), ("cubin", ObjectCode.from_cubin)):
         code = bytes(compiled('extern "C" __global__ void k(int *a) { a[threadIdx.x] = 9; }', kind).code)
         (buffer, values) = pinned(32, numpy.int32)
@@ -180,7 +180,7 @@ def test_texts_and_machine_code_load_again():
         expect_equal(values.tolist(), [9] * 32)
 
 
-def test_caches_of_programs():
+def test_compiled_programs_are_cached():
     source, options = 'extern "C" __global__ void k(int *a) { *a = 77; }', ProgramOptions(arch=ARCHITECTURE)
     key = make_program_cache_key(code=source, code_type="c++", options=options, target_type="cubin")
     with tempfile.TemporaryDirectory() as folder:
@@ -195,7 +195,7 @@ def test_caches_of_programs():
                 expect_equal(int(values[0]), 77)
 
 
-def test_cooperative_launches():
+def test_a_cooperative_launch_runs_all_blocks_concurrently():
     code = compiled(r"""
         extern "C" __global__ void meet(volatile unsigned *count, unsigned *seen) {
             __syncthreads();
@@ -212,7 +212,7 @@ def test_cooperative_launches():
     expect_equal(values.tolist(), [16] * 16)
 
 
-def test_clusters_share_memory():
+def test_clusters_share_distributed_memory():
     if DEVICE.compute_capability < (9, 0):
         raise Skip("clusters are of compute capability 9.0 on")
     code = compiled(r"""
@@ -232,7 +232,7 @@ def test_clusters_share_memory():
     expect_equal(values.tolist(), [101, 100, 103, 102, 105, 104, 107, 106])
 
 
-def test_what_is_known_of_a_kernel():
+def test_attributes_and_arguments_of_a_kernel_are_queried():
     code = compiled('extern "C" __global__ void __launch_bounds__(128) k(int *a, double b, short c) {'
                     "__shared__ int s[64]; s[threadIdx.x] = c; __syncthreads(); a[0] = s[1]; }")
     kernel = code.get_kernel("k")

@@ -108,19 +108,19 @@ TEST(a_lost_device_stays_lost) {
     in_a_child("lost_by_call", NULL, NULL);
 }
 
-TEST(failed_memory_shows_at_a_call) {
+TEST(an_ecc_error_injected_by_call_is_sticky) {
     NEEDS_SOFTGPU("injects a fault");
     in_a_child("failed_at_a_call", NULL, NULL);
 }
 
-TEST(failed_memory_shows_by_environment) {
+TEST(an_ecc_error_injected_by_the_environment_is_sticky) {
     NEEDS_SOFTGPU("injects a fault");
     in_a_child("failed_by_environment", "SOFTGPU_FAULT",
                twins ? "cuStreamSynchronize_ptsz:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky"
                      : "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");
 }
 
-TEST(the_address_space_fills_and_empties) {
+TEST(a_full_address_space_can_be_used_again_after_frees) {
     NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
     in_a_child("out_of_memory_and_back", "SOFTGPU_ADDRESS_SPACE", "1G");
 }

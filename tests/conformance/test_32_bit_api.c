@@ -36,7 +36,7 @@ static unsigned char fetch(struct old *old, CUdeviceptr_v1 at) {
     return byte;
 }
 
-CHILD(allocates) {
+CHILD_TEST(a_32_bit_context_allocates) {
     struct old old;
     CUdeviceptr_v1 base = 0, p = 77;
     unsigned size = 0, pitch = 0, freed = 0, total = 0;
@@ -59,7 +59,7 @@ CHILD(allocates) {
     return end(&old);
 }
 
-CHILD(copies) {
+CHILD_TEST(a_32_bit_context_copies) {
     struct old old;
     CUstream stream;
     begin(&old);
@@ -84,7 +84,7 @@ CHILD(copies) {
     return end(&old);
 }
 
-CHILD(sets) {
+CHILD_TEST(a_32_bit_context_runs_memsets) {
     struct old old;
     begin(&old);
     OK(cu.cuMemsetD8(old.a, 1, SIZE));
@@ -106,7 +106,7 @@ CHILD(sets) {
     return end(&old);
 }
 
-CHILD(sees_pinned_memory) {
+CHILD_TEST(a_32_bit_context_accesses_pinned_memory) {
     struct old old;
     CUdeviceptr_v1 at = 0;
     void *plain = NULL, *mapped = NULL;
@@ -126,7 +126,7 @@ CHILD(sees_pinned_memory) {
     return end(&old);
 }
 
-CHILD(refuses_wide_addresses) {
+CHILD_TEST(a_32_bit_context_refuses_64_bit_addresses) {
     struct old old;
     CUdeviceptr wide = 77;
     size_t bytes = 77;
@@ -142,7 +142,7 @@ CHILD(refuses_wide_addresses) {
 }
 
 /* Its addresses are wide, so that nothing in the context that asked for it can be done with it. */
-CHILD(keeps_pool_memory) {
+CHILD_TEST(a_32_bit_context_keeps_pool_memory) {
     struct old old;
     CUstream stream;
     CUdeviceptr wide = 0;
@@ -164,18 +164,7 @@ CHILD(keeps_pool_memory) {
     return 0;
 }
 
-#define IN_A_CHILD(part)                                                                           \
-    TEST(old_context_##part) {                                                                     \
-        assert_int_equal(run_child(#part, NULL), 0);                                               \
-    }
-IN_A_CHILD(allocates)
-IN_A_CHILD(copies)
-IN_A_CHILD(sets)
-IN_A_CHILD(sees_pinned_memory)
-IN_A_CHILD(refuses_wide_addresses)
-IN_A_CHILD(keeps_pool_memory)
-
-TEST(contexts_of_today_refuse_it) {
+TEST(a_current_context_refuses_the_32_bit_api) {
     CUdeviceptr_v1 p = 77;
     unsigned char byte = 0;
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAlloc(&p, SIZE));

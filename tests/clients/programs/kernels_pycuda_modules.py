@@ -19,7 +19,7 @@ from pycuda.scan import ExclusiveScanKernel, InclusiveScanKernel
 from tap import expect, expect_equal, main
 
 
-def test_products_in_tiles():
+def test_tiled_matrix_multiplication_agrees_with_numpy():
     module = SourceModule(r"""
         #define T 16
         __global__ void product(const float *a, const float *b, float *c, int n) {
@@ -43,7 +43,7 @@ def test_products_in_tiles():
     expect(numpy.array_equal(c, a @ b))
 
 
-def test_dynamic_shared_memory_and_prepared_calls():
+def test_prepared_calls_use_dynamic_shared_memory():
     module = SourceModule(r"""
         extern __shared__ int part[];
         __global__ void turn(int *a) {
@@ -58,7 +58,7 @@ def test_dynamic_shared_memory_and_prepared_calls():
     expect(numpy.array_equal(values.get(), numpy.arange(100)[::-1]))
 
 
-def test_structs():
+def test_kernels_read_structs_with_pointers():
     module = SourceModule(r"""
         struct Row { int length; float *values; };
         __global__ void twice(Row *rows) {
@@ -74,7 +74,7 @@ def test_structs():
         expect(numpy.array_equal(row.get(), 2 * numpy.arange(row.size)))
 
 
-def test_streams_and_events():
+def test_kernels_of_streams_are_ordered_by_events():
     module = SourceModule(r"""
         __global__ void add(int *a, int value) { atomicAdd(&a[threadIdx.x], value); }""")
     add, memory = module.get_function("add"), gpuarray.zeros(64, numpy.int32)
@@ -86,7 +86,7 @@ def test_streams_and_events():
     expect(numpy.array_equal(memory.get(), numpy.full(64, 1111)))
 
 
-def test_names_of_cpp_and_options():
+def test_templates_and_compiler_options_are_supported():
     module = SourceModule(r"""
         template <typename T, int F> __device__ T times(T x) { return F * x; }
         extern "C" __global__ void k(double *a) { a[threadIdx.x] = times<double, FACTOR>(a[threadIdx.x]); }""",
@@ -96,7 +96,7 @@ def test_names_of_cpp_and_options():
     expect(numpy.array_equal(values.get(), 6 * numpy.arange(32)))
 
 
-def test_kernels_print():
+def test_kernel_output_appears_at_synchronization():
     """The text appears at the next synchronization, on standard output."""
     module = SourceModule(r"""
         #include <cstdio>
@@ -117,14 +117,14 @@ def test_kernels_print():
         expect_equal(said.read(), "# thread 3 of k, 1.50\n")
 
 
-def test_running_sums():
+def test_prefix_sums_agree_with_numpy():
     values = numpy.arange(1, 3001, dtype=numpy.int32) % 17
     for kind, wanted in ((InclusiveScanKernel, values.cumsum()), (ExclusiveScanKernel, values.cumsum() - values)):
         words = (numpy.int32, "a+b") if kind is InclusiveScanKernel else (numpy.int32, "a+b", 0)
         expect(numpy.array_equal(kind(*words)(gpuarray.to_gpu(values)).get(), wanted), kind.__name__)
 
 
-def test_what_nvcc_made_is_a_text_and_kept_apart():
+def test_nvcc_returns_ptx_in_a_separate_cache():
     image = compile_source("__global__ void k(int *a) { *a = 1; }")
     expect(b".visible .entry" in image, image[:32])
     folder = os.environ["PYCUDA_CACHE_DIR"]

@@ -40,7 +40,7 @@ static CUstream make_stream(void) {
     return stream;
 }
 
-TEST(streams_do_not_run_them_side_by_side) {
+TEST(host_functions_of_two_streams_do_not_overlap) {
     CUstream a = make_stream(), b = make_stream();
     struct meeting functions = {0}, mixed = {0};
     OK(cu.cuLaunchHostFunc(a, meet, &functions));
@@ -58,7 +58,7 @@ TEST(streams_do_not_run_them_side_by_side) {
     OK(cu.cuStreamDestroy_v2(b));
 }
 
-TEST(branches_of_a_graph_do_not_either) {
+TEST(host_functions_of_graph_branches_do_not_overlap) {
     struct meeting meeting = {0};
     CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
     CUstream stream = make_stream();
@@ -78,7 +78,7 @@ TEST(branches_of_a_graph_do_not_either) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(contexts_run_theirs_side_by_side) {
+TEST(host_functions_of_two_contexts_run_concurrently) {
     struct meeting meeting = {0};
     CUcontext other;
     CUstream a = make_stream(), b;
@@ -143,7 +143,7 @@ static void *wait_for_stream(void *argument) {
 }
 
 /* Queries, waits and other work that goes on change nothing. */
-TEST(the_next_waits_for_its_turn) {
+TEST(a_host_function_waits_for_the_running_one) {
     struct block block = {0};
     CUstream held = make_stream(), busy = make_stream();
     struct step step = {&block, 1, make_stream()};
@@ -174,7 +174,7 @@ TEST(the_next_waits_for_its_turn) {
 
 /* In the order in which their streams came to them: neither a stream's priority nor who is waited
  * for changes it, and a stream with many does not keep the others out. */
-TEST(turns_are_taken_in_order) {
+TEST(host_functions_run_in_order_of_arrival) {
     struct block block = {0};
     CUstream held = make_stream(), streams[3];
     struct step steps[6];
@@ -197,7 +197,7 @@ TEST(turns_are_taken_in_order) {
 }
 
 /* Nothing is left in the way of later ones. */
-TEST(a_destroyed_stream_gives_its_turn_on) {
+TEST(a_host_function_of_a_destroyed_stream_blocks_no_other) {
     struct block block = {0};
     CUstream held = make_stream();
     struct step gone = {&block, 1, make_stream()}, after = {&block, 2, make_stream()};

@@ -95,7 +95,7 @@ static gpumem_access access_of(gpumem_mapping *mapping, int ordinal) {
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-TEST(ranges_are_whole) {
+TEST(range_calls_apply_to_whole_mappings_only) {
     NEEDS_VIRTUAL();
     gpumem_physical *one = create(1, NULL), *two = create(2, NULL), *last = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two), *third = map(5, last);
@@ -133,7 +133,7 @@ TEST(ranges_are_whole) {
 }
 
 /* After the driver refused the CPU access to device memory, each has what it had. */
-TEST(a_refusal_changes_no_rights) {
+TEST(a_refused_access_change_keeps_the_access_rights) {
     NEEDS_VIRTUAL();
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two);
@@ -153,7 +153,7 @@ TEST(a_refusal_changes_no_rights) {
     DONE(gpumem_physical_destroy(two));
 }
 
-TEST(peers_have_rights_of_their_own) {
+TEST(peers_have_separate_access_rights) {
     NEEDS_VIRTUAL();
     NEEDS_DEVICES(2);
     int can = 0;
@@ -177,7 +177,7 @@ TEST(peers_have_rights_of_their_own) {
 
 /* ---- Memory by address ----------------------------------------------------------------------- */
 
-TEST(an_address_leads_to_its_memory) {
+TEST(the_physical_memory_of_an_address_is_found) {
     NEEDS_VIRTUAL();
     gpumem_resource *resource;
     gpumem_buffer *buffer;
@@ -207,7 +207,7 @@ TEST(an_address_leads_to_its_memory) {
 
 /* Whether a mapping that nobody may use tells its size is the driver's to say; a size can be named.
  */
-TEST(a_mapping_without_access_has_memory) {
+TEST(the_physical_memory_of_a_mapping_without_access_is_found) {
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(2, NULL), *found;
     gpumem_mapping *mapping = map(1, made);
@@ -248,7 +248,7 @@ static void check_both_sides(gpumem_physical *memory) {
     DONE(gpumem_physical_destroy(memory));
 }
 
-TEST(host_memory_is_for_both) {
+TEST(host_and_device_use_host_physical_memory) {
     NEEDS_VIRTUAL();
     static const gpumem_location places[] = {GPUMEM_LOCATION_HOST, GPUMEM_LOCATION_HOST_NUMA,
                                              GPUMEM_LOCATION_HOST_NUMA_CURRENT};
@@ -262,7 +262,7 @@ TEST(host_memory_is_for_both) {
 }
 
 /* With a descriptor: a driver may have it, or refuse it and then says what to do. */
-TEST(host_memory_has_a_descriptor_or_says_what_to_do) {
+TEST(refusing_shareable_host_memory_names_the_alternative) {
     NEEDS_VIRTUAL();
     gpumem_physical *memory;
     gpumem_status status =
@@ -277,7 +277,7 @@ TEST(host_memory_has_a_descriptor_or_says_what_to_do) {
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-TEST(imported_memory_is_not_handed_on) {
+TEST(exporting_imported_memory_works_or_is_refused_with_a_reason) {
     NEEDS_DESCRIPTORS();
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(1, NULL), *received;
@@ -296,7 +296,7 @@ TEST(imported_memory_is_not_handed_on) {
     DONE(gpumem_physical_destroy(made));
 }
 
-TEST(fabric_handles_or_their_reason) {
+TEST(fabric_handles_work_or_are_refused_with_a_reason) {
     NEEDS_VIRTUAL();
     gpumem_physical *memory, *received;
     gpumem_fabric_handle handle = {{0}};

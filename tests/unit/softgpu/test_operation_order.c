@@ -5,14 +5,14 @@
 
 static struct sg_stream low = {.priority = 0}, high = {.priority = -3};
 
-TEST(priorities_count_before_the_beginning) {
+TEST(priority_decides_between_operations_not_yet_begun) {
     struct sg_op a = {.stream = &low}, b = {.stream = &high};
     assert_false(sg_schedule_before(&a, &b));
     assert_true(sg_schedule_before(&b, &a));
     assert_false(sg_schedule_before(&a, &a));
 }
 
-TEST(a_priority_of_its_own_counts_more_than_the_streams) {
+TEST(an_operations_own_priority_overrides_its_streams) {
     struct sg_op a = {.stream = &low, .has_priority = true, .priority = -5}, b = {.stream = &high};
     assert_true(sg_schedule_before(&a, &b));
     b.has_priority = true; /* 0, the least */
@@ -21,7 +21,7 @@ TEST(a_priority_of_its_own_counts_more_than_the_streams) {
     assert_false(sg_schedule_before(&b, &a));
 }
 
-TEST(what_has_begun_takes_turns) {
+TEST(operations_that_have_begun_take_turns) {
     struct sg_op a = {.stream = &low, .turn = 7}, b = {.stream = &high, .turn = 8};
     assert_true(sg_schedule_before(&a, &b));
     assert_false(sg_schedule_before(&b, &a));

@@ -240,7 +240,7 @@ CHILD(faults) {
     return 0;
 }
 
-TEST(each_way_ends_with_the_kernels_error) {
+TEST(each_way_to_launch_reports_the_kernels_fault) {
     bool good = true;
     kernels_open(text);
     kernels_close();

@@ -77,7 +77,7 @@ static void free_behind(gpumem_resource *resource, size_t bytes, struct gate gat
 
 /* ---- Destroying ------------------------------------------------------------------------------ */
 
-TEST(destroying_waits_for_its_own_frees_only) {
+TEST(destroying_a_resource_waits_only_for_its_own_frees) {
     struct gate stuck = gate_with_stream(), other = gate_with_stream();
     struct call a = {.resource = make_virtual()}, b = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
@@ -98,7 +98,7 @@ TEST(destroying_waits_for_its_own_frees_only) {
 }
 
 /* Other threads go on working off what is done. */
-TEST(a_waiting_thread_keeps_nothing_from_being_worked_off) {
+TEST(a_waiting_thread_does_not_block_deferred_frees) {
     struct gate stuck = gate_with_stream(), other = gate_with_stream();
     gpumem_resource *second = make_virtual();
     struct call a = {.resource = make_virtual()};
@@ -118,7 +118,7 @@ TEST(a_waiting_thread_keeps_nothing_from_being_worked_off) {
 }
 
 /* Two threads that wait for the same free both see it. */
-TEST(a_free_can_be_waited_for_twice) {
+TEST(two_threads_may_wait_for_one_free) {
     struct gate stuck = gate_with_stream();
     struct call all = {0}, a = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
@@ -147,7 +147,7 @@ TEST(statistics_do_not_wait) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-TEST(a_limit_does_not_wait_for_others) {
+TEST(a_limit_does_not_wait_for_frees_of_other_resources) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *upstream = make_virtual();
     struct call limited = {.bytes = 4 * MIB};
@@ -165,7 +165,7 @@ TEST(a_limit_does_not_wait_for_others) {
     gate_remove(&stuck);
 }
 
-TEST(maximum_of_pinned_memory_does_not_wait_for_others) {
+TEST(the_pinned_maximum_does_not_wait_for_other_resources) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *other;
     struct call pinned = {.bytes = 4 * MIB};
@@ -188,7 +188,7 @@ TEST(maximum_of_pinned_memory_does_not_wait_for_others) {
     gate_remove(&stuck);
 }
 
-TEST(maximum_of_a_pool_does_not_wait_for_others) {
+TEST(a_pools_maximum_does_not_wait_for_other_resources) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call pool = {.bytes = 64 * MIB};
@@ -209,7 +209,7 @@ TEST(maximum_of_a_pool_does_not_wait_for_others) {
 }
 
 /* What counts against the limit is waited for, through a wrapper over it too. */
-TEST(a_limit_waits_for_what_counts_against_it) {
+TEST(a_limit_waits_for_deferred_frees_that_count_against_it) {
     struct gate stuck = gate_with_stream(), own = gate_with_stream();
     gpumem_resource *upstream = make_virtual(), *limit;
     struct call limited = {.bytes = 2 * MIB};
@@ -270,7 +270,7 @@ TEST(running_out_waits_until_enough_is_free) {
 }
 
 /* All that is held back would not do. */
-TEST(what_can_never_fit_is_refused_at_once) {
+TEST(an_allocation_that_can_never_fit_is_refused_at_once) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call big = {.resource = make_virtual(), .bytes = (size_t)1 << 40};

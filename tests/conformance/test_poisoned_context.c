@@ -56,7 +56,7 @@ static void prepare_fault(struct gate *gate, CUstream *stream, struct mapping *m
     OK(cu.cuMemsetD8Async(mapping->address, 1, PAGE, *stream));
 }
 
-CHILD(unmapped_under_a_set) {
+CHILD_TEST(a_memset_of_unmapped_memory_poisons_the_context) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream, other;
@@ -82,7 +82,7 @@ CHILD(unmapped_under_a_set) {
     return atomic_load(&host_calls) == 0 ? 0 : 2;
 }
 
-CHILD(access_taken_under_a_set) {
+CHILD_TEST(a_memset_after_access_is_revoked_poisons_the_context) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
@@ -98,7 +98,7 @@ CHILD(access_taken_under_a_set) {
     return 0;
 }
 
-CHILD(unmapped_under_a_copy_to_the_host) {
+CHILD_TEST(a_copy_to_the_host_from_unmapped_memory_is_a_launch_failure) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
@@ -117,7 +117,7 @@ CHILD(unmapped_under_a_copy_to_the_host) {
 }
 
 /* A place for the answer comes before the fault, and the fault before what is asked for. */
-CHILD(parameters_of_a_kernel) {
+CHILD_TEST(kernel_parameter_queries_return_the_fault_of_the_context) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
@@ -138,7 +138,7 @@ CHILD(parameters_of_a_kernel) {
 }
 
 /* Work of other streams that waits for what will never be right must not hang anybody. */
-CHILD(others_do_not_hang) {
+CHILD_TEST(a_fault_releases_waiting_streams_of_the_context) {
     struct gate gate, never;
     struct mapping mapping;
     CUstream stream, held;
@@ -188,17 +188,7 @@ CHILD(host_functions_in_line) {
     return atomic_load(&host_calls) == 0 ? 0 : 2;
 }
 
-#define IN_A_CHILD(name)                                                                           \
-    TEST(test_##name) {                                                                            \
-        assert_int_equal(run_child(#name, NULL), 0);                                               \
-    }
-IN_A_CHILD(unmapped_under_a_set)
-IN_A_CHILD(access_taken_under_a_set)
-IN_A_CHILD(unmapped_under_a_copy_to_the_host)
-IN_A_CHILD(others_do_not_hang)
-IN_A_CHILD(parameters_of_a_kernel)
-
-TEST(test_host_functions_in_line) {
+TEST(queued_host_functions_are_not_called_after_a_fault) {
     NEEDS_SOFTGPU("whether hardware still calls functions that wait for a turn is not known");
     assert_int_equal(run_child("host_functions_in_line", NULL), 0);
 }
