@@ -55,20 +55,13 @@ def discover(build, folders):
         for path in sorted(root.rglob("test_*")):
             relative = path.relative_to(SOURCE / "tests")
             if path.suffix == ".c":
-                tests.append((str(relative.with_suffix("")), program_of(build, relative)))
+                program = build / "tests" / relative.parent / "run"
+                tests.append((str(relative.with_suffix("")), (str(program), path.stem)))
             elif path.suffix == ".py":
                 tests.append((str(relative), (sys.executable, str(path))))
             elif path.suffix == ".sh":
                 tests.append((str(relative), ("sh", str(path))))
     return tests
-
-
-def program_of(build, source):
-    program = build / "tests" / source.parent / "run"
-    alone = build / "tests" / source.with_suffix("")
-    if alone.is_file() and not program.is_file():
-        return (str(alone),)
-    return (str(program), source.stem)
 
 
 def targets_of(names, build):
@@ -80,7 +73,7 @@ def targets_of(names, build):
             return ["all"]
         wanted += TARGETS[folder]
         if not Path(name).suffix:
-            wanted += [f"tests/{Path(name).parent}/run", f"tests/{name}"]
+            wanted.append(f"tests/{Path(name).parent}/run")
     known = targets_known(build)
     return [target for target in dict.fromkeys(wanted) if known is None or target in known]
 

@@ -43,6 +43,7 @@ class Session:
     def command(self, title, command, repeat):
         """A command that is one test: nothing of it is shown but how far it is, and all when it fails."""
         outcome = Outcome(title, repeat=repeat)
+        outcome.is_step = True
         self.screen.start()
         with tempfile.TemporaryFile("w+", errors="replace") as sink:
             process = subprocess.Popen(command, cwd=SOURCE, stdin=subprocess.DEVNULL, stdout=sink,
@@ -106,6 +107,7 @@ class Session:
         self.steps.append((f"configure {build.folder.name}", self.screen.seconds()))
         if done.returncode:
             outcome = Outcome(f"{build.title}: configuration", repeat=f"cmake --preset {build.preset}")
+            outcome.is_step = True
             outcome.output = without_steps(done.stdout)
             outcome.failures.append(f"exit status {done.returncode}")
             self.outcomes.append(outcome)
@@ -329,8 +331,8 @@ def run_session(options):
                 session.steps.append((f"{kind} {group[0].name}", time.monotonic() - since))
         if not options.pattern and options.long is None and not options.only:
             session.steps.append((f"./dev test{' --all' if options.all else ''}", time.monotonic() - begin))
-        run_tests = [outcome for outcome in session.outcomes if "/" in outcome.name]
-        times.keep(options.records / "times.json", run_tests, session.steps)
+        measured = [outcome for outcome in session.outcomes if not outcome.is_step and outcome.seconds]
+        times.keep(options.records / "times.json", measured, session.steps)
         return summary.sum_up(screen, session.outcomes or [run.nothing_matches(options.pattern)])
 
 

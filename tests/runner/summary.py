@@ -28,7 +28,8 @@ def skip_table(outcomes):
 
 
 def slowest(outcomes):
-    longest = sorted(outcomes, key=lambda outcome: -outcome.seconds)[:SLOWEST]
+    tests = [outcome for outcome in outcomes if not outcome.is_step]
+    longest = sorted(tests, key=lambda outcome: -outcome.seconds)[:SLOWEST]
     return [f"{outcome.seconds:6.1f} s  {outcome.title}" for outcome in longest]
 
 
@@ -59,9 +60,10 @@ def sum_up(screen, outcomes):
         screen.say(f"\nskipped ({skipped}, for {len(table)} reason{'s' * (len(table) > 1)}):")
         for line in table:
             screen.say(line)
-    if len(outcomes) > 1:
+    longest = slowest(outcomes)
+    if len(longest) > 1:
         screen.say("\nslowest:")
-        for line in slowest(outcomes):
+        for line in longest:
             screen.say(line)
     if screen.log:
         screen.say(f"\nevery line is in {screen.log.name}")

@@ -30,6 +30,7 @@ class Outcome:
         self.seconds = 0.0
         self.processor_seconds = 0.0
         self.note = ""
+        self.is_step = False  # a build, a linter: a command that is one test
 
     @property
     def title(self):

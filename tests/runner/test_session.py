@@ -58,7 +58,7 @@ def several_suites_end_with_one_count(folder):
     call = Call(folder, (first,), (second,))
     problems = [] if call.status == 1 else ["no failure"]
     for wanted in ("ok   a step (0 s)", "skip none here (0 s)", "     | bad", "     failed: exit status 1",
-                   "     repeat: ./dev test --only second '^another$'", "skipped (1, for 1 reason):", "slowest:",
+                   "     repeat: ./dev test --only second '^another$'", "skipped (1, for 1 reason):",
                    "failed: another: exit status 1"):
         if call.lines.count(wanted) != 1:
             problems.append(f"'{wanted}' is there {call.lines.count(wanted)} times")
