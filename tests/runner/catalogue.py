@@ -20,14 +20,16 @@ UNKNOWN = 1.0
 # The libraries and programs that a user has, with what they read.
 PRODUCT = ("gpumem_command", "gpumem_manual", "gpumem", "gpumem_static", "vkgdr", "softgpu", "softgpu_shim",
            "softgpu_audit", "softgpu_wrappers", "gpumem_profiles")
-# What the scripts of a folder run or read. A program of C tests needs its own folder's program, too.
+# What the scripts of a folder run or read; of one script, where it needs more than the others. A program of C
+# tests needs its own folder's program, too.
 TARGETS = {
     "abi": (*PRODUCT, "tests/conformance/run"),
     "cli": (*PRODUCT, "programs", "examples/all"),
     "clients": PRODUCT,
     "conformance": (*PRODUCT, "vulkan_icd", "tests/conformance/run"),
     "coverage": (*PRODUCT, "tests/conformance/run"),
-    "docs": (*PRODUCT, "vulkan_icd", "examples/all", "bench/all", "api_tour", "cpp_page"),
+    "docs": (*PRODUCT, "examples/all", "api_tour", "cpp_page"),
+    "docs/test_benchmarks.py": (*PRODUCT, "vulkan_icd", "bench/all"),
     "fault": (*PRODUCT, "vulkan_icd", "tests/fault/run"),
     "fuzz": (*PRODUCT, "tests/fuzz/all"),
     "install": PRODUCT,
@@ -64,22 +66,22 @@ def discover(build, folders):
     return tests
 
 
-def targets_of(names, build):
+def targets_of(names):
     """What ninja builds for these tests: all, where a test's folder is not known here."""
     wanted = []
     for name in names:
         folder = folder_of(name)
         if folder not in TARGETS:
             return ["all"]
-        wanted += TARGETS[folder]
+        wanted += TARGETS.get(name, TARGETS[folder])
         if not Path(name).suffix:
             wanted.append(f"tests/{Path(name).parent}/run")
-    known = targets_known(build)
-    return [target for target in dict.fromkeys(wanted) if known is None or target in known]
+    return list(dict.fromkeys(wanted))
 
 
 def targets_known(build):
-    """The names that a build folder has: what nobody can build here is told of by the tests that lack it."""
+    """The names that a build folder has, once it is configured; None where that is not known. What cannot be built
+    here, as a program in C++ without a compiler, is told of by the tests that lack it."""
     try:
         text = (build / "build.ninja").read_text()
     except OSError:

@@ -172,8 +172,7 @@ class Session:
         for suite, tests in suites:
             if suite.build == name and tests:
                 whole = suite.everything and not self.pattern
-                wanted += ["all"] if whole else catalogue.targets_of([test.name for test in tests],
-                                                                     stages.BUILDS[name].folder)
+                wanted += ["all"] if whole else catalogue.targets_of([test.name for test in tests])
         for step, _ in steps:
             if step.build == name:
                 wanted += step.targets

@@ -94,6 +94,9 @@ TEST = (
     Stage("parity", "recordings of hardware, replayed on softgpu", (parity("release"),)),
 )
 
+# The others in tests/docs read pages, or measure.
+PROGRAMS_OF_PAGES = {"docs/test_api_tour.sh", "docs/test_cpp.sh", "docs/test_examples.py"}
+
 # After ./dev test: what stands here together is one queue of tests, once all of it is built.
 MORE = (
     Stage("clients", "real programs on softgpu", (Suite("clients", "release", ("clients",)),), "clients"),
@@ -101,7 +104,8 @@ MORE = (
     Stage("rules", "ABI, an installation, packages",
           (Suite("rules", "release", ("abi", "install", "package")),), "all"),
     Stage("asan", "AddressSanitizer, UndefinedBehaviorSanitizer",
-          (Suite("asan", "asan", ("unit", "fault", "conformance", "programs", "cli", "docs", "fuzz")), parity("asan"))),
+          (Suite("asan", "asan", ("unit", "fault", "conformance", "programs", "cli", "docs", "fuzz"),
+                 chosen=lambda name: not name.startswith("docs/") or name in PROGRAMS_OF_PAGES), parity("asan"))),
     Stage("tsan", "ThreadSanitizer, on tests that have threads",
           (Suite("tsan", "tsan", ("programs", "unit", "conformance"), chosen=threaded.has_threads),)),
     Stage("lint", "the layout, clang's warnings, clang-tidy, cppcheck",
