@@ -17,6 +17,7 @@ import stages
 import summary
 import times
 
+
 class Call:
     """A session with stages of ours, and what it printed. Its builds are commands that note themselves."""
 
@@ -173,6 +174,7 @@ NINJA_LOG = """# ninja log v5
 0\t2000\t0\ttests/CMakeFiles/unit.dir/__/src/base/a.c.o\tx
 0\t500\t0\ttests/CMakeFiles/unit.dir/unit/test_b.c.o\tx
 0\t250\t0\tlib/liba.so\tx
+0\t9000\t0\tsrc/CMakeFiles/a.dir/base/deleted.c.o\tx
 """
 
 
@@ -180,7 +182,10 @@ def the_times_of_runs_are_a_table(folder):
     """Measured ones stay until they are measured again; what was compiled is read from ninja's logs."""
     kept, builds = folder / "times.json", [folder / "build", folder / "build-asan"]
     for build in builds:
-        build.mkdir()
+        for line in NINJA_LOG.splitlines()[1:-1]:
+            output = build / line.split("\t")[3]
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text("")
         (build / ".ninja_log").write_text(NINJA_LOG)
     first, second = run.Outcome("unit/test_a"), run.Outcome("cli/test_b.py", "asan")
     first.seconds, first.processor_seconds, second.seconds = 2.0, 0.5, 7.0

@@ -78,7 +78,7 @@ def source_of(output):
 
 
 def ninja_log(path):
-    """Seconds by output, of the last time that each was made."""
+    """Seconds by output that is still there, of the last time that each was made."""
     made = {}
     try:
         lines = path.read_text().splitlines()
@@ -86,7 +86,7 @@ def ninja_log(path):
         return made
     for line in lines:
         fields = line.split("\t")
-        if len(fields) == 5 and not line.startswith("#"):
+        if len(fields) == 5 and not line.startswith("#") and (path.parent / fields[3]).exists():
             made[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
     return made
 
