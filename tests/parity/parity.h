@@ -18,6 +18,9 @@
 #define PAR_SENTINEL  0xA5
 #define PAR_SKIPS_MAX 16
 
+/* The descriptor of the pipe that lines are written to; without it standard output has them. */
+#define PAR_LINES_VARIABLE "PARITY_LINES"
+
 enum {
     PAR_ALONE = 1, /* sees device-wide numbers: no other scenario may run beside it */
     PAR_SWEEP = 2, /* no call depends on an earlier one: a crash costs its own line only */

@@ -141,6 +141,20 @@ static void shuffle(unsigned seed) {
     }
 }
 
+/* In the child: lines go to a pipe of their own, which helpers inherit, and what else is printed goes
+ * nowhere. A kernel's output may come at any moment, and would end up in the middle of a line. */
+static void separate_lines(int pipe_end) {
+    char number[16];
+    int lines = fcntl(pipe_end, F_DUPFD, STDERR_FILENO + 1);
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (lines < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {
+        _exit(127);
+    }
+    close(nowhere);
+    snprintf(number, sizeof(number), "%d", lines);
+    setenv(PAR_LINES_VARIABLE, number, 1);
+}
+
 static void exec_one(const job *j, unsigned seed) {
     char shard[16], shards[16], from[16], seed_text[16], skips[PAR_SKIPS_MAX][16];
     char *args[7 + PAR_SKIPS_MAX + 1] = {
@@ -170,7 +184,7 @@ static bool job_start(job *j, unsigned seed) {
     if (j->pid == 0) {
         par_die_with(parent);
         setpgid(0, 0);
-        dup2(ends[1], STDOUT_FILENO);
+        separate_lines(ends[1]);
         exec_one(j, seed);
     }
     close(ends[1]);
