@@ -97,12 +97,12 @@ def write(path, headers, merged, count):
                 file.write(f"{mark}{line.number:03d} {line.head()} -> {line.answer}\n")
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", nargs="+", help="files written by `parity run`, three or more, the newest last")
     parser.add_argument("-o", "--output", help="default: recordings/DEVICE-DRIVER.txt")
     parser.add_argument("--few", action="store_true", help="allow fewer than three runs")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if len(options.runs) < 3 and not options.few:
         raise SystemExit("merge: three runs are needed, on two starts of the machine (--few to go on)")
     loaded = [lines.read(run) for run in options.runs]

@@ -119,7 +119,7 @@ def what_a_scenario_prints_is_in_no_line(program):
     run("env", "GPUMEM_DRIVER=softgpu", program, "run", "--scenario", "planted/prints", "-o", output)
     try:
         _, found = lines.read(output)
-    except ValueError as problem:
+    except SystemExit as problem:
         return [str(problem)]
     answers = [f"{line.scenario} {line.head()} -> {line.answer}" for line in found]
     wanted = ["planted/prints see before () -> 1",
