@@ -205,9 +205,10 @@ const par_scenario *par_scenario_at(size_t index);
 typedef struct par_run_options {
     const char *self;
     const char *scenario; /* only those whose name starts with one of these (commas), or NULL */
-    const char *list; /* a file of "NAME NUMBER…": only these, and which of their lines never answer */
-    const char *output;   /* NULL: standard output */
-    unsigned seed;        /* 0: file by file, in the order of their rows */
+    const char
+        *list; /* a file of "NAME NUMBER…": only these, and which of their lines never answer */
+    const char *output; /* NULL: standard output */
+    unsigned seed;      /* 0: file by file, in the order of their rows */
     int jobs;
     int deadline_s; /* 0: none */
     bool together;  /* PAR_ALONE beside others: on softgpu, whose processes share no device */

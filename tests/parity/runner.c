@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    START_MS = 40000, /* cuInit of many processes at once takes seconds */
-    IDLE_MS = 10000,  /* between two lines; creating a context beside others takes seconds */
-    HANG_MS = 100, /* of a call that is known never to answer: what it does is of no account */
+    START_MS = 40000,  /* cuInit of many processes at once takes seconds */
+    IDLE_MS = 10000,   /* between two lines; creating a context beside others takes seconds */
+    HANG_MS = 100,     /* of a call that is known never to answer: what it does is of no account */
     MOST_STRETCH = 20, /* of these: see silent_too_long */
     MOST_HANGS = 4,    /* in one scenario */
     MAX_JOBS = 64,
@@ -44,8 +44,8 @@ typedef struct job {
     int from;
     int skip[PAR_SKIPS_MAX]; /* the calls that killed or hung its earlier processes */
     int skips;
-    int position;        /* of the last call that was announced */
-    bool once;           /* it has other processes: not to be started again */
+    int position;         /* of the last call that was announced */
+    bool once;            /* it has other processes: not to be started again */
     int64_t since, limit; /* milliseconds: it has been silent, and may be */
     bool timed_out;
     bool closing;       /* its output has ended, the process not yet: drivers take long to leave */
