@@ -1,6 +1,6 @@
 /*
- * Lines: written whole and at once, announced before the call, so that a crash names its call. To a pipe
- * of their own where the runner made one: what kernels, drivers and scenarios print comes at any moment.
+ * Lines: written whole and at once, announced before the call, so that a crash names its call. To
+ * a pipe of their own where the runner made one: kernels and drivers print at any moment.
  */
 #include "parity.h"
 

@@ -187,8 +187,8 @@ static void shuffle(unsigned seed) {
     }
 }
 
-/* In the child: lines go to a pipe of their own, which helpers inherit, and what else is printed goes
- * nowhere. A kernel's output may come at any moment, and would end up in the middle of a line. */
+/* In the child: lines go to a pipe of their own, which helpers inherit, and what else is printed
+ * goes nowhere. A kernel's output may come at any moment, and would end up within a line. */
 static void separate_lines(int pipe_end) {
     char number[16];
     int lines = fcntl(pipe_end, F_DUPFD, STDERR_FILENO + 1);
@@ -249,7 +249,7 @@ static bool job_start(job *j, unsigned seed) {
     return true;
 }
 
-/* Whether the call that is announced is known never to answer: `text` begins with its line's place. */
+/* Whether the call that is announced is known never to answer; `text` has its line's place. */
 static bool hangs(const task *t, const char *text) {
     const char *number = strchr(text, '#');
     for (int i = 0; i < t->hangs && number != NULL; i++) {

@@ -11,6 +11,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import compare  # noqa: E402  pylint: disable=wrong-import-position
+import lines  # noqa: E402  pylint: disable=wrong-import-position
 import merge  # noqa: E402  pylint: disable=wrong-import-position
 HEADER = ("# parity date 2026-01-01 kernel 6 x86_64 seed {seed}\n"
           "# program {program}\n"
@@ -314,11 +315,25 @@ class Compare(Tools):
         status, text = self.run_tool(compare, recording, same, recording)
         self.assertEqual(status, 2, text)
 
+    def test_a_packed_recording_reads_as_the_plain_one(self):
+        runs = [self.write(f"run{i}.txt", HEADER.format(seed=i, program="1") + RUN) for i in range(3)]
+        for name in ("plain.txt", "packed.txt.xz"):
+            status, text = self.run_tool(merge, *runs, "-o", self.path(name))
+            self.assertEqual(status, 0, text)
+        plain, packed = lines.read(self.path("plain.txt")), lines.read(self.path("packed.txt.xz"))
+        self.assertEqual(plain[0], packed[0])
+        self.assertEqual([str(line) for line in plain[1]], [str(line) for line in packed[1]])
+        self.assertEqual(len(packed[1]), 9)
+        with open(self.path("packed.txt.xz"), "rb") as file:
+            self.assertEqual(file.read(6), b"\xfd7zXZ\0")
+        self.assertEqual([os.path.basename(path) for path in lines.recordings(self.folder.name)],
+                         ["packed.txt.xz", "plain.txt", "run0.txt", "run1.txt", "run2.txt"])
+
     def test_a_recording_of_two_devices_says_so_in_its_name(self):
         header = HEADER.format(seed=1, program="1").splitlines()
-        self.assertEqual(merge.name_of(header), "h200-580.159.04.txt")
+        self.assertEqual(merge.name_of(header), "h200-580.159.04.txt.xz")
         header = [line.replace("count 1", "count 2") for line in header]
-        self.assertEqual(merge.name_of(header), "h200x2-580.159.04.txt")
+        self.assertEqual(merge.name_of(header), "h200x2-580.159.04.txt.xz")
 
 
 class Real(unittest.TestCase):

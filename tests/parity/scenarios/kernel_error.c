@@ -297,8 +297,8 @@ static void call_of_nothing(void) {
 
 static int kept_output, output_file;
 
-/* From here on what is written to a descriptor lies in a file. It begins before the launch: a kernel that
- * faults prints when it does, and not when it is waited for. */
+/* From here on what is written to a descriptor lies in a file. It begins before the launch: a
+ * kernel that faults prints when it does, and not when it is waited for. */
 static void output_begin(int descriptor) {
     char name[TEMPORARY_ROOM];
     fflush(stdout);
