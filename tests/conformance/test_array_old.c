@@ -30,9 +30,7 @@ static CUcontext begin(void) {
     return context;
 }
 
-static int descriptors(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(descriptors) {
     CUcontext context = begin();
     CUarray flat = line(), deep = solid(), none;
     CUDA_ARRAY_DESCRIPTOR_v1 d;
@@ -56,9 +54,7 @@ static int descriptors(int argc, char **argv) {
     return 0;
 }
 
-static int rows(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(rows) {
     unsigned char in[LENGTH], out[LENGTH];
     CUcontext context = begin();
     CUarray a = line(), b = line();
@@ -140,9 +136,7 @@ static void planes(CUarray array, CUstream stream) {
     }
 }
 
-static int boxes(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(boxes) {
     unsigned char in[WIDTH * HEIGHT * 2], out[WIDTH * HEIGHT * 2];
     CUcontext context = begin();
     CUarray array = solid();
@@ -174,23 +168,19 @@ static int boxes(int argc, char **argv) {
 
 /* Contexts of that time and later ones exclude each other, so that these have processes of their
  * own. */
-static void old_arrays_say_what_they_are(void **state) {
-    (void)state;
+TEST(old_arrays_say_what_they_are) {
     assert_int_equal(run_child("descriptors", NULL), 0);
 }
 
-static void old_rows_come_back(void **state) {
-    (void)state;
+TEST(old_rows_come_back) {
     assert_int_equal(run_child("rows", NULL), 0);
 }
 
-static void old_boxes_come_back(void **state) {
-    (void)state;
+TEST(old_boxes_come_back) {
     assert_int_equal(run_child("boxes", NULL), 0);
 }
 
-static void later_contexts_refuse_them(void **state) {
-    (void)state;
+TEST(later_contexts_refuse_them) {
     CUarray array;
     unsigned char bytes[4] = {0};
     const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
@@ -202,16 +192,4 @@ static void later_contexts_refuse_them(void **state) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayGetDescriptor(&shown, array));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemcpyHtoA(array, 0, bytes, 4));
     OK(cu.cuArrayDestroy(array));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(old_arrays_say_what_they_are),
-        TEST(old_rows_come_back),
-        TEST(old_boxes_come_back),
-        TEST(later_contexts_refuse_them),
-    };
-    const struct child children[] = {
-        {"descriptors", descriptors}, {"rows", rows}, {"boxes", boxes}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

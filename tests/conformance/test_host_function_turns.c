@@ -31,7 +31,6 @@ static void CUDAAPI meet(void *argument) {
 }
 
 static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *argument) {
-    (void)stream, (void)status;
     meet(argument);
 }
 
@@ -41,8 +40,7 @@ static CUstream make_stream(void) {
     return stream;
 }
 
-static void streams_do_not_run_them_side_by_side(void **state) {
-    (void)state;
+TEST(streams_do_not_run_them_side_by_side) {
     CUstream a = make_stream(), b = make_stream();
     struct meeting functions = {0}, mixed = {0};
     OK(cu.cuLaunchHostFunc(a, meet, &functions));
@@ -60,8 +58,7 @@ static void streams_do_not_run_them_side_by_side(void **state) {
     OK(cu.cuStreamDestroy_v2(b));
 }
 
-static void branches_of_a_graph_do_not_either(void **state) {
-    (void)state;
+TEST(branches_of_a_graph_do_not_either) {
     struct meeting meeting = {0};
     CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
     CUstream stream = make_stream();
@@ -81,8 +78,7 @@ static void branches_of_a_graph_do_not_either(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void contexts_run_theirs_side_by_side(void **state) {
-    (void)state;
+TEST(contexts_run_theirs_side_by_side) {
     struct meeting meeting = {0};
     CUcontext other;
     CUstream a = make_stream(), b;
@@ -147,8 +143,7 @@ static void *wait_for_stream(void *argument) {
 }
 
 /* Queries, waits and other work that goes on change nothing. */
-static void the_next_waits_for_its_turn(void **state) {
-    (void)state;
+TEST(the_next_waits_for_its_turn) {
     struct block block = {0};
     CUstream held = make_stream(), busy = make_stream();
     struct step step = {&block, 1, make_stream()};
@@ -179,8 +174,7 @@ static void the_next_waits_for_its_turn(void **state) {
 
 /* In the order in which their streams came to them: neither a stream's priority nor who is waited
  * for changes it, and a stream with many does not keep the others out. */
-static void turns_are_taken_in_order(void **state) {
-    (void)state;
+TEST(turns_are_taken_in_order) {
     struct block block = {0};
     CUstream held = make_stream(), streams[3];
     struct step steps[6];
@@ -203,8 +197,7 @@ static void turns_are_taken_in_order(void **state) {
 }
 
 /* Nothing is left in the way of later ones. */
-static void a_destroyed_stream_gives_its_turn_on(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_gives_its_turn_on) {
     struct block block = {0};
     CUstream held = make_stream();
     struct step gone = {&block, 1, make_stream()}, after = {&block, 2, make_stream()};
@@ -218,16 +211,4 @@ static void a_destroyed_stream_gives_its_turn_on(void **state) {
     OK(cu.cuCtxSynchronize());
     assert_int_equal(atomic_load(&block.calls), 2);
     OK(cu.cuStreamDestroy_v2(after.stream));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(streams_do_not_run_them_side_by_side),
-        TEST(branches_of_a_graph_do_not_either),
-        TEST(contexts_run_theirs_side_by_side),
-        TEST(the_next_waits_for_its_turn),
-        TEST(turns_are_taken_in_order),
-        TEST(a_destroyed_stream_gives_its_turn_on),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -35,7 +35,6 @@ static void launch(CUstream stream) {
 static atomic_bool calling;
 
 static void *release(void *unused) {
-    (void)unused;
     while (!calling)
         ;
     for (int i = 0; i < 200; i++) /* some time in it, which is not needed for the result */
@@ -52,8 +51,7 @@ static pthread_t releaser(void) {
 }
 
 /* Unloading waits for the kernel, which reads a variable of the module at its end. */
-static void a_module_is_unloaded_after_its_kernels(void **state) {
-    (void)state;
+TEST(a_module_is_unloaded_after_its_kernels) {
     kernels_open(text);
     words = words_make(2);
     CUstream stream;
@@ -69,8 +67,7 @@ static void a_module_is_unloaded_after_its_kernels(void **state) {
     words_free(&words);
 }
 
-static void a_library_is_unloaded_after_its_kernels(void **state) {
-    (void)state;
+TEST(a_library_is_unloaded_after_its_kernels) {
     kernels_open(text);
     words = words_make(2);
     CUlibrary library;
@@ -94,8 +91,7 @@ static void a_library_is_unloaded_after_its_kernels(void **state) {
 }
 
 /* Also of what was not launched by a stream of the program's. */
-static void a_module_is_unloaded_after_its_graphs(void **state) {
-    (void)state;
+TEST(a_module_is_unloaded_after_its_graphs) {
     kernels_open(text);
     words = words_make(2);
     CUgraph graph;
@@ -127,8 +123,7 @@ static void a_module_is_unloaded_after_its_graphs(void **state) {
     words_free(&words);
 }
 
-static void a_stream_is_destroyed_before_its_kernels_end(void **state) {
-    (void)state;
+TEST(a_stream_is_destroyed_before_its_kernels_end) {
     kernels_open(text);
     words = words_make(2);
     CUstream stream;
@@ -191,9 +186,8 @@ static int spin(CUcontext *context, bool primary) {
     return result == CUDA_SUCCESS ? 0 : 2;
 }
 
-static int destroys(int argc, char **argv) {
+CHILD(destroys) {
     CUcontext context;
-    (void)argc, (void)argv;
     int failed = spin(&context, false);
     if (failed)
         return failed;
@@ -209,10 +203,9 @@ static int destroys(int argc, char **argv) {
     return cu.cuCtxDestroy_v2(context) == CUDA_SUCCESS ? 0 : 5;
 }
 
-static int resets(int argc, char **argv) {
+CHILD(resets) {
     CUcontext context;
     CUdeviceptr p;
-    (void)argc, (void)argv;
     int failed = spin(&context, true);
     if (failed)
         return failed;
@@ -226,9 +219,8 @@ static int resets(int argc, char **argv) {
     return 0;
 }
 
-static int leaves(int argc, char **argv) {
+CHILD(leaves) {
     CUcontext context;
-    (void)argc, (void)argv;
     int failed = spin(&context, true);
     return failed ? failed : 7; /* by return from main */
 }
@@ -240,10 +232,9 @@ static void *wait_for_it(void *context) {
 }
 
 /* The same while another thread waits for the kernel. */
-static int leaves_a_waiter(int argc, char **argv) {
+CHILD(leaves_a_waiter) {
     CUcontext context;
     pthread_t thread;
-    (void)argc, (void)argv;
     int failed = spin(&context, true);
     if (failed || pthread_create(&thread, NULL, wait_for_it, context) != 0)
         return failed ? failed : 2;
@@ -251,7 +242,7 @@ static int leaves_a_waiter(int argc, char **argv) {
 }
 
 /* The same with a kernel that polls between barriers. */
-static int leaves_barriers(int argc, char **argv) {
+CHILD(leaves_barriers) {
     spinner = "wait_together";
     spinners = 256;
     return leaves_a_waiter(argc, argv);
@@ -262,35 +253,16 @@ static void needs_kernels(void) {
     kernels_close();
 }
 
-static void a_context_ends_while_a_kernel_spins(void **state) {
-    (void)state;
+TEST(a_context_ends_while_a_kernel_spins) {
     needs_kernels();
     assert_int_equal(run_child("destroys", NULL), 0);
     assert_int_equal(run_child("resets", NULL), 0);
 }
 
-static void a_process_ends_while_a_kernel_spins(void **state) {
-    (void)state;
+TEST(a_process_ends_while_a_kernel_spins) {
     NEEDS_SOFTGPU("how a driver ends a kernel that never ends, and when, is its own");
     needs_kernels();
     assert_int_equal(run_child("leaves", NULL), 7);
     assert_int_equal(run_child("leaves_a_waiter", NULL), 7);
     assert_int_equal(run_child("leaves_barriers", NULL), 7);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_module_is_unloaded_after_its_kernels),
-        TEST(a_library_is_unloaded_after_its_kernels),
-        TEST(a_module_is_unloaded_after_its_graphs),
-        TEST(a_stream_is_destroyed_before_its_kernels_end),
-        TEST(a_context_ends_while_a_kernel_spins),
-        TEST(a_process_ends_while_a_kernel_spins),
-    };
-    const struct child children[] = {{"destroys", destroys},
-                                     {"resets", resets},
-                                     {"leaves", leaves},
-                                     {"leaves_a_waiter", leaves_a_waiter},
-                                     {"leaves_barriers", leaves_barriers}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -206,7 +206,7 @@ static char *contents(const char *name) {
 }
 
 /* argv: way, kind */
-static int faults(int argc, char **argv) {
+CHILD(faults) {
     assert_int_equal(argc, 3);
     const struct way *way = &ways[atoi(argv[1])];
     const struct kind *kind = &kinds[atoi(argv[2])];
@@ -240,8 +240,7 @@ static int faults(int argc, char **argv) {
     return 0;
 }
 
-static void each_way_ends_with_the_kernels_error(void **state) {
-    (void)state;
+TEST(each_way_ends_with_the_kernels_error) {
     bool good = true;
     kernels_open(text);
     kernels_close();
@@ -262,10 +261,4 @@ static void each_way_ends_with_the_kernels_error(void **state) {
         }
     }
     assert_true(good);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(each_way_ends_with_the_kernels_error)};
-    const struct child children[] = {{"faults", faults}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

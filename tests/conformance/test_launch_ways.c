@@ -66,8 +66,7 @@ static unsigned take_sum(void) {
     return sum;
 }
 
-static void every_call_launches(void **state) {
-    (void)state;
+TEST(every_call_launches) {
     begin();
     CUfunction f = kernel("add");
     unsigned a = 3;
@@ -92,8 +91,7 @@ static void every_call_launches(void **state) {
     end();
 }
 
-static void the_old_calls_launch(void **state) {
-    (void)state;
+TEST(the_old_calls_launch) {
     begin();
     CUfunction f = kernel("add"), shape = kernel("shape");
     uint64_t b = 100;
@@ -125,8 +123,7 @@ static void the_old_calls_launch(void **state) {
     end();
 }
 
-static void arguments_in_one_buffer(void **state) {
-    (void)state;
+TEST(arguments_in_one_buffer) {
     begin();
     struct {
         CUdeviceptr sums;
@@ -143,8 +140,7 @@ static void arguments_in_one_buffer(void **state) {
 }
 
 /* The greatest that there is: 32,764 bytes. Its first and last words come back. */
-static void parameters_may_be_large(void **state) {
-    (void)state;
+TEST(parameters_may_be_large) {
     static const char form[] =
         ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry probe() { ret; }\n"
         ".visible .entry large(.param .u64 out, .param .align 4 .b8 bytes[%d]) {\n"
@@ -167,8 +163,7 @@ static void parameters_may_be_large(void **state) {
     end();
 }
 
-static void much_shared_memory_must_be_asked_for(void **state) {
-    (void)state;
+TEST(much_shared_memory_must_be_asked_for) {
     begin();
     CUfunction f = kernel("dynamic");
     unsigned bytes = 48 << 10;
@@ -186,8 +181,7 @@ static void much_shared_memory_must_be_asked_for(void **state) {
     end();
 }
 
-static void shapes_that_functions_require(void **state) {
-    (void)state;
+TEST(shapes_that_functions_require) {
     begin();
     CUfunction f = kernel("required"), bounded = kernel("bounded");
     void *params[] = {&words.device};
@@ -212,8 +206,7 @@ static void shapes_that_functions_require(void **state) {
 }
 
 /* One by one, and each with a value that is taken. */
-static void attributes_do_not_keep_a_kernel_from_running(void **state) {
-    (void)state;
+TEST(attributes_do_not_keep_a_kernel_from_running) {
     begin();
     unsigned a = 1;
     uint64_t b = 0;
@@ -254,8 +247,7 @@ static void attributes_do_not_keep_a_kernel_from_running(void **state) {
 }
 
 /* What a kernel declares is known beforehand: the limit does not bound it. */
-static void local_memory_may_exceed_the_stack_limit(void **state) {
-    (void)state;
+TEST(local_memory_may_exceed_the_stack_limit) {
     begin();
     size_t limit;
     int bytes;
@@ -271,8 +263,7 @@ static void local_memory_may_exceed_the_stack_limit(void **state) {
 }
 
 /* Frames of calls take of the stack limit, which may be raised at any time. */
-static void calls_have_the_stack_that_is_set(void **state) {
-    (void)state;
+TEST(calls_have_the_stack_that_is_set) {
     begin();
     size_t before;
     unsigned n = 20;
@@ -285,8 +276,7 @@ static void calls_have_the_stack_that_is_set(void **state) {
     end();
 }
 
-static void one_device_of_several(void **state) {
-    (void)state;
+TEST(one_device_of_several) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the device has no cooperative launches on several devices");
     begin();
@@ -347,8 +337,7 @@ static unsigned end_part(int device) {
 }
 
 /* One call launches a part on each. */
-static void several_devices(void **state) {
-    (void)state;
+TEST(several_devices) {
     NEEDS_DEVICES(2);
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH))
         SKIP("the devices have no cooperative launches on several devices");
@@ -370,8 +359,7 @@ static void several_devices(void **state) {
 }
 
 /* The buffer of printf: not for other limits, and not in other contexts. */
-static void limits_are_fixed_at_their_first_use(void **state) {
-    (void)state;
+TEST(limits_are_fixed_at_their_first_use) {
     static const char printing[] = KERNELS_HEAD
         ".extern .func (.param .b32 res) vprintf (.param .b64 form, .param .b64 values);\n"
         ".global .align 1 .b8 form[3] = {35, 10, 0};\n"
@@ -392,8 +380,7 @@ static void limits_are_fixed_at_their_first_use(void **state) {
     kernels_close();
 }
 
-static void the_device_says_what_it_runs(void **state) {
-    (void)state;
+TEST(the_device_says_what_it_runs) {
     kernels_open(text);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH), 1);
@@ -404,23 +391,4 @@ static void the_device_says_what_it_runs(void **state) {
     for (size_t i = 0; soft && i < COUNT(launches); i++)
         assert_int_not_equal(soft->function_state(launches[i], NULL), SOFTGPU_FUNCTION_REFUSED);
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_call_launches),
-        TEST(the_old_calls_launch),
-        TEST(arguments_in_one_buffer),
-        TEST(parameters_may_be_large),
-        TEST(much_shared_memory_must_be_asked_for),
-        TEST(shapes_that_functions_require),
-        TEST(attributes_do_not_keep_a_kernel_from_running),
-        TEST(local_memory_may_exceed_the_stack_limit),
-        TEST(calls_have_the_stack_that_is_set),
-        TEST(limits_are_fixed_at_their_first_use),
-        TEST(one_device_of_several),
-        TEST(several_devices),
-        TEST(the_device_says_what_it_runs),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

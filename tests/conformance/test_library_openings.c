@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define MIB ((size_t)1 << 20)
-
 static gpumem_library *second_library;
 static gpumem_device *second;
 
@@ -47,8 +45,7 @@ static void take_through_the_first(size_t bytes) {
     DONE(gpumem_resource_destroy(resource));
 }
 
-static void mapped_ranges_are_given_back(void **state) {
-    (void)state;
+TEST(mapped_ranges_are_given_back) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
     gpumem_resource *other;
     gpumem_buffer *buffer;
@@ -65,8 +62,7 @@ static void mapped_ranges_are_given_back(void **state) {
     close_both();
 }
 
-static void a_pool_is_trimmed(void **state) {
-    (void)state;
+TEST(a_pool_is_trimmed) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     gpumem_resource *other;
@@ -85,8 +81,7 @@ static void a_pool_is_trimmed(void **state) {
     close_both();
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(mapped_ranges_are_given_back), TEST(a_pool_is_trimmed)};
+BEFORE_TESTS {
     setenv("SOFTGPU_MEMORY", "1G", 1);
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    return 0;
 }

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #define PAIRS 400
-#define MIB   ((size_t)1 << 20)
 
 static gpumem_resource *pool;
 static CUstream stream;
@@ -56,8 +55,7 @@ static void on_all_streams(void) {
     bytes_arrive();
 }
 
-static void any_context_may_be_current(void **state) {
-    (void)state;
+TEST(any_context_may_be_current) {
     CUcontext before = NULL, other = NULL, popped = NULL, now = NULL;
     begin();
     on_all_streams();
@@ -77,14 +75,12 @@ static void any_context_may_be_current(void **state) {
 }
 
 static void *pairs_elsewhere(void *unused) {
-    (void)unused;
     pairs(stream);
     return NULL;
 }
 
 /* In every mode; in the thread that captures, and in another one. */
-static void captures_are_left_alone(void **state) {
-    (void)state;
+TEST(captures_are_left_alone) {
     static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
                                                 CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                                 CU_STREAM_CAPTURE_MODE_RELAXED};
@@ -106,8 +102,7 @@ static void captures_are_left_alone(void **state) {
 }
 
 /* Within the capture they are nodes of its graph, and nothing is taken from the pool. */
-static void pairs_of_a_captured_stream_are_nodes(void **state) {
-    (void)state;
+TEST(pairs_of_a_captured_stream_are_nodes) {
     CUgraph graph = NULL;
     size_t nodes = 0;
     begin();
@@ -121,13 +116,4 @@ static void pairs_of_a_captured_stream_are_nodes(void **state) {
     OK(cu.cuGraphDestroy(graph));
     bytes_arrive();
     finish();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(any_context_may_be_current),
-        TEST(captures_are_left_alone),
-        TEST(pairs_of_a_captured_stream_are_nodes),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -33,7 +33,6 @@ static void map(struct mapping *mapping) {
 static atomic_int host_calls;
 
 static void CUDAAPI count_call(void *unused) {
-    (void)unused;
     atomic_fetch_add(&host_calls, 1);
 }
 
@@ -57,8 +56,7 @@ static void prepare_fault(struct gate *gate, CUstream *stream, struct mapping *m
     OK(cu.cuMemsetD8Async(mapping->address, 1, PAGE, *stream));
 }
 
-static int unmapped_under_a_set(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(unmapped_under_a_set) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream, other;
@@ -84,8 +82,7 @@ static int unmapped_under_a_set(int argc, char **argv) {
     return atomic_load(&host_calls) == 0 ? 0 : 2;
 }
 
-static int access_taken_under_a_set(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(access_taken_under_a_set) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
@@ -101,8 +98,7 @@ static int access_taken_under_a_set(int argc, char **argv) {
     return 0;
 }
 
-static int unmapped_under_a_copy_to_the_host(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(unmapped_under_a_copy_to_the_host) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
@@ -121,8 +117,7 @@ static int unmapped_under_a_copy_to_the_host(int argc, char **argv) {
 }
 
 /* A place for the answer comes before the fault, and the fault before what is asked for. */
-static int parameters_of_a_kernel(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(parameters_of_a_kernel) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream;
@@ -143,8 +138,7 @@ static int parameters_of_a_kernel(int argc, char **argv) {
 }
 
 /* Work of other streams that waits for what will never be right must not hang anybody. */
-static int others_do_not_hang(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(others_do_not_hang) {
     struct gate gate, never;
     struct mapping mapping;
     CUstream stream, held;
@@ -163,15 +157,13 @@ static int others_do_not_hang(int argc, char **argv) {
 static atomic_bool entered, released;
 
 static void CUDAAPI stay(void *unused) {
-    (void)unused;
     atomic_store(&entered, true);
     while (!atomic_load(&released))
         sched_yield();
 }
 
 /* Functions that wait for their turn behind one that stays: not called, and in nobody's way. */
-static int host_functions_in_line(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(host_functions_in_line) {
     struct gate gate;
     struct mapping mapping;
     CUstream stream, held, lined[3];
@@ -197,8 +189,7 @@ static int host_functions_in_line(int argc, char **argv) {
 }
 
 #define IN_A_CHILD(name)                                                                           \
-    static void test_##name(void **state) {                                                        \
-        (void)state;                                                                               \
+    TEST(test_##name) {                                                                            \
         assert_int_equal(run_child(#name, NULL), 0);                                               \
     }
 IN_A_CHILD(unmapped_under_a_set)
@@ -207,28 +198,7 @@ IN_A_CHILD(unmapped_under_a_copy_to_the_host)
 IN_A_CHILD(others_do_not_hang)
 IN_A_CHILD(parameters_of_a_kernel)
 
-static void test_host_functions_in_line(void **state) {
-    (void)state;
+TEST(test_host_functions_in_line) {
     NEEDS_SOFTGPU("whether hardware still calls functions that wait for a turn is not known");
     assert_int_equal(run_child("host_functions_in_line", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_unmapped_under_a_set),
-        TEST(test_access_taken_under_a_set),
-        TEST(test_unmapped_under_a_copy_to_the_host),
-        TEST(test_others_do_not_hang),
-        TEST(test_host_functions_in_line),
-        TEST(test_parameters_of_a_kernel),
-    };
-    const struct child children[] = {
-        {"unmapped_under_a_set", unmapped_under_a_set},
-        {"access_taken_under_a_set", access_taken_under_a_set},
-        {"unmapped_under_a_copy_to_the_host", unmapped_under_a_copy_to_the_host},
-        {"others_do_not_hang", others_do_not_hang},
-        {"host_functions_in_line", host_functions_in_line},
-        {"parameters_of_a_kernel", parameters_of_a_kernel},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

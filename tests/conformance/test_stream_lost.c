@@ -47,8 +47,7 @@ static void all_answer(const struct scene *scene, CUresult error) {
     FAILS(error, cu.cuDevicePrimaryCtxRetain(&made, dev));
 }
 
-static int lost_by_call(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(lost_by_call) {
     struct scene scene;
     begin(&scene);
     assert_int_equal(soft->context_poison(CUDA_ERROR_DEVICE_UNAVAILABLE), 0);
@@ -56,8 +55,7 @@ static int lost_by_call(int argc, char **argv) {
     return 0;
 }
 
-static int failed_at_a_call(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(failed_at_a_call) {
     struct scene scene;
     begin(&scene);
     assert_int_equal(soft->fault_arm(twins ? "cuStreamQuery_ptsz" : "cuStreamQuery", 2,
@@ -71,8 +69,7 @@ static int failed_at_a_call(int argc, char **argv) {
 }
 
 /* SOFTGPU_FAULT is set. */
-static int failed_by_environment(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(failed_by_environment) {
     struct scene scene;
     begin(&scene);
     FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuStreamSynchronize(scene.stream));
@@ -80,8 +77,7 @@ static int failed_by_environment(int argc, char **argv) {
     return 0;
 }
 
-static int out_of_memory_and_back(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(out_of_memory_and_back) {
     CUdeviceptr held[64], last;
     unsigned count = 0;
     init_driver();
@@ -98,13 +94,6 @@ static int out_of_memory_and_back(int argc, char **argv) {
     return 0;
 }
 
-static const struct child children[] = {
-    {"lost_by_call", lost_by_call},
-    {"failed_at_a_call", failed_at_a_call},
-    {"failed_by_environment", failed_by_environment},
-    {"out_of_memory_and_back", out_of_memory_and_back},
-};
-
 static void in_a_child(const char *part, const char *variable, const char *value) {
     if (variable)
         setenv(variable, value, 1);
@@ -114,38 +103,24 @@ static void in_a_child(const char *part, const char *variable, const char *value
     assert_int_equal(status, 0);
 }
 
-static void a_lost_device_stays_lost(void **state) {
-    (void)state;
+TEST(a_lost_device_stays_lost) {
     NEEDS_SOFTGPU("loses a device");
     in_a_child("lost_by_call", NULL, NULL);
 }
 
-static void failed_memory_shows_at_a_call(void **state) {
-    (void)state;
+TEST(failed_memory_shows_at_a_call) {
     NEEDS_SOFTGPU("injects a fault");
     in_a_child("failed_at_a_call", NULL, NULL);
 }
 
-static void failed_memory_shows_by_environment(void **state) {
-    (void)state;
+TEST(failed_memory_shows_by_environment) {
     NEEDS_SOFTGPU("injects a fault");
     in_a_child("failed_by_environment", "SOFTGPU_FAULT",
                twins ? "cuStreamSynchronize_ptsz:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky"
                      : "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");
 }
 
-static void the_address_space_fills_and_empties(void **state) {
-    (void)state;
+TEST(the_address_space_fills_and_empties) {
     NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
     in_a_child("out_of_memory_and_back", "SOFTGPU_ADDRESS_SPACE", "1G");
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_lost_device_stays_lost),
-        TEST(failed_memory_shows_at_a_call),
-        TEST(failed_memory_shows_by_environment),
-        TEST(the_address_space_fills_and_empties),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -32,13 +32,11 @@ static int end(struct old *old) {
 
 static unsigned char fetch(struct old *old, CUdeviceptr_v1 at) {
     unsigned char byte = 0;
-    (void)old;
     OK(cu.cuMemcpyDtoH(&byte, at, 1));
     return byte;
 }
 
-static int allocates(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(allocates) {
     struct old old;
     CUdeviceptr_v1 base = 0, p = 77;
     unsigned size = 0, pitch = 0, freed = 0, total = 0;
@@ -61,8 +59,7 @@ static int allocates(int argc, char **argv) {
     return end(&old);
 }
 
-static int copies(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(copies) {
     struct old old;
     CUstream stream;
     begin(&old);
@@ -87,8 +84,7 @@ static int copies(int argc, char **argv) {
     return end(&old);
 }
 
-static int sets(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(sets) {
     struct old old;
     begin(&old);
     OK(cu.cuMemsetD8(old.a, 1, SIZE));
@@ -110,8 +106,7 @@ static int sets(int argc, char **argv) {
     return end(&old);
 }
 
-static int sees_pinned_memory(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(sees_pinned_memory) {
     struct old old;
     CUdeviceptr_v1 at = 0;
     void *plain = NULL, *mapped = NULL;
@@ -131,8 +126,7 @@ static int sees_pinned_memory(int argc, char **argv) {
     return end(&old);
 }
 
-static int refuses_wide_addresses(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(refuses_wide_addresses) {
     struct old old;
     CUdeviceptr wide = 77;
     size_t bytes = 77;
@@ -148,8 +142,7 @@ static int refuses_wide_addresses(int argc, char **argv) {
 }
 
 /* Its addresses are wide, so that nothing in the context that asked for it can be done with it. */
-static int keeps_pool_memory(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(keeps_pool_memory) {
     struct old old;
     CUstream stream;
     CUdeviceptr wide = 0;
@@ -171,18 +164,8 @@ static int keeps_pool_memory(int argc, char **argv) {
     return 0;
 }
 
-static const struct child children[] = {
-    {"allocates", allocates},
-    {"copies", copies},
-    {"sets", sets},
-    {"sees_pinned_memory", sees_pinned_memory},
-    {"refuses_wide_addresses", refuses_wide_addresses},
-    {"keeps_pool_memory", keeps_pool_memory},
-};
-
 #define IN_A_CHILD(part)                                                                           \
-    static void old_context_##part(void **state) {                                                 \
-        (void)state;                                                                               \
+    TEST(old_context_##part) {                                                                     \
         assert_int_equal(run_child(#part, NULL), 0);                                               \
     }
 IN_A_CHILD(allocates)
@@ -192,25 +175,11 @@ IN_A_CHILD(sees_pinned_memory)
 IN_A_CHILD(refuses_wide_addresses)
 IN_A_CHILD(keeps_pool_memory)
 
-static void contexts_of_today_refuse_it(void **state) {
-    (void)state;
+TEST(contexts_of_today_refuse_it) {
     CUdeviceptr_v1 p = 77;
     unsigned char byte = 0;
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAlloc(&p, SIZE));
     assert_int_equal(p, 0);
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemcpyHtoD(0, &byte, 1));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemsetD8(0, 1, 1));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(old_context_allocates),
-        TEST(old_context_copies),
-        TEST(old_context_sets),
-        TEST(old_context_sees_pinned_memory),
-        TEST(old_context_refuses_wide_addresses),
-        TEST(old_context_keeps_pool_memory),
-        TEST(contexts_of_today_refuse_it),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

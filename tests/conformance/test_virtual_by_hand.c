@@ -49,6 +49,8 @@ static int end(void **state) {
     return test_end(state);
 }
 
+EACH_TEST(begin, end);
+
 #define NEEDS_VIRTUAL()                                                                            \
     do {                                                                                           \
         if (!range)                                                                                \
@@ -93,8 +95,7 @@ static gpumem_access access_of(gpumem_mapping *mapping, int ordinal) {
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-static void ranges_are_whole(void **state) {
-    (void)state;
+TEST(ranges_are_whole) {
     NEEDS_VIRTUAL();
     gpumem_physical *one = create(1, NULL), *two = create(2, NULL), *last = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two), *third = map(5, last);
@@ -132,8 +133,7 @@ static void ranges_are_whole(void **state) {
 }
 
 /* After the driver refused the CPU access to device memory, each has what it had. */
-static void a_refusal_changes_no_rights(void **state) {
-    (void)state;
+TEST(a_refusal_changes_no_rights) {
     NEEDS_VIRTUAL();
     gpumem_physical *one = create(1, NULL), *two = create(1, NULL);
     gpumem_mapping *first = map(0, one), *second = map(1, two);
@@ -153,8 +153,7 @@ static void a_refusal_changes_no_rights(void **state) {
     DONE(gpumem_physical_destroy(two));
 }
 
-static void peers_have_rights_of_their_own(void **state) {
-    (void)state;
+TEST(peers_have_rights_of_their_own) {
     NEEDS_VIRTUAL();
     NEEDS_DEVICES(2);
     int can = 0;
@@ -178,8 +177,7 @@ static void peers_have_rights_of_their_own(void **state) {
 
 /* ---- Memory by address ----------------------------------------------------------------------- */
 
-static void an_address_leads_to_its_memory(void **state) {
-    (void)state;
+TEST(an_address_leads_to_its_memory) {
     NEEDS_VIRTUAL();
     gpumem_resource *resource;
     gpumem_buffer *buffer;
@@ -209,8 +207,7 @@ static void an_address_leads_to_its_memory(void **state) {
 
 /* Whether a mapping that nobody may use tells its size is the driver's to say; a size can be named.
  */
-static void a_mapping_without_access_has_memory(void **state) {
-    (void)state;
+TEST(a_mapping_without_access_has_memory) {
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(2, NULL), *found;
     gpumem_mapping *mapping = map(1, made);
@@ -251,8 +248,7 @@ static void check_both_sides(gpumem_physical *memory) {
     DONE(gpumem_physical_destroy(memory));
 }
 
-static void host_memory_is_for_both(void **state) {
-    (void)state;
+TEST(host_memory_is_for_both) {
     NEEDS_VIRTUAL();
     static const gpumem_location places[] = {GPUMEM_LOCATION_HOST, GPUMEM_LOCATION_HOST_NUMA,
                                              GPUMEM_LOCATION_HOST_NUMA_CURRENT};
@@ -266,8 +262,7 @@ static void host_memory_is_for_both(void **state) {
 }
 
 /* With a descriptor: a driver may have it, or refuse it and then says what to do. */
-static void host_memory_has_a_descriptor_or_says_what_to_do(void **state) {
-    (void)state;
+TEST(host_memory_has_a_descriptor_or_says_what_to_do) {
     NEEDS_VIRTUAL();
     gpumem_physical *memory;
     gpumem_status status =
@@ -282,8 +277,7 @@ static void host_memory_has_a_descriptor_or_says_what_to_do(void **state) {
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-static void imported_memory_is_not_handed_on(void **state) {
-    (void)state;
+TEST(imported_memory_is_not_handed_on) {
     NEEDS_DESCRIPTORS();
     NEEDS_VIRTUAL();
     gpumem_physical *made = create(1, NULL), *received;
@@ -302,8 +296,7 @@ static void imported_memory_is_not_handed_on(void **state) {
     DONE(gpumem_physical_destroy(made));
 }
 
-static void fabric_handles_or_their_reason(void **state) {
-    (void)state;
+TEST(fabric_handles_or_their_reason) {
     NEEDS_VIRTUAL();
     gpumem_physical *memory, *received;
     gpumem_fabric_handle handle = {{0}};
@@ -325,21 +318,4 @@ static void fabric_handles_or_their_reason(void **state) {
     REFUSED(NOT_SUPPORTED, gpumem_physical_export_fabric(memory, &handle));
     SAYS("GPUMEM_HANDLE_FABRIC");
     DONE(gpumem_physical_destroy(memory));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        T(ranges_are_whole),
-        T(a_refusal_changes_no_rights),
-        T(peers_have_rights_of_their_own),
-        T(an_address_leads_to_its_memory),
-        T(a_mapping_without_access_has_memory),
-        T(host_memory_is_for_both),
-        T(host_memory_has_a_descriptor_or_says_what_to_do),
-        T(imported_memory_is_not_handed_on),
-        T(fabric_handles_or_their_reason),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

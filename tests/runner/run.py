@@ -237,8 +237,8 @@ def discover(build, folders):
         for path in sorted(root.rglob("test_*")):
             relative = path.relative_to(SOURCE / "tests")
             if path.suffix == ".c":
-                program = build / "tests" / relative.with_suffix("")
-                tests.append((str(relative.with_suffix("")), [str(program)]))
+                program = build / "tests" / relative.parent / "run"
+                tests.append((str(relative.with_suffix("")), [str(program), path.stem]))
             elif path.suffix == ".py":
                 tests.append((str(relative), [sys.executable, str(path)]))
             elif path.suffix == ".sh":

@@ -87,8 +87,7 @@ static CUcontext current(void) {
     return context;
 }
 
-static void no_context_need_be_current(void **state) {
-    (void)state;
+TEST(no_context_need_be_current) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         assert_null(current());
         make(methods[i]);
@@ -99,8 +98,7 @@ static void no_context_need_be_current(void **state) {
     }
 }
 
-static void another_context_may_be_current(void **state) {
-    (void)state;
+TEST(another_context_may_be_current) {
     CUcontext other;
     assert_int_equal(cu->cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -132,8 +130,7 @@ static void nothing_is_made(gpumem_status wanted) {
     assert_true(!none && !no_view);
 }
 
-static void a_reset_context_takes_cudas_part_alone(void **state) {
-    (void)state;
+TEST(a_reset_context_takes_cudas_part_alone) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
         assert_int_equal(cu->cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
@@ -150,39 +147,13 @@ static void a_reset_context_takes_cudas_part_alone(void **state) {
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
-/* A fault outlives all of CUDA in the process. VMM's calls need no context and may go on. */
-static void after_a_fault_all_is_given_back(void **state) {
-    (void)state;
-    struct subject all[COUNT(methods)];
-    gpumem_buffer *more = NULL;
-    CUcontext popped;
-    for (size_t i = 0; i < COUNT(methods); i++) {
-        make(methods[i]);
-        all[i] = s;
-    }
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
-    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    cu->cuCtxPopCurrent_v2(&popped);
-    for (size_t i = 0; i < COUNT(methods); i++) {
-        s = all[i];
-        the_cpu_still_reaches_it();
-        if (gpumem_buffer_allocate(s.mapped, 4 * MIB, NULL, &more) == GPUMEM_OK) {
-            OK(gpumem_mapped_write(more, 0, "x", 1));
-            OK(gpumem_buffer_free(more, NULL));
-        }
-        nothing_is_made(GPUMEM_ERROR_DEVICE_FAULT);
-        end();
-    }
-}
-
 /* VK_ERROR_DEVICE_LOST, for ever. */
 static void lost(bool is) {
     icd->reset();
     icd->refuse(NULL, 1, is ? UINT32_MAX : 0, -4);
 }
 
-static void vulkans_device_may_be_lost(void **state) {
-    (void)state;
+TEST(vulkans_device_may_be_lost) {
     gpumem_buffer *none = NULL;
     gpumem_host_view *no_view = NULL;
     gpumem_resource *no_resource = NULL;
@@ -217,8 +188,7 @@ static void vulkans_device_may_be_lost(void **state) {
     assert_int_equal(device_stats().quarantined, 0);
 }
 
-static void memory_goes_although_vulkan_is_lost(void **state) {
-    (void)state;
+TEST(memory_goes_although_vulkan_is_lost) {
     make(GPUMEM_MAPPED_VULKAN_EXPORT);
     OK(gpumem_host_view_destroy(s.view)); /* by import: to unmap it Vulkan is asked */
     OK(gpumem_host_view_create(
@@ -230,7 +200,7 @@ static void memory_goes_although_vulkan_is_lost(void **state) {
 
 /* ---- Forks ----------------------------------------------------------------------------------- */
 
-#define CHILD(condition)                                                                           \
+#define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition))                                                                          \
             _exit((__LINE__ - first_line) % 250 + 1);                                              \
@@ -246,29 +216,29 @@ static void use_in_child(void) {
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     gpumem_mapped_info info = {.size = sizeof info};
     char byte = 0;
-    CHILD(gpumem_mapped_resource_create(device, NULL, &no_resource) == forked);
-    CHILD(gpumem_buffer_allocate(s.mapped, 100, NULL, &none) == forked);
-    CHILD(gpumem_buffer_grow(s.buffer, 6 * MIB, NULL) == forked);
-    CHILD(gpumem_buffer_shrink(s.buffer, 2 * MIB, NULL) == forked);
-    CHILD(gpumem_mapped_write(s.buffer, 0, "x", 1) == forked);
-    CHILD(gpumem_mapped_read(s.buffer, 0, &byte, 1) == forked);
-    CHILD(gpumem_mapped_publish(s.buffer, 0, "x", 1, 8, 1) == forked);
-    CHILD(gpumem_mapped_flush(s.buffer, 0, 1) == forked);
-    CHILD(gpumem_mapped_invalidate(s.buffer, 0, 1) == forked);
-    CHILD(gpumem_mapped_get_info(s.mapped, &info) == forked);
-    CHILD(gpumem_host_view_create(s.viewed, NULL, &no_view) == forked);
-    CHILD(gpumem_host_view_flush(s.view, 0, 1) == forked);
-    CHILD(gpumem_host_view_invalidate(s.view, 0, 1) == forked);
-    CHILD(gpumem_host_view_get_info(s.view, &info) == forked);
-    CHILD(gpumem_host_view_destroy(s.view) == forked);
-    CHILD(gpumem_ring_create(s.mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 8, .chunk_count = 2),
+    HOLDS(gpumem_mapped_resource_create(device, NULL, &no_resource) == forked);
+    HOLDS(gpumem_buffer_allocate(s.mapped, 100, NULL, &none) == forked);
+    HOLDS(gpumem_buffer_grow(s.buffer, 6 * MIB, NULL) == forked);
+    HOLDS(gpumem_buffer_shrink(s.buffer, 2 * MIB, NULL) == forked);
+    HOLDS(gpumem_mapped_write(s.buffer, 0, "x", 1) == forked);
+    HOLDS(gpumem_mapped_read(s.buffer, 0, &byte, 1) == forked);
+    HOLDS(gpumem_mapped_publish(s.buffer, 0, "x", 1, 8, 1) == forked);
+    HOLDS(gpumem_mapped_flush(s.buffer, 0, 1) == forked);
+    HOLDS(gpumem_mapped_invalidate(s.buffer, 0, 1) == forked);
+    HOLDS(gpumem_mapped_get_info(s.mapped, &info) == forked);
+    HOLDS(gpumem_host_view_create(s.viewed, NULL, &no_view) == forked);
+    HOLDS(gpumem_host_view_flush(s.view, 0, 1) == forked);
+    HOLDS(gpumem_host_view_invalidate(s.view, 0, 1) == forked);
+    HOLDS(gpumem_host_view_get_info(s.view, &info) == forked);
+    HOLDS(gpumem_host_view_destroy(s.view) == forked);
+    HOLDS(gpumem_ring_create(s.mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 8, .chunk_count = 2),
                              &no_ring) == forked);
-    CHILD(gpumem_ring_acquire(s.ring, 0, 0, &chunk) == forked);
-    CHILD(gpumem_ring_destroy(s.ring) == forked);
-    CHILD(gpumem_buffer_free(s.buffer, NULL) == forked);
-    CHILD(gpumem_resource_destroy(s.mapped) == forked);
-    CHILD(strstr(gpumem_last_error()->message, "fork"));
-    CHILD(!none && !no_resource && !no_view && !no_ring);
+    HOLDS(gpumem_ring_acquire(s.ring, 0, 0, &chunk) == forked);
+    HOLDS(gpumem_ring_destroy(s.ring) == forked);
+    HOLDS(gpumem_buffer_free(s.buffer, NULL) == forked);
+    HOLDS(gpumem_resource_destroy(s.mapped) == forked);
+    HOLDS(strstr(gpumem_last_error()->message, "fork"));
+    HOLDS(!none && !no_resource && !no_view && !no_ring);
 }
 
 static int exit_of(pid_t child) {
@@ -280,8 +250,7 @@ static int exit_of(pid_t child) {
 }
 
 /* The child ends with all that programs do at their end. */
-static void a_child_has_none_of_it_and_its_parent_all(void **state) {
-    (void)state;
+TEST(a_child_has_none_of_it_and_its_parent_all) {
     fflush(NULL);
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
@@ -291,7 +260,7 @@ static void a_child_has_none_of_it_and_its_parent_all(void **state) {
         pid_t child = fork();
         if (child == 0) {
             use_in_child();
-            CHILD(icd->calls(NULL) == 0);
+            HOLDS(icd->calls(NULL) == 0);
             exit(0);
         }
         int line = exit_of(child);
@@ -313,6 +282,8 @@ static int begin(void **state) {
     return find_icd(state);
 }
 
+ALL_TESTS(begin, NULL);
+
 /* Neither driver has anything. */
 static int stop(void **state) {
     assert_nothing_left();
@@ -323,16 +294,28 @@ static int start(void **state) {
     return start_with_icd(state) != 0 ? -1 : open_device(state);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    const struct CMUnitTest tests[] = {
-        TEST(no_context_need_be_current),
-        TEST(another_context_may_be_current),
-        TEST(a_child_has_none_of_it_and_its_parent_all),
-        TEST(vulkans_device_may_be_lost),
-        TEST(memory_goes_although_vulkan_is_lost),
-        TEST(a_reset_context_takes_cudas_part_alone),
-        TEST(after_a_fault_all_is_given_back),
-    };
-    return cmocka_run_group_tests(tests, begin, NULL);
+EACH_TEST(start, stop);
+
+/* A fault outlives all of CUDA in the process. VMM's calls need no context and may go on. */
+TEST(after_a_fault_all_is_given_back) {
+    struct subject all[COUNT(methods)];
+    gpumem_buffer *more = NULL;
+    CUcontext popped;
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        make(methods[i]);
+        all[i] = s;
+    }
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
+    cu->cuCtxPopCurrent_v2(&popped);
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        s = all[i];
+        the_cpu_still_reaches_it();
+        if (gpumem_buffer_allocate(s.mapped, 4 * MIB, NULL, &more) == GPUMEM_OK) {
+            OK(gpumem_mapped_write(more, 0, "x", 1));
+            OK(gpumem_buffer_free(more, NULL));
+        }
+        nothing_is_made(GPUMEM_ERROR_DEVICE_FAULT);
+        end();
+    }
 }

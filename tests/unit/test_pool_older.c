@@ -1,6 +1,8 @@
 /* Drivers that are older than a part of the host pools, shown by the answers that they give. */
 #include "library_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 #define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
 static gpumem_resource *resource;
@@ -22,8 +24,7 @@ static void check_bytes(void) {
 }
 
 /* Before 13.0: pools of host memory, and no current one. */
-static void without_a_current_pool_an_own_one_is_made(void **state) {
-    (void)state;
+TEST(without_a_current_pool_an_own_one_is_made) {
     gpumem_pool_info info = {.size = sizeof info};
     assert_int_equal(
         soft->fault_arm("cuMemGetMemPool", 0, CUDA_ERROR_NOT_FOUND, SOFTGPU_FAULT_BEFORE), 0);
@@ -38,8 +39,7 @@ static void without_a_current_pool_an_own_one_is_made(void **state) {
 }
 
 /* A driver that says so although the attribute promises pools. */
-static void what_is_not_supported_is_replaced(void **state) {
-    (void)state;
+TEST(what_is_not_supported_is_replaced) {
     assert_int_equal(
         soft->fault_arm("cuMemPoolCreate", 0, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_pinned_resource_create(device, POOL(.pool = GPUMEM_POOL_OWN), &resource));
@@ -51,8 +51,7 @@ static void what_is_not_supported_is_replaced(void **state) {
 }
 
 /* What may be otherwise next time is an error, and no reason for another kind of memory. */
-static void a_failure_is_no_lack(void **state) {
-    (void)state;
+TEST(a_failure_is_no_lack) {
     const CUresult codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,
                               CUDA_ERROR_UNKNOWN};
     for (size_t i = 0; i < COUNT(codes); i++) {
@@ -64,13 +63,4 @@ static void a_failure_is_no_lack(void **state) {
         assert_int_equal(gpumem_last_error()->driver_code, codes[i]);
         assert_int_equal(soft->fault_disarm(), 1);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_current_pool_an_own_one_is_made),
-        cmocka_unit_test(what_is_not_supported_is_replaced),
-        cmocka_unit_test(a_failure_is_no_lack),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make_pool(void) {
     gpumem_resource *made;
     OK(gpumem_device_pool_resource_create(
@@ -42,8 +44,7 @@ static void pairs(gpumem_resource *resource, size_t bytes, CUstream stream) {
 /* ---- The driver ------------------------------------------------------------------------------ */
 
 /* The two that do the work, and the capture mode relaxed and put back around each. */
-static void a_pair_is_six_calls_of_the_driver(void **state) {
-    (void)state;
+TEST(a_pair_is_six_calls_of_the_driver) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     pairs(pool, 4096, stream);
@@ -57,8 +58,7 @@ static void a_pair_is_six_calls_of_the_driver(void **state) {
 }
 
 /* Where the mode is relaxed already, nothing has to be put back. */
-static void a_relaxed_thread_saves_two(void **state) {
-    (void)state;
+TEST(a_relaxed_thread_saves_two) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -87,8 +87,7 @@ static void fill_and_check(gpumem_buffer *buffer, CUstream stream) {
 }
 
 /* A stream brings its context; the default stream has that of the device, whatever is current. */
-static void any_context_or_none_may_be_current(void **state) {
-    (void)state;
+TEST(any_context_or_none_may_be_current) {
     gpumem_resource *pool = make_pool();
     CUstream streams[] = {make_stream(), NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
     CUcontext other = NULL, popped = NULL;
@@ -112,8 +111,7 @@ static void any_context_or_none_may_be_current(void **state) {
 }
 
 /* A driver that wants the context after all is asked again with it. */
-static void a_driver_that_wants_the_context_gets_it(void **state) {
-    (void)state;
+TEST(a_driver_that_wants_the_context_gets_it) {
     static const CUresult codes[] = {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED};
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
@@ -137,8 +135,7 @@ static void a_driver_that_wants_the_context_gets_it(void **state) {
 }
 
 /* It gave memory, and said that it wants the context. */
-static void memory_of_a_refusal_goes_back(void **state) {
-    (void)state;
+TEST(memory_of_a_refusal_goes_back) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *buffer = NULL;
@@ -153,8 +150,7 @@ static void memory_of_a_refusal_goes_back(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void refusals_are_told_and_counted(void **state) {
-    (void)state;
+TEST(refusals_are_told_and_counted) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *buffer = NULL;
@@ -182,8 +178,7 @@ static void refusals_are_told_and_counted(void **state) {
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
-static void one_thread_counts_exactly(void **state) {
-    (void)state;
+TEST(one_thread_counts_exactly) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *a = allocate(pool, 3 * MIB, stream), *b = allocate(pool, 5000, stream);
@@ -214,8 +209,7 @@ static void one_thread_counts_exactly(void **state) {
 }
 
 /* Allocated by the one way and freed by the other, in either order. */
-static void both_ways_count_together(void **state) {
-    (void)state;
+TEST(both_ways_count_together) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(), other = make_stream();
     gpumem_buffer *short_way = allocate(pool, MIB, stream);
@@ -274,8 +268,7 @@ static void run(void *(*body)(void *), struct worker *workers) {
 }
 
 /* What ended threads have counted stays counted, and others free what they left. */
-static void threads_count_together(void **state) {
-    (void)state;
+TEST(threads_count_together) {
     struct worker workers[THREADS];
     gpumem_resource *pool = make_pool();
     for (int i = 0; i < THREADS; i++)
@@ -296,8 +289,7 @@ static void threads_count_together(void **state) {
 }
 
 /* More pools than a thread has places for counts; and pools that end while it has them. */
-static void many_pools_in_one_thread(void **state) {
-    (void)state;
+TEST(many_pools_in_one_thread) {
     enum { POOLS = 20 };
     gpumem_resource *pools[POOLS];
     gpumem_buffer *buffers[POOLS];
@@ -323,8 +315,7 @@ static void many_pools_in_one_thread(void **state) {
 /* ---- Buffers that are used again ------------------------------------------------------------- */
 
 /* Nothing of its last life is left in an object; and a use after the end is still told. */
-static void objects_are_used_again_as_if_new(void **state) {
-    (void)state;
+TEST(objects_are_used_again_as_if_new) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *first = allocate(pool, 4096, stream);
@@ -363,8 +354,7 @@ static void *free_it(void *buffer) {
 }
 
 /* What a thread leaves can be told like everything else. */
-static void a_use_after_the_thread_of_the_free_is_told(void **state) {
-    (void)state;
+TEST(a_use_after_the_thread_of_the_free_is_told) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     gpumem_buffer *buffer = allocate(pool, 4096, stream);
@@ -380,8 +370,7 @@ static void a_use_after_the_thread_of_the_free_is_told(void **state) {
 /* ---- What goes the usual way ----------------------------------------------------------------- */
 
 /* Frees that are held back are worked off by the next call, as ever. */
-static void held_back_frees_are_worked_off(void **state) {
-    (void)state;
+TEST(held_back_frees_are_worked_off) {
     gpumem_resource *pool = make_pool(), *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     CUstream stream = make_stream();
@@ -404,8 +393,7 @@ static void note(void *user, const gpumem_leaving_event *event) {
     *bytes += event->bytes;
 }
 
-static void watches_are_told(void **state) {
-    (void)state;
+TEST(watches_are_told) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream();
     size_t left = 0;
@@ -425,8 +413,7 @@ static void watches_are_told(void **state) {
 }
 
 /* Wrong arguments have the messages that they have everywhere. */
-static void wrong_arguments_are_told(void **state) {
-    (void)state;
+TEST(wrong_arguments_are_told) {
     gpumem_resource *pool = make_pool();
     gpumem_buffer *buffer;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));
@@ -440,27 +427,4 @@ static void wrong_arguments_are_told(void **state) {
                                  &buffer));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 1, NULL, NULL));
     OK(gpumem_resource_destroy(pool));
-}
-
-#define T(test) cmocka_unit_test_setup_teardown(test, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(a_pair_is_six_calls_of_the_driver),
-        T(a_relaxed_thread_saves_two),
-        T(any_context_or_none_may_be_current),
-        T(a_driver_that_wants_the_context_gets_it),
-        T(memory_of_a_refusal_goes_back),
-        T(refusals_are_told_and_counted),
-        T(one_thread_counts_exactly),
-        T(both_ways_count_together),
-        T(threads_count_together),
-        T(many_pools_in_one_thread),
-        T(objects_are_used_again_as_if_new),
-        T(a_use_after_the_thread_of_the_free_is_told),
-        T(held_back_frees_are_worked_off),
-        T(watches_are_told),
-        T(wrong_arguments_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *make(gpumem_resource *from, size_t bytes) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(from, bytes, NULL, &buffer));
@@ -62,8 +64,7 @@ static gpumem_resource *asking(struct answers *answers, unsigned retries) {
     return resource;
 }
 
-static void what_is_freed_in_the_answer_is_used(void **state) {
-    (void)state;
+TEST(what_is_freed_in_the_answer_is_used) {
     struct answers a = {.spares = 3};
     gpumem_resource *resource = asking(&a, 0);
     for (int i = 0; i < 3; i++)
@@ -82,8 +83,7 @@ static void what_is_freed_in_the_answer_is_used(void **state) {
 }
 
 /* The answer frees what queued work still uses: the second try waits for it. */
-static void what_is_held_back_is_waited_for(void **state) {
-    (void)state;
+TEST(what_is_held_back_is_waited_for) {
     struct answers a = {.spares = 1};
     gpumem_resource *resource = asking(&a, 0);
     a.spare[0] = make(resource, 60 * MIB);
@@ -96,8 +96,7 @@ static void what_is_held_back_is_waited_for(void **state) {
     OK(gpumem_stream_destroy(device, a.free_on));
 }
 
-static void after_giving_up_the_refusal_stands(void **state) {
-    (void)state;
+TEST(after_giving_up_the_refusal_stands) {
     struct answers a = {.last = GPUMEM_FAILURE_GIVE_UP};
     gpumem_resource *resource = asking(&a, 0);
     gpumem_buffer *none = NULL;
@@ -110,8 +109,7 @@ static void after_giving_up_the_refusal_stands(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void asking_again_ends_where_nothing_is_freed(void **state) {
-    (void)state;
+TEST(asking_again_ends_where_nothing_is_freed) {
     struct answers a = {.last = GPUMEM_FAILURE_RETRY};
     gpumem_resource *resource = asking(&a, 5);
     gpumem_buffer *none;
@@ -124,8 +122,7 @@ static void asking_again_ends_where_nothing_is_freed(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_growth_asks_too(void **state) {
-    (void)state;
+TEST(a_growth_asks_too) {
     struct answers a = {.spares = 1};
     gpumem_resource *resource = asking(&a, 0);
     gpumem_buffer *buffer;
@@ -143,8 +140,7 @@ static void a_growth_asks_too(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void other_failures_ask_nobody(void **state) {
-    (void)state;
+TEST(other_failures_ask_nobody) {
     struct answers a = {.last = GPUMEM_FAILURE_RETRY};
     gpumem_resource *resource = asking(&a, 0), *none;
     gpumem_buffer *buffer;
@@ -173,8 +169,7 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
     free(host);
 }
 
-static void the_second_gives_what_the_first_has_not(void **state) {
-    (void)state;
+TEST(the_second_gives_what_the_first_has_not) {
     gpumem_resource *pinned, *both, *source;
     gpumem_resource_properties p = {.size = sizeof p};
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -210,8 +205,7 @@ static void the_second_gives_what_the_first_has_not(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-static void growth_stays_with_its_resource(void **state) {
-    (void)state;
+TEST(growth_stays_with_its_resource) {
     gpumem_resource *pinned, *both;
     gpumem_buffer *first, *none;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -238,8 +232,7 @@ static void growth_stays_with_its_resource(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-static void both_reasons_are_told(void **state) {
-    (void)state;
+TEST(both_reasons_are_told) {
     gpumem_resource *narrow, *both;
     gpumem_buffer *none;
     OK(gpumem_limit_resource_create(pool, MIB, &narrow));
@@ -258,8 +251,7 @@ static void both_reasons_are_told(void **state) {
 }
 
 /* One is stream-ordered and the other is not: neither's memory is taken under queued work. */
-static void memory_is_held_back_for_streams(void **state) {
-    (void)state;
+TEST(memory_is_held_back_for_streams) {
     gpumem_resource *ordered, *both;
     OK(gpumem_device_pool_resource_create(device, NULL, &ordered));
     OK(gpumem_fallback_resource_create(limited, ordered, &both));
@@ -279,22 +271,4 @@ static void memory_is_held_back_for_streams(void **state) {
     OK(gpumem_resource_destroy(both));
     OK(gpumem_resource_destroy(ordered));
     gate_remove(&gate);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(what_is_freed_in_the_answer_is_used),
-        T(what_is_held_back_is_waited_for),
-        T(after_giving_up_the_refusal_stands),
-        T(asking_again_ends_where_nothing_is_freed),
-        T(a_growth_asks_too),
-        T(other_failures_ask_nobody),
-        T(the_second_gives_what_the_first_has_not),
-        T(growth_stays_with_its_resource),
-        T(both_reasons_are_told),
-        T(memory_is_held_back_for_streams),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

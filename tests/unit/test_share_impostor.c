@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 #ifndef SO_PASSPIDFD
 #define SO_PASSPIDFD 76 /* Linux 6.5 */
 #endif
@@ -160,7 +162,8 @@ static struct process start(const char *value, int type) {
     snprintf(second, sizeof second, "%d", other);
     struct process process = {fork(), commands[0], sockets[0]};
     if (process.pid == 0) {
-        execl("/proc/self/exe", "test_share_impostor", value, first, second, (char *)NULL);
+        execl("/proc/self/exe", "run", test_file(), "--child", "other", value, first, second,
+              (char *)NULL);
         _exit(99);
     }
     close(theirs);
@@ -227,8 +230,7 @@ static void check_all_gone(void) {
     assert_int_equal(device_stats().mappings, 0);
 }
 
-static void the_liar_is_first(void **state) {
-    (void)state;
+TEST(the_liar_is_first) {
     struct process exporter = start("17", SOCK_STREAM), impostor = start("238", SOCK_STREAM);
     struct description seen = ask_description(&exporter);
     gpumem_buffer *lied = receive_lie(&impostor, &seen, 'l');
@@ -252,8 +254,7 @@ static void the_liar_is_first(void **state) {
     check_all_gone();
 }
 
-static void the_liar_comes_later(void **state) {
-    (void)state;
+TEST(the_liar_comes_later) {
     struct process exporter = start("17", SOCK_SEQPACKET), impostor = start("238", SOCK_SEQPACKET);
     struct description seen = ask_description(&exporter);
     gpumem_buffer *honest = receive_honest(&exporter);
@@ -271,8 +272,7 @@ static void the_liar_comes_later(void **state) {
 }
 
 /* Who does not wait to be asked is not written down; it is nobody, also to itself. */
-static void who_is_not_known_is_never_found(void **state) {
-    (void)state;
+TEST(who_is_not_known_is_never_found) {
     struct process exporter = start("17", SOCK_STREAM), impostor = start("238", SOCK_STREAM);
     struct description seen = ask_description(&exporter);
     gpumem_buffer *first = receive_lie(&impostor, &seen, 'a');
@@ -290,8 +290,7 @@ static void who_is_not_known_is_never_found(void **state) {
 }
 
 /* The socket is the caller's, with its options. */
-static void the_socket_stays_as_it_was(void **state) {
-    (void)state;
+TEST(the_socket_stays_as_it_was) {
     struct process exporter = start("17", SOCK_STREAM);
     for (int wanted = 0; wanted < 2; wanted++) {
         int now = -1;
@@ -307,8 +306,7 @@ static void the_socket_stays_as_it_was(void **state) {
 }
 
 /* The kernel then adds a descriptor to each message; it is not taken for memory, nor left open. */
-static void a_socket_that_passes_process_descriptors(void **state) {
-    (void)state;
+TEST(a_socket_that_passes_process_descriptors) {
     const int on = 1;
     struct process exporter = start("17", SOCK_STREAM);
     if (setsockopt(exporter.socket, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on) != 0) {
@@ -327,8 +325,7 @@ static void a_socket_that_passes_process_descriptors(void **state) {
 }
 
 /* Without a socket nobody knows the exporter: what is said is not believed, and not remembered. */
-static void created_imports_are_never_shared(void **state) {
-    (void)state;
+TEST(created_imports_are_never_shared) {
     const void *description;
     size_t bytes;
     int fd, other_fd;
@@ -379,8 +376,7 @@ static int equal(int fd, const struct gm_peer *peer, int other_fd,
     return answer;
 }
 
-static void an_identity_is_of_one_process_and_file(void **state) {
-    (void)state;
+TEST_WITH(an_identity_is_of_one_process_and_file, NULL, NULL) {
     const struct gm_peer peer = {10, 20, 30}, pid = {11, 20, 30}, uid = {10, 21, 30},
                          start_time = {10, 20, 31}, unknown = {0};
     int device_fds[2] = {open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY)};
@@ -401,8 +397,7 @@ static void an_identity_is_of_one_process_and_file(void **state) {
     close(device_fds[1]);
 }
 
-static void a_process_is_known_by_its_start(void **state) {
-    (void)state;
+TEST_WITH(a_process_is_known_by_its_start, NULL, NULL) {
     const struct gm_sender self = {getpid(), getuid()}, nobody = {0, 0}, none = {.pid = -1},
                            gone = {0x3fffffff, 0};
     struct gm_peer peer = gm_peer_of(&self), same = gm_peer_of(&self);
@@ -416,20 +411,6 @@ static void a_process_is_known_by_its_start(void **state) {
     assert_int_equal(gm_peer_of(&gone).pid, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(int argc, char **argv) {
-    if (argc == 4)
-        return other_process((unsigned char)atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
-    const struct CMUnitTest tests[] = {
-        T(the_liar_is_first),
-        T(the_liar_comes_later),
-        T(who_is_not_known_is_never_found),
-        T(the_socket_stays_as_it_was),
-        T(a_socket_that_passes_process_descriptors),
-        T(created_imports_are_never_shared),
-        cmocka_unit_test(an_identity_is_of_one_process_and_file),
-        cmocka_unit_test(a_process_is_known_by_its_start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+CHILD(other) {
+    return other_process((unsigned char)atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
 }

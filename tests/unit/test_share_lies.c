@@ -17,7 +17,6 @@ static gpumem_export *exported, *strangers, *hosts;
 static int sockets[2]; /* of the exporter, of the importer */
 
 static void *send_it(void *unused) {
-    (void)unused;
     return gpumem_export_send(exported, sockets[0], NULL) == GPUMEM_OK ? NULL : (void *)1;
 }
 
@@ -63,6 +62,8 @@ static int teardown(void **state) {
     OK(gpumem_resource_destroy(on_host));
     return close_device(state);
 }
+
+EACH_TEST(setup, teardown);
 
 /* ---- An exporter that lies ------------------------------------------------------------------- */
 
@@ -236,8 +237,7 @@ static void check_import(CUdeviceptr address) {
             connect_anew();                                                                        \
     } while (0)
 
-static void descriptions_that_contradict_are_refused(void **state) {
-    (void)state;
+TEST(descriptions_that_contradict_are_refused) {
     LIE(DATA, "another buffer", head_of(&lie)->buffer[5] ^= 1);
     LIE(DATA, "given memory back", head_of(&lie)->epoch++);
     LIE(DATA, "shrunk", head_of(&lie)->bytes = CHUNK - 1);
@@ -265,8 +265,7 @@ static void descriptions_that_contradict_are_refused(void **state) {
 }
 
 /* A whole description where growth was asked for: it begins anew. */
-static void a_whole_description_is_no_growth(void **state) {
-    (void)state;
+TEST(a_whole_description_is_no_growth) {
     const void *whole;
     size_t bytes;
     OK(gpumem_export_get_description(exported, &whole, &bytes));
@@ -276,8 +275,7 @@ static void a_whole_description_is_no_growth(void **state) {
     });
 }
 
-static void descriptors_that_are_not_the_growth_are_refused(void **state) {
-    (void)state;
+TEST(descriptors_that_are_not_the_growth_are_refused) {
     int ends[2], first, strange, hosts_fd;
     assert_int_equal(pipe(ends), 0);
     OK(gpumem_export_get_descriptor(exported, 0, &first));
@@ -302,8 +300,7 @@ static void descriptors_that_are_not_the_growth_are_refused(void **state) {
 }
 
 /* After all that the truth is still believed. */
-static void the_truth_is_taken_afterwards(void **state) {
-    (void)state;
+TEST(the_truth_is_taken_afterwards) {
     LIE(DATA, "the same memory", lie.fds[1] = lie.fds[0]);
     struct lie lie = truth();
     CUdeviceptr address = gpumem_buffer_pointer(import);
@@ -337,8 +334,7 @@ static gpumem_status asked(const struct gm_request *request, size_t bytes, uint3
         assert_int_equal(verdict, (refused) ? GM_VERDICT_REFUSED : 0);                             \
     } while (0)
 
-static void requests_that_cannot_be_are_refused(void **state) {
-    (void)state;
+TEST(requests_that_cannot_be_are_refused) {
     struct gm_description_head head;
     const void *description;
     size_t bytes, descriptors = open_descriptors();
@@ -379,8 +375,7 @@ static void requests_that_cannot_be_are_refused(void **state) {
 /* ---- Another process ------------------------------------------------------------------------- */
 
 /* It holds the exporter's end of the connection and has its descriptors, by fork. */
-static void growth_from_another_process_is_refused(void **state) {
-    (void)state;
+TEST(growth_from_another_process_is_refused) {
     struct lie lie = truth();
     CUdeviceptr address = gpumem_buffer_pointer(import);
     int status = 0;
@@ -396,18 +391,4 @@ static void growth_from_another_process_is_refused(void **state) {
     assert_int_equal(status, 0);
     SAME_STATE(before);
     check_import(address);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(descriptions_that_contradict_are_refused),
-        T(a_whole_description_is_no_growth),
-        T(descriptors_that_are_not_the_growth_are_refused),
-        T(the_truth_is_taken_afterwards),
-        T(requests_that_cannot_be_are_refused),
-        T(growth_from_another_process_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

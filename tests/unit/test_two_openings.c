@@ -28,6 +28,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_resource *with_cache(gpumem_device *of) {
     gpumem_resource *made;
     OK(gpumem_virtual_resource_create(
@@ -62,8 +64,7 @@ static void take_more_than_half(void) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void mapped_ranges_of_the_other_are_given_back(void **state) {
-    (void)state;
+TEST(mapped_ranges_of_the_other_are_given_back) {
     gpumem_resource *other = with_cache(second);
     fill_cache(other, HALF_AND_MORE);
     assert_int_equal(cached(second), HALF_AND_MORE);
@@ -72,8 +73,7 @@ static void mapped_ranges_of_the_other_are_given_back(void **state) {
     OK(gpumem_resource_destroy(other));
 }
 
-static void a_pool_of_the_other_is_trimmed(void **state) {
-    (void)state;
+TEST(a_pool_of_the_other_is_trimmed) {
     gpumem_resource *other;
     OK(gpumem_device_pool_resource_create(
         second, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &other));
@@ -85,8 +85,7 @@ static void a_pool_of_the_other_is_trimmed(void **state) {
     OK(gpumem_resource_destroy(other));
 }
 
-static void a_caching_resource_of_the_other_is_emptied(void **state) {
-    (void)state;
+TEST(a_caching_resource_of_the_other_is_emptied) {
     gpumem_resource *upstream, *other;
     OK(gpumem_virtual_resource_create(second, NULL, &upstream));
     OK(gpumem_caching_resource_create(upstream, NULL, &other));
@@ -101,8 +100,7 @@ static void a_caching_resource_of_the_other_is_emptied(void **state) {
 }
 
 /* What the other freed and queued work still holds back is waited for. */
-static void held_back_frees_of_the_other_are_waited_for(void **state) {
-    (void)state;
+TEST(held_back_frees_of_the_other_are_waited_for) {
     gpumem_resource *other;
     gpumem_buffer *buffer;
     CUstream stream;
@@ -116,8 +114,7 @@ static void held_back_frees_of_the_other_are_waited_for(void **state) {
     OK(gpumem_stream_destroy(second, stream));
 }
 
-static void a_limit_is_of_one_opening(void **state) {
-    (void)state;
+TEST(a_limit_is_of_one_opening) {
     gpumem_resource *other = with_cache(second), *plain, *limited;
     gpumem_buffer *none;
     fill_cache(other, 64 * MIB);
@@ -130,8 +127,7 @@ static void a_limit_is_of_one_opening(void **state) {
     OK(gpumem_resource_destroy(other));
 }
 
-static void trim_is_of_one_opening(void **state) {
-    (void)state;
+TEST(trim_is_of_one_opening) {
     gpumem_resource *other = with_cache(second);
     fill_cache(other, 64 * MIB);
     OK(gpumem_device_trim(device, 1));
@@ -139,8 +135,7 @@ static void trim_is_of_one_opening(void **state) {
     OK(gpumem_resource_destroy(other));
 }
 
-static void other_devices_keep_their_caches(void **state) {
-    (void)state;
+TEST(other_devices_keep_their_caches) {
     gpumem_device *neighbour;
     OK(gpumem_device_open(second_library, 1, &neighbour));
     gpumem_resource *apart = with_cache(neighbour), *other = with_cache(second);
@@ -155,8 +150,7 @@ static void other_devices_keep_their_caches(void **state) {
 }
 
 /* What is in use stays, and too much is refused. */
-static void what_is_in_use_is_not_taken(void **state) {
-    (void)state;
+TEST(what_is_in_use_is_not_taken) {
     gpumem_resource *other = with_cache(second), *mine;
     gpumem_buffer *kept, *none;
     OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &kept));
@@ -200,8 +194,7 @@ static void *come_and_go(void *argument) {
     return NULL;
 }
 
-static void openings_come_and_go(void **state) {
-    (void)state;
+TEST(openings_come_and_go) {
     pthread_t threads[3];
     atomic_size_t failed = 0;
     char *before = soft->state_dump();
@@ -213,21 +206,8 @@ static void openings_come_and_go(void **state) {
     SAME_STATE(before);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(mapped_ranges_of_the_other_are_given_back),
-        T(a_pool_of_the_other_is_trimmed),
-        T(a_caching_resource_of_the_other_is_emptied),
-        T(held_back_frees_of_the_other_are_waited_for),
-        T(a_limit_is_of_one_opening),
-        T(trim_is_of_one_opening),
-        T(other_devices_keep_their_caches),
-        T(what_is_in_use_is_not_taken),
-        T(openings_come_and_go),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_MEMORY", "1G", 1);
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

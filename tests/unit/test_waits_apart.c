@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <time.h>
 
+EACH_TEST(open_device, close_device);
+
 #define PATIENCE 10 /* seconds; a call that waits for the wrong work never ends */
 
 /* A call in a thread of its own. */
@@ -75,8 +77,7 @@ static void free_behind(gpumem_resource *resource, size_t bytes, struct gate gat
 
 /* ---- Destroying ------------------------------------------------------------------------------ */
 
-static void destroying_waits_for_its_own_frees_only(void **state) {
-    (void)state;
+TEST(destroying_waits_for_its_own_frees_only) {
     struct gate stuck = gate_with_stream(), other = gate_with_stream();
     struct call a = {.resource = make_virtual()}, b = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
@@ -97,8 +98,7 @@ static void destroying_waits_for_its_own_frees_only(void **state) {
 }
 
 /* Other threads go on working off what is done. */
-static void a_waiting_thread_keeps_nothing_from_being_worked_off(void **state) {
-    (void)state;
+TEST(a_waiting_thread_keeps_nothing_from_being_worked_off) {
     struct gate stuck = gate_with_stream(), other = gate_with_stream();
     gpumem_resource *second = make_virtual();
     struct call a = {.resource = make_virtual()};
@@ -118,8 +118,7 @@ static void a_waiting_thread_keeps_nothing_from_being_worked_off(void **state) {
 }
 
 /* Two threads that wait for the same free both see it. */
-static void a_free_can_be_waited_for_twice(void **state) {
-    (void)state;
+TEST(a_free_can_be_waited_for_twice) {
     struct gate stuck = gate_with_stream();
     struct call all = {0}, a = {.resource = make_virtual()};
     free_behind(a.resource, 2 * MIB, stuck);
@@ -133,8 +132,7 @@ static void a_free_can_be_waited_for_twice(void **state) {
     gate_remove(&stuck);
 }
 
-static void statistics_do_not_wait(void **state) {
-    (void)state;
+TEST(statistics_do_not_wait) {
     struct gate stuck = gate_with_stream();
     struct call a = {.resource = make_virtual()}, stats = {0};
     free_behind(a.resource, 2 * MIB, stuck);
@@ -149,8 +147,7 @@ static void statistics_do_not_wait(void **state) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-static void a_limit_does_not_wait_for_others(void **state) {
-    (void)state;
+TEST(a_limit_does_not_wait_for_others) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *upstream = make_virtual();
     struct call limited = {.bytes = 4 * MIB};
@@ -168,8 +165,7 @@ static void a_limit_does_not_wait_for_others(void **state) {
     gate_remove(&stuck);
 }
 
-static void maximum_of_pinned_memory_does_not_wait_for_others(void **state) {
-    (void)state;
+TEST(maximum_of_pinned_memory_does_not_wait_for_others) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *other;
     struct call pinned = {.bytes = 4 * MIB};
@@ -192,8 +188,7 @@ static void maximum_of_pinned_memory_does_not_wait_for_others(void **state) {
     gate_remove(&stuck);
 }
 
-static void maximum_of_a_pool_does_not_wait_for_others(void **state) {
-    (void)state;
+TEST(maximum_of_a_pool_does_not_wait_for_others) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call pool = {.bytes = 64 * MIB};
@@ -214,8 +209,7 @@ static void maximum_of_a_pool_does_not_wait_for_others(void **state) {
 }
 
 /* What counts against the limit is waited for, through a wrapper over it too. */
-static void a_limit_waits_for_what_counts_against_it(void **state) {
-    (void)state;
+TEST(a_limit_waits_for_what_counts_against_it) {
     struct gate stuck = gate_with_stream(), own = gate_with_stream();
     gpumem_resource *upstream = make_virtual(), *limit;
     struct call limited = {.bytes = 2 * MIB};
@@ -250,8 +244,7 @@ static size_t free_now(void) {
 }
 
 /* Until enough is free, and no longer: the stuck stream has freed first. */
-static void running_out_waits_until_enough_is_free(void **state) {
-    (void)state;
+TEST(running_out_waits_until_enough_is_free) {
     struct gate stuck = gate_with_stream(), enough = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call big = {.resource = make_virtual()};
@@ -277,8 +270,7 @@ static void running_out_waits_until_enough_is_free(void **state) {
 }
 
 /* All that is held back would not do. */
-static void what_can_never_fit_is_refused_at_once(void **state) {
-    (void)state;
+TEST(what_can_never_fit_is_refused_at_once) {
     struct gate stuck = gate_with_stream();
     gpumem_resource *other = make_virtual();
     struct call big = {.resource = make_virtual(), .bytes = (size_t)1 << 40};
@@ -293,22 +285,4 @@ static void what_can_never_fit_is_refused_at_once(void **state) {
     OK(gpumem_resource_destroy(big.resource));
     OK(gpumem_resource_destroy(other));
     gate_remove(&stuck);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(destroying_waits_for_its_own_frees_only),
-        T(a_waiting_thread_keeps_nothing_from_being_worked_off),
-        T(a_free_can_be_waited_for_twice),
-        T(statistics_do_not_wait),
-        T(a_limit_does_not_wait_for_others),
-        T(maximum_of_pinned_memory_does_not_wait_for_others),
-        T(maximum_of_a_pool_does_not_wait_for_others),
-        T(a_limit_waits_for_what_counts_against_it),
-        T(running_out_waits_until_enough_is_free),
-        T(what_can_never_fit_is_refused_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,9 @@
 
 #include <gpumem/cuda_api.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -42,7 +39,6 @@ static CUdeviceptr a, b;
 static unsigned char plain[SIZE], other[SIZE];
 
 static int begin(void **state) {
-    (void)state;
     CUcontext context;
     OK(cuInit(0));
     OK(cuDevicePrimaryCtxRetain(&context, 0));
@@ -54,7 +50,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     OK(cuMemFree_v2(a));
     OK(cuMemFree_v2(b));
     OK(cuStreamDestroy_v2(stream));
@@ -62,8 +57,9 @@ static int end(void **state) {
     return 0;
 }
 
-static void a_copy_looks_each_of_its_sides_up_once(void **state) {
-    (void)state;
+ALL_TESTS(begin, end);
+
+TEST(a_copy_looks_each_of_its_sides_up_once) {
     LOOKS_UP(2, cuMemcpyHtoD_v2(a, plain, SIZE));
     LOOKS_UP(2, cuMemcpyDtoH_v2(other, a, SIZE));
     LOOKS_UP(2, cuMemcpyDtoD_v2(b, a, SIZE));
@@ -74,8 +70,7 @@ static void a_copy_looks_each_of_its_sides_up_once(void **state) {
     assert_memory_equal(plain, other, SIZE);
 }
 
-static void a_box_looks_each_of_its_sides_up_once(void **state) {
-    (void)state;
+TEST(a_box_looks_each_of_its_sides_up_once) {
     const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                                 .srcHost = plain,
                                 .srcPitch = 64,
@@ -87,8 +82,7 @@ static void a_box_looks_each_of_its_sides_up_once(void **state) {
     LOOKS_UP(2, cuMemcpy2D_v2(&copy));
 }
 
-static void a_batch_looks_each_side_up_once(void **state) {
-    (void)state;
+TEST(a_batch_looks_each_side_up_once) {
     CUdeviceptr to[2] = {a, b}, from[2] = {(uintptr_t)plain, (uintptr_t)plain};
     size_t sizes[2] = {SIZE, SIZE}, first = 0, failed;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL};
@@ -96,22 +90,19 @@ static void a_batch_looks_each_side_up_once(void **state) {
     OK(cuStreamSynchronize(stream));
 }
 
-static void a_set_looks_its_memory_up_once(void **state) {
-    (void)state;
+TEST(a_set_looks_its_memory_up_once) {
     LOOKS_UP(1, cuMemsetD8_v2(a, 1, SIZE));
     LOOKS_UP(1, cuMemsetD32Async(a, 2, SIZE / 4, stream));
     LOOKS_UP(1, cuMemsetD2D8_v2(a, 64, 3, 32, 16));
 }
 
-static void a_stream_memory_operation_looks_its_word_up_once(void **state) {
-    (void)state;
+TEST(a_stream_memory_operation_looks_its_word_up_once) {
     LOOKS_UP(1, cuStreamWriteValue32_v2(stream, a, 7, CU_STREAM_WRITE_VALUE_DEFAULT));
     LOOKS_UP(1, cuStreamWaitValue32_v2(stream, a, 7, CU_STREAM_WAIT_VALUE_EQ));
     OK(cuStreamSynchronize(stream));
 }
 
-static void what_a_pointer_is_is_looked_up_once(void **state) {
-    (void)state;
+TEST(what_a_pointer_is_is_looked_up_once) {
     CUpointer_attribute attributes[3] = {CU_POINTER_ATTRIBUTE_CONTEXT,
                                          CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                          CU_POINTER_ATTRIBUTE_RANGE_SIZE};
@@ -126,8 +117,7 @@ static void what_a_pointer_is_is_looked_up_once(void **state) {
 
 /* Another thread may have freed plain memory while cuMemFree waited for the context's work: it
  * looks again. To allocate is to look for what lies before the new range. */
-static void freeing_looks_up_once_and_again_after_a_wait(void **state) {
-    (void)state;
+TEST(freeing_looks_up_once_and_again_after_a_wait) {
     CUdeviceptr p;
     OK(cuMemAlloc_v2(&p, SIZE));
     LOOKS_UP(2, cuMemFree_v2(p));
@@ -135,17 +125,4 @@ static void freeing_looks_up_once_and_again_after_a_wait(void **state) {
     LOOKS_UP(1, cuMemFreeAsync(p, stream));
     LOOKS_UP(1, cuMemAllocAsync(&p, SIZE, stream));
     LOOKS_UP(1, cuMemFree_v2(p));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_copy_looks_each_of_its_sides_up_once),
-        cmocka_unit_test(a_box_looks_each_of_its_sides_up_once),
-        cmocka_unit_test(a_batch_looks_each_side_up_once),
-        cmocka_unit_test(a_set_looks_its_memory_up_once),
-        cmocka_unit_test(a_stream_memory_operation_looks_its_word_up_once),
-        cmocka_unit_test(what_a_pointer_is_is_looked_up_once),
-        cmocka_unit_test(freeing_looks_up_once_and_again_after_a_wait),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
 }
