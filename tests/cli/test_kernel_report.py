@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """What a user reads when a kernel fails under `gpumem run`: the whole of standard error, but for addresses."""
-import os
 import re
-import subprocess
 import sys
 
 import harness
@@ -120,12 +118,7 @@ def report(folder, *words):
     program, text = folder / "program.py", folder / "fill.ptx"
     program.write_text(PROGRAM)
     text.write_text(PTX)
-    environment = {name: value for name, value in os.environ.items()
-                   if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
-    environment.update(SOFTGPU_MEMORY="64M")
-    process = subprocess.run([harness.COMMAND, "run", "--softgpu", sys.executable, str(program), str(text), *words],
-                             env=environment, timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             check=False)
+    process = harness.run_program((), sys.executable, program, text, *words)
     expect_status(process, 0)
     return process.stdout, re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", process.stderr)
 
@@ -231,4 +224,4 @@ softgpu: error: block 0,0,0 warp 0 lanes 0000ffff line 64 (/src/fill.cu:60): wai
 """)
 
 
-harness.main_unless_sanitized([value for name, value in sorted(globals().items()) if name.startswith("test_")])
+harness.main_unless_sanitized(globals())
