@@ -65,12 +65,14 @@ SETTINGS = [
     (", late", {"SOFTGPU_SCHEDULE": "late"}),
     (", with one worker", {"SOFTGPU_WORKERS": "1"}),
 ]
+# An eighth of the multiprocessors, all of which have blocks that meet.
+MORE = {"test_cooperative_run": {"SOFTGPU_PROFILE": "mig"}}
 if SANITIZED and not LONG:
     del SETTINGS[1:]
 
 
 def runs_with(program, variables):
-    return lambda: runs(program, **variables)
+    return lambda: runs(program, **MORE.get(program, {}), **variables)
 
 
 TESTS = [
