@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The programs with kernels are right, and so no checker finds anything in them, whatever the schedule: look-back
-scans, reductions by the last block, grids and clusters that meet, double buffers, warps' tiles. And they still print what they print without a checker."""
+scans, reductions by the last block, grids and clusters that meet, double buffers, warps' tiles. And they still print
+what they print without a checker."""
 import json
 import os
 import sys

@@ -10,8 +10,8 @@
 
 #include "form_text.h"
 
-/* What is said about an instruction that does not run; "" of one that does, and has code. Its opcode
- * too. */
+/* What is said about an instruction that does not run; "" of one that does, and has code. Its
+ * opcode too. */
 static unsigned asked(const char *instruction, char *why, size_t size) {
     static const struct sg_image_options options = {
         .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
@@ -123,9 +123,9 @@ static const struct {
 } patterns[] = {
 #define FORM(pattern)              {pattern, NULL},
 #define REFUSED_FORM(pattern, why) {pattern, why},
+#include "engine_async_forms.def"
 #include "engine_forms.def"
 #include "engine_memory_forms.def"
-#include "engine_async_forms.def"
 #undef FORM
 #undef REFUSED_FORM
 };
