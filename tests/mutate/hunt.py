@@ -7,12 +7,15 @@ The project is asked for everything that is its own business:
     compiled(source)                                         the machine code, or None
     rounds(source, line)                                     the tests that run the line, in the order of their turns
     build(tests)                                             whether the programs of these tests are made
-    fails(test, seconds)                                     what failed, or ""
+    fails(test, seconds)                                     what failed, or "", or None where the time is too short
 """
 import concurrent.futures
 import time
 
 import faults
+
+# What the runner says of a test that did not end.
+NO_END = "no end"
 
 
 class Hunt:
@@ -103,8 +106,6 @@ class Hunt:
     def search(self, rounds, limit):
         ran = 0
         for tests in rounds:
-            if time.monotonic() >= limit:
-                return faults.CUT, "", ran
             if not self.project.build(tests):
                 return faults.FOUND, "the build", ran
             by, count, all_ran = self.run_round(tests, limit)
@@ -120,19 +121,23 @@ class Hunt:
         found, ran = [], []
 
         def one(test):
-            if found or time.monotonic() >= limit:
+            if found:
                 return
-            ran.append(test)
-            if self.fails_twice(test, limit):
+            failure = self.failure(test, limit)
+            if failure is not None:
+                ran.append(test)
+            if failure:
                 found.append(test.name)
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             list(pool.map(one, tests))
         return (found[0] if found else ""), len(ran), len(ran) == len(tests)
 
-    def fails_twice(self, test, limit):
+    def failure(self, test, limit):
         """A failure that does not come again was the machine's. One that has no end is not waited for twice."""
-        what = self.project.fails(test, limit - time.monotonic())
-        return what and (what.startswith("no end") or self.project.fails(test, limit - time.monotonic()))
+        first = self.project.fails(test, limit - time.monotonic())
+        if not first or first.startswith(NO_END):
+            return first
+        return self.project.fails(test, limit - time.monotonic())
 
     def check_finders(self):
         """Runs those tests that found something without any fault: one that fails all the same is trusted no
