@@ -1,5 +1,5 @@
-/* Linked into each image of a build with counters. An image has its own, and tells tests/coverage/exit.c how
- * they are written, where that is loaded. */
+/* Linked into each image of a build with counters. An image has its own, and tells
+ * tests/coverage/exit.c how they are written, where that is loaded. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

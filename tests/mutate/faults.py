@@ -6,7 +6,7 @@ with that text: line numbers change with every commit. Results:
 
     found       a test failed, or found no end; `by` says which
     survived    every test that runs the line passed
-    cut         the time was over before all of them had run
+    cut         the seconds for one fault were over before all of them had run
     unreached   no test runs the line
     dropped     no fault: it does not compile, or the machine code is the same; another one is drawn
     gone        the line is no longer there (of a list that is run again)

@@ -43,8 +43,12 @@ class Hunt:
         for fault in drawn:
             row = self.record.rows.get(fault)
             if row is None or row["result"] != faults.DROPPED:
-                return fault, row is not None
+                return fault, self.is_done(row)
         return None, True
+
+    def is_done(self, row):
+        """What was cut is tried again by a run that gives more time."""
+        return row is not None and (row["result"] != faults.CUT or row["limit"] >= self.seconds)
 
     def run(self, count, seed, end):
         """Tries as many as the time allows. Whether all of them have their results."""
@@ -63,7 +67,7 @@ class Hunt:
     def again(self, old, end):
         """The same faults as those of another list."""
         for fault in old:
-            if fault not in self.record.rows and self.attempt(fault, end) is None:
+            if not self.is_done(self.record.rows.get(fault)) and self.attempt(fault, end) is None:
                 return False
         return True
 
@@ -77,7 +81,8 @@ class Hunt:
         if result == faults.CUT and limit == end:
             return None
         line = fault.number(self.project.read(fault.source))
-        row = self.record.add(fault, line, result, by=by, tests=ran, seconds=round(time.monotonic() - begin, 1))
+        row = self.record.add(fault, line, result, by=by, tests=ran, limit=self.seconds,
+                              seconds=round(time.monotonic() - begin, 1))
         if result != faults.DROPPED:
             print(f"{result:9} {fault.source}:{line}: {fault.change}"
                   f"{f' (by {by})' if by else ''}, {row['seconds']:.0f} s", flush=True)

@@ -174,11 +174,12 @@ def no_fault_begins_after_the_time(case):
     return looking.run(3, 7, time.monotonic()) is False and not looking.record.rows
 
 
-def one_whose_tests_had_no_time_is_cut(case):
+def one_whose_tests_had_no_time_is_cut_and_tried_again_with_more(case):
     looking = hunt.Hunt(case.project, faults.Record(case.list), jobs=1, seconds=0)
     one = fault(5, "    return a - b;")
     looking.again([one], later())
-    return looking.record.rows[one]["result"] == faults.CUT and not case.project.ran
+    cut = looking.record.rows[one]["result"] == faults.CUT and not case.project.ran
+    return cut and case.results(one) == [faults.FOUND]
 
 
 def the_same_seed_chooses_the_same(case):
@@ -234,7 +235,7 @@ CASES = [a_fault_that_a_test_sees_is_found, a_fault_that_no_test_sees_survives_a
          a_line_that_no_test_runs_is_unreached, a_change_without_effect_or_that_does_not_compile_is_none,
          another_is_drawn_for_one_without_effect, the_source_is_whole_again_after_each_fault,
          a_run_that_was_ended_goes_on, no_fault_begins_after_the_time,
-         one_whose_tests_had_no_time_is_cut, the_same_seed_chooses_the_same,
+         one_whose_tests_had_no_time_is_cut_and_tried_again_with_more, the_same_seed_chooses_the_same,
          a_fault_is_known_after_its_line_has_moved, one_whose_line_is_gone_is_said_to_be,
          what_a_test_found_that_always_fails_does_not_count, each_folder_gets_one_and_the_rest_by_size,
          nothing_is_changed_that_is_no_code, a_declaration_is_not_left_out]
