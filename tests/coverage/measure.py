@@ -30,6 +30,8 @@ import suites  # noqa: E402
 SOURCE = suites.SOURCE
 # Seconds for each test, with counters that all threads share, on a machine with nothing else to do.
 LIMIT = 400
+# What is kept of the output of a test that fails.
+OUTPUT = 4000
 # Processes of one gcov are slow to start, and few files for one would be many of them.
 FILES_AT_ONCE = 100
 
@@ -51,8 +53,9 @@ def run_counted(running, build, name, command):
         outcome = running.run(name, command, LIMIT, GCOV_PREFIX=folder,
                               LD_PRELOAD=str(build / "tests/coverage/libcoverage_exit.so"))
         pack(Path(folder), build, build / "counters" / f"{name}.zip")
-    return {"passed": outcome.passed, "failures": outcome.failures, "skipped": len(outcome.skips),
-            "seconds": round(outcome.seconds, 2)}
+    row = {"passed": outcome.passed, "failures": outcome.failures, "skipped": len(outcome.skips),
+           "seconds": round(outcome.seconds, 2)}
+    return dict(row, output=outcome.output[-OUTPUT:]) if outcome.failures else row
 
 
 def read_json(path, otherwise):
