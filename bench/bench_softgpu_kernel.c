@@ -35,7 +35,7 @@ static double round_of(CUfunction function, CUstream stream) {
         OK(cu->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
         OK(cu->cuStreamSynchronize(stream));
     }
-    return (now() - before) * 1e6 / REPEATS;
+    return (now() - before) * 1e6 / (double)REPEATS;
 }
 
 int main(void) {

@@ -1,28 +1,33 @@
-# How test programs are made. tests/runner runs them.
+# How test programs are made: one of all the .c files of a folder. tests/runner runs it, once for each
+# test_*.c.
 include_guard()
 
-file(GLOB GPUMEM_HARNESS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/harness/*.c)
+# Harness of every program, compiled once; inside/ is for programs that have the library in them.
+add_library(tests_harness OBJECT ${PROJECT_SOURCE_DIR}/tests/harness/test.c
+    ${PROJECT_SOURCE_DIR}/tests/harness/gate.c)
+add_library(tests_harness_inside OBJECT EXCLUDE_FROM_ALL
+    ${PROJECT_SOURCE_DIR}/tests/harness/inside/refused_memory.c)
 
-# Splits the .c files of one directory: programs are test_*.c, the rest is their harness.
-function(gpumem_split_tests directory programs harness)
-    file(GLOB all CONFIGURE_DEPENDS ${directory}/*.c)
-    set(found ${all})
-    list(FILTER found INCLUDE REGEX "/test_[^/]*\\.c$")
-    list(FILTER all EXCLUDE REGEX "/test_[^/]*\\.c$")
-    set(${programs} "${found}" PARENT_SCOPE)
-    set(${harness} "${all}" PARENT_SCOPE)
-endfunction()
+# Parameters of fixtures, callbacks and tests are often not used: their shape is given. What tests
+# themselves compute is little, and optimising them takes longer than running them.
+add_library(gpumem_test_flags INTERFACE)
+target_link_libraries(gpumem_test_flags INTERFACE gpumem_flags)
+target_compile_options(gpumem_test_flags INTERFACE
+    -Wno-unused-parameter $<$<CONFIG:Release>:-O1>)
 
-# gpumem_test_folder(<folder> [INTERNAL] [EXCLUDE_FROM_ALL] [LINK <targets>]): programs of
-# tests/<folder> and the folders below it. INTERNAL gives them src/ as an include path. Those in a
-# folder named softgpu link the engine itself instead of opening it. With EXCLUDE_FROM_ALL a program
+foreach(harness tests_harness tests_harness_inside)
+    target_include_directories(${harness} PRIVATE
+        ${PROJECT_SOURCE_DIR}/tests/harness ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${harness} PRIVATE gpumem_cmocka gpumem_test_flags)
+endforeach()
+
+# gpumem_test_folder(<folder> [INSIDE] [EXCLUDE_FROM_ALL] [LINK <targets>]): the program
+# tests/<folder>/run of the folder, target tests_<folder>, and one for each folder below it, which has
+# the harness of the one above. INSIDE: tests of internals, with src/ as an include path; those in a
+# folder named softgpu have the engine in them instead of opening it. With EXCLUDE_FROM_ALL a program
 # is built only when it is named.
 function(gpumem_test_folder folder)
-    cmake_parse_arguments(arg "INTERNAL;EXCLUDE_FROM_ALL" "" "LINK" ${ARGN})
-    set(kept "")
-    if(arg_EXCLUDE_FROM_ALL)
-        set(kept EXCLUDE_FROM_ALL)
-    endif()
+    cmake_parse_arguments(arg "INSIDE;EXCLUDE_FROM_ALL" "" "LINK" ${ARGN})
     set(root ${PROJECT_SOURCE_DIR}/tests/${folder})
     foreach(target IN LISTS arg_LINK)
         if(NOT TARGET ${target})
@@ -38,66 +43,65 @@ function(gpumem_test_folder folder)
     endforeach()
     list(REMOVE_DUPLICATES directories)
 
-    gpumem_split_tests(${root} ignored root_harness)
+    file(GLOB above CONFIGURE_DEPENDS ${root}/*.c)
+    list(FILTER above EXCLUDE REGEX "/test_[^/]*\\.c$")
     foreach(directory IN LISTS directories)
-        gpumem_split_tests(${directory} programs harness)
+        file(GLOB sources CONFIGURE_DEPENDS ${directory}/*.c)
         if(NOT directory STREQUAL root)
-            list(APPEND harness ${root_harness})
+            list(APPEND sources ${above})
         endif()
         set(link ${arg_LINK})
-        set(whole ${arg_LINK})
         if("${directory}/" MATCHES "/softgpu/")
             if(NOT TARGET softgpu_static)
                 continue()
             endif()
-            set(link softgpu_static)
             # Whole: exports refer weakly to the chapters, and a weak reference fetches nothing from
             # an archive.
-            set(whole $<LINK_LIBRARY:WHOLE_ARCHIVE,softgpu_static>)
+            set(link $<LINK_LIBRARY:WHOLE_ARCHIVE,softgpu_static>)
         endif()
-        # Compiled once for all programs of the directory.
         cmake_path(RELATIVE_PATH directory BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
-            OUTPUT_VARIABLE shared)
-        string(REPLACE "/" "_" shared ${shared}_harness)
-        add_library(${shared} OBJECT ${kept} ${harness} ${GPUMEM_HARNESS})
-        gpumem_test_target(${shared} ${folder} "${link}" ${arg_INTERNAL})
-        foreach(source IN LISTS programs)
-            gpumem_test_program(${folder} ${source} ${shared} "${whole}" ${arg_INTERNAL})
-        endforeach()
+            OUTPUT_VARIABLE output)
+        string(REPLACE "/" "_" target tests_${output})
+        set(kept "")
+        if(arg_EXCLUDE_FROM_ALL)
+            set(kept EXCLUDE_FROM_ALL)
+        endif()
+        add_executable(${target} ${kept} ${sources} $<TARGET_OBJECTS:tests_harness>)
+        gpumem_test_target(${target} ${folder} ${output} "${link}")
+        if(arg_INSIDE)
+            gpumem_test_inside(${target})
+        endif()
     endforeach()
 endfunction()
 
-# gpumem_test_target(<target> <folder> <link> [INTERNAL]): what is compiled for tests of a folder.
-function(gpumem_test_target target folder link)
+function(gpumem_test_target target folder output link)
     target_include_directories(${target} PRIVATE
         ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests/harness
         ${PROJECT_SOURCE_DIR}/include)
-    if("${ARGN}")
-        target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-        target_link_libraries(${target} PRIVATE gpumem_vulkan_headers)
-    endif()
     target_compile_definitions(${target} PRIVATE
         GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/harness/test.h
+        <gpumem/driver.h> <gpumem/gpumem.h> <gpumem/softgpu.h>
+        <errno.h> <pthread.h> <stdatomic.h> <stdio.h> <stdlib.h> <string.h> <unistd.h>)
     target_link_libraries(${target} PRIVATE
-        ${link} test_images test_matrices gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
-endfunction()
-
-function(gpumem_test_program folder source harness link)
-    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
-        OUTPUT_VARIABLE relative)
-    cmake_path(REMOVE_EXTENSION relative)
-    string(REPLACE "/" "_" target ${relative})
-    cmake_path(GET relative PARENT_PATH output)
-    cmake_path(GET relative FILENAME name)
-
-    add_executable(${target} ${kept} ${source} $<TARGET_OBJECTS:${harness}>)
-    gpumem_test_target(${target} ${folder} "${link}" ${ARGN})
+        ${link} test_images test_matrices gpumem_cmocka gpumem_test_flags gpumem_xxhash ${CMAKE_DL_LIBS})
     if(target MATCHES "vulkan")
         add_dependencies(${target} vulkan_icd)
     endif()
     # The build's path first, which a bundle keeps: it puts cmocka into lib/.
     file(RELATIVE_PATH to_lib ${PROJECT_BINARY_DIR}/tests/${output} ${PROJECT_BINARY_DIR}/lib)
     set_target_properties(${target} PROPERTIES
-        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output}
+        OUTPUT_NAME run RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output}
         BUILD_RPATH "$ORIGIN/${to_lib}")
+endfunction()
+
+# Host memory can be refused to what is in the program: tests/harness/refused_memory.h.
+function(gpumem_test_inside target)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:tests_harness_inside>)
+    target_link_libraries(${target} PRIVATE gpumem_vulkan_headers)
+    if(NOT GPUMEM_SANITIZE STREQUAL "off")
+        target_link_options(${target} PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc
+            -Wl,--wrap=realloc -Wl,--wrap=reallocarray -Wl,--wrap=aligned_alloc)
+    endif()
 endfunction()

@@ -309,7 +309,7 @@ static void empty_grid(void) {
         double before = now();
         for (int k = 0; k < TIMES; k++)
             run_grid(&subject, code, 1);
-        double took = (now() - before) * 1e6 / TIMES;
+        double took = (now() - before) * 1e6 / (double)TIMES;
         best = took < best ? took : best;
     }
     printf("an empty grid, begun, run and ended: %.0f ns\n", best);

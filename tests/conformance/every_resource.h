@@ -89,8 +89,7 @@ static inline void run_case(void **state) {
     end_scene(&scene);
 }
 
-static inline void nothing_is_left(void **state) {
-    (void)state;
+TEST_WITH(all_memory_is_released_at_the_end, NULL, NULL) {
     open_once();
     if (device) {
         assert_int_equal(device_stats().quarantined, 0);
@@ -100,8 +99,9 @@ static inline void nothing_is_left(void **state) {
     DONE(gpumem_close(library));
 }
 
-static inline int run_every_resource(int argc, char **argv, int on_device) {
-    static struct CMUnitTest tests[COUNT(cases) + 1];
+/* A test for each property of each kind; ordinals above 0 are other devices. */
+static inline int add_every_resource(int on_device) {
+    static struct test_case tests[COUNT(cases)];
     size_t count = 0;
     ordinal = on_device;
     for (size_t i = 0; i < COUNT(kinds); i++)
@@ -110,10 +110,17 @@ static inline int run_every_resource(int argc, char **argv, int on_device) {
             one->kind = &kinds[i];
             one->property = &properties[j];
             snprintf(one->name, sizeof one->name, "%s: %s", kinds[i].name, properties[j].name);
-            tests[count] = (struct CMUnitTest){one->name, run_case, begin_case, test_end, one};
+            tests[count] = (struct test_case){.name = one->name,
+                                              .file = __BASE_FILE__,
+                                              .place = (int)count - (int)COUNT(cases),
+                                              .run = run_case,
+                                              .setup = begin_case,
+                                              .teardown = test_end,
+                                              .own_fixtures = true,
+                                              .state = one};
+            test_add(&tests[count]);
         }
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(nothing_is_left);
-    return conformance(argc, argv, tests, count, NULL, 0);
+    return 0;
 }
 
 #endif

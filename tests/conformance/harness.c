@@ -138,13 +138,11 @@ void init_driver(void) {
 }
 
 static int group_begin(void **state) {
-    (void)state;
     init_driver();
     return 0;
 }
 
 static int group_end(void **state) {
-    (void)state;
     OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
     return 0;
 }
@@ -180,7 +178,6 @@ static long tasks_a_processor(void) {
 
 /* Looks again as often as other tasks of this machine may have made the test longer. */
 static void force_gates(int unused) {
-    (void)unused;
     int kept = errno;
     gate_seconds += GATE_SECONDS;
     if (gate_seconds < GATE_SECONDS * tasks_a_processor())
@@ -201,7 +198,6 @@ static void watch_gates(void) {
 }
 
 int test_begin(void **state) {
-    (void)state;
     watch_gates();
     OK(cu.cuCtxSetCurrent(ctx));
     OK(cu.cuCtxSynchronize());
@@ -229,7 +225,6 @@ static void print_difference(const char *sign, const char *text, const char *oth
 }
 
 int test_end(void **state) {
-    (void)state;
     alarm(0);
     gate_release_all();
     if (gates_forced)
@@ -254,33 +249,21 @@ int test_end(void **state) {
     return same && !gates_forced ? 0 : -1;
 }
 
-/* ---- main ----------------------------------------------------------------------------------- */
+/* ---- The folder ------------------------------------------------------------------------------ */
 
-static int run_as_child(int argc, char **argv, const struct child *children, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(children[i].name, argv[0]) == 0)
-            return children[i].run(argc, argv);
-    fprintf(stderr, "no child is called %s\n", argv[0]);
-    return 127;
-}
-
-int conformance(int argc, char **argv, const struct CMUnitTest *tests, size_t count,
-                const struct child *children, size_t child_count) {
-    /* Tests about two devices are worth having; one that wants another number says so itself. */
+/* Tests about two devices are worth having; one that wants another number says so itself. */
+static int begin(bool child) {
     setenv("SOFTGPU_DEVICES", "2", 0);
     if (!open_driver())
         return 1;
-    if (argc > 2 && strcmp(argv[1], "--child") == 0)
-        return run_as_child(argc - 2, argv + 2, children, child_count);
-
+    if (child)
+        return 0;
     printf("# driver %s%s\n", gpumem_driver_path(driver), twins ? ", twins" : "");
     fflush(stdout);
-    if (getenv("GPUMEM_TEST"))
-        cmocka_set_test_filter(getenv("GPUMEM_TEST"));
-    const char *slash = strrchr(argv[0], '/');
-    return _cmocka_run_group_tests(slash ? slash + 1 : argv[0], tests, count, group_begin,
-                                   group_end);
+    return 0;
 }
+
+const struct test_folder test_folder = {begin, test_begin, test_end, group_begin, group_end};
 
 /* ---- Bytes ---------------------------------------------------------------------------------- */
 

@@ -2,17 +2,11 @@
  * What conformance tests share. They use the driver's functions only, so the same programs run on
  * softgpu and on hardware.
  *
- *     static void allocates(void **state) {
- *         (void)state;
+ *     TEST(allocates) {
  *         CUdeviceptr p;
  *         OK(cu.cuMemAlloc_v2(&p, 100));
  *         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
  *         OK(cu.cuMemFree_v2(p));
- *     }
- *
- *     int main(int argc, char **argv) {
- *         const struct CMUnitTest tests[] = {TEST(allocates)};
- *         return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
  *     }
  *
  * Each test begins with the primary context of device 0 current, all work done, and must leave
@@ -25,14 +19,9 @@
 #ifndef CONFORMANCE_HARNESS_H
 #define CONFORMANCE_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above before it. */
+#include "test.h"
+
 #include "gate.h"
-#include <cmocka.h>
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
 
@@ -43,8 +32,6 @@ extern bool twins;                  /* a NULL stream is the per-thread default s
 extern CUdevice dev;                /* device 0 */
 extern CUcontext ctx;               /* its primary context */
 extern int device_count;
-
-#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* ---- Checks --------------------------------------------------------------------------------- */
 
@@ -109,23 +96,14 @@ int device_attribute(CUdevice_attribute attribute);
 /* Attributes promise them where they are refused, so one is tried. */
 bool pools_have_descriptors(void);
 
-/* ---- Programs ------------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------ */
 
+/* Around each test. */
 int test_begin(void **state);
 int test_end(void **state);
-#define TEST(function) cmocka_unit_test_setup_teardown(function, test_begin, test_end)
 
-/* A part that wants a process of its own (exit, fork, faults, sharing): the program again, as
- * `program --child name arguments`. The driver is open; cuInit is the child's to call. Its return
- * value is the exit status. */
-struct child {
-    const char *name;
-    int (*run)(int argc, char **argv); /* argv[0] is the name */
-};
-
-/* main's work: runs the tests, or one child. */
-int conformance(int argc, char **argv, const struct CMUnitTest *tests, size_t count,
-                const struct child *children, size_t child_count);
+/* A part that wants a process of its own (exit, fork, faults, sharing) is a CHILD. The driver is
+ * open; cuInit is the child's to call. */
 
 /* Runs a child and waits: its exit status, or 128 + the signal that ended it. Arguments are strings
  * and end with NULL. Descriptors without FD_CLOEXEC are inherited. */
@@ -133,6 +111,15 @@ int run_child(const char *name, ...) __attribute__((sentinel));
 /* The same without waiting: the process id, to be given to wait_child. */
 int start_child(const char *name, ...) __attribute__((sentinel));
 int wait_child(int pid);
+
+/* A test whose body is a child's, and that passes when the child returns 0. */
+#define CHILD_TEST(function)                                                                       \
+    static void function##_apart(void **state);                                                    \
+    TEST_ADD(function##_apart, #function, .own_fixtures = false);                                  \
+    static void function##_apart(__attribute__((unused)) void **state) {                           \
+        assert_int_equal(run_child(#function, NULL), 0);                                           \
+    }                                                                                              \
+    CHILD(function)
 
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);

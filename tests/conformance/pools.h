@@ -4,8 +4,6 @@
 
 #include "harness.h"
 
-#define MIB ((size_t)1 << 20)
-
 /* A pool at `location` (id 0) that keeps what it has until told otherwise. */
 CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most);
 /* All of its memory freed: gives everything back and ends it. */

@@ -10,12 +10,12 @@ extern char **environ;
 #define ARGUMENT_LIMIT 16
 
 static int start(const char *name, va_list rest) {
-    char *arguments[ARGUMENT_LIMIT + 4] = {(char *)"/proc/self/exe", (char *)"--child",
-                                           (char *)name};
-    size_t count = 3;
+    char *arguments[ARGUMENT_LIMIT + 5] = {(char *)"/proc/self/exe", (char *)test_file(),
+                                           (char *)"--child", (char *)name};
+    size_t count = 4;
     char *argument;
     while ((argument = va_arg(rest, char *)) != NULL) {
-        assert_true(count < ARGUMENT_LIMIT + 3);
+        assert_true(count < ARGUMENT_LIMIT + 4);
         arguments[count++] = argument;
     }
     pid_t pid = -1;

@@ -8,9 +8,6 @@
 #include "arena.h"
 #include "library.h"
 
-#define KIB ((size_t)1 << 10)
-#define MIB ((size_t)1 << 20)
-
 /* From the bottom up: the last is the one that is looked at. */
 struct stack {
     gpumem_resource *resources[4];
@@ -95,7 +92,6 @@ static inline gpumem_status virtual_memory(struct stack *stack, unsigned which) 
 }
 
 static inline gpumem_status managed(struct stack *stack, unsigned which) {
-    (void)which;
     gpumem_resource *made = NULL;
     gpumem_status status = gpumem_managed_resource_create(device, NULL, &made);
     return pushed(stack, status, made);
@@ -152,19 +148,13 @@ static inline gpumem_status cached(struct stack *stack, unsigned which) {
 }
 
 static inline void log_nothing(void *user, gpumem_log_level level, const char *text) {
-    (void)user;
-    (void)level;
-    (void)text;
 }
 
 static inline int write_nowhere(void *user, const char *text, size_t bytes) {
-    (void)user;
     return text[bytes - 1] == '\n' ? 0 : 1;
 }
 
 static inline gpumem_failure_answer never_again(void *user, const gpumem_failure *failure) {
-    (void)user;
-    (void)failure;
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
@@ -217,7 +207,6 @@ static inline gpumem_status wrapped_cache(struct stack *stack, unsigned which) {
 
 /* Device memory up to a limit, then pinned. */
 static inline gpumem_status fallback(struct stack *stack, unsigned which) {
-    (void)which;
     gpumem_resource *little = NULL, *both = NULL;
     gpumem_status status = pinned(stack, PINNED_REGISTERED);
     if (status == GPUMEM_OK)

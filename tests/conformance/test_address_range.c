@@ -14,8 +14,7 @@ static bool is_range(CUdeviceptr at, CUdeviceptr start, size_t size) {
     return base == start && bytes == size;
 }
 
-static void bounds_are_those_of_the_allocation(void **state) {
-    (void)state;
+TEST(an_address_range_has_the_bounds_of_its_allocation) {
     CUdeviceptr d, pooled, m = 0, base = 1;
     void *pinned;
     size_t size = 1;
@@ -40,8 +39,7 @@ static void bounds_are_those_of_the_allocation(void **state) {
     OK(cu.cuCtxSynchronize());
 }
 
-static void dma_buffers_are_descriptors(void **state) {
-    (void)state;
+TEST(a_dma_buffer_is_a_valid_descriptor) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
     CUdeviceptr d;
     int fd = -2;
@@ -54,8 +52,7 @@ static void dma_buffers_are_descriptors(void **state) {
     OK(cu.cuMemFree_v2(d));
 }
 
-static void bad_dma_buffers_are_refused(void **state) {
-    (void)state;
+TEST(invalid_dma_buffer_ranges_are_refused) {
     CUdeviceptr d;
     const CUmemRangeHandleType type = CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
     int fd = 77;
@@ -79,8 +76,7 @@ static void bad_dma_buffers_are_refused(void **state) {
     OK(cu.cuMemFree_v2(d));
 }
 
-static void writes_of_others_are_flushed(void **state) {
-    (void)state;
+TEST(gpu_direct_rdma_writes_can_be_flushed) {
     if (!(device_attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) &
           CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
         SKIP("the device cannot be asked to");
@@ -97,14 +93,4 @@ static void writes_of_others_are_flushed(void **state) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT,
           cu.cuFlushGPUDirectRDMAWrites(here, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
     OK(cu.cuCtxSetCurrent(ctx));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(bounds_are_those_of_the_allocation),
-        TEST(dma_buffers_are_descriptors),
-        TEST(bad_dma_buffers_are_refused),
-        TEST(writes_of_others_are_flushed),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

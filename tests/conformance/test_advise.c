@@ -22,8 +22,9 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define TEST_MANAGED(function) cmocka_unit_test_setup_teardown(function, begin, end)
-#define NEEDS_MANAGED()        NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+EACH_TEST(begin, end);
+
+#define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
 
 static int get(CUmem_range_attribute attribute, CUdeviceptr at, size_t size) {
     int value = 77;
@@ -39,8 +40,7 @@ static CUmemLocation at_device(int id) {
 
 static const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 
-static void read_mostly_is_told_of_whole_ranges(void **state) {
-    (void)state;
+TEST(read_mostly_is_reported_only_for_fully_advised_ranges) {
     NEEDS_MANAGED();
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, SIZE), 0);
     OK(cu.cuMemAdvise(m + 4 * PAGE, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
@@ -53,8 +53,7 @@ static void read_mostly_is_told_of_whole_ranges(void **state) {
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m + 5 * PAGE, PAGE), 1);
 }
 
-static void preferred_locations_are_told(void **state) {
-    (void)state;
+TEST(preferred_locations_are_reported) {
     NEEDS_MANAGED();
     const CUmem_range_attribute which = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;
     const CUmem_range_attribute type = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE;
@@ -73,8 +72,7 @@ static void preferred_locations_are_told(void **state) {
     assert_int_equal(get(which, m, PAGE), CU_DEVICE_INVALID);
 }
 
-static void accessors_are_listed(void **state) {
-    (void)state;
+TEST(accessors_are_listed) {
     NEEDS_MANAGED();
     int list[3] = {77, 77, 77};
     OK(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, dev));
@@ -87,8 +85,7 @@ static void accessors_are_listed(void **state) {
     assert_int_equal(list[0], CU_DEVICE_INVALID);
 }
 
-static void several_attributes_are_asked_at_once(void **state) {
-    (void)state;
+TEST(several_range_attributes_can_be_queried_at_once) {
     NEEDS_MANAGED();
     CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                      CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
@@ -109,8 +106,7 @@ static void several_attributes_are_asked_at_once(void **state) {
 }
 
 /* Small allocations have pages in common; the end of one takes the advice of its pages along. */
-static void an_end_takes_advice_along(void **state) {
-    (void)state;
+TEST(freeing_managed_memory_ends_its_advice) {
     NEEDS_MANAGED();
     CUdeviceptr a, b;
     OK(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
@@ -127,8 +123,7 @@ static void an_end_takes_advice_along(void **state) {
     OK(cu.cuMemFree_v2(b));
 }
 
-static void bad_advice_is_refused(void **state) {
-    (void)state;
+TEST(invalid_advice_is_refused) {
     NEEDS_MANAGED();
     int value;
     CUdeviceptr d;
@@ -146,16 +141,4 @@ static void bad_advice_is_refused(void **state) {
           cu.cuMemRangeGetAttribute(&value, 8, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, SIZE));
     OK(cu.cuMemFree_v2(d));
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, SIZE), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST_MANAGED(read_mostly_is_told_of_whole_ranges),
-        TEST_MANAGED(preferred_locations_are_told),
-        TEST_MANAGED(accessors_are_listed),
-        TEST_MANAGED(several_attributes_are_asked_at_once),
-        TEST_MANAGED(bad_advice_is_refused),
-        TEST_MANAGED(an_end_takes_advice_along),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

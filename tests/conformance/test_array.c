@@ -28,8 +28,7 @@ static void check_descriptor(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR *wante
     assert_int_equal(d.Flags, wanted->Flags);
 }
 
-static void arrays_say_what_they_were_made_as(void **state) {
-    (void)state;
+TEST(an_array_reports_its_descriptor) {
     const CUDA_ARRAY3D_DESCRIPTOR kinds[] = {
         form(100, 0, 0, 1, 0),
         form(64, 48, 0, 4, 0),
@@ -50,8 +49,7 @@ static void arrays_say_what_they_were_made_as(void **state) {
     }
 }
 
-static void flat_arrays_have_flat_descriptors(void **state) {
-    (void)state;
+TEST(a_2d_array_reports_its_2d_descriptor) {
     const CUDA_ARRAY_DESCRIPTOR wanted = {
         .Width = 40, .Height = 30, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
     CUDA_ARRAY_DESCRIPTOR d;
@@ -66,8 +64,7 @@ static void flat_arrays_have_flat_descriptors(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void two_arrays_are_not_one(void **state) {
-    (void)state;
+TEST(two_arrays_do_not_share_memory) {
     const CUDA_ARRAY_DESCRIPTOR d = {
         .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     unsigned char ones[16], twos[16], out[16];
@@ -87,8 +84,7 @@ static void two_arrays_are_not_one(void **state) {
     OK(cu.cuArrayDestroy(b));
 }
 
-static void what_is_no_array_is_refused(void **state) {
-    (void)state;
+TEST(invalid_array_descriptors_are_refused) {
     CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR d;
 #define REFUSED(...)                                                                               \
@@ -126,8 +122,7 @@ static CUDA_MEMCPY2D rows(CUarray array, unsigned char *bytes, size_t width, siz
 }
 
 /* NV12: brightness in full, two colours at half the width and height. */
-static void planes_are_arrays_in_an_array(void **state) {
-    (void)state;
+TEST(planes_of_an_array_are_arrays) {
     CUarray whole, plane[2], none;
     unsigned char bytes[64 * 32];
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
@@ -155,8 +150,7 @@ static void planes_are_arrays_in_an_array(void **state) {
 }
 
 /* Formats of video want their flag; blocks of texels are no surfaces. */
-static void formats_have_conditions(void **state) {
-    (void)state;
+TEST(format_requirements_are_enforced) {
     CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, 0);
     d.Format = CU_AD_FORMAT_NV12;
@@ -169,8 +163,7 @@ static void formats_have_conditions(void **state) {
 }
 
 /* Rows and bytes of compressed formats are those of blocks of 4 x 4. */
-static void blocks_are_copied_whole(void **state) {
-    (void)state;
+TEST(compressed_arrays_are_copied_in_whole_blocks) {
     CUarray array;
     unsigned char bytes[8 * 16 * 16];
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 64, 0, 4, 0);
@@ -195,8 +188,7 @@ static void blocks_are_copied_whole(void **state) {
 }
 
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */
-static void arrays_end_with_their_context(void **state) {
-    (void)state;
+TEST(arrays_are_freed_with_their_context) {
     CUcontext other;
     CUarray array;
     CUmipmappedArray mipmap;
@@ -214,8 +206,7 @@ static void arrays_end_with_their_context(void **state) {
 }
 
 /* 64 TiB. What was begun is taken back: the dump would show it. */
-static void memory_may_run_out(void **state) {
-    (void)state;
+TEST(oversized_arrays_are_refused) {
     NEEDS_SOFTGPU("the error of hardware is not recorded");
     CUarray array = NULL;
     CUmipmappedArray mipmap = NULL;
@@ -227,8 +218,7 @@ static void memory_may_run_out(void **state) {
     assert_null(mipmap);
 }
 
-static void stale_arrays_are_refused(void **state) {
-    (void)state;
+TEST(destroyed_arrays_are_refused) {
     NEEDS_SOFTGPU("hardware crashes");
     CUarray array;
     unsigned char bytes[4] = {0};
@@ -238,20 +228,4 @@ static void stale_arrays_are_refused(void **state) {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuArrayDestroy(array));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuArray3DGetDescriptor_v2(&d, array));
     assert_int_not_equal(cu.cuMemcpyHtoA_v2(array, 0, bytes, 4), CUDA_SUCCESS);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(arrays_say_what_they_were_made_as),
-        TEST(flat_arrays_have_flat_descriptors),
-        TEST(two_arrays_are_not_one),
-        TEST(what_is_no_array_is_refused),
-        TEST(planes_are_arrays_in_an_array),
-        TEST(formats_have_conditions),
-        TEST(blocks_are_copied_whole),
-        TEST(arrays_end_with_their_context),
-        TEST(memory_may_run_out),
-        TEST(stale_arrays_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -21,8 +21,7 @@ static bool dump_says(const char *what) {
     return found;
 }
 
-static void an_attachment_takes_its_turn_in_the_stream(void **state) {
-    (void)state;
+TEST(an_attachment_runs_in_stream_order) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
     CUstream s;
@@ -43,8 +42,7 @@ static void an_attachment_takes_its_turn_in_the_stream(void **state) {
 }
 
 /* Where all may use it at once, no program sees who it is attached to; the state dump does. */
-static void the_attachment_is_kept(void **state) {
-    (void)state;
+TEST(the_attachment_is_recorded) {
     NEEDS_MANAGED();
     NEEDS_SOFTGPU("the attachment is looked at");
     CUdeviceptr m = managed();
@@ -70,8 +68,7 @@ static void the_attachment_is_kept(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void bad_attachments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_attachments_are_refused) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed(), d;
     CUstream s;
@@ -88,13 +85,4 @@ static void bad_attachments_are_refused(void **state) {
     OK(cu.cuStreamDestroy_v2(s));
     OK(cu.cuMemFree_v2(m));
     OK(cu.cuMemFree_v2(d));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(an_attachment_takes_its_turn_in_the_stream),
-        TEST(the_attachment_is_kept),
-        TEST(bad_attachments_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-#define MIB ((size_t)1 << 20)
-#define KIB ((size_t)1 << 10)
-
 struct fixture {
     gpumem_resource *upstream, *cache;
     CUstream stream, other;
@@ -62,8 +59,7 @@ static void is_all(const unsigned char *bytes, size_t count, unsigned char value
 /* ---- Order ----------------------------------------------------------------------------------- */
 
 /* Queued reads see what was there before the memory was given to somebody else. */
-static void a_stream_has_its_memory_back_in_order(void **state) {
-    (void)state;
+TEST(a_stream_reuses_its_memory_in_stream_order) {
     struct fixture f;
     begin(&f, 0, 0);
     gate_hold(&f.gate, f.stream);
@@ -84,8 +80,7 @@ static void a_stream_has_its_memory_back_in_order(void **state) {
 }
 
 /* The other stream works at once, while the first stands still: in other memory. */
-static void another_stream_has_it_only_after_passing(void **state) {
-    (void)state;
+TEST(another_stream_reuses_memory_only_after_the_first_passes) {
     struct fixture f;
     begin(&f, 0, 0);
     gate_hold(&f.gate, f.stream);
@@ -108,8 +103,7 @@ static void another_stream_has_it_only_after_passing(void **state) {
 }
 
 /* There is no other memory: the call waits until the streams have passed, whatever they ran. */
-static void within_a_limit_memory_changes_streams(void **state) {
-    (void)state;
+TEST(at_the_limit_memory_moves_between_streams) {
     struct fixture f;
     begin(&f, 0, 2 * MIB);
     for (unsigned char i = 0; i < 20; i++) {
@@ -137,8 +131,7 @@ static void within_a_limit_memory_changes_streams(void **state) {
 
 /* ---- What the CPU writes --------------------------------------------------------------------- */
 
-static void the_cpu_rewrites_nothing_that_is_to_be_copied(void **state) {
-    (void)state;
+TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     struct fixture f;
     begin(&f, 1, 0);
     CUdeviceptr target = 0;
@@ -195,8 +188,7 @@ static void is_unharmed(gpumem_buffer *buffer, unsigned char value, CUstream str
 }
 
 /* Whoever allocates between the launches has memory that no launch writes. */
-static void memory_of_a_graph_is_nobody_elses_between_launches(void **state) {
-    (void)state;
+TEST(memory_of_a_graph_is_not_reused_between_launches) {
     struct fixture f;
     begin(&f, 0, 0);
     gpumem_capture_pool *pool = NULL;
@@ -229,15 +221,4 @@ static void memory_of_a_graph_is_nobody_elses_between_launches(void **state) {
     DONE(gpumem_resource_trim(f.cache, 0));
     assert_int_equal(info_of(f.cache).segments, 0);
     end(&f);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_stream_has_its_memory_back_in_order),
-        TEST(another_stream_has_it_only_after_passing),
-        TEST(within_a_limit_memory_changes_streams),
-        TEST(the_cpu_rewrites_nothing_that_is_to_be_copied),
-        TEST(memory_of_a_graph_is_nobody_elses_between_launches),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -15,8 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MIB ((size_t)1 << 20)
-
 static struct gate gate;
 static CUstream stream; /* blocking, and behind the gate */
 static CUevent event;
@@ -182,7 +180,7 @@ static const struct call *call_of(const char *name) {
 }
 
 /* A lock that is left held would keep this process waiting: the alarm ends it. */
-static int attempt_one(int argc, char **argv) {
+CHILD(attempt_one) {
     struct attempt attempt = {.call = argc > 1 ? call_of(argv[1]) : NULL};
     pthread_t thread;
     void *value;
@@ -217,21 +215,19 @@ static void attempt_all(bool waits) {
     for (size_t i = 0; i < COUNT(calls); i++) {
         if (calls[i].waits != waits)
             continue;
-        int status = run_child("attempt", calls[i].name, NULL);
+        int status = run_child("attempt_one", calls[i].name, NULL);
         if (status != 0)
             print_error("%s: status %d\n", calls[i].name, status);
         assert_int_equal(status, 0);
     }
 }
 
-static void calls_that_wait_are_no_cancellation_points(void **state) {
-    (void)state;
+TEST(waiting_calls_are_not_cancellation_points) {
     NEEDS_SOFTGPU("nothing says what other drivers do");
     attempt_all(true);
 }
 
-static void calls_that_use_files_are_no_cancellation_points(void **state) {
-    (void)state;
+TEST(calls_that_use_files_are_not_cancellation_points) {
     NEEDS_SOFTGPU("nothing says what other drivers do");
     setenv("SOFTGPU_TRACE", "/dev/null", 1);
     setenv("CUDA_LOG_FILE", "/dev/null", 1);
@@ -265,9 +261,7 @@ static void *work_until_cancelled(void *context) {
     return NULL;
 }
 
-static int storm(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(storm) {
     alarm(50);
     init_driver();
     char *before = soft->state_dump();
@@ -290,8 +284,7 @@ static int storm(int argc, char **argv) {
     return 0;
 }
 
-static void a_thread_cancelled_at_any_moment_holds_no_lock(void **state) {
-    (void)state;
+TEST(a_thread_cancelled_at_any_moment_holds_no_lock) {
     NEEDS_SOFTGPU("nothing says what other drivers do");
     setenv("SOFTGPU_TRACE", "/dev/null", 1); /* each call writes a line */
     int status = run_child("storm", NULL);
@@ -302,8 +295,7 @@ static void a_thread_cancelled_at_any_moment_holds_no_lock(void **state) {
 /* ---- The state afterwards -------------------------------------------------------------------- */
 
 /* Disabled before, disabled afterwards: a call restores what it found. */
-static void a_call_restores_what_it_found(void **state) {
-    (void)state;
+TEST(a_call_restores_the_cancellation_state) {
     int before, count, now;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     OK(cu.cuDeviceGetCount(&count));
@@ -314,15 +306,4 @@ static void a_call_restores_what_it_found(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetCount(NULL));
     pthread_setcancelstate(before, &now);
     assert_int_equal(now, PTHREAD_CANCEL_ENABLE);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(calls_that_wait_are_no_cancellation_points),
-        TEST(calls_that_use_files_are_no_cancellation_points),
-        TEST(a_thread_cancelled_at_any_moment_holds_no_lock),
-        TEST(a_call_restores_what_it_found),
-    };
-    const struct child children[] = {{"attempt", attempt_one}, {"storm", storm}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

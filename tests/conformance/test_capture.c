@@ -74,8 +74,7 @@ static void discard(CUstream stream) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void work_runs_at_the_launch(void **state) {
-    (void)state;
+TEST(captured_work_runs_at_the_launch) {
     struct scene scene = make();
     CUgraph graph = NULL;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -96,8 +95,7 @@ static void work_runs_at_the_launch(void **state) {
     end(&scene);
 }
 
-static void the_first_version_captures_too(void **state) {
-    (void)state;
+TEST(the_first_version_of_begin_capture_works) {
     struct scene scene = make();
     CUgraph graph = NULL;
     OK(cu.cuStreamBeginCapture(scene.stream));
@@ -113,8 +111,7 @@ static void CUDAAPI count_call(void *data) {
     ++*(int *)data;
 }
 
-static void host_functions_and_values_are_nodes(void **state) {
-    (void)state;
+TEST(host_functions_and_value_operations_are_captured_as_nodes) {
     struct scene scene = make();
     CUgraph graph = NULL;
     int calls = 0;
@@ -144,8 +141,7 @@ static void host_functions_and_values_are_nodes(void **state) {
     end(&scene);
 }
 
-static void allocations_are_the_graphs(void **state) {
-    (void)state;
+TEST(captured_allocations_belong_to_the_graph) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     struct scene scene = make();
     CUgraph graph = NULL;
@@ -176,8 +172,7 @@ static void allocations_are_the_graphs(void **state) {
     end(&scene);
 }
 
-static void what_was_queued_before_is_no_part(void **state) {
-    (void)state;
+TEST(work_queued_before_the_capture_is_not_captured) {
     struct scene scene = make();
     struct gate gate;
     CUgraph graph = NULL;
@@ -196,8 +191,7 @@ static void what_was_queued_before_is_no_part(void **state) {
     end(&scene);
 }
 
-static void events_fork_and_join(void **state) {
-    (void)state;
+TEST(events_fork_and_join_a_capture) {
     struct scene scene = make();
     CUgraph graph = NULL;
     cuuint64_t id = 0, other_id = 1;
@@ -230,8 +224,7 @@ static void events_fork_and_join(void **state) {
     end(&scene);
 }
 
-static void a_fork_must_be_joined(void **state) {
-    (void)state;
+TEST(a_fork_must_be_joined) {
     struct scene scene = make();
     CUgraph graph = (CUgraph)(uintptr_t)1;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -259,8 +252,7 @@ static void a_fork_must_be_joined(void **state) {
     end(&scene);
 }
 
-static void captures_do_not_merge(void **state) {
-    (void)state;
+TEST(two_captures_cannot_be_merged) {
     struct scene scene = make();
     CUgraph graph;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -274,8 +266,7 @@ static void captures_do_not_merge(void **state) {
     end(&scene);
 }
 
-static void captures_are_isolated(void **state) {
-    (void)state;
+TEST(a_capture_cannot_wait_for_uncaptured_work) {
     struct scene scene = make();
     CUgraph graph;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -288,8 +279,7 @@ static void captures_are_isolated(void **state) {
     end(&scene);
 }
 
-static void external_events_are_nodes(void **state) {
-    (void)state;
+TEST(external_events_are_captured_as_nodes) {
     struct scene scene = make();
     CUgraph graph = NULL;
     FAILS(CUDA_ERROR_ILLEGAL_STATE,
@@ -303,8 +293,7 @@ static void external_events_are_nodes(void **state) {
     end(&scene);
 }
 
-static void only_the_origin_ends_it(void **state) {
-    (void)state;
+TEST(only_the_origin_stream_ends_a_capture) {
     struct scene scene = make();
     CUgraph graph;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -318,8 +307,7 @@ static void only_the_origin_ends_it(void **state) {
     end(&scene);
 }
 
-static void streams_may_go_while_they_capture(void **state) {
-    (void)state;
+TEST(a_capturing_stream_may_be_destroyed) {
     struct scene scene = make();
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
@@ -335,8 +323,7 @@ static void streams_may_go_while_they_capture(void **state) {
 }
 
 /* What lies at the address is looked at when the graph is instantiated; a copy's ends at once. */
-static void a_set_is_captured_whatever_its_address(void **state) {
-    (void)state;
+TEST(a_memset_is_captured_whatever_its_address) {
     struct scene scene = make();
     const CUdeviceptr addresses[] = {0, 0x1000, scene.memory};
     for (size_t i = 0; i < COUNT(addresses); i++) {
@@ -363,23 +350,4 @@ static void a_set_is_captured_whatever_its_address(void **state) {
         OK(cu.cuGraphDestroy(graph));
     }
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(work_runs_at_the_launch),
-        TEST(the_first_version_captures_too),
-        TEST(host_functions_and_values_are_nodes),
-        TEST(allocations_are_the_graphs),
-        TEST(what_was_queued_before_is_no_part),
-        TEST(events_fork_and_join),
-        TEST(a_fork_must_be_joined),
-        TEST(captures_do_not_merge),
-        TEST(captures_are_isolated),
-        TEST(external_events_are_nodes),
-        TEST(only_the_origin_ends_it),
-        TEST(streams_may_go_while_they_capture),
-        TEST(a_set_is_captured_whatever_its_address),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -48,8 +48,7 @@ static CUgraph graph_of(CUstream stream) {
     return graph;
 }
 
-static void the_last_node_is_the_dependency(void **state) {
-    (void)state;
+TEST(the_last_captured_node_is_the_dependency) {
     struct scene scene = make();
     CUgraphNode node, later;
     cuuint64_t id = 0, next = 0;
@@ -80,8 +79,7 @@ static size_t predecessors(CUgraphNode node) {
     return count;
 }
 
-static void dependencies_are_added_and_replaced(void **state) {
-    (void)state;
+TEST(capture_dependencies_are_added_and_replaced) {
     struct scene scene = make();
     CUgraphNode a, b, first, foreign;
     CUgraph other;
@@ -117,8 +115,7 @@ static void dependencies_are_added_and_replaced(void **state) {
     end(&scene);
 }
 
-static void capture_goes_on_in_a_graph(void **state) {
-    (void)state;
+TEST(a_capture_can_continue_an_existing_graph) {
     struct scene scene = make();
     CUgraph graph, ended = NULL;
     CUgraphNode node, first;
@@ -147,8 +144,7 @@ static void capture_goes_on_in_a_graph(void **state) {
 }
 
 /* Seen on H200: the graph goes with the capture that failed. */
-static void a_failed_capture_takes_the_graph_along(void **state) {
-    (void)state;
+TEST(a_failed_capture_destroys_its_graph) {
     struct scene scene = make();
     CUgraph graph, ended = NULL;
     size_t count = 0;
@@ -160,14 +156,4 @@ static void a_failed_capture_takes_the_graph_along(void **state) {
     assert_null(ended);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, NULL, &count));
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_last_node_is_the_dependency),
-        TEST(dependencies_are_added_and_replaced),
-        TEST(capture_goes_on_in_a_graph),
-        TEST(a_failed_capture_takes_the_graph_along),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

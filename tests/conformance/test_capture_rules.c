@@ -27,11 +27,9 @@ static void set_mode(CUstreamCaptureMode mode, CUstreamCaptureMode expected) {
 }
 
 static void CUDAAPI no_callback(CUstream stream, CUresult status, void *data) {
-    (void)stream, (void)status, (void)data;
 }
 
-static void waiting_for_a_captured_stream_is_refused(void **state) {
-    (void)state;
+TEST(waiting_for_a_captured_stream_is_refused) {
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
     FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(s));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
@@ -46,8 +44,7 @@ static void waiting_for_a_captured_stream_is_refused(void **state) {
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-static void captured_events_cannot_be_awaited(void **state) {
-    (void)state;
+TEST(captured_events_cannot_be_awaited) {
     CUevent event;
     OK(cu.cuEventCreate(&event, 0));
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -66,8 +63,7 @@ static void captured_events_cannot_be_awaited(void **state) {
     OK(cu.cuEventDestroy_v2(event));
 }
 
-static void unsafe_calls_depend_on_the_modes(void **state) {
-    (void)state;
+TEST(unsafe_calls_are_refused_by_capture_mode) {
     CUdeviceptr p = 77;
     CUstream other;
     OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -119,8 +115,7 @@ static CUresult visited_in(CUstreamCaptureMode mode) {
     return visitor.result;
 }
 
-static void other_threads_are_bound_by_global_captures(void **state) {
-    (void)state;
+TEST(a_global_capture_restricts_other_threads) {
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(visited_in(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK(visited_in(CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -150,8 +145,7 @@ static CUresult ended_elsewhere(CUstream stream) {
     return *(CUresult *)result;
 }
 
-static void the_thread_that_began_ends_it(void **state) {
-    (void)state;
+TEST(only_the_beginning_thread_ends_a_non_relaxed_capture) {
     CUgraph graph;
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     FAILS(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, ended_elsewhere(s));
@@ -161,8 +155,7 @@ static void the_thread_that_began_ends_it(void **state) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-static void the_legacy_stream_is_unusable_beside_a_blocking_one(void **state) {
-    (void)state;
+TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
     NEEDS_LEGACY_STREAM();
     CUdeviceptr p;
     CUstreamCaptureStatus status;
@@ -182,8 +175,7 @@ static void the_legacy_stream_is_unusable_beside_a_blocking_one(void **state) {
           cu.cuStreamBeginCapture_v2(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-static void modes_are_checked(void **state) {
-    (void)state;
+TEST(invalid_capture_modes_are_refused) {
     CUstream s;
     CUgraph graph;
     OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -193,8 +185,7 @@ static void modes_are_checked(void **state) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-static void asking_the_legacy_stream_is_use_of_it(void **state) {
-    (void)state;
+TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
     NEEDS_LEGACY_STREAM();
     unsigned flags;
     int priority;
@@ -209,8 +200,7 @@ static void asking_the_legacy_stream_is_use_of_it(void **state) {
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-static void events_of_captures_that_are_over_mean_nothing(void **state) {
-    (void)state;
+TEST(events_of_ended_captures_are_refused) {
     CUevent event, timed;
     float time;
     OK(cu.cuEventCreate(&event, 0));
@@ -227,8 +217,7 @@ static void events_of_captures_that_are_over_mean_nothing(void **state) {
     OK(cu.cuEventDestroy_v2(timed));
 }
 
-static void what_changes_or_asks_pools_is_unsafe(void **state) {
-    (void)state;
+TEST(pool_calls_are_unsafe_during_a_global_capture) {
     CUmemoryPool pool;
     cuuint64_t value;
     OK(cu.cuDeviceGetMemPool(&pool, dev));
@@ -245,20 +234,4 @@ static void what_changes_or_asks_pools_is_unsafe(void **state) {
     s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(NULL));
     finish(s, CUDA_SUCCESS);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(waiting_for_a_captured_stream_is_refused),
-        TEST(captured_events_cannot_be_awaited),
-        TEST(unsafe_calls_depend_on_the_modes),
-        TEST(other_threads_are_bound_by_global_captures),
-        TEST(the_thread_that_began_ends_it),
-        TEST(the_legacy_stream_is_unusable_beside_a_blocking_one),
-        TEST(modes_are_checked),
-        TEST(asking_the_legacy_stream_is_use_of_it),
-        TEST(events_of_captures_that_are_over_mean_nothing),
-        TEST(what_changes_or_asks_pools_is_unsafe),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

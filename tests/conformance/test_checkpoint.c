@@ -55,8 +55,7 @@ static void be_patient(time_t since) {
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
-static void each_step_wants_its_state(void **unused) {
-    (void)unused;
+TEST(each_checkpoint_step_requires_its_state) {
     NEEDS();
     int pid = getpid();
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
@@ -76,19 +75,18 @@ static void each_step_wants_its_state(void **unused) {
     unlock(pid);
 }
 
-static void arguments_are_checked(void **unused) {
-    (void)unused;
+TEST(invalid_arguments_are_refused) {
     NEEDS();
     int pid = getpid(), tid;
-    CUprocessState state;
+    CUprocessState found;
     CUcheckpointLockArgs locks = {.reserved0 = 1};
     CUcheckpointCheckpointArgs checkpoints = {.reserved = {0, 1}};
     CUcheckpointRestoreArgs restores = {.gpuPairsCount = 1};
     CUcheckpointUnlockArgs unlocks = {.reserved = {1}};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, NULL));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(0, &state));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(-1, &state));
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(INT_MAX, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(0, &found));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(-1, &found));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(INT_MAX, &found));
     FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessLock(INT_MAX, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(pid, &locks));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessUnlock(pid, &unlocks));
@@ -100,8 +98,7 @@ static void arguments_are_checked(void **unused) {
 }
 
 /* softgpu leaves memory where it is, so a device comes back as itself or not at all. */
-static void a_device_comes_back_as_itself(void **unused) {
-    (void)unused;
+TEST(a_device_is_restored_only_as_itself) {
     NEEDS_UUID();
     NEEDS();
     int pid = getpid();
@@ -166,8 +163,7 @@ static void start(struct caller *caller, CUdeviceptr to) {
     assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
 }
 
-static void calls_wait_and_memory_stays(void **unused) {
-    (void)unused;
+TEST(calls_wait_during_a_checkpoint_and_memory_is_kept) {
     NEEDS();
     int pid = getpid();
     struct caller caller;
@@ -192,8 +188,7 @@ static void calls_wait_and_memory_stays(void **unused) {
 }
 
 /* What asks about nothing of the process answers all the same. */
-static void what_needs_no_device_goes_on(void **unused) {
-    (void)unused;
+TEST(calls_that_need_no_device_work_while_locked) {
     NEEDS();
     int version = 0;
     const char *name;
@@ -204,8 +199,7 @@ static void what_needs_no_device_goes_on(void **unused) {
     unlock(getpid());
 }
 
-static void locking_waits_for_queued_work(void **unused) {
-    (void)unused;
+TEST(locking_waits_for_queued_work) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 5};
     CUstream stream;
@@ -232,8 +226,7 @@ static void *synchronize(void *argument) {
     return NULL;
 }
 
-static void locking_waits_for_calls(void **unused) {
-    (void)unused;
+TEST(locking_waits_for_running_calls) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 5};
     struct caller caller = {.done = 0};
@@ -259,8 +252,7 @@ static void CUDA_CB ask(void *result) {
     *(CUresult *)result = cu.cuCheckpointProcessGetState(getpid(), &state);
 }
 
-static void host_functions_may_not(void **unused) {
-    (void)unused;
+TEST(host_functions_may_not_checkpoint) {
     NEEDS();
     CUresult result = CUDA_SUCCESS;
     OK(cu.cuLaunchHostFunc(CU_STREAM_LEGACY, ask, &result));
@@ -294,8 +286,7 @@ static struct page *make_page(char path[TEMPORARY_ROOM]) {
 }
 
 /* Calls until it is told to stop. */
-static int works(int argc, char **argv) {
-    (void)argc;
+CHILD(works) {
     struct page *page = map_page(argv[1]);
     CUdeviceptr p;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else tells it to stop */
@@ -337,8 +328,7 @@ static void end_worker(struct worker *worker, int status) {
     unlink(worker->path);
 }
 
-static void another_process_is_held(void **unused) {
-    (void)unused;
+TEST(another_process_can_be_locked_and_checkpointed) {
     NEEDS();
     struct worker worker;
     start_worker(&worker);
@@ -359,8 +349,8 @@ static void another_process_is_held(void **unused) {
             be_patient(begun);
     }
     end_worker(&worker, 0);
-    CUprocessState state;
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &state));
+    CUprocessState found;
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
 }
 
 struct restoring {
@@ -396,8 +386,7 @@ static void restore_while_stopped(struct restoring *restoring, int pid) {
 }
 
 /* While the process is stopped nobody restores it: the thread is one of its own. */
-static void the_restore_thread_restores(void **unused) {
-    (void)unused;
+TEST(the_restore_thread_restores_a_process) {
     NEEDS();
     struct worker worker;
     struct restoring restoring;
@@ -416,8 +405,7 @@ static void the_restore_thread_restores(void **unused) {
 }
 
 /* Who restores a process that dies meanwhile does not wait for it. */
-static void a_process_dies_while_it_is_restored(void **unused) {
-    (void)unused;
+TEST(restoring_a_process_that_dies_fails) {
     NEEDS();
     struct worker worker;
     struct restoring restoring;
@@ -430,8 +418,7 @@ static void a_process_dies_while_it_is_restored(void **unused) {
 }
 
 /* Locks its parent, however often that must be tried. */
-static int locks(int argc, char **argv) {
-    (void)argc;
+CHILD(locks) {
     CUresult result;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     OK(cu.cuInit(0));
@@ -441,8 +428,7 @@ static int locks(int argc, char **argv) {
     return 1; /* not reached: it is killed while it waits */
 }
 
-static void who_dies_while_locking_is_forgotten(void **unused) {
-    (void)unused;
+TEST(a_process_that_dies_while_locking_leaves_no_lock) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 1};
     char self[16];
@@ -484,11 +470,10 @@ static int act_as_child(int parent) {
     return cu.cuCheckpointProcessUnlock(parent, NULL) == CUDA_SUCCESS ? 0 : 4;
 }
 
-static void a_forked_child_is_not_its_parent(void **unused) {
-    (void)unused;
+TEST(a_forked_child_cannot_be_checkpointed_as_its_parent) {
     NEEDS();
     int ends[2], status = 0;
-    CUprocessState state;
+    CUprocessState found;
     char byte;
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
@@ -497,7 +482,7 @@ static void a_forked_child_is_not_its_parent(void **unused) {
         close(ends[1]);
         _exit(read(ends[0], &byte, 1) == 0 ? failed : 5);
     }
-    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &state));
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &found));
     close(ends[0]);
     close(ends[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -506,18 +491,17 @@ static void a_forked_child_is_not_its_parent(void **unused) {
 }
 
 /* It is there until somebody asks how it ended, and uses nothing any more. */
-static void a_process_that_has_ended_is_none(void **unused) {
-    (void)unused;
+TEST(an_ended_process_is_refused) {
     NEEDS();
-    CUprocessState state;
+    CUprocessState found;
     siginfo_t info;
     pid_t pid = fork();
     if (pid == 0)
         _exit(0);
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &found));
 }
 
 /* A test that failed may leave the process locked, and then no call of the harness would return. */
@@ -536,19 +520,4 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#undef TEST
-#define TEST(function) cmocka_unit_test_setup_teardown(function, test_begin, end)
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(each_step_wants_its_state),        TEST(arguments_are_checked),
-        TEST(a_device_comes_back_as_itself),    TEST(calls_wait_and_memory_stays),
-        TEST(what_needs_no_device_goes_on),     TEST(locking_waits_for_queued_work),
-        TEST(locking_waits_for_calls),          TEST(host_functions_may_not),
-        TEST(another_process_is_held),          TEST(who_dies_while_locking_is_forgotten),
-        TEST(a_forked_child_is_not_its_parent), TEST(a_process_that_has_ended_is_none),
-        TEST(the_restore_thread_restores),      TEST(a_process_dies_while_it_is_restored),
-    };
-    const struct child children[] = {{"works", works}, {"locks", locks}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
-}
+EACH_TEST(test_begin, end);

@@ -22,8 +22,7 @@ static void is_not_initialized(void) {
 
 /* ---- Children that never call cuInit --------------------------------------------------------- */
 
-static int locks(int argc, char **argv) {
-    (void)argc;
+CHILD(locks) {
     int pid = atoi(argv[1]), tid = -1;
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
     OK(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
@@ -37,8 +36,7 @@ static int locks(int argc, char **argv) {
     return 0;
 }
 
-static int restores(int argc, char **argv) {
-    (void)argc;
+CHILD(restores) {
     int pid = atoi(argv[1]);
     OK(cu.cuCheckpointProcessLock(pid, NULL));
     OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
@@ -68,8 +66,7 @@ static void numbers_of_none(void) {
     all_answer(CUDA_ERROR_OPERATING_SYSTEM, INT_MAX);
 }
 
-static int asks_about_itself(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(asks_about_itself) {
     CUprocessState state;
     all_answer(CUDA_ERROR_NOT_INITIALIZED, getpid());
     numbers_of_none();
@@ -108,8 +105,7 @@ static void *ask_parent(void *pid) {
 }
 
 /* Threads that ask about others while another one begins to use the driver. */
-static int initializes_meanwhile(int argc, char **argv) {
-    (void)argc;
+CHILD(initializes_meanwhile) {
     int pid = atoi(argv[1]);
     pthread_t threads[4];
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -133,40 +129,20 @@ static int child_with_pid(const char *name) {
     return status;
 }
 
-static void a_coordinator_locks_without_cuinit(void **state) {
-    (void)state;
+TEST(a_coordinator_locks_without_cuinit) {
     assert_int_equal(child_with_pid("locks"), 0);
 }
 
-static void a_coordinator_restores_without_cuinit(void **state) {
-    (void)state;
+TEST(a_coordinator_restores_without_cuinit) {
     NEEDS_SOFTGPU("a checkpoint stops a device that others use");
     assert_int_equal(child_with_pid("restores"), 0);
 }
 
-static void a_process_without_cuinit_cannot_be_locked(void **state) {
-    (void)state;
-    assert_int_equal(run_child("asks-about-itself", NULL), 0);
+TEST(a_process_without_cuinit_cannot_be_locked) {
+    assert_int_equal(run_child("asks_about_itself", NULL), 0);
 }
 
-static void cuinit_may_come_meanwhile(void **state) {
-    (void)state;
+TEST(a_process_may_call_cuinit_while_being_locked) {
     NEEDS_SOFTGPU("what hardware answers while cuInit runs has not been asked");
-    assert_int_equal(child_with_pid("initializes-meanwhile"), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_coordinator_locks_without_cuinit),
-        TEST(a_coordinator_restores_without_cuinit),
-        TEST(a_process_without_cuinit_cannot_be_locked),
-        TEST(cuinit_may_come_meanwhile),
-    };
-    const struct child children[] = {
-        {"locks", locks},
-        {"restores", restores},
-        {"asks-about-itself", asks_about_itself},
-        {"initializes-meanwhile", initializes_meanwhile},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+    assert_int_equal(child_with_pid("initializes_meanwhile"), 0);
 }

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIB        ((size_t)1 << 20)
 #define OWN_SIZE   (4 * MIB)
 #define OWN_LAST   40          /* descriptors 3 to this are the program's own file */
 #define CACHE      (256 * MIB) /* what softgpu keeps of freed memory */
@@ -63,10 +62,8 @@ static bool is_own(int fd) {
 /* ---- Freeing --------------------------------------------------------------------------------- */
 
 /* The last to be freed is first in the file, and is given back because enough is kept. */
-static int frees(int argc, char **argv) {
+CHILD(frees) {
     CUdeviceptr first, rest;
-    (void)argc;
-    (void)argv;
     init_driver();
     OK(cu.cuMemAlloc_v2(&first, OWN_SIZE));
     OK(cu.cuMemAlloc_v2(&rest, CACHE));
@@ -77,10 +74,8 @@ static int frees(int argc, char **argv) {
     return 0;
 }
 
-static int frees_locked(int argc, char **argv) {
+CHILD(frees_locked) {
     CUdeviceptr first, rest;
-    (void)argc;
-    (void)argv;
     init_driver();
     OK(cu.cuMemAlloc_v2(&first, OWN_SIZE));
     OK(cu.cuMemAlloc_v2(&rest, CACHE));
@@ -105,10 +100,8 @@ static void use(CUdeviceptr bytes) {
 }
 
 /* More than the device's file has place for, so that it grows. */
-static int grows(int argc, char **argv) {
+CHILD(grows) {
     CUdeviceptr small, large;
-    (void)argc;
-    (void)argv;
     init_driver();
     OK(cu.cuMemAlloc_v2(&small, OWN_SIZE));
     take_all_numbers();
@@ -122,10 +115,8 @@ static int grows(int argc, char **argv) {
     return 0;
 }
 
-static int pins(int argc, char **argv) {
+CHILD(pins) {
     void *before, *after;
-    (void)argc;
-    (void)argv;
     init_driver();
     OK(cu.cuMemHostAlloc(&before, OWN_SIZE, 0));
     take_all_numbers();
@@ -143,14 +134,12 @@ static int pins(int argc, char **argv) {
 
 /* ---- What is shared has a file of its own ---------------------------------------------------- */
 
-static int shares(int argc, char **argv) {
+CHILD(shares) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .requestedHandleTypes = SHARE_TYPE,
                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemGenericAllocationHandle memory;
     int fd = -1;
-    (void)argc;
-    (void)argv;
     init_driver();
     OK(cu.cuMemCreate(&memory, 2 * MIB, &prop, 0));
     take_all_numbers();
@@ -161,15 +150,13 @@ static int shares(int argc, char **argv) {
     return 0;
 }
 
-static int shares_a_pool(int argc, char **argv) {
+CHILD(shares_a_pool) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = SHARE_TYPE,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemoryPool pool;
     CUdeviceptr first, second;
     int fd = -1;
-    (void)argc;
-    (void)argv;
     init_driver();
     OK(cu.cuMemPoolCreate(&pool, &props));
     OK(cu.cuMemAllocFromPoolAsync(&first, 32 * MIB, pool, NULL));
@@ -190,9 +177,7 @@ static int shares_a_pool(int argc, char **argv) {
 
 /* ---- What is written for people -------------------------------------------------------------- */
 
-static int writes(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(writes) {
     init_driver();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(12345));
     take_all_numbers();
@@ -201,8 +186,7 @@ static int writes(int argc, char **argv) {
     return 0;
 }
 
-static void lines_for_closed_descriptors_land_in_no_other_file(void **state) {
-    (void)state;
+TEST(lines_for_closed_descriptors_never_reach_other_files) {
     NEEDS_SOFTGPU("its trace");
     char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
     close(temporary_file(trace, "gpumem-trace"));
@@ -217,9 +201,8 @@ static void lines_for_closed_descriptors_land_in_no_other_file(void **state) {
     assert_int_equal(status, 0);
 }
 
-#define CHILD(test, name, needs)                                                                   \
-    static void test(void **state) {                                                               \
-        (void)state;                                                                               \
+#define IN_CHILD(test, name, needs)                                                                \
+    TEST(test) {                                                                                   \
         NEEDS_SOFTGPU("other drivers need their descriptors");                                     \
         needs;                                                                                     \
         setenv("SOFTGPU_MEMORY", "100G", 1);                                                       \
@@ -230,26 +213,10 @@ static void lines_for_closed_descriptors_land_in_no_other_file(void **state) {
         assert_int_equal(status, 0);                                                               \
     }
 #define NOTHING ((void)0)
-CHILD(freed_memory_is_given_back, "frees", NOTHING)
-CHILD(freed_memory_that_is_locked_is_given_back, "frees_locked", NOTHING)
-CHILD(a_device_grows, "grows", NOTHING)
-CHILD(memory_is_pinned, "pins", NOTHING)
-CHILD(shareable_memory_ends, "shares", NEEDS_DESCRIPTORS())
-CHILD(a_shareable_pool_ends, "shares_a_pool", NEEDS_POOL_DESCRIPTORS())
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(freed_memory_is_given_back),
-        TEST(freed_memory_that_is_locked_is_given_back),
-        TEST(a_device_grows),
-        TEST(memory_is_pinned),
-        TEST(shareable_memory_ends),
-        TEST(a_shareable_pool_ends),
-        TEST(lines_for_closed_descriptors_land_in_no_other_file),
-    };
-    const struct child children[] = {
-        {"frees", frees},   {"frees_locked", frees_locked},   {"grows", grows},   {"pins", pins},
-        {"shares", shares}, {"shares_a_pool", shares_a_pool}, {"writes", writes},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
-}
+IN_CHILD(freeing_memory_leaves_reused_descriptors_alone, "frees", NOTHING)
+IN_CHILD(freeing_locked_memory_leaves_reused_descriptors_alone, "frees_locked", NOTHING)
+IN_CHILD(growing_the_device_file_leaves_reused_descriptors_alone, "grows", NOTHING)
+IN_CHILD(pinning_memory_leaves_reused_descriptors_alone, "pins", NOTHING)
+IN_CHILD(releasing_shareable_memory_leaves_reused_descriptors_alone, "shares", NEEDS_DESCRIPTORS())
+IN_CHILD(destroying_a_shareable_pool_leaves_reused_descriptors_alone, "shares_a_pool",
+         NEEDS_POOL_DESCRIPTORS())

@@ -12,8 +12,7 @@ static CUcontext current(void) {
     return context;
 }
 
-static void every_version_makes_one(void **state) {
-    (void)state;
+TEST(every_version_of_context_creation_works) {
     CUcontext made[3] = {0}, first = NULL;
     OK(cu.cuCtxCreate_v2(&made[0], 0, 0));
     OK(cu.cuCtxCreate_v3(&made[1], NULL, 0, 0, 0));
@@ -30,9 +29,7 @@ static void every_version_makes_one(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
-static int first_version(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(first_version) {
     CUcontext first = NULL, second = NULL, newer = NULL;
     unsigned version = 0;
     OK(cu.cuInit(0));
@@ -54,13 +51,11 @@ static int first_version(int argc, char **argv) {
 
 /* Contexts of the first version, whose addresses have 32 bits, and later ones exclude each other on
  * a device, so that these need a process of their own. */
-static void the_first_version_stands_alone(void **state) {
-    (void)state;
+TEST(contexts_of_the_first_version_exclude_later_ones) {
     assert_int_equal(run_child("first_version", NULL), 0);
 }
 
-static void arguments_are_checked(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUcontext context = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, 0));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuCtxCreate_v2(&context, 0, 99));
@@ -70,8 +65,7 @@ static void arguments_are_checked(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
-static void flags_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(flags_are_kept_and_changed) {
     CUcontext context;
     unsigned flags = 0;
     OK(cu.cuCtxCreate_v2(&context, CU_CTX_SCHED_YIELD, 0));
@@ -88,8 +82,7 @@ static void flags_are_kept_and_changed(void **state) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetFlags(0));
 }
 
-static void a_context_knows_its_device_and_id(void **state) {
-    (void)state;
+TEST(a_context_knows_its_device_and_id) {
     CUcontext first, second;
     CUdevice device = -1;
     unsigned long long id[3] = {0, 0, 0};
@@ -114,8 +107,7 @@ static void a_context_knows_its_device_and_id(void **state) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetId(NULL, &id[0]));
 }
 
-static void destroyed_below_the_top(void **state) {
-    (void)state;
+TEST(a_destroyed_context_below_the_top_stays_on_the_stack) {
     CUcontext below, top, popped = NULL;
     OK(cu.cuCtxCreate_v2(&below, 0, 0));
     OK(cu.cuCtxCreate_v2(&top, 0, 0));
@@ -151,8 +143,7 @@ static void check_what_a_gone_context_answers(CUstream stream, CUdeviceptr memor
     OK(cu.cuEventSynchronize(event));
 }
 
-static void destroyed_by_another_thread(void **state) {
-    (void)state;
+TEST(a_context_may_be_destroyed_by_another_thread) {
     CUcontext context;
     pthread_t thread;
     void *result;
@@ -185,7 +176,6 @@ static void destroyed_by_another_thread(void **state) {
 static atomic_int released, finished;
 
 static void wait_for_release(void *unused) {
-    (void)unused;
     while (!atomic_load(&released))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     atomic_store(&finished, 1);
@@ -198,7 +188,6 @@ static void *release_soon(void *unused) {
 }
 
 static CUresult synchronize_v1(CUcontext context) {
-    (void)context;
     return cu.cuCtxSynchronize();
 }
 
@@ -217,8 +206,7 @@ static void check_that_it_waits(CUresult (*synchronize)(CUcontext), CUcontext co
     assert_int_equal(was_finished, 1);
 }
 
-static void synchronize_waits_for_all_streams(void **state) {
-    (void)state;
+TEST(synchronizing_a_context_waits_for_all_streams) {
     CUcontext context;
     CUstream stream;
     OK(cu.cuCtxCreate_v2(&context, 0, 0));
@@ -238,8 +226,7 @@ static void synchronize_waits_for_all_streams(void **state) {
     OK(cu.cuCtxDestroy_v2(context));
 }
 
-static void destroy_waits_for_work(void **state) {
-    (void)state;
+TEST(destroying_a_context_waits_for_its_work) {
     CUcontext context;
     CUstream stream;
     OK(cu.cuCtxCreate_v2(&context, 0, 0));
@@ -249,8 +236,7 @@ static void destroy_waits_for_work(void **state) {
 
 /* ---- Counted uses, as before CUDA 4.0 -------------------------------------------------------- */
 
-static void attaching_and_detaching_are_counted(void **state) {
-    (void)state;
+TEST(attaching_and_detaching_are_counted) {
     CUcontext context, attached = NULL;
     OK(cu.cuCtxSetCurrent(NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxAttach(&attached, 0));
@@ -267,8 +253,7 @@ static void attaching_and_detaching_are_counted(void **state) {
 }
 
 /* NVIDIA's driver dereferences such values, so only softgpu is asked. */
-static void wrong_handles_are_recognised(void **state) {
-    (void)state;
+TEST(invalid_context_handles_are_refused) {
     NEEDS_SOFTGPU("a wrong handle is undefined behaviour on hardware");
     CUcontext stale, wrong[3];
     CUdevice device;
@@ -296,8 +281,7 @@ static void wrong_handles_are_recognised(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
-static void affinity_needs_mps(void **state) {
-    (void)state;
+TEST(execution_affinity_needs_mps) {
     CUcontext context = NULL;
     CUexecAffinityParam one = {CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}}, got;
     int supported = 1, processors = -1;
@@ -313,23 +297,4 @@ static void affinity_needs_mps(void **state) {
     assert_int_equal(got.type, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
     assert_int_equal(got.param.smCount.val, processors);
     OK(cu.cuCtxDestroy_v2(context));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_version_makes_one),
-        TEST(the_first_version_stands_alone),
-        TEST(arguments_are_checked),
-        TEST(flags_are_kept_and_changed),
-        TEST(a_context_knows_its_device_and_id),
-        TEST(destroyed_below_the_top),
-        TEST(destroyed_by_another_thread),
-        TEST(synchronize_waits_for_all_streams),
-        TEST(destroy_waits_for_work),
-        TEST(attaching_and_detaching_are_counted),
-        TEST(wrong_handles_are_recognised),
-        TEST(affinity_needs_mps),
-    };
-    const struct child children[] = {{"first_version", first_version}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

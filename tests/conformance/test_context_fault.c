@@ -11,9 +11,7 @@ static int begin(void) {
     return soft ? 0 : 1;
 }
 
-static int later_calls_answer_the_fault(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(later_calls_return_the_fault) {
     CUevent event;
     CUcontext current = NULL;
     CUdevice device = -1;
@@ -45,9 +43,7 @@ static int later_calls_answer_the_fault(int argc, char **argv) {
 }
 
 /* Seen on H200: the reset succeeds, and the next retain answers the fault again. */
-static int reset_does_not_repair(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(a_reset_does_not_repair_the_context) {
     CUcontext again = NULL;
     int active = 77;
     unsigned flags;
@@ -66,9 +62,7 @@ static int reset_does_not_repair(int argc, char **argv) {
     return 0;
 }
 
-static int first_fault_stays(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(the_first_fault_is_kept) {
     if (begin())
         return 1;
     poison();
@@ -77,9 +71,7 @@ static int first_fault_stays(int argc, char **argv) {
     return 0;
 }
 
-static int other_device_goes_on(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(contexts_of_other_devices_are_unaffected) {
     CUcontext other;
     if (begin())
         return 1;
@@ -92,9 +84,7 @@ static int other_device_goes_on(int argc, char **argv) {
 }
 
 /* Seen on H200: a fault in one context of a device is one in all, and outlives the one. */
-static int every_context_of_the_device(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(a_fault_affects_every_context_of_the_device) {
     CUcontext other, current = NULL;
     if (begin())
         return 1;
@@ -106,32 +96,4 @@ static int every_context_of_the_device(int argc, char **argv) {
     assert_ptr_equal(current, ctx);
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
     return 0;
-}
-
-/* A fault lasts as long as the process: each in one of its own. */
-static void in_child(void **state) {
-    NEEDS_SOFTGPU("faults are made by its controls");
-    NEEDS_DEVICES(2);
-    assert_int_equal(run_child(*state, NULL), 0);
-}
-
-#define ALONE(function)                                                                            \
-    { #function, in_child, test_begin, test_end, (void *)#function }
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        ALONE(later_calls_answer_the_fault),
-        ALONE(reset_does_not_repair),
-        ALONE(first_fault_stays),
-        ALONE(other_device_goes_on),
-        ALONE(every_context_of_the_device),
-    };
-    static const struct child children[] = {
-        {"later_calls_answer_the_fault", later_calls_answer_the_fault},
-        {"reset_does_not_repair", reset_does_not_repair},
-        {"first_fault_stays", first_fault_stays},
-        {"other_device_goes_on", other_device_goes_on},
-        {"every_context_of_the_device", every_context_of_the_device},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

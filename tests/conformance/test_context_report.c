@@ -21,8 +21,7 @@ static unsigned leaked(const char *text) {
     return count;
 }
 
-static void dump_lists_devices_and_contexts(void **state) {
-    (void)state;
+TEST(the_state_dump_lists_devices_and_contexts) {
     NEEDS_SOFTGPU("its state dump");
     CUcontext other;
     assert_true(dump_has("device 0 "));
@@ -37,8 +36,7 @@ static void dump_lists_devices_and_contexts(void **state) {
 }
 
 /* Two equal states give equal text, whatever was made and ended between them. */
-static void dump_forgets_what_has_ended(void **state) {
-    (void)state;
+TEST(the_state_dump_forgets_destroyed_contexts) {
     NEEDS_SOFTGPU("its state dump");
     char *before = soft->state_dump();
     for (int i = 0; i < 3; i++) {
@@ -52,8 +50,7 @@ static void dump_forgets_what_has_ended(void **state) {
     soft->free_text(after);
 }
 
-static void leaks_name_live_contexts(void **state) {
-    (void)state;
+TEST(the_leak_report_names_live_contexts) {
     NEEDS_SOFTGPU("its leak report");
     CUcontext other;
     assert_int_equal(leaked("created on device"), 0);
@@ -63,13 +60,4 @@ static void leaks_name_live_contexts(void **state) {
     assert_int_equal(leaked("created on device"), 0);
     /* The harness retains it; what is in it may leak, it itself is its device's. */
     assert_int_equal(leaked("primary"), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(dump_lists_devices_and_contexts),
-        TEST(dump_forgets_what_has_ended),
-        TEST(leaks_name_live_contexts),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -7,8 +7,7 @@ static size_t limit(CUlimit which) {
     return value;
 }
 
-static void limits_belong_to_the_context(void **state) {
-    (void)state;
+TEST(limits_belong_to_the_context) {
     size_t before = limit(CU_LIMIT_MALLOC_HEAP_SIZE);
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -21,8 +20,7 @@ static void limits_belong_to_the_context(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-static void stack_size_can_grow(void **state) {
-    (void)state;
+TEST(the_stack_size_can_be_raised) {
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
     size_t before = limit(CU_LIMIT_STACK_SIZE);
@@ -32,8 +30,7 @@ static void stack_size_can_grow(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-static void wrong_limits_are_refused(void **state) {
-    (void)state;
+TEST(invalid_limits_are_refused) {
     size_t value = 77;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
     assert_int_not_equal(cu.cuCtxGetLimit(&value, (CUlimit)1000), CUDA_SUCCESS);
@@ -41,8 +38,7 @@ static void wrong_limits_are_refused(void **state) {
     assert_int_equal(value, 77);
 }
 
-static void preferences_are_kept(void **state) {
-    (void)state;
+TEST(cache_preferences_are_kept) {
     CUcontext other;
     CUfunc_cache cache = CU_FUNC_CACHE_PREFER_EQUAL;
     CUsharedconfig shared = (CUsharedconfig)77;
@@ -63,8 +59,7 @@ static void preferences_are_kept(void **state) {
 }
 
 /* The range is that of real devices: 0 is the least, numbers below it come first. */
-static void priorities_have_a_range(void **state) {
-    (void)state;
+TEST(the_stream_priority_range_is_reported) {
     int least = 77, greatest = 77, again = 77;
     OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
     assert_int_equal(least, 0);
@@ -75,8 +70,7 @@ static void priorities_have_a_range(void **state) {
     assert_int_equal(again, least);
 }
 
-static void all_need_a_context(void **state) {
-    (void)state;
+TEST(context_settings_need_a_context) {
     size_t value;
     int least, greatest;
     unsigned version;
@@ -93,13 +87,4 @@ static void all_need_a_context(void **state) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetStreamPriorityRange(&least, &greatest));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(NULL, &version));
     OK(cu.cuCtxSetCurrent(ctx));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(limits_belong_to_the_context), TEST(stack_size_can_grow),
-        TEST(wrong_limits_are_refused),     TEST(preferences_are_kept),
-        TEST(priorities_have_a_range),      TEST(all_need_a_context),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -16,8 +16,7 @@ static CUcontext pop(void) {
     return context;
 }
 
-static void last_in_first_out(void **state) {
-    (void)state;
+TEST(contexts_are_popped_in_reverse_order) {
     CUcontext a, b;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxCreate_v2(&b, 0, dev));
@@ -34,8 +33,7 @@ static void last_in_first_out(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
-static void first_versions_move_it_too(void **state) {
-    (void)state;
+TEST(the_first_versions_of_push_and_pop_work) {
     CUcontext a, popped = NULL;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxPopCurrent(&popped));
@@ -46,8 +44,7 @@ static void first_versions_move_it_too(void **state) {
     OK(cu.cuCtxDestroy_v2(a));
 }
 
-static void set_replaces_the_top(void **state) {
-    (void)state;
+TEST(setting_the_current_context_replaces_the_top) {
     CUcontext a;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxSetCurrent(ctx));
@@ -61,8 +58,7 @@ static void set_replaces_the_top(void **state) {
 }
 
 /* As recorded; but hardware reads what it has freed, and what follows is chance there. */
-static void a_destroyed_one_is_taken(void **state) {
-    (void)state;
+TEST(a_destroyed_context_can_be_pushed_but_not_used) {
     NEEDS_SOFTGPU("a dangling context is undefined behaviour elsewhere");
     CUcontext a;
     CUdevice device;
@@ -80,8 +76,7 @@ static void a_destroyed_one_is_taken(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
-static void setting_null_pops(void **state) {
-    (void)state;
+TEST(setting_null_pops) {
     CUcontext a;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxSetCurrent(NULL));
@@ -93,8 +88,7 @@ static void setting_null_pops(void **state) {
     OK(cu.cuCtxDestroy_v2(a));
 }
 
-static void an_empty_stack_refuses_to_pop(void **state) {
-    (void)state;
+TEST(popping_an_empty_stack_is_refused) {
     CUcontext popped = ctx;
     CUdevice device;
     OK(cu.cuCtxSetCurrent(NULL));
@@ -106,8 +100,7 @@ static void an_empty_stack_refuses_to_pop(void **state) {
 }
 
 /* A destroyed context that is not on top stays where it is. */
-static void a_destroyed_context_in_the_middle_stays_there(void **state) {
-    (void)state;
+TEST(a_destroyed_context_in_the_middle_stays_on_the_stack) {
     CUcontext a, b;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxCreate_v2(&b, 0, dev));
@@ -120,8 +113,7 @@ static void a_destroyed_context_in_the_middle_stays_there(void **state) {
 }
 
 /* However deep a stack may be, a push that is refused leaves it as it was. */
-static void too_deep_is_refused_whole(void **state) {
-    (void)state;
+TEST(pushing_beyond_the_stack_limit_changes_nothing) {
     NEEDS_SOFTGPU("hardware's limit is not known");
     int pushed = 0;
     while (pushed < 1000 && cu.cuCtxPushCurrent_v2(ctx) == CUDA_SUCCESS)
@@ -166,8 +158,7 @@ static void *use_own_stack(void *unused) {
     return unused;
 }
 
-static void threads_have_their_own(void **state) {
-    (void)state;
+TEST(each_thread_has_its_own_context_stack) {
     pthread_t threads[THREADS];
     atomic_store(&wrong, 0);
     shared[0] = ctx;
@@ -194,8 +185,7 @@ static void *make_and_end(void *unused) {
     return unused;
 }
 
-static void threads_make_and_end_contexts(void **state) {
-    (void)state;
+TEST(threads_create_and_destroy_contexts) {
     pthread_t threads[THREADS / 2];
     atomic_store(&wrong, 0);
     for (int i = 0; i < THREADS / 2; i++)
@@ -204,20 +194,4 @@ static void threads_make_and_end_contexts(void **state) {
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&wrong), 0);
     OK(cu.cuCtxSynchronize());
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(last_in_first_out),
-        TEST(first_versions_move_it_too),
-        TEST(set_replaces_the_top),
-        TEST(a_destroyed_one_is_taken),
-        TEST(setting_null_pops),
-        TEST(an_empty_stack_refuses_to_pop),
-        TEST(a_destroyed_context_in_the_middle_stays_there),
-        TEST(too_deep_is_refused_whole),
-        TEST(threads_have_their_own),
-        TEST(threads_make_and_end_contexts),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -10,8 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void calls_are_counted(void **state) {
-    (void)state;
+TEST(calls_are_counted) {
     NEEDS_SOFTGPU("counts calls");
     CUcontext current;
     uint64_t all = soft->call_count(NULL), mine = soft->call_count("cuCtxGetCurrent");
@@ -22,8 +21,7 @@ static void calls_are_counted(void **state) {
     assert_int_equal(soft->call_count("cuNoSuchFunction"), 0);
 }
 
-static void the_dump_sees_what_lives(void **state) {
-    (void)state;
+TEST(the_state_dump_shows_live_objects) {
     NEEDS_SOFTGPU("dumps its state");
     char *before = soft->state_dump();
     CUdeviceptr memory;
@@ -44,8 +42,7 @@ static void the_dump_sees_what_lives(void **state) {
     soft->free_text(after);
 }
 
-static void leaks_are_named(void **state) {
-    (void)state;
+TEST(the_leak_report_names_live_memory) {
     NEEDS_SOFTGPU("reports leaks");
     char *none = soft->leak_report();
     CUdeviceptr memory;
@@ -59,8 +56,7 @@ static void leaks_are_named(void **state) {
     soft->free_text(one);
 }
 
-static void functions_know_whether_they_are_real(void **state) {
-    (void)state;
+TEST(the_control_tells_implemented_functions_from_refused_ones) {
     NEEDS_SOFTGPU("knows its functions");
     const char *test = NULL;
     assert_int_not_equal(soft->function_state("cuMemAlloc_v2", &test), SOFTGPU_FUNCTION_REFUSED);
@@ -78,8 +74,7 @@ static void functions_know_whether_they_are_real(void **state) {
         assert_int_equal(soft->function_state(launches[i], NULL) == SOFTGPU_FUNCTION_REFUSED, !run);
 }
 
-static void what_is_not_there_is_refused(void **state) {
-    (void)state;
+TEST(unsupported_functions_are_refused) {
     NEEDS_SOFTGPU("has no displays");
     unsigned int count = 7;
     CUdevice device = 7;
@@ -92,9 +87,7 @@ static void what_is_not_there_is_refused(void **state) {
     FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuGLInit());
 }
 
-static int dump_before_init(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(dump_before_init) {
     char *dump = soft->state_dump();
     char *leaks = soft->leak_report();
     assert_string_equal(dump, "");
@@ -106,14 +99,12 @@ static int dump_before_init(int argc, char **argv) {
     return 0;
 }
 
-static void before_init_there_is_no_state(void **state) {
-    (void)state;
+TEST(the_state_dump_is_empty_before_cuinit) {
     NEEDS_SOFTGPU("dumps its state");
     assert_int_equal(run_child("dump_before_init", NULL), 0);
 }
 
-static void memory_is_accounted(void **state) {
-    (void)state;
+TEST(memory_use_is_reported) {
     NEEDS_SOFTGPU("tells its memory");
     uint64_t before = 0, with = 0, limit = 0;
     CUdeviceptr memory;
@@ -125,8 +116,7 @@ static void memory_is_accounted(void **state) {
     assert_int_equal(soft->memory_info(99, &with, &limit), -1);
 }
 
-static void another_version_of_the_control_is_not_there(void **state) {
-    (void)state;
+TEST(an_unknown_control_version_is_refused) {
     NEEDS_SOFTGPU("has a control");
     softgpu_get_control_fn get;
     *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
@@ -161,17 +151,14 @@ static int run_with(const char *variable, const char *value, const char *child) 
     return status;
 }
 
-static int leave_memory(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(leave_memory) {
     init_driver();
     CUdeviceptr memory;
     OK(cu.cuMemAlloc_v2(&memory, 12345));
     return 3;
 }
 
-static void leaks_are_reported_at_exit(void **state) {
-    (void)state;
+TEST(leaks_are_reported_at_exit) {
     NEEDS_SOFTGPU("reports leaks");
     assert_int_equal(run_with("SOFTGPU_LEAKS", "1", "leave_memory"), 3);
     assert_non_null(strstr(output, "still live at exit"));
@@ -180,8 +167,7 @@ static void leaks_are_reported_at_exit(void **state) {
     assert_string_equal(output, "");
 }
 
-static void calls_are_traced(void **state) {
-    (void)state;
+TEST(calls_are_traced_with_arguments_and_result) {
     NEEDS_SOFTGPU("traces calls");
     assert_int_equal(run_with("SOFTGPU_TRACE", NULL, "leave_memory"), 3);
     const char *init = strstr(output, " cuInit(0) CUDA_SUCCESS\n");
@@ -194,9 +180,7 @@ static void calls_are_traced(void **state) {
     assert_true(where && made && strcmp(size, "CUDA_SUCCESS") == 0);
 }
 
-static int refused_call(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(refused_call) {
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     init_driver();
@@ -205,8 +189,7 @@ static int refused_call(int argc, char **argv) {
     return 0;
 }
 
-static void a_refused_call_can_abort(void **state) {
-    (void)state;
+TEST(a_refused_call_can_abort) {
     NEEDS_SOFTGPU("aborts on demand");
     assert_int_equal(run_with("SOFTGPU_ABORT", "1", "refused_call"), 128 + SIGABRT);
     assert_non_null(strstr(output, "cuMemAlloc_v2 answered CUDA_ERROR_INVALID_VALUE"));
@@ -216,16 +199,13 @@ static void a_refused_call_can_abort(void **state) {
 #define SETTINGS_STATUS 2 /* docs/softgpu.md */
 
 /* No job with a wrong setting is a success, even where every test of it is skipped. */
-static int refused_init(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(refused_init) {
     FAILS(CUDA_ERROR_SYSTEM_NOT_READY, cu.cuInit(0));
     FAILS(CUDA_ERROR_SYSTEM_NOT_READY, cu.cuInit(0));
     return 0;
 }
 
-static void settings_can_be_checked_beforehand(void **state) {
-    (void)state;
+TEST(settings_can_be_checked_before_cuinit) {
     NEEDS_SOFTGPU("reads its environment");
     char text[2048] = "";
     const char *given = getenv("SOFTGPU_SEED");
@@ -244,8 +224,7 @@ static void settings_can_be_checked_beforehand(void **state) {
     assert_int_equal(soft->settings_check(NULL, 0), -1);
 }
 
-static void nonsense_in_the_environment_is_explained(void **state) {
-    (void)state;
+TEST(an_invalid_environment_variable_is_explained) {
     NEEDS_SOFTGPU("reads its environment");
     assert_int_equal(run_with("SOFTGPU_MEMORY", "lots", "refused_init"), SETTINGS_STATUS);
     assert_non_null(
@@ -256,9 +235,7 @@ static void nonsense_in_the_environment_is_explained(void **state) {
 }
 
 /* More addresses than there can be, than the limit leaves, or than the system gives. */
-static int reserve(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(reserve) {
     init_driver();
     CUdeviceptr first, second;
     size_t bytes = (size_t)strtoull(getenv("GPUMEM_TEST_RESERVE"), NULL, 0);
@@ -266,8 +243,7 @@ static int reserve(int argc, char **argv) {
     return cu.cuMemAddressReserve(&second, bytes, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
 }
 
-static void too_many_addresses_are_explained(void **state) {
-    (void)state;
+TEST(a_refused_address_range_is_explained) {
     NEEDS_SOFTGPU("writes to standard error");
     static const struct {
         const char *bytes, *limit, *says, *never;
@@ -285,29 +261,4 @@ static void too_many_addresses_are_explained(void **state) {
             fail_msg("%s bytes of %s: '%s'", cases[i].bytes, cases[i].limit, output);
         assert_null(strstr(output, "of 0 "));
     }
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(calls_are_counted),
-        TEST(the_dump_sees_what_lives),
-        TEST(leaks_are_named),
-        TEST(functions_know_whether_they_are_real),
-        TEST(what_is_not_there_is_refused),
-        TEST(before_init_there_is_no_state),
-        TEST(memory_is_accounted),
-        TEST(another_version_of_the_control_is_not_there),
-        TEST(leaks_are_reported_at_exit),
-        TEST(calls_are_traced),
-        TEST(a_refused_call_can_abort),
-        TEST(nonsense_in_the_environment_is_explained),
-        TEST(too_many_addresses_are_explained),
-        TEST(settings_can_be_checked_beforehand),
-    };
-    const struct child children[] = {{"dump_before_init", dump_before_init},
-                                     {"leave_memory", leave_memory},
-                                     {"refused_call", refused_call},
-                                     {"reserve", reserve},
-                                     {"refused_init", refused_init}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

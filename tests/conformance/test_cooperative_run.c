@@ -104,8 +104,7 @@ static unsigned most_blocks(CUfunction f) {
     return (unsigned)each * (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-static void the_whole_grid_waits_for_itself(void **state) {
-    (void)state;
+TEST(a_grid_wide_barrier_waits_for_all_blocks) {
     kernels_open(text);
     CUdeviceptr out;
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
@@ -118,8 +117,7 @@ static void the_whole_grid_waits_for_itself(void **state) {
 }
 
 /* As many as the device has room for; one more is refused. */
-static void every_block_that_fits_takes_part(void **state) {
-    (void)state;
+TEST(a_cooperative_launch_takes_as_many_blocks_as_fit) {
     kernels_open(text);
     CUdeviceptr out;
     CUfunction f = kernel("rounds");
@@ -132,8 +130,7 @@ static void every_block_that_fits_takes_part(void **state) {
     kernels_close();
 }
 
-static void an_ordinary_launch_has_no_workspace(void **state) {
-    (void)state;
+TEST(an_ordinary_launch_has_no_workspace) {
     if (!soft)
         SKIP("hardware leaves the workspace of an earlier launch there");
     kernels_open(text);
@@ -147,8 +144,7 @@ static void an_ordinary_launch_has_no_workspace(void **state) {
     kernels_close();
 }
 
-static void tiles_of_two_warps_meet(void **state) {
-    (void)state;
+TEST(a_tile_of_two_warps_synchronizes) {
     kernels_open(text);
     struct shared_words words = words_make(256);
     void *params[] = {&words.device};
@@ -163,14 +159,4 @@ static void tiles_of_two_warps_meet(void **state) {
                      device_attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
     words_free(&words);
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_whole_grid_waits_for_itself),
-        TEST(every_block_that_fits_takes_part),
-        TEST(an_ordinary_launch_has_no_workspace),
-        TEST(tiles_of_two_warps_meet),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

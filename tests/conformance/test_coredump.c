@@ -23,8 +23,7 @@ static void write_byte(CUcoredumpSettings setting, bool process, unsigned char v
                : cu.cuCoredumpSetAttribute(setting, &value, &size));
 }
 
-static int scopes(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(scopes) {
     init_driver();
     CUcontext other;
     assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
@@ -47,8 +46,7 @@ static int scopes(int argc, char **argv) {
     return 0;
 }
 
-static int sizes(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(sizes) {
     init_driver();
     static const size_t wanted[] = {0, 1, 1, 1, 1, 1024, 1024, 4};
     for (int which = 1; which < (int)COUNT(wanted); which++) {
@@ -75,8 +73,7 @@ static int sizes(int argc, char **argv) {
     return 0;
 }
 
-static int names(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(names) {
     init_driver();
     char name[] = "somewhere", got[1024];
     size_t size = sizeof name, room = sizeof got;
@@ -102,8 +99,7 @@ static int names(int argc, char **argv) {
     return 0;
 }
 
-static int without_context(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(without_context) {
     init_driver();
     OK(cu.cuCtxSetCurrent(NULL));
     unsigned char value = 1;
@@ -137,8 +133,7 @@ static char *read_file(const char *folder, char *text, size_t room) {
 }
 
 /* The text is there when a call has told the fault. */
-static int fault(int argc, char **argv) {
-    (void)argc;
+CHILD(fault) {
     const char *folder = argv[1];
     static char text[4096];
     bool enabled = strcmp(argv[2], "enabled") == 0;
@@ -166,8 +161,7 @@ static int fault(int argc, char **argv) {
 }
 
 /* Queues a set behind a gate and takes its memory away: the fault is that of another thread. */
-static int fault_of_work(int argc, char **argv) {
-    (void)argc;
+CHILD(fault_of_work) {
     const size_t page = (size_t)2 << 20;
     static char text[4096];
     struct gate gate;
@@ -201,8 +195,7 @@ static int fault_of_work(int argc, char **argv) {
 }
 
 /* A file that cannot be written is said on the log; the fault is answered as ever. */
-static int nowhere(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(nowhere) {
     init_driver();
     set_file("/nonexistent");
     write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
@@ -211,35 +204,23 @@ static int nowhere(int argc, char **argv) {
     return 0;
 }
 
-static const struct child children[] = {
-    {"scopes", scopes},   {"sizes", sizes},
-    {"names", names},     {"without_context", without_context},
-    {"fault", fault},     {"fault_of_work", fault_of_work},
-    {"nowhere", nowhere},
-};
-
-static void each_scope_has_its_own(void **state) {
-    (void)state;
+TEST(global_and_context_core_dump_settings_are_separate) {
     assert_int_equal(run_child("scopes", NULL), 0);
 }
 
-static void sizes_are_exact(void **state) {
-    (void)state;
+TEST(core_dump_settings_need_their_exact_size) {
     assert_int_equal(run_child("sizes", NULL), 0);
 }
 
-static void names_are_kept(void **state) {
-    (void)state;
+TEST(core_dump_file_names_are_kept) {
     assert_int_equal(run_child("names", NULL), 0);
 }
 
-static void settings_without_a_context_are_refused(void **state) {
-    (void)state;
+TEST(core_dump_settings_without_a_context_are_refused) {
     assert_int_equal(run_child("without_context", NULL), 0);
 }
 
-static void a_fault_leaves_a_text(void **state) {
-    (void)state;
+TEST(a_fault_writes_a_core_dump_text) {
     NEEDS_SOFTGPU("provokes faults, and writes text");
     char folder[TEMPORARY_ROOM];
     assert_non_null(temporary_folder(folder, "gpumem-test-fault"));
@@ -248,11 +229,4 @@ static void a_fault_leaves_a_text(void **state) {
     assert_int_equal(run_child("fault_of_work", folder, NULL), 0);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(run_child("nowhere", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(each_scope_has_its_own), TEST(sizes_are_exact), TEST(names_are_kept),
-        TEST(settings_without_a_context_are_refused), TEST(a_fault_leaves_a_text)};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

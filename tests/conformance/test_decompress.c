@@ -13,8 +13,7 @@ static const unsigned char deflated[] = {0x2b, 0xce, 0x4f, 0x2b, 0x49, 0x2f, 0x2
 static const unsigned char lz4[] = {0x8f, 's',  'o',  'f',  't', 'g', 'p', 'u', ' ', 0x08,
                                     0x00, 0xff, 0xe1, 0x50, 't', 'g', 'p', 'u', ' '};
 
-static void without_an_engine_it_is_refused(void **state) {
-    (void)state;
+TEST(decompression_without_an_engine_is_refused) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK) != 0)
         SKIP("the device decompresses");
     CUmemDecompressParams params = {.algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE};
@@ -65,8 +64,7 @@ static bool is_text(const char *bytes) {
     return bytes[TEXT_SIZE] == 1;
 }
 
-static int decompresses(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(decompresses) {
     struct buffers b;
     char out[4096];
     cuuint32_t counts[2];
@@ -88,8 +86,7 @@ static int decompresses(int argc, char **argv) {
     return good && counts[0] == TEXT_SIZE && counts[1] == TEXT_SIZE ? 0 : 1;
 }
 
-static int refuses(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(refuses) {
     struct buffers b;
     CUdeviceptr managed;
     size_t failed;
@@ -124,8 +121,7 @@ static int refuses(int argc, char **argv) {
 }
 
 /* Bytes that are no stream fault the context, as a failure of another engine does. */
-static int faults(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(faults) {
     struct buffers b;
     init_driver();
     prepare(&b);
@@ -135,8 +131,7 @@ static int faults(int argc, char **argv) {
 }
 
 /* Memory of a pool is for the engine when the pool was made for it. */
-static int pools(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(pools) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     struct buffers b;
@@ -167,8 +162,7 @@ static int pools(int argc, char **argv) {
     return 0;
 }
 
-static int mask_is_what_is_done(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(mask_is_what_is_done) {
     init_driver();
     return device_attribute(CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK) == 5 ? 0 : 1;
 }
@@ -198,31 +192,15 @@ static int with_engine(const char *child) {
 
 #define NEEDS_PROFILES() NEEDS_SOFTGPU("an H200 has no engine; a profile can have one")
 
-static void an_engine_decompresses(void **state) {
-    (void)state;
+TEST(a_device_with_an_engine_decompresses) {
     NEEDS_PROFILES();
-    assert_int_equal(with_engine("mask"), 0);
+    assert_int_equal(with_engine("mask_is_what_is_done"), 0);
     assert_int_equal(with_engine("decompresses"), 0);
     assert_int_equal(with_engine("pools"), 0);
 }
 
-static void an_engine_refuses_what_it_cannot_do(void **state) {
-    (void)state;
+TEST(invalid_decompressions_are_refused) {
     NEEDS_PROFILES();
     assert_int_equal(with_engine("refuses"), 0);
     assert_int_equal(with_engine("faults"), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(without_an_engine_it_is_refused),
-        TEST(an_engine_decompresses),
-        TEST(an_engine_refuses_what_it_cannot_do),
-    };
-    static const struct child children[] = {{"decompresses", decompresses},
-                                            {"refuses", refuses},
-                                            {"faults", faults},
-                                            {"pools", pools},
-                                            {"mask", mask_is_what_is_done}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -62,8 +62,7 @@ static void let_go(void) {
 }
 
 /* The second runs while the first waits for the host, which waits for the second. */
-static void a_kernel_begins_before_the_one_in_front_of_it_ends(void **state) {
-    (void)state;
+TEST(a_dependent_kernel_begins_before_its_predecessor_ends) {
     begin();
     CUlaunchAttribute early = serialization();
     launch("primary", NULL);
@@ -77,8 +76,7 @@ static void a_kernel_begins_before_the_one_in_front_of_it_ends(void **state) {
     end();
 }
 
-static void without_the_attribute_it_comes_afterwards(void **state) {
-    (void)state;
+TEST(a_kernel_without_the_attribute_waits_for_its_predecessor) {
     begin();
     CUlaunchAttribute early = serialization();
     launch("primary", NULL);
@@ -144,8 +142,7 @@ static void runs_early(CUgraph graph) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void programmatic_edges_of_graphs_are_honoured(void **state) {
-    (void)state;
+TEST(programmatic_edges_of_graphs_are_honoured) {
     begin();
     runs_early(captured_pair());
     runs_early(added_pair(CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC));
@@ -175,8 +172,7 @@ static void is_recorded_before_the_end(CUlaunchAttribute *attribute, CUevent eve
  * Hardware promises no more than its best effort: whoever waits for such an event may have to wait
  * for the kernel's end, and on an H200 did so for ever.
  */
-static void events_are_recorded_in_the_midst_of_a_kernel(void **state) {
-    (void)state;
+TEST(programmatic_events_are_recorded_during_a_kernel) {
     NEEDS_SOFTGPU("on hardware the event may wait for the kernel, which waits for the event here");
     begin();
     CUevent event;
@@ -194,8 +190,7 @@ static void events_are_recorded_in_the_midst_of_a_kernel(void **state) {
 }
 
 /* Whenever it is recorded: not later than the kernel's end. */
-static void such_events_are_complete_after_the_kernel(void **state) {
-    (void)state;
+TEST(programmatic_events_are_complete_after_their_kernel) {
     begin();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -221,8 +216,7 @@ static void such_events_are_complete_after_the_kernel(void **state) {
 }
 
 /* A kernel that lets nobody go lets all go at its end. */
-static void the_end_of_a_kernel_records_its_event(void **state) {
-    (void)state;
+TEST(a_kernel_that_triggers_nothing_records_its_event_at_its_end) {
     begin();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -235,16 +229,4 @@ static void the_end_of_a_kernel_records_its_event(void **state) {
     OK(cu.cuStreamSynchronize(stream));
     OK(cu.cuEventDestroy_v2(event));
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_kernel_begins_before_the_one_in_front_of_it_ends),
-        TEST(without_the_attribute_it_comes_afterwards),
-        TEST(programmatic_edges_of_graphs_are_honoured),
-        TEST(events_are_recorded_in_the_midst_of_a_kernel),
-        TEST(such_events_are_complete_after_the_kernel),
-        TEST(the_end_of_a_kernel_records_its_event),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -107,8 +107,9 @@ static int print_over(CUdeviceptr p, const unsigned char *pinned) {
 }
 
 /* close BITS FOLDER: by exec, because softgpu opens files as soon as it is loaded. */
-static int close_and_begin(int argc, char **argv) {
-    char *const arguments[] = {argv[0], (char *)"--child", (char *)"use", argv[1], argv[2], NULL};
+CHILD(close_and_begin) {
+    char *const arguments[] = {
+        argv[0], (char *)test_file(), (char *)"--child", (char *)"use", argv[1], argv[2], NULL};
     if (argc != 3)
         return 2;
     for (int fd = 0; fd < STANDARD; fd++)
@@ -121,7 +122,7 @@ static int close_and_begin(int argc, char **argv) {
 }
 
 /* use BITS FOLDER */
-static int use(int argc, char **argv) {
+CHILD(use) {
     if (argc != 3)
         return 2;
     int closed = atoi(argv[1]);
@@ -154,8 +155,7 @@ static void remove_folder(const char *folder) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-static void none_is_a_standard_one(void **state) {
-    (void)state;
+TEST(the_driver_never_opens_a_standard_descriptor) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("where another driver puts its descriptors is its own choice");
@@ -167,7 +167,7 @@ static void none_is_a_standard_one(void **state) {
         snprintf(path, sizeof path, "%s/log", folder);
         setenv("CUDA_LOG_FILE", path, 1);
         snprintf(bits, sizeof bits, "%d", closed);
-        int status = run_child("close", bits, folder, NULL);
+        int status = run_child("close_and_begin", bits, folder, NULL);
         unsetenv("SOFTGPU_TRACE");
         unsetenv("CUDA_LOG_FILE");
         if (status != GOOD)
@@ -176,10 +176,4 @@ static void none_is_a_standard_one(void **state) {
         assert_int_equal(status, GOOD);
         remove_folder(folder);
     }
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(none_is_a_standard_one)};
-    const struct child children[] = {{"close", close_and_begin}, {"use", use}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

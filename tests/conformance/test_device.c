@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void numbered_from_zero(void **state) {
-    (void)state;
+TEST(devices_are_numbered_from_zero) {
     int count = -1;
     OK(cu.cuDeviceGetCount(&count));
     assert_true(count >= 1);
@@ -22,8 +21,7 @@ static void numbered_from_zero(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetCount(NULL));
 }
 
-static void name_is_cut_to_length(void **state) {
-    (void)state;
+TEST(a_device_name_is_truncated_to_the_buffer) {
     char whole[256] = "", cut[256];
     OK(cu.cuDeviceGetName(whole, sizeof whole, 0));
     size_t length = strlen(whole);
@@ -39,8 +37,7 @@ static void name_is_cut_to_length(void **state) {
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetName(cut, 8, 99));
 }
 
-static void uuid_tells_devices_apart(void **state) {
-    (void)state;
+TEST(every_device_has_its_own_uuid) {
     NEEDS_UUID();
     CUuuid first, again, second;
     memset(&first, 0, sizeof first);
@@ -56,8 +53,7 @@ static void uuid_tells_devices_apart(void **state) {
     assert_memory_not_equal(&first, &second, sizeof first);
 }
 
-static void pci_address_finds_the_device(void **state) {
-    (void)state;
+TEST(a_device_is_found_by_its_pci_address) {
     char before[16] = "";
     for (int i = 0; i < device_count; i++) {
         char address[16] = "";
@@ -81,8 +77,7 @@ static void pci_address_finds_the_device(void **state) {
     }
 }
 
-static void pci_address_is_checked(void **state) {
-    (void)state;
+TEST(invalid_pci_addresses_are_refused) {
     char address[16];
     CUdevice found = 77;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetPCIBusId(NULL, 16, 0));
@@ -95,8 +90,7 @@ static void pci_address_is_checked(void **state) {
     assert_int_equal(found, 77);
 }
 
-static void attributes_agree_with_older_calls(void **state) {
-    (void)state;
+TEST(attributes_agree_with_older_calls) {
     CUdevprop prop;
     int major = -1, minor = -1;
     memset(&prop, 0, sizeof prop);
@@ -114,8 +108,7 @@ static void attributes_agree_with_older_calls(void **state) {
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceComputeCapability(&major, &minor, 99));
 }
 
-static void unknown_attributes_are_refused(void **state) {
-    (void)state;
+TEST(unknown_attributes_are_refused) {
     int value = 77;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, (CUdevice_attribute)0, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, (CUdevice_attribute)1000, 0));
@@ -127,8 +120,7 @@ static void unknown_attributes_are_refused(void **state) {
     assert_int_equal(value, 77);
 }
 
-static void memory_is_told_twice_alike(void **state) {
-    (void)state;
+TEST(both_versions_of_total_memory_agree) {
     size_t bytes = 0;
     unsigned small = 0;
     OK(cu.cuDeviceTotalMem_v2(&bytes, 0));
@@ -139,8 +131,7 @@ static void memory_is_told_twice_alike(void **state) {
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceTotalMem_v2(&bytes, 99));
 }
 
-static void texture_width_by_format(void **state) {
-    (void)state;
+TEST(the_maximum_texture_width_depends_on_the_format) {
     size_t width = 0;
     OK(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 0));
     assert_true(width > 0);
@@ -154,8 +145,7 @@ static void texture_width_by_format(void **state) {
 }
 
 /* Only kernels make atomic operations on other memory than the device's own. */
-static void atomics_are_told_by_operation(void **state) {
-    (void)state;
+TEST(atomic_capabilities_are_reported_by_operation) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuDeviceGetHostAtomicCapabilities))
         SKIP("the driver is older than 13.0");
     CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS};
@@ -179,8 +169,7 @@ static void atomics_are_told_by_operation(void **state) {
     assert_int_not_equal(capabilities[0], 77);
 }
 
-static void affinity_needs_mps(void **state) {
-    (void)state;
+TEST(execution_affinity_support_is_reported) {
     int value = 77;
     OK(cu.cuDeviceGetExecAffinitySupport(&value, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
     assert_in_range(value, 0, 1);
@@ -189,8 +178,7 @@ static void affinity_needs_mps(void **state) {
 }
 
 /* A device must not claim what the same driver then refuses. */
-static void claims_hold(void **state) {
-    (void)state;
+TEST(attributes_promise_only_what_works) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
         CUdeviceptr address = 0;
         assert_int_not_equal(cu.cuMemAllocManaged(&address, 4096, CU_MEM_ATTACH_GLOBAL),
@@ -198,22 +186,4 @@ static void claims_hold(void **state) {
     }
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING), 1);
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED), 1);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(numbered_from_zero),
-        TEST(name_is_cut_to_length),
-        TEST(uuid_tells_devices_apart),
-        TEST(pci_address_finds_the_device),
-        TEST(pci_address_is_checked),
-        TEST(attributes_agree_with_older_calls),
-        TEST(unknown_attributes_are_refused),
-        TEST(memory_is_told_twice_alike),
-        TEST(texture_width_by_format),
-        TEST(atomics_are_told_by_operation),
-        TEST(affinity_needs_mps),
-        TEST(claims_hold),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

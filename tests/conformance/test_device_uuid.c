@@ -19,7 +19,7 @@ static void format_uuid(const CUuuid *uuid, char text[37]) {
 }
 
 /* is TEXT... : the devices' UUIDs, by both versions of the call. */
-static int is(int argc, char **argv) {
+CHILD(is) {
     int count = 0;
     OK(cu.cuInit(0));
     OK(cu.cuDeviceGetCount(&count));
@@ -37,14 +37,12 @@ static int is(int argc, char **argv) {
     return 0;
 }
 
-static int refused(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(refused) {
     return cu.cuInit(0) == CUDA_ERROR_SYSTEM_NOT_READY ? 0 : 1;
 }
 
 /* opens HANDLE ORDINAL: what the handle of legacy IPC names is on that device. */
-static int opens(int argc, char **argv) {
+CHILD(opens) {
     CUipcMemHandle handle;
     CUdeviceptr address;
     int ordinal = -1;
@@ -62,9 +60,7 @@ static int opens(int argc, char **argv) {
 }
 
 /* shares: memory of each device, handed to another process. */
-static int shares(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(shares) {
     int count = 0;
     OK(cu.cuInit(0));
     OK(cu.cuDeviceGetCount(&count));
@@ -128,8 +124,7 @@ static void restore(struct kept kept) {
     put_back("SOFTGPU_PROFILE", kept.profile);
 }
 
-static void every_answer_is_the_one_set(void **state) {
-    (void)state;
+TEST(every_query_returns_the_configured_uuid) {
     NEEDS_SOFTGPU("its UUIDs are chosen");
     struct kept kept = keep();
     set("1", FIRST, NULL);
@@ -150,8 +145,7 @@ static void every_answer_is_the_one_set(void **state) {
 
 #define SETTINGS_STATUS 2 /* docs/softgpu.md: instead of 0 */
 
-static void bad_ones_are_refused(void **state) {
-    (void)state;
+TEST(invalid_uuids_are_refused) {
     NEEDS_SOFTGPU("its UUIDs are chosen");
     struct kept kept = keep();
     static const char *const bad[] = {"mesa22.3.6", FIRST "," FIRST,
@@ -165,8 +159,7 @@ static void bad_ones_are_refused(void **state) {
 }
 
 /* Where only the place of a number differs, too. */
-static void memory_is_opened_on_its_device(void **state) {
-    (void)state;
+TEST(shared_memory_is_opened_on_the_device_of_its_uuid) {
     NEEDS_SOFTGPU("its UUIDs are chosen");
     struct kept kept = keep();
     set("2", SECOND "," THIRD, NULL);
@@ -174,8 +167,7 @@ static void memory_is_opened_on_its_device(void **state) {
     restore(kept);
 }
 
-static void a_profile_has_them_and_the_variable_wins(void **state) {
-    (void)state;
+TEST(the_uuid_variable_overrides_the_profile) {
     NEEDS_SOFTGPU("profiles");
     struct kept kept = keep();
     static const char text[] = "[device]\nlike = h200\nuuid = " SECOND ", " THIRD "\n";
@@ -197,16 +189,4 @@ static void a_profile_has_them_and_the_variable_wins(void **state) {
     close(fd);
     unlink(path);
     restore(kept);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_answer_is_the_one_set),
-        TEST(bad_ones_are_refused),
-        TEST(memory_is_opened_on_its_device),
-        TEST(a_profile_has_them_and_the_variable_wins),
-    };
-    static const struct child children[] = {
-        {"is", is}, {"refused", refused}, {"opens", opens}, {"shares", shares}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* show ANSWER COUNT: cuInit's answer and the number of devices are these. */
-static int show(int argc, char **argv) {
+CHILD(show) {
     int count = 0;
     if (argc != 3 || cu.cuInit(0) != (CUresult)atoi(argv[1]))
         return 1;
@@ -20,7 +20,7 @@ static int show(int argc, char **argv) {
 }
 
 /* last-byte DEVICE BYTE: the UUID of the device ends so. */
-static int last_byte(int argc, char **argv) {
+CHILD(last_byte) {
     CUuuid uuid;
     OK(cu.cuInit(0));
     OK(cu.cuDeviceGetUuid_v2(&uuid, atoi(argv[1])));
@@ -28,7 +28,7 @@ static int last_byte(int argc, char **argv) {
 }
 
 /* memory BYTES: all of it is told, by every call that tells it. */
-static int memory(int argc, char **argv) {
+CHILD(memory) {
     size_t total = 0, free_bytes = 0, told = 0;
     init_driver();
     OK(cu.cuDeviceTotalMem_v2(&total, 0));
@@ -37,7 +37,7 @@ static int memory(int argc, char **argv) {
 }
 
 /* name TEXT */
-static int name(int argc, char **argv) {
+CHILD(name) {
     char text[64] = "";
     OK(cu.cuInit(0));
     OK(cu.cuDeviceGetName(text, sizeof text, 0));
@@ -57,16 +57,14 @@ static int with(const char *variable, const char *value, const char *child, cons
     return status;
 }
 
-static void as_many_as_asked_for(void **state) {
-    (void)state;
+TEST(the_number_of_devices_is_configurable) {
     NEEDS_SOFTGPU("the number of its devices is chosen");
     assert_int_equal(with("SOFTGPU_DEVICES", "1", "show", "0", "1"), 0);
     assert_int_equal(with("SOFTGPU_DEVICES", "8", "show", "0", "8"), 0);
     assert_int_equal(with("SOFTGPU_DEVICES", "0", "show", "100", "0"), 0); /* NO_DEVICE */
 }
 
-static void visible_devices_are_honoured(void **state) {
-    (void)state;
+TEST(visible_devices_are_honoured) {
     NEEDS_DEVICES(2);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "0,1", "show", "0", "2"), 0);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1", "show", "0", "1"), 0);
@@ -75,26 +73,23 @@ static void visible_devices_are_honoured(void **state) {
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "-1", "show", "100", "0"), 0);
 }
 
-static void visible_devices_are_reordered(void **state) {
-    (void)state;
+TEST(visible_devices_are_reordered) {
     NEEDS_UUID();
     NEEDS_SOFTGPU("its devices are numbered in their UUIDs");
     NEEDS_DEVICES(2);
-    assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1,0", "last-byte", "0", "1"), 0);
-    assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1,0", "last-byte", "1", "0"), 0);
+    assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1,0", "last_byte", "0", "1"), 0);
+    assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1,0", "last_byte", "1", "0"), 0);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "GPU-736f6674-6770-8075-8000-000000000001",
-                          "last-byte", "0", "1"),
+                          "last_byte", "0", "1"),
                      0);
 }
 
-static void memory_is_as_asked_for(void **state) {
-    (void)state;
+TEST(the_device_memory_is_configurable) {
     NEEDS_SOFTGPU("its memory is chosen");
     assert_int_equal(with("SOFTGPU_MEMORY", "64M", "memory", "67108864", NULL), 0);
 }
 
-static void profiles_are_found(void **state) {
-    (void)state;
+TEST(profiles_are_found_by_name) {
     NEEDS_SOFTGPU("profiles");
     assert_int_equal(with("SOFTGPU_PROFILE", "h200", "name", "NVIDIA H200", NULL), 0);
     assert_int_equal(with("SOFTGPU_PROFILE", "tiny", "name", "softgpu tiny", NULL), 0);
@@ -104,8 +99,7 @@ static void profiles_are_found(void **state) {
 
 /* cuInit answers SYSTEM_NOT_READY, the log has said why, and no job is green that found no driver
  * for that reason. */
-static void wrong_profile_is_refused(void **state) {
-    (void)state;
+TEST(an_invalid_profile_is_refused) {
     NEEDS_SOFTGPU("profiles");
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-visibility");
@@ -116,18 +110,4 @@ static void wrong_profile_is_refused(void **state) {
     unlink(path);
     assert_int_equal(status, SETTINGS_STATUS);
     assert_int_equal(with("SOFTGPU_PROFILE", "nobody", "show", "802", "0"), SETTINGS_STATUS);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(as_many_as_asked_for),
-        TEST(visible_devices_are_honoured),
-        TEST(visible_devices_are_reordered),
-        TEST(memory_is_as_asked_for),
-        TEST(profiles_are_found),
-        TEST(wrong_profile_is_refused),
-    };
-    static const struct child children[] = {
-        {"show", show}, {"last-byte", last_byte}, {"memory", memory}, {"name", name}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -23,8 +23,7 @@ static CUdeviceptr managed(void) {
     return m;
 }
 
-static void what_is_not_discarded_stays(void **state) {
-    (void)state;
+TEST(memory_outside_the_discarded_range_is_kept) {
     NEEDS_DISCARD();
     CUdeviceptr m = managed(), part = m + 4 * PAGE;
     size_t size = 4 * PAGE;
@@ -43,8 +42,7 @@ static void what_is_not_discarded_stays(void **state) {
 }
 
 /* On hardware nothing is said of such bytes; here they are gone, in the order of the stream. */
-static void bytes_go_in_order_of_the_stream(void **state) {
-    (void)state;
+TEST(discarding_happens_in_stream_order) {
     NEEDS_DISCARD();
     NEEDS_SOFTGPU("the contents of discarded memory are not defined");
     CUdeviceptr m = managed();
@@ -66,8 +64,7 @@ static void bytes_go_in_order_of_the_stream(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void discarded_memory_is_prefetched_in_the_same_call(void **state) {
-    (void)state;
+TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
     NEEDS_DISCARD();
     CUdeviceptr m[2] = {managed(), managed()};
     size_t sizes[2] = {SIZE, SIZE}, first[2] = {0, 1};
@@ -91,8 +88,7 @@ static void discarded_memory_is_prefetched_in_the_same_call(void **state) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-static void bad_discards_are_refused(void **state) {
-    (void)state;
+TEST(invalid_discards_are_refused) {
     NEEDS_DISCARD();
     CUdeviceptr m[2] = {0, managed()};
     size_t sizes[2] = {SIZE, SIZE};
@@ -109,14 +105,4 @@ static void bad_discards_are_refused(void **state) {
     OK(cu.cuMemFree_v2(m[0]));
     OK(cu.cuMemFree_v2(m[1]));
     OK(cu.cuStreamDestroy_v2(s));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_not_discarded_stays),
-        TEST(bytes_go_in_order_of_the_stream),
-        TEST(discarded_memory_is_prefetched_in_the_same_call),
-        TEST(bad_discards_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -77,14 +77,12 @@ static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-static void the_attribute_says_that_buffers_are_made(void **state) {
-    (void)state;
+TEST(the_device_attribute_reports_dma_buffer_support) {
     NEEDS_SOFTGPU("/dev/udmabuf, or a stand-in for it");
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED), 1);
 }
 
-static void a_buffer_has_the_bytes_of_its_range(void **state) {
-    (void)state;
+TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr d, small;
     OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
@@ -113,8 +111,7 @@ static void a_buffer_has_the_bytes_of_its_range(void **state) {
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
-static void mappings_side_by_side_are_one_buffer(void **state) {
-    (void)state;
+TEST(adjacent_mappings_export_as_one_dma_buffer) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr range;
@@ -134,8 +131,7 @@ static void mappings_side_by_side_are_one_buffer(void **state) {
     OK(cu.cuMemAddressFree(range, 4 * CHUNK));
 }
 
-static void memory_of_pools_is_exported(void **state) {
-    (void)state;
+TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUmemPoolProps props;
@@ -160,8 +156,7 @@ static void memory_of_pools_is_exported(void **state) {
 
 /* The pages stay those of the buffer: what is allocated next must have others, without the bytes.
  */
-static void pages_of_a_buffer_are_not_used_again(void **state) {
-    (void)state;
+TEST(pages_of_a_dma_buffer_are_not_reused) {
     NEEDS_SOFTGPU("pages that are used again keep their bytes");
     CUdeviceptr d;
     OK(cu.cuMemAlloc_v2(&d, CHUNK));
@@ -177,8 +172,7 @@ static void pages_of_a_buffer_are_not_used_again(void **state) {
 }
 
 /* As documented: all of a range is mapped, of one device, with the same properties. */
-static void unlike_pieces_are_refused(void **state) {
-    (void)state;
+TEST(a_range_of_unlike_mappings_is_refused) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("documented, but not how hardware answers");
     CUdeviceptr range;
@@ -201,8 +195,7 @@ static void unlike_pieces_are_refused(void **state) {
 }
 
 /* A file that is imported is closed, and its number may be another file's by now. */
-static void memory_of_others_is_refused(void **state) {
-    (void)state;
+TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     NEEDS_SOFTGPU("imports a plain memory file");
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC part;
@@ -228,8 +221,7 @@ static void memory_of_others_is_refused(void **state) {
     OK(cu.cuDestroyExternalMemory(memory));
 }
 
-static void multicast_has_no_bytes_to_export(void **state) {
-    (void)state;
+TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
     NEEDS_SOFTGPU("multicast objects are made nowhere else by tests");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmulticastObjectProp prop;
@@ -255,8 +247,7 @@ static void multicast_has_no_bytes_to_export(void **state) {
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
  * state of softgpu. */
-static void what_the_kernel_refuses_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     NEEDS_SOFTGPU("makes the kernel's device fail");
     if (!udmabuf_stands_in)
         SKIP("/dev/udmabuf is the kernel's");
@@ -277,17 +268,7 @@ static void what_the_kernel_refuses_leaves_nothing(void **state) {
     OK(cu.cuMemFree_v2(d));
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_attribute_says_that_buffers_are_made),
-        TEST(a_buffer_has_the_bytes_of_its_range),
-        TEST(mappings_side_by_side_are_one_buffer),
-        TEST(memory_of_pools_is_exported),
-        TEST(pages_of_a_buffer_are_not_used_again),
-        TEST(unlike_pieces_are_refused),
-        TEST(memory_of_others_is_refused),
-        TEST(multicast_has_no_bytes_to_export),
-        TEST(what_the_kernel_refuses_leaves_nothing),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+BEFORE_TESTS {
+    udmabuf_may_stand_in = true;
+    return 0;
 }

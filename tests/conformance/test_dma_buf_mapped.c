@@ -106,9 +106,7 @@ static void shares_bytes(CUdeviceptr at, size_t size) {
 typedef CUresult (*range_fn)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long);
 
 /* What a client of 13.3 asks for by that version is there, also before cuInit. */
-static int by_version(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(by_version) {
     int version = 0;
     OK(cu.cuDriverGetVersion(&version));
     begin();
@@ -135,9 +133,7 @@ static int by_version(int argc, char **argv) {
     return 0;
 }
 
-static int buffers(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(buffers) {
     CUdeviceptr d, small, page;
     begin();
     OK(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
@@ -166,9 +162,7 @@ static int buffers(int argc, char **argv) {
 }
 
 /* The same range, a longer one that begins there, and one within, while all are mapped. */
-static int many_views(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(many_views) {
     CUdeviceptr d;
     begin();
     OK(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
@@ -204,9 +198,7 @@ static int many_views(int argc, char **argv) {
 }
 
 /* Whoever has the buffer keeps the bytes; what is allocated next has others. */
-static int outlives(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(outlives) {
     CUdeviceptr d;
     begin();
     if (!soft)
@@ -248,9 +240,7 @@ static CUmemGenericAllocationHandle place(CUdeviceptr at, unsigned types) {
     return memory;
 }
 
-static int virtual_memory(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(virtual_memory) {
     CUdeviceptr range;
     begin();
     OK(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
@@ -272,9 +262,7 @@ static int virtual_memory(int argc, char **argv) {
 }
 
 /* Legacy IPC finds memory by its place, so one of the two must be refused. */
-static int beside_ipc(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(beside_ipc) {
     CUdeviceptr d, named;
     CUipcMemHandle handle;
     begin();
@@ -316,16 +304,12 @@ static void wait_until_set(CUdeviceptr at, unsigned char old) {
     for (unsigned char first = old; first == old;)
         OK(cu.cuMemcpyDtoH_v2(&first, at, 1));
 #else
-    (void)at;
-    (void)old;
 #endif
 }
 
 /* Pages move while other work runs, and no byte of what is running gets lost: work that takes
  * longer than the pages do is under way when they are asked for. */
-static int under_work(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(under_work) {
     const size_t large = (size_t)32 << 20;
     pthread_t thread;
     atomic_bool stop = false;
@@ -356,9 +340,7 @@ static int under_work(int argc, char **argv) {
 }
 
 /* Bytes that were never written take no memory, and the flag for the way over PCIe is taken. */
-static int sparse(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(sparse) {
     const size_t large = (size_t)256 << 20;
     CUdeviceptr d;
     int fd = -1;
@@ -412,53 +394,34 @@ static void must_pass(int status) {
     assert_int_equal(status, 0);
 }
 
-#define CHILD_TEST(name, child)                                                                    \
-    static void name(void **state) {                                                               \
-        (void)state;                                                                               \
+#define PROFILED(name, child)                                                                      \
+    TEST(name) {                                                                                   \
         must_pass(with_profile(child));                                                            \
     }
 
-CHILD_TEST(the_driver_says_that_it_has_them, "by-version")
-CHILD_TEST(a_mapping_has_the_bytes_of_its_range, "buffers")
-CHILD_TEST(one_range_has_many_mappings, "many-views")
-CHILD_TEST(a_mapping_outlives_its_memory, "outlives")
+PROFILED(the_device_attribute_reports_mappable_dma_buffers, "by_version")
+PROFILED(a_mapped_dma_buffer_has_the_bytes_of_its_range, "buffers")
+PROFILED(one_range_has_many_dma_buffer_mappings, "many_views")
+PROFILED(a_dma_buffer_mapping_outlives_its_memory, "outlives")
 
 /* The pattern of freed memory is not written over bytes that somebody still maps. */
-static void a_mapping_outlives_poisoned_memory(void **state) {
-    (void)state;
+TEST(a_dma_buffer_mapping_outlives_poisoned_memory) {
     char *poison = replace("SOFTGPU_POISON", "1");
     int status = with_profile("outlives");
     put_back("SOFTGPU_POISON", poison);
     must_pass(status);
 }
 
-CHILD_TEST(mapped_handles_are_exported, "virtual-memory")
-CHILD_TEST(legacy_ipc_is_not_misled, "beside-ipc")
-CHILD_TEST(pages_move_beside_running_work, "under-work")
-CHILD_TEST(bytes_never_written_take_no_memory, "sparse")
+PROFILED(memory_of_cumemcreate_is_exported_as_a_dma_buffer, "virtual_memory")
+PROFILED(legacy_ipc_works_beside_dma_buffers, "beside_ipc")
+PROFILED(dma_buffers_are_exported_while_work_is_running, "under_work")
+PROFILED(bytes_never_written_consume_no_memory, "sparse")
 
 /* The default profile answers as the recorded H200. */
-static void by_default_no_mapped_dma_buffer_is_made(void **state) {
-    (void)state;
+TEST(by_default_mappable_dma_buffers_are_not_offered) {
     NEEDS_SOFTGPU("its profile is chosen");
     int value = 7, version = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, MMAP_SUPPORTED, dev));
     OK(cu.cuDriverGetVersion(&version));
     assert_int_equal(version, 13000);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_driver_says_that_it_has_them),   TEST(a_mapping_has_the_bytes_of_its_range),
-        TEST(one_range_has_many_mappings),        TEST(a_mapping_outlives_its_memory),
-        TEST(a_mapping_outlives_poisoned_memory), TEST(mapped_handles_are_exported),
-        TEST(legacy_ipc_is_not_misled),           TEST(pages_move_beside_running_work),
-        TEST(bytes_never_written_take_no_memory), TEST(by_default_no_mapped_dma_buffer_is_made),
-    };
-    static const struct child children[] = {
-        {"by-version", by_version}, {"buffers", buffers},       {"many-views", many_views},
-        {"outlives", outlives},     {"sparse", sparse},         {"virtual-memory", virtual_memory},
-        {"beside-ipc", beside_ipc}, {"under-work", under_work},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -55,7 +55,7 @@ static void set_flags(unsigned flags) {
 /* ---- Children -------------------------------------------------------------------------------- */
 
 /* What a switch is for the process and its context, and that neither changes. */
-static int a_switch(int argc, char **argv) {
+CHILD(a_switch) {
     if (argc != 3)
         return 2;
     CUcoredumpSettings setting = (CUcoredumpSettings)atoi(argv[1]);
@@ -77,8 +77,7 @@ static int a_switch(int argc, char **argv) {
 }
 
 /* A switch whose variable is not understood is as if there were none. */
-static int no_switch(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(no_switch) {
     init_driver();
     assert_false(get_switch(CU_COREDUMP_ENABLE_ON_EXCEPTION, true));
     set_switch(CU_COREDUMP_ENABLE_ON_EXCEPTION, true, 1);
@@ -86,8 +85,7 @@ static int no_switch(int argc, char **argv) {
     return 0;
 }
 
-static int pipe_name(int argc, char **argv) {
-    (void)argc;
+CHILD(pipe_name) {
     init_driver();
     assert_true(is_name(CU_COREDUMP_PIPE, true, argv[1]));
     set_name(CU_COREDUMP_PIPE, true, "another");
@@ -95,8 +93,7 @@ static int pipe_name(int argc, char **argv) {
     return 0;
 }
 
-static int generation_flags(int argc, char **argv) {
-    (void)argc;
+CHILD(generation_flags) {
     init_driver();
     const unsigned wanted = (unsigned)strtoul(argv[1], NULL, 0);
     const bool fixed = argv[2][0] == 'f';
@@ -107,8 +104,7 @@ static int generation_flags(int argc, char **argv) {
 }
 
 /* The file of the variable gets the report of a fault, and no other one. */
-static int fault(int argc, char **argv) {
-    (void)argc;
+CHILD(fault) {
     init_driver();
     assert_true(is_name(CU_COREDUMP_FILE, false, argv[1]));
     set_name(CU_COREDUMP_FILE, false, "/nonexistent/file");
@@ -120,8 +116,7 @@ static int fault(int argc, char **argv) {
 }
 
 /* Two refused calls, of which the log has the names. */
-static int refusals(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(refusals) {
     init_driver();
     CUdeviceptr p;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
@@ -129,8 +124,7 @@ static int refusals(int argc, char **argv) {
     return 0;
 }
 
-static int bus_order(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(bus_order) {
     init_driver();
     long last = -1;
     for (int i = 0; i < device_count; i++) {
@@ -147,12 +141,6 @@ static int bus_order(int argc, char **argv) {
     }
     return 0;
 }
-
-static const struct child children[] = {
-    {"switch", a_switch},        {"no_switch", no_switch}, {"pipe", pipe_name},
-    {"flags", generation_flags}, {"fault", fault},         {"refusals", refusals},
-    {"bus_order", bus_order},
-};
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
@@ -172,8 +160,7 @@ static char *read_file(const char *path) {
     return text;
 }
 
-static void variables_switch_core_dumps_and_fix_them(void **state) {
-    (void)state;
+TEST(variables_enable_core_dumps_and_lock_the_setting) {
     NEEDS_SOFTGPU("documented, but what a set answers then was not recorded");
     static const struct {
         const char *variable, *setting;
@@ -186,7 +173,7 @@ static void variables_switch_core_dumps_and_fix_them(void **state) {
     for (size_t i = 0; i < COUNT(switches); i++)
         for (int on = 0; on <= 1; on++) {
             setenv(switches[i].variable, on ? "1" : "0", 1);
-            int status = run_child("switch", switches[i].setting, on ? "1" : "0", NULL);
+            int status = run_child("a_switch", switches[i].setting, on ? "1" : "0", NULL);
             unsetenv(switches[i].variable);
             assert_int_equal(status, 0);
         }
@@ -197,8 +184,7 @@ static void variables_switch_core_dumps_and_fix_them(void **state) {
     unsetenv("CUDA_ENABLE_COREDUMP_ON_EXCEPTION");
 }
 
-static void a_variable_sets_flags_of_core_dumps_and_fixes_them(void **state) {
-    (void)state;
+TEST(a_variable_sets_core_dump_flags_and_locks_them) {
     NEEDS_SOFTGPU("documented, but what a set answers then was not recorded");
     static const struct {
         const char *text, *flags, *kept;
@@ -213,14 +199,13 @@ static void a_variable_sets_flags_of_core_dumps_and_fixes_them(void **state) {
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         setenv("CUDA_COREDUMP_GENERATION_FLAGS", cases[i].text, 1);
-        int status = run_child("flags", cases[i].flags, cases[i].kept, NULL);
+        int status = run_child("generation_flags", cases[i].flags, cases[i].kept, NULL);
         unsetenv("CUDA_COREDUMP_GENERATION_FLAGS");
         assert_int_equal(status, 0);
     }
 }
 
-static void a_variable_names_the_core_dump_and_enables_nothing(void **state) {
-    (void)state;
+TEST(a_variable_names_the_core_dump_without_enabling_it) {
     NEEDS_SOFTGPU("provokes a fault, and reads the text that is written");
     assert_non_null(temporary_folder(folder, "gpumem-test-environment"));
     const char *file = in_folder("fault");
@@ -239,14 +224,13 @@ static void a_variable_names_the_core_dump_and_enables_nothing(void **state) {
     assert_int_equal(rmdir(folder), 0);
 
     setenv("CUDA_COREDUMP_PIPE", "the-pipe", 1);
-    status = run_child("pipe", "the-pipe", NULL);
+    status = run_child("pipe_name", "the-pipe", NULL);
     unsetenv("CUDA_COREDUMP_PIPE");
     assert_int_equal(status, 0);
 }
 
 /* Documented: as they occur. */
-static void refused_calls_are_written_to_a_file(void **state) {
-    (void)state;
+TEST(refused_calls_are_written_to_a_file) {
     NEEDS_SOFTGPU("hardware has messages for some calls only");
     char own[TEMPORARY_ROOM];
     int fd = temporary_file(own, "gpumem-test-log");
@@ -271,8 +255,7 @@ static void refused_calls_are_written_to_a_file(void **state) {
 }
 
 /* stdout and stderr are names of their own. */
-static void refused_calls_are_written_to_streams(void **state) {
-    (void)state;
+TEST(refused_calls_are_written_to_streams) {
     NEEDS_SOFTGPU("hardware has messages for some calls only");
     static const struct {
         const char *name;
@@ -299,23 +282,10 @@ static void refused_calls_are_written_to_streams(void **state) {
     }
 }
 
-static void a_variable_orders_devices_by_bus(void **state) {
-    (void)state;
+TEST(a_variable_orders_devices_by_bus) {
     NEEDS_DEVICES(2);
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     int status = run_child("bus_order", NULL);
     unsetenv("CUDA_DEVICE_ORDER");
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(variables_switch_core_dumps_and_fix_them),
-        TEST(a_variable_sets_flags_of_core_dumps_and_fixes_them),
-        TEST(a_variable_names_the_core_dump_and_enables_nothing),
-        TEST(refused_calls_are_written_to_a_file),
-        TEST(refused_calls_are_written_to_streams),
-        TEST(a_variable_orders_devices_by_bus),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

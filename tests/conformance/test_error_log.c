@@ -31,8 +31,7 @@ static unsigned count_lines(const char *text, size_t size) {
     return lines;
 }
 
-static void a_refused_call_leaves_lines(void **state) {
-    (void)state;
+TEST(a_refused_call_is_logged) {
     static char text[ROOM];
     CUlogIterator before = now();
     size_t size = sizeof text;
@@ -55,8 +54,7 @@ static void a_refused_call_leaves_lines(void **state) {
     assert_int_equal(size, 0);
 }
 
-static void what_succeeds_leaves_none(void **state) {
-    (void)state;
+TEST(a_successful_call_is_not_logged) {
     CUlogIterator before = now();
     CUdeviceptr p;
     OK(cu.cuMemAlloc_v2(&p, 64));
@@ -64,8 +62,7 @@ static void what_succeeds_leaves_none(void **state) {
     assert_int_equal(now(), before);
 }
 
-static void work_in_progress_is_no_refusal(void **state) {
-    (void)state;
+TEST(not_ready_is_not_logged) {
     struct gate gate;
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -80,8 +77,7 @@ static void work_in_progress_is_no_refusal(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void the_last_hundred_are_kept(void **state) {
-    (void)state;
+TEST(the_last_hundred_lines_are_kept) {
     static char text[ROOM];
     size_t size = sizeof text;
     CUlogIterator first = now();
@@ -97,8 +93,7 @@ static void the_last_hundred_are_kept(void **state) {
     assert_int_equal(first, now());
 }
 
-static void a_small_buffer_gets_the_newest(void **state) {
-    (void)state;
+TEST(a_small_buffer_gets_the_newest_lines) {
     static char all[ROOM], some[ROOM];
     for (int i = 0; i < 10; i++)
         refuse();
@@ -120,8 +115,7 @@ static void a_small_buffer_gets_the_newest(void **state) {
     }
 }
 
-static void files_get_the_same(void **state) {
-    (void)state;
+TEST(a_log_file_gets_the_same_lines) {
     static char text[ROOM], file[ROOM];
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-test-log");
@@ -168,8 +162,7 @@ static void CUDAAPI listen(void *data, CUlogLevel level, char *message, size_t l
     atomic_fetch_add(&heard->calls, 1);
 }
 
-static void callbacks_hear_of_each_line(void **state) {
-    (void)state;
+TEST(callbacks_are_called_for_each_line) {
     struct heard one = {.whole = false}, two = {.whole = false};
     CUlogsCallbackHandle first = NULL, second = NULL;
     OK(cu.cuLogsRegisterCallback(listen, &one, &first));
@@ -196,8 +189,7 @@ static void callbacks_hear_of_each_line(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsRegisterCallback(NULL, NULL, &first));
 }
 
-static void stale_handles_are_refused(void **state) {
-    (void)state;
+TEST(unregistered_callback_handles_are_refused) {
     NEEDS_SOFTGPU("knows stale handles");
     struct heard one = {.whole = false};
     CUlogsCallbackHandle handle;
@@ -210,7 +202,6 @@ static void stale_handles_are_refused(void **state) {
 }
 
 static void CUDAAPI call_driver(void *data, CUlogLevel level, char *message, size_t length) {
-    (void)level, (void)message, (void)length;
     struct heard *heard = data;
     CUdeviceptr p = 0;
     atomic_fetch_add(&heard->calls, 1);
@@ -225,8 +216,7 @@ static void CUDAAPI call_driver(void *data, CUlogLevel level, char *message, siz
     }
 }
 
-static void callbacks_may_call_the_driver(void **state) {
-    (void)state;
+TEST(callbacks_may_call_the_driver) {
     NEEDS_SOFTGPU("says what callbacks may do");
     struct heard one = {.inside = CUDA_ERROR_UNKNOWN};
     CUlogsCallbackHandle handle;
@@ -247,7 +237,6 @@ static void callbacks_may_call_the_driver(void **state) {
 static atomic_bool stop;
 
 static void *refuse_until_stopped(void *unused) {
-    (void)unused;
     CUdeviceptr p;
     while (!atomic_load(&stop))
         (void)cu.cuMemAlloc_v2(&p, 0);
@@ -255,8 +244,7 @@ static void *refuse_until_stopped(void *unused) {
 }
 
 /* What a callback uses may be freed as soon as it is unregistered. */
-static void unregistering_waits_for_callbacks(void **state) {
-    (void)state;
+TEST(unregistering_waits_for_callbacks) {
     NEEDS_SOFTGPU("says that it waits");
     pthread_t threads[2];
     atomic_store(&stop, false);
@@ -277,8 +265,7 @@ static void unregistering_waits_for_callbacks(void **state) {
         pthread_join(threads[i], NULL);
 }
 
-static int log_before_init(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(log_before_init) {
     static char text[ROOM];
     size_t size = sizeof text;
     CUlogIterator iterator = 7;
@@ -289,21 +276,7 @@ static int log_before_init(int argc, char **argv) {
     return strstr(text, "CUDA_ERROR_NOT_INITIALIZED") ? 0 : 1;
 }
 
-static void there_is_a_log_before_init(void **state) {
-    (void)state;
+TEST(the_log_works_before_cuinit) {
     NEEDS_SOFTGPU("logs before cuInit");
     assert_int_equal(run_child("log_before_init", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_refused_call_leaves_lines),    TEST(what_succeeds_leaves_none),
-        TEST(work_in_progress_is_no_refusal), TEST(the_last_hundred_are_kept),
-        TEST(a_small_buffer_gets_the_newest), TEST(files_get_the_same),
-        TEST(callbacks_hear_of_each_line),    TEST(stale_handles_are_refused),
-        TEST(callbacks_may_call_the_driver),  TEST(unregistering_waits_for_callbacks),
-        TEST(there_is_a_log_before_init),
-    };
-    const struct child children[] = {{"log_before_init", log_before_init}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-static void names_are_the_enumerators(void **state) {
-    (void)state;
+TEST(error_names_are_the_enumerators) {
     const char *name = NULL;
     OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));
     assert_string_equal(name, "CUDA_SUCCESS");
@@ -14,8 +13,7 @@ static void names_are_the_enumerators(void **state) {
     assert_string_equal(name, "CUDA_ERROR_UNKNOWN");
 }
 
-static void texts_are_not_the_names(void **state) {
-    (void)state;
+TEST(error_texts_describe_the_error) {
     const char *text = NULL;
     OK(cu.cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
     assert_string_equal(text, "out of memory");
@@ -23,8 +21,7 @@ static void texts_are_not_the_names(void **state) {
     assert_string_equal(text, "no error");
 }
 
-static void unknown_values_are_refused(void **state) {
-    (void)state;
+TEST(unknown_error_values_are_refused) {
     const char *name = "untouched";
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorName((CUresult)12345, &name));
     assert_null(name);
@@ -33,19 +30,8 @@ static void unknown_values_are_refused(void **state) {
     assert_null(name);
 }
 
-static void a_null_output_is_refused(void **state) {
-    (void)state;
+TEST(a_null_output_is_refused) {
     NEEDS_SOFTGPU("NVIDIA's driver crashes");
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorName(CUDA_SUCCESS, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorString(CUDA_SUCCESS, NULL));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(names_are_the_enumerators),
-        TEST(texts_are_not_the_names),
-        TEST(unknown_values_are_refused),
-        TEST(a_null_output_is_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -23,8 +23,7 @@ static void end(struct scene *scene) {
     OK(cu.cuStreamDestroy_v2(scene->stream));
 }
 
-static void an_event_never_recorded_is_complete(void **state) {
-    (void)state;
+TEST(an_event_never_recorded_is_complete) {
     struct scene scene = make();
     OK(cu.cuEventQuery(scene.event));
     OK(cu.cuEventSynchronize(scene.event));
@@ -33,8 +32,7 @@ static void an_event_never_recorded_is_complete(void **state) {
     end(&scene);
 }
 
-static void a_record_completes_with_its_stream(void **state) {
-    (void)state;
+TEST(a_record_completes_with_its_stream) {
     struct scene scene = make();
     CUdeviceptr bytes;
     unsigned char out = 0;
@@ -53,8 +51,7 @@ static void a_record_completes_with_its_stream(void **state) {
 }
 
 /* What follows in the stream is no part of the record. */
-static void a_record_is_of_what_came_before(void **state) {
-    (void)state;
+TEST(a_record_covers_only_earlier_work) {
     struct scene scene = make();
     OK(cu.cuEventRecord(scene.event, scene.stream));
     gate_hold(&scene.gate, scene.stream);
@@ -63,8 +60,7 @@ static void a_record_is_of_what_came_before(void **state) {
     end(&scene);
 }
 
-static void the_last_record_counts(void **state) {
-    (void)state;
+TEST(a_new_record_replaces_the_last_one) {
     struct scene scene = make();
     OK(cu.cuEventRecord(scene.event, scene.stream));
     OK(cu.cuEventSynchronize(scene.event));
@@ -77,8 +73,7 @@ static void the_last_record_counts(void **state) {
     end(&scene);
 }
 
-static void an_event_may_be_destroyed_while_pending(void **state) {
-    (void)state;
+TEST(an_event_may_be_destroyed_while_pending) {
     struct scene scene = make();
     CUevent gone;
     CUstream waiting;
@@ -95,15 +90,13 @@ static void an_event_may_be_destroyed_while_pending(void **state) {
     end(&scene);
 }
 
-static void the_first_destroy_still_works(void **state) {
-    (void)state;
+TEST(the_first_version_of_event_destroy_works) {
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC));
     OK(cu.cuEventDestroy(event));
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     CUevent event = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventCreate(NULL, CU_EVENT_DEFAULT));
@@ -116,8 +109,7 @@ static void wrong_arguments_are_refused(void **state) {
     end(&scene);
 }
 
-static void event_and_stream_must_share_a_context(void **state) {
-    (void)state;
+TEST(event_and_stream_must_share_a_context) {
     struct scene scene = make();
     CUcontext second;
     CUstream foreign;
@@ -137,18 +129,4 @@ static void event_and_stream_must_share_a_context(void **state) {
     OK(cu.cuCtxDestroy_v2(second));
     OK(cu.cuCtxSetCurrent(ctx));
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(an_event_never_recorded_is_complete),
-        TEST(a_record_completes_with_its_stream),
-        TEST(a_record_is_of_what_came_before),
-        TEST(the_last_record_counts),
-        TEST(an_event_may_be_destroyed_while_pending),
-        TEST(the_first_destroy_still_works),
-        TEST(wrong_arguments_are_refused),
-        TEST(event_and_stream_must_share_a_context),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

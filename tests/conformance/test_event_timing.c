@@ -40,8 +40,7 @@ static void end(struct scene *scene) {
 }
 
 /* The gate keeps the second event from completing for a time that the host measures. */
-static void it_is_the_time_between_completions(void **state) {
-    (void)state;
+TEST(elapsed_time_is_measured_between_completions) {
     struct scene scene = make(CU_EVENT_DEFAULT);
     float elapsed = -1;
     OK(cu.cuEventRecord(scene.start, scene.stream));
@@ -69,8 +68,7 @@ static void it_is_the_time_between_completions(void **state) {
     end(&scene);
 }
 
-static void both_must_be_recorded_and_complete(void **state) {
-    (void)state;
+TEST(elapsed_time_needs_two_completed_events) {
     struct scene scene = make(CU_EVENT_DEFAULT);
     float elapsed = -1;
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
@@ -83,8 +81,7 @@ static void both_must_be_recorded_and_complete(void **state) {
     end(&scene);
 }
 
-static void untimed_events_have_no_time(void **state) {
-    (void)state;
+TEST(events_without_timing_have_no_elapsed_time) {
     struct scene scene = make(CU_EVENT_DISABLE_TIMING);
     float elapsed = -1;
     OK(cu.cuEventRecord(scene.start, scene.stream));
@@ -105,7 +102,6 @@ static struct {
 } moment;
 
 static void *destroy_both(void *unused) {
-    (void)unused;
     sem_wait(&moment.faulted);
     uintptr_t failed = cu.cuEventDestroy_v2(moment.start) + cu.cuEventDestroy_v2(moment.end);
     sem_post(&moment.ended);
@@ -113,7 +109,6 @@ static void *destroy_both(void *unused) {
 }
 
 static void on_fault(int number) {
-    (void)number;
     sem_post(&moment.faulted);
     sem_wait(&moment.ended);
     if (mprotect(moment.source, COPY, PROT_READ | PROT_WRITE) != 0)
@@ -138,8 +133,7 @@ static void prepare_moment(CUstream *stream, CUdeviceptr *memory) {
 
 /* Whoever asks again and again does little work in the question, with the lock released: the copy
  * before the second event, during which another thread destroys both. */
-static int destroyed_while_asked(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(destroyed_while_asked) {
     CUstream stream;
     CUdeviceptr memory;
     pthread_t thread;
@@ -181,8 +175,7 @@ static void put_back(const struct setting *setting) {
         unsetenv(setting->name);
 }
 
-static void events_may_be_destroyed_while_asked(void **state) {
-    (void)state;
+TEST(an_event_may_be_destroyed_during_a_query) {
     NEEDS_SOFTGPU("knows which thread copies, and when");
     struct setting schedule = put("SOFTGPU_SCHEDULE", "eager");
     /* What is freed is overwritten at once. */
@@ -195,15 +188,4 @@ static void events_may_be_destroyed_while_asked(void **state) {
     put_back(&schedule);
     put_back(&heap);
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(it_is_the_time_between_completions),
-        TEST(both_must_be_recorded_and_complete),
-        TEST(untimed_events_have_no_time),
-        TEST(events_may_be_destroyed_while_asked),
-    };
-    const struct child children[] = {{"destroyed_while_asked", destroyed_while_asked}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

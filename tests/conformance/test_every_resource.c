@@ -1,6 +1,6 @@
 /* Every kind of resource, by one list of properties, on the first device. */
 #include "every_resource.h"
 
-int main(int argc, char **argv) {
-    return run_every_resource(argc, argv, 0);
+BEFORE_TESTS {
+    return add_every_resource(0);
 }

@@ -32,9 +32,7 @@ static void expect_the_end(void) {
     _exit(child_result);
 }
 
-static int handlers(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(handlers) {
     alarm(LIMIT_SECONDS);
     atexit(expect_the_end);
     init_driver();
@@ -42,8 +40,7 @@ static int handlers(int argc, char **argv) {
     return 0;
 }
 
-static void handlers_from_before_init_are_too_late(void **state) {
-    (void)state;
+TEST(exit_handlers_registered_before_cuinit_run_after_the_driver) {
     assert_int_equal(run_child("handlers", NULL), SEEN);
 }
 
@@ -54,17 +51,14 @@ __attribute__((destructor)) static void last_words(void) {
         expect_the_end();
 }
 
-static int destructor(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(destructor) {
     alarm(LIMIT_SECONDS);
     init_driver();
     in_destructor = true;
     return 0;
 }
 
-static void destructors_are_too_late(void **state) {
-    (void)state;
+TEST(destructors_run_after_the_driver) {
     assert_int_equal(run_child("destructor", NULL), SEEN);
 }
 
@@ -75,9 +69,7 @@ static void *wait_for_ever(void *stream) {
 }
 
 /* Work that never ends, a thread that waits for it, and a process that has had enough. */
-static int busy(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(busy) {
     alarm(LIMIT_SECONDS);
     init_driver();
     struct gate gate;
@@ -92,19 +84,7 @@ static int busy(int argc, char **argv) {
     return SEEN;
 }
 
-static void a_waiting_thread_does_not_hold_it_up(void **state) {
-    (void)state;
+TEST(a_waiting_thread_does_not_delay_process_exit) {
     NEEDS_SOFTGPU("the driver's own behaviour here is not promised");
     assert_int_equal(run_child("busy", NULL), SEEN);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(handlers_from_before_init_are_too_late),
-        TEST(destructors_are_too_late),
-        TEST(a_waiting_thread_does_not_hold_it_up),
-    };
-    const struct child children[] = {
-        {"handlers", handlers}, {"destructor", destructor}, {"busy", busy}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -26,8 +26,7 @@ static void pause_for(long milliseconds) {
     nanosleep(&time, NULL);
 }
 
-static int leave_copies(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(leave_copies) {
     queue_copies();
     pause_for(3); /* so that workers are at it */
     return 0;
@@ -38,8 +37,7 @@ static void slow_handler(void) {
     pause_for(20);
 }
 
-static int leave_copies_slowly(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(leave_copies_slowly) {
     atexit(slow_handler);
     queue_copies();
     pause_for(3);
@@ -49,14 +47,12 @@ static int leave_copies_slowly(int argc, char **argv) {
 static atomic_bool entered;
 
 static void CUDAAPI stay(void *unused) {
-    (void)unused;
     atomic_store(&entered, true);
     for (;;)
         pause_for(100);
 }
 
-static int leave_a_host_function(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(leave_a_host_function) {
     CUstream stream;
     init_driver();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -66,8 +62,7 @@ static int leave_a_host_function(int argc, char **argv) {
     return 0;
 }
 
-static int leave_a_held_stream(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(leave_a_held_stream) {
     CUstream stream;
     struct gate gate;
     init_driver();
@@ -78,40 +73,20 @@ static int leave_a_held_stream(int argc, char **argv) {
     return 0;
 }
 
-static void a_process_leaves_with_copies_under_way(void **state) {
-    (void)state;
+TEST(a_process_may_exit_during_copies) {
     assert_int_equal(run_child("leave_copies", NULL), 0);
 }
 
-static void a_process_leaves_with_copies_under_way_and_slow_handlers(void **state) {
-    (void)state;
+TEST(a_process_may_exit_during_copies_with_slow_exit_handlers) {
     assert_int_equal(run_child("leave_copies_slowly", NULL), 0);
 }
 
-static void a_process_leaves_with_a_host_function_that_stays(void **state) {
-    (void)state;
+TEST(a_process_may_exit_during_a_host_function) {
     NEEDS_SOFTGPU("hardware may wait for host functions");
     assert_int_equal(run_child("leave_a_host_function", NULL), 0);
 }
 
-static void a_process_leaves_with_a_stream_held_for_ever(void **state) {
-    (void)state;
+TEST(a_process_may_exit_with_a_stream_blocked_forever) {
     NEEDS_SOFTGPU("nothing says what hardware does");
     assert_int_equal(run_child("leave_a_held_stream", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_process_leaves_with_copies_under_way),
-        TEST(a_process_leaves_with_copies_under_way_and_slow_handlers),
-        TEST(a_process_leaves_with_a_host_function_that_stays),
-        TEST(a_process_leaves_with_a_stream_held_for_ever),
-    };
-    const struct child children[] = {
-        {"leave_copies", leave_copies},
-        {"leave_copies_slowly", leave_copies_slowly},
-        {"leave_a_host_function", leave_a_host_function},
-        {"leave_a_held_stream", leave_a_held_stream},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

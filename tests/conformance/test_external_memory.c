@@ -76,8 +76,7 @@ static void check_same(unsigned char *bytes, CUdeviceptr p, size_t size) {
     free(copy);
 }
 
-static void a_sealed_file_is_memory(void **state) {
-    (void)state;
+TEST(a_sealed_memory_file_can_be_imported) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(100000, SEALS, &fd);
@@ -95,8 +94,7 @@ static void a_sealed_file_is_memory(void **state) {
 }
 
 /* What Mesa's llvmpipe makes: size of the file, where the data begin, 16 bytes of identity. */
-static void lavapipe_s_header_is_skipped(void **state) {
-    (void)state;
+TEST(the_header_of_lavapipe_memory_is_skipped) {
     NEEDS_FDS;
     static const size_t starts[] = {4096, 64, 256, 65536};
     for (size_t i = 0; i < COUNT(starts); i++) {
@@ -116,8 +114,7 @@ static void lavapipe_s_header_is_skipped(void **state) {
 }
 
 /* The header says less than there is, or more: then the file is plain memory. */
-static void a_header_that_does_not_agree_is_bytes(void **state) {
-    (void)state;
+TEST(an_inconsistent_header_is_read_as_plain_bytes) {
     NEEDS_FDS;
     static const uint64_t headers[][2] = {{8191, 4096}, {8192, 8192}, {8192, 16}, {8192, 4097}};
     for (size_t i = 0; i < COUNT(headers); i++) {
@@ -157,8 +154,7 @@ static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     return p;
 }
 
-static void the_driver_s_own_export_is_the_same_memory(void **state) {
-    (void)state;
+TEST(an_export_of_the_driver_can_be_imported_as_external_memory) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
     int fd = exported(&handle);
@@ -187,8 +183,7 @@ static void refuse(CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc) {
 
 /* A descriptor that is no memory's is gone all the same, as on H200; one that was not looked at
  * stays the caller's. */
-static void what_is_no_memory_is_refused(void **state) {
-    (void)state;
+TEST(descriptors_that_are_not_memory_are_refused) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), open_ended;
     unsigned char *bytes = memory_file(4096, 0, &open_ended);
     refuse(description(-1, 4096));
@@ -210,8 +205,7 @@ static void what_is_no_memory_is_refused(void **state) {
     munmap(bytes, 4096);
 }
 
-static void sizes_and_flags_are_checked(void **state) {
-    (void)state;
+TEST(invalid_sizes_and_flags_are_refused) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
@@ -234,8 +228,7 @@ static void sizes_and_flags_are_checked(void **state) {
 }
 
 /* A size that is too large shows when the memory is mapped. */
-static void a_size_is_believed_at_the_import(void **state) {
-    (void)state;
+TEST(an_excessive_size_is_refused_when_mapped) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
@@ -249,8 +242,7 @@ static void a_size_is_believed_at_the_import(void **state) {
     munmap(bytes, 8192);
 }
 
-static void nothing_answers_a_stale_handle(void **state) {
-    (void)state;
+TEST(a_destroyed_external_memory_handle_is_refused) {
     NEEDS_FDS;
     CUdeviceptr p;
     int fd;
@@ -263,8 +255,7 @@ static void nothing_answers_a_stale_handle(void **state) {
 }
 
 /* Buffers and memory of a context that ends, with it: the state is as before. */
-static void a_context_takes_them_along(void **state) {
-    (void)state;
+TEST(external_memory_is_destroyed_with_its_context) {
     NEEDS_FDS;
     CUcontext other;
     CUdeviceptr p;
@@ -281,8 +272,7 @@ static void a_context_takes_them_along(void **state) {
 }
 
 /* Levels lie in the memory from the offset on. */
-static void arrays_lie_in_it(void **state) {
-    (void)state;
+TEST(arrays_are_mapped_into_external_memory) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64];
@@ -314,8 +304,7 @@ static void arrays_lie_in_it(void **state) {
 }
 
 /* An array that outlives its memory keeps to its own bytes. */
-static void arrays_may_outlive_it(void **state) {
-    (void)state;
+TEST(an_array_may_outlive_its_external_memory) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64], copy[64];
@@ -343,21 +332,4 @@ static void arrays_may_outlive_it(void **state) {
     OK(cu.cuMemFree_v2(other));
     OK(cu.cuMipmappedArrayDestroy(mipmap));
     munmap(bytes, PAGE);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_sealed_file_is_memory),
-        TEST(lavapipe_s_header_is_skipped),
-        TEST(a_header_that_does_not_agree_is_bytes),
-        TEST(the_driver_s_own_export_is_the_same_memory),
-        TEST(what_is_no_memory_is_refused),
-        TEST(sizes_and_flags_are_checked),
-        TEST(a_size_is_believed_at_the_import),
-        TEST(nothing_answers_a_stale_handle),
-        TEST(a_context_takes_them_along),
-        TEST(arrays_lie_in_it),
-        TEST(arrays_may_outlive_it),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -72,8 +72,7 @@ static CUstream new_stream(void) {
     return stream;
 }
 
-static void a_signal_sets_the_value(void **state) {
-    (void)state;
+TEST(a_signal_sets_the_semaphore_value) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5), binary = make(BINARY, 0);
     OK(signal_to(timeline, 6, NULL));
@@ -85,8 +84,7 @@ static void a_signal_sets_the_value(void **state) {
     end(binary);
 }
 
-static void a_timeline_orders_streams(void **state) {
-    (void)state;
+TEST(a_timeline_semaphore_orders_streams) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5);
     CUstream producer = new_stream(), consumer = new_stream();
@@ -107,8 +105,7 @@ static void a_timeline_orders_streams(void **state) {
     end(timeline);
 }
 
-static void a_signal_comes_after_the_work_before_it(void **state) {
-    (void)state;
+TEST(a_signal_comes_after_the_work_before_it) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     struct gate gate;
@@ -127,8 +124,7 @@ static void a_signal_comes_after_the_work_before_it(void **state) {
 }
 
 /* "Therefore for every signal operation, there can only be one wait operation." */
-static void a_binary_one_is_taken_by_one_wait(void **state) {
-    (void)state;
+TEST(a_binary_semaphore_releases_one_wait_per_signal) {
     NEEDS_FDS;
     struct both binary = make(BINARY, 0);
     CUstream first = new_stream(), second = new_stream();
@@ -148,8 +144,7 @@ static void a_binary_one_is_taken_by_one_wait(void **state) {
     end(binary);
 }
 
-static void several_are_signalled_and_awaited_at_once(void **state) {
-    (void)state;
+TEST(several_semaphores_are_signalled_and_awaited_in_one_call) {
     NEEDS_FDS;
     enum { MANY = 20 };
     struct both all[MANY];
@@ -179,7 +174,7 @@ static void several_are_signalled_and_awaited_at_once(void **state) {
 }
 
 /* The child takes `shared` over by its descriptor, waits for 1 and signals 2. */
-static int answering(int argc, char **argv) {
+CHILD(answering) {
     CUexternalSemaphore semaphore;
     if (argc != 2)
         return 9;
@@ -193,8 +188,7 @@ static int answering(int argc, char **argv) {
     return 0;
 }
 
-static void a_timeline_orders_two_processes(void **state) {
-    (void)state;
+TEST(a_timeline_semaphore_orders_two_processes) {
     NEEDS_FDS;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0), copy = fcntl(fd, F_DUPFD, 10);
     struct both both = {0};
@@ -212,8 +206,7 @@ static void a_timeline_orders_two_processes(void **state) {
     OK(cu.cuDestroyExternalSemaphore(both.semaphore));
 }
 
-static void what_is_no_semaphore_is_refused(void **state) {
-    (void)state;
+TEST(descriptors_that_are_not_semaphores_are_refused) {
     CUexternalSemaphore semaphore = (CUexternalSemaphore)(uintptr_t)1;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     assert_int_not_equal(import(&semaphore, BINARY, null), CUDA_SUCCESS);
@@ -225,8 +218,7 @@ static void what_is_no_semaphore_is_refused(void **state) {
     close(null);
 }
 
-static void the_type_must_be_the_semaphore_s(void **state) {
-    (void)state;
+TEST(importing_with_the_wrong_semaphore_type_is_refused) {
     NEEDS_FDS;
     CUexternalSemaphore semaphore;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_BINARY, 0);
@@ -236,8 +228,7 @@ static void the_type_must_be_the_semaphore_s(void **state) {
     assert_int_equal(soft->semaphore_create((softgpu_semaphore_kind)3, 0), -1);
 }
 
-static void nothing_answers_a_stale_handle(void **state) {
-    (void)state;
+TEST(a_destroyed_semaphore_is_refused) {
     NEEDS_FDS;
     struct both binary = make(BINARY, 1), live = make(BINARY, 1);
     end(binary);
@@ -254,8 +245,7 @@ static void nothing_answers_a_stale_handle(void **state) {
 }
 
 /* A wait that is queued holds the semaphore. */
-static void one_may_be_destroyed_while_waited_for(void **state) {
-    (void)state;
+TEST(a_semaphore_may_be_destroyed_during_a_wait) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
@@ -268,8 +258,7 @@ static void one_may_be_destroyed_while_waited_for(void **state) {
     munmap(timeline.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
-static void a_context_takes_them_along(void **state) {
-    (void)state;
+TEST(semaphores_are_destroyed_with_their_context) {
     NEEDS_FDS;
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -313,8 +302,7 @@ static void wait_node(struct wait_node *node, struct both both, uint64_t value) 
 }
 
 /* wait for 1 -> signal 2 */
-static void nodes_wait_and_signal(void **state) {
-    (void)state;
+TEST(graph_nodes_wait_for_and_signal_semaphores) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
@@ -367,8 +355,7 @@ static void nodes_wait_and_signal(void **state) {
     end(timeline);
 }
 
-static void signals_and_waits_are_captured_as_nodes(void **state) {
-    (void)state;
+TEST(signals_and_waits_are_captured_as_nodes) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
@@ -396,24 +383,4 @@ static void signals_and_waits_are_captured_as_nodes(void **state) {
     OK(cu.cuGraphDestroy(graph));
     OK(cu.cuStreamDestroy_v2(stream));
     end(timeline);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_signal_sets_the_value),
-        TEST(a_timeline_orders_streams),
-        TEST(a_signal_comes_after_the_work_before_it),
-        TEST(a_binary_one_is_taken_by_one_wait),
-        TEST(several_are_signalled_and_awaited_at_once),
-        TEST(a_timeline_orders_two_processes),
-        TEST(what_is_no_semaphore_is_refused),
-        TEST(the_type_must_be_the_semaphore_s),
-        TEST(nothing_answers_a_stale_handle),
-        TEST(one_may_be_destroyed_while_waited_for),
-        TEST(a_context_takes_them_along),
-        TEST(nodes_wait_and_signal),
-        TEST(signals_and_waits_are_captured_as_nodes),
-    };
-    const struct child children[] = {{"answering", answering}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

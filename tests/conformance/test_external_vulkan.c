@@ -147,8 +147,7 @@ static void share(size_t size) {
 }
 
 /* In a process of its own: a Vulkan driver leaves threads and memory behind. */
-static int vulkan(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(vulkan) {
     init_driver();
     if (!open_device())
         _exit(SKIPPED);
@@ -159,23 +158,15 @@ static int vulkan(int argc, char **argv) {
 }
 #else
 #define SKIPPED 78
-static int vulkan(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(vulkan) {
     return SKIPPED;
 }
 #endif
 
-static void memory_of_vulkan_is_imported_with_its_bytes(void **state) {
-    (void)state;
+TEST(memory_of_vulkan_is_imported_with_its_bytes) {
     int status = run_child("vulkan", NULL);
     if (status == SKIPPED)
         SKIP("%s", SKIPPED == 78 ? "built without vulkan/vulkan.h"
                                  : "no Vulkan driver that exports memory for this device");
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(memory_of_vulkan_is_imported_with_its_bytes)};
-    const struct child children[] = {{"vulkan", vulkan}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

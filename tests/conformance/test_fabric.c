@@ -61,7 +61,7 @@ static void export_is_refused(void) {
 
 /* refused NAME: in a process that asked nothing else of the fabric, as on H200 when it was
  * recorded. */
-static int refused(int argc, char **argv) {
+CHILD(refused) {
     if (argc != 2)
         return 9;
     init_driver();
@@ -75,8 +75,7 @@ static int refused(int argc, char **argv) {
 }
 
 /* A machine with a channel is not what this is about. */
-static void refused_without_a_channel(void **state) {
-    (void)state;
+TEST(fabric_handles_without_a_channel_are_refused) {
     int status = run_child("refused", "create", NULL);
     if (status == HAS_A_FABRIC)
         SKIP("this machine has a fabric");
@@ -112,7 +111,7 @@ static void read_message(const char *fd, struct message *message) {
 }
 
 /* importer FD: the handles are bytes in a file. */
-static int importer(int argc, char **argv) {
+CHILD(importer) {
     CUmemGenericAllocationHandle memory;
     CUmemoryPool pool;
     struct message message;
@@ -142,7 +141,7 @@ static int importer(int argc, char **argv) {
 }
 
 /* late FD: the memory is gone. */
-static int late(int argc, char **argv) {
+CHILD(late) {
     CUmemGenericAllocationHandle memory;
     struct message message;
     if (argc != 2)
@@ -154,8 +153,7 @@ static int late(int argc, char **argv) {
     return 0;
 }
 
-static int exporter(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(exporter) {
     CUmemAllocationProp prop = device_prop();
     CUmemPoolProps props = pool_props();
     CUmemGenericAllocationHandle memory;
@@ -191,8 +189,7 @@ static int exporter(int argc, char **argv) {
     return 0;
 }
 
-static void a_fabric_handle_crosses_processes(void **state) {
-    (void)state;
+TEST(memory_is_shared_between_processes_by_fabric_handle) {
     NEEDS_SOFTGPU("its profiles");
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
     char path[TEMPORARY_ROOM];
@@ -205,12 +202,4 @@ static void a_fabric_handle_crosses_processes(void **state) {
     unsetenv("SOFTGPU_PROFILE");
     unlink(path);
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(refused_without_a_channel),
-                                       TEST(a_fabric_handle_crosses_processes)};
-    const struct child children[] = {
-        {"exporter", exporter}, {"importer", importer}, {"late", late}, {"refused", refused}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -22,8 +22,7 @@ static CUresult run(CUfunction f, unsigned *word, int number) {
     return result;
 }
 
-static void either_form_runs(void **state) {
-    (void)state;
+TEST(kernels_of_a_fatbin_run_from_ptx_or_machine_code) {
     const void *const images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
     for (size_t i = 0; i < COUNT(images); i++) {
         CUmodule module;
@@ -41,8 +40,7 @@ static void either_form_runs(void **state) {
 }
 
 /* The module is whole, and everything but a launch works. */
-static void a_text_that_is_refused_leaves_the_machine_code(void **state) {
-    (void)state;
+TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     static unsigned char image[sizeof image_plain_fatbin];
     CUmodule module;
     CUfunction f;
@@ -114,8 +112,7 @@ static size_t make_fatbin(unsigned char *to) {
     return 16 + size;
 }
 
-static void what_is_linked_of_a_fatbin_runs(void **state) {
-    (void)state;
+TEST(a_fatbin_linked_with_another_text_runs) {
     static const char giver[] =
         HEAD ".visible .global .u32 shared_value = 1000;\n"
              ".visible .func (.param .b32 r) outside(.param .b32 a) { .reg .b32 %r;\n"
@@ -142,13 +139,4 @@ static void what_is_linked_of_a_fatbin_runs(void **state) {
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     OK(result);
     assert_int_equal(word, 1042);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(either_form_runs),
-        TEST(a_text_that_is_refused_leaves_the_machine_code),
-        TEST(what_is_linked_of_a_fatbin_runs),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -47,8 +47,7 @@ static uint64_t used(void) {
     return bytes;
 }
 
-static void the_nth_call_is_refused(void **state) {
-    (void)state;
+TEST(a_fault_before_refuses_the_nth_call) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr first, second = 7, third;
     assert_int_equal(
@@ -64,8 +63,7 @@ static void the_nth_call_is_refused(void **state) {
     OK(cu.cuMemFree_v2(third));
 }
 
-static void after_the_effect_the_error_is_told(void **state) {
-    (void)state;
+TEST(a_fault_after_reports_an_error_after_the_effect) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = 7;
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
@@ -77,8 +75,7 @@ static void after_the_effect_the_error_is_told(void **state) {
 }
 
 /* An error of the call's own is the better news. */
-static void after_a_refusal_nothing_is_added(void **state) {
-    (void)state;
+TEST(a_fault_after_keeps_the_calls_own_error) {
     NEEDS_SOFTGPU("injects faults");
     assert_int_equal(soft->fault_arm("cuMemFree_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
@@ -86,8 +83,7 @@ static void after_a_refusal_nothing_is_added(void **state) {
     soft->fault_disarm();
 }
 
-static void from_then_on_all_calls_are_refused(void **state) {
-    (void)state;
+TEST(a_fault_from_refuses_all_later_calls) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = allocate(), other;
     CUcontext current;
@@ -134,8 +130,7 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     region_end(&m);
 }
 
-static void queued_work_is_dropped_where_a_lasting_error_is_told(void **state) {
-    (void)state;
+TEST(a_sticky_injected_error_drops_queued_work) {
     NEEDS_SOFTGPU("injects faults");
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_BEFORE, CUDA_ERROR_LAUNCH_FAILED);
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -143,8 +138,7 @@ static void queued_work_is_dropped_where_a_lasting_error_is_told(void **state) {
 }
 
 /* What could run had begun before the device stopped; so programs find what they had queued. */
-static void work_that_can_run_has_run_by_then(void **state) {
-    (void)state;
+TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
     CUstream stream;
     size_t limit;
@@ -164,8 +158,7 @@ static void work_that_can_run_has_run_by_then(void **state) {
 }
 
 /* Any other error tells nothing of queued work. */
-static void queued_work_runs_after_other_errors(void **state) {
-    (void)state;
+TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
     struct gate gate;
     CUstream stream;
@@ -189,8 +182,7 @@ static void queued_work_runs_after_other_errors(void **state) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-static void a_skipped_call_does_nothing(void **state) {
-    (void)state;
+TEST(a_fault_skip_makes_the_call_do_nothing) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = 7;
     uint64_t before = used();
@@ -202,8 +194,7 @@ static void a_skipped_call_does_nothing(void **state) {
     assert_int_equal(used(), before);
 }
 
-static void a_star_counts_every_call(void **state) {
-    (void)state;
+TEST(a_star_counts_every_call) {
     NEEDS_SOFTGPU("injects faults");
     CUcontext current;
     CUdevice device;
@@ -218,25 +209,21 @@ static void a_star_counts_every_call(void **state) {
     assert_int_equal(soft->fault_disarm(), 0);
 }
 
-static void nonsense_is_not_armed(void **state) {
-    (void)state;
+TEST(invalid_faults_are_not_armed) {
     NEEDS_SOFTGPU("injects faults");
     assert_int_equal(soft->fault_arm("cuNoSuchFunction", 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm(NULL, 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm("cuInit", 1, 1, (softgpu_fault_mode)9), -1);
 }
 
-static int fault_from_environment(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(fault_from_environment) {
     init_driver();
     CUdeviceptr memory = allocate();
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&memory, 4096));
     return 0;
 }
 
-static void the_environment_can_ask_for_one(void **state) {
-    (void)state;
+TEST(an_environment_variable_arms_a_fault) {
     NEEDS_SOFTGPU("injects faults");
     const char *given = getenv("SOFTGPU_FAULT");
     char saved[256] = "";
@@ -248,22 +235,4 @@ static void the_environment_can_ask_for_one(void **state) {
     else
         unsetenv("SOFTGPU_FAULT");
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_nth_call_is_refused),
-        TEST(after_the_effect_the_error_is_told),
-        TEST(after_a_refusal_nothing_is_added),
-        TEST(from_then_on_all_calls_are_refused),
-        TEST(queued_work_is_dropped_where_a_lasting_error_is_told),
-        TEST(work_that_can_run_has_run_by_then),
-        TEST(queued_work_runs_after_other_errors),
-        TEST(a_skipped_call_does_nothing),
-        TEST(a_star_counts_every_call),
-        TEST(nonsense_is_not_armed),
-        TEST(the_environment_can_ask_for_one),
-    };
-    const struct child children[] = {{"fault_from_environment", fault_from_environment}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -33,8 +33,7 @@ static int calls_that_answer(void) {
            (cu.cuCtxSynchronize() != CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void a_child_is_not_initialized(void **state) {
-    (void)state;
+TEST(a_forked_child_is_not_initialized) {
     pid_t pid = fork();
     if (pid == 0) {
         alarm(LIMIT_SECONDS);
@@ -49,7 +48,6 @@ static void a_child_is_not_initialized(void **state) {
 static atomic_bool stop;
 
 static void *keep_calling(void *argument) {
-    (void)argument;
     OK(cu.cuCtxSetCurrent(ctx));
     while (!atomic_load(&stop)) {
         CUdeviceptr memory;
@@ -60,8 +58,7 @@ static void *keep_calling(void *argument) {
     return NULL;
 }
 
-static void no_child_finds_a_lock_held(void **state) {
-    (void)state;
+TEST(a_forked_child_never_finds_a_lock_held) {
     pthread_t threads[2];
     atomic_store(&stop, false);
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -82,8 +79,7 @@ static void no_child_finds_a_lock_held(void **state) {
     assert_int_equal(bad, 0);
 }
 
-static void pinned_memory_stays_shared(void **state) {
-    (void)state;
+TEST(pinned_memory_stays_shared_with_a_forked_child) {
     void *memory;
     OK(cu.cuMemHostAlloc(&memory, 4096, 0));
     volatile int *word = memory;
@@ -100,9 +96,7 @@ static void pinned_memory_stays_shared(void **state) {
 }
 
 /* A parent that only loaded the driver leaves its children free to use it. */
-static int fork_first(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(fork_first) {
     int version = 0;
     OK(cu.cuDriverGetVersion(&version));
     pid_t pid = fork();
@@ -116,18 +110,6 @@ static int fork_first(int argc, char **argv) {
     return status;
 }
 
-static void a_child_from_before_init_may_call_it(void **state) {
-    (void)state;
+TEST(a_child_forked_before_cuinit_may_call_it) {
     assert_int_equal(run_child("fork_first", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_child_is_not_initialized),
-        TEST(no_child_finds_a_lock_held),
-        TEST(pinned_memory_stays_shared),
-        TEST(a_child_from_before_init_may_call_it),
-    };
-    const struct child children[] = {{"fork_first", fork_first}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -19,8 +19,7 @@ static int attribute(CUfunction f, CUfunction_attribute which) {
     return value;
 }
 
-static void attributes_of_machine_code(void **state) {
-    (void)state;
+TEST(functions_of_machine_code_have_attributes) {
     CUfunction f = function("static_shared"), heavy;
     OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
     assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), 4096);
@@ -37,8 +36,7 @@ static void attributes_of_machine_code(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void some_attributes_can_be_set(void **state) {
-    (void)state;
+TEST(some_function_attributes_can_be_set) {
     CUfunction f = function("empty"), clustered;
     OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
     assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 100000);
@@ -53,8 +51,7 @@ static void some_attributes_can_be_set(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void parameters_are_laid_out(void **state) {
-    (void)state;
+TEST(parameters_have_the_offsets_of_their_types) {
     static const size_t offsets[] = {0, 2, 4, 8, 16, 24, 32, 40, 64};
     static const size_t sizes[] = {1, 2, 4, 8, 4, 8, 8, 24, 1};
     CUfunction f = function("types");
@@ -70,8 +67,7 @@ static void parameters_are_laid_out(void **state) {
 }
 
 /* A preference for cache leaves less shared memory. */
-static void cache_config_changes_occupancy(void **state) {
-    (void)state;
+TEST(the_cache_preference_changes_occupancy) {
     CUfunction f = function("dynamic_shared");
     int blocks = 0;
     OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 0));
@@ -83,16 +79,14 @@ static void cache_config_changes_occupancy(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void bank_sizes_are_checked(void **state) {
-    (void)state;
+TEST(invalid_shared_memory_bank_sizes_are_refused) {
     CUfunction f = function("empty");
     OK(cu.cuFuncSetSharedMemConfig(f, CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetSharedMemConfig(f, (CUsharedconfig)9));
     OK(cu.cuModuleUnload(module));
 }
 
-static void the_first_way_to_launch_is_checked(void **state) {
-    (void)state;
+TEST(invalid_arguments_of_the_first_launch_api_are_refused) {
     CUfunction f = function("bounded"), heavy;
     char bytes[8] = {0};
     OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
@@ -131,8 +125,7 @@ static CUfunction look(CUtexref *picture) {
     return f;
 }
 
-static void textures_are_bound_before_they_are_parameters(void **state) {
-    (void)state;
+TEST(a_texture_parameter_must_be_bound_first) {
     CUtexref picture, made;
     CUdeviceptr memory;
     size_t offset;
@@ -159,8 +152,7 @@ static void check_dump(const char *line) {
 }
 
 /* What only a launch that runs would show. */
-static void functions_keep_what_they_are_told(void **state) {
-    (void)state;
+TEST(functions_keep_their_launch_settings) {
     NEEDS_SOFTGPU("reads its state");
     CUfunction f = function("types");
     unsigned char bytes[] = {0xaa, 0xbb};
@@ -184,8 +176,7 @@ static void functions_keep_what_they_are_told(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
-static void functions_keep_their_textures(void **state) {
-    (void)state;
+TEST(functions_keep_their_texture_parameters) {
     NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
     CUtexref picture, strange, made;
     CUmodule second;
@@ -211,19 +202,4 @@ static void functions_keep_their_textures(void **state) {
     OK(cu.cuTexRefDestroy(made));
     OK(cu.cuModuleUnload(second));
     OK(cu.cuModuleUnload(module));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(attributes_of_machine_code),
-        TEST(some_attributes_can_be_set),
-        TEST(parameters_are_laid_out),
-        TEST(cache_config_changes_occupancy),
-        TEST(bank_sizes_are_checked),
-        TEST(functions_keep_what_they_are_told),
-        TEST(functions_keep_their_textures),
-        TEST(textures_are_bound_before_they_are_parameters),
-        TEST(the_first_way_to_launch_is_checked),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

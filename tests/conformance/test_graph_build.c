@@ -19,7 +19,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static CUgraphNode after(const CUgraphNode *dependencies, size_t count) {
     CUgraphNode node;
@@ -49,8 +49,7 @@ static bool has_edge(CUgraphNode from, CUgraphNode to) {
     return false;
 }
 
-static void a_graph_begins_empty(void **state) {
-    (void)state;
+TEST(a_graph_begins_empty) {
     CUgraph other = NULL;
     OK(cu.cuGraphCreate(&other, 0));
     assert_non_null(other);
@@ -62,8 +61,7 @@ static void a_graph_begins_empty(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphCreate(NULL, 0));
 }
 
-static void nodes_are_listed(void **state) {
-    (void)state;
+TEST(graph_nodes_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), nodes[4];
     size_t count = 4;
     memset(nodes, 0x5a, sizeof nodes);
@@ -84,8 +82,7 @@ static void nodes_are_listed(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, &count));
 }
 
-static void roots_have_no_dependencies(void **state) {
-    (void)state;
+TEST(root_nodes_are_those_without_dependencies) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0), roots[3];
     size_t count = 3;
     (void)b;
@@ -98,8 +95,7 @@ static void roots_have_no_dependencies(void **state) {
     assert_int_equal(count, 2);
 }
 
-static void neighbours_are_listed(void **state) {
-    (void)state;
+TEST(dependencies_and_dependents_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(NULL, 0), both[] = {a, b}, list[3];
     CUgraphNode c = after(both, 2);
     size_t count = 3;
@@ -118,8 +114,7 @@ static void neighbours_are_listed(void **state) {
     assert_int_equal(count, 0);
 }
 
-static void edges_are_listed(void **state) {
-    (void)state;
+TEST(graph_edges_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
     size_t count = 2;
     OK(cu.cuGraphGetEdges(graph, from, to, &count));
@@ -130,8 +125,7 @@ static void edges_are_listed(void **state) {
     assert_null(to[1]);
 }
 
-static void versions_with_edge_data_list_the_same(void **state) {
-    (void)state;
+TEST(functions_with_edge_data_list_the_same_edges) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
     CUgraphEdgeData data[2];
     size_t count = 2;
@@ -157,8 +151,7 @@ static void versions_with_edge_data_list_the_same(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetEdges_v2(graph, NULL, NULL, data, &count));
 }
 
-static void edges_are_added_and_removed(void **state) {
-    (void)state;
+TEST(edges_are_added_and_removed) {
     CUgraphNode a = after(NULL, 0), b = after(NULL, 0), c = after(NULL, 0);
     CUgraphNode from[] = {a, b}, to[] = {b, c};
     OK(cu.cuGraphAddDependencies(graph, from, to, 2));
@@ -178,8 +171,7 @@ static void edges_are_added_and_removed(void **state) {
 }
 
 /* The edges before the refused one stay. */
-static void a_refused_edge_ends_the_call(void **state) {
-    (void)state;
+TEST(a_refused_edge_keeps_the_edges_before_it) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0);
     CUgraphNode from[] = {b, a, a}, to[] = {c, b, c};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, from, to, 3));
@@ -192,8 +184,7 @@ static void a_refused_edge_ends_the_call(void **state) {
     assert_true(has_edge(a, b));
 }
 
-static void cycles_may_be_built(void **state) {
-    (void)state;
+TEST(a_graph_may_contain_a_cycle_before_instantiation) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1);
     size_t count;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &a, 1));
@@ -205,8 +196,7 @@ static void cycles_may_be_built(void **state) {
     assert_int_equal(count, 1);
 }
 
-static void wrong_edges_are_refused(void **state) {
-    (void)state;
+TEST(invalid_edges_are_refused) {
     CUgraph other;
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), stranger;
     OK(cu.cuGraphCreate(&other, 0));
@@ -222,8 +212,7 @@ static void wrong_edges_are_refused(void **state) {
     OK(cu.cuGraphDestroy(other));
 }
 
-static void wrong_dependencies_of_new_nodes_are_refused(void **state) {
-    (void)state;
+TEST(invalid_dependencies_of_new_nodes_are_refused) {
     CUgraph other;
     CUgraphNode a = after(NULL, 0), stranger, made, list[2] = {a, a};
     OK(cu.cuGraphCreate(&other, 0));
@@ -238,8 +227,7 @@ static void wrong_dependencies_of_new_nodes_are_refused(void **state) {
     OK(cu.cuGraphDestroy(other));
 }
 
-static void destroying_a_node_severs_it(void **state) {
-    (void)state;
+TEST(destroying_a_node_removes_its_edges) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(&b, 1), roots[3];
     size_t count = 3;
     OK(cu.cuGraphDestroyNode(b));
@@ -251,8 +239,7 @@ static void destroying_a_node_severs_it(void **state) {
     assert_ptr_equal(roots[1], a);
 }
 
-static void gone_handles_are_refused(void **state) {
-    (void)state;
+TEST(handles_of_destroyed_graphs_are_refused) {
     NEEDS_SOFTGPU("hardware may crash on handles that are gone");
     CUgraph gone;
     CUgraphNode node, made;
@@ -274,8 +261,7 @@ static void gone_handles_are_refused(void **state) {
 
 #define MANY 100000
 
-static void a_chain_of_many_nodes_is_built_and_cloned(void **state) {
-    (void)state;
+TEST(a_chain_of_many_nodes_is_built_and_cloned) {
     CUgraphNode last = NULL, found;
     CUgraph copy;
     for (int i = 0; i < MANY; i++) {
@@ -296,8 +282,7 @@ static void a_chain_of_many_nodes_is_built_and_cloned(void **state) {
 }
 
 /* Looked up and destroyed one by one, from the end. */
-static void many_nodes_of_a_clone_are_found_and_destroyed(void **state) {
-    (void)state;
+TEST(many_nodes_of_a_clone_are_found_and_destroyed) {
     static CUgraphNode nodes[MANY];
     CUgraph copy;
     size_t count = MANY;
@@ -315,8 +300,7 @@ static void many_nodes_of_a_clone_are_found_and_destroyed(void **state) {
 
 #define WIDE 10000
 
-static void a_wide_fan_lists_all_its_edges(void **state) {
-    (void)state;
+TEST(a_wide_fan_lists_all_its_edges) {
     static CUgraphNode leaves[WIDE], from[WIDE];
     CUgraphNode root = after(NULL, 0), join;
     size_t count;
@@ -332,26 +316,4 @@ static void a_wide_fan_lists_all_its_edges(void **state) {
     OK(cu.cuGraphRemoveDependencies(graph, from, leaves, WIDE));
     OK(cu.cuGraphNodeGetDependentNodes(root, NULL, &count));
     assert_int_equal(count, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(a_graph_begins_empty),
-        GRAPH_TEST(nodes_are_listed),
-        GRAPH_TEST(roots_have_no_dependencies),
-        GRAPH_TEST(neighbours_are_listed),
-        GRAPH_TEST(edges_are_listed),
-        GRAPH_TEST(versions_with_edge_data_list_the_same),
-        GRAPH_TEST(edges_are_added_and_removed),
-        GRAPH_TEST(a_refused_edge_ends_the_call),
-        GRAPH_TEST(cycles_may_be_built),
-        GRAPH_TEST(wrong_edges_are_refused),
-        GRAPH_TEST(wrong_dependencies_of_new_nodes_are_refused),
-        GRAPH_TEST(destroying_a_node_severs_it),
-        GRAPH_TEST(gone_handles_are_refused),
-        GRAPH_TEST(a_chain_of_many_nodes_is_built_and_cloned),
-        GRAPH_TEST(many_nodes_of_a_clone_are_found_and_destroyed),
-        GRAPH_TEST(a_wide_fan_lists_all_its_edges),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -17,7 +17,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static CUgraphNode empty(CUgraph in, const CUgraphNode *dependencies, size_t count) {
     CUgraphNode node;
@@ -32,11 +32,9 @@ static size_t count_nodes(CUgraph of) {
 }
 
 static void nothing(void *data) {
-    (void)data;
 }
 
-static void a_clone_stands_by_itself(void **state) {
-    (void)state;
+TEST(a_clone_is_independent_of_its_original) {
     CUgraph copy;
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1), found, from[2], to[2];
     size_t count = 2;
@@ -57,8 +55,7 @@ static void a_clone_stands_by_itself(void **state) {
     OK(cu.cuGraphDestroy(copy));
 }
 
-static void nodes_are_found_in_their_clone_only(void **state) {
-    (void)state;
+TEST(nodes_are_found_in_their_clone_only) {
     CUgraph copy, other;
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, NULL, 0), found, later;
     OK(cu.cuGraphCreate(&other, 0));
@@ -75,8 +72,7 @@ static void nodes_are_found_in_their_clone_only(void **state) {
     OK(cu.cuGraphDestroy(other));
 }
 
-static void clones_copy_parameters(void **state) {
-    (void)state;
+TEST(a_clone_copies_node_parameters) {
     static int data[2];
     CUgraph copy;
     CUgraphNode node, found;
@@ -92,8 +88,7 @@ static void clones_copy_parameters(void **state) {
     OK(cu.cuGraphDestroy(copy));
 }
 
-static void a_child_is_a_copy(void **state) {
-    (void)state;
+TEST(a_child_graph_is_a_copy) {
     CUgraph child, embedded, again;
     CUgraphNode node, in_child, found;
     CUgraphNodeType type;
@@ -116,8 +111,7 @@ static void a_child_is_a_copy(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &found, &node, 1));
 }
 
-static void children_are_cloned(void **state) {
-    (void)state;
+TEST(child_graphs_are_cloned) {
     CUgraph child, copy, embedded, in_copy;
     CUgraphNode node, found;
     OK(cu.cuGraphCreate(&child, 0));
@@ -135,20 +129,10 @@ static void children_are_cloned(void **state) {
     OK(cu.cuGraphDestroy(copy));
 }
 
-static void missing_children_are_refused(void **state) {
-    (void)state;
+TEST(missing_child_graphs_are_refused) {
     CUgraph embedded;
     CUgraphNode node, plain = empty(graph, NULL, 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphChildGraphNodeGetGraph(plain, &embedded));
     assert_int_equal(count_nodes(graph), 1);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(a_clone_stands_by_itself), GRAPH_TEST(nodes_are_found_in_their_clone_only),
-        GRAPH_TEST(clones_copy_parameters),   GRAPH_TEST(a_child_is_a_copy),
-        GRAPH_TEST(children_are_cloned),      GRAPH_TEST(missing_children_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -28,8 +28,7 @@ static size_t node_count(CUgraph graph) {
     return count;
 }
 
-static void another_graphs_handle_is_refused(void **state) {
-    (void)state;
+TEST(a_condition_handle_of_another_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
     FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
@@ -41,8 +40,7 @@ static void another_graphs_handle_is_refused(void **state) {
     OK(cu.cuGraphDestroy(other));
 }
 
-static void one_of_a_graph_that_is_gone_is_refused(void **state) {
-    (void)state;
+TEST(a_condition_handle_of_a_destroyed_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
     OK(cu.cuGraphDestroy(other));
@@ -50,8 +48,7 @@ static void one_of_a_graph_that_is_gone_is_refused(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void bodies_share_the_handles_of_their_graph(void **state) {
-    (void)state;
+TEST(conditional_bodies_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraph body = NULL, inner = NULL, foreign = NULL;
     CUgraphConditionalHandle first = condition_of(graph), second = condition_of(graph);
@@ -67,8 +64,7 @@ static void bodies_share_the_handles_of_their_graph(void **state) {
 }
 
 /* So do graphs that are embedded: in the copy, not in what it was copied from. */
-static void embedded_graphs_share_the_handles_too(void **state) {
-    (void)state;
+TEST(child_graphs_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), child = new_graph(), embedded = NULL;
     CUgraphNode node = NULL;
     CUgraphConditionalHandle outer = condition_of(graph);
@@ -85,8 +81,7 @@ static void embedded_graphs_share_the_handles_too(void **state) {
 }
 
 /* Bodies are counted before the context is looked at, and the handle after it. */
-static void what_is_refused_first(void **state) {
-    (void)state;
+TEST(body_count_context_and_handle_are_checked_in_this_order) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -101,8 +96,7 @@ static void what_is_refused_first(void **state) {
 }
 
 /* What is left of a handle, wherever its node was. */
-static void a_handle_is_free_again_after_its_node(void **state) {
-    (void)state;
+TEST(a_condition_handle_can_be_reused_after_its_node_is_destroyed) {
     CUgraph graph = new_graph(), body = NULL;
     CUgraphNode node = NULL;
     size_t one = 1;
@@ -120,8 +114,7 @@ static void a_handle_is_free_again_after_its_node(void **state) {
 /* Handles of a graph are many, and each is its own. */
 #define MANY 300
 
-static void many_handles_are_told_apart(void **state) {
-    (void)state;
+TEST(many_condition_handles_are_distinct) {
     CUgraph graph = new_graph();
     CUgraphConditionalHandle handles[MANY];
     for (int i = 0; i < MANY; i++)
@@ -133,17 +126,4 @@ static void many_handles_are_told_apart(void **state) {
     assert_int_equal(node_count(graph), MANY);
     CUgraphExec exec = instantiate(graph);
     end_graph(graph, exec);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(another_graphs_handle_is_refused),
-        TEST(one_of_a_graph_that_is_gone_is_refused),
-        TEST(bodies_share_the_handles_of_their_graph),
-        TEST(embedded_graphs_share_the_handles_too),
-        TEST(what_is_refused_first),
-        TEST(a_handle_is_free_again_after_its_node),
-        TEST(many_handles_are_told_apart),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

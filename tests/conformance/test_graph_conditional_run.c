@@ -19,7 +19,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 /* A conditional node in `graph`, whose handle begins with `value`. */
 static CUgraphNode add_condition(CUgraph graph, CUgraphConditionalNodeType type, unsigned size,
@@ -56,28 +56,24 @@ static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned val
     end_graph(graph, exec);
 }
 
-static void a_condition_chooses_between_if_and_else(void **state) {
-    (void)state;
+TEST(an_if_node_runs_the_chosen_body) {
     chooses(CU_GRAPH_COND_TYPE_IF, 1, 0, 0x11);
     chooses(CU_GRAPH_COND_TYPE_IF, 1, 2, 0x40);
     chooses(CU_GRAPH_COND_TYPE_IF, 2, 0, 0x41);
     chooses(CU_GRAPH_COND_TYPE_IF, 2, 1, 0x40);
 }
 
-static void a_switch_takes_one_or_none(void **state) {
-    (void)state;
+TEST(a_switch_node_runs_one_body_or_none) {
     for (unsigned value = 0; value < 3; value++)
         chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, value, (unsigned char)(0x40 + value));
     chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, 3, 0x11);
 }
 
-static void a_loop_may_be_over_before_it_begins(void **state) {
-    (void)state;
+TEST(a_while_node_may_run_its_body_zero_times) {
     chooses(CU_GRAPH_COND_TYPE_WHILE, 1, 0, 0x11);
 }
 
-static void conditions_nest(void **state) {
-    (void)state;
+TEST(conditional_nodes_nest) {
     CUgraph outer[1], inner[2], graph = new_graph();
     add_condition(graph, CU_GRAPH_COND_TYPE_IF, 1, 1, outer);
     add_condition(outer[0], CU_GRAPH_COND_TYPE_IF, 2, 0, inner);
@@ -89,8 +85,7 @@ static void conditions_nest(void **state) {
     end_graph(graph, exec);
 }
 
-static void an_update_changes_the_value(void **state) {
-    (void)state;
+TEST(an_update_changes_the_default_condition_value) {
     CUgraph bodies[2][2], graphs[2];
     CUgraphExecUpdateResultInfo info;
     for (unsigned i = 0; i < 2; i++) {
@@ -111,8 +106,7 @@ static void an_update_changes_the_value(void **state) {
 
 /* Nothing ends a loop whose value is not 0 but the end of its context. Meanwhile it goes on, and
  * other streams do. */
-static void a_loop_runs_until_its_context_ends(void **state) {
-    (void)state;
+TEST(an_endless_loop_runs_until_its_context_is_destroyed) {
 #ifdef __SANITIZE_THREAD__
     SKIP("it looks at memory that the loop is writing, which ThreadSanitizer reports");
 #endif
@@ -151,8 +145,7 @@ static void a_loop_runs_until_its_context_ends(void **state) {
 }
 
 /* Of a batch in a body each operation is done. */
-static void a_loop_does_all_of_a_batch(void **state) {
-    (void)state;
+TEST(a_loop_runs_every_operation_of_a_batch_node) {
 #ifdef __SANITIZE_THREAD__
     SKIP("it looks at memory that the loop is writing, which ThreadSanitizer reports");
 #endif
@@ -195,8 +188,7 @@ static void a_loop_does_all_of_a_batch(void **state) {
     assert_int_equal(value, 8); /* now that nothing loops any more */
 }
 
-static int exit_in_a_loop(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(exit_in_a_loop) {
     init_driver();
     CUgraph body[1], graph = new_graph();
     OK(cu.cuMemAlloc_v2(&memory, 64));
@@ -206,23 +198,7 @@ static int exit_in_a_loop(int argc, char **argv) {
     return 0;
 }
 
-static void a_loop_does_not_keep_the_process(void **state) {
-    (void)state;
+TEST(an_endless_loop_does_not_prevent_process_exit) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     assert_int_equal(run_child("exit_in_a_loop", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(a_condition_chooses_between_if_and_else),
-        GRAPH_TEST(a_switch_takes_one_or_none),
-        GRAPH_TEST(a_loop_may_be_over_before_it_begins),
-        GRAPH_TEST(conditions_nest),
-        GRAPH_TEST(an_update_changes_the_value),
-        GRAPH_TEST(a_loop_runs_until_its_context_ends),
-        GRAPH_TEST(a_loop_does_all_of_a_batch),
-        GRAPH_TEST(a_loop_does_not_keep_the_process),
-    };
-    const struct child children[] = {{"exit_in_a_loop", exit_in_a_loop}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -21,7 +21,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define FILE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static char *contents(void) {
     static char text[65536];
@@ -40,11 +40,9 @@ static unsigned arrows(const char *text) {
 }
 
 static void work(void *data) {
-    (void)data;
 }
 
-static void the_file_shows_nodes_and_edges(void **state) {
-    (void)state;
+TEST(the_dot_file_shows_nodes_and_edges) {
     CUgraph graph;
     CUgraphNode a, b;
     CUDA_HOST_NODE_PARAMS host = {work, NULL};
@@ -63,8 +61,7 @@ static void the_file_shows_nodes_and_edges(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUgraph graph;
     OK(cu.cuGraphCreate(&graph, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDebugDotPrint(graph, NULL, 0));
@@ -75,8 +72,7 @@ static void bad_arguments_are_refused(void **state) {
 }
 
 /* Each flag adds what it names. */
-static void flags_add_parameters_to_the_file(void **state) {
-    (void)state;
+TEST(flags_add_parameters_to_the_dot_file) {
     NEEDS_SOFTGPU("what exactly a driver writes is its own affair");
     CUgraph graph, child;
     CUgraphNode node, inner;
@@ -103,13 +99,4 @@ static void flags_add_parameters_to_the_file(void **state) {
     OK(cu.cuGraphDestroy(child));
     OK(cu.cuGraphDestroy(graph));
     OK(cu.cuMemFree_v2(memory));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        FILE_TEST(the_file_shows_nodes_and_edges),
-        FILE_TEST(bad_arguments_are_refused),
-        FILE_TEST(flags_add_parameters_to_the_file),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -18,7 +18,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static void works_once(CUgraphExec exec) {
     assert_non_null(exec);
@@ -30,8 +30,7 @@ static void works_once(CUgraphExec exec) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, NULL));
 }
 
-static void every_version_makes_one(void **state) {
-    (void)state;
+TEST(every_version_of_instantiate_works) {
     CUgraph graph = new_graph();
     CUgraphNode error = (CUgraphNode)(uintptr_t)1;
     CUgraphExec exec = NULL;
@@ -55,8 +54,7 @@ static void every_version_makes_one(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void flags_are_kept_but_for_upload(void **state) {
-    (void)state;
+TEST(instantiation_flags_are_kept_except_upload) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     cuuint64_t flags = 99;
@@ -75,8 +73,7 @@ static void flags_are_kept_but_for_upload(void **state) {
     end_graph(graph, exec);
 }
 
-static void impossible_flags_are_refused(void **state) {
-    (void)state;
+TEST(impossible_instantiation_flags_are_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     add_set(graph, NULL, memory, 0x22, 64);
@@ -109,11 +106,9 @@ static void fails_with(CUgraph graph, cuuint64_t flags, CUgraphInstantiateResult
 }
 
 static void nothing(void *unused) {
-    (void)unused;
 }
 
-static void what_the_device_cannot_launch_is_refused_with_its_node(void **state) {
-    (void)state;
+TEST(a_node_unsupported_for_device_launch_is_named) {
     const cuuint64_t flags = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     const CUgraphInstantiateResult not_supported =
         CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
@@ -125,8 +120,7 @@ static void what_the_device_cannot_launch_is_refused_with_its_node(void **state)
                add_host(graph, add_set(graph, NULL, memory, 1, 16), nothing, NULL));
 }
 
-static void a_circle_is_no_order(void **state) {
-    (void)state;
+TEST(instantiating_a_cycle_is_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = 0};
@@ -139,16 +133,14 @@ static void a_circle_is_no_order(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void a_condition_wants_its_node(void **state) {
-    (void)state;
+TEST(an_unused_condition_handle_is_refused) {
     CUgraph graph = new_graph();
     CUgraphConditionalHandle condition;
     OK(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, 1, 0));
     fails_with(graph, 0, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL);
 }
 
-static void memory_must_still_be_there(void **state) {
-    (void)state;
+TEST(instantiating_a_graph_with_freed_memory_is_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     CUdeviceptr gone;
@@ -160,8 +152,7 @@ static void memory_must_still_be_there(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void the_graph_may_go(void **state) {
-    (void)state;
+TEST(an_executable_graph_outlives_its_graph) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
@@ -169,8 +160,7 @@ static void the_graph_may_go(void **state) {
     works_once(exec);
 }
 
-static void an_exec_destroyed_in_flight_finishes(void **state) {
-    (void)state;
+TEST(an_exec_destroyed_in_flight_finishes) {
     struct gate gate;
     CUstream stream;
     CUgraph graph = new_graph();
@@ -189,8 +179,7 @@ static void an_exec_destroyed_in_flight_finishes(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void execs_are_shown_in_the_state(void **state) {
-    (void)state;
+TEST(executable_graphs_are_listed_in_state_and_leaks) {
     NEEDS_SOFTGPU("reads its reports");
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
@@ -205,8 +194,7 @@ static void execs_are_shown_in_the_state(void **state) {
 }
 
 /* Empty nodes are no steps, as long as the dependencies that they join are few. */
-static void empty_nodes_cost_nothing(void **state) {
-    (void)state;
+TEST(empty_nodes_add_no_steps) {
     NEEDS_SOFTGPU("reads its reports");
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
@@ -218,21 +206,4 @@ static void empty_nodes_cost_nothing(void **state) {
     soft->free_text(text);
     run(exec);
     end_graph(graph, exec);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(every_version_makes_one),
-        GRAPH_TEST(flags_are_kept_but_for_upload),
-        GRAPH_TEST(impossible_flags_are_refused),
-        GRAPH_TEST(what_the_device_cannot_launch_is_refused_with_its_node),
-        GRAPH_TEST(a_circle_is_no_order),
-        GRAPH_TEST(a_condition_wants_its_node),
-        GRAPH_TEST(memory_must_still_be_there),
-        GRAPH_TEST(the_graph_may_go),
-        GRAPH_TEST(an_exec_destroyed_in_flight_finishes),
-        GRAPH_TEST(execs_are_shown_in_the_state),
-        GRAPH_TEST(empty_nodes_cost_nothing),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

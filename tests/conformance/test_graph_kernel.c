@@ -28,7 +28,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function) {
     return (CUDA_KERNEL_NODE_PARAMS){.func = function,
@@ -47,8 +47,7 @@ static CUgraphNode kernel(void) {
     return node;
 }
 
-static void parameters_come_back(void **state) {
-    (void)state;
+TEST(kernel_node_parameters_are_returned) {
     CUgraphNode node;
     CUgraphNodeType type;
     CUDA_KERNEL_NODE_PARAMS params = params_of(nothing), out;
@@ -78,8 +77,7 @@ static void parameters_come_back(void **state) {
     assert_int_equal(out.blockDimX, 64);
 }
 
-static void arguments_are_copied(void **state) {
-    (void)state;
+TEST(kernel_arguments_are_copied_into_the_node) {
     CUgraph copy;
     CUgraphNode node, found;
     uint32_t a = 0x11223344;
@@ -105,8 +103,7 @@ static void arguments_are_copied(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
-static void arguments_in_one_buffer(void **state) {
-    (void)state;
+TEST(kernel_arguments_may_be_packed_in_one_buffer) {
     struct {
         uint32_t a, pad;
         uint64_t b;
@@ -125,8 +122,7 @@ static void arguments_in_one_buffer(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
-static void the_first_layout_of_parameters_is_taken(void **state) {
-    (void)state;
+TEST(the_first_version_of_kernel_node_parameters_works) {
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing,
                                          .gridDimX = 1,
@@ -147,8 +143,7 @@ static void the_first_layout_of_parameters_is_taken(void **state) {
     assert_int_equal(out.blockDimX, 16);
 }
 
-static void attributes_are_kept_and_copied(void **state) {
-    (void)state;
+TEST(kernel_node_attributes_are_kept_and_copied) {
     CUgraphNode node = kernel(), other = kernel(), plain;
     CUkernelNodeAttrValue value, out;
     OK(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
@@ -178,8 +173,7 @@ static void attributes_are_kept_and_copied(void **state) {
           cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
 }
 
-static void updatable_nodes_exist_once(void **state) {
-    (void)state;
+TEST(device_updatable_nodes_cannot_be_copied) {
     CUgraph copy;
     CUgraphNode node = kernel();
     CUkernelNodeAttrValue value, out;
@@ -199,8 +193,7 @@ static void updatable_nodes_exist_once(void **state) {
 }
 
 /* Who waits for a programmatic event depends on the kernel by its programmatic port. */
-static void captured_programmatic_events_give_edges_data(void **state) {
-    (void)state;
+TEST(captured_programmatic_events_become_edge_data) {
     CUstream s, t;
     CUevent event, join;
     CUgraph captured, of;
@@ -248,8 +241,7 @@ static void captured_programmatic_events_give_edges_data(void **state) {
     OK(cu.cuStreamDestroy_v2(t));
 }
 
-static void edges_keep_their_data(void **state) {
-    (void)state;
+TEST(edges_keep_their_edge_data) {
     CUgraphNode a = kernel(), b = kernel(), plain, node, from[2], to[2];
     const CUgraphEdgeData programmatic = {1, 0, 1, {0}}, wrong = {0, 0, 1, {0}};
     CUgraphEdgeData data[2];
@@ -284,18 +276,4 @@ static void edges_keep_their_data(void **state) {
     OK(cu.cuGraphRemoveDependencies_v2(graph, &a, &b, &programmatic, 1));
     OK(cu.cuGraphNodeGetDependencies(b, NULL, &count));
     assert_int_equal(count, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(parameters_come_back),
-        GRAPH_TEST(arguments_are_copied),
-        GRAPH_TEST(arguments_in_one_buffer),
-        GRAPH_TEST(the_first_layout_of_parameters_is_taken),
-        GRAPH_TEST(attributes_are_kept_and_copied),
-        GRAPH_TEST(updatable_nodes_exist_once),
-        GRAPH_TEST(captured_programmatic_events_give_edges_data),
-        GRAPH_TEST(edges_keep_their_data),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -77,8 +77,7 @@ static unsigned after_launch(CUgraphExec exec) {
     return words.host[0];
 }
 
-static void kernels_follow_the_edges(void **state) {
-    (void)state;
+TEST(kernels_of_a_graph_run_in_edge_order) {
     begin();
     CUgraphNode nodes[3];
     nodes[0] = append(NULL, 0, 1);
@@ -103,8 +102,7 @@ static void kernels_follow_the_edges(void **state) {
     end();
 }
 
-static void arguments_are_those_of_the_moment_of_adding(void **state) {
-    (void)state;
+TEST(kernel_arguments_are_read_when_the_node_is_added) {
     begin();
     CUstream stream;
     CUgraph captured;
@@ -132,8 +130,7 @@ static void arguments_are_those_of_the_moment_of_adding(void **state) {
     end();
 }
 
-static void one_node_of_an_exec_changes(void **state) {
-    (void)state;
+TEST(one_kernel_node_of_an_exec_can_be_changed) {
     begin();
     CUdeviceptr p = words.device, q = words.device + 4;
     void *first[] = {&p}, *second[] = {&q};
@@ -164,8 +161,7 @@ static void one_node_of_an_exec_changes(void **state) {
     end();
 }
 
-static void a_whole_exec_is_updated(void **state) {
-    (void)state;
+TEST(a_whole_exec_with_kernels_can_be_updated) {
     begin();
     CUgraph other;
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
@@ -190,8 +186,7 @@ static void a_whole_exec_is_updated(void **state) {
     end();
 }
 
-static void disabled_kernels_are_left_out(void **state) {
-    (void)state;
+TEST(disabled_kernel_nodes_do_not_run) {
     begin();
     CUgraphNode nodes[2];
     unsigned enabled = 9;
@@ -214,8 +209,7 @@ static void count_up(void *user) {
 }
 
 /* Kernels between copies, sets, host functions and memory operations of one graph. */
-static void other_nodes_stand_beside_kernels(void **state) {
-    (void)state;
+TEST(kernels_run_beside_nodes_of_other_types) {
     begin();
     static unsigned calls;
     CUgraphNode nodes[5];
@@ -271,8 +265,7 @@ static CUgraphExec waiting_graph(CUdeviceptr p) {
 }
 
 /* Each waits for what the other writes: the first for the host, the second for the first. */
-static void two_graphs_are_in_flight(void **state) {
-    (void)state;
+TEST(two_graphs_may_wait_for_each_other) {
     begin();
     CUstream streams[2];
     CUgraphExec execs[2];
@@ -296,8 +289,7 @@ static void two_graphs_are_in_flight(void **state) {
     end();
 }
 
-static void kernels_in_child_graphs_and_chosen_bodies_run(void **state) {
-    (void)state;
+TEST(kernels_in_child_graphs_and_conditional_bodies_run) {
     begin();
     CUgraph inner = graph, body;
     CUgraphNode child, condition;
@@ -328,8 +320,7 @@ static void kernels_in_child_graphs_and_chosen_bodies_run(void **state) {
 }
 
 /* After its module, a kernel cannot be launched any more; nothing is queued then. */
-static void a_graph_outlives_the_module_of_its_kernel(void **state) {
-    (void)state;
+TEST(launching_a_graph_after_unloading_its_module_is_refused) {
     NEEDS_SOFTGPU("on hardware the behaviour is undefined");
     begin();
     append(NULL, 0, 1);
@@ -344,8 +335,7 @@ static void a_graph_outlives_the_module_of_its_kernel(void **state) {
 }
 
 /* A body of a loop runs its kernels again and again, and one that waits lets others run. */
-static void kernels_in_loops_run_each_time(void **state) {
-    (void)state;
+TEST(kernels_in_a_loop_run_in_every_iteration) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     begin();
     CUcontext context, primary = ctx;
@@ -392,20 +382,4 @@ static void kernels_in_loops_run_each_time(void **state) {
     kernels_module = outer_module;
     graph = outer;
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(kernels_follow_the_edges),
-        TEST(arguments_are_those_of_the_moment_of_adding),
-        TEST(one_node_of_an_exec_changes),
-        TEST(a_whole_exec_is_updated),
-        TEST(disabled_kernels_are_left_out),
-        TEST(other_nodes_stand_beside_kernels),
-        TEST(two_graphs_are_in_flight),
-        TEST(kernels_in_child_graphs_and_chosen_bodies_run),
-        TEST(a_graph_outlives_the_module_of_its_kernel),
-        TEST(kernels_in_loops_run_each_time),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

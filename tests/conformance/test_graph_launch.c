@@ -27,7 +27,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static char order[64];
 
@@ -35,8 +35,7 @@ static void append(void *letter) {
     order[strlen(order)] = *(const char *)letter;
 }
 
-static void nodes_run_in_order(void **state) {
-    (void)state;
+TEST(nodes_run_in_dependency_order) {
     static char letters[] = "abcd";
     CUgraph graph = new_graph();
     memset(order, 0, sizeof order);
@@ -55,8 +54,7 @@ static void nodes_run_in_order(void **state) {
 }
 
 /* A chain through three copies, made backwards. */
-static void edges_decide_not_creation(void **state) {
-    (void)state;
+TEST(edges_decide_the_order_not_creation) {
     CUgraph graph = new_graph();
     CUgraphNode last = add_copy(graph, NULL, memory + 192, memory + 128, 64);
     CUgraphNode middle = add_copy(graph, NULL, memory + 128, memory + 64, 64);
@@ -70,8 +68,7 @@ static void edges_decide_not_creation(void **state) {
 }
 
 /* Many branches that meet: more than there are lanes in softgpu. */
-static void branches_meet(void **state) {
-    (void)state;
+TEST(many_branches_join) {
     enum { BRANCHES = 200 };
     CUgraph graph = new_graph();
     CUgraphNode ends[BRANCHES], join;
@@ -90,8 +87,7 @@ static void branches_meet(void **state) {
     end_graph(graph, exec);
 }
 
-static void stream_order_is_kept(void **state) {
-    (void)state;
+TEST(a_graph_launch_keeps_stream_order) {
     CUgraph graph = new_graph();
     add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
@@ -108,8 +104,7 @@ static void stream_order_is_kept(void **state) {
 }
 
 /* Launches of one exec follow one another; those of two execs do not. */
-static void one_exec_is_one_at_a_time(void **state) {
-    (void)state;
+TEST(launches_of_one_exec_do_not_overlap) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph), second = instantiate(graph);
@@ -126,8 +121,7 @@ static void one_exec_is_one_at_a_time(void **state) {
     end_graph(graph, exec);
 }
 
-static void uploads_wait_for_launches(void **state) {
-    (void)state;
+TEST(an_upload_waits_for_earlier_launches) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
@@ -146,8 +140,7 @@ static void uploads_wait_for_launches(void **state) {
 }
 
 /* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
-static void instantiation_uploads_in_its_stream(void **state) {
-    (void)state;
+TEST(instantiation_with_upload_uses_the_given_stream) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
@@ -162,8 +155,7 @@ static void instantiation_uploads_in_its_stream(void **state) {
     end_graph(graph, exec);
 }
 
-static void events_are_recorded(void **state) {
-    (void)state;
+TEST(event_record_nodes_record_events) {
     CUevent before, after;
     CUgraphNode node;
     float ms = -1;
@@ -192,8 +184,7 @@ static void events_are_recorded(void **state) {
     end_graph(graph, exec);
 }
 
-static void events_are_waited_for(void **state) {
-    (void)state;
+TEST(event_wait_nodes_wait_for_events) {
     CUevent event;
     CUgraphNode node;
     CUgraph graph = new_graph();
@@ -214,8 +205,7 @@ static void events_are_waited_for(void **state) {
 }
 
 /* What a node records, a later node of the same launch may wait for. */
-static void recorded_and_awaited_in_one_graph(void **state) {
-    (void)state;
+TEST(a_graph_may_wait_for_an_event_it_records) {
     CUevent event;
     CUgraphNode record, wait;
     CUgraph graph = new_graph();
@@ -232,8 +222,7 @@ static void recorded_and_awaited_in_one_graph(void **state) {
     end_graph(graph, exec);
 }
 
-static void memory_operations_wait_and_write(void **state) {
-    (void)state;
+TEST(memory_operation_nodes_wait_and_write) {
     CUstreamBatchMemOpParams ops[2];
     CUgraphNode node;
     CUgraph graph = new_graph();
@@ -257,8 +246,7 @@ static void memory_operations_wait_and_write(void **state) {
     end_graph(graph, exec);
 }
 
-static void embedded_graphs_run_in_place(void **state) {
-    (void)state;
+TEST(child_graphs_run_in_place_of_their_node) {
     CUgraph inner = new_graph(), nothing = new_graph(), outer = new_graph();
     add_copy(inner, NULL, memory + 64, memory, 64);
     CUgraphNode node = add_child(outer, add_set(outer, NULL, memory, 0x22, 64), inner);
@@ -272,8 +260,7 @@ static void embedded_graphs_run_in_place(void **state) {
     end_graph(outer, exec);
 }
 
-static void a_default_stream_orders_it(void **state) {
-    (void)state;
+TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     NEEDS_LEGACY_STREAM();
     CUstream blocking;
     CUgraph graph = new_graph();
@@ -292,8 +279,7 @@ static void a_default_stream_orders_it(void **state) {
     end_graph(graph, exec);
 }
 
-static void any_schedule_gives_the_same(void **state) {
-    (void)state;
+TEST(every_schedule_gives_the_same_result) {
     NEEDS_SOFTGPU("chooses the schedule");
     CUgraph graph = new_graph();
     CUgraphNode left = add_set(graph, NULL, memory, 1, 64);
@@ -322,8 +308,7 @@ static void user_freed(void *flag) {
     __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
 }
 
-static void an_exec_keeps_user_objects(void **state) {
-    (void)state;
+TEST(an_executable_graph_keeps_user_objects) {
     static int freed;
     CUuserObject object;
     CUgraph graph = new_graph();
@@ -339,8 +324,7 @@ static void an_exec_keeps_user_objects(void **state) {
         usleep(100); /* the destructor runs on a thread of the driver's */
 }
 
-static int lose_memory(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(lose_memory) {
     init_driver();
     CUdeviceptr gone;
     CUgraph graph = new_graph();
@@ -355,30 +339,6 @@ static int lose_memory(int argc, char **argv) {
     return 0;
 }
 
-static void lost_memory_is_a_fault(void **state) {
-    (void)state;
+TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     assert_int_equal(run_child("lose_memory", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(nodes_run_in_order),
-        GRAPH_TEST(edges_decide_not_creation),
-        GRAPH_TEST(branches_meet),
-        GRAPH_TEST(stream_order_is_kept),
-        GRAPH_TEST(one_exec_is_one_at_a_time),
-        GRAPH_TEST(uploads_wait_for_launches),
-        GRAPH_TEST(instantiation_uploads_in_its_stream),
-        GRAPH_TEST(events_are_recorded),
-        GRAPH_TEST(events_are_waited_for),
-        GRAPH_TEST(recorded_and_awaited_in_one_graph),
-        GRAPH_TEST(memory_operations_wait_and_write),
-        GRAPH_TEST(embedded_graphs_run_in_place),
-        GRAPH_TEST(a_default_stream_orders_it),
-        GRAPH_TEST(any_schedule_gives_the_same),
-        GRAPH_TEST(an_exec_keeps_user_objects),
-        GRAPH_TEST(lost_memory_is_a_fault),
-    };
-    const struct child children[] = {{"lose_memory", lose_memory}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

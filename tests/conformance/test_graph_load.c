@@ -15,11 +15,10 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 /* One chain: each node copies what the one before it wrote. */
-static void a_long_chain_runs_to_its_end(void **state) {
-    (void)state;
+TEST(a_chain_of_100000_nodes_runs_to_its_end) {
     enum { NODES = 100000 };
     CUgraph graph = new_graph();
     OK(cu.cuMemsetD8_v2(memory, 0, 4096));
@@ -33,8 +32,7 @@ static void a_long_chain_runs_to_its_end(void **state) {
     assert_int_equal(byte_at(memory + 4 * ((NODES - 1) % 1000)), 0x5a);
 }
 
-static void a_wide_graph_runs_all_its_branches(void **state) {
-    (void)state;
+TEST(a_wide_graph_runs_all_its_branches) {
     enum { NODES = 20000 };
     CUgraph graph = new_graph();
     for (unsigned i = 0; i < NODES; i++)
@@ -50,8 +48,7 @@ static void a_wide_graph_runs_all_its_branches(void **state) {
 }
 
 /* Layers of empty nodes, each behind all of the one before: joins that are not left out. */
-static void layers_of_empty_nodes_are_launched(void **state) {
-    (void)state;
+TEST(layers_of_densely_joined_empty_nodes_can_be_launched) {
     enum { LAYERS = 40, WIDTH = 40 };
     CUgraph graph = new_graph();
     CUgraphNode layers[2][WIDTH], last;
@@ -67,8 +64,7 @@ static void layers_of_empty_nodes_are_launched(void **state) {
     end_graph(graph, exec);
 }
 
-static void many_launches_run_in_order(void **state) {
-    (void)state;
+TEST(many_launches_of_one_graph_run_in_order) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     OK(cu.cuMemsetD8_v2(memory, 0, 4096));
@@ -82,14 +78,4 @@ static void many_launches_run_in_order(void **state) {
     OK(cu.cuStreamSynchronize(NULL));
     assert_int_equal(byte_at(memory + 40), 0x5c);
     end_graph(graph, exec);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(a_long_chain_runs_to_its_end),
-        GRAPH_TEST(a_wide_graph_runs_all_its_branches),
-        GRAPH_TEST(layers_of_empty_nodes_are_launched),
-        GRAPH_TEST(many_launches_run_in_order),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

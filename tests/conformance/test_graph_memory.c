@@ -1,8 +1,6 @@
 /* Memory that graphs allocate and free. */
 #include "graph_nodes.h"
 
-#define MIB ((size_t)1 << 20)
-
 static CUdeviceptr memory;
 static CUstream stream;
 
@@ -24,7 +22,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static uint64_t attribute(CUgraphMem_attribute which) {
     uint64_t value = ~(uint64_t)0;
@@ -32,8 +30,7 @@ static uint64_t attribute(CUgraphMem_attribute which) {
     return value;
 }
 
-static void memory_allocated_and_freed_inside_comes_back(void **state) {
-    (void)state;
+TEST(memory_allocated_and_freed_in_a_graph_is_reusable) {
     CUdeviceptr p;
     CUgraph graph = new_graph();
     CUgraphNode node = add_alloc(graph, NULL, 3 * MIB, &p);
@@ -55,8 +52,7 @@ static void memory_allocated_and_freed_inside_comes_back(void **state) {
     end_graph(graph, exec);
 }
 
-static void memory_left_by_a_graph_is_freed_outside(void **state) {
-    (void)state;
+TEST(memory_left_by_a_graph_can_be_freed_outside_it) {
     CUdeviceptr p, base;
     size_t size;
     CUgraph graph = new_graph();
@@ -82,8 +78,7 @@ static void memory_left_by_a_graph_is_freed_outside(void **state) {
 }
 
 /* What is left outlives the exec and the graph. */
-static void it_outlives_its_graph(void **state) {
-    (void)state;
+TEST(memory_left_by_a_graph_outlives_it) {
     CUdeviceptr p;
     CUgraph graph = new_graph();
     CUgraphNode node = add_alloc(graph, NULL, 4096, &p);
@@ -96,8 +91,7 @@ static void it_outlives_its_graph(void **state) {
     OK(cu.cuMemFreeAsync(p, stream));
 }
 
-static void memory_is_freed_automatically_at_the_next_launch(void **state) {
-    (void)state;
+TEST(auto_free_on_launch_frees_memory_at_the_next_launch) {
     CUdeviceptr p;
     CUgraphExec exec = NULL;
     CUgraph graph = new_graph();
@@ -113,8 +107,7 @@ static void memory_is_freed_automatically_at_the_next_launch(void **state) {
     end_graph(graph, exec);
 }
 
-static void one_graph_allocates_another_frees(void **state) {
-    (void)state;
+TEST(one_graph_may_free_memory_of_another) {
     CUdeviceptr p;
     CUgraph first = new_graph(), second = new_graph();
     add_alloc(first, NULL, 2 * MIB, &p);
@@ -133,8 +126,7 @@ static void one_graph_allocates_another_frees(void **state) {
     end_graph(second, use);
 }
 
-static void the_pool_counts(void **state) {
-    (void)state;
+TEST(graph_memory_attributes_count_used_and_reserved_bytes) {
     CUdeviceptr p, q;
     uint64_t zero = 0, one = 1;
     size_t total, before, held, after;
@@ -178,8 +170,7 @@ static void the_pool_counts(void **state) {
     end_graph(graph, exec);
 }
 
-static void held_memory_is_not_trimmed(void **state) {
-    (void)state;
+TEST(trimming_keeps_graph_memory_in_use) {
     CUdeviceptr p;
     struct gate gate;
     CUgraph graph = new_graph();
@@ -210,8 +201,7 @@ static CUgraph through_memory(unsigned value) {
 
 /* Memory of a launch under way is given back at its end, and not that of the nodes that took the
  * place of its own meanwhile. */
-static void an_update_comes_before_the_end(void **state) {
-    (void)state;
+TEST(an_update_during_a_launch_does_not_free_new_memory) {
     NEEDS_SOFTGPU("an H200 refuses to update the set to memory of another graph's allocation");
     struct gate gate;
     CUgraphExecUpdateResultInfo info;
@@ -233,8 +223,7 @@ static void an_update_comes_before_the_end(void **state) {
 }
 
 /* Allocations that follow one another in a chain need the memory of one. */
-static void a_chain_reuses_its_memory(void **state) {
-    (void)state;
+TEST(sequential_graph_allocations_reuse_memory) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     for (unsigned i = 0; i < 64; i++) {
@@ -254,8 +243,7 @@ static void a_chain_reuses_its_memory(void **state) {
     end_graph(graph, exec);
 }
 
-static void more_than_there_is_is_refused(void **state) {
-    (void)state;
+TEST(a_graph_allocating_more_than_the_device_has_is_refused) {
     NEEDS_SOFTGPU("would take the device's memory");
     CUdeviceptr p;
     size_t total = 0;
@@ -269,20 +257,4 @@ static void more_than_there_is_is_refused(void **state) {
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(byte_at(memory), 0x11);
     end_graph(graph, exec);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(memory_allocated_and_freed_inside_comes_back),
-        GRAPH_TEST(memory_left_by_a_graph_is_freed_outside),
-        GRAPH_TEST(it_outlives_its_graph),
-        GRAPH_TEST(memory_is_freed_automatically_at_the_next_launch),
-        GRAPH_TEST(one_graph_allocates_another_frees),
-        GRAPH_TEST(the_pool_counts),
-        GRAPH_TEST(held_memory_is_not_trimmed),
-        GRAPH_TEST(an_update_comes_before_the_end),
-        GRAPH_TEST(a_chain_reuses_its_memory),
-        GRAPH_TEST(more_than_there_is_is_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

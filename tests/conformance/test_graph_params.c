@@ -24,7 +24,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static void assert_type(CUgraphNode node, CUgraphNodeType wanted) {
     CUgraphNodeType type;
@@ -52,8 +52,7 @@ static CUDA_MEMCPY3D copy_of(size_t width) {
     return copy;
 }
 
-static void parameters_of_copies_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(memcpy_node_parameters_are_kept_and_changed) {
     CUgraphNode node, none = empty();
     CUDA_MEMCPY3D copy = copy_of(64), out;
     OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, ctx));
@@ -85,8 +84,7 @@ static CUDA_MEMSET_NODE_PARAMS set_of(unsigned value, unsigned element, size_t w
         .dst = memory, .value = value, .elementSize = element, .width = width, .height = 1};
 }
 
-static void parameters_of_sets_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(memset_node_parameters_are_kept_and_changed) {
     CUgraphNode node, made, none = empty();
     CUDA_MEMSET_NODE_PARAMS set = set_of(7, 1, 16), out;
     OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
@@ -115,14 +113,11 @@ static void parameters_of_sets_are_kept_and_changed(void **state) {
 /* ---- Host functions, events, batches, semaphores -------------------------------------------- */
 
 static void first(void *data) {
-    (void)data;
 }
 static void second(void *data) {
-    (void)data;
 }
 
-static void parameters_of_host_functions_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(host_node_parameters_are_kept_and_changed) {
     int data[2];
     CUgraphNode node, none = empty();
     CUDA_HOST_NODE_PARAMS host = {first, &data[0]}, out;
@@ -140,8 +135,7 @@ static void parameters_of_host_functions_are_kept_and_changed(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphHostNodeGetParams(none, &out));
 }
 
-static void parameters_of_events_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(event_node_parameters_are_kept_and_changed) {
     CUevent a, b, out;
     CUgraphNode record, wait;
     OK(cu.cuEventCreate(&a, 0));
@@ -169,8 +163,7 @@ static void parameters_of_events_are_kept_and_changed(void **state) {
     OK(cu.cuEventDestroy_v2(b));
 }
 
-static void parameters_of_batches_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
     CUgraphNode node;
     CUstreamBatchMemOpParams ops[2];
     memset(ops, 0, sizeof ops);
@@ -197,8 +190,7 @@ static void parameters_of_batches_are_kept_and_changed(void **state) {
 }
 
 /* Lists of no semaphore, and of one that is none: nothing looks at it before a launch. */
-static void parameters_of_semaphores_are_kept_and_changed(void **state) {
-    (void)state;
+TEST(semaphore_node_parameters_are_kept_and_changed) {
     CUgraphNode signal, wait, none = empty();
     CUexternalSemaphore list[1] = {NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signals[1];
@@ -235,8 +227,7 @@ static void parameters_of_semaphores_are_kept_and_changed(void **state) {
 
 /* ---- cuGraphAddNode and cuGraphNodeSetParams ------------------------------------------------- */
 
-static void nodes_of_any_type_are_made_by_one_call(void **state) {
-    (void)state;
+TEST(one_function_adds_nodes_of_any_type) {
     CUgraphNode a, b, list[2];
     CUgraphNodeParams params;
     size_t count = 2;
@@ -261,8 +252,7 @@ static void nodes_of_any_type_are_made_by_one_call(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&b, graph, NULL, 0, &params));
 }
 
-static void parameters_of_any_type_are_set_by_one_call(void **state) {
-    (void)state;
+TEST(one_function_sets_parameters_of_any_node_type) {
     CUgraphNode node;
     CUgraphNodeParams params;
     CUDA_MEMSET_NODE_PARAMS out;
@@ -279,18 +269,4 @@ static void parameters_of_any_type_are_set_by_one_call(void **state) {
     OK(cu.cuGraphMemsetNodeGetParams(node, &out));
     assert_int_equal(out.width, 8);
     assert_int_equal(out.elementSize, 2);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(parameters_of_copies_are_kept_and_changed),
-        GRAPH_TEST(parameters_of_sets_are_kept_and_changed),
-        GRAPH_TEST(parameters_of_host_functions_are_kept_and_changed),
-        GRAPH_TEST(parameters_of_events_are_kept_and_changed),
-        GRAPH_TEST(parameters_of_batches_are_kept_and_changed),
-        GRAPH_TEST(parameters_of_semaphores_are_kept_and_changed),
-        GRAPH_TEST(nodes_of_any_type_are_made_by_one_call),
-        GRAPH_TEST(parameters_of_any_type_are_set_by_one_call),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

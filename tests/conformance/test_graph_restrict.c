@@ -21,7 +21,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static CUgraphNode empty(CUgraph in) {
     CUgraphNode node;
@@ -50,8 +50,7 @@ static CUgraphNode allocate(CUdeviceptr *address) {
     return node;
 }
 
-static void allocations_have_an_address(void **state) {
-    (void)state;
+TEST(allocation_nodes_have_an_address_when_added) {
     CUdeviceptr address, freed;
     CUgraphNode node = allocate(&address), free_node;
     CUgraphNodeType type;
@@ -71,8 +70,7 @@ static void allocations_have_an_address(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemAllocNodeGetParams(free_node, &out));
 }
 
-static void an_allocation_is_freed_once(void **state) {
-    (void)state;
+TEST(a_graph_allocation_can_be_freed_only_once) {
     CUdeviceptr address;
     CUgraphNode node = allocate(&address), made;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, 0));
@@ -88,8 +86,7 @@ static void an_allocation_is_freed_once(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, second));
 }
 
-static void graphs_with_allocations_are_not_copied(void **state) {
-    (void)state;
+TEST(graphs_with_allocations_cannot_be_cloned_or_embedded) {
     CUdeviceptr address;
     CUgraph copy, embedded;
     CUgraphNode a = empty(graph), b, made;
@@ -129,8 +126,7 @@ static CUgraphNodeParams conditional(CUgraphConditionalHandle handle, unsigned s
     return params;
 }
 
-static void conditional_nodes_have_bodies(void **state) {
-    (void)state;
+TEST(conditional_nodes_own_their_body_graphs) {
     CUgraph copy;
     CUgraphNode node, made;
     CUgraphNodeType type;
@@ -152,8 +148,7 @@ static void conditional_nodes_have_bodies(void **state) {
     assert_int_equal(count_nodes(graph), 0);
 }
 
-static void a_condition_is_for_one_node(void **state) {
-    (void)state;
+TEST(a_condition_handle_serves_one_node) {
     CUgraphConditionalHandle handle = condition();
     CUgraphNode node, made;
     CUgraphNodeParams params = conditional(handle, 1), again = conditional(handle, 1);
@@ -163,8 +158,7 @@ static void a_condition_is_for_one_node(void **state) {
     OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &again));
 }
 
-static void bad_conditions_are_refused(void **state) {
-    (void)state;
+TEST(invalid_conditional_nodes_are_refused) {
     CUgraphConditionalHandle handle;
     CUgraphNode made;
     CUgraphNodeParams params = conditional(condition(), 3);
@@ -185,8 +179,7 @@ static void bad_conditions_are_refused(void **state) {
 
 /* ---- Moved graphs --------------------------------------------------------------------------- */
 
-static void a_moved_graph_is_the_child(void **state) {
-    (void)state;
+TEST(a_moved_graph_becomes_the_child) {
     NEEDS_SOFTGPU("moving is not recorded on hardware yet");
     CUgraph embedded;
     CUgraphNode node, made;
@@ -208,17 +201,4 @@ static void a_moved_graph_is_the_child(void **state) {
     size_t count;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(other, NULL, &count));
     other = NULL;
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(allocations_have_an_address),
-        GRAPH_TEST(an_allocation_is_freed_once),
-        GRAPH_TEST(graphs_with_allocations_are_not_copied),
-        GRAPH_TEST(conditional_nodes_have_bodies),
-        GRAPH_TEST(a_condition_is_for_one_node),
-        GRAPH_TEST(bad_conditions_are_refused),
-        GRAPH_TEST(a_moved_graph_is_the_child),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

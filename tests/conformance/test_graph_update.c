@@ -21,10 +21,9 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
-static void a_set_may_change(void **state) {
-    (void)state;
+TEST(a_memset_node_of_an_exec_can_be_changed) {
     CUgraph graph = new_graph();
     CUgraphNode node = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
@@ -42,8 +41,7 @@ static void a_set_may_change(void **state) {
     end_graph(graph, exec);
 }
 
-static void a_set_of_rows_keeps_its_shape_and_may_change_place_and_value(void **state) {
-    (void)state;
+TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x22, 8);
@@ -61,8 +59,7 @@ static void a_set_of_rows_keeps_its_shape_and_may_change_place_and_value(void **
     end_graph(graph, exec);
 }
 
-static void a_copy_may_change(void **state) {
-    (void)state;
+TEST(a_memcpy_node_of_an_exec_can_be_changed) {
     CUgraph graph = new_graph();
     CUgraphNode node = add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphNode empty = add_empty(graph, NULL);
@@ -87,8 +84,7 @@ static void count_up(void *number) {
 }
 
 /* What is queued already stays as it was. */
-static void a_host_function_may_change(void **state) {
-    (void)state;
+TEST(a_host_node_of_an_exec_can_be_changed) {
     int first = 0, second = 0;
     struct gate gate;
     CUstream stream;
@@ -116,8 +112,7 @@ static void a_host_function_may_change(void **state) {
     end_graph(graph, exec);
 }
 
-static void events_may_change(void **state) {
-    (void)state;
+TEST(event_nodes_of_an_exec_can_be_changed) {
     CUevent events[4];
     CUgraphNode record, wait;
     CUgraph graph = new_graph();
@@ -152,8 +147,7 @@ static void events_may_change(void **state) {
     OK(cu.cuStreamDestroy_v2(other));
 }
 
-static void a_child_may_change_but_not_its_shape(void **state) {
-    (void)state;
+TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
     CUgraph child = new_graph(), same = new_graph(), longer = new_graph(), graph = new_graph();
     add_set(child, NULL, memory, 0x22, 64);
     add_set(same, NULL, memory, 0x33, 64);
@@ -182,8 +176,7 @@ static void a_child_may_change_but_not_its_shape(void **state) {
     OK(cu.cuGraphDestroy(longer));
 }
 
-static void a_batch_may_change_but_not_its_operations(void **state) {
-    (void)state;
+TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
     CUstreamBatchMemOpParams ops[2];
     CUgraphNode node;
     CUgraph graph = new_graph();
@@ -208,8 +201,7 @@ static void a_batch_may_change_but_not_its_operations(void **state) {
     end_graph(graph, exec);
 }
 
-static void nodes_of_any_type_are_changed_by_one_call(void **state) {
-    (void)state;
+TEST(one_function_changes_exec_nodes_of_any_type) {
     CUgraph graph = new_graph();
     CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphNode copy = add_copy(graph, set, memory + 64, memory, 64);
@@ -228,8 +220,7 @@ static void nodes_of_any_type_are_changed_by_one_call(void **state) {
     end_graph(graph, exec);
 }
 
-static void nodes_are_switched_off_and_on(void **state) {
-    (void)state;
+TEST(exec_nodes_can_be_disabled_and_enabled) {
     CUgraph graph = new_graph();
     CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphNode copy = add_copy(graph, set, memory + 64, memory, 64);
@@ -277,8 +268,7 @@ static void shows(const char *line) {
     soft->free_text(report);
 }
 
-static void a_kernel_may_change(void **state) {
-    (void)state;
+TEST(a_kernel_node_of_an_exec_can_be_changed) {
     CUmodule module;
     CUfunction nothing, one;
     CUgraphNode node = NULL;
@@ -319,8 +309,7 @@ static void a_kernel_may_change(void **state) {
 }
 
 /* A function of another context is another thing altogether. */
-static void a_kernel_stays_in_its_context(void **state) {
-    (void)state;
+TEST(a_kernel_node_cannot_change_its_context) {
     CUcontext other;
     CUmodule modules[2];
     CUfunction functions[2];
@@ -361,8 +350,7 @@ static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
 }
 
 /* Signals `to` one semaphore, waits for `until` of the other, and then copies. */
-static void semaphores_may_change(void **state) {
-    (void)state;
+TEST(semaphore_nodes_of_an_exec_can_be_changed) {
     NEEDS_SOFTGPU("semaphores of a graphics driver would be needed");
     softgpu_semaphore *shared[2];
     CUexternalSemaphore list[] = {timeline(&shared[0]), timeline(&shared[1])};
@@ -410,8 +398,7 @@ static CUgraph pair(CUdeviceptr at, unsigned value) {
     return graph;
 }
 
-static void a_graph_of_the_same_shape_updates_an_exec(void **state) {
-    (void)state;
+TEST(a_graph_of_the_same_shape_updates_an_exec) {
     CUgraph graph = pair(memory, 0x22), other = pair(memory + 1024, 0x33);
     CUgraph third = pair(memory + 2048, 0x44);
     CUgraphExec exec = instantiate(graph);
@@ -439,9 +426,7 @@ static __attribute__((noinline)) void dirty_the_stack(void) {
         bytes[i] = 0x5a;
 }
 
-static int update_in_a_fault(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(update_in_a_fault) {
     CUdeviceptr at;
     CUgraphNode node = (CUgraphNode)&at;
     CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_ERROR;
@@ -457,8 +442,7 @@ static int update_in_a_fault(int argc, char **argv) {
     return 0;
 }
 
-static void after_a_fault_nothing_is_compared(void **state) {
-    (void)state;
+TEST(an_update_after_a_fault_returns_the_fault) {
     NEEDS_SOFTGPU("makes the context fail");
     assert_int_equal(run_child("update_in_a_fault", NULL), 0);
 }
@@ -480,8 +464,7 @@ static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult res
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void another_shape_changes_nothing(void **state) {
-    (void)state;
+TEST(an_update_with_another_topology_changes_nothing) {
     CUgraph graph = pair(memory, 0x22);
     CUgraphExec exec = instantiate(graph);
     CUgraph other = new_graph();
@@ -508,8 +491,7 @@ static void another_shape_changes_nothing(void **state) {
 }
 
 /* Branches are paired by the edges, not by when they were made. */
-static void branches_in_another_order(void **state) {
-    (void)state;
+TEST(an_update_pairs_branches_by_their_edges) {
     CUgraphNode both[2], join;
     CUgraph graphs[2];
     for (unsigned i = 0; i < 2; i++) {
@@ -530,27 +512,4 @@ static void branches_in_another_order(void **state) {
     assert_int_equal(byte_at(memory + 1024 + 192), 0x32);
     OK(cu.cuGraphDestroy(graphs[1]));
     end_graph(graphs[0], exec);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        GRAPH_TEST(a_set_may_change),
-        GRAPH_TEST(a_set_of_rows_keeps_its_shape_and_may_change_place_and_value),
-        GRAPH_TEST(a_copy_may_change),
-        GRAPH_TEST(a_host_function_may_change),
-        GRAPH_TEST(events_may_change),
-        GRAPH_TEST(a_child_may_change_but_not_its_shape),
-        GRAPH_TEST(a_batch_may_change_but_not_its_operations),
-        GRAPH_TEST(a_kernel_may_change),
-        GRAPH_TEST(a_kernel_stays_in_its_context),
-        GRAPH_TEST(semaphores_may_change),
-        GRAPH_TEST(nodes_of_any_type_are_changed_by_one_call),
-        GRAPH_TEST(nodes_are_switched_off_and_on),
-        GRAPH_TEST(a_graph_of_the_same_shape_updates_an_exec),
-        GRAPH_TEST(another_shape_changes_nothing),
-        GRAPH_TEST(branches_in_another_order),
-        GRAPH_TEST(after_a_fault_nothing_is_compared),
-    };
-    const struct child children[] = {{"update_in_a_fault", update_in_a_fault}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -41,8 +41,7 @@ static CUcontext context_of(CUgreenCtx green) {
 
 /* ---- Resources ------------------------------------------------------------------------------- */
 
-static void a_device_has_all_its_multiprocessors(void **state) {
-    (void)state;
+TEST(a_device_has_all_its_multiprocessors) {
     CUdevResource all = whole(), of_context;
     assert_int_equal(all.type, CU_DEV_RESOURCE_TYPE_SM);
     assert_int_equal(all.sm.smCount, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
@@ -61,8 +60,7 @@ static void a_device_has_all_its_multiprocessors(void **state) {
 }
 
 /* What a split gives adds up, and a simulated one says how much there will be. */
-static void splits_add_up(void **state) {
-    (void)state;
+TEST(splits_of_multiprocessors_add_up) {
     CUdevResource all = whole(), part[128], rest;
     for (unsigned flags = 0; flags < 3; flags++) {
         for (unsigned wanted = 1; wanted <= all.sm.smCount; wanted += 5) {
@@ -87,8 +85,7 @@ static void splits_add_up(void **state) {
     }
 }
 
-static void wrong_splits_are_refused(void **state) {
-    (void)state;
+TEST(invalid_splits_are_refused) {
     CUdevResource all = whole(), part[2], rest, bad;
     unsigned groups = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE,
@@ -113,8 +110,7 @@ static void wrong_splits_are_refused(void **state) {
           cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
 }
 
-static void descriptions_take_what_splits_give(void **state) {
-    (void)state;
+TEST(resource_descriptions_accept_results_of_splits) {
     CUdevResource all = whole(), part[2], rest, bad;
     CUdevResourceDesc desc = NULL;
     CUgreenCtx green = NULL;
@@ -137,8 +133,7 @@ static void descriptions_take_what_splits_give(void **state) {
 }
 
 /* Where hardware follows a pointer that leads nowhere. */
-static void made_up_things_are_recognised(void **state) {
-    (void)state;
+TEST(forged_resources_are_refused) {
     NEEDS_SOFTGPU("hardware crashes");
     CUdevResource part, all = whole(), changed = all;
     CUdevResourceDesc desc = least(&part);
@@ -164,8 +159,7 @@ static void made_up_things_are_recognised(void **state) {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void it_is_a_context_with_a_part(void **state) {
-    (void)state;
+TEST(a_green_context_reports_its_part_of_the_device) {
     CUdevResource part, got;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green[2] = {NULL, NULL};
@@ -201,8 +195,7 @@ static void it_is_a_context_with_a_part(void **state) {
     OK(cu.cuGreenCtxDestroy(green[1]));
 }
 
-static void wrong_contexts_are_refused(void **state) {
-    (void)state;
+TEST(invalid_green_contexts_are_refused) {
     CUdevResource part;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green = NULL;
@@ -239,9 +232,7 @@ static int active(void) {
 }
 
 /* The first green context makes the primary one, the last one ends it. */
-static int it_holds_the_primary_context(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(it_holds_the_primary_context) {
     OK(cu.cuInit(0));
     assert_int_equal(active(), 0);
     CUgreenCtx one = make_green(), two = make_green();
@@ -253,15 +244,12 @@ static int it_holds_the_primary_context(int argc, char **argv) {
     return 0;
 }
 
-static void it_keeps_the_primary_context_alive(void **state) {
-    (void)state;
-    assert_int_equal(run_child("holds", NULL), 0);
+TEST(a_green_context_keeps_the_primary_context_alive) {
+    assert_int_equal(run_child("it_holds_the_primary_context", NULL), 0);
 }
 
 /* softgpu's answer to what hardware leaves undefined: the part ends, its retain stays. */
-static int a_reset_ends_parts(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(a_reset_ends_parts) {
     OK(cu.cuInit(0));
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
@@ -277,10 +265,9 @@ static int a_reset_ends_parts(int argc, char **argv) {
     return 0;
 }
 
-static void a_reset_of_the_primary_context_ends_it(void **state) {
-    (void)state;
+TEST(resetting_the_primary_context_destroys_its_green_contexts) {
     NEEDS_SOFTGPU("not defined");
-    assert_int_equal(run_child("reset", NULL), 0);
+    assert_int_equal(run_child("a_reset_ends_parts", NULL), 0);
 }
 
 /* ---- Ended by two threads at once ---- */
@@ -304,8 +291,7 @@ static void *reset_primary(void *argument) {
 
 /* The memory that work of a part uses is the primary context's: it is there until the part has
  * ended, and a set that finds it gone would leave the device with a fault. */
-static int a_reset_waits_for_a_part_that_ends(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(a_reset_waits_for_a_part_that_ends) {
     CUstream stream;
     CUdeviceptr p;
     CUcontext own, again;
@@ -337,14 +323,12 @@ static int a_reset_waits_for_a_part_that_ends(int argc, char **argv) {
     return 0;
 }
 
-static void a_reset_does_not_overtake_it(void **state) {
-    (void)state;
+TEST(a_reset_waits_for_work_of_green_contexts) {
     NEEDS_SOFTGPU("resets the device");
-    assert_int_equal(run_child("overtake", NULL), 0);
+    assert_int_equal(run_child("a_reset_waits_for_a_part_that_ends", NULL), 0);
 }
 
-static void what_is_made_in_it_belongs_to_the_primary(void **state) {
-    (void)state;
+TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     CUgreenCtx green = make_green();
     CUdeviceptr p = 0;
     CUcontext owner = NULL;
@@ -374,8 +358,7 @@ static void what_is_made_in_it_belongs_to_the_primary(void **state) {
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
 
-static void its_streams_know_it(void **state) {
-    (void)state;
+TEST(streams_of_a_green_context_report_it) {
     CUgreenCtx green = make_green(), got = NULL;
     CUcontext context = context_of(green), of = NULL;
     CUstream stream = NULL, plain = NULL;
@@ -418,8 +401,7 @@ static void its_streams_know_it(void **state) {
     OK(cu.cuGreenCtxDestroy(green));
 }
 
-static void its_streams_work_and_end_with_it(void **state) {
-    (void)state;
+TEST(streams_of_a_green_context_end_with_it) {
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
     CUstream stream;
@@ -443,8 +425,7 @@ static void its_streams_work_and_end_with_it(void **state) {
     OK(cu.cuMemFree_v2(p));
 }
 
-static void an_event_stands_for_its_work(void **state) {
-    (void)state;
+TEST(an_event_can_stand_for_all_work_of_a_green_context) {
     CUgreenCtx green = make_green();
     CUevent event, of_plain;
     CUstream stream, plain;
@@ -483,8 +464,7 @@ static void an_event_stands_for_its_work(void **state) {
 }
 
 /* As documented: the primary context as a whole includes its parts. */
-static void the_primary_context_waits_for_it(void **state) {
-    (void)state;
+TEST(the_primary_context_waits_for_its_green_contexts) {
     CUgreenCtx green = make_green();
     CUstream stream;
     CUevent event;
@@ -508,8 +488,7 @@ static void the_primary_context_waits_for_it(void **state) {
     OK(cu.cuGreenCtxDestroy(green));
 }
 
-static void it_is_in_the_reports(void **state) {
-    (void)state;
+TEST(green_contexts_are_listed_in_state_and_leaks) {
     NEEDS_SOFTGPU("reports");
     CUgreenCtx green = make_green();
     char *state_text = soft->state_dump(), *leaks = soft->leak_report();
@@ -518,29 +497,4 @@ static void it_is_in_the_reports(void **state) {
     soft->free_text(state_text);
     soft->free_text(leaks);
     OK(cu.cuGreenCtxDestroy(green));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_device_has_all_its_multiprocessors),
-        TEST(splits_add_up),
-        TEST(wrong_splits_are_refused),
-        TEST(descriptions_take_what_splits_give),
-        TEST(made_up_things_are_recognised),
-        TEST(it_is_a_context_with_a_part),
-        TEST(wrong_contexts_are_refused),
-        TEST(it_keeps_the_primary_context_alive),
-        TEST(a_reset_of_the_primary_context_ends_it),
-        TEST(a_reset_does_not_overtake_it),
-        TEST(what_is_made_in_it_belongs_to_the_primary),
-        TEST(its_streams_know_it),
-        TEST(its_streams_work_and_end_with_it),
-        TEST(an_event_stands_for_its_work),
-        TEST(the_primary_context_waits_for_it),
-        TEST(it_is_in_the_reports),
-    };
-    const struct child children[] = {{"holds", it_holds_the_primary_context},
-                                     {"reset", a_reset_ends_parts},
-                                     {"overtake", a_reset_waits_for_a_part_that_ends}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -26,8 +26,7 @@ static void CUDAAPI note(void *argument) {
     record->order[atomic_fetch_add(&record->calls, 1)] = step->tag;
 }
 
-static void they_run_in_stream_order(void **state) {
-    (void)state;
+TEST(host_functions_run_in_stream_order) {
     CUstream stream;
     struct gate gate;
     struct record record = {0};
@@ -58,8 +57,7 @@ static void CUDAAPI ask(void *argument) {
     record->answers[2] = cu.cuStreamQuery(record->stream);
 }
 
-static void the_driver_may_not_be_called_from_them(void **state) {
-    (void)state;
+TEST(most_driver_calls_in_a_host_function_are_refused) {
     struct record record = {0};
     OK(cu.cuStreamCreate(&record.stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuLaunchHostFunc(record.stream, ask, &record));
@@ -86,8 +84,7 @@ static void CUDAAPI queue_more(void *argument) {
 }
 
 /* Seen on H200, though the documentation forbids all calls. */
-static void they_may_record_events_and_launch_others(void **state) {
-    (void)state;
+TEST(host_functions_may_record_events_and_launch_host_functions) {
     struct inside inside = {.recorded = CUDA_ERROR_UNKNOWN};
     inside.step = (struct step){&inside.record, 5};
     OK(cu.cuStreamCreate(&inside.stream, CU_STREAM_NON_BLOCKING));
@@ -113,8 +110,7 @@ static void CUDAAPI called_back(CUstream stream, CUresult status, void *argument
     atomic_fetch_add(&record->calls, 1);
 }
 
-static void callbacks_are_told_stream_and_status(void **state) {
-    (void)state;
+TEST(a_stream_callback_gets_its_stream_and_status) {
     struct record record = {.status = CUDA_ERROR_UNKNOWN};
     OK(cu.cuStreamCreate(&record.stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuStreamAddCallback(record.stream, called_back, &record, 0));
@@ -144,8 +140,7 @@ static void wait_until(atomic_bool *flag) {
         nanosleep(&pause, NULL);
 }
 
-static void a_function_that_stays_stops_no_copies(void **state) {
-    (void)state;
+TEST(a_blocking_host_function_does_not_delay_other_copies) {
     CUstream held, other;
     struct block block = {0};
     CUdeviceptr bytes;
@@ -168,21 +163,8 @@ static void a_function_that_stays_stops_no_copies(void **state) {
     OK(cu.cuMemFree_v2(bytes));
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchHostFunc(NULL, NULL, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(NULL, NULL, NULL, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(NULL, called_back, NULL, 1));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(they_run_in_stream_order),
-        TEST(the_driver_may_not_be_called_from_them),
-        TEST(they_may_record_events_and_launch_others),
-        TEST(callbacks_are_told_stream_and_status),
-        TEST(a_function_that_stays_stops_no_copies),
-        TEST(wrong_arguments_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -26,8 +26,7 @@ static unsigned memory_type(const void *p) {
     return result == CUDA_SUCCESS ? type : 0;
 }
 
-static void the_driver_knows_it_until_unregistered(void **state) {
-    (void)state;
+TEST(registered_memory_is_known_until_unregistered) {
     char *p = pages(PROT_READ | PROT_WRITE);
     CUdeviceptr d = 0;
     assert_int_equal(memory_type(p), 0);
@@ -49,8 +48,7 @@ static void the_driver_knows_it_until_unregistered(void **state) {
     munmap(p, PAGES);
 }
 
-static void ranges_may_be_unaligned_but_not_overlap(void **state) {
-    (void)state;
+TEST(registered_ranges_may_be_unaligned_but_not_overlap) {
     char *p = pages(PROT_READ | PROT_WRITE);
     OK(cu.cuMemHostRegister_v2(p + 100, 200, 0));
     OK(cu.cuMemHostRegister_v2(p + 1000, 200, 0));
@@ -65,8 +63,7 @@ static void ranges_may_be_unaligned_but_not_overlap(void **state) {
     munmap(p, PAGES);
 }
 
-static void each_combination_of_flags_is_kept_or_refused(void **state) {
-    (void)state;
+TEST(each_combination_of_register_flags_is_kept_or_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
     for (unsigned asked = 0; asked < 32; asked++) {
         unsigned got = 0;
@@ -82,8 +79,7 @@ static void each_combination_of_flags_is_kept_or_refused(void **state) {
     munmap(p, PAGES);
 }
 
-static void what_cannot_be_pinned_is_refused(void **state) {
-    (void)state;
+TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     char *p = pages(PROT_READ);
     void *pinned;
     CUdeviceptr d;
@@ -104,8 +100,7 @@ static void what_cannot_be_pinned_is_refused(void **state) {
 }
 
 /* What lies half in a registration is no memory that a copy may touch as a whole. */
-static void copies_stay_inside(void **state) {
-    (void)state;
+TEST(a_copy_beyond_a_registered_range_is_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
     CUdeviceptr d;
     OK(cu.cuMemAlloc_v2(&d, PAGES));
@@ -121,8 +116,7 @@ static void copies_stay_inside(void **state) {
 /* Pinned memory must not be shared with a forked child, or a write of one side gives it another
  * page than the device's. What is kept from children can be registered, and is the same afterwards.
  */
-static void what_children_lack_stays_whole(void **state) {
-    (void)state;
+TEST(registering_keeps_memory_excluded_from_forks) {
     char *p = pages(PROT_READ | PROT_WRITE), back[2] = {0};
     CUdeviceptr d;
     assert_int_equal(madvise(p, PAGES, MADV_DONTFORK), 0);
@@ -152,8 +146,7 @@ static void what_children_lack_stays_whole(void **state) {
 }
 
 /* READ_ONLY: the device may read it, and is refused at the call when it would write. */
-static void what_is_read_only_is_no_target(void **state) {
-    (void)state;
+TEST(writing_read_only_registered_memory_is_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
     char *p = pages(PROT_READ | PROT_WRITE), back[8];
     CUdeviceptr d;
@@ -173,25 +166,10 @@ static void what_is_read_only_is_no_target(void **state) {
     munmap(p, PAGES);
 }
 
-static void pages_without_rights_cannot_be_pinned(void **state) {
-    (void)state;
+TEST(inaccessible_pages_cannot_be_registered) {
     char *p = pages(PROT_NONE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
     munmap(p, PAGES);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_driver_knows_it_until_unregistered),
-        TEST(ranges_may_be_unaligned_but_not_overlap),
-        TEST(each_combination_of_flags_is_kept_or_refused),
-        TEST(what_cannot_be_pinned_is_refused),
-        TEST(copies_stay_inside),
-        TEST(what_children_lack_stays_whole),
-        TEST(what_is_read_only_is_no_target),
-        TEST(pages_without_rights_cannot_be_pinned),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

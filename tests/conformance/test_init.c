@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 
-static int before_init(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(before_init) {
     int count = -1, version = 0;
     CUdeviceptr memory = 7;
     CUcontext current;
@@ -31,14 +29,11 @@ static int before_init(int argc, char **argv) {
     return 0;
 }
 
-static void most_calls_need_it(void **state) {
-    (void)state;
+TEST(most_calls_before_cuinit_are_refused) {
     assert_int_equal(run_child("before_init", NULL), 0);
 }
 
-static int init_in_steps(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(init_in_steps) {
     int count = -1;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuInit(1));
     FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
@@ -48,13 +43,11 @@ static int init_in_steps(int argc, char **argv) {
     return 0;
 }
 
-static void flags_must_be_zero(void **state) {
-    (void)state;
+TEST(cuinit_flags_must_be_zero) {
     assert_int_equal(run_child("init_in_steps", NULL), 0);
 }
 
-static void a_second_one_is_welcome(void **state) {
-    (void)state;
+TEST(a_second_cuinit_succeeds) {
     CUcontext current;
     OK(cu.cuInit(0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuInit(2));
@@ -62,9 +55,7 @@ static void a_second_one_is_welcome(void **state) {
     assert_ptr_equal(current, ctx);
 }
 
-static int no_device(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(no_device) {
     int count = -1;
     FAILS(CUDA_ERROR_NO_DEVICE, cu.cuInit(0));
     FAILS(CUDA_ERROR_NO_DEVICE, cu.cuInit(0));
@@ -72,8 +63,7 @@ static int no_device(int argc, char **argv) {
     return 0;
 }
 
-static void without_devices_it_fails(void **state) {
-    (void)state;
+TEST(cuinit_without_devices_fails) {
     NEEDS_SOFTGPU("hides its devices");
     setenv("SOFTGPU_DEVICES", "0", 1);
     int status = run_child("no_device", NULL);
@@ -81,25 +71,11 @@ static void without_devices_it_fails(void **state) {
     assert_int_equal(status, 0);
 }
 
-static void the_version_is_that_of_the_api(void **state) {
-    (void)state;
+TEST(the_driver_version_is_that_of_the_api) {
     int version = 0;
     OK(cu.cuDriverGetVersion(&version));
     assert_true(version >= 11000 && version % 10 == 0);
     if (soft)
         assert_int_equal(version, 13000);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDriverGetVersion(NULL));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(most_calls_need_it),
-        TEST(flags_must_be_zero),
-        TEST(a_second_one_is_welcome),
-        TEST(without_devices_it_fails),
-        TEST(the_version_is_that_of_the_api),
-    };
-    const struct child children[] = {
-        {"before_init", before_init}, {"init_in_steps", init_in_steps}, {"no_device", no_device}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

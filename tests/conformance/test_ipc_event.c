@@ -69,7 +69,7 @@ static void hear(int fd) {
     } while (0)
 
 /* The parent has recorded behind a gate; the child waits in a stream of its own. */
-static int wait_for_parent(int argc, char **argv) {
+CHILD(wait_for_parent) {
     if (argc != 4)
         return 3;
     int in, out;
@@ -95,8 +95,7 @@ static int wait_for_parent(int argc, char **argv) {
     return 0;
 }
 
-static void another_process_waits_for_a_record(void **state) {
-    (void)state;
+TEST(another_process_waits_for_a_recorded_event) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     struct talk talk;
     struct gate gate;
@@ -123,7 +122,7 @@ static void another_process_waits_for_a_record(void **state) {
 }
 
 /* The child records behind its gate and opens it when it is told to. */
-static int record_for_parent(int argc, char **argv) {
+CHILD(record_for_parent) {
     if (argc != 4)
         return 3;
     int in, out;
@@ -148,8 +147,7 @@ static int record_for_parent(int argc, char **argv) {
     return 0;
 }
 
-static void another_process_records(void **state) {
-    (void)state;
+TEST(another_process_records_a_shared_event) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     struct talk talk;
     CUipcEventHandle handle;
@@ -170,7 +168,7 @@ static void another_process_records(void **state) {
 }
 
 /* As above, but the child ends with its work undone. */
-static int record_and_die(int argc, char **argv) {
+CHILD(record_and_die) {
     if (argc != 2)
         return 3;
     init_driver();
@@ -185,8 +183,7 @@ static int record_and_die(int argc, char **argv) {
     _exit(0);
 }
 
-static void a_recorder_that_died_keeps_nobody_waiting(void **state) {
-    (void)state;
+TEST(an_event_recorded_by_a_dead_process_is_complete) {
     NEEDS_SOFTGPU("nothing says what hardware does");
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
@@ -252,8 +249,7 @@ static bool reached_within(CUevent event, int seconds) {
     return false;
 }
 
-static void a_dead_recorder_is_not_taken_for_who_has_its_id(void **state) {
-    (void)state;
+TEST(a_dead_recorder_is_not_confused_with_a_process_of_its_id) {
     NEEDS_SOFTGPU("nothing says what hardware does");
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
@@ -278,8 +274,7 @@ static void a_dead_recorder_is_not_taken_for_who_has_its_id(void **state) {
     assert_true(reached);
 }
 
-static void wrong_handles_are_refused(void **state) {
-    (void)state;
+TEST(invalid_event_handles_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     CUipcEventHandle handle, zero;
     CUevent plain, event = make_event(), opened = NULL;
@@ -294,20 +289,4 @@ static void wrong_handles_are_refused(void **state) {
     assert_null(opened);
     OK(cu.cuEventDestroy_v2(plain));
     OK(cu.cuEventDestroy_v2(event));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(another_process_waits_for_a_record),
-        TEST(another_process_records),
-        TEST(a_recorder_that_died_keeps_nobody_waiting),
-        TEST(a_dead_recorder_is_not_taken_for_who_has_its_id),
-        TEST(wrong_handles_are_refused),
-    };
-    const struct child children[] = {
-        {"wait_for_parent", wait_for_parent},
-        {"record_for_parent", record_for_parent},
-        {"record_and_die", record_and_die},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

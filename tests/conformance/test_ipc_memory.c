@@ -29,7 +29,7 @@ static unsigned word_at(CUdeviceptr p) {
     return word;
 }
 
-static int opener(int argc, char **argv) {
+CHILD(opener) {
     CUdeviceptr p, again, base;
     size_t size = 0;
     if (argc != 3)
@@ -79,8 +79,7 @@ static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
     assert_int_equal(word_at(p + size - 4), 0x5a5a1234);
 }
 
-static void another_process_reads_and_writes(void **state) {
-    (void)state;
+TEST(another_process_reads_and_writes_shared_memory) {
     CUdeviceptr large, small, other;
     OK(cu.cuMemAlloc_v2(&large, SIZE));
     OK(cu.cuMemAlloc_v2(&other, 100));
@@ -92,8 +91,7 @@ static void another_process_reads_and_writes(void **state) {
     OK(cu.cuMemFree_v2(other));
 }
 
-static void a_handle_names_one_allocation(void **state) {
-    (void)state;
+TEST(an_ipc_handle_names_one_allocation) {
     CUdeviceptr p;
     CUipcMemHandle first, again;
     void *pinned;
@@ -111,8 +109,7 @@ static void a_handle_names_one_allocation(void **state) {
     OK(cu.cuMemFreeHost(pinned));
 }
 
-static void what_cannot_be_opened_is_refused(void **state) {
-    (void)state;
+TEST(invalid_ipc_handles_are_refused) {
     CUdeviceptr p, opened = 5;
     CUipcMemHandle handle, garbage;
     OK(cu.cuMemAlloc_v2(&p, 4096));
@@ -137,7 +134,7 @@ static void what_cannot_be_opened_is_refused(void **state) {
 }
 
 /* Opens what may be gone: 0 when it is refused, 1 when it is not. */
-static int trying(int argc, char **argv) {
+CHILD(trying) {
     CUdeviceptr p = 0;
     if (argc != 2)
         return 9;
@@ -153,8 +150,7 @@ static int trying(int argc, char **argv) {
 
 /* When something else lies there since, H200 does not refuse the handle; softgpu tells the two
  * apart. */
-static void a_handle_ends_with_its_allocation(void **state) {
-    (void)state;
+TEST(an_ipc_handle_ends_with_its_allocation) {
     CUdeviceptr p, next;
     CUipcMemHandle handle, other;
     char text[2 * sizeof handle + 1], other_text[2 * sizeof other + 1];
@@ -176,8 +172,7 @@ static void a_handle_ends_with_its_allocation(void **state) {
 }
 
 /* What a process exported stays good for others when it forks, and nothing of it is the fork's. */
-static void a_fork_changes_nothing(void **state) {
-    (void)state;
+TEST(an_ipc_handle_stays_valid_after_a_fork) {
     CUdeviceptr p;
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];
@@ -192,14 +187,4 @@ static void a_fork_changes_nothing(void **state) {
     to_text(&handle, text);
     assert_int_equal(run_child("trying", text, NULL), 1);
     OK(cu.cuMemFree_v2(p));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(another_process_reads_and_writes), TEST(a_handle_names_one_allocation),
-        TEST(what_cannot_be_opened_is_refused), TEST(a_handle_ends_with_its_allocation),
-        TEST(a_fork_changes_nothing),
-    };
-    const struct child children[] = {{"opener", opener}, {"trying", trying}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -92,7 +92,6 @@ static const char *volatile under_way;
 static void out_of_time(int number) {
     static const char text[] = ": did not end in " LITERAL(PATIENCE) " s\n";
     const char *name = under_way;
-    (void)number;
     if (write(STDERR_FILENO, name, strlen(name)) < 0 ||
         write(STDERR_FILENO, text, sizeof text - 1) < 0)
         _exit(OUT_OF_TIME + 1);
@@ -109,9 +108,8 @@ static void limit(const char *name) {
 
 /* argv: the first case to run, and a descriptor that each case's number is written to before it
  * begins. 1: all have ended, some with other answers. */
-static int cases_from(int argc, char **argv) {
+CHILD(cases_from) {
     int status = 0, told = atoi(argv[2]);
-    (void)argc;
     init_driver();
     for (size_t i = strtoul(argv[1], NULL, 10); i < ASYNC_CASES; i++) {
         unsigned char number = (unsigned char)i;
@@ -144,8 +142,7 @@ static size_t cases_in_child(size_t first, unsigned *wrong) {
     return last + (size_t)1;
 }
 
-static void each_case_answers(void **state) {
-    (void)state;
+TEST(each_async_case_answers_as_defined) {
     unsigned wrong = 0;
     need_kernels();
     for (size_t i = 0; soft && i < ASYNC_CASES; i++)
@@ -173,8 +170,7 @@ static void reduces(const char *operation, const void *old, const void *with, co
         }
 }
 
-static void each_reduction_answers(void **state) {
-    (void)state;
+TEST(each_async_reduction_matches_the_reference) {
     need_kernels();
     integers_are_reduced(reduces);
     floats_are_reduced(reduces);
@@ -183,8 +179,7 @@ static void each_reduction_answers(void **state) {
 }
 
 /* .reqnctapercluster: no attribute of the launch is needed, and another is refused. */
-static void a_kernel_may_require_its_cluster(void **state) {
-    (void)state;
+TEST(a_kernel_may_require_its_cluster) {
     static const char text[] =
         ".version 8.0\n.target sm_90\n.address_size 64\n"
         ".visible .entry k(.param .u64 out, .param .u64 in) .explicitcluster "
@@ -205,8 +200,7 @@ static void a_kernel_may_require_its_cluster(void **state) {
 }
 
 /* A launch with a cluster, captured: the node keeps it, and each launch of the graph has it. */
-static void clusters_run_in_graphs(void **state) {
-    (void)state;
+TEST(captured_cluster_launches_keep_their_cluster) {
     static const char text[] =
         CLUSTER("@%q st.shared.u32 [%r10], %r15;\n" SYNC
                 "mapa.shared::cluster.u32 %r6, %r10, %r14; ld.shared::cluster.u32 %r2, [%r6];\n"
@@ -319,8 +313,7 @@ static const struct {
      0, CUDA_ERROR_UNKNOWN},
 };
 
-static int go_wrong(int argc, char **argv) {
-    (void)argc;
+CHILD(go_wrong) {
     unsigned which = (unsigned)strtoul(argv[1], NULL, 10);
     CUmodule module;
     CUfunction function;
@@ -355,8 +348,7 @@ static int go_wrong(int argc, char **argv) {
     return wrongs[which].error ? result != wrongs[which].error : result == CUDA_SUCCESS;
 }
 
-static void what_goes_wrong_is_noticed(void **state) {
-    (void)state;
+TEST(each_async_misuse_is_a_fault) {
     unsigned unnoticed = 0;
     need_kernels();
     for (size_t i = 0; i < COUNT(wrongs); i++) {
@@ -369,16 +361,4 @@ static void what_goes_wrong_is_noticed(void **state) {
         unnoticed += status != 0 && !open;
     }
     assert_int_equal(unnoticed, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(each_case_answers),
-        TEST(each_reduction_answers),
-        TEST(a_kernel_may_require_its_cluster),
-        TEST(clusters_run_in_graphs),
-        TEST(what_goes_wrong_is_noticed),
-    };
-    const struct child children[] = {{"cases_from", cases_from}, {"go_wrong", go_wrong}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

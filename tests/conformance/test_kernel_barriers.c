@@ -28,24 +28,20 @@ static void expect(const char *name, unsigned threads, unsigned first, uint32_t 
     kernels_close();
 }
 
-static void a_warp_of_few_lanes_counts_whole(void **state) {
-    (void)state;
+TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
     expect("few", 40, 0, 77, 40, 77, 40);
 }
 
-static void exited_lanes_count(void **state) {
-    (void)state;
+TEST(exited_lanes_count_as_arrived_at_a_barrier) {
     expect("exited", 64, 5, 78, 63, 78, 63);
 }
 
-static void what_arrives_may_have_few_lanes(void **state) {
-    (void)state;
+TEST(a_partial_warp_may_arrive_without_waiting) {
     expect("arrives", 64, 20, 1, 32, 520, 64);
 }
 
 /* 72 threads: the last warp has 8. */
-static void the_last_warp_may_be_partial(void **state) {
-    (void)state;
+TEST(the_last_warp_of_a_block_may_be_partial) {
     uint32_t out[72];
     CUdeviceptr memory;
     void *params[] = {&memory};
@@ -61,14 +57,4 @@ static void the_last_warp_may_be_partial(void **state) {
     }
     OK(cu.cuMemFree_v2(memory));
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_warp_of_few_lanes_counts_whole),
-        TEST(exited_lanes_count),
-        TEST(what_arrives_may_have_few_lanes),
-        TEST(the_last_warp_may_be_partial),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

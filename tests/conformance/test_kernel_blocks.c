@@ -67,8 +67,7 @@ static void close_module(CUdeviceptr memory) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void blocks_wait_for_earlier_ones(void **state) {
-    (void)state;
+TEST(blocks_may_wait_for_earlier_blocks) {
     static unsigned got[BLOCKS];
     CUdeviceptr sums = open_module(), flags = sums + BLOCKS * sizeof *got;
     void *params[] = {&sums, &flags};
@@ -80,8 +79,7 @@ static void blocks_wait_for_earlier_ones(void **state) {
     close_module(sums);
 }
 
-static void blocks_count_together(void **state) {
-    (void)state;
+TEST(global_atomics_of_many_blocks_add_up) {
     unsigned got[THREADS], none = UINT32_MAX;
     CUdeviceptr bins = open_module();
     void *params[] = {&bins, &none};
@@ -93,8 +91,7 @@ static void blocks_count_together(void **state) {
 }
 
 /* Two streams with kernels of many blocks, and copies between them. */
-static void two_kernels_at_a_time(void **state) {
-    (void)state;
+TEST(two_kernels_of_many_blocks_run_concurrently) {
     unsigned got[THREADS], none = UINT32_MAX;
     CUstream streams[2];
     CUdeviceptr bins = open_module();
@@ -116,9 +113,7 @@ static void two_kernels_at_a_time(void **state) {
 }
 
 /* In a child: such an error ends all work of the process with the device. */
-static int fault(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(fault) {
     CUdevice device;
     CUcontext context;
     CUfunction function;
@@ -140,19 +135,7 @@ static int fault(int argc, char **argv) {
     return result == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 4;
 }
 
-static void a_fault_in_one_block_ends_the_kernel(void **state) {
-    (void)state;
+TEST(a_fault_in_one_block_ends_the_kernel) {
     close_module(open_module());
     assert_int_equal(run_child("fault", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(blocks_wait_for_earlier_ones),
-        TEST(blocks_count_together),
-        TEST(two_kernels_at_a_time),
-        TEST(a_fault_in_one_block_ends_the_kernel),
-    };
-    const struct child children[] = {{"fault", fault}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

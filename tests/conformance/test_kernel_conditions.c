@@ -100,8 +100,7 @@ static unsigned noted(CUgraphExec exec, unsigned first, unsigned second) {
     return words.host[0];
 }
 
-static void if_takes_what_a_kernel_decided(void **state) {
-    (void)state;
+TEST(a_kernel_chooses_the_body_of_an_if_node) {
     begin();
     CUgraph graph = new_graph(), bodies[2];
     CUgraphConditionalHandle handle = new_handle(graph, 0);
@@ -118,8 +117,7 @@ static void if_takes_what_a_kernel_decided(void **state) {
     end(graph);
 }
 
-static void while_runs_until_a_kernel_ends_it(void **state) {
-    (void)state;
+TEST(a_while_node_runs_until_a_kernel_ends_it) {
     begin();
     CUgraph graph = new_graph(), body;
     CUgraphConditionalHandle handle = new_handle(graph, 1);
@@ -134,8 +132,7 @@ static void while_runs_until_a_kernel_ends_it(void **state) {
     end(graph);
 }
 
-static void a_long_loop_gets_on(void **state) {
-    (void)state;
+TEST(a_loop_of_5000_iterations_completes) {
     begin();
     CUgraph graph = new_graph(), body;
     CUgraphConditionalHandle handle = new_handle(graph, 1);
@@ -148,8 +145,7 @@ static void a_long_loop_gets_on(void **state) {
     end(graph);
 }
 
-static void switch_takes_the_body_of_its_number(void **state) {
-    (void)state;
+TEST(a_kernel_chooses_the_body_of_a_switch_node) {
     begin();
     CUgraph graph = new_graph(), bodies[3];
     CUgraphConditionalHandle handle = new_handle(graph, 0);
@@ -168,8 +164,7 @@ static void switch_takes_the_body_of_its_number(void **state) {
 }
 
 /* while (first--) { 1; if (second) { 2; second-- → its own handle } else { 3 } } 4 */
-static void conditions_within_conditions(void **state) {
-    (void)state;
+TEST(kernels_set_nested_conditions) {
     begin();
     CUgraph graph = new_graph(), body, inner[2];
     CUgraphConditionalHandle loop = new_handle(graph, 1), choice = new_handle(graph, 1);
@@ -188,8 +183,7 @@ static void conditions_within_conditions(void **state) {
 }
 
 /* Each launch has values of its own: both are queued before either runs. */
-static void launches_do_not_share_values(void **state) {
-    (void)state;
+TEST(each_launch_has_its_own_condition_values) {
     begin();
     CUgraph graph = new_graph(), body;
     CUgraphConditionalHandle handle = new_handle(graph, 0);
@@ -206,16 +200,4 @@ static void launches_do_not_share_values(void **state) {
     assert_int_equal(words.host[0], 122);
     OK(cu.cuGraphExecDestroy(exec));
     end(graph);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(if_takes_what_a_kernel_decided),
-        TEST(while_runs_until_a_kernel_ends_it),
-        TEST(a_long_loop_gets_on),
-        TEST(switch_takes_the_body_of_its_number),
-        TEST(conditions_within_conditions),
-        TEST(launches_do_not_share_values),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

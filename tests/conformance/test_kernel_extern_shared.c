@@ -19,8 +19,7 @@ static const char text[] = KERNELS_HEAD
     "cvt.u64.u32 %d2, %r2; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r10; ret; }\n"
     ".visible .entry probe() { ret; }\n";
 
-static void a_size_makes_it_static(void **state) {
-    (void)state;
+TEST(a_sized_extern_shared_array_is_static) {
     kernels_open(text);
     struct shared_words words = words_make(64);
     int bytes = -1;
@@ -36,9 +35,4 @@ static void a_size_makes_it_static(void **state) {
         assert_int_equal(words.host[i], 1100 + 2 * (63 - i));
     words_free(&words);
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(a_size_makes_it_static)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

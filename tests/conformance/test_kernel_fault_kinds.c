@@ -151,7 +151,7 @@ static void expect_lines(const char *log, const char *wanted) {
 }
 
 /* argv: the kind */
-static int faults(int argc, char **argv) {
+CHILD(faults) {
     assert_int_equal(argc, 2);
     const struct kind *kind = &kinds[atoi(argv[1])];
     char name[TEMPORARY_ROOM], report[8192] = "";
@@ -197,8 +197,7 @@ static int faults(int argc, char **argv) {
     return 0;
 }
 
-static void each_error_stays_and_says_where_it_was(void **state) {
-    (void)state;
+TEST(each_kernel_fault_is_sticky_and_names_its_place) {
     NEEDS_KERNELS();
     bool good = true;
     for (size_t i = 0; i < COUNT(kinds); i++) {
@@ -214,10 +213,4 @@ static void each_error_stays_and_says_where_it_was(void **state) {
     }
     unsetenv("SOFTGPU_KERNEL_LIMIT");
     assert_true(good);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(each_error_stays_and_says_where_it_was)};
-    const struct child children[] = {{"faults", faults}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -39,7 +39,7 @@ static CUresult launch(const char *name, uint64_t value, unsigned threads) {
 }
 
 /* argv: the kernel, the error wanted, what it gets: nothing, memory of 100 bytes and an offset */
-static int faults(int argc, char **argv) {
+CHILD(faults) {
     assert_int_equal(argc, 4);
     init_driver();
     CUdeviceptr p;
@@ -73,28 +73,24 @@ static void fault(const char *kernel, CUresult wanted, const char *value) {
     assert_int_equal(run_child("faults", kernel, number, value, NULL), 0);
 }
 
-static void an_address_without_memory(void **state) {
-    (void)state;
+TEST(an_access_to_unmapped_memory_is_an_illegal_address) {
     NEEDS_KERNELS();
     fault("address", CUDA_ERROR_ILLEGAL_ADDRESS, "16");
 }
 
-static void a_misaligned_address(void **state) {
-    (void)state;
+TEST(a_misaligned_access_is_a_fault) {
     NEEDS_KERNELS();
     fault("misaligned", CUDA_ERROR_MISALIGNED_ADDRESS, "+0");
 }
 
 /* Which errors these are, tests/parity records. */
-static void a_trap_and_shared_memory_that_is_not_there(void **state) {
-    (void)state;
+TEST(traps_and_out_of_range_shared_accesses_are_faults) {
     NEEDS_KERNELS();
     fault("trap", CUDA_SUCCESS, "0");
     fault("shared", CUDA_SUCCESS, "1048576");
 }
 
-static int asserts(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(asserts) {
     init_driver();
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
     OK(launch("asserts", 0, 6));
@@ -115,15 +111,13 @@ static int asserts(int argc, char **argv) {
     return 0;
 }
 
-static void an_assertion_says_what_failed(void **state) {
-    (void)state;
+TEST(a_failed_assertion_prints_its_text) {
     NEEDS_KERNELS();
     assert_int_equal(run_child("asserts", NULL), 0);
 }
 
 /* Whichever call finds the fault, also one that is refused for it at once. */
-static int found_by_query(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(found_by_query) {
     init_driver();
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
     OK(launch("asserts", 0, 6));
@@ -140,8 +134,7 @@ static int found_by_query(int argc, char **argv) {
     return 0;
 }
 
-static void an_assertion_is_told_by_the_call_that_finds_it(void **state) {
-    (void)state;
+TEST(the_call_that_finds_a_failed_assertion_has_its_text_printed) {
     NEEDS_SOFTGPU("when hardware writes it is not known");
     NEEDS_KERNELS();
     for (int i = 0; i < 10; i++)
@@ -151,7 +144,7 @@ static void an_assertion_is_told_by_the_call_that_finds_it(void **state) {
 /* ---- softgpu's own reports ------------------------------------------------------------------- */
 
 /* argv: the kernel, the offset, "freed" or "", then what the report must contain. */
-static int reports(int argc, char **argv) {
+CHILD(reports) {
     init_driver();
     char name[TEMPORARY_ROOM], report[8192] = "";
     unsigned char on = 1;
@@ -192,8 +185,7 @@ static int reports(int argc, char **argv) {
 }
 
 /* The thread that is told the error may end the process: the log is complete by then. */
-static int reported_in_time(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(reported_in_time) {
     init_driver();
     int saved = dup(STDERR_FILENO), file = output_begin(STDERR_FILENO);
     OK(launch("address", 16, 8));
@@ -211,16 +203,14 @@ static int reported_in_time(int argc, char **argv) {
     return 0;
 }
 
-static void the_report_is_there_when_the_error_is(void **state) {
-    (void)state;
+TEST(the_fault_report_is_written_before_the_error_is_returned) {
     NEEDS_SOFTGPU("the reports are its own");
     NEEDS_KERNELS();
     for (int i = 0; i < 20; i++)
         assert_int_equal(run_child("reported_in_time", NULL), 0);
 }
 
-static void reports_say_where_the_address_is(void **state) {
-    (void)state;
+TEST(fault_reports_locate_the_address) {
     NEEDS_SOFTGPU("the reports are its own");
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "address", "100", "",
@@ -246,8 +236,7 @@ static void reports_say_where_the_address_is(void **state) {
                      0);
 }
 
-static void reports_say_who_waits_where(void **state) {
-    (void)state;
+TEST(deadlock_reports_name_who_waits_where) {
     NEEDS_SOFTGPU("the reports are its own");
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "apart", "0", "", "kernel apart: deadlock",
@@ -256,8 +245,7 @@ static void reports_say_who_waits_where(void **state) {
                      0);
 }
 
-static void a_kernel_that_never_ends_is_ended_at_the_limit(void **state) {
-    (void)state;
+TEST(an_endless_kernel_is_ended_at_the_time_limit) {
     NEEDS_SOFTGPU("SOFTGPU_KERNEL_LIMIT");
     NEEDS_KERNELS();
     assert_int_equal(setenv("SOFTGPU_KERNEL_LIMIT", "1", 1), 0);
@@ -265,24 +253,4 @@ static void a_kernel_that_never_ends_is_ended_at_the_limit(void **state) {
                            "warp 0 lanes 0000000f line 28: runs", NULL);
     unsetenv("SOFTGPU_KERNEL_LIMIT");
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(an_address_without_memory),
-        TEST(a_misaligned_address),
-        TEST(a_trap_and_shared_memory_that_is_not_there),
-        TEST(an_assertion_says_what_failed),
-        TEST(an_assertion_is_told_by_the_call_that_finds_it),
-        TEST(the_report_is_there_when_the_error_is),
-        TEST(reports_say_where_the_address_is),
-        TEST(reports_say_who_waits_where),
-        TEST(a_kernel_that_never_ends_is_ended_at_the_limit),
-    };
-    const struct child children[] = {{"faults", faults},
-                                     {"asserts", asserts},
-                                     {"found_by_query", found_by_query},
-                                     {"reported_in_time", reported_in_time},
-                                     {"reports", reports}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

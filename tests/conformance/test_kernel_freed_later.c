@@ -49,8 +49,7 @@ static void end(void) {
     kernels_close();
 }
 
-static void memory_of_a_pool(void **state) {
-    (void)state;
+TEST(pool_memory_lives_until_its_queued_free) {
     CUdeviceptr memory;
     struct gate gate;
     begin();
@@ -67,8 +66,7 @@ static void memory_of_a_pool(void **state) {
 }
 
 /* A smaller allocation has the addresses before the kernels have run. */
-static void memory_that_is_given_out_again(void **state) {
-    (void)state;
+TEST(reused_addresses_do_not_affect_earlier_kernels) {
     CUdeviceptr memory, smaller;
     struct gate gate;
     begin();
@@ -87,8 +85,7 @@ static void memory_that_is_given_out_again(void **state) {
     end();
 }
 
-static void memory_of_an_allocation(void **state) {
-    (void)state;
+TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
     CUdeviceptr memory;
     struct gate gate;
     begin();
@@ -134,23 +131,19 @@ static void in_a_graph(bool inside) {
     end();
 }
 
-static void memory_that_a_graph_frees(void **state) {
-    (void)state;
+TEST(kernels_use_memory_that_their_graph_frees) {
     in_a_graph(true);
 }
 
-static void memory_that_a_graph_leaves(void **state) {
-    (void)state;
+TEST(kernels_use_memory_that_their_graph_leaves) {
     in_a_graph(false);
 }
 
 /* In a process of its own: the fault stays with the device. */
-static int behind(int argc, char **argv) {
+CHILD(behind) {
     CUcontext context;
     CUdeviceptr memory;
     CUdevice device;
-    (void)argc;
-    (void)argv;
     if (cu.cuInit(0) != CUDA_SUCCESS || cu.cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
         cu.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS)
         return 2;
@@ -161,21 +154,10 @@ static int behind(int argc, char **argv) {
     return cu.cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 3;
 }
 
-static void memory_used_behind_its_free(void **state) {
-    (void)state;
+TEST(a_kernel_after_the_free_of_its_memory_faults) {
     if (!soft)
         SKIP("hardware may still have the pages");
     begin();
     end();
     assert_int_equal(run_child("behind", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(memory_of_a_pool),           TEST(memory_that_is_given_out_again),
-        TEST(memory_of_an_allocation),    TEST(memory_that_a_graph_frees),
-        TEST(memory_that_a_graph_leaves), TEST(memory_used_behind_its_free),
-    };
-    const struct child children[] = {{"behind", behind}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -53,8 +53,7 @@ static void expect_reversed(unsigned k, unsigned threads) {
         assert_int_equal(words.host[THREADS * (k + 1) + i], threads - 1 - i);
 }
 
-static void a_kernel_is_queued_when_its_memory_is_freed(void **state) {
-    (void)state;
+TEST(a_queued_kernel_uses_memory_freed_after_it) {
     begin();
     CUdeviceptr memory = allocate(NULL, THREADS);
     launch(NULL, 0, memory, THREADS);
@@ -65,8 +64,7 @@ static void a_kernel_is_queued_when_its_memory_is_freed(void **state) {
 }
 
 /* The second and third allocation have the first one's address, and are smaller and larger. */
-static void its_addresses_are_allocated_again(void **state) {
-    (void)state;
+TEST(queued_kernels_use_freed_memory_whose_addresses_are_reused) {
     begin();
     const unsigned counts[KERNELS] = {THREADS, SMALL, THREADS};
     CUdeviceptr first = 0;
@@ -86,8 +84,7 @@ static void its_addresses_are_allocated_again(void **state) {
     end();
 }
 
-static void another_stream_frees_it_after_an_event(void **state) {
-    (void)state;
+TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     begin();
     CUstream stream, other;
     CUevent event;
@@ -110,13 +107,4 @@ static void another_stream_frees_it_after_an_event(void **state) {
     OK(cu.cuStreamDestroy_v2(other));
     OK(cu.cuStreamDestroy_v2(stream));
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_kernel_is_queued_when_its_memory_is_freed),
-        TEST(its_addresses_are_allocated_again),
-        TEST(another_stream_frees_it_after_an_event),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -66,8 +66,7 @@ static const char other[] =
 
 #define THREADS 192u
 
-static int lives(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(lives) {
     init_driver();
     CUmodule first = kernel_module(NULL, text), second = kernel_module(NULL, other);
     CUdeviceptr out, bad;
@@ -94,8 +93,7 @@ static int lives(int argc, char **argv) {
 }
 
 /* __nv_aligned_device_malloc: what a compiler makes of it. */
-static int aligns(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(aligns) {
     init_driver();
     CUmodule module = kernel_module(NULL, aligned_text), second = kernel_module(NULL, other);
     CUdeviceptr out, bad;
@@ -121,8 +119,7 @@ static int aligns(int argc, char **argv) {
     return 0;
 }
 
-static int ends(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(ends) {
     init_driver();
     uint64_t size = (uint64_t)1 << 20;
     unsigned count[2];
@@ -149,8 +146,7 @@ static int ends(int argc, char **argv) {
     return 0;
 }
 
-static int frees(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(frees) {
     init_driver();
     CUmodule module = kernel_module(NULL, text);
     uint64_t nothing = 0, middle, size = 64, block, other;
@@ -178,24 +174,11 @@ static int frees(int argc, char **argv) {
 }
 
 #define IN_CHILD(name, child)                                                                      \
-    static void name(void **state) {                                                               \
-        (void)state;                                                                               \
+    TEST(name) {                                                                                   \
         NEEDS_KERNELS();                                                                           \
         assert_int_equal(run_child(child, NULL), 0);                                               \
     }
-IN_CHILD(blocks_live_across_kernels_and_modules, "lives")
-IN_CHILD(blocks_are_aligned_as_asked, "aligns")
-IN_CHILD(the_heap_ends_at_its_limit, "ends")
-IN_CHILD(what_is_no_block_is_not_freed_and_a_block_only_once, "frees")
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(blocks_live_across_kernels_and_modules),
-        TEST(blocks_are_aligned_as_asked),
-        TEST(the_heap_ends_at_its_limit),
-        TEST(what_is_no_block_is_not_freed_and_a_block_only_once),
-    };
-    const struct child children[] = {
-        {"lives", lives}, {"aligns", aligns}, {"ends", ends}, {"frees", frees}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
-}
+IN_CHILD(heap_blocks_live_across_kernels_and_modules, "lives")
+IN_CHILD(heap_blocks_have_the_requested_alignment, "aligns")
+IN_CHILD(malloc_beyond_the_heap_limit_returns_null, "ends")
+IN_CHILD(freeing_an_unknown_pointer_does_nothing_and_a_double_free_faults, "frees")

@@ -27,8 +27,7 @@ static void begin(void) {
         SKIP("the images are for compute capability 9.0");
 }
 
-static void text_of_a_fatbin_runs(void **state) {
-    (void)state;
+TEST(the_ptx_of_a_fatbin_runs) {
     NEEDS_KERNELS();
     begin();
     const unsigned char *images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
@@ -39,8 +38,7 @@ static void text_of_a_fatbin_runs(void **state) {
     }
 }
 
-static void machine_code_alone_runs_or_says_what_to_do(void **state) {
-    (void)state;
+TEST(machine_code_alone_runs_or_is_refused_with_advice) {
     NEEDS_KERNELS();
     begin();
     int got = 7;
@@ -65,12 +63,4 @@ static void machine_code_alone_runs_or_says_what_to_do(void **state) {
     assert_non_null(strstr(said, "-gencode arch=compute_90,code=compute_90"));
     assert_non_null(strstr(said, "an architecture compute_90 or nvrtcGetPTX"));
     free(said);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(text_of_a_fatbin_runs),
-        TEST(machine_code_alone_runs_or_says_what_to_do),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -56,7 +56,7 @@ static unsigned wanted(unsigned thread) {
     return 2 * thread + 1000 + 100 + 10000;
 }
 
-static CUmodule link(const unsigned *order, unsigned count) {
+static CUmodule link_images(const unsigned *order, unsigned count) {
     CUlinkState state;
     CUmodule module;
     void *image;
@@ -78,7 +78,7 @@ static void check(const unsigned *order) {
     CUdeviceptr out, sum;
     size_t size;
     unsigned got[32], total = 0, expected = 0;
-    CUmodule module = link(order, 3);
+    CUmodule module = link_images(order, 3);
     OK(cu.cuMemAlloc_v2(&out, sizeof got));
     OK(cu.cuModuleGetFunction(&function, module, "k"));
     void *params[] = {&out};
@@ -102,31 +102,19 @@ static void check(const unsigned *order) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void names_mean_what_a_linker_makes_of_them(void **state) {
-    (void)state;
+TEST(names_of_linked_texts_resolve_as_by_a_linker) {
     check((const unsigned[]){0, 1, 2});
 }
 
-static void the_order_of_the_inputs_changes_nothing(void **state) {
-    (void)state;
+TEST(the_order_of_linked_inputs_does_not_matter) {
     check((const unsigned[]){2, 1, 0});
     check((const unsigned[]){1, 0, 2});
 }
 
-static void a_text_for_one_architecture_is_one_of_them(void **state) {
-    (void)state;
+TEST(a_text_for_one_architecture_can_be_linked) {
     int major = 0;
     OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
     if (major != 9)
         SKIP("sm_90a runs on compute capability 9.0 only");
     check((const unsigned[]){0, 1, 3});
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(names_mean_what_a_linker_makes_of_them),
-        TEST(the_order_of_the_inputs_changes_nothing),
-        TEST(a_text_for_one_architecture_is_one_of_them),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -48,8 +48,7 @@ static void memory_has(CUdeviceptr p, unsigned plus) {
     free(copy);
 }
 
-static void plain_and_pool_memory(void **state) {
-    (void)state;
+TEST(kernels_reach_plain_and_pool_memory) {
     CUdeviceptr p;
     kernels_open(text);
     OK(cu.cuMemAlloc_v2(&p, BYTES));
@@ -66,8 +65,7 @@ static void plain_and_pool_memory(void **state) {
     kernels_close();
 }
 
-static void managed_memory(void **state) {
-    (void)state;
+TEST(kernels_reach_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr p;
     kernels_open(text);
@@ -84,8 +82,7 @@ static void managed_memory(void **state) {
     kernels_close();
 }
 
-static void pinned_and_registered_memory(void **state) {
-    (void)state;
+TEST(kernels_reach_pinned_and_registered_memory) {
     void *host;
     CUdeviceptr p;
     kernels_open(text);
@@ -141,8 +138,7 @@ static void unmap(CUdeviceptr p, unsigned count) {
 }
 
 /* A warp's access lies in two pieces of memory; the second piece is mapped once more. */
-static void memory_of_two_pieces(void **state) {
-    (void)state;
+TEST(a_warp_access_may_cross_two_mappings) {
     kernels_open(text);
     const CUmemGenericAllocationHandle two[2] = {memory_on(dev), memory_on(dev)};
     CUdeviceptr p = map(two, 2), again = map(&two[1], 1);
@@ -162,8 +158,7 @@ static void memory_of_two_pieces(void **state) {
 
 /* ---- another device's ------------------------------------------------------------------------ */
 
-static void a_peers_memory(void **state) {
-    (void)state;
+TEST(kernels_reach_peer_memory) {
     NEEDS_PEERS();
     CUcontext other;
     CUdeviceptr p;
@@ -195,8 +190,7 @@ static CUmemGenericAllocationHandle multicast(CUmemGenericAllocationHandle memor
     return object;
 }
 
-static void memory_of_a_multicast_object(void **state) {
-    (void)state;
+TEST(kernels_write_through_a_multicast_object) {
     NEEDS_SOFTGPU("multicast is not tried on hardware");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     kernels_open(text);
@@ -232,7 +226,7 @@ static void open_child(void) {
 }
 
 /* After a kernel that may: the ranges that steps keep notice that rights changed. */
-static int taken_back(int argc, char **argv) {
+CHILD(taken_back) {
     open_child();
     CUmemGenericAllocationHandle memory = memory_on(dev);
     CUdeviceptr p = map(&memory, 1);
@@ -243,9 +237,7 @@ static int taken_back(int argc, char **argv) {
     return is_fault(p);
 }
 
-static int unmapped(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(unmapped) {
     open_child();
     CUmemGenericAllocationHandle memory = memory_on(dev);
     CUdeviceptr p = map(&memory, 1);
@@ -255,17 +247,13 @@ static int unmapped(int argc, char **argv) {
     return is_fault(p);
 }
 
-static int object_itself(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(object_itself) {
     open_child();
     CUmemGenericAllocationHandle memory = memory_on(dev), object = multicast(memory);
     return is_fault(map(&object, 1));
 }
 
-static int no_peer(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(no_peer) {
     CUcontext other;
     CUdeviceptr p;
     open_child();
@@ -277,9 +265,7 @@ static int no_peer(int argc, char **argv) {
 }
 
 /* Access that ends while a kernel that has used it runs. */
-static int peer_ends(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(peer_ends) {
     CUcontext other;
     CUdeviceptr p, begun;
     unsigned *flag;
@@ -302,8 +288,7 @@ static int peer_ends(int argc, char **argv) {
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 
-static void what_is_taken_back_is_a_fault(void **state) {
-    (void)state;
+TEST(accessing_revoked_or_unmapped_memory_is_a_fault) {
     kernels_open(text); /* skips without kernels */
     kernels_close();
     assert_int_equal(run_child("taken_back", "none", NULL), 0);
@@ -311,8 +296,7 @@ static void what_is_taken_back_is_a_fault(void **state) {
     assert_int_equal(run_child("unmapped", NULL), 0);
 }
 
-static void the_objects_own_address_is_a_fault(void **state) {
-    (void)state;
+TEST(loading_from_a_multicast_address_is_a_fault) {
     NEEDS_SOFTGPU("multicast is not tried on hardware");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     kernels_open(text);
@@ -320,40 +304,17 @@ static void the_objects_own_address_is_a_fault(void **state) {
     assert_int_equal(run_child("object_itself", NULL), 0);
 }
 
-static void a_peers_memory_without_access_is_a_fault(void **state) {
-    (void)state;
+TEST(a_peers_memory_without_access_is_a_fault) {
     NEEDS_PEERS();
     kernels_open(text);
     kernels_close();
     assert_int_equal(run_child("no_peer", NULL), 0);
 }
 
-static void a_peers_access_ends_under_a_kernel(void **state) {
-    (void)state;
+TEST(disabling_peer_access_during_a_kernel_is_a_fault) {
     NEEDS_SOFTGPU("hardware may wait for the kernel, which waits for ever");
     NEEDS_PEERS();
     kernels_open(text);
     kernels_close();
     assert_int_equal(run_child("peer_ends", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(plain_and_pool_memory),
-        TEST(managed_memory),
-        TEST(pinned_and_registered_memory),
-        TEST(memory_of_two_pieces),
-        TEST(a_peers_memory),
-        TEST(memory_of_a_multicast_object),
-        TEST(what_is_taken_back_is_a_fault),
-        TEST(the_objects_own_address_is_a_fault),
-        TEST(a_peers_memory_without_access_is_a_fault),
-        TEST(a_peers_access_ends_under_a_kernel),
-    };
-    const struct child children[] = {{"taken_back", taken_back},
-                                     {"unmapped", unmapped},
-                                     {"object_itself", object_itself},
-                                     {"no_peer", no_peer},
-                                     {"peer_ends", peer_ends}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -65,8 +65,7 @@ static CUmodule begin(void) {
     return module;
 }
 
-static int values(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(values) {
     CUmodule module = begin();
     CUdeviceptr out;
     int results[3];
@@ -87,8 +86,7 @@ static int values(int argc, char **argv) {
     return 0;
 }
 
-static int vectors(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(vectors) {
     CUmodule module = begin();
     OK(kernel_launch(kernel_of(module, "vectors"), 1, 1, NULL));
     OK(cu.cuCtxSynchronize());
@@ -106,7 +104,6 @@ static void print_one(CUmodule module) {
 }
 
 static void CUDAAPI callback(CUstream stream, CUresult status, void *user) {
-    (void)stream, (void)status;
     char *got = output_so_far(file);
     *(size_t *)user = strlen(got);
     free(got);
@@ -116,8 +113,7 @@ static void CUDAAPI function(void *user) {
     callback(NULL, CUDA_SUCCESS, user);
 }
 
-static int moments(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(moments) {
     CUmodule module = begin(), other = kernel_module(NULL, ".visible .entry nothing() { ret; }\n");
     CUevent event;
     CUdeviceptr memory;
@@ -155,8 +151,7 @@ static int moments(int argc, char **argv) {
 }
 
 /* CUDA_LAUNCH_BLOCKING is set. */
-static int blocking(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(blocking) {
     CUmodule module = begin();
     unsigned two = 2;
     void *params[] = {&two};
@@ -165,8 +160,7 @@ static int blocking(int argc, char **argv) {
     return 0;
 }
 
-static int context_end(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(context_end) {
     CUcontext context;
     init_driver();
     OK(cu.cuCtxCreate_v2(&context, 0, dev));
@@ -202,8 +196,7 @@ static unsigned read_lines(unsigned *first, unsigned *count) {
 
 /* softgpu keeps the newest; how many a GPU keeps is its own: it divides the fifo among its
  * multiprocessors. */
-static int overflow(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(overflow) {
     init_driver();
     unsigned n = LINES, first = 0, count = 0;
     void *params[] = {&n};
@@ -229,37 +222,19 @@ static int overflow(int argc, char **argv) {
 }
 
 #define IN_CHILD(name, child)                                                                      \
-    static void name(void **state) {                                                               \
-        (void)state;                                                                               \
+    TEST(name) {                                                                                   \
         NEEDS_KERNELS();                                                                           \
         assert_int_equal(run_child(child, NULL), 0);                                               \
     }
-IN_CHILD(values_are_printed_as_the_host_prints_them, "values")
-IN_CHILD(vectors_show_what_lies_behind_the_arguments, "vectors")
-IN_CHILD(text_comes_when_the_host_waits, "moments")
-static void text_comes_at_the_end_of_a_launch_that_waits(void **state) {
-    (void)state;
+IN_CHILD(values_are_printed_as_on_the_host, "values")
+IN_CHILD(vector_conversions_print_the_bytes_after_the_arguments, "vectors")
+IN_CHILD(text_is_printed_when_the_host_synchronizes, "moments")
+TEST(text_is_printed_at_the_end_of_a_blocking_launch) {
     NEEDS_KERNELS();
     assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     int status = run_child("blocking", NULL);
     unsetenv("CUDA_LAUNCH_BLOCKING");
     assert_int_equal(status, 0);
 }
-IN_CHILD(text_comes_when_the_context_ends, "context_end")
-IN_CHILD(what_does_not_fit_is_lost, "overflow")
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(values_are_printed_as_the_host_prints_them),
-        TEST(vectors_show_what_lies_behind_the_arguments),
-        TEST(text_comes_when_the_host_waits),
-        TEST(text_comes_at_the_end_of_a_launch_that_waits),
-        TEST(text_comes_when_the_context_ends),
-        TEST(what_does_not_fit_is_lost),
-    };
-    const struct child children[] = {
-        {"values", values},     {"vectors", vectors},         {"moments", moments},
-        {"blocking", blocking}, {"context_end", context_end}, {"overflow", overflow},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
-}
+IN_CHILD(text_is_printed_when_the_context_is_destroyed, "context_end")
+IN_CHILD(text_beyond_the_printf_buffer_is_lost, "overflow")

@@ -90,8 +90,7 @@ static void is_refused(const char *name, const char *const wanted[2]) {
     ok_runs();
 }
 
-static void instructions_are_refused_at_their_kernel(void **state) {
-    (void)state;
+TEST(unsupported_instructions_are_refused_at_launch) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) != 9)
         SKIP("these instructions are of compute capability 9.0 alone");
     kernels_open(text);
@@ -107,19 +106,10 @@ static void instructions_are_refused_at_their_kernel(void **state) {
     kernels_close();
 }
 
-static void launches_from_kernels_are_refused_by_name(void **state) {
-    (void)state;
+TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     NEEDS_SOFTGPU("hardware needs the device runtime's library for it");
     kernels_open(launching);
     ok_runs();
     is_refused("child", (const char *[]){"cudaLaunchDeviceV2", "device runtime"});
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(instructions_are_refused_at_their_kernel),
-        TEST(launches_from_kernels_are_refused_by_name),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -75,8 +75,7 @@ static void end(void) {
     kernels_close();
 }
 
-static void the_rounding_of_the_thread_does_not_matter(void **state) {
-    (void)state;
+TEST(kernels_ignore_the_threads_rounding_mode) {
     static const struct {
         const char *name;
         int mode;
@@ -94,8 +93,7 @@ static void the_rounding_of_the_thread_does_not_matter(void **state) {
     end();
 }
 
-static void flushing_and_traps_of_the_thread_do_not_matter(void **state) {
-    (void)state;
+TEST(kernels_ignore_the_threads_flush_and_trap_modes) {
 #ifdef __x86_64__
     /* Subnormal results and operands are zeros; invalid operations, divisions by zero and
      * overflows are signals. */
@@ -118,12 +116,4 @@ static void flushing_and_traps_of_the_thread_do_not_matter(void **state) {
 #else
     SKIP("the modes of this processor are not known here");
 #endif
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_rounding_of_the_thread_does_not_matter),
-        TEST(flushing_and_traps_of_the_thread_do_not_matter),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -72,8 +72,7 @@ static void close_module(void) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void saxpy_computes_each_element(void **state) {
-    (void)state;
+TEST(saxpy_computes_each_element) {
     static float x[COUNT_OF], y[COUNT_OF], got[COUNT_OF];
     open_module();
     CUdeviceptr px, py;
@@ -98,8 +97,7 @@ static void saxpy_computes_each_element(void **state) {
     close_module();
 }
 
-static void blocks_add_up_through_shared_memory(void **state) {
-    (void)state;
+TEST(blocks_add_up_through_shared_memory) {
     static unsigned x[COUNT_OF];
     open_module();
     CUdeviceptr px, sum;
@@ -119,8 +117,7 @@ static void blocks_add_up_through_shared_memory(void **state) {
     close_module();
 }
 
-static void launches_follow_one_another_in_a_stream(void **state) {
-    (void)state;
+TEST(launches_in_a_stream_run_in_order) {
     open_module();
     CUdeviceptr counter;
     CUstream stream;
@@ -140,8 +137,7 @@ static void launches_follow_one_another_in_a_stream(void **state) {
 }
 
 /* One kernel waits for what the other writes, and the other way round for the host. */
-static void a_kernel_that_waits_lets_others_run(void **state) {
-    (void)state;
+TEST(a_waiting_kernel_lets_other_kernels_run) {
     open_module();
     CUstream first, second;
     unsigned *flag;
@@ -168,9 +164,7 @@ static void a_kernel_that_waits_lets_others_run(void **state) {
 }
 
 /* In a process of its own: the fault stays with the device. */
-static int fault(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(fault) {
     CUcontext context;
     CUdevice device;
     CUfunction function;
@@ -188,21 +182,8 @@ static int fault(int argc, char **argv) {
     return cu.cuMemAlloc_v2(&(CUdeviceptr){0}, 4096) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 5;
 }
 
-static void an_illegal_address_poisons_the_context(void **state) {
-    (void)state;
+TEST(an_illegal_address_poisons_the_context) {
     open_module();
     close_module();
     assert_int_equal(run_child("fault", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(saxpy_computes_each_element),
-        TEST(blocks_add_up_through_shared_memory),
-        TEST(launches_follow_one_another_in_a_stream),
-        TEST(a_kernel_that_waits_lets_others_run),
-        TEST(an_illegal_address_poisons_the_context),
-    };
-    const struct child children[] = {{"fault", fault}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

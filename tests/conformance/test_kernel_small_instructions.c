@@ -265,13 +265,11 @@ static void check(const struct form *forms, size_t count) {
     assert_int_equal(wrong, 0);
 }
 
-static void rows_are_as_ptx_defines(void **state) {
-    (void)state;
+TEST(rare_instructions_answer_as_ptx_defines) {
     check(defined, COUNT(defined));
 }
 
-static void what_ptx_leaves_open_is_as_recorded(void **state) {
-    (void)state;
+TEST(results_undefined_by_ptx_match_the_h200) {
     check(open_questions, COUNT(open_questions));
 }
 
@@ -294,8 +292,7 @@ static const char many[] =
     "red.global.v8.f16.max.noftz [p+16], {h, k, h, k, h, k, h, k};\n"
     "mov.b32 j, 0x3c003c00; red.global.add.noftz.v2.f16x2 [p+32], {j, j}; ret; }\n";
 
-static void vectors_and_pairs_are_atomic(void **state) {
-    (void)state;
+TEST(vector_and_128_bit_atomics_are_atomic) {
     CUmodule module;
     CUfunction pair, sums;
     uint64_t words[2] = {0, 0};
@@ -327,13 +324,4 @@ static void vectors_and_pairs_are_atomic(void **state) {
         assert_int_equal(halves[i], 0x5c00); /* 256 */
     OK(cu.cuModuleUnload(module));
     OK(cu.cuMemFree_v2(memory));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(rows_are_as_ptx_defines),
-        TEST(what_ptx_leaves_open_is_as_recorded),
-        TEST(vectors_and_pairs_are_atomic),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

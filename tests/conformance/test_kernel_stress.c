@@ -255,8 +255,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void threads_with_kernels(void **state) {
-    (void)state;
+TEST(threads_launch_kernels_while_objects_are_destroyed) {
     struct actor actors[THREADS];
     pthread_t threads[THREADS];
     const char *seconds = getenv("GPUMEM_STRESS_SECONDS"), *seed = getenv("SOFTGPU_SEED");
@@ -278,9 +277,4 @@ static void threads_with_kernels(void **state) {
         words_free(&actors[i].words);
     }
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(threads_with_kernels)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -47,8 +47,7 @@ static unsigned backwards(unsigned thread) {
     return wanted(2 - thread % 3, thread);
 }
 
-static void kernels_call_through_tables(void **state) {
-    (void)state;
+TEST(kernels_call_through_function_tables) {
     NEEDS_KERNELS();
     CUdeviceptr out;
     CUmodule module = kernel_module(
@@ -66,8 +65,7 @@ static void kernels_call_through_tables(void **state) {
 }
 
 /* The text of the kernel says neither which table it is nor which functions there are. */
-static void a_table_is_handed_over(void **state) {
-    (void)state;
+TEST(a_function_table_may_be_a_kernel_argument) {
     NEEDS_KERNELS();
     CUdeviceptr out, table;
     size_t size;
@@ -86,8 +84,7 @@ static void a_table_is_handed_over(void **state) {
 
 /* As constructors of C++ do: one kernel makes an object that refers to a table of functions behind
  * other words, another calls what it finds there. */
-static void objects_are_made_by_another_kernel(void **state) {
-    (void)state;
+TEST(one_kernel_calls_virtual_functions_of_anothers_object) {
     NEEDS_KERNELS();
     CUdeviceptr out, object;
     CUmodule module = kernel_module(
@@ -109,8 +106,7 @@ static void objects_are_made_by_another_kernel(void **state) {
 }
 
 /* A variable holds what code gets for the function's name. */
-static void both_ways_give_one_address(void **state) {
-    (void)state;
+TEST(code_and_initializers_have_the_same_function_address) {
     NEEDS_SOFTGPU("hardware may have two addresses of a function");
     NEEDS_KERNELS();
     CUdeviceptr out, table;
@@ -150,8 +146,7 @@ static unsigned of_two(unsigned thread) {
     return thread + (thread % 3 == 1 ? 500 : 2);
 }
 
-static void tables_of_linked_texts_are_their_own(void **state) {
-    (void)state;
+TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
     static const char *const texts[] = {PART("1"), PART("2"),
                                         KERNEL_MODULE_HEAD
                                         ".visible " FUNCTION("shared", "add.u32 %a, %a, 500;")};
@@ -174,13 +169,4 @@ static void tables_of_linked_texts_are_their_own(void **state) {
     launch(module, "k2", params, out, of_two);
     OK(cu.cuMemFree_v2(out));
     OK(cu.cuModuleUnload(module));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(kernels_call_through_tables),          TEST(a_table_is_handed_over),
-        TEST(objects_are_made_by_another_kernel),   TEST(both_ways_give_one_address),
-        TEST(tables_of_linked_texts_are_their_own),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

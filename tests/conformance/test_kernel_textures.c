@@ -245,8 +245,7 @@ static void compare(const struct guide *g, CUtexObject object, int axes, bool no
     }
 }
 
-static void each_mode_of_each_axis(void **state) {
-    (void)state;
+TEST(every_address_mode_and_filter_matches_the_guide) {
     static const int sizes[3][3] = {{16, 1, 1}, {8, 4, 1}, {4, 8, 2}};
     float texels[64];
     open_module();
@@ -300,8 +299,7 @@ static bool near(float a, double b) {
     return fabs((double)a - b) < 1e-6;
 }
 
-static void integers_read_as_parts_of_one(void **state) {
-    (void)state;
+TEST(integer_texels_are_normalized_to_one) {
     open_module();
     read_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 0, (unsigned char[]){0, 255, 128, 1}, 4, "t_1d");
     assert_true(got[0].f[0] == 0 && got[0].f[1] == 1);
@@ -316,8 +314,7 @@ static void integers_read_as_parts_of_one(void **state) {
     close_module();
 }
 
-static void elements_read_as_they_are(void **state) {
-    (void)state;
+TEST(elements_can_be_read_unchanged) {
     open_module();
     read_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, CU_TRSF_READ_AS_INTEGER,
                 (unsigned char[]){0, 255, 128, 1}, 4, "t_1d_u32");
@@ -343,8 +340,7 @@ static void elements_read_as_they_are(void **state) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void linear_memory_and_rows(void **state) {
-    (void)state;
+TEST(textures_read_linear_and_pitched_memory) {
     uint32_t words[512];
     CUdeviceptr memory;
     open_module();
@@ -393,8 +389,7 @@ static void linear_memory_and_rows(void **state) {
 
 /* ---- layers, cubes, levels ------------------------------------------------------------------- */
 
-static void layers_are_apart(void **state) {
-    (void)state;
+TEST(layers_are_sampled_separately) {
     float texels[48];
     open_module();
     for (int i = 0; i < 48; i++)
@@ -428,8 +423,7 @@ static void layers_are_apart(void **state) {
 }
 
 /* The table of faces: a direction whose place on its face is column 2, row 1 of 4. */
-static void cubes_have_six_faces(void **state) {
-    (void)state;
+TEST(cube_directions_select_the_face) {
     static const float s = 0.25f, t = -0.25f; /* (2.5 / 4, 1.5 / 4) of the face */
     static const float rays[6][3] = {{1, -t, -s}, {-1, -t, s}, {s, 1, t},
                                      {s, -1, -t}, {s, -t, 1},  {-s, -t, -1}};
@@ -478,8 +472,7 @@ static CUmipmappedArray make_levels(void) {
     return mipmap;
 }
 
-static void levels_by_number_and_gradient(void **state) {
-    (void)state;
+TEST(mipmap_levels_are_selected_by_number_and_gradient) {
     static const struct {
         float asked, bias, least, most, want;
         bool linear;
@@ -526,8 +519,7 @@ static void levels_by_number_and_gradient(void **state) {
     close_module();
 }
 
-static void gathers_and_offsets(void **state) {
-    (void)state;
+TEST(gathers_and_offsets_select_texels) {
     float texels[2 * 64];
     open_module();
     for (int i = 0; i < 128; i++)
@@ -569,8 +561,7 @@ static CUtexObject view_of(const CUDA_RESOURCE_DESC *resource, unsigned flags,
     return object;
 }
 
-static void views_have_formats_of_their_own(void **state) {
-    (void)state;
+TEST(a_resource_view_may_change_the_format) {
     static const uint32_t words[4] = {0x04030201, 0x08070605, 0x0c0b0a09, 0xff807f00};
     open_module();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 4, 0, 0, 0);
@@ -601,8 +592,7 @@ static void views_have_formats_of_their_own(void **state) {
     close_module();
 }
 
-static void views_have_levels_and_layers_of_their_own(void **state) {
-    (void)state;
+TEST(a_resource_view_may_restrict_levels_and_layers) {
     float texels[48];
     open_module();
     CUmipmappedArray mipmap = make_levels();
@@ -650,8 +640,7 @@ static void views_have_levels_and_layers_of_their_own(void **state) {
 }
 
 /* Of a sparse array only one tile has memory. */
-static void sparse_arrays_say_what_is_resident(void **state) {
-    (void)state;
+TEST(sampling_a_sparse_array_reports_residency) {
     enum { SIDE = 256 };
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     static float texels[128 * 128];
@@ -717,8 +706,7 @@ static CUsurfObject surface_of(CUarray array) {
     return object;
 }
 
-static void surfaces_are_read_and_written(void **state) {
-    (void)state;
+TEST(surfaces_are_read_and_written) {
     uint32_t words[32];
     open_module();
     for (uint32_t i = 0; i < 32; i++)
@@ -768,8 +756,7 @@ static void surfaces_are_read_and_written(void **state) {
 
 /* Width, height and depth of a surface can be asked. A driver refuses the other queries: an H200's
  * when the module is loaded, softgpu at the kernel alone. */
-static void surfaces_say_how_large_they_are(void **state) {
-    (void)state;
+TEST(surface_size_queries_return_the_dimensions) {
     open_module();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 4, 2, CUDA_ARRAY3D_SURFACE_LDST);
     CUsurfObject object = surface_of(array);
@@ -795,8 +782,7 @@ static void surfaces_say_how_large_they_are(void **state) {
     close_module();
 }
 
-static void surfaces_have_layers_and_slices(void **state) {
-    (void)state;
+TEST(surface_coordinates_select_layers_and_slices) {
     uint32_t words[32];
     open_module();
     for (uint32_t i = 0; i < 32; i++)
@@ -821,8 +807,7 @@ static void surfaces_have_layers_and_slices(void **state) {
 }
 
 /* What a kernel stores, the next one samples. */
-static void a_surface_becomes_a_texture(void **state) {
-    (void)state;
+TEST(a_texture_samples_what_a_surface_stored) {
     open_module();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0, CUDA_ARRAY3D_SURFACE_LDST);
     float zeros[64] = {0};
@@ -852,8 +837,7 @@ static void a_surface_becomes_a_texture(void **state) {
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-static void a_module_samples_its_own_references(void **state) {
-    (void)state;
+TEST(a_module_samples_its_texture_references) {
     float texels[64];
     CUtexref texture;
     CUsurfref surface;
@@ -887,8 +871,7 @@ static void a_module_samples_its_own_references(void **state) {
     close_module();
 }
 
-static void references_to_memory(void **state) {
-    (void)state;
+TEST(texture_references_sample_linear_and_pitched_memory) {
     float texels[256];
     CUtexref texture;
     CUdeviceptr memory;
@@ -911,27 +894,4 @@ static void references_to_memory(void **state) {
     assert_true(got[0].f[0] == 2 * 32 + 2.5f && got[1].f[0] == 7 * 32 + 19);
     OK(cu.cuMemFree_v2(memory));
     close_module();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(each_mode_of_each_axis),
-        TEST(integers_read_as_parts_of_one),
-        TEST(elements_read_as_they_are),
-        TEST(linear_memory_and_rows),
-        TEST(layers_are_apart),
-        TEST(cubes_have_six_faces),
-        TEST(levels_by_number_and_gradient),
-        TEST(gathers_and_offsets),
-        TEST(views_have_formats_of_their_own),
-        TEST(views_have_levels_and_layers_of_their_own),
-        TEST(sparse_arrays_say_what_is_resident),
-        TEST(surfaces_are_read_and_written),
-        TEST(surfaces_say_how_large_they_are),
-        TEST(surfaces_have_layers_and_slices),
-        TEST(a_surface_becomes_a_texture),
-        TEST(a_module_samples_its_own_references),
-        TEST(references_to_memory),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

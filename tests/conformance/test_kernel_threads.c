@@ -133,8 +133,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void all_that_was_accepted_has_run(void **state) {
-    (void)state;
+TEST(every_accepted_launch_of_many_threads_runs) {
     unsigned total = 0, counted, own;
     CUdeviceptr variable;
     size_t size;
@@ -168,9 +167,4 @@ static void all_that_was_accepted_has_run(void **state) {
     assert_true(own <= total); /* less what counted in modules of its own */
     OK(cu.cuStreamDestroy_v2(shared));
     kernels_close();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(all_that_was_accepted_has_run)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -52,8 +52,7 @@ static void launch_turns(CUstream stream, unsigned mine, unsigned other, unsigne
 }
 
 /* Of two kernels each waits for the other, a thousand times; whoever waits for either. */
-static void two_kernels_spin_for_each_other(void **state) {
-    (void)state;
+TEST(two_kernels_may_spin_for_each_other) {
     enum { ROUNDS = 1000 };
     begin();
     for (int way = 0; way < 3; way++) {
@@ -74,8 +73,7 @@ static void two_kernels_spin_for_each_other(void **state) {
 }
 
 /* Nobody waits: the driver itself runs both, while the host only looks. */
-static void kernels_run_while_the_host_only_looks(void **state) {
-    (void)state;
+TEST(kernels_run_while_the_host_only_polls) {
     begin();
     CUstream first = stream_with(0), second = stream_with(0);
     launch_turns(first, 0, 1, 100, 0);
@@ -99,8 +97,7 @@ static void *answer(void *argument) {
     return NULL;
 }
 
-static void host_and_kernel_take_turns(void **state) {
-    (void)state;
+TEST(host_and_kernel_may_wait_for_each_other) {
     begin();
     pthread_t thread;
     CUstream stream = stream_with(0);
@@ -115,8 +112,7 @@ static void host_and_kernel_take_turns(void **state) {
 }
 
 /* What a kernel waits for may be written by anything that comes later, in any other stream. */
-static void other_work_ends_a_kernels_wait(void **state) {
-    (void)state;
+TEST(work_in_another_stream_ends_a_kernels_wait) {
     begin();
     CUstream waits = stream_with(0), writes = stream_with(0);
     CUdeviceptr source;
@@ -150,8 +146,7 @@ static void write_it(void *user) {
     __atomic_store_n((volatile unsigned *)user, 3, __ATOMIC_RELEASE);
 }
 
-static void a_host_function_ends_a_kernels_wait(void **state) {
-    (void)state;
+TEST(a_host_function_ends_a_kernels_wait) {
     begin();
     CUstream waits = stream_with(0), calls = stream_with(0);
     void *params[] = {&words.device};
@@ -166,8 +161,7 @@ static void a_host_function_ends_a_kernels_wait(void **state) {
 }
 
 /* It waits for an event, while another stream's kernel spins for the host. */
-static void a_waiting_thread_leaves_a_kernel(void **state) {
-    (void)state;
+TEST(a_thread_waiting_for_one_stream_does_not_wait_for_another) {
     begin();
     CUstream spins = stream_with(0), stream = stream_with(0);
     CUevent event;
@@ -201,8 +195,7 @@ static void *synchronize(void *argument) {
 }
 
 /* Many threads wait for many kernels, which all wait for one another in a ring. */
-static void a_ring_of_kernels_and_threads(void **state) {
-    (void)state;
+TEST(kernels_waiting_in_a_ring_complete) {
     enum { KERNELS = 6, ROUNDS = 20 };
     begin();
     struct waiter waiters[KERNELS];
@@ -221,14 +214,4 @@ static void a_ring_of_kernels_and_threads(void **state) {
     }
     assert_int_equal(words.host[0], ROUNDS + 1);
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(two_kernels_spin_for_each_other),     TEST(kernels_run_while_the_host_only_looks),
-        TEST(host_and_kernel_take_turns),          TEST(other_work_ends_a_kernels_wait),
-        TEST(a_host_function_ends_a_kernels_wait), TEST(a_waiting_thread_leaves_a_kernel),
-        TEST(a_ring_of_kernels_and_threads),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

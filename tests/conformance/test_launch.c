@@ -18,8 +18,7 @@ static CUresult launch(CUfunction f, unsigned grid, unsigned block, unsigned sha
     return cu.cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, NULL, params, extra);
 }
 
-static void wrong_shapes_and_parameters_are_refused(void **state) {
-    (void)state;
+TEST(invalid_shapes_and_parameters_are_refused) {
     CUfunction f = function("bounded"), heavy, pair;
     CUdeviceptr p = 0;
     void *params[] = {&p, &p}, *missing[] = {NULL, NULL}, *end[] = {CU_LAUNCH_PARAM_END};
@@ -38,8 +37,7 @@ static void wrong_shapes_and_parameters_are_refused(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void attributes_of_launches_are_checked(void **state) {
-    (void)state;
+TEST(invalid_launch_attributes_are_refused) {
     CUfunction f = function("empty");
     CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)99};
     CUlaunchConfig config = {3, 1, 1, 32, 1, 1, 0, NULL, &attribute, 1};
@@ -55,8 +53,7 @@ static void attributes_of_launches_are_checked(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void cooperative_launches_fit(void **state) {
-    (void)state;
+TEST(cooperative_launches_that_do_not_fit_are_refused) {
     CUfunction f = function("empty"), heavy;
     CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
     CUdeviceptr p = 0;
@@ -73,8 +70,7 @@ static void cooperative_launches_fit(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void other_contexts_functions_are_refused(void **state) {
-    (void)state;
+TEST(launching_a_function_of_another_context_is_refused) {
     CUfunction f = function("empty");
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -83,8 +79,7 @@ static void other_contexts_functions_are_refused(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void captured_launches_are_nodes(void **state) {
-    (void)state;
+TEST(captured_launches_become_nodes) {
     CUfunction f = function("bounded");
     CUdeviceptr p = 0x1234;
     void *params[] = {&p};
@@ -119,8 +114,7 @@ static void captured_launches_are_nodes(void **state) {
 }
 
 /* Missing arguments are noticed before the stream is looked at: the capture goes on. */
-static void missing_arguments_spare_captures(void **state) {
-    (void)state;
+TEST(missing_arguments_do_not_invalidate_a_capture) {
     CUfunction f = function("bounded");
     CUstream stream;
     CUgraph graph = NULL;
@@ -137,8 +131,7 @@ static void missing_arguments_spare_captures(void **state) {
 }
 
 /* A launch that is refused ends the capture. */
-static void bad_launches_invalidate_captures(void **state) {
-    (void)state;
+TEST(a_refused_launch_invalidates_its_capture) {
     CUfunction f = function("empty");
     CUstream stream;
     CUgraph graph = NULL;
@@ -153,8 +146,7 @@ static void bad_launches_invalidate_captures(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void machine_code_is_refused(void **state) {
-    (void)state;
+TEST(launching_machine_code_is_refused) {
     NEEDS_SOFTGPU("hardware runs it");
     CUfunction f = function("empty"), bounded;
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
@@ -169,18 +161,4 @@ static void machine_code_is_refused(void **state) {
     FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(bounded, 1, 1, 0, params, end));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunch(f));
     OK(cu.cuModuleUnload(module));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(wrong_shapes_and_parameters_are_refused),
-        TEST(attributes_of_launches_are_checked),
-        TEST(cooperative_launches_fit),
-        TEST(other_contexts_functions_are_refused),
-        TEST(captured_launches_are_nodes),
-        TEST(bad_launches_invalidate_captures),
-        TEST(missing_arguments_spare_captures),
-        TEST(machine_code_is_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -146,8 +146,7 @@ static CUresult answer_of_launch(int id) {
     }
 }
 
-static void launches_take_each_or_refuse_it(void **state) {
-    (void)state;
+TEST(launches_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         if (id != 15) /* no attribute has this number */
@@ -158,8 +157,7 @@ static void launches_take_each_or_refuse_it(void **state) {
     end();
 }
 
-static void launches_refuse_wrong_values(void **state) {
-    (void)state;
+TEST(launches_refuse_invalid_attribute_values) {
     begin();
     CUlaunchAttribute a = good(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW);
     a.value.accessPolicyWindow.hitRatio = 2;
@@ -187,8 +185,7 @@ static void launches_refuse_wrong_values(void **state) {
 }
 
 /* The nearest priority that there is is taken. */
-static void launches_clamp_priorities(void **state) {
-    (void)state;
+TEST(out_of_range_launch_priorities_are_clamped) {
     begin();
     CUlaunchAttribute a = good(CU_LAUNCH_ATTRIBUTE_PRIORITY);
     for (int priority = -100; priority <= 100; priority += 50) {
@@ -199,8 +196,7 @@ static void launches_clamp_priorities(void **state) {
 }
 
 /* Blocks may be grouped by either; a multiple of the other is asked for. */
-static void preferred_clusters_are_a_hint(void **state) {
-    (void)state;
+TEST(preferred_clusters_are_a_hint) {
     begin();
     CUlaunchAttribute both[] = {good(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION),
                                 good(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)};
@@ -285,8 +281,7 @@ static void launch_graph(CUgraph graph, unsigned blocks, unsigned cluster, int i
 }
 
 /* One by one: set, read, copied to another node, and the graph runs with both. */
-static void nodes_take_each_or_refuse_it(void **state) {
-    (void)state;
+TEST(kernel_nodes_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         CUgraph graph;
@@ -310,8 +305,7 @@ static void nodes_take_each_or_refuse_it(void **state) {
 }
 
 /* A capture gives the node what the launch was given, where nodes have it. */
-static void captured_launches_hand_them_on(void **state) {
-    (void)state;
+TEST(captured_launches_pass_attributes_to_their_node) {
     begin();
     EACH_ID(id) {
         CUgraph graph;
@@ -360,8 +354,7 @@ static void stream_has(CUstream of, int id, const CUstreamAttrValue *wanted, con
         fail_msg("%s: attribute %d is another", what, id);
 }
 
-static void streams_take_each_or_refuse_it(void **state) {
-    (void)state;
+TEST(streams_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         CUstream own, other;
@@ -380,14 +373,4 @@ static void streams_take_each_or_refuse_it(void **state) {
         OK(cu.cuStreamDestroy_v2(other));
     }
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(launches_take_each_or_refuse_it), TEST(launches_refuse_wrong_values),
-        TEST(launches_clamp_priorities),       TEST(preferred_clusters_are_a_hint),
-        TEST(nodes_take_each_or_refuse_it),    TEST(captured_launches_hand_them_on),
-        TEST(streams_take_each_or_refuse_it),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -46,12 +46,10 @@ static CUfunction set_by_parts(const char *name) {
 }
 
 static CUresult by_parts(const char *name, void **params) {
-    (void)params;
     return cu.cuLaunchGrid(set_by_parts(name), 2, 1);
 }
 
 static CUresult by_parts_in_a_stream(const char *name, void **params) {
-    (void)params;
     return cu.cuLaunchGridAsync(set_by_parts(name), 2, 1, stream);
 }
 
@@ -68,7 +66,7 @@ static const struct way {
 };
 
 /* argv: the way */
-static int launches(int argc, char **argv) {
+CHILD(launches) {
     const struct way *way = &ways[atoi(argv[1])];
     assert_int_equal(argc, 2);
     init_driver();
@@ -86,8 +84,7 @@ static int launches(int argc, char **argv) {
     return 0;
 }
 
-static void each_call_waits_for_its_kernel(void **state) {
-    (void)state;
+TEST(with_launch_blocking_each_call_waits_for_its_kernel) {
     bool good = true;
     kernels_open(text);
     kernels_close();
@@ -103,10 +100,4 @@ static void each_call_waits_for_its_kernel(void **state) {
     }
     unsetenv("CUDA_LAUNCH_BLOCKING");
     assert_true(good);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(each_call_waits_for_its_kernel)};
-    const struct child children[] = {{"launches", launches}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

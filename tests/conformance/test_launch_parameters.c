@@ -76,8 +76,7 @@ static void **packed(void) {
     return list;
 }
 
-static void launches_take_them(void **state) {
-    (void)state;
+TEST(launches_accept_32764_bytes_of_parameters) {
     begin();
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
     fill(1);
@@ -99,8 +98,7 @@ static void launches_take_them(void **state) {
     end();
 }
 
-static void cooperative_launches_take_them(void **state) {
-    (void)state;
+TEST(cooperative_launches_accept_32764_bytes_of_parameters) {
     begin();
     fill(5);
     OK(cu.cuLaunchCooperativeKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, listed()));
@@ -116,8 +114,7 @@ static void cooperative_launches_take_them(void **state) {
     end();
 }
 
-static void the_old_calls_take_them(void **state) {
-    (void)state;
+TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
     begin();
     fill(7);
     OK(cu.cuFuncSetBlockShape(large, 1, 1, 1));
@@ -155,8 +152,7 @@ static CUgraphExec instantiate(CUgraph graph) {
     return exec;
 }
 
-static void nodes_take_them(void **state) {
-    (void)state;
+TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
     begin();
     CUgraph graph;
     CUgraphNode node;
@@ -191,8 +187,7 @@ static void nodes_take_them(void **state) {
     end();
 }
 
-static void captured_launches_take_them(void **state) {
-    (void)state;
+TEST(captured_launches_accept_32764_bytes_of_parameters) {
     begin();
     for (unsigned way = 0; way < 2; way++) {
         CUgraph graph;
@@ -209,13 +204,4 @@ static void captured_launches_take_them(void **state) {
         OK(cu.cuGraphExecDestroy(exec));
     }
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(launches_take_them),          TEST(cooperative_launches_take_them),
-        TEST(the_old_calls_take_them),     TEST(nodes_take_them),
-        TEST(captured_launches_take_them),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

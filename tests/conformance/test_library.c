@@ -19,8 +19,7 @@ static CUkernel kernel(CUlibrary library, const char *name) {
     return found;
 }
 
-static void kernels_are_found_and_listed(void **state) {
-    (void)state;
+TEST(kernels_are_found_and_listed) {
     CUlibrary library = load(image_kernels_cubin), back = NULL;
     CUkernel types = kernel(library, "types"), list[20] = {NULL};
     unsigned count = 0, seen = 0;
@@ -45,8 +44,7 @@ static void kernels_are_found_and_listed(void **state) {
 }
 
 /* A kernel belongs to no context; how its parameters lie is told in one all the same. */
-static void parameters_want_a_context(void **state) {
-    (void)state;
+TEST(kernel_parameter_layout_needs_a_context) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel types = kernel(library, "types");
     size_t offset = 99, size = 99;
@@ -66,8 +64,7 @@ static void parameters_want_a_context(void **state) {
 }
 
 /* nvcc's host programs hand over a wrapper that points to the fatbin. */
-static void wrappers_are_taken(void **state) {
-    (void)state;
+TEST(fatbin_wrappers_are_loaded) {
     struct {
         unsigned magic, version;
         const void *data;
@@ -82,8 +79,7 @@ static void wrappers_are_taken(void **state) {
 }
 
 /* An image that cannot be read makes a library without kernels; asking for one says why. */
-static void what_cannot_be_read_is_empty(void **state) {
-    (void)state;
+TEST(an_unreadable_image_makes_an_empty_library) {
     CUlibrary library = load("no program");
     CUkernel found = NULL;
     unsigned count = 9;
@@ -95,8 +91,7 @@ static void what_cannot_be_read_is_empty(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
-static void files_are_loaded(void **state) {
-    (void)state;
+TEST(a_library_is_loaded_from_a_file) {
     CUlibrary library = NULL;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-library");
@@ -113,8 +108,7 @@ static void files_are_loaded(void **state) {
 }
 
 /* What is wrong with an image comes out when something of it is asked for. */
-static void bad_images_are_found_late(void **state) {
-    (void)state;
+TEST(an_invalid_image_is_reported_at_the_first_lookup) {
     CUlibrary library = load("this is no program");
     CUkernel found;
     FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "a"));
@@ -124,8 +118,7 @@ static void bad_images_are_found_late(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
-static void each_context_has_its_own_module(void **state) {
-    (void)state;
+TEST(each_context_has_its_own_module_of_a_library) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel empty = kernel(library, "empty");
     CUcontext other;
@@ -162,8 +155,7 @@ static int of_kernel(CUkernel k, CUfunction_attribute which) {
 }
 
 /* A function's own setting comes before its kernel's. */
-static void a_functions_setting_comes_before_its_kernels(void **state) {
-    (void)state;
+TEST(a_function_attribute_overrides_the_kernel_attribute) {
     const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUlibrary library = load(image_kernels_cubin);
     CUkernel k = kernel(library, "empty");
@@ -192,8 +184,7 @@ static void a_functions_setting_comes_before_its_kernels(void **state) {
     ".visible .global .align 4 .u32 plain_one = 8;\n"                                              \
     ".visible .entry a()\n{\nret;\n}\n"
 
-static void managed_variables_are_found_with_their_content(void **state) {
-    (void)state;
+TEST(managed_variables_are_found_with_their_initial_values) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUlibrary library = load(MANAGED);
     CUcontext other;
@@ -213,8 +204,7 @@ static void managed_variables_are_found_with_their_content(void **state) {
 }
 
 /* Managed variables belong to the library alone: they are there before any context. */
-static int asks_without_a_context(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(asks_without_a_context) {
     CUdeviceptr p = 0, q = 0;
     size_t size = 0, of_both = 0;
     CUcontext primary, context = (CUcontext)&p;
@@ -244,15 +234,13 @@ static int asks_without_a_context(int argc, char **argv) {
     return 0;
 }
 
-static void managed_variables_need_no_context(void **state) {
-    (void)state;
+TEST(managed_variables_need_no_context) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
-    assert_int_equal(run_child("asks-without-a-context", NULL), 0);
+    assert_int_equal(run_child("asks_without_a_context", NULL), 0);
 }
 
 /* The first context comes when the variables are there, and goes before them. */
-static void managed_variables_outlive_contexts(void **state) {
-    (void)state;
+TEST(managed_variables_outlive_contexts) {
     NEEDS_SOFTGPU("what a context takes with it was not asked of hardware");
     CUlibrary library = load(MANAGED);
     CUcontext other;
@@ -274,8 +262,7 @@ static void managed_variables_outlive_contexts(void **state) {
 }
 
 /* Work that was queued before reads the variable as it was. */
-static void unloading_waits_for_work(void **state) {
-    (void)state;
+TEST(unloading_a_library_waits_for_queued_work) {
     NEEDS_SOFTGPU("chooses a schedule");
     CUlibrary library = load(image_kernels_cubin);
     CUmodule module;
@@ -301,8 +288,7 @@ static void unloading_waits_for_work(void **state) {
     OK(cu.cuMemFreeHost(seen));
 }
 
-static void there_are_no_unified_functions(void **state) {
-    (void)state;
+TEST(unified_functions_are_not_found) {
     CUlibrary library = load(image_kernels_cubin);
     void *address = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLibraryGetUnifiedFunction(&address, library, "empty"));
@@ -310,8 +296,7 @@ static void there_are_no_unified_functions(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
-static int without_context(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(without_context) {
     CUlibrary library = NULL;
     CUfunction f;
     CUmodule m;
@@ -326,29 +311,6 @@ static int without_context(int argc, char **argv) {
     return 0;
 }
 
-static void a_context_is_not_needed(void **state) {
-    (void)state;
-    assert_int_equal(run_child("without", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(kernels_are_found_and_listed),
-        TEST(files_are_loaded),
-        TEST(bad_images_are_found_late),
-        TEST(each_context_has_its_own_module),
-        TEST(a_functions_setting_comes_before_its_kernels),
-        TEST(managed_variables_are_found_with_their_content),
-        TEST(managed_variables_need_no_context),
-        TEST(managed_variables_outlive_contexts),
-        TEST(unloading_waits_for_work),
-        TEST(there_are_no_unified_functions),
-        TEST(a_context_is_not_needed),
-        TEST(wrappers_are_taken),
-        TEST(what_cannot_be_read_is_empty),
-        TEST(parameters_want_a_context),
-    };
-    const struct child children[] = {{"without", without_context},
-                                     {"asks-without-a-context", asks_without_a_context}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+TEST(a_library_needs_no_context) {
+    assert_int_equal(run_child("without_context", NULL), 0);
 }

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-#define KIB ((size_t)1 << 10)
-#define MIB ((size_t)1 << 20)
-
 static CUstream stream;
 
 static void begin(void) {
@@ -55,8 +52,7 @@ static gpumem_resource *make_pinned(gpumem_pinned_method method) {
     return resource;
 }
 
-static void a_view_keeps_its_buffer_and_its_work(void **state) {
-    (void)state;
+TEST(a_view_keeps_its_buffer_alive) {
     unsigned char bytes[KIB];
     begin();
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
@@ -106,8 +102,7 @@ static void check_copies(gpumem_resource *to_resource, gpumem_resource *from_res
     DONE(gpumem_buffer_free(from, stream));
 }
 
-static void every_form_of_copy_between_every_memory(void **state) {
-    (void)state;
+TEST(every_form_of_copy_works_between_all_memory_kinds) {
     begin();
     gpumem_resource *resources[] = {make_pool(), make_pinned(GPUMEM_PINNED_REGISTERED),
                                     make_virtual(GPUMEM_LOCATION_DEVICE)};
@@ -120,8 +115,7 @@ static void every_form_of_copy_between_every_memory(void **state) {
 }
 
 /* Host memory that nobody pinned is a side of rows, too. */
-static void rows_are_copied_to_and_from_plain_host_memory(void **state) {
-    (void)state;
+TEST(rows_are_copied_to_and_from_plain_host_memory) {
     const gpumem_rows there = {.width = 3, .count = 5, .to_pitch = 8, .from_pitch = 6};
     const gpumem_rows back = {.width = 3, .count = 5, .to_pitch = 6, .from_pitch = 8};
     unsigned char source[30], bytes[30];
@@ -143,8 +137,7 @@ static void rows_are_copied_to_and_from_plain_host_memory(void **state) {
 
 /* The driver's typed copies refuse memory of a host pool; what is named by address alone it takes.
  */
-static void rows_are_copied_to_and_from_a_host_pool(void **state) {
-    (void)state;
+TEST(rows_are_copied_to_and_from_a_host_pool) {
     const gpumem_rows rows = {.width = 3, .count = 5, .to_pitch = 8, .from_pitch = 6};
     gpumem_resource *resource;
     begin();
@@ -180,20 +173,16 @@ static void rows_are_copied_to_and_from_a_host_pool(void **state) {
 }
 
 static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstream in) {
-    (void)bytes;
     OK(cu.cuMemFreeAsync(pointer, in));
     ++*(int *)user;
 }
 
 static void free_now(void *user, CUdeviceptr pointer, size_t bytes, CUstream unused) {
-    (void)bytes;
-    (void)unused;
     OK(cu.cuMemFree_v2(pointer));
     ++*(int *)user;
 }
 
-static void foreign_memory_is_used_and_given_back(void **state) {
-    (void)state;
+TEST(foreign_memory_is_used_and_released) {
     int deleted = 0;
     CUdeviceptr plain, ordered;
     gpumem_buffer *first, *second, *refused = NULL;
@@ -222,8 +211,7 @@ static void foreign_memory_is_used_and_given_back(void **state) {
 }
 
 /* Memory of many handles has pieces, all of which the driver is asked about. */
-static void mapped_memory_is_foreign_memory_as_a_whole(void **state) {
-    (void)state;
+TEST(memory_of_several_mappings_is_wrapped_as_one_foreign_buffer) {
     gpumem_buffer *foreign, *refused = NULL;
     begin();
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
@@ -253,8 +241,7 @@ static void check_attributes(gpumem_resource *resource, gpumem_location location
     DONE(gpumem_resource_destroy(resource));
 }
 
-static void buffers_of_every_resource_have_their_attributes(void **state) {
-    (void)state;
+TEST(buffers_of_every_resource_have_their_attributes) {
     begin();
     check_attributes(make_pool(), GPUMEM_LOCATION_DEVICE, 0, 0);
     check_attributes(make_virtual(GPUMEM_LOCATION_DEVICE), GPUMEM_LOCATION_DEVICE, 0, 0);
@@ -285,8 +272,7 @@ static void listen(void *user, const gpumem_leaving_event *event) {
     heard->mapped = cu.cuMemGetAddressRange_v2(&base, &bytes, event->base);
 }
 
-static void what_is_unmapped_was_announced(void **state) {
-    (void)state;
+TEST(an_unmapping_is_announced_to_the_watcher_first) {
     struct heard heard = {0};
     gpumem_watch *watch;
     gpumem_segment segments[8];
@@ -321,18 +307,4 @@ static void what_is_unmapped_was_announced(void **state) {
     DONE(gpumem_watch_end(watch));
     DONE(gpumem_resource_destroy(resource));
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_view_keeps_its_buffer_and_its_work),
-        TEST(every_form_of_copy_between_every_memory),
-        TEST(rows_are_copied_to_and_from_plain_host_memory),
-        TEST(rows_are_copied_to_and_from_a_host_pool),
-        TEST(foreign_memory_is_used_and_given_back),
-        TEST(mapped_memory_is_foreign_memory_as_a_whole),
-        TEST(buffers_of_every_resource_have_their_attributes),
-        TEST(what_is_unmapped_was_announced),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -6,8 +6,6 @@
 #include <sched.h>
 #include <signal.h>
 
-#define MIB ((size_t)1 << 20)
-
 static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
                                             CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                             CU_STREAM_CAPTURE_MODE_RELAXED};
@@ -100,13 +98,11 @@ static void use_all(void) {
 }
 
 static void *use_all_elsewhere(void *unused) {
-    (void)unused;
     use_all();
     return NULL;
 }
 
-static void everything_can_be_done_beside_a_capture(void **state) {
-    (void)state;
+TEST(library_calls_leave_captures_undisturbed) {
     open_library();
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstream stream = make_stream(CU_STREAM_DEFAULT);
@@ -123,8 +119,7 @@ static void everything_can_be_done_beside_a_capture(void **state) {
 }
 
 /* The thread's own mode is what it was. */
-static void the_mode_of_the_thread_stays(void **state) {
-    (void)state;
+TEST(library_calls_preserve_the_capture_mode_of_the_thread) {
     open_library();
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstreamCaptureMode mode = modes[i];
@@ -176,8 +171,7 @@ static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, boo
     OK(cu.cuStreamDestroy_v2(captured));
 }
 
-static void frees_on_the_default_stream_leave_captures_alone(void **state) {
-    (void)state;
+TEST(frees_on_the_default_stream_do_not_invalidate_captures) {
     open_library();
     uint64_t used = pool_used();
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -191,8 +185,7 @@ static void frees_on_the_default_stream_leave_captures_alone(void **state) {
 }
 
 /* The driver would refuse, and spoil the capture. */
-static void allocating_on_the_default_stream_is_refused_without_harm(void **state) {
-    (void)state;
+TEST(a_refused_allocation_on_the_default_stream_leaves_the_capture_valid) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
@@ -229,8 +222,7 @@ static void let_them_free(void) {
 }
 
 /* A capture may begin between any two calls of a free. */
-static void captures_that_begin_during_a_free_are_not_spoilt(void **state) {
-    (void)state;
+TEST(a_capture_that_begins_during_a_free_stays_valid) {
     open_library();
     gpumem_resource *resources[] = {make_pinned(), make_virtual()};
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
@@ -302,8 +294,7 @@ static int capture_while_others_free(struct exchange *exchanges, size_t count, C
 
 /* What one thread has allocated on its stream another one frees, while that stream begins to
  * capture. */
-static void frees_in_other_threads_leave_the_streams_captures_alone(void **state) {
-    (void)state;
+TEST(frees_in_other_threads_do_not_invalidate_captures) {
     NEEDS_SOFTGPU("NVIDIA's driver 580 crashes when one thread begins captures on a stream while "
                   "another asks anything of it");
     open_library();
@@ -340,8 +331,7 @@ static void *allocate_and_end(void *exchange) {
 }
 
 /* Where only the whole context can tell that memory is unused, it is waited for without harm. */
-static void waiting_for_the_context_leaves_captures_alone(void **state) {
-    (void)state;
+TEST(waiting_for_the_context_does_not_invalidate_captures) {
     open_library();
     struct exchange exchange = {.resource = make_virtual()};
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
@@ -385,8 +375,7 @@ static void launch_and_end(CUgraph graph, CUstream stream) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void allocated_and_freed_inside_becomes_nodes(void **state) {
-    (void)state;
+TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
     open_library();
     gpumem_resource *pool = make_pool();
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -412,8 +401,7 @@ static void allocated_and_freed_inside_becomes_nodes(void **state) {
 }
 
 /* A second stream of the capture: the free comes after what it did. */
-static void other_streams_of_the_capture_are_joined(void **state) {
-    (void)state;
+TEST(a_free_in_a_capture_joins_the_other_streams) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
@@ -458,8 +446,7 @@ static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mod
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void allocated_outside_and_freed_inside_waits_for_the_end(void **state) {
-    (void)state;
+TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
     open_library();
     gpumem_resource *pool = make_pool(), *big = make_virtual();
     uint64_t used = pool_used();
@@ -475,8 +462,7 @@ static void allocated_outside_and_freed_inside_waits_for_the_end(void **state) {
 }
 
 /* Its owner may end the stream once the capture is over. */
-static void the_stream_may_end_after_the_capture(void **state) {
-    (void)state;
+TEST(a_stream_may_be_destroyed_before_a_deferred_free) {
     open_library();
     gpumem_resource *pool = make_pool();
     uint64_t used = pool_used();
@@ -496,8 +482,7 @@ static void the_stream_may_end_after_the_capture(void **state) {
 }
 
 /* A wrapper has let go; the pool that it wraps has not. */
-static void memory_of_a_wrapped_pool_waits_too(void **state) {
-    (void)state;
+TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     open_library();
     gpumem_resource *pool = make_pool(), *limit;
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
@@ -521,8 +506,7 @@ static void memory_of_a_wrapped_pool_waits_too(void **state) {
 }
 
 /* The capture comes to nothing; the memory does not. */
-static void a_spoilt_capture_loses_no_memory(void **state) {
-    (void)state;
+TEST(an_invalidated_capture_leaks_no_memory) {
     open_library();
     gpumem_resource *pool = make_pool();
     uint64_t used = pool_used();
@@ -548,8 +532,7 @@ static void a_spoilt_capture_loses_no_memory(void **state) {
 }
 
 /* As the driver has it: before the launch there is no memory to free, after it there is. */
-static void allocated_inside_and_freed_outside(void **state) {
-    (void)state;
+TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
@@ -579,24 +562,4 @@ static void allocated_inside_and_freed_outside(void **state) {
     DONE(gpumem_resource_destroy(pool));
     OK(cu.cuStreamDestroy_v2(stream));
     close_library();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(everything_can_be_done_beside_a_capture),
-        TEST(the_mode_of_the_thread_stays),
-        TEST(frees_on_the_default_stream_leave_captures_alone),
-        TEST(allocating_on_the_default_stream_is_refused_without_harm),
-        TEST(captures_that_begin_during_a_free_are_not_spoilt),
-        TEST(frees_in_other_threads_leave_the_streams_captures_alone),
-        TEST(waiting_for_the_context_leaves_captures_alone),
-        TEST(allocated_and_freed_inside_becomes_nodes),
-        TEST(other_streams_of_the_capture_are_joined),
-        TEST(allocated_outside_and_freed_inside_waits_for_the_end),
-        TEST(the_stream_may_end_after_the_capture),
-        TEST(memory_of_a_wrapped_pool_waits_too),
-        TEST(a_spoilt_capture_loses_no_memory),
-        TEST(allocated_inside_and_freed_outside),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

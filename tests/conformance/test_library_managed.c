@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define MIB ((size_t)1 << 20)
-
 /* Checked as a condition, so that skipping comes before anything is opened. */
 #define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
 
@@ -38,8 +36,7 @@ static gpumem_managed_range range_of(size_t offset, size_t bytes) {
     return range;
 }
 
-static void advice_and_prefetch_are_told_again(void **state) {
-    (void)state;
+TEST(advice_and_prefetch_are_read_back) {
     NEEDS_MANAGED();
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -67,8 +64,7 @@ static void advice_and_prefetch_are_told_again(void **state) {
     end();
 }
 
-static void discarded_memory_is_written_again(void **state) {
-    (void)state;
+TEST(discarded_memory_can_be_written_again) {
     NEEDS_MANAGED();
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemDiscardBatchAsync))
         SKIP("the driver is older than 13.0");
@@ -88,8 +84,7 @@ static void discarded_memory_is_written_again(void **state) {
     end();
 }
 
-static void captures_are_left_whole(void **state) {
-    (void)state;
+TEST(managed_memory_calls_leave_captures_valid) {
     NEEDS_MANAGED();
     CUgraph graph = NULL;
     begin(GPUMEM_MANAGED_ALLOCATED);
@@ -105,8 +100,7 @@ static void captures_are_left_whole(void **state) {
     end();
 }
 
-static void managed_memory_comes_from_a_pool_or_says_why_not(void **state) {
-    (void)state;
+TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
     NEEDS_MANAGED();
     gpumem_resource_properties properties = {.size = sizeof properties};
     begin(GPUMEM_MANAGED_POOL);
@@ -149,8 +143,7 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     return result;
 }
 
-static void peers_of_a_pool_reach_early_and_late_buffers(void **state) {
-    (void)state;
+TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     NEEDS_PEERS();
     gpumem_resource *pool;
     gpumem_buffer *early, *late;
@@ -193,8 +186,7 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
     return value;
 }
 
-static void memory_of_graphs_is_counted_and_trimmed(void **state) {
-    (void)state;
+TEST(graph_memory_is_counted_and_trimmed) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     CUgraph graph;
     CUgraphExec exec;
@@ -224,16 +216,4 @@ static void memory_of_graphs_is_counted_and_trimmed(void **state) {
     DONE(gpumem_resource_destroy(resource));
     DONE(gpumem_stream_destroy(device, stream));
     close_library();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(advice_and_prefetch_are_told_again),
-        TEST(discarded_memory_is_written_again),
-        TEST(captures_are_left_whole),
-        TEST(managed_memory_comes_from_a_pool_or_says_why_not),
-        TEST(peers_of_a_pool_reach_early_and_late_buffers),
-        TEST(memory_of_graphs_is_counted_and_trimmed),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB ((size_t)1 << 20)
-
 static const gpumem_mapped_method methods[] = {
     GPUMEM_MAPPED_COHERENT,      GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
     GPUMEM_MAPPED_VULKAN_EXPORT, GPUMEM_MAPPED_DESCRIPTOR,    GPUMEM_MAPPED_HOST};
@@ -280,8 +278,7 @@ static void everything_of(gpumem_resource *resource) {
     small_buffers_rest(resource);
 }
 
-static void each_method_that_works_does_all(void **state) {
-    (void)state;
+TEST(every_available_method_supports_all_operations) {
     open_library();
     for (size_t i = 0; i < COUNT(methods); i++) {
         const char *name = gpumem_mapped_method_name(methods[i]);
@@ -299,8 +296,7 @@ static void each_method_that_works_does_all(void **state) {
     close_library();
 }
 
-static void the_best_is_chosen_and_says_why(void **state) {
-    (void)state;
+TEST(the_best_method_is_chosen_and_refusals_are_explained) {
     open_library();
     gpumem_resource *resource = make(NULL);
     assert_non_null(resource); /* host memory at least */
@@ -314,8 +310,7 @@ static void the_best_is_chosen_and_says_why(void **state) {
     close_library();
 }
 
-static void forced_flushes_reach_the_device(void **state) {
-    (void)state;
+TEST(forced_non_coherent_writes_reach_the_device) {
     open_library();
     gpumem_resource *resource = make(GPUMEM_MAPPED_OPTIONS(.force_non_coherent = 1));
     assert_non_null(resource);
@@ -343,8 +338,7 @@ static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
     }
 }
 
-static void a_view_maps_a_buffer_that_is_there(void **state) {
-    (void)state;
+TEST(a_host_view_maps_an_existing_buffer) {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
@@ -370,13 +364,7 @@ static void a_view_maps_a_buffer_that_is_there(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
+BEFORE_TESTS {
     keep_lavapipe_loaded();
-    const struct CMUnitTest tests[] = {
-        TEST(each_method_that_works_does_all),
-        TEST(the_best_is_chosen_and_says_why),
-        TEST(forced_flushes_reach_the_device),
-        TEST(a_view_maps_a_buffer_that_is_there),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    return 0;
 }

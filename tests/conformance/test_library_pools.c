@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MIB  ((size_t)1 << 20)
+EACH_TEST(NULL, NULL);
+
 #define SIZE (3 * MIB)
 
 static gpumem_resource *make(bool host, gpumem_pool_choice choice, bool ipc) {
@@ -73,15 +74,13 @@ static void use_choices(bool host) {
     }
 }
 
-static void device_pools_of_any_choice_give_memory(void **state) {
-    (void)state;
+TEST(every_choice_of_device_pool_allocates) {
     open_library();
     use_choices(false);
     close_library();
 }
 
-static void host_pools_of_any_choice_give_memory(void **state) {
-    (void)state;
+TEST(every_choice_of_host_pool_allocates) {
     char reason[192];
     open_library();
     bool there = has(GPUMEM_CAPABILITY_HOST_POOL, reason);
@@ -92,8 +91,7 @@ static void host_pools_of_any_choice_give_memory(void **state) {
         SKIP("no host pools: %s", reason);
 }
 
-static void all_eight_attributes_are_read(void **state) {
-    (void)state;
+TEST(all_eight_pool_attributes_are_read) {
     open_library();
     gpumem_resource *pool = make(false, GPUMEM_POOL_OWN, false);
     for (int which = 1; which <= 8; which++) {
@@ -122,7 +120,7 @@ static void all_eight_attributes_are_read(void **state) {
 /* ---- Between processes ----------------------------------------------------------------------- */
 
 /* argv[1]: the socket; argv[2]: "host" or "device". */
-static int importer(int argc, char **argv) {
+CHILD(importer) {
     assert_int_equal(argc, 3);
     int socket = atoi(argv[1]);
     bool host = strcmp(argv[2], "host") == 0;
@@ -195,24 +193,10 @@ static void share_if(bool host, gpumem_capability capability) {
         SKIP("no such pool can be shared: %s", reason);
 }
 
-static void a_device_pool_is_used_in_another_process(void **state) {
-    (void)state;
+TEST(a_device_pool_is_used_in_another_process) {
     share_if(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
 }
 
-static void a_host_pool_is_used_in_another_process(void **state) {
-    (void)state;
+TEST(a_host_pool_is_used_in_another_process) {
     share_if(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_pools_of_any_choice_give_memory),
-        cmocka_unit_test(host_pools_of_any_choice_give_memory),
-        cmocka_unit_test(all_eight_attributes_are_read),
-        cmocka_unit_test(a_device_pool_is_used_in_another_process),
-        cmocka_unit_test(a_host_pool_is_used_in_another_process),
-    };
-    const struct child children[] = {{"importer", importer}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB   ((size_t)1 << 20)
 #define CHUNK (2 * MIB)
 
 /* Its first and last byte: what is said about the rest by the copies of other tests. */
@@ -44,7 +43,7 @@ static void name_place(char name[64]) {
 /* ---- Growth ---------------------------------------------------------------------------------- */
 
 /* argv[1]: where to connect. Follows each time it is told, until the owner is gone. */
-static int follower(int argc, char **argv) {
+CHILD(follower) {
     int connection = -1;
     char byte;
     gpumem_buffer *buffer;
@@ -108,8 +107,7 @@ static void begin_sharing(struct owner *owner) {
     }
 }
 
-static void importers_follow_growth_and_one_is_killed(void **state) {
-    (void)state;
+TEST(importers_follow_growth_after_one_is_killed) {
     struct owner o;
     uint64_t free_before, free_after, total;
     char reason[192];
@@ -161,7 +159,7 @@ static void importers_follow_growth_and_one_is_killed(void **state) {
 /* ---- Pools and events ------------------------------------------------------------------------ */
 
 /* argv[1]: where to connect. The buffer is written behind the event, which is not there yet. */
-static int reader(int argc, char **argv) {
+CHILD(reader) {
     int connection = -1, done = -1;
     gpumem_buffer *buffer, *twin;
     CUevent event;
@@ -254,24 +252,12 @@ static void share_pool(bool host, gpumem_capability capability) {
         SKIP("no such pool can be shared: %s", reason);
 }
 
-static void a_device_pool_and_an_event_cross_processes(void **state) {
-    (void)state;
+TEST(a_device_pool_and_an_event_are_shared_between_processes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     share_pool(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
 }
 
-static void a_host_pool_and_an_event_cross_processes(void **state) {
-    (void)state;
+TEST(a_host_pool_and_an_event_are_shared_between_processes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     share_pool(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(importers_follow_growth_and_one_is_killed),
-        TEST(a_device_pool_and_an_event_cross_processes),
-        TEST(a_host_pool_and_an_event_cross_processes),
-    };
-    const struct child children[] = {{"follower", follower}, {"reader", reader}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

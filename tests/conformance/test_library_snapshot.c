@@ -2,8 +2,6 @@
 #include "json_reader.h"
 #include "library.h"
 
-#define MIB ((size_t)1 << 20)
-
 static char *take(void) {
     char *text = NULL;
     DONE(gpumem_snapshot(device, NULL, &text));
@@ -44,8 +42,7 @@ static gpumem_resource *make_virtual(const gpumem_virtual_options *options) {
     return resource;
 }
 
-static void a_virtual_buffer_is_listed_as_it_is_mapped(void **state) {
-    (void)state;
+TEST(a_snapshot_lists_the_mappings_of_a_virtual_buffer) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer;
@@ -75,8 +72,7 @@ static CUresult is_mapped_at(CUdeviceptr address) {
 }
 
 /* Where a chunk is listed the driver has memory, and where none is it has not. */
-static void holes_are_where_nothing_is_listed(void **state) {
-    (void)state;
+TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
     gpumem_resource *resource = make_virtual(
         GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer;
@@ -98,8 +94,7 @@ static void holes_are_where_nothing_is_listed(void **state) {
     close_library();
 }
 
-static void freed_ranges_are_mapped_still(void **state) {
-    (void)state;
+TEST(cached_ranges_stay_mapped_and_listed) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB));
     gpumem_buffer *buffer;
@@ -123,8 +118,7 @@ static void freed_ranges_are_mapped_still(void **state) {
     close_library();
 }
 
-static void who_made_what_is_told(void **state) {
-    (void)state;
+TEST(a_snapshot_names_the_resource_of_each_buffer) {
     gpumem_resource *pinned, *tracking;
     gpumem_buffer *buffer, *view;
     open_library();
@@ -149,8 +143,7 @@ static void who_made_what_is_told(void **state) {
     close_library();
 }
 
-static void the_device_is_described(void **state) {
-    (void)state;
+TEST(a_snapshot_describes_the_device) {
     open_library();
     char *text = take(), name[256] = "";
     size_t total = 0;
@@ -161,15 +154,4 @@ static void the_device_is_described(void **state) {
     assert_true(json_unsigned(json_find(text, "devices.0.free_bytes")) <= total);
     free(text);
     close_library();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_virtual_buffer_is_listed_as_it_is_mapped),
-        TEST(holes_are_where_nothing_is_listed),
-        TEST(freed_ranges_are_mapped_still),
-        TEST(who_made_what_is_told),
-        TEST(the_device_is_described),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-#define MIB ((size_t)1 << 20)
-
 static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
     gpumem_buffer *buffer;
     DONE(gpumem_buffer_allocate(resource, 2 * MIB,
@@ -32,8 +30,7 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 }
 
 /* Work of this thread's stream is held, and the stream of the thread that frees is idle. */
-static void another_threads_free_leaves_the_work_its_memory(void **state) {
-    (void)state;
+TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
     struct gate gate;
     open_library();
     gpumem_resource *resource;
@@ -74,8 +71,7 @@ static CUstream make_again(CUstream destroyed) {
 }
 
 /* What the old one ran is not known any more, so that its memory is kept until all is done. */
-static void a_new_stream_of_an_old_value_is_not_asked_for_it(void **state) {
-    (void)state;
+TEST(a_free_does_not_query_a_new_stream_with_a_reused_handle) {
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuStreamDestroy_v2(stream));
@@ -103,12 +99,4 @@ static void a_new_stream_of_an_old_value_is_not_asked_for_it(void **state) {
     DONE(gpumem_resource_destroy(resource));
     OK(cu.cuStreamDestroy_v2(again));
     close_library();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(another_threads_free_leaves_the_work_its_memory),
-        TEST(a_new_stream_of_an_old_value_is_not_asked_for_it),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -1,8 +1,6 @@
 /* Virtual buffers that change while they live, on any driver: kept ranges, access, holes, moves. */
 #include "library.h"
 
-#define MIB ((size_t)1 << 20)
-
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     DONE(gpumem_virtual_resource_create(device, options, &resource));
@@ -37,8 +35,7 @@ static unsigned char byte_at(gpumem_buffer *buffer, size_t offset, CUstream stre
     return byte;
 }
 
-static void a_freed_range_is_its_streams_at_once(void **state) {
-    (void)state;
+TEST(the_same_stream_reuses_a_freed_range_immediately) {
     struct gate gate;
     CUstream other;
     open_library();
@@ -78,8 +75,7 @@ static void a_freed_range_is_its_streams_at_once(void **state) {
 
 /* The number of the stream tells, not its handle: what a destroyed stream still runs is not what a
  * new one of the same handle comes after. */
-static void a_new_stream_of_the_same_handle_is_another(void **state) {
-    (void)state;
+TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
     struct gate gate;
     CUstream stream, made[TRIES], again = NULL;
     CUevent event;
@@ -119,8 +115,7 @@ static void a_new_stream_of_the_same_handle_is_another(void **state) {
         SKIP("no new stream got the handle of one that still had work");
 }
 
-static void access_comes_and_goes(void **state) {
-    (void)state;
+TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     CUstream stream;
     open_library();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -146,8 +141,7 @@ static void access_comes_and_goes(void **state) {
     close_library();
 }
 
-static void peers_come_and_go(void **state) {
-    (void)state;
+TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
     NEEDS_DEVICES(2);
     CUdevice second;
     int can = 0, peer = 1;
@@ -171,8 +165,7 @@ static void peers_come_and_go(void **state) {
         SKIP("the devices do not reach each other");
 }
 
-static void holes_and_moves_keep_the_rest(void **state) {
-    (void)state;
+TEST(decommitting_and_moving_keep_the_other_bytes) {
     struct gate gate;
     CUstream stream;
     open_library();
@@ -206,8 +199,7 @@ static void holes_and_moves_keep_the_rest(void **state) {
     close_library();
 }
 
-static void doubling_takes_one_handle_a_step(void **state) {
-    (void)state;
+TEST(each_doubling_creates_one_handle) {
     open_library();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
@@ -224,16 +216,4 @@ static void doubling_takes_one_handle_a_step(void **state) {
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
     close_library();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_freed_range_is_its_streams_at_once),
-        TEST(a_new_stream_of_the_same_handle_is_another),
-        TEST(access_comes_and_goes),
-        TEST(peers_come_and_go),
-        TEST(holes_and_moves_keep_the_rest),
-        TEST(doubling_takes_one_handle_a_step),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -49,16 +49,14 @@ static void check(CUlinkState link) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void two_texts_are_linked(void **state) {
-    (void)state;
+TEST(two_ptx_texts_are_linked) {
     CUlinkState link = create();
     OK(add(link, CALLER));
     OK(add(link, GIVER));
     check(link);
 }
 
-static void text_and_machine_code_are_linked(void **state) {
-    (void)state;
+TEST(ptx_and_a_cubin_are_linked) {
     CUlinkState link = create();
     OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin,
                            sizeof image_part_cubin, "part", 0, NULL, NULL));
@@ -66,8 +64,7 @@ static void text_and_machine_code_are_linked(void **state) {
     check(link);
 }
 
-static void the_first_versions_link_too(void **state) {
-    (void)state;
+TEST(the_first_abi_of_the_linker_works) {
     CUlinkState link = NULL;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-link");
@@ -90,8 +87,7 @@ static void the_first_versions_link_too(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void names_that_are_missing_or_there_twice_are_refused(void **state) {
-    (void)state;
+TEST(undefined_and_duplicate_symbols_are_refused) {
     void *image = NULL;
     size_t size;
     CUlinkState link = create();
@@ -140,8 +136,20 @@ static CUdeviceptr global(CUmodule module, const char *name) {
          "st.param.b32 [in], r;\ncall.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\n"        \
          "st.global.u32 [x], r;\nret;\n}\n"
 
-static void a_template_in_two_units_is_linked_once(void **state) {
-    (void)state;
+/* What the linker itself says has no input to name. Before a text is refused. */
+TEST(linker_errors_name_no_input) {
+    char error[512] = "x";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {error, (void *)sizeof error}, *image;
+    CUlinkState link;
+    OK(cu.cuLinkCreate_v2(2, options, values, &link));
+    OK(add(link, CALLER));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, NULL));
+    assert_memory_equal(error, "error ", 6);
+    OK(cu.cuLinkDestroy(link));
+}
+
+TEST(a_template_in_two_units_is_linked_once) {
     NEEDS_SOFTGPU("the linker of an H200's driver died of two weak entries");
     unsigned count = 0;
     CUfunction kernel;
@@ -156,8 +164,7 @@ static void a_template_in_two_units_is_linked_once(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void weak_gives_way_to_strong(void **state) {
-    (void)state;
+TEST(a_strong_symbol_overrides_a_weak_symbol) {
     for (int i = 0; i < 2; i++) {
         static const char *const texts[] = {
             TEMPLATE("5"), HEAD ".visible .global .align 4 .u32 held = 7;\n"
@@ -173,8 +180,7 @@ static void weak_gives_way_to_strong(void **state) {
 }
 
 /* What is not visible is its own input's, where another has one of that name too. */
-static void hidden_variables_of_one_name_stay_apart(void **state) {
-    (void)state;
+TEST(local_variables_of_the_same_name_stay_separate) {
     CUlinkState link = create();
     OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"
                       ".visible .global .align 8 .u64 to_first = generic(own);\n"));
@@ -190,8 +196,7 @@ static void hidden_variables_of_one_name_stay_apart(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void inputs_are_of_their_kind(void **state) {
-    (void)state;
+TEST(inputs_that_do_not_match_their_type_are_refused) {
     void *text = (void *)(uintptr_t)GIVER, *cubin = (void *)(uintptr_t)image_small_cubin;
     const struct {
         CUresult answer;
@@ -217,8 +222,7 @@ static void inputs_are_of_their_kind(void **state) {
 
 /* As text, any image is read, and left out when it is not for the device; as machine code, what
  * is none spoils the whole. NVVM has no compiler here, and that spoils it too. */
-static void what_images_are_taken_for(void **state) {
-    (void)state;
+TEST(every_image_is_answered_by_its_input_type) {
 #define IMAGE(image) image, sizeof image
     static const struct {
         CUjitInputType type;
@@ -260,8 +264,7 @@ static void what_images_are_taken_for(void **state) {
 }
 
 /* Whole programs are no inputs, in a fatbin neither; what one spoils stays so. */
-static void whole_programs_are_no_inputs(void **state) {
-    (void)state;
+TEST(whole_program_images_are_refused) {
     CUlinkState link = create();
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
           cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_fatbin,
@@ -274,8 +277,7 @@ static void whole_programs_are_no_inputs(void **state) {
 }
 
 /* As a fatbin, code for another device adds nothing: not even to what was spoilt. */
-static void code_for_others_is_left_out(void **state) {
-    (void)state;
+TEST(a_fatbinary_input_for_another_device_is_ignored) {
     CUlinkState link = create();
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
           cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_cubin,
@@ -285,8 +287,7 @@ static void code_for_others_is_left_out(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void text_that_does_not_compile_is_left_out(void **state) {
-    (void)state;
+TEST(ptx_that_does_not_compile_is_ignored) {
     void *image = NULL;
     size_t size;
     CUlinkState link = create();
@@ -298,8 +299,7 @@ static void text_that_does_not_compile_is_left_out(void **state) {
 }
 
 /* What is no machine code, but was given as such, spoils the whole. */
-static void text_as_machine_code_spoils_it(void **state) {
-    (void)state;
+TEST(ptx_given_as_a_cubin_fails_the_whole_link) {
     void *image = NULL;
     size_t size;
     char path[TEMPORARY_ROOM];
@@ -333,8 +333,7 @@ static unsigned char *linked(size_t *size) {
 }
 
 /* What comes out is an ELF for the device, and what its header says is looked at. */
-static void the_output_is_an_elf(void **state) {
-    (void)state;
+TEST(the_output_is_an_elf_file) {
     static const struct {
         size_t at;
         unsigned char value;
@@ -371,8 +370,7 @@ static void the_output_is_an_elf(void **state) {
 }
 
 /* It is no text any more that could be compiled for another device. */
-static void the_output_is_compiled(void **state) {
-    (void)state;
+TEST(the_output_cannot_be_compiled_for_another_device) {
     CUjit_option target = CU_JIT_TARGET;
     void *value = (void *)80;
     CUmodule module;
@@ -386,8 +384,7 @@ static void the_output_is_compiled(void **state) {
 }
 
 /* Size options become what was used; the buffers are the linker's until it ends. */
-static void logs_are_written_with_each_input(void **state) {
-    (void)state;
+TEST(logs_are_written_after_each_input) {
     char error[512] = "x";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_WALL_TIME};
@@ -402,23 +399,8 @@ static void logs_are_written_with_each_input(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-/* What the linker itself says has no input to name. */
-static void messages_of_the_linker_name_no_input(void **state) {
-    (void)state;
-    char error[512] = "x";
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {error, (void *)sizeof error}, *image;
-    CUlinkState link;
-    OK(cu.cuLinkCreate_v2(2, options, values, &link));
-    OK(add(link, CALLER));
-    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, NULL));
-    assert_memory_equal(error, "error ", 6);
-    OK(cu.cuLinkDestroy(link));
-}
-
 /* An array of options of which none counts belongs to the caller all the same. */
-static void options_beyond_the_count_are_left_alone(void **state) {
-    (void)state;
+TEST(options_beyond_the_count_are_not_written) {
     CUjit_option options[] = {CU_JIT_WALL_TIME};
     void *values[] = {(void *)77};
     CUlinkState link;
@@ -428,8 +410,7 @@ static void options_beyond_the_count_are_left_alone(void **state) {
     assert_ptr_equal(values[0], (void *)77);
 }
 
-static void a_link_completes_once(void **state) {
-    (void)state;
+TEST(a_link_completes_once) {
     CUlinkState link = create();
     void *image, *again;
     size_t size;
@@ -443,8 +424,7 @@ static void a_link_completes_once(void **state) {
 }
 
 /* What one linker refused changes what later ones of the process answer. */
-static void what_is_missing_after_a_refused_text(void **state) {
-    (void)state;
+TEST(a_missing_symbol_after_refused_ptx_is_an_unknown_error) {
     void *image;
     CUlinkState link = create();
     FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
@@ -455,8 +435,7 @@ static void what_is_missing_after_a_refused_text(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void text_ends_with_its_zero(void **state) {
-    (void)state;
+TEST(ptx_ends_at_its_null_terminator) {
     static char text[] = GIVER "\0frob;\n";
     const size_t sizes[] = {1, 60, sizeof GIVER - 1, sizeof text};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -468,8 +447,7 @@ static void text_ends_with_its_zero(void **state) {
     }
 }
 
-static void of_equal_names_the_visible_is_found(void **state) {
-    (void)state;
+TEST(a_visible_variable_is_found_before_a_local_one) {
     CUlinkState link = create();
     OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
     OK(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
@@ -478,8 +456,7 @@ static void of_equal_names_the_visible_is_found(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void a_variable_and_a_function_of_one_name_are_refused(void **state) {
-    (void)state;
+TEST(a_variable_and_a_function_of_the_same_name_are_refused) {
     CUlinkState link = create();
     OK(add(link, HEAD ".weak .global .align 4 .u32 both = 1;\n"));
     FAILS(CUDA_ERROR_UNKNOWN, add(link, HEAD ".weak .func (.param .b32 result) both()\n{\n"
@@ -488,8 +465,7 @@ static void a_variable_and_a_function_of_one_name_are_refused(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void a_verbose_linker_says_something(void **state) {
-    (void)state;
+TEST(a_verbose_linker_writes_an_info_log) {
     char info[2048] = "";
     CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_LOG_VERBOSE};
@@ -501,34 +477,4 @@ static void a_verbose_linker_says_something(void **state) {
     assert_int_not_equal(cu.cuLinkComplete(link, &image, NULL), CUDA_SUCCESS);
     assert_true(info[0] != 0);
     OK(cu.cuLinkDestroy(link));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(two_texts_are_linked),
-        TEST(text_and_machine_code_are_linked),
-        TEST(the_first_versions_link_too),
-        TEST(names_that_are_missing_or_there_twice_are_refused),
-        TEST(messages_of_the_linker_name_no_input), /* before a text is refused */
-        TEST(a_template_in_two_units_is_linked_once),
-        TEST(weak_gives_way_to_strong),
-        TEST(hidden_variables_of_one_name_stay_apart),
-        TEST(inputs_are_of_their_kind),
-        TEST(what_images_are_taken_for),
-        TEST(whole_programs_are_no_inputs),
-        TEST(code_for_others_is_left_out),
-        TEST(text_that_does_not_compile_is_left_out),
-        TEST(text_as_machine_code_spoils_it),
-        TEST(the_output_is_an_elf),
-        TEST(the_output_is_compiled),
-        TEST(logs_are_written_with_each_input),
-        TEST(options_beyond_the_count_are_left_alone),
-        TEST(a_link_completes_once),
-        TEST(what_is_missing_after_a_refused_text),
-        TEST(text_ends_with_its_zero),
-        TEST(of_equal_names_the_visible_is_found),
-        TEST(a_variable_and_a_function_of_one_name_are_refused),
-        TEST(a_verbose_linker_says_something),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

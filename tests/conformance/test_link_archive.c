@@ -69,24 +69,21 @@ static void check_all(CUlinkState link) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void an_object_needs_the_archive(void **state) {
-    (void)state;
+TEST(an_object_is_linked_with_an_archive) {
     CUlinkState link = create();
     OK(ADD(link, OBJECT, image_caller_object));
     OK(ADD(link, LIBRARY, image_archive));
     check_all(link);
 }
 
-static void the_archive_may_come_first(void **state) {
-    (void)state;
+TEST(the_archive_may_come_first) {
     CUlinkState link = create();
     OK(ADD(link, LIBRARY, image_archive));
     OK(ADD(link, OBJECT, image_caller_object));
     check_all(link);
 }
 
-static void an_object_alone_misses_it(void **state) {
-    (void)state;
+TEST(an_object_without_its_archive_is_refused) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
@@ -102,8 +99,7 @@ static void write_file(char path[TEMPORARY_ROOM], const void *data, size_t size)
     close(fd);
 }
 
-static void files_are_taken(void **state) {
-    (void)state;
+TEST(objects_and_archives_are_read_from_files) {
     char object[TEMPORARY_ROOM], archive[TEMPORARY_ROOM];
     CUlinkState link = create();
     write_file(object, image_caller_object, sizeof image_caller_object);
@@ -116,8 +112,7 @@ static void files_are_taken(void **state) {
 }
 
 /* A member has a function that calls what is nowhere; no kernel comes there. */
-static void what_nothing_reaches_is_not_missed(void **state) {
-    (void)state;
+TEST(an_undefined_symbol_in_unreachable_code_is_accepted) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
@@ -151,16 +146,14 @@ static CUresult link_texts(const char *first, const char *second) {
     return result;
 }
 
-static void the_same_holds_for_texts(void **state) {
-    (void)state;
+TEST(an_undefined_symbol_in_unreachable_ptx_is_accepted) {
     OK(link_texts(UNUSED, NULL));
     FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(UNUSED, USED));
     FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(USED, UNUSED));
     FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(POINTS, NULL));
 }
 
-static void other_bytes_are_refused(void **state) {
-    (void)state;
+TEST(an_input_that_is_not_an_archive_is_refused) {
     CUlinkState link = create();
     FAILS(CUDA_ERROR_UNKNOWN, add(link, CU_JIT_INPUT_LIBRARY, HEAD, sizeof HEAD));
     OK(cu.cuLinkDestroy(link));
@@ -169,8 +162,7 @@ static void other_bytes_are_refused(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void a_name_in_two_inputs_is_refused(void **state) {
-    (void)state;
+TEST(a_symbol_defined_in_two_inputs_is_refused) {
     void *image = NULL;
     size_t size = 0;
     CUlinkState link = create();
@@ -187,8 +179,7 @@ static void a_name_in_two_inputs_is_refused(void **state) {
 }
 
 /* A linker that has refused an input says so of an archive, and nothing of an object. */
-static void what_was_refused_stays_so(void **state) {
-    (void)state;
+TEST(a_linker_that_refused_an_input_refuses_archives) {
     void *image = NULL;
     size_t size = 0;
     CUlinkState link = create();
@@ -216,8 +207,7 @@ static void check_nothing_in(CUjitInputType type, const void *data, size_t size)
     assert_int_equal(function_count(link), 1);
 }
 
-static void what_has_nothing_for_a_device_is_refused(void **state) {
-    (void)state;
+TEST(inputs_without_device_code_are_refused) {
     size_t size;
     const unsigned char *object = member("empty.o/", &size);
     check_nothing_in(CU_JIT_INPUT_OBJECT, object, size);
@@ -226,16 +216,14 @@ static void what_has_nothing_for_a_device_is_refused(void **state) {
     check_nothing_in(CU_JIT_INPUT_LIBRARY, image_archive, 68);
 }
 
-static void a_cut_archive_is_refused(void **state) {
-    (void)state;
+TEST(a_truncated_archive_is_refused) {
     NEEDS_SOFTGPU("hardware reads the member behind the end, too");
     check_nothing_in(CU_JIT_INPUT_LIBRARY, image_archive, sizeof image_archive / 2);
     check_nothing_in(CU_JIT_INPUT_LIBRARY, image_archive, sizeof image_archive - 100);
 }
 
 /* Whatever is cut off or changed: an answer, and the linker still ends. */
-static void damaged_archives_are_survived(void **state) {
-    (void)state;
+TEST(damaged_archives_do_not_crash_the_linker) {
     NEEDS_SOFTGPU("other drivers need not survive it");
     unsigned char *copy = malloc(sizeof image_archive);
     assert_non_null(copy);
@@ -263,8 +251,7 @@ static void damaged_archives_are_survived(void **state) {
 }
 
 /* The toolkit's own archive, which needs much that nobody defines. */
-static void cudadevrt_is_linked(void **state) {
-    (void)state;
+TEST(cudadevrt_is_linked) {
     static const char *const paths[] = {"/usr/local/cuda/lib64/libcudadevrt.a",
                                         "/usr/local/cuda/lib/libcudadevrt.a",
                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcudadevrt.a",
@@ -281,24 +268,4 @@ static void cudadevrt_is_linked(void **state) {
     OK(ADD(link, OBJECT, image_caller_object));
     OK(ADD(link, LIBRARY, image_archive));
     check_all(link);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(an_object_needs_the_archive),
-        TEST(the_archive_may_come_first),
-        TEST(an_object_alone_misses_it),
-        TEST(files_are_taken),
-        TEST(what_nothing_reaches_is_not_missed),
-        TEST(the_same_holds_for_texts),
-        TEST(a_name_in_two_inputs_is_refused),
-        /* What one linker refuses changes an H200's answers of later ones in the process. */
-        TEST(other_bytes_are_refused),
-        TEST(what_was_refused_stays_so),
-        TEST(what_has_nothing_for_a_device_is_refused),
-        TEST(a_cut_archive_is_refused),
-        TEST(damaged_archives_are_survived),
-        TEST(cudadevrt_is_linked),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

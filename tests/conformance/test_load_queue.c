@@ -29,8 +29,7 @@ static size_t heap(void) {
     return info.uordblks + info.hblkhd;
 }
 
-static void a_thousand_streams_work_together(void **state) {
-    (void)state;
+TEST(a_thousand_streams_run_concurrently) {
     CUstream *streams = calloc(STREAMS, sizeof *streams);
     CUevent *events = calloc(STREAMS, sizeof *events);
     CUdeviceptr memory;
@@ -116,8 +115,7 @@ static void see_bytes(CUdeviceptr memory) {
     }
 }
 
-static void many_operations_run_in_one_stream(void **state) {
-    (void)state;
+TEST(a_million_operations_run_in_one_stream) {
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream stream;
     CUdeviceptr memory;
@@ -129,8 +127,7 @@ static void many_operations_run_in_one_stream(void **state) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-static void many_operations_run_in_a_thousand_streams(void **state) {
-    (void)state;
+TEST(a_million_operations_run_in_a_thousand_streams) {
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream *streams = calloc(STREAMS, sizeof *streams);
     CUdeviceptr memory;
@@ -143,13 +140,4 @@ static void many_operations_run_in_a_thousand_streams(void **state) {
         OK(cu.cuStreamDestroy_v2(streams[i]));
     OK(cu.cuMemFree_v2(memory));
     free(streams);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_thousand_streams_work_together),
-        TEST(many_operations_run_in_one_stream),
-        TEST(many_operations_run_in_a_thousand_streams),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

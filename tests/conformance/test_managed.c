@@ -10,8 +10,7 @@ static unsigned char *bytes_of(CUdeviceptr p) {
     return (unsigned char *)(uintptr_t)p;
 }
 
-static void cpu_and_device_see_the_same_bytes(void **state) {
-    (void)state;
+TEST(cpu_and_device_see_the_same_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
     static unsigned char plain[4096];
     CUdeviceptr m, d;
@@ -32,8 +31,7 @@ static void cpu_and_device_see_the_same_bytes(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(m));
 }
 
-static void the_cpu_may_use_it_while_the_device_works(void **state) {
-    (void)state;
+TEST(the_cpu_accesses_managed_memory_while_the_device_works) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
     CUdeviceptr m;
     CUstream s;
@@ -56,8 +54,7 @@ static void the_cpu_may_use_it_while_the_device_works(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void bad_requests_are_refused(void **state) {
-    (void)state;
+TEST(invalid_managed_allocations_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m = 1;
     static const unsigned flags[] = {0, 3, 4, 5, 8};
@@ -76,8 +73,7 @@ static unsigned number(CUpointer_attribute attribute, CUdeviceptr p) {
     return value;
 }
 
-static void pointers_say_that_it_is_managed(void **state) {
-    (void)state;
+TEST(pointer_attributes_report_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got = 0;
     CUcontext owner = NULL;
@@ -104,8 +100,7 @@ static void pointers_say_that_it_is_managed(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
-static void managed_memory_ends_with_its_context(void **state) {
-    (void)state;
+TEST(managed_memory_ends_with_its_context) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUcontext other;
     CUdeviceptr m;
@@ -118,8 +113,7 @@ static void managed_memory_ends_with_its_context(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
-static void managed_memory_is_no_pinned_memory(void **state) {
-    (void)state;
+TEST(calls_for_pinned_memory_refuse_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got;
     CUipcMemHandle handle;
@@ -134,16 +128,4 @@ static void managed_memory_is_no_pinned_memory(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(NULL, m, 7, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(m + 4096));
     OK(cu.cuMemFree_v2(m));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(cpu_and_device_see_the_same_bytes),
-        TEST(the_cpu_may_use_it_while_the_device_works),
-        TEST(bad_requests_are_refused),
-        TEST(pointers_say_that_it_is_managed),
-        TEST(managed_memory_ends_with_its_context),
-        TEST(managed_memory_is_no_pinned_memory),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

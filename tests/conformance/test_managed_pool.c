@@ -19,8 +19,7 @@ static CUmemPoolProps props_of(CUmemLocationType type, int id) {
     return props;
 }
 
-static void the_cpu_reads_and_writes(void **state) {
-    (void)state;
+TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     NEEDS_POOLS();
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemoryPool pool, told = NULL;
@@ -58,8 +57,7 @@ static void the_cpu_reads_and_writes(void **state) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-static void each_kind_has_its_current_pool(void **state) {
-    (void)state;
+TEST(each_allocation_type_has_its_own_current_pool) {
     NEEDS_POOLS();
     const CUmemAllocationType kind = CU_MEM_ALLOCATION_TYPE_MANAGED;
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
@@ -81,8 +79,7 @@ static void each_kind_has_its_current_pool(void **state) {
     OK(cu.cuMemPoolDestroy(pool));
 }
 
-static void what_cannot_be_made_is_refused(void **state) {
-    (void)state;
+TEST(invalid_managed_pools_are_refused) {
     NEEDS_POOLS();
     CUmemoryPool pool;
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, 99);
@@ -105,8 +102,7 @@ static void what_cannot_be_made_is_refused(void **state) {
     }
 }
 
-static void access_is_told_as_advice(void **state) {
-    (void)state;
+TEST(access_to_a_managed_pool_is_reported_as_advice) {
     NEEDS_POOLS();
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_HOST, 0);
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -130,14 +126,4 @@ static void access_is_told_as_advice(void **state) {
     OK(cu.cuMemFreeAsync(p, NULL));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemPoolDestroy(pool));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_cpu_reads_and_writes),
-        TEST(each_kind_has_its_current_pool),
-        TEST(what_cannot_be_made_is_refused),
-        TEST(access_is_told_as_advice),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

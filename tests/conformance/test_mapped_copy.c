@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB  ((size_t)1 << 20)
 #define ROOM (8 * MIB)
 #define EDGE ((size_t)64) /* host addresses of every alignment */
 
@@ -109,8 +108,7 @@ static void calibrate(gpumem_resource *resource, gpumem_mapped_method method) {
     assert_int_equal(source_of(resource), GPUMEM_MEASURED_HERE);
 }
 
-static void by_each_method_before_and_after_calibration(void **state) {
-    (void)state;
+TEST(copies_are_correct_before_and_after_calibration) {
     begin();
     for (size_t i = 0; i < COUNT(methods); i++) {
         gpumem_buffer *buffer;
@@ -142,8 +140,7 @@ static void there_and_back(gpumem_buffer *buffer, unsigned char *host, unsigned 
 }
 
 /* cuMemcpyHtoD would wait for the stream, which is a blocking one. */
-static void a_held_stream_holds_no_copy(void **state) {
-    (void)state;
+TEST(a_blocked_stream_does_not_block_copies) {
     struct gate gate;
     CUstream stream;
     gpumem_buffer *buffer;
@@ -165,8 +162,7 @@ static void a_held_stream_holds_no_copy(void **state) {
     end();
 }
 
-static void a_capture_goes_on(void **state) {
-    (void)state;
+TEST(copies_do_not_invalidate_captures) {
     CUstream stream;
     CUgraph graph = NULL;
     gpumem_buffer *buffer;
@@ -188,8 +184,7 @@ static void a_capture_goes_on(void **state) {
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static void of_a_view(void **state) {
-    (void)state;
+TEST(copies_of_a_host_view_are_correct) {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;
@@ -216,13 +211,7 @@ static void of_a_view(void **state) {
         SKIP("no view: %s", gpumem_last_error()->message);
 }
 
-int main(int argc, char **argv) {
+BEFORE_TESTS {
     keep_lavapipe_loaded();
-    const struct CMUnitTest tests[] = {
-        TEST(by_each_method_before_and_after_calibration),
-        TEST(a_held_stream_holds_no_copy),
-        TEST(a_capture_goes_on),
-        TEST(of_a_view),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    return 0;
 }

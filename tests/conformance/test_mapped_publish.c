@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define MIB    ((size_t)1 << 20)
 #define ROUNDS 1000000u
 #define SLOTS  8u /* rounds that may be on the way */
 #define STRIDE 8192u
@@ -239,8 +238,7 @@ static void poll_both_ways(struct source *source, void *user) {
     }
 }
 
-static void a_polling_kernel_sees_payloads_whole_by_each_method(void **state) {
-    (void)state;
+TEST(a_polling_kernel_sees_complete_payloads_by_each_method) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -249,8 +247,7 @@ static void a_polling_kernel_sees_payloads_whole_by_each_method(void **state) {
     polling_free(&polling);
 }
 
-static void a_polling_kernel_sees_payloads_whole_through_a_view(void **state) {
-    (void)state;
+TEST(a_polling_kernel_sees_complete_payloads_through_a_view) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -299,8 +296,7 @@ static void notice_damage(struct source *source, void *user) {
     }
 }
 
-static void the_kernel_notices_wrong_words(void **state) {
-    (void)state;
+TEST(the_polling_kernel_detects_wrong_words) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -324,8 +320,7 @@ static void stop_after_three(struct source *source, void *user) {
     assert_int_equal(polling_wrong(polling), 0);
 }
 
-static void a_stop_ends_the_kernel(void **state) {
-    (void)state;
+TEST(the_stop_flag_ends_the_polling_kernel) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -375,7 +370,6 @@ static void wait_rounds(const struct source *source, const struct round_case *c,
 }
 
 static void wait_all_sizes(struct source *source, void *user) {
-    (void)user;
     CUdeviceptr out = 0;
     OK(cu.cuMemAlloc_v2(&out, SLOTS * STRIDE));
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -388,15 +382,13 @@ static void wait_all_sizes(struct source *source, void *user) {
     OK(cu.cuMemFree_v2(out));
 }
 
-static void queued_work_behind_the_flag_sees_payloads_whole_by_each_method(void **state) {
-    (void)state;
+TEST(queued_work_after_the_flag_sees_complete_payloads_by_each_method) {
     open_library();
     for_methods(wait_all_sizes, NULL, false);
     close_library();
 }
 
-static void queued_work_behind_the_flag_sees_payloads_whole_through_a_view(void **state) {
-    (void)state;
+TEST(queued_work_after_the_flag_sees_complete_payloads_through_a_view) {
     open_library();
     bool can = for_view(wait_all_sizes, NULL);
     close_library();
@@ -404,15 +396,7 @@ static void queued_work_behind_the_flag_sees_payloads_whole_through_a_view(void 
         skip();
 }
 
-int main(int argc, char **argv) {
+BEFORE_TESTS {
     keep_lavapipe_loaded();
-    const struct CMUnitTest tests[] = {
-        TEST(a_polling_kernel_sees_payloads_whole_by_each_method),
-        TEST(a_polling_kernel_sees_payloads_whole_through_a_view),
-        TEST(the_kernel_notices_wrong_words),
-        TEST(a_stop_ends_the_kernel),
-        TEST(queued_work_behind_the_flag_sees_payloads_whole_by_each_method),
-        TEST(queued_work_behind_the_flag_sees_payloads_whole_through_a_view),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    return 0;
 }

@@ -86,8 +86,7 @@ static void one_form(const struct matrix_form *form, const char *name, bool exac
     }
 }
 
-static void every_mma_multiplies(void **state) {
-    (void)state;
+TEST(every_mma_form_multiplies_correctly) {
     char name[32];
     begin();
     size_t count = matrix_forms(forms, MATRIX_FORMS);
@@ -110,8 +109,7 @@ static void every_mma_multiplies(void **state) {
 static struct wide_form wide[WIDE_FORMS];
 static unsigned char wide_in[3 * WIDE_PART], wide_out[WIDE_PART];
 
-static void every_wmma_multiplies(void **state) {
-    (void)state;
+TEST(every_wmma_form_multiplies_correctly) {
     char name[32], words[128], why[200];
     uint32_t seed = 43;
     begin();
@@ -139,8 +137,7 @@ static void fragment_name(char *name, size_t size, size_t form, unsigned which) 
     snprintf(name, size, "f%zu_%u", form, which);
 }
 
-static void fragments_lie_as_for_mma(void **state) {
-    (void)state;
+TEST(wmma_fragments_have_the_layout_of_mma) {
     uint32_t wanted[32][8], got[32][8], seed = 47;
     char name[32], words[128];
     begin();
@@ -204,8 +201,7 @@ static void add_kinds(size_t count) {
     load();
 }
 
-static void sums_of_floats_are_near_and_always_the_same(void **state) {
-    (void)state;
+TEST(sums_of_floats_are_accurate_and_deterministic) {
     const char *print = getenv("GPUMEM_MATRIX_EDGES");
     begin();
     size_t count = matrix_edges(edges, MATRIX_EDGES);
@@ -224,14 +220,4 @@ static void sums_of_floats_are_near_and_always_the_same(void **state) {
             fail_msg("%s: %.9g, not %.9g within %.3g", edge->name, got, sum, bound);
     }
     end();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_mma_multiplies),
-        TEST(every_wmma_multiplies),
-        TEST(fragments_lie_as_for_mma),
-        TEST(sums_of_floats_are_near_and_always_the_same),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -13,8 +13,7 @@ static size_t free_bytes(void) {
     return left;
 }
 
-static void bytes_stay_in_their_allocation(void **state) {
-    (void)state;
+TEST(allocations_keep_their_own_bytes) {
     static const size_t sizes[] = {1, 255, 512, 513, 65536, (1 << 20) + 1, 3 * PAGE + 5};
     CUdeviceptr p[COUNT(sizes)];
     unsigned char *bytes = malloc(4 * PAGE);
@@ -34,8 +33,7 @@ static void bytes_stay_in_their_allocation(void **state) {
     free(bytes);
 }
 
-static void refusals_zero_the_output(void **state) {
-    (void)state;
+TEST(a_refused_allocation_zeroes_its_output) {
     CUdeviceptr p = 7;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
     assert_int_equal(p, 0);
@@ -46,8 +44,7 @@ static void refusals_zero_the_output(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(NULL, 1));
 }
 
-static void small_ones_share_a_page(void **state) {
-    (void)state;
+TEST(small_allocations_share_a_page) {
     CUdeviceptr a, b, c, d;
     size_t before = free_bytes();
     OK(cu.cuMemAlloc_v2(&a, 1));
@@ -68,8 +65,7 @@ static void small_ones_share_a_page(void **state) {
     assert_int_equal(free_bytes(), before);
 }
 
-static void only_a_start_is_freed_and_only_once(void **state) {
-    (void)state;
+TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
     CUdeviceptr p;
     void *host;
     OK(cu.cuMemAlloc_v2(&p, 4096));
@@ -83,8 +79,7 @@ static void only_a_start_is_freed_and_only_once(void **state) {
     OK(cu.cuMemFreeHost(host));
 }
 
-static void freeing_waits_for_work(void **state) {
-    (void)state;
+TEST(freeing_memory_waits_for_work) {
     NEEDS_LEGACY_STREAM();
     CUdeviceptr p, other;
     CUstream stream;
@@ -99,8 +94,7 @@ static void freeing_waits_for_work(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void a_context_takes_its_memory_along(void **state) {
-    (void)state;
+TEST(destroying_a_context_frees_its_memory) {
     CUcontext made;
     CUdeviceptr p, mine;
     size_t before = free_bytes();
@@ -115,8 +109,7 @@ static void a_context_takes_its_memory_along(void **state) {
         assert_int_equal(free_bytes(), before);
 }
 
-static void ranges_are_told(void **state) {
-    (void)state;
+TEST(the_address_range_of_an_allocation_is_reported) {
     CUdeviceptr p, base = 1;
     size_t size = 1;
     OK(cu.cuMemAlloc_v2(&p, 1000));
@@ -131,8 +124,7 @@ static void ranges_are_told(void **state) {
     FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
 }
 
-static void pitches_are_multiples_of_512(void **state) {
-    (void)state;
+TEST(pitches_are_multiples_of_512) {
     CUdeviceptr p, base;
     size_t pitch = 0, size;
     OK(cu.cuMemAllocPitch_v2(&p, &pitch, 513, 4, 16));
@@ -148,8 +140,7 @@ static void pitches_are_multiples_of_512(void **state) {
 }
 
 /* Hardware has to itself what these programs count. */
-static void whole_pages_are_charged(void **state) {
-    (void)state;
+TEST(whole_pages_are_charged) {
     static const struct {
         size_t size, charged;
     } cases[] = {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}, {32 * PAGE, 32 * PAGE}};
@@ -163,8 +154,7 @@ static void whole_pages_are_charged(void **state) {
     }
 }
 
-static void memory_runs_out_and_comes_back(void **state) {
-    (void)state;
+TEST(all_memory_can_be_allocated_freed_and_allocated_again) {
     NEEDS_SOFTGPU("fills the device");
     CUdeviceptr p, q = 7;
     size_t all = free_bytes();
@@ -177,8 +167,7 @@ static void memory_runs_out_and_comes_back(void **state) {
 
 /* Every second one is freed, and the device is then asked for more than any hole: what is free in
  * all counts, not how it lies. */
-static void holes_are_no_shortage(void **state) {
-    (void)state;
+TEST(fragmented_memory_can_be_allocated_in_one_piece) {
     NEEDS_SOFTGPU("fills the device");
     enum { PIECES = 64 };
     CUdeviceptr p[PIECES], q;
@@ -193,8 +182,7 @@ static void holes_are_no_shortage(void **state) {
         OK(cu.cuMemFree_v2(p[i]));
 }
 
-static void many_small_allocations_keep_their_bytes(void **state) {
-    (void)state;
+TEST(many_small_allocations_keep_their_bytes) {
     enum { MANY = 20000 };
     CUdeviceptr *p = calloc(MANY, sizeof *p);
     assert_non_null(p);
@@ -212,8 +200,7 @@ static void many_small_allocations_keep_their_bytes(void **state) {
     free(p);
 }
 
-static void old_forms_are_refused(void **state) {
-    (void)state;
+TEST(the_32_bit_calls_are_refused) {
     CUdeviceptr_v1 p = 1, base = 1;
     unsigned pitch = 1, size = 1, left = 1, total = 1;
     void *host = &p;
@@ -259,9 +246,7 @@ static void comes_back_for_its_size(void) {
 }
 
 /* In a process in which nothing else was freed. */
-static int reuse(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(reuse) {
     init_driver();
     fits_most_closely();
     comes_back_for_its_size();
@@ -269,29 +254,7 @@ static int reuse(int argc, char **argv) {
 }
 
 /* What was recorded of hardware's choice fits this; in general it chooses by more than this. */
-static void the_closest_hole_is_taken(void **state) {
-    (void)state;
+TEST(the_best_fitting_hole_is_reused) {
     NEEDS_SOFTGPU("which hole is taken is left to the driver");
     assert_int_equal(run_child("reuse", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_stay_in_their_allocation),
-        TEST(refusals_zero_the_output),
-        TEST(small_ones_share_a_page),
-        TEST(only_a_start_is_freed_and_only_once),
-        TEST(freeing_waits_for_work),
-        TEST(a_context_takes_its_memory_along),
-        TEST(ranges_are_told),
-        TEST(pitches_are_multiples_of_512),
-        TEST(whole_pages_are_charged),
-        TEST(memory_runs_out_and_comes_back),
-        TEST(holes_are_no_shortage),
-        TEST(many_small_allocations_keep_their_bytes),
-        TEST(old_forms_are_refused),
-        TEST(the_closest_hole_is_taken),
-    };
-    const struct child children[] = {{"reuse", reuse}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

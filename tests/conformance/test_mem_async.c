@@ -1,8 +1,6 @@
 /* Stream-ordered allocation and freeing: the calls themselves. */
 #include "harness.h"
 
-#define MIB ((size_t)1 << 20)
-
 static CUstream make_stream(void) {
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -14,8 +12,7 @@ static void end_stream(CUstream stream) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void memory_holds_bytes(void **state) {
-    (void)state;
+TEST(stream_ordered_memory_holds_its_bytes) {
     static unsigned char out[8192], back[8192];
     CUstream stream = make_stream();
     CUdeviceptr p = 0, q = 0;
@@ -34,8 +31,7 @@ static void memory_holds_bytes(void **state) {
     end_stream(stream);
 }
 
-static void addresses_are_aligned(void **state) {
-    (void)state;
+TEST(addresses_are_aligned_to_512_bytes) {
     static const size_t sizes[] = {1, 3, 512, 513, 4097, 70000};
     CUdeviceptr p[COUNT(sizes)];
     CUstream stream = make_stream();
@@ -48,8 +44,7 @@ static void addresses_are_aligned(void **state) {
     end_stream(stream);
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUdeviceptr p;
     CUstream stream = make_stream();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocAsync(NULL, 4096, stream));
@@ -61,8 +56,7 @@ static void bad_arguments_are_refused(void **state) {
     end_stream(stream);
 }
 
-static void too_much_is_refused(void **state) {
-    (void)state;
+TEST(more_than_the_device_memory_is_refused) {
     CUdeviceptr p = 77;
     size_t free_bytes, total;
     CUstream stream = make_stream();
@@ -73,8 +67,7 @@ static void too_much_is_refused(void **state) {
     end_stream(stream);
 }
 
-static void the_pointer_is_known_to_the_driver(void **state) {
-    (void)state;
+TEST(the_address_range_of_stream_ordered_memory_is_found) {
     CUdeviceptr p, base = 0;
     size_t size = 0;
     CUstream stream = make_stream();
@@ -92,8 +85,7 @@ static void the_pointer_is_known_to_the_driver(void **state) {
     end_stream(stream);
 }
 
-static void memory_of_a_stream_may_be_freed_at_once(void **state) {
-    (void)state;
+TEST(stream_ordered_memory_may_be_freed_with_cumemfree) {
     CUdeviceptr p;
     size_t size;
     CUstream stream = make_stream();
@@ -106,8 +98,7 @@ static void memory_of_a_stream_may_be_freed_at_once(void **state) {
 }
 
 /* The free is queued: work queued before it in its stream still has the memory. */
-static void a_free_waits_its_turn_in_the_stream(void **state) {
-    (void)state;
+TEST(a_free_runs_in_stream_order) {
     const size_t size = 4096;
     CUdeviceptr p;
     CUstream stream = make_stream();
@@ -133,8 +124,7 @@ static void a_free_waits_its_turn_in_the_stream(void **state) {
 
 /* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.
  */
-static void plain_memory_may_be_freed_in_stream_order(void **state) {
-    (void)state;
+TEST(memory_of_cumemalloc_may_be_freed_in_stream_order) {
     size_t before, held, after, total;
     CUdeviceptr p;
     CUstream stream = make_stream();
@@ -159,8 +149,7 @@ static void plain_memory_may_be_freed_in_stream_order(void **state) {
     gate_free(&gate);
 }
 
-static void no_bytes_are_no_memory(void **state) {
-    (void)state;
+TEST(allocating_no_bytes_returns_a_null_pointer) {
     CUdeviceptr p = 5;
     CUstream stream = make_stream();
     OK(cu.cuMemAllocAsync(&p, 0, stream));
@@ -170,8 +159,7 @@ static void no_bytes_are_no_memory(void **state) {
 }
 
 /* Memory belongs to the pool, not to the stream or to the context that was current. */
-static void memory_outlives_stream_and_context(void **state) {
-    (void)state;
+TEST(memory_outlives_its_stream_and_context) {
     unsigned char byte = 0;
     CUcontext other;
     CUdeviceptr p;
@@ -187,20 +175,4 @@ static void memory_outlives_stream_and_context(void **state) {
     assert_int_equal(byte, 0x77);
     OK(cu.cuMemFreeAsync(p, NULL));
     OK(cu.cuStreamSynchronize(NULL));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(memory_holds_bytes),
-        TEST(addresses_are_aligned),
-        TEST(bad_arguments_are_refused),
-        TEST(too_much_is_refused),
-        TEST(the_pointer_is_known_to_the_driver),
-        TEST(memory_of_a_stream_may_be_freed_at_once),
-        TEST(a_free_waits_its_turn_in_the_stream),
-        TEST(memory_outlives_stream_and_context),
-        TEST(plain_memory_may_be_freed_in_stream_order),
-        TEST(no_bytes_are_no_memory),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

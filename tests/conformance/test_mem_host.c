@@ -11,8 +11,7 @@ static CUdeviceptr unified(const void *host) {
     return (CUdeviceptr)(uintptr_t)host;
 }
 
-static void both_sides_use_one_address(void **state) {
-    (void)state;
+TEST(host_and_device_use_the_same_address) {
     unsigned char *p;
     CUdeviceptr d;
     OK(cu.cuMemHostAlloc((void **)&p, SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
@@ -26,8 +25,7 @@ static void both_sides_use_one_address(void **state) {
     OK(cu.cuMemFreeHost(p));
 }
 
-static void flags_are_told(void **state) {
-    (void)state;
+TEST(allocation_flags_are_reported) {
     for (unsigned flags = 0; flags < 8; flags++) {
         void *p;
         unsigned got = 99;
@@ -41,8 +39,7 @@ static void flags_are_told(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetFlags(NULL, NULL));
 }
 
-static void wrong_requests_are_refused(void **state) {
-    (void)state;
+TEST(invalid_pinned_allocations_are_refused) {
     void *p = &p;
     CUdeviceptr d = 7;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostAlloc(&p, 4096, 8));
@@ -56,8 +53,7 @@ static void wrong_requests_are_refused(void **state) {
     assert_null(p);
 }
 
-static void memory_is_freed_once_and_by_its_start(void **state) {
-    (void)state;
+TEST(pinned_memory_is_freed_once_and_by_its_start) {
     char *p;
     OK(cu.cuMemAllocHost_v2((void **)&p, 8192));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p + 8));
@@ -68,8 +64,7 @@ static void memory_is_freed_once_and_by_its_start(void **state) {
     OK(cu.cuMemFreeHost(NULL));
 }
 
-static void freeing_waits_for_work(void **state) {
-    (void)state;
+TEST(freeing_pinned_memory_waits_for_work) {
     void *p;
     CUdeviceptr d;
     CUstream stream;
@@ -85,8 +80,7 @@ static void freeing_waits_for_work(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void memory_ends_with_its_context(void **state) {
-    (void)state;
+TEST(pinned_memory_ends_with_its_context) {
     CUcontext made;
     void *p;
     OK(cu.cuCtxCreate_v2(&made, 0, dev));
@@ -97,8 +91,7 @@ static void memory_ends_with_its_context(void **state) {
 }
 
 /* Seen on H200: pinned memory is the same memory in a forked child. */
-static void memory_is_shared_with_forked_children(void **state) {
-    (void)state;
+TEST(pinned_memory_is_shared_with_forked_children) {
     volatile int *p;
     int status;
     OK(cu.cuMemHostAlloc((void **)&p, 4096, 0));
@@ -116,8 +109,7 @@ static void memory_is_shared_with_forked_children(void **state) {
     OK(cu.cuMemFreeHost((void *)p));
 }
 
-static void many_allocations_live_at_once(void **state) {
-    (void)state;
+TEST(two_thousand_pinned_allocations_keep_their_bytes) {
     enum { MANY = 2000 };
     static unsigned *p[MANY];
     for (unsigned i = 0; i < MANY; i++) {
@@ -128,18 +120,4 @@ static void many_allocations_live_at_once(void **state) {
         assert_true(p[i][0] == i && p[i][1023] == i);
         OK(cu.cuMemFreeHost(p[i]));
     }
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(both_sides_use_one_address),
-        TEST(flags_are_told),
-        TEST(wrong_requests_are_refused),
-        TEST(memory_is_freed_once_and_by_its_start),
-        TEST(freeing_waits_for_work),
-        TEST(memory_ends_with_its_context),
-        TEST(memory_is_shared_with_forked_children),
-        TEST(many_allocations_live_at_once),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

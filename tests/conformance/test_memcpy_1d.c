@@ -42,8 +42,7 @@ static void end(struct places *at) {
     free(at->out);
 }
 
-static void bytes_cross_to_the_device_and_back(void **state) {
-    (void)state;
+TEST(bytes_are_copied_to_the_device_and_back) {
     struct places at = make();
     OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
     OK(cu.cuMemcpyDtoD_v2(at.b, at.a, SIZE));
@@ -52,8 +51,7 @@ static void bytes_cross_to_the_device_and_back(void **state) {
     end(&at);
 }
 
-static void bytes_cross_through_pinned_memory(void **state) {
-    (void)state;
+TEST(bytes_are_copied_through_pinned_memory) {
     struct places at = make();
     fill_pattern(at.pinned, SIZE, 9);
     OK(cu.cuMemcpyHtoD_v2(at.a, at.pinned, SIZE));
@@ -63,8 +61,7 @@ static void bytes_cross_through_pinned_memory(void **state) {
     end(&at);
 }
 
-static void the_generic_copy_finds_the_direction(void **state) {
-    (void)state;
+TEST(the_generic_copy_infers_the_direction) {
     struct places at = make();
     OK(cu.cuMemcpy(at.a, unified(at.in), SIZE));
     OK(cu.cuMemcpy(at.b, at.a, SIZE));
@@ -75,8 +72,7 @@ static void the_generic_copy_finds_the_direction(void **state) {
     end(&at);
 }
 
-static void only_the_named_bytes_move(void **state) {
-    (void)state;
+TEST(a_copy_changes_only_the_requested_bytes) {
     struct places at = make();
     OK(cu.cuMemsetD8_v2(at.a, 0xee, SIZE));
     const size_t page = (size_t)2 << 20, begin = page - 13, size = 29;
@@ -88,8 +84,7 @@ static void only_the_named_bytes_move(void **state) {
     end(&at);
 }
 
-static void peer_copies_name_contexts(void **state) {
-    (void)state;
+TEST(peer_copies_work_within_one_context) {
     struct places at = make();
     OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
     OK(cu.cuMemcpyPeer(at.b, ctx, at.a, ctx, SIZE));
@@ -104,8 +99,7 @@ static void peer_copies_name_contexts(void **state) {
     end(&at);
 }
 
-static void peer_copies_reach_another_device(void **state) {
-    (void)state;
+TEST(peer_copies_reach_another_device) {
     NEEDS_DEVICES(2);
     struct places at = make();
     CUdevice second;
@@ -128,16 +122,14 @@ static void peer_copies_reach_another_device(void **state) {
     end(&at);
 }
 
-static void empty_copies_look_at_nothing(void **state) {
-    (void)state;
+TEST(empty_copies_ignore_their_addresses) {
     OK(cu.cuMemcpyHtoD_v2(0, NULL, 0));
     OK(cu.cuMemcpyDtoH_v2(NULL, 0, 0));
     OK(cu.cuMemcpyDtoD_v2(0x1000, 0x2000, 0));
     OK(cu.cuMemcpy(0, 0, 0));
 }
 
-static void wrong_addresses_are_refused(void **state) {
-    (void)state;
+TEST(invalid_addresses_are_refused) {
     struct places at = make();
     CUdeviceptr gone;
     OK(cu.cuMemAlloc_v2(&gone, SIZE));
@@ -152,18 +144,4 @@ static void wrong_addresses_are_refused(void **state) {
     assert_int_equal(at.out[0], 7);
     assert_int_equal(at.out[SIZE - 1], 7);
     end(&at);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_cross_to_the_device_and_back),
-        TEST(bytes_cross_through_pinned_memory),
-        TEST(the_generic_copy_finds_the_direction),
-        TEST(only_the_named_bytes_move),
-        TEST(peer_copies_name_contexts),
-        TEST(peer_copies_reach_another_device),
-        TEST(empty_copies_look_at_nothing),
-        TEST(wrong_addresses_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

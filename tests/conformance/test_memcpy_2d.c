@@ -67,8 +67,7 @@ static void check_device(struct scene *scene) {
     }
 }
 
-static void a_plane_lands_with_its_offsets(void **state) {
-    (void)state;
+TEST(a_2d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpy2D_v2(&copy));
@@ -76,8 +75,7 @@ static void a_plane_lands_with_its_offsets(void **state) {
     end(&scene);
 }
 
-static void the_unaligned_copy_does_the_same(void **state) {
-    (void)state;
+TEST(an_unaligned_2d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpy2DUnaligned_v2(&copy));
@@ -85,8 +83,7 @@ static void the_unaligned_copy_does_the_same(void **state) {
     end(&scene);
 }
 
-static void so_does_the_asynchronous_one(void **state) {
-    (void)state;
+TEST(an_asynchronous_2d_copy_runs_in_stream_order) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     struct gate gate;
@@ -107,8 +104,7 @@ static void so_does_the_asynchronous_one(void **state) {
     end(&scene);
 }
 
-static void planes_come_back(void **state) {
-    (void)state;
+TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D there = to_device(&scene), back;
     OK(cu.cuMemcpy2D_v2(&there));
@@ -130,8 +126,7 @@ static void planes_come_back(void **state) {
     end(&scene);
 }
 
-static void planes_move_on_the_device(void **state) {
-    (void)state;
+TEST(a_2d_copy_within_the_device_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpyHtoD_v2(scene.device + SIZE / 2, scene.in, SIZE / 2));
@@ -144,8 +139,7 @@ static void planes_move_on_the_device(void **state) {
     end(&scene);
 }
 
-static void an_empty_plane_succeeds(void **state) {
-    (void)state;
+TEST(an_empty_2d_copy_succeeds) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     copy.WidthInBytes = 0;
@@ -163,8 +157,7 @@ static void refuse(struct scene *scene, CUDA_MEMCPY2D *copy) {
     *copy = to_device(scene);
 }
 
-static void wrong_descriptors_are_refused(void **state) {
-    (void)state;
+TEST(invalid_descriptors_are_refused) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(NULL));
@@ -183,14 +176,4 @@ static void wrong_descriptors_are_refused(void **state) {
     copy.Height = SIZE / 256 - 2; /* one row behind the end */
     refuse(&scene, &copy);
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_plane_lands_with_its_offsets), TEST(the_unaligned_copy_does_the_same),
-        TEST(so_does_the_asynchronous_one),   TEST(planes_come_back),
-        TEST(planes_move_on_the_device),      TEST(an_empty_plane_succeeds),
-        TEST(wrong_descriptors_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

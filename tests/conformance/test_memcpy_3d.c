@@ -81,8 +81,7 @@ static void check_device(struct scene *scene) {
     free(wanted);
 }
 
-static void a_box_lands_with_its_offsets(void **state) {
-    (void)state;
+TEST(a_3d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
     OK(cu.cuMemcpy3D_v2(&copy));
@@ -90,8 +89,7 @@ static void a_box_lands_with_its_offsets(void **state) {
     end(&scene);
 }
 
-static void so_does_the_asynchronous_one(void **state) {
-    (void)state;
+TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
     OK(cu.cuMemcpy3DAsync_v2(&copy, scene.stream));
@@ -126,8 +124,7 @@ static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
     return copy;
 }
 
-static void peer_boxes_name_contexts(void **state) {
-    (void)state;
+TEST(peer_3d_copies_honour_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D_PEER copy = between_contexts(&scene);
     OK(cu.cuMemcpy3DPeer(&copy));
@@ -140,8 +137,7 @@ static void peer_boxes_name_contexts(void **state) {
     end(&scene);
 }
 
-static void boxes_come_back_packed(void **state) {
-    (void)state;
+TEST(a_3d_copy_to_host_memory_can_be_packed) {
     struct scene scene = make();
     CUDA_MEMCPY3D there = to_device(&scene), back;
     OK(cu.cuMemcpy3D_v2(&there));
@@ -172,8 +168,7 @@ static void refuse(struct scene *scene, CUDA_MEMCPY3D *copy) {
     *copy = to_device(scene);
 }
 
-static void wrong_descriptors_are_refused(void **state) {
-    (void)state;
+TEST(invalid_descriptors_are_refused) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(NULL));
@@ -209,8 +204,7 @@ static CUDA_MEMCPY3D_BATCH_OP batch_entry(CUdeviceptr to, CUdeviceptr from) {
     return entry;
 }
 
-static void a_batch_copies_all_its_boxes(void **state) {
-    (void)state;
+TEST(a_batch_runs_all_its_3d_copies) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpy3DBatchAsync))
         SKIP("the driver has no batches");
     struct scene scene = make();
@@ -238,13 +232,4 @@ static void a_batch_copies_all_its_boxes(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(0, entries, &failed, 0, scene.stream));
     assert_true(failed == SIZE_MAX);
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_box_lands_with_its_offsets),  TEST(so_does_the_asynchronous_one),
-        TEST(peer_boxes_name_contexts),      TEST(boxes_come_back_packed),
-        TEST(wrong_descriptors_are_refused), TEST(a_batch_copies_all_its_boxes),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -61,8 +61,7 @@ static void end(struct scene *scene) {
 
 /* ---- One row --------------------------------------------------------------------------------- */
 
-static void bytes_come_back_from_a_line(void **state) {
-    (void)state;
+TEST(bytes_are_copied_to_a_1d_array_and_back) {
     struct scene s = make();
     OK(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));
     OK(cu.cuMemcpyAtoH_v2(s.out, s.line, 0, LENGTH));
@@ -75,8 +74,7 @@ static void bytes_come_back_from_a_line(void **state) {
     end(&s);
 }
 
-static void lines_copy_asynchronously(void **state) {
-    (void)state;
+TEST(copies_of_1d_arrays_may_be_asynchronous) {
     struct scene s = make();
     OK(cu.cuMemcpyHtoAAsync_v2(s.line, 0, s.in, LENGTH, s.stream));
     OK(cu.cuMemcpyAtoHAsync_v2(s.out, s.line, 0, LENGTH, s.stream));
@@ -85,8 +83,7 @@ static void lines_copy_asynchronously(void **state) {
     end(&s);
 }
 
-static void lines_copy_to_lines_and_devices(void **state) {
-    (void)state;
+TEST(copies_of_1d_arrays_go_to_arrays_and_device_memory) {
     struct scene s = make();
     OK(cu.cuMemcpyHtoD_v2(s.device, s.in, LENGTH));
     OK(cu.cuMemcpyDtoA_v2(s.line, 8, s.device, 200));
@@ -101,8 +98,7 @@ static void lines_copy_to_lines_and_devices(void **state) {
     end(&s);
 }
 
-static void lines_have_ends(void **state) {
-    (void)state;
+TEST(copies_past_the_end_of_a_1d_array_are_refused) {
     struct scene s = make();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH + 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoH_v2(s.out, s.line, LENGTH - 4, 5));
@@ -140,8 +136,7 @@ static void read_plane(struct scene *s) {
     OK(cu.cuMemcpy2D_v2(&copy));
 }
 
-static void planes_take_rows(void **state) {
-    (void)state;
+TEST(a_2d_array_takes_rows_and_rectangles) {
     struct scene s = make();
     CUDA_MEMCPY2D copy = plane_in(&s);
     OK(cu.cuMemcpy2DAsync_v2(&copy, s.stream));
@@ -165,8 +160,7 @@ static void planes_take_rows(void **state) {
     end(&s);
 }
 
-static void planes_have_edges_and_elements(void **state) {
-    (void)state;
+TEST(copies_past_the_edges_of_a_2d_array_are_refused) {
     struct scene s = make();
     CUDA_MEMCPY2D copy;
 #define REFUSED(...)                                                                               \
@@ -198,8 +192,7 @@ static CUDA_MEMCPY3D solid_in(const struct scene *s) {
     return copy;
 }
 
-static void solids_take_boxes(void **state) {
-    (void)state;
+TEST(a_3d_array_takes_boxes) {
     struct scene s = make();
     CUDA_MEMCPY3D copy = solid_in(&s);
     OK(cu.cuMemcpy3D_v2(&copy));
@@ -230,8 +223,7 @@ static void solids_take_boxes(void **state) {
     end(&s);
 }
 
-static void solids_copy_between_contexts(void **state) {
-    (void)state;
+TEST(peer_copies_transfer_3d_arrays) {
     struct scene s = make();
     CUDA_MEMCPY3D in = solid_in(&s);
     CUDA_MEMCPY3D_PEER peer;
@@ -258,8 +250,7 @@ static void solids_copy_between_contexts(void **state) {
 }
 
 /* Extents and offsets in batches are counted in elements when arrays take part. */
-static void batches_take_arrays(void **state) {
-    (void)state;
+TEST(batches_count_array_extents_in_elements) {
     struct scene s = make();
     CUDA_MEMCPY3D_BATCH_OP op;
     size_t failed = 0;
@@ -289,8 +280,7 @@ static void batches_take_arrays(void **state) {
     end(&s);
 }
 
-static void levels_of_detail_are_named_by_their_arrays(void **state) {
-    (void)state;
+TEST(a_level_of_detail_of_an_array_must_be_zero) {
     struct scene s = make();
     CUDA_MEMCPY3D copy = solid_in(&s);
     copy.dstLOD = 1;
@@ -302,8 +292,7 @@ static void levels_of_detail_are_named_by_their_arrays(void **state) {
 }
 
 /* Bytes inside elements may be copied. */
-static void elements_may_be_taken_apart(void **state) {
-    (void)state;
+TEST(copies_may_begin_and_end_within_an_element) {
     struct scene s = make();
     CUDA_MEMCPY2D copy = plane_in(&s);
     OK(cu.cuMemcpy2D_v2(&copy));
@@ -319,8 +308,7 @@ static void elements_may_be_taken_apart(void **state) {
 }
 
 /* Captured copies run at each launch, on the bytes of that moment. */
-static void captured_copies_are_nodes(void **state) {
-    (void)state;
+TEST(captured_array_copies_become_nodes) {
     struct scene s = make();
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
@@ -345,8 +333,7 @@ static void captured_copies_are_nodes(void **state) {
 }
 
 /* A batch is refused and the capture goes on; a copy between contexts ends it. */
-static void some_copies_are_not_captured(void **state) {
-    (void)state;
+TEST(batches_and_peer_copies_cannot_be_captured) {
     struct scene s = make();
     CUgraph graph = NULL;
     CUdeviceptr to = s.device, from = s.device + 256;
@@ -366,8 +353,7 @@ static void some_copies_are_not_captured(void **state) {
     end(&s);
 }
 
-static void arrays_of_two_devices_copy(void **state) {
-    (void)state;
+TEST(arrays_are_copied_between_two_devices) {
     NEEDS_DEVICES(2);
     struct scene s = make();
     CUcontext other;
@@ -390,24 +376,4 @@ static void arrays_of_two_devices_copy(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
     OK(cu.cuCtxSetCurrent(ctx));
     end(&s);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_come_back_from_a_line),
-        TEST(lines_copy_asynchronously),
-        TEST(lines_copy_to_lines_and_devices),
-        TEST(lines_have_ends),
-        TEST(planes_take_rows),
-        TEST(planes_have_edges_and_elements),
-        TEST(solids_take_boxes),
-        TEST(solids_copy_between_contexts),
-        TEST(batches_take_arrays),
-        TEST(levels_of_detail_are_named_by_their_arrays),
-        TEST(elements_may_be_taken_apart),
-        TEST(captured_copies_are_nodes),
-        TEST(some_copies_are_not_captured),
-        TEST(arrays_of_two_devices_copy),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -46,8 +46,7 @@ static CUdeviceptr unified(void *host) {
     return (CUdeviceptr)(uintptr_t)host;
 }
 
-static void copies_follow_each_other(void **state) {
-    (void)state;
+TEST(copies_of_a_stream_run_in_order) {
     struct scene scene = make();
     fill_pattern(scene.pinned, SIZE, 4);
     gate_hold(&scene.gate, scene.stream);
@@ -67,8 +66,7 @@ static void copies_follow_each_other(void **state) {
 }
 
 /* Pinned memory is read when the copy runs, pageable memory at the call. */
-static void a_held_copy_reads_pinned_memory_late(void **state) {
-    (void)state;
+TEST(a_pending_copy_reads_pinned_memory_when_it_runs) {
     struct scene scene = make();
     unsigned char out = 0;
     memset(scene.pinned, 1, SMALL);
@@ -82,8 +80,7 @@ static void a_held_copy_reads_pinned_memory_late(void **state) {
     end(&scene);
 }
 
-static void a_held_copy_read_pageable_memory_at_the_call(void **state) {
-    (void)state;
+TEST(a_pending_copy_has_read_pageable_memory_at_the_call) {
     struct scene scene = make();
     unsigned char out = 0;
     memset(scene.plain, 1, SMALL);
@@ -99,8 +96,7 @@ static void a_held_copy_read_pageable_memory_at_the_call(void **state) {
 }
 
 /* However large, the source may be overwritten as soon as the call is back. */
-static void pageable_sources_may_be_reused_at_once(void **state) {
-    (void)state;
+TEST(a_pageable_source_may_be_reused_after_the_call) {
     struct scene scene = make();
     fill_pattern(scene.plain, SIZE, 6);
     OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.plain, SIZE, scene.stream));
@@ -111,8 +107,7 @@ static void pageable_sources_may_be_reused_at_once(void **state) {
     end(&scene);
 }
 
-static void copies_to_pageable_memory_are_done_at_return(void **state) {
-    (void)state;
+TEST(copies_to_pageable_memory_are_synchronous) {
     struct scene scene = make();
     OK(cu.cuMemsetD8Async(scene.a, 0x33, SIZE, scene.stream));
     OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SIZE, scene.stream));
@@ -121,8 +116,7 @@ static void copies_to_pageable_memory_are_done_at_return(void **state) {
     end(&scene);
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SIZE + 1, scene.stream));
@@ -137,8 +131,7 @@ static void wrong_arguments_are_refused(void **state) {
     end(&scene);
 }
 
-static void without_a_context_the_stream_s_is_used(void **state) {
-    (void)state;
+TEST(a_copy_without_a_current_context_uses_the_context_of_its_stream) {
     struct scene scene = make();
     memset(scene.pinned, 7, SMALL);
     OK(cu.cuCtxSetCurrent(NULL));
@@ -162,8 +155,7 @@ static CUmemcpyAttributes in_order(CUmemcpySrcAccessOrder order) {
     return attributes;
 }
 
-static void a_batch_copies_all_its_rows(void **state) {
-    (void)state;
+TEST(a_batch_runs_all_its_copies) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     struct scene scene = make();
@@ -198,8 +190,7 @@ static void a_batch_copies_all_its_rows(void **state) {
 }
 
 /* Host memory that was mapped for the device alone. */
-static void a_batch_reads_what_the_cpu_may_not(void **state) {
-    (void)state;
+TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     CUmemGenericAllocationHandle handle;
@@ -236,8 +227,7 @@ static void a_batch_reads_what_the_cpu_may_not(void **state) {
 
 /* The row is named. Whether the rows before it are done is left open: an H200 does them, softgpu
  * does none. */
-static void a_wrong_row_is_named(void **state) {
-    (void)state;
+TEST(a_batch_reports_the_index_of_an_invalid_copy) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     struct scene scene = make();
@@ -269,20 +259,4 @@ static void a_wrong_row_is_named(void **state) {
                                                           1, &failed, scene.stream));
     assert_true(failed == SIZE_MAX);
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(copies_follow_each_other),
-        TEST(a_held_copy_reads_pinned_memory_late),
-        TEST(a_held_copy_read_pageable_memory_at_the_call),
-        TEST(pageable_sources_may_be_reused_at_once),
-        TEST(copies_to_pageable_memory_are_done_at_return),
-        TEST(wrong_arguments_are_refused),
-        TEST(without_a_context_the_stream_s_is_used),
-        TEST(a_batch_copies_all_its_rows),
-        TEST(a_batch_reads_what_the_cpu_may_not),
-        TEST(a_wrong_row_is_named),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -50,8 +50,7 @@ static void held_then_free(struct scene *scene, unsigned bits, unsigned flags, u
     OK(cu.cuStreamSynchronize(scene->stream));
 }
 
-static void a_stream_waits_for_each_condition(void **state) {
-    (void)state;
+TEST(a_stream_waits_for_each_condition) {
     struct scene scene = make();
     held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 5);
     held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 900);
@@ -65,8 +64,7 @@ static void a_stream_waits_for_each_condition(void **state) {
     end(&scene);
 }
 
-static void a_stream_waits_for_nor(void **state) {
-    (void)state;
+TEST(a_stream_waits_for_the_nor_condition) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR);
     struct scene scene = make();
     held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_NOR, 0xfffffff0u, 0xf, 0);
@@ -74,8 +72,7 @@ static void a_stream_waits_for_nor(void **state) {
     end(&scene);
 }
 
-static void a_condition_that_holds_does_not_hold_up(void **state) {
-    (void)state;
+TEST(a_condition_that_already_holds_does_not_block) {
     struct scene scene = make();
     put(&scene, 7);
     OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 7, CU_STREAM_WAIT_VALUE_EQ));
@@ -83,8 +80,7 @@ static void a_condition_that_holds_does_not_hold_up(void **state) {
     end(&scene);
 }
 
-static void writes_reach_host_and_device(void **state) {
-    (void)state;
+TEST(value_writes_reach_host_and_device_memory) {
     struct scene scene = make();
     uint32_t words[4] = {0};
     OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0x1122334455667788u, 0));
@@ -101,8 +97,7 @@ static void writes_reach_host_and_device(void **state) {
     end(&scene);
 }
 
-static void one_stream_frees_another(void **state) {
-    (void)state;
+TEST(a_value_write_releases_a_waiting_stream) {
     struct scene scene = make();
     OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.device, 7, CU_STREAM_WAIT_VALUE_EQ));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
@@ -112,8 +107,7 @@ static void one_stream_frees_another(void **state) {
 }
 
 /* Any writer will do. Long ones are seen at work by who waits, which ThreadSanitizer must allow. */
-static void sets_and_copies_free_a_stream(void **state) {
-    (void)state;
+TEST(memsets_and_copies_release_a_waiting_stream) {
     struct scene scene = make();
     const size_t size = (size_t)16 << 20;
     CUdeviceptr device, host;
@@ -151,8 +145,7 @@ static CUstreamBatchMemOpParams entry(CUstreamBatchMemOpType operation, CUdevice
     return params;
 }
 
-static void a_batch_runs_in_order(void **state) {
-    (void)state;
+TEST(a_batch_of_memory_operations_runs_in_order) {
     struct scene scene = make();
     CUstreamBatchMemOpParams batch[5] = {
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_64, scene.device, 21, 0),
@@ -174,8 +167,7 @@ static void a_batch_runs_in_order(void **state) {
     end(&scene);
 }
 
-static void a_wrong_entry_leaves_the_batch_undone(void **state) {
-    (void)state;
+TEST(a_batch_with_an_invalid_entry_does_nothing) {
     struct scene scene = make();
     CUstreamBatchMemOpParams batch[2] = {
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address, 3, 0),
@@ -192,8 +184,7 @@ static void a_wrong_entry_leaves_the_batch_undone(void **state) {
     end(&scene);
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     CUdeviceptr plain = (CUdeviceptr)(uintptr_t)&scene;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, 4));
@@ -213,8 +204,7 @@ static void wrong_arguments_are_refused(void **state) {
 }
 
 /* Where the attribute says no, and captures are not helped either. */
-static void the_first_version_is_refused(void **state) {
-    (void)state;
+TEST(memory_operations_of_version_1_are_refused) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1) > 0)
         SKIP("the device has the first version of memory operations");
     struct scene scene = make();
@@ -234,8 +224,7 @@ static void the_first_version_is_refused(void **state) {
 }
 
 /* As managed memory is. A graph takes it, and cannot be launched. */
-static void pool_memory_is_refused(void **state) {
-    (void)state;
+TEST(memory_operations_on_pool_memory_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     struct scene scene = make();
     CUdeviceptr pooled;
@@ -260,21 +249,4 @@ static void pool_memory_is_refused(void **state) {
     OK(cu.cuGraphDestroy(graph));
     OK(cu.cuMemFreeAsync(pooled, scene.stream));
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_stream_waits_for_each_condition),
-        TEST(a_stream_waits_for_nor),
-        TEST(a_condition_that_holds_does_not_hold_up),
-        TEST(writes_reach_host_and_device),
-        TEST(one_stream_frees_another),
-        TEST(sets_and_copies_free_a_stream),
-        TEST(a_batch_runs_in_order),
-        TEST(a_wrong_entry_leaves_the_batch_undone),
-        TEST(wrong_arguments_are_refused),
-        TEST(the_first_version_is_refused),
-        TEST(pool_memory_is_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -34,8 +34,7 @@ static CUDA_MEMCPY2D rows(CUarray level, unsigned char *bytes, size_t width, siz
     return copy;
 }
 
-static void levels_are_halves(void **state) {
-    (void)state;
+TEST(each_level_is_half_the_size_of_the_one_before) {
     CUmipmappedArray mipmap = make(7);
     for (unsigned i = 0; i < 7; i++) {
         CUarray level = NULL;
@@ -50,8 +49,7 @@ static void levels_are_halves(void **state) {
     OK(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
-static void each_level_has_bytes_of_its_own(void **state) {
-    (void)state;
+TEST(each_level_has_its_own_bytes) {
     unsigned char bytes[SIDE * SIDE];
     CUmipmappedArray mipmap = make(4);
     CUarray level[4];
@@ -70,8 +68,7 @@ static void each_level_has_bytes_of_its_own(void **state) {
     OK(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
-static void what_is_no_mipmap_is_refused(void **state) {
-    (void)state;
+TEST(invalid_mipmap_descriptions_are_refused) {
     CUmipmappedArray mipmap;
     CUDA_ARRAY3D_DESCRIPTOR d;
     memset(&d, 0, sizeof d);
@@ -85,13 +82,4 @@ static void what_is_no_mipmap_is_refused(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, NULL, 1));
     d.Width = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(levels_are_halves),
-        TEST(each_level_has_bytes_of_its_own),
-        TEST(what_is_no_mipmap_is_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

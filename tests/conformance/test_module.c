@@ -34,8 +34,7 @@ static void check_counter(CUmodule module) {
     assert_int_equal(value, 7);
 }
 
-static void text_and_machine_code_are_loaded(void **state) {
-    (void)state;
+TEST(ptx_and_cubins_are_loaded) {
     CUmodule text = load(TEXT), machine = load(image_kernels_cubin);
     check_counter(text);
     check_counter(machine);
@@ -46,8 +45,7 @@ static void text_and_machine_code_are_loaded(void **state) {
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
 }
 
-static void each_way_to_load_gives_the_function(void **state) {
-    (void)state;
+TEST(every_load_call_finds_the_function) {
     CUmodule module = NULL;
     CUfunction function;
     OK(cu.cuModuleLoadFatBinary(&module, image_small_fatbin));
@@ -71,8 +69,7 @@ static void each_way_to_load_gives_the_function(void **state) {
 }
 
 /* Words of pairs: the option, its value. */
-static void logs_say_how_much_was_used(void **state) {
-    (void)state;
+TEST(jit_logs_report_how_much_was_written) {
     CUmodule module = NULL;
     char error[256] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
@@ -93,8 +90,7 @@ static void logs_say_how_much_was_used(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleLoadDataEx(&module, TEXT, 1, &alone, values));
 }
 
-static void functions_are_found_and_listed(void **state) {
-    (void)state;
+TEST(functions_are_found_and_listed) {
     CUmodule module = load(TEXT), back = NULL;
     CUfunction first = NULL, second = NULL, list[3] = {NULL};
     const char *name = NULL;
@@ -117,8 +113,7 @@ static void functions_are_found_and_listed(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void variables_are_memory(void **state) {
-    (void)state;
+TEST(variables_are_device_memory) {
     CUmodule module = load(TEXT);
     CUdeviceptr counter, pointer, large, factors, word = 0, base = 0;
     size_t size = 0;
@@ -153,8 +148,7 @@ static CUdeviceptr place_of(CUmodule module, const char *name, CUdeviceptr *base
 }
 
 /* Constants lie in one bank, whose range is theirs; other variables have a range each. */
-static void constants_lie_together(void **state) {
-    (void)state;
+TEST(constants_share_one_range) {
     static const char text[] =
         HEAD ".visible .const .align 8 .b8 first[12] = {1, 2, 3};\n.const .u32 second = 7;\n"
              ".visible .global .align 4 .u32 third = 5;\n.visible .global .align 4 .u32 fourth;\n"
@@ -186,8 +180,7 @@ static void constants_lie_together(void **state) {
 }
 
 /* Whatever lies between them. An H200 put `far` at an odd multiple of 512. */
-static void variables_are_aligned(void **state) {
-    (void)state;
+TEST(variables_have_their_declared_alignment) {
     NEEDS_SOFTGPU("hardware keeps no alignment beyond 512 bytes");
     static const char text[] =
         HEAD ".visible .global .align 4 .u32 before = 5;\n"
@@ -202,8 +195,7 @@ static void variables_are_aligned(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void each_module_has_its_own(void **state) {
-    (void)state;
+TEST(each_module_has_its_own_variables) {
     CUmodule one = load(TEXT), two = load(TEXT);
     CUdeviceptr a, b;
     uint32_t value = 99;
@@ -216,8 +208,7 @@ static void each_module_has_its_own(void **state) {
     OK(cu.cuModuleUnload(two));
 }
 
-static void addresses_of_32_bits_are_refused(void **state) {
-    (void)state;
+TEST(a_current_context_refuses_32_bit_variable_addresses) {
     CUmodule module = load(TEXT);
     CUdeviceptr_v1 address = 5;
     unsigned bytes = 5;
@@ -227,12 +218,11 @@ static void addresses_of_32_bits_are_refused(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static int use_old_addresses(int argc, char **argv) {
+CHILD(use_old_addresses) {
     CUcontext old;
     CUdeviceptr_v1 address = 0, again = 0, constant = 0;
     unsigned bytes = 0;
     uint32_t value = 0, factors[2] = {0, 0};
-    (void)argc, (void)argv;
     OK(cu.cuInit(0));
     OK(cu.cuCtxCreate(&old, 0, 0));
     CUmodule module = load(TEXT);
@@ -264,13 +254,11 @@ static int use_old_addresses(int argc, char **argv) {
 }
 
 /* A context of that time does not go together with one of today: a process of its own. */
-static void old_contexts_have_addresses_of_32_bits(void **state) {
-    (void)state;
-    assert_int_equal(run_child("old", NULL), 0);
+TEST(a_32_bit_context_returns_32_bit_variable_addresses) {
+    assert_int_equal(run_child("use_old_addresses", NULL), 0);
 }
 
-static void unloaded_is_gone(void **state) {
-    (void)state;
+TEST(an_unloaded_module_is_an_invalid_handle) {
     NEEDS_SOFTGPU("hardware may have the next object where the last one was");
     CUmodule module = load(TEXT);
     CUfunction function;
@@ -286,8 +274,7 @@ static void unloaded_is_gone(void **state) {
 }
 
 /* What a context had loaded goes with it. */
-static void a_context_unloads_its_modules(void **state) {
-    (void)state;
+TEST(destroying_a_context_unloads_its_modules) {
     NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
     CUcontext other;
     CUfunction function;
@@ -300,8 +287,7 @@ static void a_context_unloads_its_modules(void **state) {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncGetName(&name, function));
 }
 
-static void references_have_names(void **state) {
-    (void)state;
+TEST(unknown_texture_and_surface_references_are_not_found) {
     CUmodule module = load(TEXT);
     CUtexref texture;
     CUsurfref surface;
@@ -312,8 +298,7 @@ static void references_have_names(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-static void managed_variables_are_seen_by_both(void **state) {
-    (void)state;
+TEST(managed_variables_are_visible_to_host_and_device) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUmodule module =
         load(HEAD ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
@@ -330,12 +315,11 @@ static void managed_variables_are_seen_by_both(void **state) {
 
 /* ---- Loading modes: read by the driver when it begins ---------------------------------------- */
 
-static int look_at_mode(int argc, char **argv) {
+CHILD(look_at_mode) {
     CUmoduleLoadingMode mode = 0;
     CUfunction function;
     CUfunctionLoadingState before = CU_FUNCTION_LOADING_STATE_MAX, after = before;
     CUmodule module;
-    (void)argc, (void)argv;
     init_driver();
     OK(cu.cuModuleGetLoadingMode(&mode));
     module = load(image_kernels_cubin);
@@ -347,19 +331,17 @@ static int look_at_mode(int argc, char **argv) {
     return (int)mode * 16 + (int)before * 4 + (int)after;
 }
 
-static void functions_load_when_wanted(void **state) {
-    (void)state;
+TEST(the_environment_selects_lazy_or_eager_loading) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    assert_int_equal(run_child("mode", NULL), CU_MODULE_EAGER_LOADING * 16 + 4 + 1);
+    assert_int_equal(run_child("look_at_mode", NULL), CU_MODULE_EAGER_LOADING * 16 + 4 + 1);
     setenv("CUDA_MODULE_LOADING", "LAZY", 1);
-    assert_int_equal(run_child("mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
+    assert_int_equal(run_child("look_at_mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
     unsetenv("CUDA_MODULE_LOADING");
-    assert_int_equal(run_child("mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
+    assert_int_equal(run_child("look_at_mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
 }
 
-static int load_each(int argc, char **argv) {
+CHILD(load_each) {
     CUmodule text = NULL, machine = NULL;
-    (void)argc, (void)argv;
     init_driver();
     CUresult of_text = cu.cuModuleLoadData(&text, TEXT);
     CUresult of_machine = cu.cuModuleLoadData(&machine, image_small_cubin);
@@ -367,35 +349,31 @@ static int load_each(int argc, char **argv) {
 }
 
 /* NVIDIA documents that these forbid the one or the other; driver 580 loads both. */
-static void variables_about_compiling_change_nothing(void **state) {
-    (void)state;
-    assert_int_equal(run_child("load", NULL), 0);
+TEST(environment_variables_for_ptx_compilation_have_no_effect) {
+    assert_int_equal(run_child("load_each", NULL), 0);
     setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
-    assert_int_equal(run_child("load", NULL), 0);
+    assert_int_equal(run_child("load_each", NULL), 0);
     unsetenv("CUDA_DISABLE_PTX_JIT");
     setenv("CUDA_FORCE_PTX_JIT", "1", 1);
-    assert_int_equal(run_child("load", NULL), 0);
+    assert_int_equal(run_child("load_each", NULL), 0);
     unsetenv("CUDA_FORCE_PTX_JIT");
 }
 
 /* The environment is looked at once, as the driver begins. */
-static int change_mode(int argc, char **argv) {
+CHILD(change_mode) {
     CUmoduleLoadingMode mode = CU_MODULE_EAGER_LOADING;
-    (void)argc, (void)argv;
     init_driver();
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     OK(cu.cuModuleGetLoadingMode(&mode));
     return (int)mode;
 }
 
-static void modes_come_too_late(void **state) {
-    (void)state;
-    assert_int_equal(run_child("late", NULL), CU_MODULE_LAZY_LOADING);
+TEST(a_loading_mode_set_after_initialization_has_no_effect) {
+    assert_int_equal(run_child("change_mode", NULL), CU_MODULE_LAZY_LOADING);
 }
 
 /* Some attributes are known once a function is loaded, as it is when it is told something. */
-static void attributes_want_loading(void **state) {
-    (void)state;
+TEST(some_attributes_need_a_loaded_function) {
     CUmodule module = load(image_kernels_cubin);
     CUfunction function;
     CUfunctionLoadingState loaded = CU_FUNCTION_LOADING_STATE_LOADED;
@@ -418,8 +396,7 @@ static void attributes_want_loading(void **state) {
 }
 
 /* What a linker is to be given first loads, and gives nothing. */
-static void unlinked_code_has_no_functions(void **state) {
-    (void)state;
+TEST(relocatable_code_has_no_callable_functions) {
     CUmodule module = load(image_part_cubin);
     CUfunction function = NULL;
     CUdeviceptr p = 0;
@@ -429,33 +406,4 @@ static void unlinked_code_has_no_functions(void **state) {
     FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetFunction(&function, module, "caller"));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
     OK(cu.cuModuleUnload(module));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(text_and_machine_code_are_loaded),
-        TEST(each_way_to_load_gives_the_function),
-        TEST(logs_say_how_much_was_used),
-        TEST(functions_are_found_and_listed),
-        TEST(variables_are_memory),
-        TEST(constants_lie_together),
-        TEST(variables_are_aligned),
-        TEST(each_module_has_its_own),
-        TEST(addresses_of_32_bits_are_refused),
-        TEST(old_contexts_have_addresses_of_32_bits),
-        TEST(unloaded_is_gone),
-        TEST(a_context_unloads_its_modules),
-        TEST(references_have_names),
-        TEST(managed_variables_are_seen_by_both),
-        TEST(functions_load_when_wanted),
-        TEST(variables_about_compiling_change_nothing),
-        TEST(modes_come_too_late),
-        TEST(attributes_want_loading),
-        TEST(unlinked_code_has_no_functions),
-    };
-    const struct child children[] = {{"mode", look_at_mode},
-                                     {"load", load_each},
-                                     {"late", change_mode},
-                                     {"old", use_old_addresses}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

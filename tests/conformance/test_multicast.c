@@ -97,8 +97,7 @@ static void both_have(const struct bound *bound, size_t at, unsigned word) {
     assert_int_equal(word_at(bound->own[1] + at), word);
 }
 
-static void a_store_reaches_every_memory(void **state) {
-    (void)state;
+TEST(a_multicast_store_reaches_every_bound_memory) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -125,8 +124,7 @@ static void a_store_reaches_every_memory(void **state) {
     end_bound(&bound);
 }
 
-static void loads_are_refused(void **state) {
-    (void)state;
+TEST(copies_from_a_multicast_address_are_refused) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -138,8 +136,7 @@ static void loads_are_refused(void **state) {
     end_bound(&bound);
 }
 
-static void memory_is_bound_by_its_address(void **state) {
-    (void)state;
+TEST(memory_is_bound_to_a_multicast_object_by_address) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -163,8 +160,7 @@ static void memory_is_bound_by_its_address(void **state) {
     OK(cu.cuMemRelease(object));
 }
 
-static void a_binding_ends_as_it_began_only(void **state) {
-    (void)state;
+TEST(a_binding_is_removed_only_as_a_whole) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -190,8 +186,7 @@ static void a_binding_ends_as_it_began_only(void **state) {
 
 /* A store where a member has bound nothing kills the context, like any address that is not there.
  */
-static int nothing_bound(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(nothing_bound) {
     init_driver();
     CUmemGenericAllocationHandle object = make(2, SIZE), memory = memory_on(0, SIZE);
     OK(cu.cuMulticastAddDevice(object, 0));
@@ -202,16 +197,14 @@ static int nothing_bound(int argc, char **argv) {
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 
-static void a_store_to_nothing_is_a_fault(void **state) {
-    (void)state;
+TEST(a_multicast_store_without_bound_memory_is_a_fault) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     assert_int_equal(run_child("nothing_bound", NULL), 0);
 }
 
-static void rights_are_given_to_members(void **state) {
-    (void)state;
+TEST(access_is_granted_only_to_member_devices) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -231,8 +224,7 @@ static void rights_are_given_to_members(void **state) {
     OK(cu.cuMemRelease(memory));
 }
 
-static void arguments_are_checked(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -277,8 +269,7 @@ static void *add_second(void *unused) {
 }
 
 /* Seen in the state, because what needs a device that is not there waits for it. */
-static void a_device_joins_the_object(void **state) {
-    (void)state;
+TEST(adding_a_device_is_shown_in_the_state_dump) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -304,8 +295,7 @@ static pthread_t start_object(void *(*function)(void *)) {
 }
 
 /* "Any calls ... will block until all devices have been added." */
-static void binding_waits_for_all_devices(void **state) {
-    (void)state;
+TEST(binding_waits_until_all_devices_are_added) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -324,8 +314,7 @@ static void *release_it(void *unused) {
 }
 
 /* Else the waiting call would never return. */
-static void binding_to_what_is_released_meanwhile_fails(void **state) {
-    (void)state;
+TEST(a_waiting_binding_fails_when_the_object_is_released) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -337,8 +326,7 @@ static void binding_to_what_is_released_meanwhile_fails(void **state) {
 }
 
 /* The one call that hardware is asked, too. */
-static void granularity_goes_with_the_attribute(void **state) {
-    (void)state;
+TEST(the_granularity_is_reported_where_multicast_is_supported) {
     CUmulticastObjectProp prop = prop_of(2, PAGE);
     size_t n = 0;
     if (device_attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) < 1 || device_count < 2) {
@@ -350,22 +338,4 @@ static void granularity_goes_with_the_attribute(void **state) {
     assert_true(n > 0 && n % PAGE == 0);
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMulticastGetGranularity(NULL, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_device_joins_the_object),
-        TEST(a_store_reaches_every_memory),
-        TEST(loads_are_refused),
-        TEST(memory_is_bound_by_its_address),
-        TEST(a_binding_ends_as_it_began_only),
-        TEST(a_store_to_nothing_is_a_fault),
-        TEST(rights_are_given_to_members),
-        TEST(arguments_are_checked),
-        TEST(binding_waits_for_all_devices),
-        TEST(binding_to_what_is_released_meanwhile_fails),
-        TEST(granularity_goes_with_the_attribute),
-    };
-    const struct child children[] = {{"nothing_bound", nothing_bound}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -38,8 +38,7 @@ static void wait_for(const struct heard *heard, unsigned calls) {
     pthread_mutex_unlock(&lock);
 }
 
-static void a_callback_is_registered_and_unregistered(void **state) {
-    (void)state;
+TEST(a_callback_is_registered_and_unregistered) {
     struct heard heard;
     CUasyncCallbackHandle one = NULL, two = NULL;
     OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &one));
@@ -55,8 +54,7 @@ static void a_callback_is_registered_and_unregistered(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceRegisterAsyncNotification(dev, NULL, NULL, &one));
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(a_callback_reports_refused_allocations) {
     NEEDS_SOFTGPU("tells of memory that it refuses");
     struct heard heard = {.driver = CUDA_ERROR_UNKNOWN};
     CUasyncCallbackHandle handle = NULL;
@@ -87,8 +85,7 @@ static void wrong_arguments_are_refused(void **state) {
     assert_int_equal(heard.calls, 1);
 }
 
-static void a_callback_is_shown_as_a_leak(void **state) {
-    (void)state;
+TEST(a_callback_is_shown_as_a_leak) {
     NEEDS_SOFTGPU("reports leaks");
     CUasyncCallbackHandle handle;
     OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &handle));
@@ -96,11 +93,4 @@ static void a_callback_is_shown_as_a_leak(void **state) {
     assert_non_null(strstr(leaks, "notification callback"));
     soft->free_text(leaks);
     OK(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(a_callback_is_registered_and_unregistered),
-                                       TEST(wrong_arguments_are_refused),
-                                       TEST(a_callback_is_shown_as_a_leak)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

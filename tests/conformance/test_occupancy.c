@@ -15,6 +15,8 @@ static int finish(void **state) {
     return test_end(state);
 }
 
+EACH_TEST(begin, finish);
+
 static CUfunction function(const char *name) {
     CUfunction found = NULL;
     OK(cu.cuModuleGetFunction(&found, module, name));
@@ -30,8 +32,7 @@ static int blocks(CUfunction f, int threads, size_t shared) {
     return count;
 }
 
-static void each_limit_limits(void **state) {
-    (void)state;
+TEST(each_hardware_limit_bounds_occupancy) {
     CUfunction empty = function("empty"), heavy = function("heavy");
     assert_int_equal(blocks(empty, 32, 0), 32);    /* blocks */
     assert_int_equal(blocks(empty, 1024, 0), 2);   /* warps */
@@ -48,8 +49,7 @@ static void each_limit_limits(void **state) {
           cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0));
 }
 
-static void shared_memory_that_is_left_is_computed(void **state) {
-    (void)state;
+TEST(the_remaining_dynamic_shared_memory_is_computed) {
     CUfunction f = function("static_shared");
     size_t size = 0;
     OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 16, 64));
@@ -66,8 +66,7 @@ static size_t by_block(int block) {
     return (size_t)block * 48;
 }
 
-static void the_best_block_size_is_found(void **state) {
-    (void)state;
+TEST(the_best_block_size_is_found) {
     CUfunction f = function("static_shared"), heavy = function("heavy");
     int grid = 0, block = 0;
     OK(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, heavy, NULL, 0, 0));
@@ -91,8 +90,7 @@ static CUlaunchConfig config_of(CUlaunchAttribute *attribute, unsigned width, un
     return (CUlaunchConfig){width * 8, 1, 1, threads, 1, 1, 0, NULL, attribute, 1};
 }
 
-static void clusters_are_counted_and_sized(void **state) {
-    (void)state;
+TEST(active_clusters_and_cluster_sizes_are_computed) {
     CUfunction f = function("empty"), pair = function("clustered");
     CUlaunchAttribute attribute;
     CUlaunchConfig config = config_of(&attribute, 2, 1024);
@@ -111,25 +109,11 @@ static void clusters_are_counted_and_sized(void **state) {
 }
 
 /* A kernel may stand for its function in the current context. */
-static void kernels_stand_for_functions(void **state) {
-    (void)state;
+TEST(a_kernel_handle_is_accepted_as_a_function) {
     CUlibrary library;
     CUkernel kernel;
     OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
     OK(cu.cuLibraryGetKernel(&kernel, library, "empty"));
     assert_int_equal(blocks((CUfunction)kernel, 32, 0), 32);
     OK(cu.cuLibraryUnload(library));
-}
-
-#define OCCUPANCY(test) cmocka_unit_test_setup_teardown(test, begin, finish)
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        OCCUPANCY(each_limit_limits),
-        OCCUPANCY(shared_memory_that_is_left_is_computed),
-        OCCUPANCY(the_best_block_size_is_found),
-        OCCUPANCY(clusters_are_counted_and_sized),
-        OCCUPANCY(kernels_stand_for_functions),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -15,8 +15,7 @@ static void needs_peers(void) {
         SKIP("device 0 cannot access device 1");
 }
 
-static void links_are_described(void **state) {
-    (void)state;
+TEST(peer_attributes_agree_with_peer_access) {
     NEEDS_DEVICES(2);
     int value = -1, supported = -2;
     OK(cu.cuDeviceCanAccessPeer(&value, 0, 1));
@@ -37,8 +36,7 @@ static void links_are_described(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceCanAccessPeer(NULL, 0, 1));
 }
 
-static void access_is_enabled_once_and_in_one_direction(void **state) {
-    (void)state;
+TEST(peer_access_is_enabled_once_and_in_one_direction) {
     needs_peers();
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, 1));
@@ -54,8 +52,7 @@ static void access_is_enabled_once_and_in_one_direction(void **state) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-static void access_is_shown_in_the_state(void **state) {
-    (void)state;
+TEST(peer_access_is_shown_in_the_state_dump) {
     NEEDS_SOFTGPU("its state dump");
     needs_peers();
     CUcontext other;
@@ -73,8 +70,7 @@ static void access_is_shown_in_the_state(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-static void arguments_are_checked(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     needs_peers();
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, 1));
@@ -85,8 +81,7 @@ static void arguments_are_checked(void **state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-static void a_device_needs_no_access_to_itself(void **state) {
-    (void)state;
+TEST(peer_access_to_the_same_device_is_refused) {
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
     FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(ctx, 0));
@@ -94,8 +89,7 @@ static void a_device_needs_no_access_to_itself(void **state) {
 }
 
 /* A peer that ends takes the access with it, and does not come back by a new context's handle. */
-static void access_ends_with_either_context(void **state) {
-    (void)state;
+TEST(peer_access_ends_with_either_context) {
     needs_peers();
     CUcontext other, again;
     OK(cu.cuCtxCreate_v2(&other, 0, 1));
@@ -158,8 +152,7 @@ static void copies_go_through(CUcontext other) {
 }
 
 /* Of three devices 0 and 1 are not linked. */
-static int strangers(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(strangers) {
     CUcontext other;
     int value = -1;
     init_driver();
@@ -181,8 +174,7 @@ static int strangers(int argc, char **argv) {
     return 0;
 }
 
-static void links_come_from_the_profile(void **state) {
-    (void)state;
+TEST(peer_attributes_come_from_the_profile) {
     NEEDS_SOFTGPU("its profiles");
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
                                   "[links]\nnative_atomics = 1\n"
@@ -202,8 +194,7 @@ static void links_come_from_the_profile(void **state) {
 }
 
 /* What the other device has there is not the stream's to write. */
-static void sets_need_access(void **state) {
-    (void)state;
+TEST(memsets_of_peer_memory_need_access) {
     needs_peers();
     CUcontext other;
     CUdeviceptr p;
@@ -241,8 +232,7 @@ static void sets_need_access(void **state) {
 }
 
 /* A mapping is open to the devices that cuMemSetAccess named, whoever has the memory. */
-static void mappings_need_access(void **state) {
-    (void)state;
+TEST(mappings_of_peer_memory_need_access) {
     needs_peers();
     const size_t size = (size_t)2 << 20;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
@@ -270,8 +260,7 @@ static void mappings_need_access(void **state) {
     OK(cu.cuMemRelease(handle));
 }
 
-static void addresses_are_found_by_who_may_use_them(void **state) {
-    (void)state;
+TEST(peer_addresses_are_found_only_with_access) {
     needs_peers();
     CUcontext other;
     CUdeviceptr p, base = 1;
@@ -288,21 +277,4 @@ static void addresses_are_found_by_who_may_use_them(void **state) {
     OK(cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
     OK(cu.cuCtxDestroy_v2(other));
     OK(cu.cuMemFree_v2(p));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(links_are_described),
-        TEST(access_is_enabled_once_and_in_one_direction),
-        TEST(access_is_shown_in_the_state),
-        TEST(arguments_are_checked),
-        TEST(a_device_needs_no_access_to_itself),
-        TEST(access_ends_with_either_context),
-        TEST(links_come_from_the_profile),
-        TEST(sets_need_access),
-        TEST(mappings_need_access),
-        TEST(addresses_are_found_by_who_may_use_them),
-    };
-    const struct child children[] = {{"strangers", strangers}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -24,8 +24,7 @@ static void *look_from_another_thread(void *argument) {
     return NULL;
 }
 
-static void each_thread_has_its_own(void **state) {
-    (void)state;
+TEST(each_thread_has_its_own_default_stream) {
     pthread_t thread;
     struct other other = {0, CUDA_ERROR_UNKNOWN};
     struct gate gate;
@@ -42,8 +41,7 @@ static void each_thread_has_its_own(void **state) {
     gate_free(&gate);
 }
 
-static void twins_take_null_for_it(void **state) {
-    (void)state;
+TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
     struct gate gate;
     unsigned char out = 0;
@@ -65,8 +63,7 @@ static void twins_take_null_for_it(void **state) {
 }
 
 /* Of the batches only those of the first version do. */
-static void the_second_batches_do_not(void **state) {
-    (void)state;
+TEST(batch_calls_of_version_2_treat_a_null_stream_as_legacy) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync_v2))
         SKIP("the driver has no second version of batches");
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
@@ -86,8 +83,7 @@ static void the_second_batches_do_not(void **state) {
     OK(cu.cuMemFree_v2(to));
 }
 
-static void a_per_thread_stream_is_ordered_with_the_legacy_stream(void **state) {
-    (void)state;
+TEST(a_per_thread_stream_is_ordered_with_the_legacy_stream) {
     struct gate gate;
     gate_make(&gate);
     CUdeviceptr bytes;
@@ -114,8 +110,7 @@ static void *leave_work_behind(void *bytes) {
     return bytes;
 }
 
-static void work_outlives_its_thread(void **state) {
-    (void)state;
+TEST(work_of_a_per_thread_stream_outlives_its_thread) {
     pthread_t thread;
     CUdeviceptr bytes;
     void *left;
@@ -128,15 +123,4 @@ static void work_outlives_its_thread(void **state) {
     OK(cu.cuMemcpyDtoH_v2(&out, bytes + 4095, 1));
     assert_int_equal(out, 6);
     OK(cu.cuMemFree_v2(bytes));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(each_thread_has_its_own),
-        TEST(twins_take_null_for_it),
-        TEST(the_second_batches_do_not),
-        TEST(a_per_thread_stream_is_ordered_with_the_legacy_stream),
-        TEST(work_outlives_its_thread),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

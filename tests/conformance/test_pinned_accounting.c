@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #define SIZE ((size_t)64 << 20)
-#define MIB  1048576.0
 
 struct charged {
     int64_t anonymous, shared; /* of the process, bytes */
@@ -72,8 +71,7 @@ static void print(const char *way, struct charged before, struct charged after) 
 }
 
 /* Pages of the process's own: their count is that of the process, so nobody else disturbs it. */
-static void registered_memory_is_the_processs_own(void **state) {
-    (void)state;
+TEST(registered_memory_is_charged_to_the_process) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
     struct charged before = charged();
     if (!before.anonymous)
@@ -91,8 +89,7 @@ static void registered_memory_is_the_processs_own(void **state) {
     assert_true(charged().anonymous - before.anonymous < (int64_t)SIZE / 2);
 }
 
-static void what_the_driver_allocates_can_be_used(void **state) {
-    (void)state;
+TEST(pinned_memory_of_the_driver_can_be_used) {
     void *base;
     struct charged before = charged();
     OK(cu.cuMemHostAlloc(&base, SIZE, 0));
@@ -100,12 +97,4 @@ static void what_the_driver_allocates_can_be_used(void **state) {
     print("cuMemHostAlloc", before, charged());
     assert_int_equal(((unsigned char *)base)[SIZE - 1], 1);
     OK(cu.cuMemFreeHost(base));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(registered_memory_is_the_processs_own),
-        TEST(what_the_driver_allocates_can_be_used),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

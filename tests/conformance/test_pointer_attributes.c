@@ -17,8 +17,7 @@ static int number_of(CUpointer_attribute attribute, CUdeviceptr p) {
     return number;
 }
 
-static void device_memory_has_its_attributes(void **state) {
-    (void)state;
+TEST(device_memory_reports_its_attributes) {
     CUdeviceptr p;
     uint64_t zeroed = 5;
     OK(cu.cuMemAlloc_v2(&p, 1000));
@@ -47,8 +46,7 @@ static void device_memory_has_its_attributes(void **state) {
     assert_int_equal(zeroed, 5);
 }
 
-static void host_memory_has_its_attributes(void **state) {
-    (void)state;
+TEST(pinned_memory_reports_its_attributes) {
     void *pinned;
     OK(cu.cuMemHostAlloc(&pinned, 10000, 0));
     CUdeviceptr p = (CUdeviceptr)(uintptr_t)pinned;
@@ -60,8 +58,7 @@ static void host_memory_has_its_attributes(void **state) {
     OK(cu.cuMemFreeHost(pinned));
 }
 
-static void mappings_have_their_attributes(void **state) {
-    (void)state;
+TEST(mappings_report_their_attributes) {
     NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -94,8 +91,7 @@ static void mappings_have_their_attributes(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void buffer_ids_are_never_used_twice(void **state) {
-    (void)state;
+TEST(buffer_ids_are_never_reused) {
     CUdeviceptr a, b;
     OK(cu.cuMemAlloc_v2(&a, 64));
     OK(cu.cuMemAlloc_v2(&b, 64));
@@ -109,8 +105,7 @@ static void buffer_ids_are_never_used_twice(void **state) {
     OK(cu.cuMemFree_v2(b));
 }
 
-static void many_attributes_are_asked_at_once(void **state) {
-    (void)state;
+TEST(several_attributes_are_queried_in_one_call) {
     CUdeviceptr p;
     unsigned type = 9;
     CUcontext context = NULL;
@@ -136,8 +131,7 @@ static void many_attributes_are_asked_at_once(void **state) {
     OK(cu.cuMemFree_v2(p));
 }
 
-static void sync_memops_can_be_set(void **state) {
-    (void)state;
+TEST(sync_memops_can_be_set) {
     CUdeviceptr p;
     unsigned flag = 0;
     OK(cu.cuMemAlloc_v2(&p, 4096));
@@ -155,8 +149,7 @@ static void sync_memops_can_be_set(void **state) {
     OK(cu.cuMemFree_v2(p));
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUdeviceptr p;
     unsigned value = 5;
     OK(cu.cuMemAlloc_v2(&p, 16));
@@ -168,14 +161,4 @@ static void bad_arguments_are_refused(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 16));
     assert_int_equal(value, 5);
     OK(cu.cuMemFree_v2(p));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(device_memory_has_its_attributes),  TEST(host_memory_has_its_attributes),
-        TEST(mappings_have_their_attributes),    TEST(buffer_ids_are_never_used_twice),
-        TEST(many_attributes_are_asked_at_once), TEST(sync_memops_can_be_set),
-        TEST(bad_arguments_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

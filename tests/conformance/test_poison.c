@@ -12,9 +12,7 @@ static unsigned char byte_at(CUdeviceptr p) {
     return byte;
 }
 
-static int look(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(look) {
     static const size_t sizes[] = {1, 700, 1 << 20, 3 * PAGE};
     init_driver();
     for (unsigned i = 0; i < COUNT(sizes); i++) {
@@ -36,17 +34,10 @@ static int look(int argc, char **argv) {
     return 0;
 }
 
-static void memory_that_nobody_wrote_does_not_read_as_zero(void **state) {
-    (void)state;
+TEST(poisoned_memory_does_not_read_as_zero) {
     NEEDS_SOFTGPU("SOFTGPU_POISON");
     setenv("SOFTGPU_POISON", "1", 1);
     int status = run_child("look", NULL);
     unsetenv("SOFTGPU_POISON");
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(memory_that_nobody_wrote_does_not_read_as_zero)};
-    const struct child children[] = {{"look", look}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -14,8 +14,7 @@ static CUresult set_access(CUmemoryPool pool, int device, CUmemAccess_flags flag
     return cu.cuMemPoolSetAccess(pool, &desc, 1);
 }
 
-static void a_pools_own_device_has_access(void **state) {
-    (void)state;
+TEST(the_device_of_a_pool_always_has_access) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, dev), 3);
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_HOST, 0), 0);
@@ -29,8 +28,7 @@ static void a_pools_own_device_has_access(void **state) {
 }
 
 /* The rights hold for what is allocated already and for what comes later. */
-static void host_pool_is_opened_to_the_device(void **state) {
-    (void)state;
+TEST(a_device_gains_access_to_a_host_pool) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_HOST, 0), 3);
@@ -53,8 +51,7 @@ static void host_pool_is_opened_to_the_device(void **state) {
     pool_end(pool);
 }
 
-static void a_peer_has_access_while_it_is_given(void **state) {
-    (void)state;
+TEST(a_peer_has_access_until_it_is_revoked) {
     NEEDS_PEERS();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUcontext other;
@@ -198,8 +195,7 @@ static void between_contexts(struct ends *ends) {
 }
 
 /* As on two H200s, before a grant and after it was taken back. */
-static void of_another_device_is_refused_without_access(void **state) {
-    (void)state;
+TEST(pool_memory_of_another_device_is_refused_without_access) {
     NEEDS_PEERS();
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
@@ -226,8 +222,7 @@ static void of_another_device_is_refused_without_access(void **state) {
 }
 
 /* Access is what pools ask for, not where the memory is. */
-static void plain_memory_of_another_device_is_copied(void **state) {
-    (void)state;
+TEST(memory_of_cumemalloc_on_another_device_is_copied_without_access) {
     NEEDS_DEVICES(2);
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
@@ -250,8 +245,7 @@ static void plain_memory_of_another_device_is_copied(void **state) {
     ends_free(&ends, pool);
 }
 
-static void access_changes_for_the_whole_list_or_none(void **state) {
-    (void)state;
+TEST(access_changes_for_the_whole_list_or_not_at_all) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemAccessDesc desc[2] = {
         {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
@@ -264,16 +258,4 @@ static void access_changes_for_the_whole_list_or_none(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolSetAccess(pool, NULL, 1));
     OK(cu.cuMemPoolSetAccess(pool, desc, 0));
     pool_end(pool);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_pools_own_device_has_access),
-        TEST(host_pool_is_opened_to_the_device),
-        TEST(a_peer_has_access_while_it_is_given),
-        TEST(of_another_device_is_refused_without_access),
-        TEST(plain_memory_of_another_device_is_copied),
-        TEST(access_changes_for_the_whole_list_or_none),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

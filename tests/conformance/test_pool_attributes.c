@@ -1,8 +1,7 @@
 /* Attributes of pools, and what they count. */
 #include "pools.h"
 
-static void reuse_flags_are_kept(void **state) {
-    (void)state;
+TEST(reuse_flags_are_kept) {
     static const CUmemPool_attribute flags[] = {
         CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES,
         CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
@@ -19,8 +18,7 @@ static void reuse_flags_are_kept(void **state) {
     pool_end(pool);
 }
 
-static void the_threshold_is_kept(void **state) {
-    (void)state;
+TEST(the_release_threshold_is_kept) {
     CUmemPoolProps props = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
@@ -33,8 +31,7 @@ static void the_threshold_is_kept(void **state) {
     pool_end(pool);
 }
 
-static void reserved_and_used_bytes_are_counted(void **state) {
-    (void)state;
+TEST(reserved_and_used_bytes_are_counted) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     assert_int_equal(pool_reserved(pool), 0);
@@ -53,8 +50,7 @@ static void reserved_and_used_bytes_are_counted(void **state) {
     pool_end(pool);
 }
 
-static void high_marks_are_reset(void **state) {
-    (void)state;
+TEST(high_water_marks_are_reset) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     uint64_t zero = 0, one = 1;
@@ -75,8 +71,7 @@ static void high_marks_are_reset(void **state) {
     pool_end(pool);
 }
 
-static void counts_cannot_be_set(void **state) {
-    (void)state;
+TEST(counters_cannot_be_set) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     uint64_t value = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE,
@@ -90,15 +85,4 @@ static void counts_cannot_be_set(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL));
     pool_end(pool);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(reuse_flags_are_kept),
-        TEST(the_threshold_is_kept),
-        TEST(reserved_and_used_bytes_are_counted),
-        TEST(high_marks_are_reset),
-        TEST(counts_cannot_be_set),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

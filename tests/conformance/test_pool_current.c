@@ -14,8 +14,7 @@ static CUmemoryPool pool_of(CUdeviceptr p) {
     return pool;
 }
 
-static void the_default_pool_is_current_at_first(void **state) {
-    (void)state;
+TEST(the_default_pool_is_initially_current) {
     CUmemoryPool fallback = NULL, current = NULL;
     CUdeviceptr p;
     OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
@@ -29,8 +28,7 @@ static void the_default_pool_is_current_at_first(void **state) {
     OK(cu.cuStreamSynchronize(NULL));
 }
 
-static void another_pool_is_made_current(void **state) {
-    (void)state;
+TEST(allocations_come_from_the_current_pool) {
     CUmemoryPool fallback, current = NULL;
     CUdeviceptr p;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
@@ -48,16 +46,14 @@ static void another_pool_is_made_current(void **state) {
     assert_ptr_equal(current, fallback);
 }
 
-static void the_default_pool_cannot_be_destroyed(void **state) {
-    (void)state;
+TEST(the_default_pool_cannot_be_destroyed) {
     CUmemoryPool fallback;
     OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
     assert_int_not_equal(cu.cuMemPoolDestroy(fallback), CUDA_SUCCESS);
     assert_int_equal(pool_flag(fallback, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
 }
 
-static void pools_are_found_by_location(void **state) {
-    (void)state;
+TEST(default_and_current_pools_are_found_by_location) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemGetDefaultMemPool))
         SKIP("the driver is older than 13.0");
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev};
@@ -79,8 +75,7 @@ static void pools_are_found_by_location(void **state) {
 }
 
 /* The allocation lives on, and with its end the rest of the pool goes. */
-static void a_destroyed_pools_live_memory_stays(void **state) {
-    (void)state;
+TEST(live_memory_outlives_its_destroyed_pool) {
     unsigned char byte = 0;
     size_t before, after, total;
     CUstream stream = stream_make();
@@ -100,8 +95,7 @@ static void a_destroyed_pools_live_memory_stays(void **state) {
     assert_int_equal(before, after);
 }
 
-static void a_pool_may_be_destroyed_with_a_pending_free(void **state) {
-    (void)state;
+TEST(a_pool_may_be_destroyed_with_a_pending_free) {
     CUstream stream = stream_make();
     struct gate gate;
     gate_make(&gate);
@@ -118,8 +112,7 @@ static void a_pool_may_be_destroyed_with_a_pending_free(void **state) {
 }
 
 /* The stream goes while its free is pending. */
-static void a_stream_may_be_destroyed_with_a_pending_free(void **state) {
-    (void)state;
+TEST(a_stream_may_be_destroyed_with_a_pending_free) {
     CUstream stream = stream_make();
     struct gate gate;
     gate_make(&gate);
@@ -137,8 +130,7 @@ static void a_stream_may_be_destroyed_with_a_pending_free(void **state) {
     gate_free(&gate);
 }
 
-static void bad_properties_are_refused(void **state) {
-    (void)state;
+TEST(invalid_pool_properties_are_refused) {
     CUmemoryPool pool;
     CUmemPoolProps props = device_props();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(NULL, &props));
@@ -148,18 +140,4 @@ static void bad_properties_are_refused(void **state) {
     props = device_props();
     props.location.type = (CUmemLocationType)9;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_default_pool_is_current_at_first),
-        TEST(another_pool_is_made_current),
-        TEST(the_default_pool_cannot_be_destroyed),
-        TEST(pools_are_found_by_location),
-        TEST(a_destroyed_pools_live_memory_stays),
-        TEST(a_pool_may_be_destroyed_with_a_pending_free),
-        TEST(a_stream_may_be_destroyed_with_a_pending_free),
-        TEST(bad_properties_are_refused),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -30,25 +30,21 @@ static void check(CUmemLocationType location, CUmemAllocationHandleType handles)
     pool_end(pool);
 }
 
-static void a_pool_of_host_memory_serves_both_sides(void **state) {
-    (void)state;
+TEST(host_and_device_use_memory_of_a_host_pool) {
     check(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE);
 }
 
-static void a_pool_of_a_numa_node_serves_both_sides(void **state) {
-    (void)state;
+TEST(host_and_device_use_memory_of_a_numa_node_pool) {
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
 }
 
-static void a_shareable_pool_of_a_numa_node_serves_both_sides(void **state) {
-    (void)state;
+TEST(host_and_device_use_memory_of_a_shareable_numa_node_pool) {
     NEEDS_POOL_DESCRIPTORS();
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 /* Copies that find out by themselves what an address is take the memory as the CPU does. */
-static void copies_reach_memory_that_the_device_may_not(void **state) {
-    (void)state;
+TEST(generic_copies_reach_host_pool_memory_without_device_access) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     CUdeviceptr hidden = pool_take(pool, 4096, stream), device;
@@ -70,8 +66,7 @@ static void copies_reach_memory_that_the_device_may_not(void **state) {
     stream_end(stream);
 }
 
-static void wrong_host_pools_are_refused(void **state) {
-    (void)state;
+TEST(invalid_host_pool_properties_are_refused) {
     CUmemoryPool pool = NULL;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -87,8 +82,7 @@ static void wrong_host_pools_are_refused(void **state) {
 }
 
 /* The copy's turn comes when the memory has been given back: a fault, as of any memory. */
-static int copied_too_late(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(copied_too_late) {
     CUdeviceptr device;
     struct gate gate;
     init_driver();
@@ -108,21 +102,7 @@ static int copied_too_late(int argc, char **argv) {
     return 0;
 }
 
-static void memory_freed_under_a_copy_is_a_fault(void **state) {
-    (void)state;
+TEST(freeing_memory_under_a_running_copy_is_a_fault) {
     NEEDS_SOFTGPU("faults the device");
-    assert_int_equal(run_child("late", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_pool_of_host_memory_serves_both_sides),
-        TEST(a_pool_of_a_numa_node_serves_both_sides),
-        TEST(a_shareable_pool_of_a_numa_node_serves_both_sides),
-        TEST(copies_reach_memory_that_the_device_may_not),
-        TEST(wrong_host_pools_are_refused),
-        TEST(memory_freed_under_a_copy_is_a_fault),
-    };
-    const struct child children[] = {{"late", copied_too_late}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+    assert_int_equal(run_child("copied_too_late", NULL), 0);
 }

@@ -20,8 +20,7 @@ static size_t free_bytes(void) {
     return available;
 }
 
-static void trimming_gives_unused_memory_back(void **state) {
-    (void)state;
+TEST(trimming_releases_unused_memory) {
     begin(0);
     size_t before = free_bytes();
     CUdeviceptr p = pool_take(pool, 64 * MIB, s);
@@ -46,8 +45,7 @@ static void trimming_gives_unused_memory_back(void **state) {
     end();
 }
 
-static void trimming_leaves_pending_frees(void **state) {
-    (void)state;
+TEST(trimming_keeps_memory_with_a_pending_free) {
     begin(0);
     struct gate gate;
     gate_make(&gate);
@@ -72,8 +70,7 @@ static void cache_some(void) {
     assert_int_equal(pool_reserved(pool), 32 * MIB);
 }
 
-static void memory_over_the_threshold_goes_at_synchronization(void **state) {
-    (void)state;
+TEST(synchronization_releases_memory_above_the_threshold) {
     begin(0);
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -101,8 +98,7 @@ static void memory_over_the_threshold_goes_at_synchronization(void **state) {
 }
 
 /* H200: what one stream freed stays when another is synchronized. */
-static void synchronizing_another_stream_releases_nothing(void **state) {
-    (void)state;
+TEST(synchronizing_another_stream_releases_nothing) {
     begin(0);
     CUstream t = stream_make();
     pool_set_threshold(pool, 0);
@@ -115,8 +111,7 @@ static void synchronizing_another_stream_releases_nothing(void **state) {
     end();
 }
 
-static void a_pool_keeps_to_its_limit(void **state) {
-    (void)state;
+TEST(a_pool_does_not_exceed_its_maximum_size) {
     begin(64 * MIB);
     CUdeviceptr q = 5;
     CUdeviceptr p = pool_take(pool, 64 * MIB, s);
@@ -134,8 +129,7 @@ static void a_pool_keeps_to_its_limit(void **state) {
 }
 
 /* A cache never makes an allocation fail. */
-static void cached_memory_is_available(void **state) {
-    (void)state;
+TEST(cached_memory_is_released_when_another_pool_needs_it) {
     NEEDS_SOFTGPU("it fills the device's memory");
     begin(0);
     CUdeviceptr p, whole;
@@ -162,8 +156,7 @@ static void cached_memory_is_available(void **state) {
 
 /* A pool that was destroyed ends with its last free; a dump has noticed that before it tells what
  * is in use. */
-static void one_dump_is_like_the_next(void **state) {
-    (void)state;
+TEST(consecutive_state_dumps_are_equal) {
     NEEDS_SOFTGPU("reads its state");
     struct gate gate;
     gate_make(&gate);
@@ -185,17 +178,4 @@ static void one_dump_is_like_the_next(void **state) {
     soft->free_text(second);
     stream_end(s);
     gate_free(&gate);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(trimming_gives_unused_memory_back),
-        TEST(trimming_leaves_pending_frees),
-        TEST(memory_over_the_threshold_goes_at_synchronization),
-        TEST(a_pool_keeps_to_its_limit),
-        TEST(synchronizing_another_stream_releases_nothing),
-        TEST(cached_memory_is_available),
-        TEST(one_dump_is_like_the_next),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -153,8 +153,7 @@ static void end(struct program *program) {
     gate_free(&program->gate);
 }
 
-static void blocks_stay_apart(void **state) {
-    (void)state;
+TEST(no_stream_writes_to_a_block_of_another) {
     const char *longer = getenv("GPUMEM_REUSE_STEPS");
     unsigned steps = longer ? (unsigned)strtoul(longer, NULL, 10) : STEPS;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -164,9 +163,4 @@ static void blocks_stay_apart(void **state) {
             step(&program);
         end(&program);
     }
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(blocks_stay_apart)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -106,7 +106,7 @@ static int refusals(CUmemoryPool pool, CUdeviceptr p, struct offer *offer) {
 }
 
 /* argv[1]: the socket. Reads what the parent wrote, answers with a pattern of its own. */
-static int importer(int argc, char **argv) {
+CHILD(importer) {
     struct offer offer;
     char byte;
     assert_int_equal(argc, 2);
@@ -188,14 +188,13 @@ static void to_a_child(CUmemLocationType location) {
     pool_end(pool);
 }
 
-static void a_device_pool_is_shared_with_a_child(void **state) {
-    (void)state;
+TEST(a_device_pool_is_shared_with_a_child) {
     NEEDS_POOL_DESCRIPTORS();
     to_a_child(CU_MEM_LOCATION_TYPE_DEVICE);
 }
 
 /* The exporter ends first, with a child of its own as exporter. */
-static int exporter(int argc, char **argv) {
+CHILD(exporter) {
     assert_int_equal(argc, 2);
     struct offer offer;
     char byte;
@@ -213,8 +212,7 @@ static int exporter(int argc, char **argv) {
     _exit(0);
 }
 
-static void memory_outlives_its_exporter(void **state) {
-    (void)state;
+TEST(imported_pool_memory_outlives_its_exporter) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
     struct offer offer;
@@ -241,8 +239,7 @@ static void memory_outlives_its_exporter(void **state) {
     OK(cu.cuMemPoolDestroy(pool));
 }
 
-static void what_cannot_be_exported_is_refused(void **state) {
-    (void)state;
+TEST(exports_of_unshareable_memory_are_refused) {
     NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool plain = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemoryPool shared =
@@ -266,8 +263,7 @@ static void what_cannot_be_exported_is_refused(void **state) {
     pool_end(shared);
 }
 
-static void what_cannot_be_imported_is_refused(void **state) {
-    (void)state;
+TEST(imports_of_invalid_descriptors_are_refused) {
     NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool pool;
     int ends[2];
@@ -286,8 +282,7 @@ static void what_cannot_be_imported_is_refused(void **state) {
 }
 
 /* Less is left of the device than a pool likes to grow by. */
-static int nearly_full(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(nearly_full) {
     init_driver();
     CUmemoryPool pool =
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -307,25 +302,11 @@ static int nearly_full(int argc, char **argv) {
 }
 
 /* The file of a pool cannot shrink, and what was asked for in vain must not be in the way. */
-static void a_pool_takes_what_is_left(void **state) {
-    (void)state;
+TEST(a_shareable_pool_uses_all_remaining_memory) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("a device of 64 MiB");
     setenv("SOFTGPU_MEMORY", "64M", 1);
     int status = run_child("nearly_full", NULL);
     unsetenv("SOFTGPU_MEMORY");
     assert_int_equal(status, 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_device_pool_is_shared_with_a_child),
-        TEST(memory_outlives_its_exporter),
-        TEST(what_cannot_be_exported_is_refused),
-        TEST(what_cannot_be_imported_is_refused),
-        TEST(a_pool_takes_what_is_left),
-    };
-    const struct child children[] = {
-        {"importer", importer}, {"exporter", exporter}, {"nearly_full", nearly_full}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

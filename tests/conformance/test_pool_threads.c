@@ -38,8 +38,7 @@ static void *work(void *number) {
     return (void *)(uintptr_t)(result != CUDA_SUCCESS || wrong > 0);
 }
 
-static void threads_share_a_pool(void **state) {
-    (void)state;
+TEST(threads_share_a_pool) {
     pthread_t threads[THREADS];
     pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -50,9 +49,4 @@ static void threads_share_a_pool(void **state) {
         assert_null(failed);
     }
     pool_end(pool);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(threads_share_a_pool)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

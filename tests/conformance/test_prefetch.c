@@ -27,8 +27,7 @@ static CUdeviceptr managed(void) {
     return m;
 }
 
-static void the_last_place_is_told(void **state) {
-    (void)state;
+TEST(the_last_prefetch_location_is_reported) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
     CUstream s;
@@ -50,8 +49,7 @@ static void the_last_place_is_told(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void a_prefetch_takes_its_turn_in_the_stream(void **state) {
-    (void)state;
+TEST(a_prefetch_runs_in_stream_order) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
     CUstream s;
@@ -70,8 +68,7 @@ static void a_prefetch_takes_its_turn_in_the_stream(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void batches_go_to_several_places(void **state) {
-    (void)state;
+TEST(a_batch_prefetches_to_several_locations) {
     NEEDS_MANAGED();
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemPrefetchBatchAsync))
         SKIP("the driver is older than 13.0");
@@ -98,8 +95,7 @@ static void batches_go_to_several_places(void **state) {
         OK(cu.cuMemFree_v2(m[i]));
 }
 
-static void bad_prefetches_are_refused(void **state) {
-    (void)state;
+TEST(invalid_prefetches_are_refused) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed(), d;
     CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
@@ -116,8 +112,7 @@ static void bad_prefetches_are_refused(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
-static void other_devices_take_part(void **state) {
-    (void)state;
+TEST(managed_memory_is_prefetched_to_a_second_device) {
     NEEDS_MANAGED();
     NEEDS_DEVICES(2);
     CUdevice second;
@@ -143,13 +138,4 @@ static void other_devices_take_part(void **state) {
     assert_int_equal(bytes[SIZE - 1], 9);
     OK(cu.cuCtxDestroy_v2(there));
     OK(cu.cuMemFree_v2(m));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_last_place_is_told),       TEST(a_prefetch_takes_its_turn_in_the_stream),
-        TEST(batches_go_to_several_places), TEST(bad_prefetches_are_refused),
-        TEST(other_devices_take_part),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

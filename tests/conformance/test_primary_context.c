@@ -19,9 +19,7 @@ static CUcontext retain(void) {
     return context;
 }
 
-static int retains_are_counted(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(retains_of_the_primary_context_are_counted) {
     OK(cu.cuInit(0));
     assert_state(0, 0);
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
@@ -37,9 +35,7 @@ static int retains_are_counted(int argc, char **argv) {
     return 0;
 }
 
-static int is_not_made_current(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(retaining_the_primary_context_does_not_make_it_current) {
     OK(cu.cuInit(0));
     CUcontext current = (CUcontext)&current;
     retain();
@@ -50,9 +46,7 @@ static int is_not_made_current(int argc, char **argv) {
     return 0;
 }
 
-static int arguments_are_checked(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(invalid_arguments_are_refused) {
     OK(cu.cuInit(0));
     CUcontext context = NULL;
     unsigned flags;
@@ -70,9 +64,7 @@ static int arguments_are_checked(int argc, char **argv) {
     return 0;
 }
 
-static int flags_last_as_long_as_it_lives(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(flags_are_reset_when_the_primary_context_is_released) {
     OK(cu.cuInit(0));
     unsigned flags = 0;
     OK(cu.cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
@@ -93,9 +85,7 @@ static int flags_last_as_long_as_it_lives(int argc, char **argv) {
 }
 
 /* A reset ends everything in the context, but not the retains. */
-static int reset_ends_what_it_holds(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(a_reset_destroys_everything_in_the_primary_context) {
     OK(cu.cuInit(0));
     CUcontext context = retain();
     CUstream stream = NULL;
@@ -115,9 +105,7 @@ static int reset_ends_what_it_holds(int argc, char **argv) {
     return 0;
 }
 
-static int id_is_new_in_each_life(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(the_primary_context_has_a_new_id_after_its_release) {
     OK(cu.cuInit(0));
     unsigned long long first = 0, second = 0;
     OK(cu.cuCtxGetId(retain(), &first));
@@ -130,9 +118,7 @@ static int id_is_new_in_each_life(int argc, char **argv) {
 }
 
 /* Unlike cuCtxDestroy a release pops nothing: the thread keeps a context that is no more. */
-static int released_while_current(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(a_released_primary_context_stays_current) {
     OK(cu.cuInit(0));
     CUcontext context = retain(), current = NULL;
     OK(cu.cuCtxPushCurrent_v2(context));
@@ -148,9 +134,7 @@ static int released_while_current(int argc, char **argv) {
     return 0;
 }
 
-static int cannot_be_destroyed(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(the_primary_context_cannot_be_destroyed) {
     OK(cu.cuInit(0));
     CUcontext context = retain();
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
@@ -180,9 +164,7 @@ static void *retain_and_release(void *unused) {
     return unused;
 }
 
-static int many_threads_retain(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD_TEST(many_threads_retain_the_primary_context) {
     pthread_t threads[8];
     OK(cu.cuInit(0));
     for (int i = 0; i < 8; i++)
@@ -192,34 +174,4 @@ static int many_threads_retain(int argc, char **argv) {
     assert_int_equal(atomic_load(&wrong), 0);
     assert_state(0, 0);
     return 0;
-}
-
-/* Each in a process of its own, where nobody has retained the primary context yet. */
-static void in_child(void **state) {
-    assert_int_equal(run_child(*state, NULL), 0);
-}
-
-#define ALONE(function)                                                                            \
-    { #function, in_child, test_begin, test_end, (void *)#function }
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        ALONE(retains_are_counted),      ALONE(is_not_made_current),
-        ALONE(arguments_are_checked),    ALONE(flags_last_as_long_as_it_lives),
-        ALONE(reset_ends_what_it_holds), ALONE(id_is_new_in_each_life),
-        ALONE(released_while_current),   ALONE(cannot_be_destroyed),
-        ALONE(many_threads_retain),
-    };
-    static const struct child children[] = {
-        {"retains_are_counted", retains_are_counted},
-        {"is_not_made_current", is_not_made_current},
-        {"arguments_are_checked", arguments_are_checked},
-        {"flags_last_as_long_as_it_lives", flags_last_as_long_as_it_lives},
-        {"reset_ends_what_it_holds", reset_ends_what_it_holds},
-        {"id_is_new_in_each_life", id_is_new_in_each_life},
-        {"released_while_current", released_while_current},
-        {"cannot_be_destroyed", cannot_be_destroyed},
-        {"many_threads_retain", many_threads_retain},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -20,8 +20,7 @@ static void *exported(const char *symbol) {
     return gpumem_driver_symbol(driver, symbol);
 }
 
-static void the_newest_abi_of_the_version_is_found(void **state) {
-    (void)state;
+TEST(the_newest_abi_of_the_requested_version_is_found) {
     NEEDS_SOFTGPU("compares with exported symbols");
     assert_ptr_equal(ask("cuMemAlloc", 2000, 0), exported("cuMemAlloc"));
     assert_ptr_equal(ask("cuMemAlloc", 3010, 0), exported("cuMemAlloc"));
@@ -33,8 +32,7 @@ static void the_newest_abi_of_the_version_is_found(void **state) {
     assert_ptr_equal(ask("cuGetProcAddress", 11030, 0), exported("cuGetProcAddress"));
 }
 
-static void the_flag_chooses_the_default_stream(void **state) {
-    (void)state;
+TEST(a_flag_selects_the_kind_of_default_stream) {
     NEEDS_SOFTGPU("compares with exported symbols");
     assert_ptr_equal(ask("cuMemcpyHtoD", 7000, LEGACY), exported("cuMemcpyHtoD_v2"));
     assert_ptr_equal(ask("cuMemcpyHtoD", 7000, PER_THREAD), exported("cuMemcpyHtoD_v2_ptds"));
@@ -46,8 +44,7 @@ static void the_flag_chooses_the_default_stream(void **state) {
     assert_ptr_equal(ask("cuMemAlloc", 7000, PER_THREAD), exported("cuMemAlloc_v2"));
 }
 
-static void a_twin_is_as_old_as_it_is(void **state) {
-    (void)state;
+TEST(a_per_thread_variant_needs_its_own_version) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     OK(cu.cuGetProcAddress_v2("cuMemcpyHtoD", &function, 6000, PER_THREAD, &status));
@@ -55,8 +52,7 @@ static void a_twin_is_as_old_as_it_is(void **state) {
     assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-static void what_is_found_can_be_called(void **state) {
-    (void)state;
+TEST(a_function_that_is_found_can_be_called) {
     CUresult(CUDAAPI * get_version)(int *);
     void *function = ask("cuDriverGetVersion", 12000, 0);
     memcpy(&get_version, &function, sizeof function);
@@ -66,8 +62,7 @@ static void what_is_found_can_be_called(void **state) {
     assert_int_equal(version, same);
 }
 
-static void every_row_is_found_at_its_version(void **state) {
-    (void)state;
+TEST(every_function_is_found_at_its_version) {
     NEEDS_SOFTGPU("a driver may lack some");
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         const gpumem_driver_fn_info *row = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
@@ -80,8 +75,7 @@ static void every_row_is_found_at_its_version(void **state) {
     }
 }
 
-static void an_unknown_name_is_a_null_pointer(void **state) {
-    (void)state;
+TEST(an_unknown_name_returns_a_null_pointer) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     OK(cu.cuGetProcAddress_v2("cuNoSuchFunction", &function, 12000, 0, &status));
@@ -92,8 +86,7 @@ static void an_unknown_name_is_a_null_pointer(void **state) {
     assert_null(function);
 }
 
-static void a_version_before_the_function_is_said(void **state) {
-    (void)state;
+TEST(an_insufficient_version_is_reported) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     OK(cu.cuGetProcAddress_v2("cuMemCreate", &function, 9000, 0, &status));
@@ -101,8 +94,7 @@ static void a_version_before_the_function_is_said(void **state) {
     assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     void *const untouched = &state;
     void *function = untouched;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 12000, 4, NULL));
@@ -114,27 +106,11 @@ static void bad_arguments_are_refused(void **state) {
     assert_ptr_equal(function, untouched);
 }
 
-static void the_first_abi_refuses_unknown_names(void **state) {
-    (void)state;
+TEST(the_first_abi_fails_for_unknown_names) {
     void *function = NULL;
     OK(cu.cuGetProcAddress("cuDriverGetVersion", &function, 11030, 0));
     assert_non_null(function);
     function = &function;
     FAILS(CUDA_ERROR_NOT_FOUND, cu.cuGetProcAddress("cuNoSuchFunction", &function, 11030, 0));
     assert_ptr_equal(function, &function);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_newest_abi_of_the_version_is_found),
-        TEST(the_flag_chooses_the_default_stream),
-        TEST(a_twin_is_as_old_as_it_is),
-        TEST(what_is_found_can_be_called),
-        TEST(every_row_is_found_at_its_version),
-        TEST(an_unknown_name_is_a_null_pointer),
-        TEST(a_version_before_the_function_is_said),
-        TEST(bad_arguments_are_refused),
-        TEST(the_first_abi_refuses_unknown_names),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -49,7 +49,7 @@ static bool part_has(CUdeviceptr p, unsigned number, unsigned seed) {
 }
 
 /* sharer HANDLE NUMBER: every second one ends without closing anything. */
-static int sharer(int argc, char **argv) {
+CHILD(sharer) {
     CUdeviceptr p;
     if (argc != 3)
         return 9;
@@ -77,8 +77,7 @@ static unsigned open_descriptors(void) {
     return count;
 }
 
-static void one_buffer_in_many_processes(void **state) {
-    (void)state;
+TEST(many_processes_write_to_one_shared_buffer) {
     CUipcMemHandle handle;
     CUdeviceptr p, first;
     char text[2 * sizeof handle + 1], number[16];
@@ -117,7 +116,7 @@ static int inheritable(int fd, char text[16]) {
 #define SURVIVORS 4
 
 /* exporter RESULTS: ends without a word as soon as the others have opened its memory. */
-static int exporter(int argc, char **argv) {
+CHILD(exporter) {
     CUipcMemHandle handle;
     CUdeviceptr p;
     char text[2 * sizeof handle + 1], out[16], in[16];
@@ -146,7 +145,7 @@ static int exporter(int argc, char **argv) {
 }
 
 /* survivor HANDLE OPENED LIFE RESULTS */
-static int survivor(int argc, char **argv) {
+CHILD(survivor) {
     CUdeviceptr p;
     char byte;
     if (argc != 5)
@@ -162,8 +161,7 @@ static int survivor(int argc, char **argv) {
     return write(atoi(argv[4]), good ? "g" : "b", 1) == 1 ? 0 : 1;
 }
 
-static void the_bytes_outlive_the_exporter(void **state) {
-    (void)state;
+TEST(shared_bytes_outlive_the_exporter) {
     int results[2];
     char text[16], answers[SURVIVORS + 1] = "";
     assert_int_equal(pipe2(results, O_CLOEXEC), 0);
@@ -175,14 +173,4 @@ static void the_bytes_outlive_the_exporter(void **state) {
         assert_int_equal(read(results[0], &answers[i], 1), 1);
     assert_string_equal(answers, "gggg");
     close(results[0]);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(one_buffer_in_many_processes),
-        TEST(the_bytes_outlive_the_exporter),
-    };
-    const struct child children[] = {
-        {"sharer", sharer}, {"exporter", exporter}, {"survivor", survivor}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

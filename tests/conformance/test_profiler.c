@@ -10,8 +10,7 @@ static bool shown(void) {
     return is;
 }
 
-static void the_profiler_belongs_to_the_context(void **state) {
-    (void)state;
+TEST(profiling_is_started_and_stopped_per_context) {
     NEEDS_SOFTGPU("shows its state");
     CUcontext other;
     assert_false(shown());
@@ -27,22 +26,13 @@ static void the_profiler_belongs_to_the_context(void **state) {
     OK(cu.cuProfilerStop());
 }
 
-static void the_profiler_needs_a_context(void **state) {
-    (void)state;
+TEST(the_profiler_needs_a_context) {
     OK(cu.cuCtxSetCurrent(NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuProfilerStart());
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuProfilerStop());
     OK(cu.cuCtxSetCurrent(ctx));
 }
 
-static void nothing_is_configured(void **state) {
-    (void)state;
+TEST(profiler_initialization_is_not_supported) {
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(the_profiler_belongs_to_the_context),
-                                       TEST(the_profiler_needs_a_context),
-                                       TEST(nothing_is_configured)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -16,8 +16,7 @@ static CUresult loaded(int version) {
     return result;
 }
 
-static void the_driver_says_which_is_the_newest(void **state) {
-    (void)state;
+TEST(the_driver_version_determines_the_newest_ptx) {
     int version;
     OK(cu.cuDriverGetVersion(&version));
     if (version < 13000 || version >= 14000)
@@ -29,9 +28,4 @@ static void the_driver_says_which_is_the_newest(void **state) {
         OK(loaded(ptx));
     for (int ptx = newest + 1; ptx < 100; ptx++)
         FAILS(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, loaded(ptx));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(the_driver_says_which_is_the_newest)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -144,8 +144,7 @@ static void choose(softgpu_schedule schedule, uint64_t seed) {
 
 /* ---- Tests ---- */
 
-static void ordered_work_comes_out_right(void **state) {
-    (void)state;
+TEST(ordered_work_is_correct_under_the_default_schedule) {
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct program *program = begin();
         run(program, seed, true);
@@ -154,16 +153,14 @@ static void ordered_work_comes_out_right(void **state) {
     }
 }
 
-static void ordered_work_comes_out_right_as_late_as_possible(void **state) {
-    (void)state;
+TEST(ordered_work_is_correct_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
-    ordered_work_comes_out_right(state);
+    ordered_work_is_correct_under_the_default_schedule(state);
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-static void ordered_work_comes_out_right_in_random_order(void **state) {
-    (void)state;
+TEST(ordered_work_is_correct_under_random_schedules) {
     NEEDS_SOFTGPU("chooses a schedule");
     for (uint64_t seed = 10; seed < 18; seed++) {
         choose(SOFTGPU_SCHEDULE_RANDOM, seed);
@@ -175,8 +172,7 @@ static void ordered_work_comes_out_right_in_random_order(void **state) {
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-static void missing_waits_show_under_some_seed(void **state) {
-    (void)state;
+TEST(missing_waits_are_exposed_by_some_seed) {
     NEEDS_SOFTGPU("chooses a schedule");
     unsigned wrong = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -219,8 +215,7 @@ static unsigned char copy_after_set(bool wait) {
     return out;
 }
 
-static void a_missing_wait_shows_when_late(void **state) {
-    (void)state;
+TEST(a_missing_wait_is_exposed_by_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     assert_int_equal(copy_after_set(true), 1);
@@ -233,8 +228,7 @@ static void a_missing_wait_shows_when_late(void **state) {
 }
 
 /* Polling is no waiting, so that the late schedule has to give in some time. */
-static void polling_makes_progress_when_late(void **state) {
-    (void)state;
+TEST(polling_makes_progress_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     CUstream stream;
     CUdeviceptr bytes;
@@ -255,8 +249,7 @@ static void polling_makes_progress_when_late(void **state) {
 
 /* The disorder of an unordered program is that of the seed. A stalled machine may disturb it, so
  * that it is tried more than once; by chance it would not agree once. */
-static void a_seed_gives_the_same_order_again(void **state) {
-    (void)state;
+TEST(a_seed_reproduces_its_order) {
     NEEDS_SOFTGPU("chooses a schedule");
     unsigned char bytes[2][BUFFERS * BYTES];
     bool same = false;
@@ -272,17 +265,4 @@ static void a_seed_gives_the_same_order_again(void **state) {
     }
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
     assert_true(same);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(ordered_work_comes_out_right),
-        TEST(ordered_work_comes_out_right_as_late_as_possible),
-        TEST(ordered_work_comes_out_right_in_random_order),
-        TEST(missing_waits_show_under_some_seed),
-        TEST(a_missing_wait_shows_when_late),
-        TEST(polling_makes_progress_when_late),
-        TEST(a_seed_gives_the_same_order_again),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

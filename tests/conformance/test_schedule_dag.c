@@ -225,13 +225,11 @@ static void choose(softgpu_schedule schedule, uint64_t seed) {
 
 /* ---- Tests ---- */
 
-static void a_long_program_comes_out_right(void **state) {
-    (void)state;
+TEST(a_long_program_is_correct_under_the_default_schedule) {
     assert_true(run(steps_wanted(STEPS), 1, true));
 }
 
-static void a_long_program_comes_out_right_as_late_as_possible(void **state) {
-    (void)state;
+TEST(a_long_program_is_correct_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     bool right = run(steps_wanted(STEPS), 1, true);
@@ -239,8 +237,7 @@ static void a_long_program_comes_out_right_as_late_as_possible(void **state) {
     assert_true(right);
 }
 
-static void a_long_program_comes_out_right_under_each_seed(void **state) {
-    (void)state;
+TEST(a_long_program_is_correct_under_each_seed) {
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t wrong = 0;
     for (uint64_t seed = 1; seed <= SEEDS && !wrong; seed++) {
@@ -281,8 +278,7 @@ static bool handed_over(bool wait) {
     return out == 1;
 }
 
-static void a_missing_wait_shows_under_some_seed(void **state) {
-    (void)state;
+TEST(a_missing_wait_is_exposed_by_some_seed) {
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t shows = 0;
     bool with_wait = true;
@@ -299,8 +295,7 @@ static void a_missing_wait_shows_under_some_seed(void **state) {
                   (unsigned long long)shows);
 }
 
-static void missing_waits_of_a_long_program_show(void **state) {
-    (void)state;
+TEST(missing_waits_of_a_long_program_are_exposed) {
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t shows = 0;
     for (uint64_t seed = 1; seed <= SEEDS && !shows; seed++) {
@@ -311,15 +306,4 @@ static void missing_waits_of_a_long_program_show(void **state) {
     assert_true(shows > 0);
     print_message("missing waits show with SOFTGPU_SCHEDULE=random SOFTGPU_SEED=%llu\n",
                   (unsigned long long)shows);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_long_program_comes_out_right),
-        TEST(a_long_program_comes_out_right_as_late_as_possible),
-        TEST(a_long_program_comes_out_right_under_each_seed),
-        TEST(a_missing_wait_shows_under_some_seed),
-        TEST(missing_waits_of_a_long_program_show),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -46,8 +46,7 @@ static unsigned word_at(CUdeviceptr p) {
     return word;
 }
 
-static void imported_here_it_is_the_same_memory(void **state) {
-    (void)state;
+TEST(an_import_in_the_same_process_is_the_same_memory) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
@@ -75,7 +74,7 @@ static void imported_here_it_is_the_same_memory(void **state) {
     unmap(b, 2 * PAGE);
 }
 
-static int importer(int argc, char **argv) {
+CHILD(importer) {
     CUmemGenericAllocationHandle handle;
     if (argc != 2)
         return 9;
@@ -98,8 +97,7 @@ static int inheritable(int fd) {
     return copy;
 }
 
-static void another_process_reads_and_writes(void **state) {
-    (void)state;
+TEST(another_process_reads_and_writes_imported_memory) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
@@ -119,7 +117,7 @@ static void another_process_reads_and_writes(void **state) {
 
 /* Exports, writes its descriptor's number to the pipe's parent through the file itself, and dies.
  */
-static int exporter(int argc, char **argv) {
+CHILD(exporter) {
     CUmemGenericAllocationHandle handle;
     int fd;
     if (argc != 2)
@@ -137,8 +135,7 @@ static int exporter(int argc, char **argv) {
     return 0;
 }
 
-static void shared_memory_outlives_its_exporter(void **state) {
-    (void)state;
+TEST(shared_memory_outlives_its_exporter) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
     CUmemGenericAllocationHandle imported;
@@ -167,8 +164,7 @@ static void shared_memory_outlives_its_exporter(void **state) {
     close(ends[1]);
 }
 
-static void what_is_no_export_is_refused(void **state) {
-    (void)state;
+TEST(descriptors_that_are_not_exports_are_refused) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -194,8 +190,7 @@ static void what_is_no_export_is_refused(void **state) {
 }
 
 /* The importer validates, and what is sealed cannot be cut off under it. */
-static void an_export_cannot_be_cut(void **state) {
-    (void)state;
+TEST(an_exported_file_cannot_be_truncated) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
@@ -206,16 +201,4 @@ static void an_export_cannot_be_cut(void **state) {
     assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
     close(fd);
     OK(cu.cuMemRelease(handle));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(imported_here_it_is_the_same_memory),
-        TEST(another_process_reads_and_writes),
-        TEST(shared_memory_outlives_its_exporter),
-        TEST(what_is_no_export_is_refused),
-        TEST(an_export_cannot_be_cut),
-    };
-    const struct child children[] = {{"importer", importer}, {"exporter", exporter}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

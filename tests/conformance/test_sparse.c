@@ -114,8 +114,7 @@ static bool came_back(const struct scene *s, size_t right, size_t lower) {
     return true;
 }
 
-static void tiles_of_floats_are_128_square(void **state) {
-    (void)state;
+TEST(tiles_of_32_bit_elements_are_128_by_128) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
@@ -127,8 +126,7 @@ static void tiles_of_floats_are_128_square(void **state) {
     end(&s);
 }
 
-static void mapped_tiles_hold_bytes(void **state) {
-    (void)state;
+TEST(mapped_tiles_keep_their_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
@@ -150,8 +148,7 @@ static void mapped_tiles_hold_bytes(void **state) {
 }
 
 /* Nothing goes in, and zeros come out. */
-static void unmapped_tiles_take_nothing(void **state) {
-    (void)state;
+TEST(unmapped_tiles_ignore_writes_and_read_as_zero) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 128, 128, 128);
@@ -165,8 +162,7 @@ static void unmapped_tiles_take_nothing(void **state) {
 }
 
 /* The mapping is work of its stream. */
-static void tiles_are_mapped_in_stream_order(void **state) {
-    (void)state;
+TEST(tiles_are_mapped_in_stream_order) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE), other = s;
     struct gate gate;
@@ -189,8 +185,7 @@ static void tiles_are_mapped_in_stream_order(void **state) {
 }
 
 /* The memory may go while tiles lie on it: it stays until they are mapped no more. */
-static void released_pools_stay_under_their_tiles(void **state) {
-    (void)state;
+TEST(released_tile_memory_stays_while_it_is_mapped) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     NEEDS_SOFTGPU("the bytes of a released pool are not promised");
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
@@ -205,8 +200,7 @@ static void released_pools_stay_under_their_tiles(void **state) {
     end(&s);
 }
 
-static void tiles_are_mapped_whole(void **state) {
-    (void)state;
+TEST(mappings_of_partial_tiles_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map;
@@ -225,8 +219,7 @@ static void tiles_are_mapped_whole(void **state) {
     end(&s);
 }
 
-static void mipmaps_have_tiles_and_a_tail(void **state) {
-    (void)state;
+TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     CUmipmappedArray mipmap;
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
@@ -256,8 +249,7 @@ static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t widt
 }
 
 /* All levels of the tail have bytes of their own, once its memory is mapped. */
-static void tails_hold_their_levels(void **state) {
-    (void)state;
+TEST(levels_of_a_mip_tail_keep_their_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUmipmappedArray mipmap;
@@ -289,8 +281,7 @@ static void tails_hold_their_levels(void **state) {
 }
 
 /* Solids have tiles of three dimensions. */
-static void solids_have_deep_tiles(void **state) {
-    (void)state;
+TEST(sparse_3d_arrays_have_3d_tiles) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE), solid = s;
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 32, CUDA_ARRAY3D_SPARSE);
@@ -328,8 +319,7 @@ static void solids_have_deep_tiles(void **state) {
     end(&s);
 }
 
-static void deferred_arrays_say_what_they_need(void **state) {
-    (void)state;
+TEST(deferred_arrays_report_their_memory_requirements) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_DEFERRED_MAPPING);
     CUmipmappedArray mipmap;
@@ -353,8 +343,7 @@ static void deferred_arrays_say_what_they_need(void **state) {
 }
 
 /* The body of a loop, which ends with its context, lets go of the tiles that it reads. */
-static void a_loop_gives_its_tiles_back(void **state) {
-    (void)state;
+TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     CUcontext context;
@@ -399,21 +388,4 @@ static void a_loop_gives_its_tiles_back(void **state) {
     assert_int_equal(after, before);
     free(s.in);
     free(s.out);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(tiles_of_floats_are_128_square),
-        TEST(mapped_tiles_hold_bytes),
-        TEST(unmapped_tiles_take_nothing),
-        TEST(tiles_are_mapped_in_stream_order),
-        TEST(tails_hold_their_levels),
-        TEST(solids_have_deep_tiles),
-        TEST(released_pools_stay_under_their_tiles),
-        TEST(tiles_are_mapped_whole),
-        TEST(mipmaps_have_tiles_and_a_tail),
-        TEST(deferred_arrays_say_what_they_need),
-        TEST(a_loop_gives_its_tiles_back),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

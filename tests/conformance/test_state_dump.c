@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIB ((size_t)1 << 20)
-
 static char *dump(void) {
     char *text = soft->state_dump();
     assert_non_null(text);
@@ -325,7 +323,6 @@ static void undo_exec(void) {
     OK(cu.cuGraphExecDestroy(exec));
 }
 static void no_destructor(void *data) {
-    (void)data;
 }
 static void make_user_object(void) {
     OK(cu.cuUserObjectCreate(&it.object, NULL, no_destructor, 1,
@@ -369,9 +366,6 @@ static void undo_function_cache(void) {
 /* ---- Listeners ------------------------------------------------------------------------------- */
 
 static void hear(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle) {
-    (void)info;
-    (void)data;
-    (void)handle;
 }
 static void make_notification(void) {
     OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &it.notification));
@@ -380,10 +374,6 @@ static void undo_notification(void) {
     OK(cu.cuDeviceUnregisterAsyncNotification(dev, it.notification));
 }
 static void read_log(void *data, CUlogLevel level, char *text, size_t length) {
-    (void)data;
-    (void)level;
-    (void)text;
-    (void)length;
 }
 static void make_log_callback(void) {
     OK(cu.cuLogsRegisterCallback(read_log, NULL, &it.log));
@@ -642,8 +632,7 @@ static void try_one(const struct thing *thing, char *report, size_t size) {
     soft->free_text(before);
 }
 
-static void whatever_is_made_shows_until_it_ends(void **state) {
-    (void)state;
+TEST(every_object_is_in_the_state_dump_while_it_exists) {
     NEEDS_SOFTGPU("reads its state");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -654,9 +643,4 @@ static void whatever_is_made_shows_until_it_ends(void **state) {
     end_bases();
     if (report[0])
         fail_msg("%s", report);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(whatever_is_made_shows_until_it_ends)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-static void flags_and_priority_are_kept(void **state) {
-    (void)state;
+TEST(flags_and_priority_are_kept) {
     CUstream blocking, other;
     unsigned flags = 99;
     int priority = 99, least, greatest;
@@ -23,8 +22,7 @@ static void flags_and_priority_are_kept(void **state) {
     OK(cu.cuStreamDestroy_v2(other));
 }
 
-static void a_priority_out_of_range_is_clamped(void **state) {
-    (void)state;
+TEST(a_priority_out_of_range_is_clamped) {
     CUstream high, low;
     int priority, least, greatest;
     OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
@@ -38,8 +36,7 @@ static void a_priority_out_of_range_is_clamped(void **state) {
     OK(cu.cuStreamDestroy_v2(low));
 }
 
-static void a_stream_knows_context_and_device(void **state) {
-    (void)state;
+TEST(a_stream_reports_its_context_and_device) {
     CUstream stream;
     CUcontext context = NULL;
     CUgreenCtx green = (CUgreenCtx)(uintptr_t)1;
@@ -73,8 +70,7 @@ static void a_stream_knows_context_and_device(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void ids_are_unique(void **state) {
-    (void)state;
+TEST(stream_ids_are_unique) {
     CUstream a, b;
     unsigned long long first = 0, second = 0, again = 0, legacy = 0;
     OK(cu.cuStreamCreate(&a, CU_STREAM_DEFAULT));
@@ -90,8 +86,7 @@ static void ids_are_unique(void **state) {
     OK(cu.cuStreamDestroy_v2(b));
 }
 
-static void query_tells_whether_work_is_left(void **state) {
-    (void)state;
+TEST(a_query_reports_whether_work_is_pending) {
     CUstream stream;
     struct gate gate;
     gate_make(&gate);
@@ -107,8 +102,7 @@ static void query_tells_whether_work_is_left(void **state) {
 }
 
 /* Nobody waits: polling alone must come to an end. */
-static void polling_makes_progress(void **state) {
-    (void)state;
+TEST(polling_a_stream_makes_progress) {
     CUstream stream;
     CUdeviceptr bytes;
     unsigned char out = 0;
@@ -123,8 +117,7 @@ static void polling_makes_progress(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void a_destroyed_stream_finishes_its_work(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_finishes_its_work) {
     CUstream stream;
     CUdeviceptr bytes;
     struct gate gate;
@@ -145,8 +138,7 @@ static void a_destroyed_stream_finishes_its_work(void **state) {
     OK(cu.cuMemFree_v2(bytes));
 }
 
-static void a_destroyed_stream_is_gone(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_is_an_invalid_handle) {
     NEEDS_SOFTGPU("a dangling stream handle is undefined behaviour elsewhere");
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
@@ -156,15 +148,13 @@ static void a_destroyed_stream_is_gone(void **state) {
     assert_int_not_equal(cu.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
 }
 
-static void the_first_destroy_still_works(void **state) {
-    (void)state;
+TEST(the_first_abi_of_stream_destruction_works) {
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     OK(cu.cuStreamDestroy(stream));
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUstream stream = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(NULL, CU_STREAM_DEFAULT));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(&stream, 0x100));
@@ -177,8 +167,7 @@ static void wrong_arguments_are_refused(void **state) {
 }
 
 /* The output is written before the context is looked for, and not taken back. */
-static void without_a_context_the_handle_leads_nowhere(void **state) {
-    (void)state;
+TEST(a_stream_created_without_a_context_is_an_invalid_handle) {
     CUstream stream = NULL, other = NULL;
     OK(cu.cuCtxSetCurrent(NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
@@ -195,8 +184,7 @@ static void without_a_context_the_handle_leads_nowhere(void **state) {
 
 /* ---- Attributes ----------------------------------------------------------------------------- */
 
-static void attributes_are_kept_and_copied(void **state) {
-    (void)state;
+TEST(stream_attributes_are_kept_and_copied) {
     CUstream from, to;
     CUstreamAttrValue value = {.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC};
     OK(cu.cuStreamCreate(&from, CU_STREAM_DEFAULT));
@@ -213,8 +201,7 @@ static void attributes_are_kept_and_copied(void **state) {
     OK(cu.cuStreamDestroy_v2(to));
 }
 
-static void priority_is_an_attribute(void **state) {
-    (void)state;
+TEST(the_priority_is_read_as_an_attribute) {
     CUstream stream;
     CUstreamAttrValue value = {.priority = 99};
     int least, greatest;
@@ -229,8 +216,7 @@ static void priority_is_an_attribute(void **state) {
 
 /* ---- Capture: what can be asked of a stream that does not ----------------------------------- */
 
-static void no_stream_captures(void **state) {
-    (void)state;
+TEST(a_stream_is_initially_not_capturing) {
     CUstream stream;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
@@ -250,8 +236,7 @@ static void no_stream_captures(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-static void the_capture_mode_is_the_thread_s(void **state) {
-    (void)state;
+TEST(the_capture_mode_belongs_to_the_thread) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
     assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -267,8 +252,7 @@ static void the_capture_mode_is_the_thread_s(void **state) {
 }
 
 /* Seen on H200: a priority out of range is taken for the nearest, other values are refused. */
-static void attributes_are_checked(void **state) {
-    (void)state;
+TEST(invalid_stream_attributes_are_refused) {
     CUstream stream;
     CUstreamAttrValue value;
     int priority = 77, window = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE),
@@ -297,26 +281,4 @@ static void attributes_are_checked(void **state) {
     value.accessPolicyWindow.num_bytes = (size_t)window;
     OK(cu.cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
     OK(cu.cuStreamDestroy_v2(stream));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(flags_and_priority_are_kept),
-        TEST(a_priority_out_of_range_is_clamped),
-        TEST(a_stream_knows_context_and_device),
-        TEST(ids_are_unique),
-        TEST(query_tells_whether_work_is_left),
-        TEST(polling_makes_progress),
-        TEST(a_destroyed_stream_finishes_its_work),
-        TEST(a_destroyed_stream_is_gone),
-        TEST(the_first_destroy_still_works),
-        TEST(wrong_arguments_are_refused),
-        TEST(without_a_context_the_handle_leads_nowhere),
-        TEST(attributes_are_kept_and_copied),
-        TEST(priority_is_an_attribute),
-        TEST(attributes_are_checked),
-        TEST(no_stream_captures),
-        TEST(the_capture_mode_is_the_thread_s),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -33,8 +33,7 @@ static unsigned char first_byte(const struct scene *scene) {
     return out;
 }
 
-static void blocking_streams_wait_for_it(void **state) {
-    (void)state;
+TEST(blocking_streams_wait_for_the_legacy_stream) {
     struct scene scene = make();
     gate_hold(&scene.gate, CU_STREAM_LEGACY);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, CU_STREAM_LEGACY));
@@ -47,8 +46,7 @@ static void blocking_streams_wait_for_it(void **state) {
     end(&scene);
 }
 
-static void it_waits_for_blocking_streams(void **state) {
-    (void)state;
+TEST(the_legacy_stream_waits_for_blocking_streams) {
     struct scene scene = make();
     gate_hold(&scene.gate, scene.blocking);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
@@ -61,8 +59,7 @@ static void it_waits_for_blocking_streams(void **state) {
     end(&scene);
 }
 
-static void a_null_stream_is_the_legacy_one(void **state) {
-    (void)state;
+TEST(a_null_stream_is_the_legacy_stream) {
     NEEDS_LEGACY_STREAM();
     struct scene scene = make();
     gate_hold(&scene.gate, NULL);
@@ -75,8 +72,7 @@ static void a_null_stream_is_the_legacy_one(void **state) {
     end(&scene);
 }
 
-static void non_blocking_streams_stand_apart(void **state) {
-    (void)state;
+TEST(non_blocking_streams_are_independent_of_the_legacy_stream) {
     struct scene scene = make();
     gate_hold(&scene.gate, CU_STREAM_LEGACY);
     OK(cu.cuMemsetD8Async(scene.bytes, 3, 4096, scene.free));
@@ -94,8 +90,7 @@ static void non_blocking_streams_stand_apart(void **state) {
 }
 
 /* Two blocking streams meet only through the legacy stream's work between them. */
-static void it_orders_blocking_streams_among_each_other(void **state) {
-    (void)state;
+TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
     struct scene scene = make();
     CUstream second;
     OK(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
@@ -112,8 +107,7 @@ static void it_orders_blocking_streams_among_each_other(void **state) {
 }
 
 /* The order outlives the stream. */
-static void it_waits_for_streams_that_were_destroyed(void **state) {
-    (void)state;
+TEST(the_legacy_stream_waits_for_destroyed_streams) {
     struct scene scene = make();
     CUstream second;
     OK(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
@@ -129,8 +123,7 @@ static void it_waits_for_streams_that_were_destroyed(void **state) {
 }
 
 /* Asking completes what has nothing left to wait for; the streams asked about may go with it. */
-static void a_query_may_end_destroyed_streams(void **state) {
-    (void)state;
+TEST(a_query_may_complete_destroyed_streams) {
     struct scene scene = make();
     CUstream gone[3];
     CUevent event;
@@ -151,17 +144,4 @@ static void a_query_may_end_destroyed_streams(void **state) {
     OK(cu.cuStreamQuery(scene.free));
     OK(cu.cuEventDestroy_v2(event));
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(blocking_streams_wait_for_it),
-        TEST(it_waits_for_blocking_streams),
-        TEST(a_null_stream_is_the_legacy_one),
-        TEST(non_blocking_streams_stand_apart),
-        TEST(it_orders_blocking_streams_among_each_other),
-        TEST(it_waits_for_streams_that_were_destroyed),
-        TEST(a_query_may_end_destroyed_streams),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

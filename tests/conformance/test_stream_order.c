@@ -42,8 +42,7 @@ static void write_mark(struct scene *scene, CUstream stream, uint32_t value) {
     OK(cu.cuStreamWriteValue32_v2(stream, scene->mark_address, value, 0));
 }
 
-static void a_stream_runs_in_order(void **state) {
-    (void)state;
+TEST(a_stream_runs_in_order) {
     struct scene scene = make();
     gate_hold(&scene.gate, scene.a);
     for (uint32_t i = 1; i <= 100; i++)
@@ -55,8 +54,7 @@ static void a_stream_runs_in_order(void **state) {
     end(&scene);
 }
 
-static void streams_do_not_wait_for_each_other(void **state) {
-    (void)state;
+TEST(streams_do_not_wait_for_each_other) {
     struct scene scene = make();
     gate_hold(&scene.gate, scene.a);
     write_mark(&scene, scene.a, 1);
@@ -70,8 +68,7 @@ static void streams_do_not_wait_for_each_other(void **state) {
     end(&scene);
 }
 
-static void a_wait_for_an_event_orders_streams(void **state) {
-    (void)state;
+TEST(a_wait_for_an_event_orders_streams) {
     struct scene scene = make();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -89,8 +86,7 @@ static void a_wait_for_an_event_orders_streams(void **state) {
 }
 
 /* A wait is for what the event stood for when the wait was made. */
-static void a_later_record_changes_no_earlier_wait(void **state) {
-    (void)state;
+TEST(recording_an_event_again_does_not_change_earlier_waits) {
     struct scene scene = make();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -106,8 +102,7 @@ static void a_later_record_changes_no_earlier_wait(void **state) {
     end(&scene);
 }
 
-static void a_chain_of_streams_is_worked_off(void **state) {
-    (void)state;
+TEST(a_chain_of_waiting_streams_completes) {
     struct scene scene = make();
     CUstream chain[20];
     CUevent events[20];
@@ -129,8 +124,7 @@ static void a_chain_of_streams_is_worked_off(void **state) {
     end(&scene);
 }
 
-static void context_synchronize_waits_for_all_streams(void **state) {
-    (void)state;
+TEST(context_synchronization_waits_for_all_streams) {
     struct scene scene = make();
     CUdeviceptr bytes;
     unsigned char out[2] = {0, 0};
@@ -152,8 +146,7 @@ static void context_synchronize_waits_for_all_streams(void **state) {
 
 /* ---- Contexts as a whole -------------------------------------------------------------------- */
 
-static void a_context_s_event_stands_for_all_its_streams(void **state) {
-    (void)state;
+TEST(a_context_event_covers_all_streams_of_the_context) {
     struct scene scene = make();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -177,8 +170,7 @@ static void assert_held(CUstream stream) {
     }
 }
 
-static void a_context_can_wait_as_a_whole(void **state) {
-    (void)state;
+TEST(a_context_wait_blocks_all_streams_of_the_context) {
     struct scene scene = make();
     CUevent event;
     CUstream later;
@@ -212,8 +204,7 @@ static void *synchronize(void *stream) {
     return cu.cuStreamSynchronize(stream) == CUDA_SUCCESS ? stream : NULL;
 }
 
-static void many_threads_may_wait_for_one_stream(void **state) {
-    (void)state;
+TEST(many_threads_synchronize_with_one_stream) {
     struct scene scene = make();
     pthread_t threads[8];
     gate_hold(&scene.gate, scene.a);
@@ -230,19 +221,4 @@ static void many_threads_may_wait_for_one_stream(void **state) {
         assert_int_equal(mark(&scene), 1000);
     }
     end(&scene);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_stream_runs_in_order),
-        TEST(streams_do_not_wait_for_each_other),
-        TEST(a_wait_for_an_event_orders_streams),
-        TEST(a_later_record_changes_no_earlier_wait),
-        TEST(a_chain_of_streams_is_worked_off),
-        TEST(context_synchronize_waits_for_all_streams),
-        TEST(a_context_s_event_stands_for_all_its_streams),
-        TEST(a_context_can_wait_as_a_whole),
-        TEST(many_threads_may_wait_for_one_stream),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

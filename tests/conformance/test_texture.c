@@ -30,8 +30,7 @@ static CUDA_RESOURCE_DESC of_memory(CUdeviceptr address) {
     return resource;
 }
 
-static void descriptions_read_back(void **state) {
-    (void)state;
+TEST(texture_descriptions_are_read_back) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array), got_resource;
     CUDA_TEXTURE_DESC texture, got_texture;
@@ -59,8 +58,7 @@ static void descriptions_read_back(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void wrong_descriptions_are_refused(void **state) {
-    (void)state;
+TEST(invalid_texture_descriptions_are_refused) {
     CUdeviceptr memory;
     OK(cu.cuMemAlloc_v2(&memory, 65536));
     CUDA_RESOURCE_DESC resource = of_memory(memory + 16);
@@ -81,8 +79,7 @@ static void wrong_descriptions_are_refused(void **state) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-static void surfaces_are_no_textures(void **state) {
-    (void)state;
+TEST(a_surface_object_is_not_a_texture_object) {
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST);
     CUDA_RESOURCE_DESC resource = of_array(array), got;
     CUsurfObject surface;
@@ -98,8 +95,7 @@ static void surfaces_are_no_textures(void **state) {
 }
 
 /* A border counts where fetches can be there. */
-static void only_what_counts_is_told(void **state) {
-    (void)state;
+TEST(an_unused_border_colour_is_not_reported) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUDA_TEXTURE_DESC texture, got;
@@ -113,8 +109,7 @@ static void only_what_counts_is_told(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void many_textures_live_at_once(void **state) {
-    (void)state;
+TEST(a_thousand_textures_exist_at_once) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUDA_TEXTURE_DESC texture;
@@ -125,12 +120,4 @@ static void many_textures_live_at_once(void **state) {
     for (int i = 0; i < 1000; i++)
         OK(cu.cuTexObjectDestroy(objects[i]));
     OK(cu.cuArrayDestroy(array));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(descriptions_read_back), TEST(wrong_descriptions_are_refused),
-        TEST(surfaces_are_no_textures), TEST(many_textures_live_at_once),
-        TEST(only_what_counts_is_told)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

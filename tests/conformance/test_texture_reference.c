@@ -18,8 +18,7 @@ static CUarray make_array(unsigned flags) {
     return array;
 }
 
-static void a_reference_keeps_its_modes(void **state) {
-    (void)state;
+TEST(a_texture_reference_keeps_its_modes_and_flags) {
     CUaddress_mode address;
     CUfilter_mode filter;
     unsigned flags;
@@ -42,8 +41,7 @@ static void a_reference_keeps_its_modes(void **state) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-static void a_reference_keeps_its_numbers(void **state) {
-    (void)state;
+TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
     float bias = 0, least = 0, most = 0, border[4] = {0.25f, 0.5f, 0.75f, 1}, got[4] = {0};
     int anisotropy = 0, channels = 0;
     CUarray_format format;
@@ -68,8 +66,7 @@ static void a_reference_keeps_its_numbers(void **state) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-static void a_reference_binds_memory(void **state) {
-    (void)state;
+TEST(a_texture_reference_is_bound_to_memory) {
     CUDA_ARRAY_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUdeviceptr memory, got;
@@ -96,13 +93,12 @@ static void a_reference_binds_memory(void **state) {
 }
 
 /* In a context of the time, which wants a process of its own. */
-static int bind_small_addresses(int argc, char **argv) {
+CHILD(bind_small_addresses) {
     CUDA_ARRAY_DESCRIPTOR_v1 desc = {
         .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUcontext old;
     CUdeviceptr_v1 memory = 0, other = 0, got = 77;
     unsigned offset = 77;
-    (void)argc, (void)argv;
     OK(cu.cuInit(0));
     OK(cu.cuCtxCreate(&old, 0, 0));
     OK(cu.cuMemAlloc(&memory, 65536));
@@ -135,13 +131,11 @@ static int bind_small_addresses(int argc, char **argv) {
     return 0;
 }
 
-static void old_contexts_bind_small_addresses(void **state) {
-    (void)state;
-    assert_int_equal(run_child("small", NULL), 0);
+TEST(a_32_bit_context_binds_32_bit_addresses) {
+    assert_int_equal(run_child("bind_small_addresses", NULL), 0);
 }
 
-static void contexts_of_today_bind_no_small_addresses(void **state) {
-    (void)state;
+TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
     CUDA_ARRAY_DESCRIPTOR_v1 desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUdeviceptr_v1 got = 77;
@@ -157,8 +151,7 @@ static void contexts_of_today_bind_no_small_addresses(void **state) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-static void a_reference_binds_arrays(void **state) {
-    (void)state;
+TEST(a_texture_reference_is_bound_to_arrays) {
     CUDA_ARRAY3D_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUarray array = make_array(0), got;
@@ -187,8 +180,7 @@ static const char text[] = ".version 7.8\n.target sm_70\n.address_size 64\n"
                            ".global .texref tex_a;\n.global .surfref surf_a;\n"
                            ".visible .entry nothing() { ret; }\n";
 
-static void modules_have_references(void **state) {
-    (void)state;
+TEST(references_of_a_module_are_found_by_name) {
     CUmodule module;
     CUtexref of_module, again;
     CUsurfref surface;
@@ -207,27 +199,11 @@ static void modules_have_references(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
-static void stale_references_are_refused(void **state) {
-    (void)state;
+TEST(destroyed_texture_references_are_refused) {
     NEEDS_SOFTGPU("hardware's driver crashes on them");
     unsigned flags;
     make_reference();
     OK(cu.cuTexRefDestroy(ref));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefGetFlags(&flags, ref));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefDestroy(ref));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_reference_keeps_its_modes),
-        TEST(a_reference_keeps_its_numbers),
-        TEST(a_reference_binds_memory),
-        TEST(old_contexts_bind_small_addresses),
-        TEST(contexts_of_today_bind_no_small_addresses),
-        TEST(a_reference_binds_arrays),
-        TEST(modules_have_references),
-        TEST(stale_references_are_refused),
-    };
-    const struct child children[] = {{"small", bind_small_addresses}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -68,19 +68,14 @@ static bool blocks_all(long id) {
 static atomic_uint hosts, destroyed;
 
 static void CUDAAPI in_host_function(void *user) {
-    (void)user;
     atomic_fetch_add(&hosts, 1);
 }
 
 static void CUDAAPI destroy(void *user) {
-    (void)user;
     atomic_fetch_add(&destroyed, 1);
 }
 
 static void CUDAAPI hear(CUasyncNotificationInfo *info, void *user, CUasyncCallbackHandle handle) {
-    (void)info;
-    (void)user;
-    (void)handle;
 }
 
 static void until(atomic_uint *count, unsigned wanted) {
@@ -120,9 +115,7 @@ static void use_threads(CUstream stream) {
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* A child, so that what was there before the driver is the program's or a sanitizer's. */
-static int look_at_threads(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(look_at_threads) {
     struct threads before = list_threads();
     CUasyncCallbackHandle callback;
     CUstream stream;
@@ -149,18 +142,7 @@ static int look_at_threads(int argc, char **argv) {
     return 0;
 }
 
-static void every_thread_of_the_driver_blocks_all_signals(void **state) {
-    (void)state;
+TEST(every_thread_of_the_driver_blocks_all_signals) {
     NEEDS_SOFTGPU("what other drivers' threads block is theirs");
     assert_int_equal(run_child("look_at_threads", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_thread_of_the_driver_blocks_all_signals),
-    };
-    const struct child children[] = {
-        {"look_at_threads", look_at_threads},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

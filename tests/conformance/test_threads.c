@@ -34,8 +34,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void threads_do_not_meet(void **state) {
-    (void)state;
+TEST(concurrent_threads_do_not_disturb_each_other) {
     pthread_t threads[THREADS];
     unsigned seeds[THREADS];
     uint64_t before = soft ? soft->call_count("cuMemAlloc_v2") : 0;
@@ -50,7 +49,6 @@ static void threads_do_not_meet(void **state) {
 }
 
 static void *arm_and_disarm(void *argument) {
-    (void)argument;
     for (int i = 0; i < ROUNDS; i++) {
         soft->fault_arm("cuDeviceGetUuid_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
         soft->fault_disarm();
@@ -58,8 +56,7 @@ static void *arm_and_disarm(void *argument) {
     return NULL;
 }
 
-static void faults_come_and_go_under_calls(void **state) {
-    (void)state;
+TEST(faults_are_injected_and_cleared_during_calls) {
     NEEDS_UUID();
     NEEDS_SOFTGPU("injects faults");
     pthread_t thread;
@@ -70,10 +67,4 @@ static void faults_come_and_go_under_calls(void **state) {
         assert_true(result == CUDA_SUCCESS || result == CUDA_ERROR_UNKNOWN);
     }
     pthread_join(thread, NULL);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(threads_do_not_meet),
-                                       TEST(faults_come_and_go_under_calls)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

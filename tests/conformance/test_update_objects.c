@@ -43,7 +43,7 @@ static int end(void **state) {
     return test_end(state);
 }
 
-#define OBJECT_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+EACH_TEST(begin, end);
 
 static CUuserObject own(CUgraph graph, int weight) {
     CUuserObject object;
@@ -81,8 +81,7 @@ static CUresult update(CUgraphExec exec, CUgraph graph) {
     return cu.cuGraphExecUpdate_v2(exec, graph, &info);
 }
 
-static void an_update_changes_the_owner(void **state) {
-    (void)state;
+TEST(an_update_transfers_the_user_objects_of_the_new_graph) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph other = graph_with(10);
     assert_int_equal(ended_after(0), 0);
@@ -95,8 +94,7 @@ static void an_update_changes_the_owner(void **state) {
     assert_int_equal(ended_after(11), 11);
 }
 
-static void updates_follow_one_another(void **state) {
-    (void)state;
+TEST(each_update_releases_the_user_objects_of_the_last) {
     CUgraphExec exec = exec_of(graph_with(1));
     for (int weight = 2, sum = 1; weight <= 64; sum += weight, weight *= 2) {
         CUgraph other = graph_with(weight);
@@ -108,8 +106,7 @@ static void updates_follow_one_another(void **state) {
     assert_int_equal(ended_after(127), 127);
 }
 
-static void a_refused_update_changes_nothing(void **state) {
-    (void)state;
+TEST(a_refused_update_changes_no_user_objects) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph other = graph_with(10);
     add_empty(other, NULL);
@@ -121,8 +118,7 @@ static void a_refused_update_changes_nothing(void **state) {
     assert_int_equal(ended_after(11), 11);
 }
 
-static void an_object_of_both_graphs_stays(void **state) {
-    (void)state;
+TEST(a_user_object_of_both_graphs_survives_the_update) {
     CUgraph graph = new_graph(), other = new_graph(), none = new_graph();
     CUuserObject object = own(graph, 1);
     OK(cu.cuGraphRetainUserObject(other, object, 3, 0));
@@ -138,8 +134,7 @@ static void an_object_of_both_graphs_stays(void **state) {
     assert_int_equal(ended_after(1), 1);
 }
 
-static void objects_of_embedded_graphs_change_too(void **state) {
-    (void)state;
+TEST(an_update_transfers_user_objects_of_child_graphs) {
     CUgraphNode node;
     CUgraphExec exec = exec_of(outer_with(1, &node));
     CUgraph other = outer_with(10, &node);
@@ -152,8 +147,7 @@ static void objects_of_embedded_graphs_change_too(void **state) {
     assert_int_equal(ended_after(11), 11);
 }
 
-static void a_new_embedded_graph_brings_its_objects(void **state) {
-    (void)state;
+TEST(a_new_child_graph_brings_its_user_objects) {
     CUgraphNode node;
     CUgraph outer = outer_with(1, &node), child = graph_with(10);
     CUgraphExec exec = instantiate(outer);
@@ -168,8 +162,7 @@ static void a_new_embedded_graph_brings_its_objects(void **state) {
 }
 
 /* "Any references which would be released are held until the launches have finished." */
-static void launches_keep_what_they_began_with(void **state) {
-    (void)state;
+TEST(a_pending_launch_keeps_its_user_objects) {
     struct gate gate;
     CUstream stream;
     gate_make(&gate);
@@ -191,17 +184,4 @@ static void launches_keep_what_they_began_with(void **state) {
     assert_int_equal(ended_after(111), 111);
     OK(cu.cuStreamDestroy_v2(stream));
     gate_free(&gate);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        OBJECT_TEST(an_update_changes_the_owner),
-        OBJECT_TEST(updates_follow_one_another),
-        OBJECT_TEST(a_refused_update_changes_nothing),
-        OBJECT_TEST(an_object_of_both_graphs_stays),
-        OBJECT_TEST(objects_of_embedded_graphs_change_too),
-        OBJECT_TEST(a_new_embedded_graph_brings_its_objects),
-        OBJECT_TEST(launches_keep_what_they_began_with),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

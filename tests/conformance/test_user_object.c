@@ -44,7 +44,7 @@ static int begin(void **state) {
     return test_begin(state);
 }
 
-#define OBJECT_TEST(function) cmocka_unit_test_setup_teardown(function, begin, test_end)
+EACH_TEST(begin, test_end);
 
 static CUuserObject object_of(int *weight, unsigned count) {
     CUuserObject object;
@@ -52,8 +52,7 @@ static CUuserObject object_of(int *weight, unsigned count) {
     return object;
 }
 
-static void the_last_release_destroys(void **state) {
-    (void)state;
+TEST(the_last_release_runs_the_destructor) {
     CUuserObject object = object_of(&one, 2);
     OK(cu.cuUserObjectRetain(object, 3));
     OK(cu.cuUserObjectRelease(object, 4));
@@ -64,8 +63,7 @@ static void the_last_release_destroys(void **state) {
     assert_int_equal(inside, CUDA_ERROR_NOT_PERMITTED);
 }
 
-static void graphs_hold_objects(void **state) {
-    (void)state;
+TEST(graphs_retain_user_objects) {
     CUgraph graph, copy;
     CUuserObject object = object_of(&one, 1);
     OK(cu.cuGraphCreate(&graph, 0));
@@ -79,8 +77,7 @@ static void graphs_hold_objects(void **state) {
     assert_int_equal(calls_after(1), 1);
 }
 
-static void references_are_moved(void **state) {
-    (void)state;
+TEST(references_to_user_objects_are_moved_to_a_graph) {
     CUgraph graph;
     CUuserObject object = object_of(&ten, 1);
     OK(cu.cuGraphCreate(&graph, 0));
@@ -91,8 +88,7 @@ static void references_are_moved(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void embedded_graphs_hold_objects(void **state) {
-    (void)state;
+TEST(child_graphs_retain_user_objects) {
     CUgraph graph, child;
     CUgraphNode node;
     CUuserObject object = object_of(&one, 1);
@@ -109,8 +105,7 @@ static void embedded_graphs_hold_objects(void **state) {
 
 #define MANY 1000
 
-static void many_objects_are_each_destroyed_once(void **state) {
-    (void)state;
+TEST(each_of_many_user_objects_is_destroyed_once) {
     CUgraph graph;
     OK(cu.cuGraphCreate(&graph, 0));
     for (int i = 0; i < MANY; i++) {
@@ -122,8 +117,7 @@ static void many_objects_are_each_destroyed_once(void **state) {
     assert_int_equal(calls_after(MANY), MANY);
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUuserObject object;
     CUgraph graph;
     unsigned too_many = (unsigned)INT_MAX + 1;
@@ -146,8 +140,7 @@ static void bad_arguments_are_refused(void **state) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-static void references_of_others_are_not_released(void **state) {
-    (void)state;
+TEST(releasing_more_references_than_are_held_is_refused) {
     NEEDS_SOFTGPU("the documentation leaves it undefined");
     CUuserObject object = object_of(&one, 1);
     CUgraph graph;
@@ -162,17 +155,4 @@ static void references_of_others_are_not_released(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 1));
     OK(cu.cuGraphDestroy(graph));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        OBJECT_TEST(the_last_release_destroys),
-        OBJECT_TEST(graphs_hold_objects),
-        OBJECT_TEST(references_are_moved),
-        OBJECT_TEST(embedded_graphs_hold_objects),
-        OBJECT_TEST(many_objects_are_each_destroyed_once),
-        OBJECT_TEST(bad_arguments_are_refused),
-        OBJECT_TEST(references_of_others_are_not_released),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -118,24 +118,21 @@ static void check_sizes(uint32_t flags) {
 
 /* ---- Each in a process of its own: a Vulkan driver leaves threads and memory behind ---------- */
 
-static int any_memory(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(any_memory) {
     init_driver();
     load();
     check_sizes(VKGDR_OPEN_CURRENT_CONTEXT_BIT);
     _exit(0);
 }
 
-static int coherent_memory(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(coherent_memory) {
     init_driver();
     load();
     check_sizes(VKGDR_OPEN_REQUIRE_COHERENT_BIT);
     _exit(0);
 }
 
-static int non_coherent_memory(int argc, char **argv) {
-    (void)argc, (void)argv;
+CHILD(non_coherent_memory) {
     init_driver();
     load();
     check_sizes(VKGDR_OPEN_FORCE_NON_COHERENT_BIT);
@@ -143,9 +140,8 @@ static int non_coherent_memory(int argc, char **argv) {
 }
 
 /* Rounds of allocations from two slabs of small and of large buffers: device memory comes back. */
-static int freed_memory(int argc, char **argv) {
+CHILD(freed_memory) {
     size_t first = 0, now, total;
-    (void)argc, (void)argv;
     init_driver();
     load();
     vkgdr_t g = open_or_skip(0);
@@ -172,38 +168,18 @@ static void run(const char *name) {
     assert_int_equal(status, 0);
 }
 
-static void memory_is_seen_by_both(void **state) {
-    (void)state;
+TEST(host_and_device_see_vkgdr_memory) {
     run("any_memory");
 }
 
-static void coherent_memory_is_seen_by_both(void **state) {
-    (void)state;
+TEST(host_and_device_see_coherent_memory) {
     run("coherent_memory");
 }
 
-static void flushed_memory_is_seen_by_both(void **state) {
-    (void)state;
+TEST(host_and_device_see_flushed_non_coherent_memory) {
     run("non_coherent_memory");
 }
 
-static void freed_memory_is_the_devices_again(void **state) {
-    (void)state;
+TEST(freed_memory_returns_to_the_device) {
     run("freed_memory");
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(memory_is_seen_by_both),
-        TEST(coherent_memory_is_seen_by_both),
-        TEST(flushed_memory_is_seen_by_both),
-        TEST(freed_memory_is_the_devices_again),
-    };
-    const struct child children[] = {
-        {"any_memory", any_memory},
-        {"coherent_memory", coherent_memory},
-        {"non_coherent_memory", non_coherent_memory},
-        {"freed_memory", freed_memory},
-    };
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

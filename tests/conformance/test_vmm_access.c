@@ -47,8 +47,7 @@ static unsigned long long access_at(CUdeviceptr p, CUmemLocationType type, int i
 #define READ   CU_MEM_ACCESS_FLAGS_PROT_READ
 #define BOTH   CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
-static void rights_decide_what_copies_may(void **state) {
-    (void)state;
+TEST(access_rights_control_copies_and_memsets) {
     struct mapping m = map(DEVICE, dev, PAGE);
     unsigned word = 0;
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
@@ -74,8 +73,7 @@ static void rights_decide_what_copies_may(void **state) {
     unmap(&m);
 }
 
-static void refused_calls_change_nothing(void **state) {
-    (void)state;
+TEST(refused_access_changes_change_nothing) {
     struct mapping m = map(DEVICE, dev, 4 * PAGE);
     CUmemAccessDesc good = access_of(DEVICE, dev, BOTH), bad[2] = {good, good};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, PAGE, &good, 1));
@@ -98,8 +96,7 @@ static void refused_calls_change_nothing(void **state) {
     unmap(&m);
 }
 
-static void the_last_description_wins(void **state) {
-    (void)state;
+TEST(the_last_description_wins) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemAccessDesc two[2] = {access_of(DEVICE, dev, BOTH), access_of(DEVICE, dev, READ)};
     OK(cu.cuMemSetAccess(m.at, PAGE, two, 2));
@@ -107,8 +104,7 @@ static void the_last_description_wins(void **state) {
     unmap(&m);
 }
 
-static void access_is_set_over_several_mappings_at_once(void **state) {
-    (void)state;
+TEST(access_is_set_over_several_mappings_in_one_call) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle[4];
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
@@ -138,8 +134,7 @@ static void access_is_set_over_several_mappings_at_once(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void a_new_mapping_begins_without_access(void **state) {
-    (void)state;
+TEST(a_new_mapping_has_no_access_rights) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
     OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
@@ -153,8 +148,7 @@ static void a_new_mapping_begins_without_access(void **state) {
     unmap(&m);
 }
 
-static void host_memory_is_reached_from_both_sides(void **state) {
-    (void)state;
+TEST(host_and_device_access_mapped_host_memory) {
     struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 2 * PAGE);
     CUmemAccessDesc both[2] = {access_of(DEVICE, dev, BOTH),
                                access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH)};
@@ -183,8 +177,7 @@ static void host_memory_is_reached_from_both_sides(void **state) {
     unmap(&m);
 }
 
-static void questions_with_wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(access_queries_with_invalid_arguments_are_refused) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemLocation where = {.type = DEVICE, .id = dev}, wrong = {.type = DEVICE, .id = 99};
     unsigned long long flags = 5;
@@ -197,8 +190,7 @@ static void questions_with_wrong_arguments_are_refused(void **state) {
 }
 
 /* Seen on H200: the second of two mappings of one handle, whose access was taken away again. */
-static void what_nobody_may_reach_has_no_address_range(void **state) {
-    (void)state;
+TEST(a_mapping_without_access_has_no_address_range) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
     CUdeviceptr second, base;
@@ -228,8 +220,7 @@ static void what_nobody_may_reach_has_no_address_range(void **state) {
 }
 
 /* As recorded: what counts is whether a device may reach it, and the base is 0. */
-static void host_memory_has_an_address_range_where_a_device_reaches_it(void **state) {
-    (void)state;
+TEST(host_memory_has_an_address_range_only_with_device_access) {
     struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, PAGE);
     CUmemAccessDesc cpu = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH);
     CUmemAccessDesc device = access_of(DEVICE, dev, BOTH);
@@ -250,8 +241,7 @@ static void host_memory_has_an_address_range_where_a_device_reaches_it(void **st
     unmap(&m);
 }
 
-static void another_device_reaches_what_it_may(void **state) {
-    (void)state;
+TEST(another_device_needs_access_to_a_mapping) {
     NEEDS_DEVICES(2);
     int can = 0;
     OK(cu.cuDeviceCanAccessPeer(&can, 1, 0));
@@ -272,20 +262,4 @@ static void another_device_reaches_what_it_may(void **state) {
     OK(cu.cuCtxPopCurrent_v2(&second));
     OK(cu.cuDevicePrimaryCtxRelease_v2(1));
     unmap(&m);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(rights_decide_what_copies_may),
-        TEST(refused_calls_change_nothing),
-        TEST(the_last_description_wins),
-        TEST(access_is_set_over_several_mappings_at_once),
-        TEST(a_new_mapping_begins_without_access),
-        TEST(host_memory_is_reached_from_both_sides),
-        TEST(questions_with_wrong_arguments_are_refused),
-        TEST(what_nobody_may_reach_has_no_address_range),
-        TEST(host_memory_has_an_address_range_where_a_device_reaches_it),
-        TEST(another_device_reaches_what_it_may),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

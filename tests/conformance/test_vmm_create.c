@@ -18,8 +18,7 @@ static size_t free_bytes(void) {
     return left;
 }
 
-static void creation_is_charged_and_release_gives_back(void **state) {
-    (void)state;
+TEST(created_memory_is_charged_until_its_release) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle;
     size_t before = free_bytes();
@@ -31,8 +30,7 @@ static void creation_is_charged_and_release_gives_back(void **state) {
     assert_int_equal(free_bytes(), before);
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle = 77;
     static const size_t sizes[] = {0, 1, 4096, PAGE - 1, PAGE + 1, ~(size_t)0};
@@ -66,8 +64,7 @@ static void bad_arguments_are_refused(void **state) {
     assert_int_equal(handle, 77);
 }
 
-static void host_memory_is_created_where_it_is_asked(void **state) {
-    (void)state;
+TEST(host_memory_is_created_on_the_requested_numa_node) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0), got;
@@ -88,8 +85,7 @@ static void host_memory_is_created_where_it_is_asked(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
 }
 
-static void properties_are_told(void **state) {
-    (void)state;
+TEST(allocation_properties_are_read_back) {
     NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev), got;
     CUmemGenericAllocationHandle handle;
@@ -108,8 +104,7 @@ static void properties_are_told(void **state) {
     OK(cu.cuMemRelease(handle));
 }
 
-static void stale_and_foreign_handles_are_refused(void **state) {
-    (void)state;
+TEST(released_and_foreign_handles_are_refused) {
     NEEDS_SOFTGPU("hardware's driver may crash on them");
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle;
@@ -122,8 +117,7 @@ static void stale_and_foreign_handles_are_refused(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 }
 
-static void the_granularity_is_that_of_large_pages(void **state) {
-    (void)state;
+TEST(the_granularity_is_the_large_page_size) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     for (int option = 0; option < 2; option++) {
         size_t size = 0;
@@ -137,16 +131,4 @@ static void the_granularity_is_that_of_large_pages(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemGetAllocationGranularity(&size, NULL, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     assert_int_equal(size, 7);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(creation_is_charged_and_release_gives_back),
-        TEST(bad_arguments_are_refused),
-        TEST(host_memory_is_created_where_it_is_asked),
-        TEST(properties_are_told),
-        TEST(stale_and_foreign_handles_are_refused),
-        TEST(the_granularity_is_that_of_large_pages),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

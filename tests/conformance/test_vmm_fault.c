@@ -39,9 +39,7 @@ static void fault(struct gate *gate) {
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
 }
 
-static int unmapped_under_work(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(unmapped_under_work) {
     struct gate gate;
     init_driver();
     struct mapped other = map();
@@ -63,15 +61,12 @@ static int unmapped_under_work(int argc, char **argv) {
     return 0;
 }
 
-static void work_faults_and_virtual_memory_still_answers(void **state) {
-    (void)state;
+TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
     assert_int_equal(run_child("unmapped_under_work", NULL), 0);
 }
 
 /* Memory that is released while work may be running on it: a fault or none, never a crash. */
-static int released_under_running_work(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(released_under_running_work) {
     init_driver();
     CUstream stream;
     CUdeviceptr large;
@@ -96,18 +91,7 @@ static int released_under_running_work(int argc, char **argv) {
     return 0;
 }
 
-static void releasing_under_running_work_is_no_crash(void **state) {
-    (void)state;
+TEST(releasing_memory_under_running_work_does_not_crash) {
     for (int i = 0; i < 5; i++)
         assert_int_equal(run_child("released_under_running_work", NULL), 0);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(work_faults_and_virtual_memory_still_answers),
-        TEST(releasing_under_running_work_is_no_crash),
-    };
-    const struct child children[] = {{"unmapped_under_work", unmapped_under_work},
-                                     {"released_under_running_work", released_under_running_work}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

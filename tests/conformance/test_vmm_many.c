@@ -26,9 +26,7 @@ static CUmemAccessDesc device_access(void) {
 
 /* In a process of its own, whose device is large whatever the machine has: nothing is touched but a
  * word of each page, and only of a few. */
-static int hold_many(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(hold_many) {
     const struct rlimit files = {1024, 1024};
     if (setrlimit(RLIMIT_NOFILE, &files) != 0)
         return 9;
@@ -59,8 +57,7 @@ static int hold_many(int argc, char **argv) {
     return 0;
 }
 
-static void sixty_thousand_handles_are_mapped_at_once(void **state) {
-    (void)state;
+TEST(sixty_thousand_handles_are_mapped_simultaneously) {
     NEEDS_SOFTGPU("120 GiB of device memory");
     setenv("SOFTGPU_MEMORY", "140G", 1);
     int status = run_child("hold_many", NULL);
@@ -68,9 +65,7 @@ static void sixty_thousand_handles_are_mapped_at_once(void **state) {
     assert_int_equal(status, 0);
 }
 
-static int run_out_of_addresses(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(run_out_of_addresses) {
     CUdeviceptr a, b;
     init_driver();
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&a, 1025 * PAGE, 0, 0, 0));
@@ -82,8 +77,7 @@ static int run_out_of_addresses(int argc, char **argv) {
     return 0;
 }
 
-static void the_address_space_has_a_limit(void **state) {
-    (void)state;
+TEST(reserving_beyond_the_address_space_fails) {
     NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
     setenv("SOFTGPU_ADDRESS_SPACE", "2G", 1);
     int status = run_child("run_out_of_addresses", NULL);
@@ -93,9 +87,7 @@ static void the_address_space_has_a_limit(void **state) {
 
 /* Exportable handles take a descriptor each. When there is none left, a call fails and leaves
  * nothing behind. */
-static int run_out_of_descriptors(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+CHILD(run_out_of_descriptors) {
     const struct rlimit files = {64, 64};
     CUmemAllocationProp prop = device_prop();
     CUmemGenericAllocationHandle handle[64];
@@ -123,8 +115,7 @@ static int run_out_of_descriptors(int argc, char **argv) {
     return 0;
 }
 
-static void descriptors_run_out_cleanly(void **state) {
-    (void)state;
+TEST(running_out_of_descriptors_is_an_error) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("hardware's handles take no descriptor");
     assert_int_equal(run_child("run_out_of_descriptors", NULL), 0);
@@ -162,8 +153,7 @@ static void *vmm_rounds(void *argument) {
     return (void *)wrong;
 }
 
-static void threads_do_not_disturb_one_another(void **state) {
-    (void)state;
+TEST(concurrent_threads_map_and_unmap_independently) {
     pthread_t threads[4];
     unsigned seeds[4] = {1000, 2000, 3000, 4000};
     for (unsigned i = 0; i < 4; i++)
@@ -176,8 +166,7 @@ static void threads_do_not_disturb_one_another(void **state) {
 }
 
 /* Host memory loses the CPU's mapping while copies run into it: no crash, and the bytes arrive. */
-static void host_memory_is_unmapped_beside_running_work(void **state) {
-    (void)state;
+TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     NEEDS_SOFTGPU("on hardware the work would fault");
     enum { PAGES = 16 };
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
@@ -211,18 +200,4 @@ static void host_memory_is_unmapped_beside_running_work(void **state) {
     OK(cu.cuMemAddressFree(a, PAGES * PAGE));
     OK(cu.cuMemFree_v2(d));
     OK(cu.cuStreamDestroy_v2(stream));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(sixty_thousand_handles_are_mapped_at_once),
-        TEST(the_address_space_has_a_limit),
-        TEST(descriptors_run_out_cleanly),
-        TEST(threads_do_not_disturb_one_another),
-        TEST(host_memory_is_unmapped_beside_running_work),
-    };
-    const struct child children[] = {{"hold_many", hold_many},
-                                     {"run_out_of_addresses", run_out_of_addresses},
-                                     {"run_out_of_descriptors", run_out_of_descriptors}};
-    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

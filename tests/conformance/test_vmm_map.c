@@ -37,8 +37,7 @@ static unsigned read_word(CUdeviceptr p) {
     return word;
 }
 
-static void one_handle_at_two_addresses(void **state) {
-    (void)state;
+TEST(one_handle_is_mapped_at_two_addresses) {
     CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE);
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
@@ -56,8 +55,7 @@ static void one_handle_at_two_addresses(void **state) {
     OK(cu.cuMemAddressFree(b, PAGE));
 }
 
-static void bytes_outlive_unmapping(void **state) {
-    (void)state;
+TEST(bytes_outlive_unmapping) {
     CUdeviceptr a = reserve(4 * PAGE);
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
     OK(cu.cuMemMap(a, 2 * PAGE, 0, handle, 0));
@@ -72,8 +70,7 @@ static void bytes_outlive_unmapping(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void what_cannot_be_mapped_is_refused(void **state) {
-    (void)state;
+TEST(invalid_mappings_are_refused) {
     CUdeviceptr a = reserve(4 * PAGE), d;
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
     OK(cu.cuMemAlloc_v2(&d, 2 * PAGE));
@@ -93,8 +90,7 @@ static void what_cannot_be_mapped_is_refused(void **state) {
     OK(cu.cuMemFree_v2(d));
 }
 
-static void whole_mappings_in_any_number(void **state) {
-    (void)state;
+TEST(one_call_unmaps_any_number_of_whole_mappings) {
     CUdeviceptr a = reserve(8 * PAGE), d;
     CUmemGenericAllocationHandle four = create(4 * PAGE), two = create(2 * PAGE);
     OK(cu.cuMemAlloc_v2(&d, PAGE));
@@ -120,8 +116,7 @@ static void whole_mappings_in_any_number(void **state) {
     OK(cu.cuMemFree_v2(d));
 }
 
-static void a_released_handle_lives_while_it_is_mapped(void **state) {
-    (void)state;
+TEST(a_released_handle_stays_valid_while_it_is_mapped) {
     CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE), again = 0;
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
@@ -142,8 +137,7 @@ static void a_released_handle_lives_while_it_is_mapped(void **state) {
     OK(cu.cuMemAddressFree(b, PAGE));
 }
 
-static void a_retained_handle_is_released_apart(void **state) {
-    (void)state;
+TEST(a_retained_handle_needs_its_own_release) {
     CUdeviceptr a = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE), again;
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
@@ -158,8 +152,7 @@ static void a_retained_handle_is_released_apart(void **state) {
     OK(cu.cuMemAddressFree(a, PAGE));
 }
 
-static void a_mapping_may_cross_two_reservations(void **state) {
-    (void)state;
+TEST(a_mapping_may_span_two_reservations) {
     CUdeviceptr a = reserve(8 * PAGE), b, c;
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
     OK(cu.cuMemAddressFree(a, 8 * PAGE));
@@ -177,8 +170,7 @@ static void a_mapping_may_cross_two_reservations(void **state) {
 }
 
 /* A buffer that grows in place: what the library's virtual resource does. */
-static void growing_keeps_address_and_content(void **state) {
-    (void)state;
+TEST(growing_in_place_keeps_address_and_content) {
     enum { STEPS = 40 };
     CUdeviceptr a = reserve(STEPS * PAGE);
     CUmemGenericAllocationHandle handle[STEPS];
@@ -194,18 +186,4 @@ static void growing_keeps_address_and_content(void **state) {
     for (unsigned i = 0; i < STEPS; i++)
         OK(cu.cuMemRelease(handle[i]));
     OK(cu.cuMemAddressFree(a, STEPS * PAGE));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(one_handle_at_two_addresses),
-        TEST(bytes_outlive_unmapping),
-        TEST(what_cannot_be_mapped_is_refused),
-        TEST(whole_mappings_in_any_number),
-        TEST(a_released_handle_lives_while_it_is_mapped),
-        TEST(a_retained_handle_is_released_apart),
-        TEST(a_mapping_may_cross_two_reservations),
-        TEST(growing_keeps_address_and_content),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

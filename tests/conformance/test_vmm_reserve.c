@@ -6,8 +6,7 @@
 
 #define PAGE ((size_t)2 << 20)
 
-static void wrong_sizes_and_alignments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_sizes_and_alignments_are_refused) {
     static const size_t bad[] = {0, 1, 4096, 65536, PAGE - 1, PAGE + 4096};
     static const size_t alignments[] = {
         0, 1, 4096, PAGE, 4 * PAGE, (size_t)1 << 30, (size_t)1 << 38};
@@ -27,8 +26,7 @@ static void wrong_sizes_and_alignments_are_refused(void **state) {
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&p, (size_t)1 << 48, 0, 0, 0));
 }
 
-static void addresses_do_not_overlap(void **state) {
-    (void)state;
+TEST(reservations_do_not_overlap) {
     enum { MANY = 100 };
     CUdeviceptr p[MANY];
     for (unsigned i = 0; i < MANY; i++)
@@ -41,8 +39,7 @@ static void addresses_do_not_overlap(void **state) {
         OK(cu.cuMemAddressFree(p[i], (i % 7 + 1) * PAGE));
 }
 
-static void large_ranges_do_not_overlap(void **state) {
-    (void)state;
+TEST(large_reservations_do_not_overlap) {
     CUdeviceptr p, q;
     OK(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
     OK(cu.cuMemAddressReserve(&q, (size_t)70 << 30, 0, 0, 0));
@@ -51,8 +48,7 @@ static void large_ranges_do_not_overlap(void **state) {
     OK(cu.cuMemAddressFree(q, (size_t)70 << 30));
 }
 
-static void a_hint_is_taken_where_the_range_is_free(void **state) {
-    (void)state;
+TEST(an_address_hint_is_used_where_the_range_is_free) {
     CUdeviceptr a, b, c;
     OK(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
     OK(cu.cuMemAddressReserve(&b, PAGE, 0, a, 0));
@@ -71,8 +67,7 @@ static void a_hint_is_taken_where_the_range_is_free(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void a_range_is_freed_exactly_as_reserved(void **state) {
-    (void)state;
+TEST(a_reservation_is_freed_only_as_a_whole) {
     CUdeviceptr p, d;
     OK(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
     OK(cu.cuMemAlloc_v2(&d, 4 * PAGE));
@@ -106,8 +101,7 @@ static bool cpu_faults_at(CUdeviceptr p) {
     return faulted;
 }
 
-static void device_addresses_are_not_the_cpus(void **state) {
-    (void)state;
+TEST(the_cpu_cannot_access_device_addresses) {
     CUdeviceptr p, d;
     OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
     OK(cu.cuMemAlloc_v2(&d, PAGE));
@@ -116,16 +110,4 @@ static void device_addresses_are_not_the_cpus(void **state) {
     assert_true(cpu_faults_at(d));
     OK(cu.cuMemAddressFree(p, PAGE));
     OK(cu.cuMemFree_v2(d));
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(wrong_sizes_and_alignments_are_refused),
-        TEST(addresses_do_not_overlap),
-        TEST(large_ranges_do_not_overlap),
-        TEST(a_hint_is_taken_where_the_range_is_free),
-        TEST(a_range_is_freed_exactly_as_reserved),
-        TEST(device_addresses_are_not_the_cpus),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

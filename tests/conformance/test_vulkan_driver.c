@@ -2,8 +2,7 @@
 #include "kept_driver.h"
 #include "library.h"
 
-static void facts_that_hold_together(void **state) {
-    (void)state;
+TEST(reported_vulkan_properties_are_consistent) {
     gpumem_vulkan_info info = {.size = sizeof info}, again = {.size = sizeof again};
     keep_lavapipe_loaded();
     open_library();
@@ -24,9 +23,4 @@ static void facts_that_hold_together(void **state) {
     assert_true(info.allocation_limit > 0);
     if (info.has_budget)
         assert_in_range(info.budget_bytes, 1, info.heap_bytes);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(facts_that_hold_together)};
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB ((size_t)1 << 20)
-
 /* ---- The wrappers ---------------------------------------------------------------------------- */
 
 static int ignore(void *user, const char *text, size_t bytes) {
-    (void)text;
     *(size_t *)user += bytes;
     return 0;
 }
@@ -19,7 +16,6 @@ static int ignore(void *user, const char *text, size_t bytes) {
 static size_t written;
 
 static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
-    (void)failure;
     ++*(unsigned *)user;
     return GPUMEM_FAILURE_GIVE_UP;
 }
@@ -27,9 +23,6 @@ static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) 
 static unsigned asked;
 
 static void log_nothing(void *user, gpumem_log_level level, const char *text) {
-    (void)user;
-    (void)level;
-    (void)text;
 }
 
 #define WRAPPERS 6
@@ -161,8 +154,7 @@ static void over(gpumem_resource *upstream) {
     assert_int_equal(asked, 0);
 }
 
-static void every_pair_works_over_virtual_memory(void **state) {
-    (void)state;
+TEST(every_pair_of_wrappers_works_over_virtual_memory) {
     gpumem_resource *upstream = NULL;
     open_library();
     DONE(gpumem_virtual_resource_create(device, NULL, &upstream));
@@ -170,8 +162,7 @@ static void every_pair_works_over_virtual_memory(void **state) {
     close_library();
 }
 
-static void every_pair_works_over_a_pool(void **state) {
-    (void)state;
+TEST(every_pair_of_wrappers_works_over_a_pool) {
     gpumem_resource *upstream = NULL;
     open_library();
     DONE(gpumem_device_pool_resource_create(
@@ -180,8 +171,7 @@ static void every_pair_works_over_a_pool(void **state) {
     close_library();
 }
 
-static void every_pair_works_over_pinned_memory(void **state) {
-    (void)state;
+TEST(every_pair_of_wrappers_works_over_pinned_memory) {
     gpumem_resource *upstream = NULL;
     open_library();
     DONE(gpumem_pinned_resource_create(
@@ -193,8 +183,7 @@ static void every_pair_works_over_pinned_memory(void **state) {
 
 /* ---- Device memory, then pinned -------------------------------------------------------------- */
 
-static void pinned_memory_takes_over(void **state) {
-    (void)state;
+TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     gpumem_resource *memory = NULL, *little = NULL, *pinned = NULL, *both = NULL, *source = NULL;
     open_library();
     DONE(gpumem_virtual_resource_create(device, NULL, &memory));
@@ -222,8 +211,7 @@ static void pinned_memory_takes_over(void **state) {
 /* ---- Order ----------------------------------------------------------------------------------- */
 
 /* Held work keeps the memory below whatever lies between. */
-static void memory_stays_under_queued_work(void **state) {
-    (void)state;
+TEST(wrappers_keep_memory_until_queued_work_ends) {
     gpumem_resource *upstream = NULL;
     struct gate gate;
     open_library();
@@ -249,13 +237,4 @@ static void memory_stays_under_queued_work(void **state) {
     }
     DONE(gpumem_resource_destroy(upstream));
     close_library();
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_pair_works_over_virtual_memory), TEST(every_pair_works_over_a_pool),
-        TEST(every_pair_works_over_pinned_memory),  TEST(pinned_memory_takes_over),
-        TEST(memory_stays_under_queued_work),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -39,13 +39,16 @@ struct udmabuf_buffer {
 };
 
 static struct udmabuf_buffer udmabuf_buffers[UDMABUF_BUFFERS];
-static bool udmabuf_stands_in; /* the device was opened, and there is none */
-static int udmabuf_failure;    /* the next request fails with this errno */
+static bool udmabuf_may_stand_in; /* for files that ask for it */
+static bool udmabuf_stands_in;    /* the device was opened, and there is none */
+static int udmabuf_failure;       /* the next request fails with this errno */
 
 /* ---- The device ------------------------------------------------------------------------------ */
 
 static int udmabuf_open(int flags) {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, UDMABUF_DEVICE, flags, 0);
+    if (!udmabuf_may_stand_in)
+        return fd;
     udmabuf_stands_in = fd < 0;
     return fd >= 0 ? fd : memfd_create(UDMABUF_STAND_IN, flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
 }

@@ -10,7 +10,6 @@
 
 /* Of all devices. */
 static inline uint64_t quarantined(void *user) {
-    (void)user;
     gpumem_stats stats = {.size = sizeof stats};
     OK(gpumem_library_get_stats(library, &stats));
     return stats.quarantined;
@@ -22,7 +21,6 @@ static inline const char *last_message(void) {
 
 /* A refused cuCtxPopCurrent leaves the library's context current. */
 static inline void pop_contexts(void *user) {
-    (void)user;
     CUcontext context = NULL;
     while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
         cu->cuCtxPopCurrent_v2(&context);
@@ -68,7 +66,6 @@ static inline int begin_sweeps(void **state) {
 /* For its teardown. After a sweep some objects are lost, so the device may be refused its close;
  * the program ends. */
 static inline int end_sweeps(void **state) {
-    (void)state;
     (void)gpumem_device_close(device);
     (void)gpumem_close(library);
     return 0;

@@ -95,7 +95,6 @@ static inline int begin(void **state) {
 }
 
 static inline int end(void **state) {
-    (void)state;
     unlink(path);
     return 0;
 }

@@ -120,7 +120,6 @@ static inline int use_mapped(void *user) {
 }
 
 static inline gpumem_status punch(const struct subject *s, gpumem_buffer *buffer) {
-    (void)s;
     gpumem_status status = gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL);
     if (status == GPUMEM_OK)
         status = gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB);

@@ -19,13 +19,7 @@
 #ifndef FAULT_SWEEP_H
 #define FAULT_SWEEP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <gpumem/softgpu.h>
 
 #define MAP_TOLERANCE 8

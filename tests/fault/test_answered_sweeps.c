@@ -158,7 +158,6 @@ static void end_exchange(gpumem_status status) {
 static CUevent received;
 
 static int receive_event(void *user) {
-    (void)user;
     received = NULL;
     begin_exchange('e');
     gpumem_status status = gpumem_import_receive_event(device, here.data, PATIENT, &received);
@@ -175,7 +174,6 @@ static void end_event(void *user) {
 
 static int receive_and_update(void *user) {
     gpumem_buffer *imported;
-    (void)user;
     begin_exchange('o');
     gpumem_status status = receive(here.data, &imported);
     go_on(status);
@@ -189,7 +187,6 @@ static int receive_and_update(void *user) {
 }
 
 static int send_and_answer(void *user) {
-    (void)user;
     gpumem_status status = export_a_chunk(&here);
     if (status == GPUMEM_OK) {
         begin_exchange('f');
@@ -207,26 +204,28 @@ static int send_and_answer(void *user) {
     return (int)(status == GPUMEM_OK ? freed : status);
 }
 
-static void receiving_asking_and_answering_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(failed_receives_requests_and_answers_change_nothing) {
     sweep_act("receive an event", receive_event, end_event, NULL);
     sweep_act("receive memory and its growth", receive_and_update, NULL, NULL);
     sweep_act("send memory and answer", send_and_answer, NULL, NULL);
 }
 
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return other_process(atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(receiving_asking_and_answering_are_whole_or_nothing)};
-    pid_t child = other_start("exchange", SOCK_SEQPACKET, &here.control);
-    void *state = NULL;
-    if (begin_sweeps(&state) != 0 || make_resource(&here) != GPUMEM_OK)
-        return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    (void)gpumem_resource_destroy(here.resource);
-    (void)end_sweeps(&state);
-    shutdown(here.control, SHUT_WR);
-    int other = other_end(child, here.control);
-    return failed || other;
+CHILD(other) {
+    return other_process(atoi(argv[2]));
 }
+
+static pid_t exchanger;
+
+static int begin_file(void **state) {
+    exchanger = other_start("exchange", SOCK_SEQPACKET, &here.control);
+    return begin_sweeps(state) == 0 && make_resource(&here) == GPUMEM_OK ? 0 : -1;
+}
+
+static int end_file(void **state) {
+    (void)gpumem_resource_destroy(here.resource);
+    (void)end_sweeps(state);
+    shutdown(here.control, SHUT_WR);
+    return other_end(exchanger, here.control);
+}
+
+ALL_TESTS(begin_file, end_file);

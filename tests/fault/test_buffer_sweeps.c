@@ -46,7 +46,6 @@ static int ask_attributes(void *user) {
 static unsigned told;
 
 static void listen(void *user, const gpumem_leaving_event *event) {
-    (void)user;
     told += event->base % (2 * MIB) == 0 && event->bytes % (2 * MIB) == 0;
 }
 
@@ -90,8 +89,6 @@ static int copy_in_every_form(void *user) {
 /* ---- Foreign memory -------------------------------------------------------------------------- */
 
 static void deleter(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
-    (void)bytes;
-    (void)stream;
     struct subject *s = user;
     assert_int_equal(pointer, s->pointer);
     s->deleted++;
@@ -201,8 +198,7 @@ static void end_subject(struct subject *subject) {
     cu->cuCtxPopCurrent_v2(&before);
 }
 
-static void views_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(views_are_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("view, fill, free", view_and_free, NULL, &subject);
     sweep("attributes", ask_attributes, NULL, &subject);
@@ -210,8 +206,7 @@ static void views_are_whole_or_nothing(void **state) {
 }
 
 /* Where host memory is only its handle tells, which is retained for the question. */
-static void asking_where_host_memory_lies_leaves_no_handle(void **state) {
-    (void)state;
+TEST(querying_the_location_of_host_memory_leaks_no_handle) {
     struct subject subject = {.location = GPUMEM_LOCATION_HOST_NUMA};
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
@@ -223,30 +218,26 @@ static void asking_where_host_memory_lies_leaves_no_handle(void **state) {
     (void)gpumem_resource_destroy(resource);
 }
 
-static void watched_shrinks_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(shrinking_a_watched_buffer_is_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("shrink what is watched", shrink_watched, grow_back, &subject);
     end_subject(&subject);
 }
 
-static void copies_in_every_form_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(copies_of_every_form_are_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("copies in every form", copy_in_every_form, NULL, &subject);
     end_subject(&subject);
 }
 
-static void taking_foreign_memory_over_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(wrapping_foreign_memory_is_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("a buffer from a pointer", take_over, give_up, &subject);
     sweep("and its end", take_over_and_free, all_was_given_back, &subject);
     end_subject(&subject);
 }
 
-static void tensors_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(dlpack_conversions_are_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("to DLPack", make_tensor, delete_tensor, &subject);
     OK(gpumem_buffer_to_dlpack(subject.buffer, NULL, &given));
@@ -271,14 +262,4 @@ static int end(void **state) {
     return end_sweeps(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(asking_where_host_memory_lies_leaves_no_handle),
-        cmocka_unit_test(views_are_whole_or_nothing),
-        cmocka_unit_test(watched_shrinks_are_whole_or_nothing),
-        cmocka_unit_test(copies_in_every_form_are_whole_or_nothing),
-        cmocka_unit_test(taking_foreign_memory_over_is_whole_or_nothing),
-        cmocka_unit_test(tensors_are_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

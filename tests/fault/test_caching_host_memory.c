@@ -5,9 +5,9 @@
  */
 #include "caching_acts.h"
 
-#include "refused_host_memory.h"
+#include "refused_memory.h"
 
-#if CAN_REFUSE
+ALL_TESTS(open_late_device, end_sweeps);
 
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 
@@ -23,9 +23,9 @@ static void sweep_one(const char *what, int (*act)(void *), void (*undo)(void *)
     for (int n = 1;; n++) {
         assert_in_range(n, 1, MOST);
         char *before = soft->state_dump();
-        atomic_store(&armed, n);
+        refuse_memory_of_threads(n);
         int result = act(subject);
-        bool fired = atomic_exchange(&armed, 0) <= 0;
+        bool fired = end_refusal();
         refused += fired;
         if (result && (!fired || result != GPUMEM_ERROR_OUT_OF_HOST_MEMORY))
             fail_msg("%s, allocation %d: %s", what, n, gpumem_last_error()->message);
@@ -61,36 +61,13 @@ static void sweep_all(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void without_host_memory_a_cache_over_a_pool_stays_as_it_was(void **state) {
-    (void)state;
+TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
     sweep_all(make_pool());
 }
 
-static void without_host_memory_a_cache_over_pinned_memory_stays_as_it_was(void **state) {
-    (void)state;
+TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
     sweep_all(resource);
-}
-
-#else
-
-static void without_host_memory_a_cache_over_a_pool_stays_as_it_was(void **state) {
-    (void)state;
-    print_message("skip: the sanitizer has malloc\n");
-    skip();
-}
-
-#define without_host_memory_a_cache_over_pinned_memory_stays_as_it_was                             \
-    without_host_memory_a_cache_over_a_pool_stays_as_it_was
-
-#endif
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_host_memory_a_cache_over_a_pool_stays_as_it_was),
-        cmocka_unit_test(without_host_memory_a_cache_over_pinned_memory_stays_as_it_was),
-    };
-    return cmocka_run_group_tests(tests, open_late_device, end_sweeps);
 }

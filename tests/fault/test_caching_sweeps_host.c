@@ -4,10 +4,7 @@
  */
 #include "caching_sweeps.h"
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cache_over_pinned_memory_is_whole_or_nothing),
-        cmocka_unit_test(a_cache_over_managed_memory_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
-}
+ALL_TESTS(begin_sweeps, end_sweeps);
+
+TEST_CASE(a_cache_over_pinned_memory_is_all_or_nothing);
+TEST_CASE(a_cache_over_managed_memory_is_all_or_nothing);

@@ -10,10 +10,7 @@ static int begin(void **state) {
     return open_late_device(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cache_over_pinned_memory_is_whole_or_nothing),
-        cmocka_unit_test(a_cache_over_managed_memory_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);
+
+TEST_CASE(a_cache_over_pinned_memory_is_all_or_nothing);
+TEST_CASE(a_cache_over_managed_memory_is_all_or_nothing);

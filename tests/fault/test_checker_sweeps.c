@@ -6,6 +6,7 @@
 #include "sweep.h"
 
 #include "checked_work.h"
+#include "refused_memory.h"
 #include "temporary.h"
 
 #include <errno.h>
@@ -13,47 +14,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define ALLOCATIONS_FAIL 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define ALLOCATIONS_FAIL 0
-#endif
-#endif
-#ifndef ALLOCATIONS_FAIL
-#define ALLOCATIONS_FAIL 1
-#endif
-
-static _Thread_local long until_failure; /* 0: none fails */
-static _Thread_local bool failed;
-
-#if ALLOCATIONS_FAIL
-/* The program's own definitions come before the C library's, for softgpu too. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-static bool fails_now(void) {
-    if (until_failure == 0 || --until_failure > 0)
-        return false;
-    failed = true;
-    errno = ENOMEM; /* the C library, which allocates in pthread_create, relies on it */
-    return true;
-}
-
-__attribute__((visibility("default"))) void *malloc(size_t size) {
-    return fails_now() ? NULL : __libc_malloc(size);
-}
-
-__attribute__((visibility("default"))) void *calloc(size_t count, size_t size) {
-    return fails_now() ? NULL : __libc_calloc(count, size);
-}
-
-__attribute__((visibility("default"))) void *realloc(void *old, size_t size) {
-    return fails_now() ? NULL : __libc_realloc(old, size);
-}
-#endif
 
 /* What a process answers. */
 enum { FAILED = 1, REFUSED = 2, FAULTED = 4, OFFENDED = 8, BAD = 64 };
@@ -88,17 +48,17 @@ static int work(long n, bool offends) {
         cu.cuStreamCreate(&work.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS ||
         cu.cuModuleLoadData(&work.module, work_text) != CUDA_SUCCESS)
         return BAD | 1;
-    until_failure = n;
+    refuse_memory_in_libraries(n);
     CUresult result = offends ? do_wrong(&work) : do_right(&work);
-    until_failure = 0;
-    if (result == CUDA_SUCCESS ? !offends && !work_is_right(&work) : !failed)
+    end_refusal();
+    if (result == CUDA_SUCCESS ? !offends && !work_is_right(&work) : !memory_was_refused())
         return BAD | 2;
     bool faulted = cu.cuStreamSynchronize(work.stream) != CUDA_SUCCESS;
     if (!faulted && work_give(&work) != CUDA_SUCCESS)
         return BAD | 3;
     if (cu.cuCtxDestroy_v2(context) != CUDA_SUCCESS)
         return BAD | 4;
-    return (failed ? FAILED : 0) | (result != CUDA_SUCCESS ? REFUSED : 0) |
+    return (memory_was_refused() ? FAILED : 0) | (result != CUDA_SUCCESS ? REFUSED : 0) |
            (faulted ? FAULTED : 0) | (offends ? OFFENDED : 0);
 }
 
@@ -157,7 +117,7 @@ static int run(long n, bool offends) {
 
 /* How often an allocation failed, and how often the work went on without it. */
 static void sweep(bool offends, long *failures, long *others) {
-    if (!ALLOCATIONS_FAIL) {
+    if (!CAN_REFUSE_LIBRARIES) {
         fprintf(stderr, "skip: a sanitizer has the allocator\n");
         skip();
     }
@@ -173,24 +133,16 @@ static void sweep(bool offends, long *failures, long *others) {
     print_message("%ld allocations failed, %ld times without an error\n", *failures, *others);
 }
 
-static void each_allocation_of_watched_work_fails(void **state) {
+TEST(checkers_without_memory_report_nothing_false) {
     long failures, others;
-    (void)state;
     sweep(false, &failures, &others);
     assert_in_range(failures - others, 40, 10000);
     assert_in_range(others, 20, 10000);
 }
 
-static void each_allocation_of_reported_work_fails(void **state) {
+TEST(reporting_a_hazard_without_memory_fails_cleanly) {
     long failures, others;
-    (void)state;
     sweep(true, &failures, &others);
     assert_in_range(failures - others, 5, 10000);
     assert_in_range(others, 10, 10000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_allocation_of_watched_work_fails),
-                                       cmocka_unit_test(each_allocation_of_reported_work_fails)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

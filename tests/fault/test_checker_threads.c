@@ -23,7 +23,7 @@
 #endif
 #endif
 #ifndef CALLER
-#define CALLER "test_checker_threads+0x"
+#define CALLER "run+0x"
 #endif
 
 enum { THREADS = 4, ROUNDS = 10 };
@@ -137,18 +137,16 @@ static void ends_with(const char *text, const char *wanted) {
 
 static const char *const schedules[] = {"eager", "late", "random"};
 
-static void good_work_is_silent(void **state) {
+TEST(correct_work_of_several_threads_is_not_reported) {
     static char text[1 << 18];
-    (void)state;
     for (unsigned i = 0; i < sizeof schedules / sizeof *schedules; i++) {
         reports("memory,init,race,sync", schedules[i], false, text, sizeof text);
         assert_string_equal(text, "softgpu: checked: 0 errors, 0 warnings, 0 remarks\n");
     }
 }
 
-static void each_hazard_is_counted(void **state) {
+TEST(each_hazard_of_several_threads_is_counted) {
     static char text[1 << 18], wanted[80];
-    (void)state;
     snprintf(wanted, sizeof wanted, "softgpu: checked: %d errors, %d warnings, 0 remarks\n",
              3 * THREADS * ROUNDS, THREADS * ROUNDS);
     for (unsigned i = 0; i < sizeof schedules / sizeof *schedules; i++) {
@@ -162,10 +160,4 @@ static void each_hazard_is_counted(void **state) {
                                      "  called by cuMemsetD8_v2 from " CALLER));
         assert_non_null(strstr(text, "made by cuMemAlloc_v2 from " CALLER));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_work_is_silent),
-                                       cmocka_unit_test(each_hazard_is_counted)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* A checksum of a buffer, of which each driver call fails. */
 #include "load_sweep.h"
 
+ALL_TESTS(begin, end);
+
 static int take_checksum(void *user) {
     struct subject *s = user;
     s->sum = 77;
@@ -9,8 +11,7 @@ static int take_checksum(void *user) {
     return result;
 }
 
-static void a_checksum_is_written_on_success_only(void **state) {
-    (void)state;
+TEST(a_checksum_is_written_only_on_success) {
     struct subject subject = make_subject(2, NULL);
     assert_int_equal(load(&subject), 0);
     sweep_run(&(struct sweep){.name = "checksum of a buffer",
@@ -23,9 +24,4 @@ static void a_checksum_is_written_on_success_only(void **state) {
                               .user = &subject});
     check_bytes(&subject);
     OK(gpumem_resource_destroy(subject.memory));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_checksum_is_written_on_success_only)};
-    return cmocka_run_group_tests(tests, begin, end);
 }

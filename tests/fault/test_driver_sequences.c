@@ -7,15 +7,12 @@
 
 #include <gpumem/driver.h>
 
-#define MIB ((size_t)1 << 20)
-
 static CUcontext context;
 
 static gpumem_driver_api cu;
 static gpumem_driver *driver;
 
 static int begin(void **state) {
-    (void)state;
     softgpu_get_control_fn get;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
         return -1;
@@ -94,11 +91,9 @@ static int map_and_give_back(void *user) {
 }
 
 static void nothing(void *user) {
-    (void)user;
 }
 
-static void a_refused_mapping_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_refused_mapping_leaks_nothing) {
     struct region region = {.size = 0};
     sweep_run(&(struct sweep){.name = "reserve, create, map, access",
                               .act = map_region,
@@ -107,8 +102,7 @@ static void a_refused_mapping_leaves_nothing(void **state) {
                               .user = &region});
 }
 
-static void mapping_and_giving_back_leave_nothing(void **state) {
-    (void)state;
+TEST(mapping_and_unmapping_leak_nothing) {
     struct region region = {.size = 0};
     sweep_run(&(struct sweep){.name = "reserve to free",
                               .act = map_and_give_back,
@@ -158,8 +152,7 @@ static void end_pool(void *user) {
         cu.cuMemPoolDestroy(p->pool);
 }
 
-static void refused_calls_on_pools_leave_nothing(void **state) {
-    (void)state;
+TEST(refused_pool_calls_leak_nothing) {
     struct pooled pooled = {.pool = NULL};
     sweep_run(&(struct sweep){
         .name = "pool", .act = use_pool, .recover = end_pool, .undo = end_pool, .user = &pooled});
@@ -197,8 +190,7 @@ static void end_context(void *user) {
     cu.cuCtxSetCurrent(context);
 }
 
-static void refused_calls_on_contexts_leave_nothing(void **state) {
-    (void)state;
+TEST(refused_context_calls_leak_nothing) {
     struct places places = {.made = NULL};
     sweep_run(&(struct sweep){.name = "context",
                               .act = use_context,
@@ -208,18 +200,9 @@ static void refused_calls_on_contexts_leave_nothing(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     CUresult result = cu.cuDevicePrimaryCtxRelease_v2(0);
     gpumem_driver_close(driver);
     return result == CUDA_SUCCESS ? 0 : -1;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_mapping_leaves_nothing),
-        cmocka_unit_test(mapping_and_giving_back_leave_nothing),
-        cmocka_unit_test(refused_calls_on_pools_leave_nothing),
-        cmocka_unit_test(refused_calls_on_contexts_leave_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

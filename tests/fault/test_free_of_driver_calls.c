@@ -34,8 +34,7 @@ static void end_count(const char *what, int line) {
     } while (0)
 #define FREE_OK(call) FREE((call) == GPUMEM_OK)
 
-static void questions_without_an_object_make_no_driver_call(void **state) {
-    (void)state;
+TEST(queries_without_an_object_make_no_driver_call) {
     FREE(gpumem_version() > 0);
     FREE(strlen(gpumem_version_string()) > 0);
     FREE(strcmp(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK") == 0);
@@ -49,8 +48,7 @@ static void questions_without_an_object_make_no_driver_call(void **state) {
     FREE_OK(gpumem_resource_fail(GPUMEM_OK, "what is answered is what was given"));
 }
 
-static void libraries_and_devices_answer_without_a_driver_call(void **state) {
-    (void)state;
+TEST(library_and_device_queries_make_no_driver_call) {
     gpumem_library_info info = {.size = sizeof info};
     int count = 0;
     FREE_OK(gpumem_library_get_info(library, &info));
@@ -63,8 +61,7 @@ static void libraries_and_devices_answer_without_a_driver_call(void **state) {
     FREE(gpumem_device_library(device) == library);
 }
 
-static void buffers_answer_without_a_driver_call(void **state) {
-    (void)state;
+TEST(buffer_queries_make_no_driver_call) {
     size_t offset, bytes;
     gpumem_buffer *view;
     gpumem_layout layout = {.size = sizeof layout};
@@ -86,12 +83,9 @@ static void buffers_answer_without_a_driver_call(void **state) {
 }
 
 static void hear_nothing(void *user, const gpumem_leaving_event *event) {
-    (void)user;
-    (void)event;
 }
 
-static void watches_make_no_driver_call(void **state) {
-    (void)state;
+TEST(watches_make_no_driver_call) {
     gpumem_watch *of_buffer, *of_resource;
     FREE_OK(gpumem_buffer_watch(buffer, hear_nothing, NULL, &of_buffer));
     FREE_OK(gpumem_resource_watch(memory, hear_nothing, NULL, &of_resource));
@@ -99,8 +93,7 @@ static void watches_make_no_driver_call(void **state) {
     FREE_OK(gpumem_watch_end(of_resource));
 }
 
-static void exports_answer_without_a_driver_call(void **state) {
-    (void)state;
+TEST(export_queries_make_no_driver_call) {
     gpumem_export *exported;
     const void *description;
     size_t bytes;
@@ -113,8 +106,7 @@ static void exports_answer_without_a_driver_call(void **state) {
     FREE_OK(gpumem_export_destroy(exported));
 }
 
-static void pools_answer_without_a_driver_call(void **state) {
-    (void)state;
+TEST(pool_queries_make_no_driver_call) {
     gpumem_pool_info info = {.size = sizeof info};
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_resource *mapped, *found;
@@ -129,8 +121,7 @@ static void pools_answer_without_a_driver_call(void **state) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-static void memory_by_hand_answers_without_a_driver_call(void **state) {
-    (void)state;
+TEST(low_level_memory_queries_make_no_driver_call) {
     gpumem_reservation *range;
     gpumem_physical *physical;
     gpumem_mapping *mapping;
@@ -148,24 +139,19 @@ static void memory_by_hand_answers_without_a_driver_call(void **state) {
 }
 
 static int ignore(void *user, const char *text, size_t bytes) {
-    (void)user;
     return text[bytes - 1] == '\n' ? 0 : 1;
 }
 
 static int visit(void *user, const gpumem_tracked *tracked) {
-    (void)tracked;
     ++*(int *)user;
     return 0;
 }
 
 static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
-    (void)user;
-    (void)failure;
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
-static void wrappers_are_made_without_a_driver_call(void **state) {
-    (void)state;
+TEST(creating_a_wrapper_makes_no_driver_call) {
     gpumem_resource *made[6], *both, *source = NULL;
     gpumem_buffer *of_both;
     int seen = 0;
@@ -194,25 +180,17 @@ static void wrappers_are_made_without_a_driver_call(void **state) {
 
 static gpumem_status refuse(void *user, const gpumem_request *request,
                             gpumem_allocation *allocation) {
-    (void)user;
-    (void)request;
-    (void)allocation;
     return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "there is nothing");
 }
 
 static void take_back(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
-    (void)allocation;
-    (void)stream;
 }
 
 static void describe(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->device_accessible = 1;
 }
 
-static void resources_answer_without_a_driver_call(void **state) {
-    (void)state;
+TEST(resource_queries_make_no_driver_call) {
     gpumem_resource *own, *cache;
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_caching_info info = {.size = sizeof info};
@@ -233,7 +211,6 @@ static void resources_answer_without_a_driver_call(void **state) {
 
 static void *come_in(void *unused) {
     int connection = -1;
-    (void)unused;
     OK(gpumem_connect(PLACE, NULL, &connection, NULL));
     OK(gpumem_disconnect(connection));
     return NULL;
@@ -246,8 +223,7 @@ static void *let_in(void *listener) {
     return NULL;
 }
 
-static void connections_make_no_driver_call(void **state) {
-    (void)state;
+TEST(connections_make_no_driver_call) {
     gpumem_listener *listener = NULL;
     pthread_t other;
     int connection = -1;
@@ -264,8 +240,7 @@ static void connections_make_no_driver_call(void **state) {
     FREE_OK(gpumem_listener_close(listener));
 }
 
-static void detached_exports_make_no_driver_call(void **state) {
-    (void)state;
+TEST(detaching_an_export_makes_no_driver_call) {
     gpumem_export *exported = NULL;
     OK(gpumem_export_create(buffer, &exported));
     FREE_OK(gpumem_export_detach(exported));
@@ -289,19 +264,4 @@ static int end(void **state) {
     return close_device(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(questions_without_an_object_make_no_driver_call),
-        cmocka_unit_test(libraries_and_devices_answer_without_a_driver_call),
-        cmocka_unit_test(buffers_answer_without_a_driver_call),
-        cmocka_unit_test(watches_make_no_driver_call),
-        cmocka_unit_test(exports_answer_without_a_driver_call),
-        cmocka_unit_test(pools_answer_without_a_driver_call),
-        cmocka_unit_test(memory_by_hand_answers_without_a_driver_call),
-        cmocka_unit_test(wrappers_are_made_without_a_driver_call),
-        cmocka_unit_test(resources_answer_without_a_driver_call),
-        cmocka_unit_test(connections_make_no_driver_call),
-        cmocka_unit_test(detached_exports_make_no_driver_call),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

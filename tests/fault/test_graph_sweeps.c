@@ -2,6 +2,7 @@
  * Sweeps over executable graphs: every driver call fails in turn, and, within instantiation, launch
  * and update, every allocation of memory that softgpu makes.
  */
+#include "refused_memory.h"
 #include "sweep.h"
 
 #include <gpumem/driver.h>
@@ -17,7 +18,6 @@ static CUstream stream;
 static CUdeviceptr memory;
 
 static int begin(void **state) {
-    (void)state;
     softgpu_get_control_fn get;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
         return -1;
@@ -36,6 +36,8 @@ static int begin(void **state) {
     return ready ? 0 : -1;
 }
 
+ALL_TESTS(begin, NULL);
+
 /* ---- A graph with a node of each kind that asks for memory ----------------------------------- */
 
 struct scene {
@@ -47,7 +49,6 @@ struct scene {
 };
 
 static void ignore(void *unused) {
-    (void)unused;
 }
 
 static int add_work(struct scene *scene, CUgraphNode *last) {
@@ -122,8 +123,7 @@ static void end(void *user) {
     *scene = (struct scene){0};
 }
 
-static void every_call_may_fail(void **state) {
-    (void)state;
+TEST(graph_calls_that_fail_leak_nothing) {
     struct scene scene;
     const struct sweep sweep = {.name = "a graph is built, made executable, launched and updated",
                                 .act = build_and_run,
@@ -134,53 +134,6 @@ static void every_call_may_fail(void **state) {
 }
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define ALLOCATIONS_FAIL 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define ALLOCATIONS_FAIL 0
-#endif
-#endif
-#ifndef ALLOCATIONS_FAIL
-#define ALLOCATIONS_FAIL 1
-#endif
-
-static _Thread_local long until_failure; /* 0: none fails */
-static _Thread_local bool failed;
-
-#if ALLOCATIONS_FAIL
-/* The program's own definitions come before the C library's, for softgpu too. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-static bool fails_now(void) {
-    if (until_failure == 0 || --until_failure > 0)
-        return false;
-    failed = true;
-    return true;
-}
-
-__attribute__((visibility("default"))) void *malloc(size_t size) {
-    return fails_now() ? NULL : __libc_malloc(size);
-}
-
-__attribute__((visibility("default"))) void *calloc(size_t count, size_t size) {
-    return fails_now() ? NULL : __libc_calloc(count, size);
-}
-
-__attribute__((visibility("default"))) void *realloc(void *old, size_t size) {
-    return fails_now() ? NULL : __libc_realloc(old, size);
-}
-
-__attribute__((visibility("default"))) void *reallocarray(void *old, size_t count, size_t size) {
-    size_t bytes;
-    if (fails_now() || __builtin_mul_overflow(count, size, &bytes))
-        return NULL;
-    return __libc_realloc(old, bytes);
-}
-#endif
 
 static char *state_now(void) {
     cu.cuCtxSynchronize();
@@ -198,13 +151,12 @@ static void starve(const char *what, int (*call)(struct scene *), void (*undo)(s
     unsigned refusals = 0;
     for (long n = 1;; n++) {
         char *before = state_now();
-        failed = false;
-        until_failure = n;
+        refuse_memory_in_libraries(n);
         int result = call(scene);
-        until_failure = 0;
+        end_refusal();
         if (result != 0) {
             assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
-            assert_true(failed);
+            assert_true(memory_was_refused());
             refusals++;
         } else {
             undo(scene);
@@ -215,7 +167,7 @@ static void starve(const char *what, int (*call)(struct scene *), void (*undo)(s
         assert_string_equal(before, after);
         soft->free_text(before);
         soft->free_text(after);
-        if (!failed)
+        if (!memory_was_refused())
             break;
         assert_in_range(n, 1, 10000);
     }
@@ -248,7 +200,6 @@ static int update(struct scene *scene) {
 }
 
 static void settle(struct scene *scene) {
-    (void)scene;
     cu.cuStreamSynchronize(stream);
     cu.cuDeviceGraphMemTrim(0);
 }
@@ -263,7 +214,7 @@ static int set_to(struct scene *scene, unsigned value, CUcontext where) {
 static int set_elsewhere(struct scene *scene) {
     int result = set_to(scene, 0x33, scene->other);
     unsigned char byte = 0;
-    until_failure = 0;
+    end_refusal();
     assert_int_equal(launch(scene), 0);
     settle(scene);
     assert_int_equal(cu.cuMemcpyDtoH_v2(&byte, memory, 1), 0);
@@ -284,9 +235,8 @@ static void starve_set(struct scene *scene) {
     assert_int_equal(cu.cuCtxDestroy_v2(scene->other), 0);
 }
 
-static void every_allocation_may_fail(void **state) {
-    (void)state;
-    if (!ALLOCATIONS_FAIL) {
+TEST(graph_calls_without_memory_leak_nothing) {
+    if (!CAN_REFUSE_LIBRARIES) {
         print_message("skip: a sanitizer has the allocator\n");
         skip();
     }
@@ -301,12 +251,4 @@ static void every_allocation_may_fail(void **state) {
     starve("update", update, settle, &scene);
     starve_set(&scene);
     end(&scene);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_may_fail),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, begin, NULL);
 }

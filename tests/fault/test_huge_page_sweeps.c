@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 static gpumem_resource *resource;
 static gpumem_buffer *buffer;
 
@@ -15,7 +17,6 @@ static void *take_from_reserve(size_t bytes) {
 }
 
 static int pin(void *user) {
-    (void)user;
     return (int)gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer);
 }
 
@@ -24,8 +25,7 @@ static void unpin(void *user) {
     settle(user);
 }
 
-static void slabs_of_huge_pages_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_slabs_of_huge_pages_is_all_or_nothing) {
     gm_huge_for_tests(take_from_reserve, "");
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB,
@@ -34,9 +34,4 @@ static void slabs_of_huge_pages_are_whole_or_nothing(void **state) {
     sweep_act("pin reserved huge pages", pin, unpin, NULL); /* or other pages */
     OK(gpumem_resource_destroy(resource));
     gm_huge_for_tests(NULL, "");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(slabs_of_huge_pages_are_whole_or_nothing)};
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

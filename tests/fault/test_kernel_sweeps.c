@@ -2,6 +2,7 @@
  * Kernels that print, allocate and set conditions, where the host's memory ends: each allocation of
  * a launch fails in turn. The launch then says so, and leaves all as it was.
  */
+#include "refused_memory.h"
 #include "sweep.h"
 
 #include <gpumem/driver.h>
@@ -33,7 +34,6 @@ static const char text[] =
     "call.uni cudaGraphSetConditional, (h, v); } ret; }\n";
 
 static int begin(void **state) {
-    (void)state;
     softgpu_get_control_fn get;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
         return -1;
@@ -48,6 +48,8 @@ static int begin(void **state) {
     return ready ? 0 : -1;
 }
 
+ALL_TESTS(begin, NULL);
+
 static CUfunction kernel(CUmodule of, const char *name) {
     CUfunction function = NULL;
     assert_int_equal(cu.cuModuleGetFunction(&function, of, name), CUDA_SUCCESS);
@@ -55,53 +57,6 @@ static CUfunction kernel(CUmodule of, const char *name) {
 }
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define ALLOCATIONS_FAIL 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define ALLOCATIONS_FAIL 0
-#endif
-#endif
-#ifndef ALLOCATIONS_FAIL
-#define ALLOCATIONS_FAIL 1
-#endif
-
-static _Thread_local long until_failure; /* 0: none fails */
-static _Thread_local bool failed;
-
-#if ALLOCATIONS_FAIL
-/* The program's own definitions come before the C library's, for softgpu too. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-static bool fails_now(void) {
-    if (until_failure == 0 || --until_failure > 0)
-        return false;
-    failed = true;
-    return true;
-}
-
-__attribute__((visibility("default"))) void *malloc(size_t size) {
-    return fails_now() ? NULL : __libc_malloc(size);
-}
-
-__attribute__((visibility("default"))) void *calloc(size_t count, size_t size) {
-    return fails_now() ? NULL : __libc_calloc(count, size);
-}
-
-__attribute__((visibility("default"))) void *realloc(void *old, size_t size) {
-    return fails_now() ? NULL : __libc_realloc(old, size);
-}
-
-__attribute__((visibility("default"))) void *reallocarray(void *old, size_t count, size_t size) {
-    size_t bytes;
-    if (fails_now() || __builtin_mul_overflow(count, size, &bytes))
-        return NULL;
-    return __libc_realloc(old, bytes);
-}
-#endif
 
 static char *state_now(void) {
     cu.cuCtxSynchronize();
@@ -123,19 +78,18 @@ static void starve(const char *what, int (*call)(void *), void (*undo)(void *), 
     unsigned refusals = 0;
     for (long n = 1;; n++) {
         char *before = state_now();
-        failed = false;
-        until_failure = n;
+        refuse_memory_in_libraries(n);
         int result = call(user);
-        until_failure = 0;
+        end_refusal();
         if (result != 0) {
             assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
-            assert_true(failed);
+            assert_true(memory_was_refused());
             refusals++;
         } else {
             undo(user);
         }
         same_state(before, what, n);
-        if (!failed)
+        if (!memory_was_refused())
             break;
         assert_in_range(n, 1, 10000);
     }
@@ -144,24 +98,21 @@ static void starve(const char *what, int (*call)(void *), void (*undo)(void *), 
 
 #define NEEDS_ALLOCATIONS_THAT_FAIL()                                                              \
     do {                                                                                           \
-        if (!ALLOCATIONS_FAIL) {                                                                   \
+        if (!CAN_REFUSE_LIBRARIES) {                                                               \
             fprintf(stderr, "skip: a sanitizer has the allocator\n");                              \
             skip();                                                                                \
         }                                                                                          \
     } while (0)
 
 static int launch_heap(void *user) {
-    (void)user;
     return (int)cu.cuLaunchKernel(kernel(module, "heap"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 }
 
 static void wait(void *user) {
-    (void)user;
     assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-static void a_launch_that_prints_and_allocates(void **state) {
-    (void)state;
+TEST(launching_a_printing_and_allocating_kernel_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
     assert_int_equal(launch_heap(NULL), CUDA_SUCCESS); /* the context has its heap */
     wait(NULL);
@@ -169,8 +120,7 @@ static void a_launch_that_prints_and_allocates(void **state) {
 }
 
 /* In a new context each time: its heap, and its function's code, are made by the launch. */
-static void the_first_launch_of_a_context(void **state) {
-    (void)state;
+TEST(the_first_launch_of_a_context_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
     for (long n = 1;; n++) {
         char *before = state_now();
@@ -179,18 +129,17 @@ static void the_first_launch_of_a_context(void **state) {
         assert_int_equal(cu.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS);
         assert_int_equal(cu.cuModuleLoadData(&loaded, text), CUDA_SUCCESS);
         CUfunction function = kernel(loaded, "heap");
-        failed = false;
-        until_failure = n;
+        refuse_memory_in_libraries(n);
         CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-        until_failure = 0;
-        assert_int_equal(result, failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        end_refusal();
+        assert_int_equal(result, memory_was_refused() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
         assert_int_equal(result, CUDA_SUCCESS);
         assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
         assert_int_equal(cu.cuCtxDestroy_v2(own), CUDA_SUCCESS);
         assert_int_equal(cu.cuCtxSetCurrent(context), CUDA_SUCCESS);
         same_state(before, "first launch", n);
-        if (!failed)
+        if (!memory_was_refused())
             break;
         assert_in_range(n, 1, 10000);
     }
@@ -254,8 +203,7 @@ static int launch_graph(void *user) {
     return (int)cu.cuGraphLaunch(scene->exec, NULL);
 }
 
-static void a_graph_with_conditions(void **state) {
-    (void)state;
+TEST(launching_a_conditional_graph_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
     struct scene scene = {0};
     build(&scene);
@@ -266,13 +214,4 @@ static void a_graph_with_conditions(void **state) {
     starve("launch of a graph", launch_graph, wait, &scene);
     uninstantiate(&scene);
     assert_int_equal(cu.cuGraphDestroy(scene.graph), CUDA_SUCCESS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_launch_that_prints_and_allocates),
-        cmocka_unit_test(the_first_launch_of_a_context),
-        cmocka_unit_test(a_graph_with_conditions),
-    };
-    return cmocka_run_group_tests(tests, begin, NULL);
 }

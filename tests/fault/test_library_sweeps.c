@@ -8,6 +8,8 @@
 
 #include <unistd.h>
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 struct opened {
@@ -31,8 +33,7 @@ static void close_all(void *user) {
         OK(gpumem_close(o->library));
 }
 
-static void opening_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(opening_a_library_is_all_or_nothing) {
     struct opened opened = {.library = NULL};
     sweep_run(&(struct sweep){.name = "open",
                               .act = open_all,
@@ -185,48 +186,39 @@ static void freeing(const char *name, gpumem_resource *resource, size_t capacity
     OK(gpumem_resource_destroy(resource));
 }
 
-static void allocating_virtual_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_virtual_memory_is_all_or_nothing) {
     allocating("allocate virtual", virtual_resource(), 64 * MIB);
 }
 
-static void allocating_from_a_pool_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_from_a_pool_is_all_or_nothing) {
     allocating("allocate from a pool", pool_resource(), 0);
 }
 
-static void allocating_pinned_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_pinned_memory_is_all_or_nothing) {
     allocating("allocate pinned", pinned_resource(), 0);
 }
 
-static void allocating_managed_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_managed_memory_is_all_or_nothing) {
     allocating("allocate managed", managed_resource(), 0);
 }
 
-static void freeing_managed_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(freeing_managed_memory_is_all_or_nothing) {
     freeing("free managed", managed_resource(), 0);
 }
 
-static void freeing_virtual_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(freeing_virtual_memory_is_all_or_nothing) {
     freeing("free virtual", virtual_resource(), 64 * MIB);
 }
 
-static void freeing_into_a_pool_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(freeing_into_a_pool_is_all_or_nothing) {
     freeing("free to a pool", pool_resource(), 0);
 }
 
-static void freeing_pinned_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(freeing_pinned_memory_is_all_or_nothing) {
     freeing("free pinned", pinned_resource(), 0);
 }
 
-static void growing_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(growing_a_buffer_is_all_or_nothing) {
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};
     assert_int_equal(allocate(&subject), 0);
     OK(gpumem_buffer_fill(subject.buffer, 0, 5 * MIB, 0x3c, NULL));
@@ -251,8 +243,7 @@ static void growing_is_whole_or_nothing(void **state) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-static void exporting_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(exporting_and_importing_are_all_or_nothing) {
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};
     assert_int_equal(allocate(&subject), 0);
     sweep_run(
@@ -271,8 +262,7 @@ static void exporting_is_whole_or_nothing(void **state) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-static void loading_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(loading_a_file_is_all_or_nothing) {
     char path[TEMPORARY_ROOM];
     static unsigned char block[64 * KIB];
     int fd = temporary_file(path, "gpumem-sweep");
@@ -291,22 +281,4 @@ static void loading_is_whole_or_nothing(void **state) {
                               .user = &subject});
     unlink(path);
     OK(gpumem_resource_destroy(subject.resource));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_is_whole_or_nothing),
-        cmocka_unit_test(allocating_virtual_memory_is_whole_or_nothing),
-        cmocka_unit_test(allocating_from_a_pool_is_whole_or_nothing),
-        cmocka_unit_test(allocating_pinned_memory_is_whole_or_nothing),
-        cmocka_unit_test(allocating_managed_memory_is_whole_or_nothing),
-        cmocka_unit_test(freeing_managed_memory_is_whole_or_nothing),
-        cmocka_unit_test(freeing_virtual_memory_is_whole_or_nothing),
-        cmocka_unit_test(freeing_into_a_pool_is_whole_or_nothing),
-        cmocka_unit_test(freeing_pinned_memory_is_whole_or_nothing),
-        cmocka_unit_test(growing_is_whole_or_nothing),
-        cmocka_unit_test(exporting_is_whole_or_nothing),
-        cmocka_unit_test(loading_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -1,16 +1,11 @@
 /* A load by three readers, of which each driver call is refused. */
 #include "load_sweep.h"
 
-static void a_refused_load_by_three_readers_is_whole_or_nothing(void **state) {
-    (void)state;
+ALL_TESTS(begin, end);
+
+TEST(a_refused_load_by_three_readers_is_all_or_nothing) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1), &pinned));
     sweep_load("load by three readers", SWEEP_REFUSED, 3, pinned);
     OK(gpumem_resource_destroy(pinned));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_load_by_three_readers_is_whole_or_nothing)};
-    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -35,7 +35,6 @@ static int give_up(int result) {
 }
 
 static int use_a_range(void *user) {
-    (void)user;
     gpumem_managed_range range = {.size = sizeof range};
     int result = take();
     if (result)
@@ -59,8 +58,7 @@ static void free_it(void *user) {
     settle(user);
 }
 
-static void advice_prefetch_and_discard_leave_nothing(void **state) {
-    (void)state;
+TEST(failed_advice_prefetch_and_discard_leak_nothing) {
     assert_int_equal(make(GPUMEM_MANAGED_ALLOCATED, GPUMEM_POOL_CURRENT), 0);
     sweep("advise, prefetch, discard and ask", use_a_range, free_it);
     OK(gpumem_resource_destroy(resource));
@@ -77,17 +75,14 @@ static int make_and_take(gpumem_pool_choice choice) {
 }
 
 static int from_the_current_pool(void *user) {
-    (void)user;
     return make_and_take(GPUMEM_POOL_CURRENT);
 }
 
 static int from_an_own_pool(void *user) {
-    (void)user;
     return make_and_take(GPUMEM_POOL_OWN);
 }
 
-static void managed_pools_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_from_managed_pools_is_all_or_nothing) {
     assert_int_equal(from_the_current_pool(NULL), 0); /* it is made when it is first asked for */
     end_all(NULL);
     sweep("allocate from the current pool", from_the_current_pool, end_all);
@@ -100,12 +95,10 @@ static gpumem_resource *pool;
 static const int both[] = {0, 1};
 
 static int give_access(void *user) {
-    (void)user;
     return (int)gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE);
 }
 
 static int give_to_all(void *user) {
-    (void)user;
     return (int)gpumem_pool_set_peers(pool, both, COUNT(both));
 }
 
@@ -115,7 +108,6 @@ static void take_access(void *user) {
 }
 
 static int read_peers(void *user) {
-    (void)user;
     gpumem_access access;
     size_t count;
     int result = (int)gpumem_pool_get_access(pool, 1, &access);
@@ -123,12 +115,10 @@ static int read_peers(void *user) {
 }
 
 static int trim_pool(void *user) {
-    (void)user;
     return (int)gpumem_pool_trim(pool, 0);
 }
 
-static void who_may_use_a_pool_changes_for_all_or_none(void **state) {
-    (void)state;
+TEST(changing_access_to_a_pool_is_all_or_nothing) {
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     sweep("give a device access", give_access, take_access);
@@ -139,7 +129,6 @@ static void who_may_use_a_pool_changes_for_all_or_none(void **state) {
 }
 
 static int use_graph_memory(void *user) {
-    (void)user;
     uint64_t value;
     int result =
         (int)gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, &value);
@@ -148,8 +137,7 @@ static int use_graph_memory(void *user) {
     return result ? result : (int)gpumem_graph_memory_trim(device);
 }
 
-static void questions_about_graph_memory_leave_nothing(void **state) {
-    (void)state;
+TEST(failed_graph_memory_queries_change_nothing) {
     sweep("ask, reset and trim", use_graph_memory, settle);
 }
 
@@ -161,12 +149,4 @@ static int begin(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(advice_prefetch_and_discard_leave_nothing),
-        cmocka_unit_test(managed_pools_are_whole_or_nothing),
-        cmocka_unit_test(who_may_use_a_pool_changes_for_all_or_none),
-        cmocka_unit_test(questions_about_graph_memory_leave_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

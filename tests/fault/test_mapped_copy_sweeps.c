@@ -34,7 +34,6 @@ static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_host_view *vie
 
 static int copies(void *user) {
     gpumem_buffer *buffer = NULL;
-    (void)user;
     gpumem_status status = gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer);
     if (status == GPUMEM_OK)
         status = there_and_back(buffer, NULL, 10000);
@@ -60,16 +59,14 @@ static void sweep_copies(const char *name, int (*act)(void *)) {
                               .explain = last_message});
 }
 
-static void writes_and_reads(void **state) {
-    (void)state;
+TEST(mapped_writes_and_reads_are_all_or_nothing) {
     always_by_the_driver(mapped->engine->plans);
     sweep_copies("mapped write and read by the driver", copies);
 }
 
 /* One call refused at a time, on streams that are there: never an error, and the bytes are right.
  */
-static void a_single_refusal_is_survived(void **state) {
-    (void)state;
+TEST(a_copy_survives_one_refused_driver_call) {
     static const char *const calls[] = {
         "cuCtxGetCurrent",     "cuCtxPushCurrent_v2",  "cuThreadExchangeStreamCaptureMode",
         "cuStreamCreate",      "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
@@ -94,8 +91,7 @@ static void a_single_refusal_is_survived(void **state) {
 
 /* The end of a copy that the driver does not tell is the error; the caller's memory may be in use.
  */
-static void a_copy_that_does_not_end_is_an_error(void **state) {
-    (void)state;
+TEST(a_copy_that_cannot_be_waited_for_is_an_error) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer));
     always_by_the_driver(mapped->engine->plans);
@@ -121,7 +117,6 @@ static gpumem_status view_and_copy(gpumem_buffer *buffer) {
 
 static int viewed(void *user) {
     gpumem_buffer *buffer = NULL;
-    (void)user;
     gpumem_status status = gpumem_buffer_allocate(plain, 2 * BYTES, NULL, &buffer);
     if (status != GPUMEM_OK)
         return (int)status;
@@ -130,8 +125,7 @@ static int viewed(void *user) {
     return (int)(status == GPUMEM_OK ? freed : status);
 }
 
-static void views(void **state) {
-    (void)state;
+TEST(mapped_view_copies_are_all_or_nothing) {
     always_by_the_driver(mapped->engine->plans);
     sweep_copies("a view's write and read by the driver", viewed);
 }
@@ -140,15 +134,13 @@ static void views(void **state) {
 static int calibrate(void *user) {
     gpumem_mapped_calibrate_options o = {
         .size = sizeof o, .maximum_bytes = 8, .run_nanoseconds = 1, .keep_nothing = 1};
-    (void)user;
     const struct gm_kept_plan *before = gm_plan_now(mapped->engine->plans);
     gpumem_status status = gpumem_mapped_calibrate(mapped, &o);
     assert_true(status != GPUMEM_OK || gm_plan_now(mapped->engine->plans) != before);
     return (int)status;
 }
 
-static void calibration(void **state) {
-    (void)state;
+TEST(mapped_calibration_is_all_or_nothing) {
     sweep_copies("mapped calibrate", calibrate);
 }
 
@@ -162,13 +154,4 @@ static int begin(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_refusal_is_survived),
-        cmocka_unit_test(a_copy_that_does_not_end_is_an_error),
-        cmocka_unit_test(writes_and_reads),
-        cmocka_unit_test(views),
-        cmocka_unit_test(calibration),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

@@ -4,6 +4,8 @@
  */
 #include "mapped_acts.h"
 
+EACH_TEST(start_with_icd, NULL);
+
 /* Of the test driver, without the act. */
 static struct vulkan_icd_live usual;
 
@@ -41,18 +43,15 @@ static void sweep_method(gpumem_mapped_method method) {
     end_subject(&s);
 }
 
-static void by_vulkan_import(void **state) {
-    (void)state;
+TEST(cuda_failures_leak_nothing_with_vulkan_import) {
     sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-static void by_vulkan_export(void **state) {
-    (void)state;
+TEST(cuda_failures_leak_nothing_with_vulkan_export) {
     sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT);
 }
 
-static void by_dma_buf(void **state) {
-    (void)state;
+TEST(cuda_failures_leak_nothing_with_dma_buf) {
     sweep_method(GPUMEM_MAPPED_DMA_BUF);
 }
 
@@ -61,11 +60,4 @@ static int begin(void **state) {
     return begin_sweeps(state) != 0 ? -1 : find_icd(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(by_vulkan_import, start_with_icd),
-        cmocka_unit_test_setup(by_vulkan_export, start_with_icd),
-        cmocka_unit_test_setup(by_dma_buf, start_with_icd),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

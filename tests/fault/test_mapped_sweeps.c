@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 struct subject {
     gpumem_resource *resource;
 };
@@ -25,8 +27,7 @@ static void destroy(void *user) {
     settle(user);
 }
 
-static void creation(void **state) {
-    (void)state;
+TEST(creating_a_mapped_resource_is_all_or_nothing) {
     struct subject s = {0};
     sweep_act("mapped resource", create, destroy, &s);
 }
@@ -90,8 +91,7 @@ static int mapped_holes(void *user) {
     return with_buffer(((struct subject *)user)->resource, 16 * MIB, punch_and_fill);
 }
 
-static void buffers(void **state) {
-    (void)state;
+TEST(changing_a_mapped_buffer_is_all_or_nothing) {
     struct subject s = {0};
     OK(gpumem_mapped_resource_create(device, &options, &s.resource));
     sweep_act("mapped allocate, grow, shrink and free", mapped_growth, NULL, &s);
@@ -121,8 +121,7 @@ static int viewed_growth(void *user) {
 }
 
 /* Growth that a view cannot follow fails whole. */
-static void views(void **state) {
-    (void)state;
+TEST(growing_a_viewed_buffer_is_all_or_nothing) {
     struct subject s = {0};
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
@@ -133,23 +132,15 @@ static void views(void **state) {
 
 static int query_vulkan(void *user) {
     gpumem_vulkan_info info = {.size = sizeof info};
-    (void)user;
     gpumem_status status = gpumem_device_query_vulkan(library, 0, &info);
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : (int)status;
 }
 
-static void vulkan(void **state) {
-    (void)state;
+TEST(a_failed_query_of_vulkan_leaks_nothing) {
     sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL);
 }
 
-int main(void) {
+BEFORE_TESTS {
     setenv("GPUMEM_VULKAN", "off", 1); /* what is swept is the CUDA driver */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creation),
-        cmocka_unit_test(buffers),
-        cmocka_unit_test(views),
-        cmocka_unit_test(vulkan),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
+    return 0;
 }

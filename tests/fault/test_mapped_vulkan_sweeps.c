@@ -7,6 +7,8 @@
 
 #include <sys/mman.h>
 
+EACH_TEST(start_with_icd, NULL);
+
 /* VkResults: no memory of the host or of the device, the device is lost, a map is refused, a
  * descriptor is not known, and one without a name. */
 static const int results[] = {-1, -2, -4, -5, -1000072003, -77};
@@ -90,18 +92,15 @@ static void sweep_method(gpumem_mapped_method method, const char *coherent) {
     end_subject(&s);
 }
 
-static void by_import(void **state) {
-    (void)state;
+TEST(vulkan_failures_leak_nothing_with_import) {
     sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "yes");
 }
 
-static void by_import_of_memory_that_needs_flushes(void **state) {
-    (void)state;
+TEST(vulkan_failures_leak_nothing_with_import_and_flushes) {
     sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "no");
 }
 
-static void by_export(void **state) {
-    (void)state;
+TEST(vulkan_failures_leak_nothing_with_export) {
     sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT, "yes");
 }
 
@@ -117,8 +116,7 @@ static bool is_anybodys(void *place) {
 }
 
 /* Its driver may still unmap them one day. */
-static void addresses_that_stay_mapped_are_nobodys(void **state) {
-    (void)state;
+TEST(an_address_that_vulkan_cannot_unmap_is_never_reused) {
     struct subject s;
     gpumem_buffer *buffer;
     begin_subject(&s, GPUMEM_MAPPED_VULKAN_IMPORT);
@@ -149,12 +147,4 @@ static int begin(void **state) {
     return begin_sweeps(state) != 0 ? -1 : find_icd(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(by_export, start_with_icd),
-        cmocka_unit_test_setup(by_import, start_with_icd),
-        cmocka_unit_test_setup(by_import_of_memory_that_needs_flushes, start_with_icd),
-        cmocka_unit_test_setup(addresses_that_stay_mapped_are_nobodys, start_with_icd),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

@@ -4,6 +4,8 @@
  */
 #include "library_sweeps.h"
 
+ALL_TESTS(begin_sweeps, close_device);
+
 /* What the operations at hand work on. */
 static gpumem_resource *resource;
 static gpumem_buffer *buffer;
@@ -37,24 +39,20 @@ static void end_resource(void *user) {
 }
 
 static int create_virtual(void *user) {
-    (void)user;
     return (int)gpumem_virtual_resource_create(device, NULL, &resource);
 }
 
 static int create_pool(void *user) {
-    (void)user;
     return (int)gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource);
 }
 
 static int create_host_pool(void *user) {
-    (void)user;
     return (int)gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource);
 }
 
 static int create_pinned(void *user) {
-    (void)user;
     return (int)gpumem_pinned_resource_create(device, NULL, &resource);
 }
 
@@ -65,8 +63,7 @@ static int create_and_destroy_pool(void *user) {
     return result;
 }
 
-static void creating_resources_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(creating_a_resource_is_all_or_nothing) {
     sweep("create a virtual resource", create_virtual, end_resource);
     sweep("create a device pool", create_pool, end_resource);
     sweep("create a host pool", create_host_pool, end_resource);
@@ -85,7 +82,6 @@ static void make_buffer(size_t bytes) {
 }
 
 static int shrink(void *user) {
-    (void)user;
     return (int)gpumem_buffer_shrink(buffer, 3 * MIB, NULL);
 }
 
@@ -106,8 +102,7 @@ static void grow_if_needed(void *user) {
     OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
 }
 
-static void shrinking_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(shrinking_a_buffer_is_all_or_nothing) {
     make_buffer(20 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 0x77, NULL));
     synchronize(NULL);
@@ -121,7 +116,6 @@ static void shrinking_is_whole_or_nothing(void **state) {
 }
 
 static int allocate_on_pinned(void *user) {
-    (void)user;
     return (int)gpumem_buffer_allocate(resource, 100 * KIB, NULL, &buffer);
 }
 
@@ -130,8 +124,7 @@ static void free_buffer(void *user) {
     settle(user);
 }
 
-static void allocating_from_slabs_and_own_pools_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_from_slabs_and_host_pools_is_all_or_nothing) {
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB,
                                                     .method = GPUMEM_PINNED_ALLOCATED,
@@ -173,8 +166,7 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     end_resource(NULL);
 }
 
-static void freeing_behind_work_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(freeing_behind_queued_work_is_all_or_nothing) {
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER,
                                                SOFTGPU_FAULT_FROM};
     for (size_t m = 0; m < COUNT(modes); m++) {
@@ -191,7 +183,6 @@ static void freeing_behind_work_is_whole_or_nothing(void **state) {
 /* ---- Low-level memory ------------------------------------------------------------------------ */
 
 static int reserve(void *user) {
-    (void)user;
     return (int)gpumem_reservation_create(device, 8 * MIB, NULL, &range);
 }
 
@@ -201,7 +192,6 @@ static void unreserve(void *user) {
 }
 
 static int create_memory(void *user) {
-    (void)user;
     return (int)gpumem_physical_create(device, 4 * MIB, NULL, &memory);
 }
 
@@ -211,7 +201,6 @@ static void end_memory(void *user) {
 }
 
 static int map(void *user) {
-    (void)user;
     return (int)gpumem_mapping_create(range, 4 * MIB, memory, &mapping);
 }
 
@@ -221,7 +210,6 @@ static void unmap(void *user) {
 }
 
 static int give_access(void *user) {
-    (void)user;
     return (int)gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE);
 }
 
@@ -230,8 +218,7 @@ static void take_access(void *user) {
     settle(user);
 }
 
-static void low_level_memory_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(low_level_memory_calls_are_all_or_nothing) {
     sweep("reserve", reserve, unreserve);
     sweep("create memory", create_memory, end_memory);
     assert_int_equal(reserve(NULL), 0);
@@ -247,7 +234,6 @@ static void low_level_memory_is_whole_or_nothing(void **state) {
 /* ---- Streams, events, questions -------------------------------------------------------------- */
 
 static int create_stream(void *user) {
-    (void)user;
     return (int)gpumem_stream_create(device, NULL, &stream);
 }
 
@@ -257,7 +243,6 @@ static void end_stream(void *user) {
 }
 
 static int create_event(void *user) {
-    (void)user;
     return (int)gpumem_event_create(device, NULL, &event);
 }
 
@@ -266,8 +251,7 @@ static void end_event(void *user) {
     OK(gpumem_event_destroy(device, event));
 }
 
-static void streams_and_events_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(creating_streams_and_events_is_all_or_nothing) {
     sweep("create a stream", create_stream, end_stream);
     sweep("create an event", create_event, end_event);
 }
@@ -297,22 +281,8 @@ static int ask_all(void) {
     return result;
 }
 
-static void questions_leave_nothing(void **state) {
-    (void)state;
+TEST(queries_change_no_driver_state) {
     char *before = soft->state_dump();
     assert_int_equal(ask_all(), 0);
     SAME_STATE(before);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creating_resources_is_whole_or_nothing),
-        cmocka_unit_test(shrinking_is_whole_or_nothing),
-        cmocka_unit_test(allocating_from_slabs_and_own_pools_is_whole_or_nothing),
-        cmocka_unit_test(freeing_behind_work_is_whole_or_nothing),
-        cmocka_unit_test(low_level_memory_is_whole_or_nothing),
-        cmocka_unit_test(streams_and_events_are_whole_or_nothing),
-        cmocka_unit_test(questions_leave_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, close_device);
 }

@@ -16,7 +16,6 @@ static unsigned char host[4096];
 static const gpumem_rows rows = {.width = 16, .count = 4, .to_pitch = 32, .from_pitch = 64};
 
 static int copy_from_the_host(void *user) {
-    (void)user;
     memset(host, 0x21, sizeof host);
     gpumem_status status = gpumem_buffer_write(a, 0, host, sizeof host, stream);
     if (status == GPUMEM_OK)
@@ -27,7 +26,6 @@ static int copy_from_the_host(void *user) {
 }
 
 static int copy_to_the_host(void *user) {
-    (void)user;
     gpumem_status status = gpumem_buffer_read(a, 0, host, sizeof host, stream);
     if (status == GPUMEM_OK)
         status = gpumem_buffer_read_sync(a, 0, host, sizeof host, stream);
@@ -39,13 +37,11 @@ static int copy_to_the_host(void *user) {
 }
 
 static int copy_between_buffers(void *user) {
-    (void)user;
     gpumem_status status = gpumem_buffer_copy(b, 0, a, 0, MIB, stream);
     return (int)(status != GPUMEM_OK ? status : gpumem_buffer_fill_sync(b, 0, KIB, 1, stream));
 }
 
 static int copy_between_addresses(void *user) {
-    (void)user;
     CUdeviceptr to = gpumem_buffer_pointer(b), from = gpumem_buffer_pointer(a);
     const gpumem_copy_item items[] = {{to, from, KIB}, {to + KIB, from, KIB}};
     const uint16_t pattern = 0x0102;
@@ -61,8 +57,7 @@ static int copy_between_addresses(void *user) {
     return (int)status;
 }
 
-static void plain_copies_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(plain_copies_are_all_or_nothing) {
     sweep_act("copy from the host", copy_from_the_host, NULL, NULL);
     sweep_act("copy to the host", copy_to_the_host, NULL, NULL);
     sweep_act("copy between buffers", copy_between_buffers, NULL, NULL);
@@ -84,7 +79,6 @@ static void end_stream(void *user) {
 }
 
 static int make_and_end_stream(void *user) {
-    (void)user;
     one_stream = NULL;
     int result = (int)gpumem_stream_create(device, NULL, &one_stream);
     if (!result)
@@ -105,7 +99,6 @@ static void end_events(void *user) {
 }
 
 static int make_and_end_event(void *user) {
-    (void)user;
     events[0] = NULL;
     int result = (int)gpumem_event_create(device, NULL, &events[0]);
     if (!result)
@@ -116,7 +109,6 @@ static int make_and_end_event(void *user) {
 }
 
 static int time_events(void *user) {
-    (void)user;
     float milliseconds = -1;
     int done = 0;
     events[0] = events[1] = NULL;
@@ -141,8 +133,7 @@ static int time_events(void *user) {
     return (int)status;
 }
 
-static void streams_and_events_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(stream_and_event_calls_are_all_or_nothing) {
     sweep_run(&(struct sweep){.name = "make and end a stream",
                               .act = make_and_end_stream,
                               .recover = end_stream,
@@ -169,7 +160,6 @@ static void streams_and_events_are_whole_or_nothing(void **state) {
 /* ---- Questions ------------------------------------------------------------------------------- */
 
 static int ask_about_the_device(void *user) {
-    (void)user;
     gpumem_device_info info = {.size = sizeof info};
     uint64_t left, all;
     size_t granularity;
@@ -188,7 +178,6 @@ static int ask_about_the_device(void *user) {
 }
 
 static int open_by_uuid(void *user) {
-    (void)user;
     static gpumem_device_info info;
     gpumem_device *again = NULL;
     if (info.size == 0) {
@@ -204,7 +193,6 @@ static int open_by_uuid(void *user) {
 /* Through a device that was not asked before, since answers are remembered. What cannot be asked is
  * a 'no', with a reason. */
 static int ask_for_capabilities(void *user) {
-    (void)user;
     gpumem_device *asked = NULL;
     gpumem_status status = gpumem_device_open(library, 1, &asked);
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT && status == GPUMEM_OK; i++) {
@@ -218,7 +206,6 @@ static int ask_for_capabilities(void *user) {
 }
 
 static int count_what_is_held(void *user) {
-    (void)user;
     gpumem_stats stats = {.size = sizeof stats};
     gpumem_status status = gpumem_resource_get_stats(memory, &stats);
     if (status == GPUMEM_OK)
@@ -226,8 +213,7 @@ static int count_what_is_held(void *user) {
     return (int)(status != GPUMEM_OK ? status : gpumem_library_get_stats(library, &stats));
 }
 
-static void questions_leave_nothing(void **state) {
-    (void)state;
+TEST(failed_queries_leak_nothing) {
     gpumem_resource *pool, *own = memory;
     sweep_act("ask about the device", ask_about_the_device, NULL, NULL);
     sweep_act("open a device by its UUID", open_by_uuid, NULL, NULL);
@@ -244,7 +230,6 @@ static void questions_leave_nothing(void **state) {
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
 static int use_and_free(void *user) {
-    (void)user;
     gpumem_buffer *buffer;
     gpumem_status status = gpumem_buffer_allocate(memory, KIB, NULL, &buffer);
     if (status != GPUMEM_OK)
@@ -256,7 +241,6 @@ static int use_and_free(void *user) {
 
 /* Who lets go last ends it. */
 static int free_what_is_held(void *user) {
-    (void)user;
     gpumem_buffer *buffer;
     gpumem_export *exported = NULL;
     gpumem_status status = gpumem_buffer_allocate(memory, KIB, NULL, &buffer);
@@ -275,14 +259,12 @@ static int free_what_is_held(void *user) {
 }
 
 static int mark_and_ask(void *user) {
-    (void)user;
     gpumem_access access;
     gpumem_status status = gpumem_buffer_mark_shared(a);
     return (int)(status != GPUMEM_OK ? status : gpumem_buffer_get_access(a, 0, 0, &access));
 }
 
 static int tensor_and_back(void *user) {
-    (void)user;
     DLManagedTensor *tensor = NULL;
     gpumem_status status =
         gpumem_buffer_to_dlpack_unversioned(a, GPUMEM_DLPACK_OPTIONS(.stream = stream), &tensor);
@@ -299,7 +281,6 @@ static int tensor_and_back(void *user) {
 static const int peer = 1;
 
 static int give_to_peers(void *user) {
-    (void)user;
     return (int)gpumem_virtual_resource_set_peers(memory, &peer, 1, GPUMEM_ACCESS_READ);
 }
 
@@ -309,7 +290,6 @@ static void take_from_peers(void *user) {
 }
 
 static int create_managed(void *user) {
-    (void)user;
     gpumem_resource *managed;
     int result = (int)gpumem_managed_resource_create(device, NULL, &managed);
     if (!result)
@@ -323,8 +303,7 @@ static int free_and_trim(void *user) {
     return result ? result : (int)gpumem_device_trim(device, 1);
 }
 
-static void uses_and_ends_of_buffers_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(using_and_freeing_a_buffer_is_all_or_nothing) {
     sweep_act("use a buffer and free it", use_and_free, NULL, NULL);
     sweep_act("let go of what was freed", free_what_is_held, NULL, NULL);
     sweep_act("mark as shared, ask for access", mark_and_ask, NULL, NULL);
@@ -358,7 +337,6 @@ static int end_all(void) {
 }
 
 static int map_ask_and_end(void *user) {
-    (void)user;
     gpumem_access access;
     gpumem_status status = gpumem_reservation_create(device, 4 * MIB, NULL, &range);
     if (status == GPUMEM_OK)
@@ -377,8 +355,7 @@ static void end_the_rest(void *user) {
     settle(user);
 }
 
-static void memory_by_hand_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(low_level_memory_calls_are_all_or_nothing) {
     sweep_run(&(struct sweep){.name = "map, ask and end",
                               .act = map_ask_and_end,
                               .recover = end_the_rest,
@@ -426,13 +403,4 @@ static int end(void **state) {
     return end_sweeps(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_copies_are_whole_or_nothing),
-        cmocka_unit_test(streams_and_events_are_whole_or_nothing),
-        cmocka_unit_test(questions_leave_nothing),
-        cmocka_unit_test(uses_and_ends_of_buffers_are_whole_or_nothing),
-        cmocka_unit_test(memory_by_hand_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

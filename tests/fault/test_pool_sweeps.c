@@ -4,6 +4,8 @@
  */
 #include "library_sweeps.h"
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 static gpumem_resource *pool, *mapped;
 static gpumem_buffer *buffer, *imported;
 static gpumem_pool_share_handle handle;
@@ -31,23 +33,19 @@ static void end_pool(void *user) {
 /* ---- Acts ------------------------------------------------------------------------------------ */
 
 static int choose_current(void *user) {
-    (void)user;
     return make(GPUMEM_POOL_CURRENT, 0);
 }
 
 static int choose_default(void *user) {
-    (void)user;
     return make(GPUMEM_POOL_DEFAULT, 0);
 }
 
 static int make_shareable(void *user) {
-    (void)user;
     return make(GPUMEM_POOL_CURRENT, 1);
 }
 
 /* From the pool's own stream on, which is made for it. */
 static int allocate_for_no_stream(void *user) {
-    (void)user;
     int result = make(GPUMEM_POOL_OWN, 0);
     if (result)
         return result;
@@ -64,14 +62,12 @@ static void free_it(void *user) {
 }
 
 static int allocate_by_pointer(void *user) {
-    (void)user;
     CUdeviceptr pointer = 0;
     int result = (int)gpumem_resource_allocate(pool, MIB, NULL, &pointer);
     return result ? result : (int)gpumem_resource_deallocate(pool, pointer, MIB, NULL);
 }
 
 static int read_and_write_numbers(void *user) {
-    (void)user;
     uint64_t value = 0;
     int result = (int)gpumem_pool_get_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, &value);
     return result ? result
@@ -79,7 +75,6 @@ static int read_and_write_numbers(void *user) {
 }
 
 static int export_pool(void *user) {
-    (void)user;
     int result = make(GPUMEM_POOL_OWN, 1);
     if (result)
         return result;
@@ -91,7 +86,6 @@ static int export_pool(void *user) {
 }
 
 static int import_pool(void *user) {
-    (void)user;
     return (int)gpumem_pool_from_share_handle(device, &handle, &mapped);
 }
 
@@ -102,7 +96,6 @@ static void end_mapped(void *user) {
 }
 
 static int export_buffer(void *user) {
-    (void)user;
     shared.size = sizeof shared;
     return (int)gpumem_pool_export_buffer(buffer, &shared);
 }
@@ -148,8 +141,7 @@ static void meet_the_drivers_pools(void) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void choosing_a_pool_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(selecting_a_pool_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         meet_the_drivers_pools();
         sweep_act("choose the current pool", choose_current, end_pool, NULL);
@@ -158,8 +150,7 @@ static void choosing_a_pool_is_whole_or_nothing(void **state) {
     }
 }
 
-static void allocating_for_no_stream_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_pool_memory_without_a_stream_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         sweep_act("allocate for no stream", allocate_for_no_stream, free_it, NULL);
         assert_int_equal(make(GPUMEM_POOL_OWN, 0), 0);
@@ -170,8 +161,7 @@ static void allocating_for_no_stream_is_whole_or_nothing(void **state) {
     }
 }
 
-static void sharing_a_pool_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(sharing_a_pool_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         sweep_act("export a pool", export_pool, end_pool, NULL);
         assert_int_equal(export_pool(NULL), 0);
@@ -189,13 +179,4 @@ static void sharing_a_pool_is_whole_or_nothing(void **state) {
         assert_int_equal(last, 0x66);
         free_it(NULL);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choosing_a_pool_is_whole_or_nothing),
-        cmocka_unit_test(allocating_for_no_stream_is_whole_or_nothing),
-        cmocka_unit_test(sharing_a_pool_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 #define ROOM ((size_t)512 << 20)
 
 /* Each act has memory of its own: what the driver would not unpin stays pinned. */
@@ -14,7 +16,6 @@ static size_t used;
 
 static int register_and_free(void *user) {
     gpumem_buffer *buffer = NULL;
-    (void)user;
     gpumem_status status = gpumem_buffer_register(device, memory + used, MIB, NULL, &buffer);
     used += MIB;
     if (status == GPUMEM_OK)
@@ -22,8 +23,7 @@ static int register_and_free(void *user) {
     return (int)status;
 }
 
-static void registering_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(registering_host_memory_is_all_or_nothing) {
     memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(memory, MAP_FAILED);
     sweep_act("register and free", register_and_free, NULL, NULL);
@@ -35,8 +35,7 @@ static int ask(void *user) {
     return (int)gpumem_pinned_get_info(user, &info);
 }
 
-static void asking_what_was_settled_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_failed_query_of_pinned_settings_leaks_nothing) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     sweep_act("what a pinned resource has settled on", ask, NULL, pinned);
@@ -48,7 +47,6 @@ static void asking_what_was_settled_leaves_nothing(void **state) {
 static atomic_int warned;
 
 static void hear(void *user, gpumem_log_level level, const char *text) {
-    (void)user, (void)level;
     if (strstr(text, "pinning ahead ended"))
         atomic_store(&warned, 1);
 }
@@ -57,7 +55,6 @@ static void hear(void *user, gpumem_log_level level, const char *text) {
  * by the resource's end for the thread. */
 static int warm_up(void *user) {
     gpumem_resource *pinned = NULL;
-    (void)user;
     gpumem_status status = gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB), &pinned);
     if (status != GPUMEM_OK)
@@ -73,18 +70,8 @@ static int warm_up(void *user) {
     return (int)(status == GPUMEM_OK ? ended : status);
 }
 
-static void warming_up_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(warming_up_pinned_memory_is_all_or_nothing) {
     gpumem_set_log(hear, NULL, GPUMEM_LOG_WARNING);
     sweep_act("pinned warm-up", warm_up, NULL, NULL);
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_WARNING);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registering_is_whole_or_nothing),
-        cmocka_unit_test(asking_what_was_settled_leaves_nothing),
-        cmocka_unit_test(warming_up_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -1,6 +1,8 @@
 /* Whole or nothing, for rings: each driver call of each step fails. */
 #include "library_sweeps.h"
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 struct subject {
     gpumem_resource *resource;
     gpumem_ring *ring;
@@ -66,8 +68,7 @@ static void sweep_ring(const char *name, int (*act)(void *), void (*undo)(void *
                               .user = s});
 }
 
-static void creation(void **state) {
-    (void)state;
+TEST(creating_a_ring_is_all_or_nothing) {
     struct subject s = {.resource = make_resource()};
     sweep_ring("ring", create_plain, end_ring, &s);
     sweep_ring("mirrored ring", create_mirrored, end_ring, &s);
@@ -183,8 +184,7 @@ static void end_of_way(void *user) {
     end_ring(user);
 }
 
-static void ways(void **state) {
-    (void)state;
+TEST(releasing_a_chunk_behind_streams_or_events_is_all_or_nothing) {
     struct subject s = {.resource = make_resource()};
     OK(gpumem_stream_create(device, NULL, &s.stream));
     OK(gpumem_event_create(device, NULL, &s.event));
@@ -195,12 +195,4 @@ static void ways(void **state) {
     (void)gpumem_stream_destroy(device, s.stream);
     (void)gpumem_event_destroy(device, s.event);
     (void)gpumem_resource_destroy(s.resource);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creation),
-        cmocka_unit_test(ways),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -5,6 +5,8 @@
 #include "library_sweeps.h"
 #include "other_process.h"
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 #define CHUNK (2 * MIB)
 
 struct subject {
@@ -93,8 +95,7 @@ static void forget_growth(void *user) {
     OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
 }
 
-static void growth_of_an_export(void **state) {
-    (void)state;
+TEST(updating_a_grown_export_is_all_or_nothing) {
     struct subject s = {.resource = virtual_resource()};
     OK(gpumem_buffer_allocate(s.resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
                               &s.buffer));
@@ -135,8 +136,7 @@ static int import_and_extend(void *user) {
     return result;
 }
 
-static void growth_of_an_import(void **state) {
-    (void)state;
+TEST(updating_a_grown_import_is_all_or_nothing) {
     struct growing g = {.s = {.resource = virtual_resource(), .capacity = 64 * MIB}};
     struct subject *s = &g.s;
     OK(gpumem_buffer_allocate(s->resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
@@ -164,8 +164,7 @@ static void growth_of_an_import(void **state) {
     OK(gpumem_resource_destroy(s->resource));
 }
 
-static void imports_with_a_capacity(void **state) {
-    (void)state;
+TEST(importing_with_a_capacity_is_all_or_nothing) {
     struct subject s = {.resource = virtual_resource(), .capacity = 64 * MIB};
     OK(gpumem_buffer_allocate(s.resource, 3 * CHUNK, NULL, &s.buffer));
     assert_int_equal(export_it(&s), 0);
@@ -208,13 +207,11 @@ static void share_pool(int host) {
     OK(gpumem_resource_destroy(s.resource));
 }
 
-static void memory_of_a_device_pool(void **state) {
-    (void)state;
+TEST(sharing_device_pool_memory_is_all_or_nothing) {
     share_pool(0);
 }
 
-static void memory_of_a_host_pool(void **state) {
-    (void)state;
+TEST(sharing_host_pool_memory_is_all_or_nothing) {
     share_pool(1);
 }
 
@@ -253,8 +250,7 @@ static void sweep_event(const char *name, struct subject *s, int (*act)(void *),
                               .user = s});
 }
 
-static void events(void **state) {
-    (void)state;
+TEST(sharing_an_event_is_all_or_nothing) {
     struct subject s = {.event = NULL};
     sweep_event("make an interprocess event", &s, make_event, end_event);
     assert_int_equal(make_event(&s), 0);
@@ -288,13 +284,6 @@ static int other_process(int socket) {
     return heard || close_device(NULL) != 0;
 }
 
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return other_process(atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growth_of_an_export),     cmocka_unit_test(growth_of_an_import),
-        cmocka_unit_test(imports_with_a_capacity), cmocka_unit_test(memory_of_a_device_pool),
-        cmocka_unit_test(memory_of_a_host_pool),   cmocka_unit_test(events),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
+CHILD(other) {
+    return other_process(atoi(argv[2]));
 }

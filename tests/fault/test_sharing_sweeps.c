@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 /* What the other thread does at its end of the socket; 0 when it has succeeded. */
 typedef int (*side_fn)(int socket);
 
@@ -69,27 +71,22 @@ static int talk(side_fn mine, side_fn others) {
 }
 
 static int send_it(void *user) {
-    (void)user;
     return talk(send_export, receive_import);
 }
 
 static int receive_it(void *user) {
-    (void)user;
     return talk(receive_import, send_export);
 }
 
 static int send_the_pool(void *user) {
-    (void)user;
     return talk(send_pool, receive_pool);
 }
 
 static int receive_the_pool(void *user) {
-    (void)user;
     return talk(receive_pool, send_pool);
 }
 
-static void both_sides_are_told_when_sending_a_buffer_fails(void **state) {
-    (void)state;
+TEST(a_failed_buffer_transfer_is_an_error_on_both_sides) {
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
     OK(gpumem_buffer_allocate(memory, 6 * MIB, NULL, &buffer));
@@ -102,18 +99,9 @@ static void both_sides_are_told_when_sending_a_buffer_fails(void **state) {
     OK(gpumem_resource_destroy(memory));
 }
 
-static void both_sides_are_told_when_sending_a_pool_fails(void **state) {
-    (void)state;
+TEST(a_failed_pool_transfer_is_an_error_on_both_sides) {
     OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     sweep_act("send a pool", send_the_pool, NULL, NULL);
     sweep_act("receive a pool", receive_the_pool, NULL, NULL);
     OK(gpumem_resource_destroy(pool));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_sides_are_told_when_sending_a_buffer_fails),
-        cmocka_unit_test(both_sides_are_told_when_sending_a_pool_fails),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

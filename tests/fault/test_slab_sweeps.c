@@ -70,8 +70,7 @@ static void destroy(void *user) {
 
 /* ---- Calls of the driver --------------------------------------------------------------------- */
 
-static void creation(void **state) {
-    (void)state;
+TEST(creating_a_mapped_resource_with_slabs_is_all_or_nothing) {
     struct subject s = {0};
     sweep_act("a mapped resource with slabs", create, destroy, &s);
 }
@@ -96,8 +95,7 @@ static int slabs_make_room(void *user) {
     return (int)(status == GPUMEM_OK ? one(s, MAXIMUM) : status);
 }
 
-static void a_slab_that_makes_room(void **state) {
-    (void)state;
+TEST(trimming_to_make_room_for_a_slab_is_all_or_nothing) {
     struct subject s = {.stream = NULL};
     sweep_run(&(struct sweep){.name = "a slab that makes room",
                               .prepare = prepare,
@@ -121,18 +119,15 @@ static void sweep_driver(const char *name, const gpumem_mapped_options *given) {
     OK(gpumem_stream_destroy(device, s.stream));
 }
 
-static void slabs_of_descriptors(void **state) {
-    (void)state;
+TEST(slabs_of_mapped_descriptors_are_all_or_nothing) {
     sweep_driver("small buffers of mapped descriptors", &by_descriptor);
 }
 
-static void slabs_of_vulkan_import(void **state) {
-    (void)state;
+TEST(slabs_of_imported_vulkan_memory_are_all_or_nothing) {
     sweep_driver("small buffers of imported memory", &by_import);
 }
 
-static void slabs_of_vulkan_export(void **state) {
-    (void)state;
+TEST(slabs_of_exported_vulkan_memory_are_all_or_nothing) {
     sweep_driver("small buffers of exported memory", &by_export);
 }
 
@@ -183,8 +178,7 @@ static void sweep_vulkan(const gpumem_mapped_options *options, const char *const
     OK(gpumem_resource_destroy(s.resource));
 }
 
-static void each_call_of_vulkan(void **state) {
-    (void)state;
+TEST(a_slab_survives_each_failed_vulkan_call) {
     setenv("VULKAN_ICD_COHERENT", "both", 1);
     sweep_vulkan(&by_import, (const char *const[]){"vkAllocateMemory", "vkMapMemory2KHR", NULL});
     sweep_vulkan(&by_export, (const char *const[]){"vkAllocateMemory", "vkMapMemory",
@@ -202,14 +196,4 @@ static int begin(void **state) {
     return begin_sweeps(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_call_of_vulkan), /* while nothing is lost */
-        cmocka_unit_test(creation),
-        cmocka_unit_test(a_slab_that_makes_room),
-        cmocka_unit_test(slabs_of_descriptors),
-        cmocka_unit_test(slabs_of_vulkan_import),
-        cmocka_unit_test(slabs_of_vulkan_export),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

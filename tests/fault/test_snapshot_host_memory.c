@@ -2,14 +2,13 @@
  * second, and so on. It says so, nothing is returned or written, and nothing is left. */
 #include "snapshot_subject.h"
 
-#include "refused_host_memory.h"
+#include "refused_memory.h"
 
-#if CAN_REFUSE
+EACH_TEST(open_device, close_device);
 
 #define MOST 1000
 
 static int count_text(void *user, const char *text, size_t bytes) {
-    (void)text;
     *(size_t *)user += bytes;
     return 0;
 }
@@ -17,9 +16,9 @@ static int count_text(void *user, const char *text, size_t bytes) {
 /* 0, or what went wrong. */
 static const char *refuse(int n, bool *fired) {
     char *text = NULL;
-    atomic_store(&armed, n);
+    refuse_memory_of_threads(n);
     gpumem_status status = gpumem_snapshot(device, NULL, &text);
-    *fired = atomic_exchange(&armed, 0) <= 0;
+    *fired = end_refusal();
     if (status == GPUMEM_OK) {
         const char *wrong = *fired ? "it succeeded" : is_whole(text) ? NULL : "not all is told";
         free(text);
@@ -30,8 +29,7 @@ static const char *refuse(int n, bool *fired) {
     return status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ? NULL : gpumem_last_error()->message;
 }
 
-static void without_host_memory_a_snapshot_is_all_or_nothing(void **state) {
-    (void)state;
+TEST(a_snapshot_without_host_memory_is_all_or_nothing) {
     struct held held = {0};
     hold_all(&held);
     char *before = soft->state_dump(), *after;
@@ -43,9 +41,9 @@ static void without_host_memory_a_snapshot_is_all_or_nothing(void **state) {
         if (wrong)
             fail_msg("allocation %d: %s", n, wrong);
         size_t written = 0;
-        atomic_store(&armed, n);
+        refuse_memory_of_threads(n);
         gpumem_status status = gpumem_snapshot_write(device, NULL, count_text, &written);
-        bool again = atomic_exchange(&armed, 0) <= 0;
+        bool again = end_refusal();
         assert_true(again == fired && (status == GPUMEM_OK) == !again);
         assert_true((written == 0) == again);
     }
@@ -59,15 +57,14 @@ static void without_host_memory_a_snapshot_is_all_or_nothing(void **state) {
 }
 
 /* What there is no memory to note is held all the same, and counted as not listed. */
-static void objects_that_could_not_be_noted_are_counted(void **state) {
-    (void)state;
+TEST(objects_missing_from_a_snapshot_for_lack_of_memory_are_counted) {
     gpumem_physical *physical = NULL;
     char *text = NULL;
     bool fired = false;
     for (int n = 1; n < MOST; n++) {
-        atomic_store(&armed, n);
+        refuse_memory_of_threads(n);
         gpumem_status status = gpumem_physical_create(device, 2 * MIB, NULL, &physical);
-        fired = atomic_exchange(&armed, 0) <= 0;
+        fired = end_refusal();
         if (status == GPUMEM_OK)
             break;
         assert_true(fired && status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY);
@@ -78,26 +75,4 @@ static void objects_that_could_not_be_noted_are_counted(void **state) {
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.physical")), 0);
     free(text);
     OK(gpumem_physical_destroy(physical));
-}
-
-#else
-
-static void without_host_memory_a_snapshot_is_all_or_nothing(void **state) {
-    (void)state;
-    print_message("skip: the sanitizer has its own malloc\n");
-    skip();
-}
-
-#define objects_that_could_not_be_noted_are_counted without_host_memory_a_snapshot_is_all_or_nothing
-
-#endif
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_host_memory_a_snapshot_is_all_or_nothing,
-                                        open_device, close_device),
-        cmocka_unit_test_setup_teardown(objects_that_could_not_be_noted_are_counted, open_device,
-                                        close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,9 @@
 #include "snapshot_subject.h"
 #include "sweep.h"
 
+EACH_TEST(open_device, close_device);
+
 static int add_bytes(void *user, const char *text, size_t bytes) {
-    (void)text;
     *(size_t *)user += bytes;
     return 0;
 }
@@ -27,14 +28,12 @@ static int act(void *user) {
 
 /* A refused cuCtxPopCurrent leaves the library's context current. */
 static void pop_contexts(void *user) {
-    (void)user;
     CUcontext context = NULL;
     while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
         cu->cuCtxPopCurrent_v2(&context);
 }
 
-static void a_driver_that_fails_is_told_of(void **state) {
-    (void)state;
+TEST(a_snapshot_reports_a_failing_driver) {
     struct held held = {0};
     hold_all(&held);
     struct sweep sweep = {
@@ -44,11 +43,4 @@ static void a_driver_that_fails_is_told_of(void **state) {
     assert_true(held.taken > 10);
     assert_int_equal(held.wrong, 0);
     let_all_go(&held);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_driver_that_fails_is_told_of, open_device, close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "library_sweeps.h"
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 struct subject {
     gpumem_resource *resource;
     gpumem_buffer *buffer, *other;
@@ -72,8 +74,7 @@ static int allocate_and_free(void *user) {
     return (int)status;
 }
 
-static void freeing_into_the_cache_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(freeing_into_the_cache_is_all_or_nothing) {
     struct subject s = make(GIB);
     sweep_act("allocate and free, cached", allocate_and_free, settle, &s);
     end(&s, 0);
@@ -101,8 +102,7 @@ static void shrink_behind_work(softgpu_fault_mode mode) {
     end(&s, 1);
 }
 
-static void shrinking_behind_work_that_a_fault_has_ended(void **state) {
-    (void)state;
+TEST(shrinking_after_a_device_fault_fails_cleanly) {
     shrink_behind_work(SOFTGPU_FAULT_BEFORE);
     shrink_behind_work(SOFTGPU_FAULT_AFTER);
 }
@@ -120,8 +120,7 @@ static void give_to_all(void *user) {
     settle(user);
 }
 
-static void changing_access_of_all_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(changing_access_to_all_buffers_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("access of all buffers", take_from_all, give_to_all, &s);
@@ -140,8 +139,7 @@ static void give_the_part(void *user) {
     settle(user);
 }
 
-static void changing_access_of_a_part_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(changing_access_to_part_of_a_buffer_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("access of a part", take_a_part, give_the_part, &s);
@@ -161,8 +159,7 @@ static void recommit_again(void *user) {
     settle(user);
 }
 
-static void decommitting_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(decommitting_a_range_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("decommit", decommit, recommit_again, &s);
@@ -180,8 +177,7 @@ static void decommit_again(void *user) {
     settle(user);
 }
 
-static void recommitting_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(recommitting_a_range_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     OK(gpumem_buffer_grow(s.buffer, 16 * MIB, NULL));
@@ -205,23 +201,9 @@ static void move_back(void *user) {
     settle(user);
 }
 
-static void moving_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(moving_a_buffer_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("move", move, move_back, &s);
     end(&s, 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freeing_into_the_cache_is_whole_or_nothing),
-        cmocka_unit_test(shrinking_behind_work_that_a_fault_has_ended),
-        cmocka_unit_test(changing_access_of_all_is_whole_or_nothing),
-        cmocka_unit_test(changing_access_of_a_part_is_whole_or_nothing),
-        cmocka_unit_test(decommitting_is_whole_or_nothing),
-        cmocka_unit_test(recommitting_is_whole_or_nothing),
-        cmocka_unit_test(moving_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -28,7 +28,6 @@ static void sweep(const char *name, int (*act)(void *), void (*undo)(void *), bo
 
 /* Three mappings and a hole before the last, with different rights. */
 static void map_all(void *user) {
-    (void)user;
     static const size_t at[MAPPED] = {0, 1, 4};
     static const gpumem_access access[MAPPED] = {GPUMEM_ACCESS_READ, GPUMEM_ACCESS_NONE,
                                                  GPUMEM_ACCESS_READ_WRITE};
@@ -40,24 +39,20 @@ static void map_all(void *user) {
 }
 
 static int unmap_range(void *user) {
-    (void)user;
     return (int)gpumem_reservation_unmap(range, 0, 8 * PAGE);
 }
 
 static int set_access(void *user) {
-    (void)user;
     return (int)gpumem_reservation_set_access(range, 0, 2 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE);
 }
 
 static void set_access_back(void *user) {
-    (void)user;
     OK(gpumem_mapping_set_access(mapping[0], 0, GPUMEM_ACCESS_READ));
     OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_NONE));
 }
 
 /* An unmap that was refused is tried again. */
-static void ranges_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(changing_a_mapped_range_is_all_or_nothing) {
     map_all(NULL);
     sweep("unmap a range", unmap_range, map_all, true);
     sweep("give access to a range", set_access, set_access_back, false);
@@ -72,12 +67,10 @@ static void end_other(void *user) {
 }
 
 static int find(void *user) {
-    (void)user;
     return (int)gpumem_physical_from_address(device, gpumem_mapping_address(mapping[2]), 0, &other);
 }
 
 static int find_of_size(void *user) {
-    (void)user;
     return (int)gpumem_physical_from_address(device, gpumem_mapping_address(mapping[1]), PAGE,
                                              &other);
 }
@@ -90,18 +83,15 @@ static int find_and_destroy(void *user) {
 }
 
 static int ask(void *user) {
-    (void)user;
     gpumem_physical_properties properties = {.size = sizeof properties};
     return (int)gpumem_physical_get_properties(memory[0], &properties);
 }
 
 static void nothing(void *user) {
-    (void)user;
 }
 
 /* Leaving the context has a second way, and a release that is refused is counted. */
-static void memory_by_address_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(finding_memory_by_address_is_all_or_nothing) {
     sweep("find memory", find, end_other, true);
     sweep("find memory of a known size", find_of_size, end_other, true); /* believed then */
     sweep("find memory and let go of it", find_and_destroy, pop_contexts, true);
@@ -111,40 +101,33 @@ static void memory_by_address_is_whole_or_nothing(void **state) {
 /* ---- Between processes ----------------------------------------------------------------------- */
 
 static int export_fd(void *user) {
-    (void)user;
     return (int)gpumem_physical_export_fd(memory[0], &fd);
 }
 
 static void close_fd(void *user) {
-    (void)user;
     close(fd);
     fd = -1;
 }
 
 static int import_fd(void *user) {
-    (void)user;
     return (int)gpumem_physical_import_fd(device, fd, PAGE, &other);
 }
 
 static int export_fabric(void *user) {
-    (void)user;
     return (int)gpumem_physical_export_fabric(other, &fabric);
 }
 
 static gpumem_physical *received;
 
 static int import_fabric(void *user) {
-    (void)user;
     return (int)gpumem_physical_import_fabric(device, &fabric, PAGE, &received);
 }
 
 static void end_received(void *user) {
-    (void)user;
     OK(gpumem_physical_destroy(received));
 }
 
-static void handles_that_cross_processes_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(exporting_and_importing_handles_is_all_or_nothing) {
     sweep("export a descriptor", export_fd, close_fd, false);
     assert_int_equal(export_fd(NULL), 0);
     sweep("import a descriptor", import_fd, end_other, false);
@@ -163,24 +146,20 @@ static void handles_that_cross_processes_are_whole_or_nothing(void **state) {
 static gpumem_location place;
 
 static int create_on_host(void *user) {
-    (void)user;
     gpumem_physical_options options = {
         .size = sizeof options, .location = place, .handle_type = GPUMEM_HANDLE_NONE};
     return (int)gpumem_physical_create(device, PAGE, &options, &other);
 }
 
 static int give_cpu_access(void *user) {
-    (void)user;
     return (int)gpumem_mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_READ_WRITE);
 }
 
 static void take_cpu_access(void *user) {
-    (void)user;
     OK(gpumem_mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_NONE));
 }
 
-static void memory_of_the_host_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(creating_virtual_host_memory_is_all_or_nothing) {
     for (place = GPUMEM_LOCATION_HOST; place <= GPUMEM_LOCATION_HOST_NUMA_CURRENT; place++)
         sweep(gpumem_location_name(place), create_on_host, end_other, false);
     gpumem_mapping *first = mapping[0];
@@ -222,12 +201,4 @@ static int end(void **state) {
     return close_device(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_are_whole_or_nothing),
-        cmocka_unit_test(memory_by_address_is_whole_or_nothing),
-        cmocka_unit_test(handles_that_cross_processes_are_whole_or_nothing),
-        cmocka_unit_test(memory_of_the_host_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

@@ -3,6 +3,8 @@
 #include "vkgdr/internal.h"
 #include "vkgdr_test.h"
 
+EACH_TEST(start_with_context, NULL);
+
 /* Of Vulkan's registry. */
 #define VK_ERROR_OUT_OF_HOST_MEMORY    (-1)
 #define VK_ERROR_INITIALIZATION_FAILED (-3)
@@ -23,7 +25,6 @@ static int refused(void) {
 }
 
 static int open_and_close(void *user) {
-    (void)user;
     vkgdr_t g = vkgdr_open(0, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
     if (!g)
         return refused();
@@ -63,13 +64,11 @@ static int several(void *user) {
 /* ---- CUDA ------------------------------------------------------------------------------------ */
 
 static uint64_t lost(void *user) {
-    (void)user;
     return gm_vkgdr_lost();
 }
 
 /* Vulkan's part is given back whatever CUDA answers. */
 static void check_vulkan(void *user) {
-    (void)user;
     assert_used_well();
     assert_int_equal(icd->live().memories, 0);
     assert_int_equal(icd->live().maps, 0);
@@ -85,8 +84,7 @@ static void sweep_cuda(const char *name, int (*act)(void *), struct subject *sub
                               .user = subject});
 }
 
-static void a_failing_call_of_cuda_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_failing_cuda_call_leaks_nothing) {
     struct subject subject = {.g = NULL};
     sweep_cuda("vkgdr_open", open_and_close, &subject);
     subject.g = open_gpu(0);
@@ -133,8 +131,7 @@ static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *s
         }
 }
 
-static void a_failing_call_of_vulkan_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_failing_vulkan_call_leaks_nothing) {
     struct subject subject = {.g = NULL};
     sweep_vulkan("vkgdr_open", open_and_close, &subject);
     subject.g = open_gpu(0);
@@ -150,10 +147,4 @@ static int begin(void **state) {
     return begin_sweeps(state) != 0 ? -1 : find_icd(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_failing_call_of_vulkan_leaves_nothing, start_with_context),
-        cmocka_unit_test_setup(a_failing_call_of_cuda_leaves_nothing, start_with_context),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

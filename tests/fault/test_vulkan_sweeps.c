@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+ALL_TESTS(find_icd, NULL);
+
 #define SIZE ((size_t)2 * MIB)
 
 /* VkResults that stand for what goes wrong: no memory, the device is lost, the map is refused, the
@@ -177,11 +179,13 @@ static int end(void **state) {
     return 0;
 }
 
-static void opening(void **state) {
+EACH_TEST(begin, end);
+
+TEST(opening_vulkan_is_all_or_nothing) {
     sweep(&(struct operation){"open", open_it, close_it}, *state);
 }
 
-static void making(void **state) {
+TEST(allocating_and_importing_vulkan_memory_is_all_or_nothing) {
     struct subject *subject = *state;
     OK(open_it(subject));
     sweep(&(struct operation){"allocate", allocate, free_it}, subject);
@@ -192,7 +196,7 @@ static void making(void **state) {
     sweep(&(struct operation){"import with two types", import, free_it}, subject);
 }
 
-static void using(void **state) {
+TEST(exporting_mapping_and_flushing_vulkan_memory_is_all_or_nothing) {
     struct subject *subject = *state;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     OK(open_it(subject));
@@ -210,7 +214,7 @@ static void using(void **state) {
 
 /* Without the unmap the range cannot be kept, so the memory stays, and the device with it. Last of
  * its program, because it stays to the end. */
-static void freeing(void **state) {
+TEST_WITH(vulkan_memory_that_cannot_be_unmapped_is_kept, begin, NULL) {
     struct subject *subject = *state;
     OK(open_it(subject));
     OK(import(subject));
@@ -233,14 +237,4 @@ static void freeing(void **state) {
     free_it(subject);
     close_it(subject);
     assert_used_well();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(opening, begin, end),
-        cmocka_unit_test_setup_teardown(making, begin, end),
-        cmocka_unit_test_setup_teardown(using, begin, end),
-        cmocka_unit_test_setup(freeing, begin),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "library_sweeps.h"
 
+ALL_TESTS(begin_sweeps, end_sweeps);
+
 struct subject {
     gpumem_resource *resource;
     gpumem_buffer *kept, *buffer;
@@ -96,8 +98,7 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
     OK(gpumem_stream_destroy(device, s.other));
 }
 
-static void warm_virtual_memory_loses_nothing_in_use(void **state) {
-    (void)state;
+TEST(failures_beside_cached_virtual_memory_change_nothing_in_use) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .cache_bytes = 64 * MIB),
@@ -159,8 +160,7 @@ static void sweep_change(const char *name, int (*act)(void *), void (*undo)(void
     settle(NULL);
 }
 
-static void changing_warm_virtual_buffers_loses_nothing_in_use(void **state) {
-    (void)state;
+TEST(failed_changes_beside_a_warm_cache_change_nothing_in_use) {
     struct subject s = {.bytes = 4 * MIB};
     OK(gpumem_stream_create(device, NULL, &s.stream));
     OK(gpumem_virtual_resource_create(device,
@@ -179,16 +179,14 @@ static void changing_warm_virtual_buffers_loses_nothing_in_use(void **state) {
     OK(gpumem_stream_destroy(device, s.stream));
 }
 
-static void warm_pinned_memory_loses_nothing_in_use(void **state) {
-    (void)state;
+TEST(failures_beside_cached_pinned_slabs_change_nothing_in_use) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
                                      &resource));
     sweep_warm("allocate beside warm slabs", resource, MIB + 4096);
 }
 
-static void a_warm_cache_loses_nothing_in_use(void **state) {
-    (void)state;
+TEST(failures_beside_cached_segments_change_nothing_in_use) {
     gpumem_resource *memory, *cache;
     OK(gpumem_virtual_resource_create(device, NULL, &memory));
     /* All segments stay: giving idle ones back first leaves an event for later use, which is more
@@ -197,14 +195,4 @@ static void a_warm_cache_loses_nothing_in_use(void **state) {
         memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 2 * MIB, .idle_bytes = SIZE_MAX), &cache));
     sweep_warm("allocate beside warm segments", cache, 3 * MIB);
     OK(gpumem_resource_destroy(memory));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(warm_virtual_memory_loses_nothing_in_use),
-        cmocka_unit_test(changing_warm_virtual_buffers_loses_nothing_in_use),
-        cmocka_unit_test(warm_pinned_memory_loses_nothing_in_use),
-        cmocka_unit_test(a_warm_cache_loses_nothing_in_use),
-    };
-    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

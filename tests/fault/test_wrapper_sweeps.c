@@ -34,34 +34,29 @@ typedef gpumem_status (*wrap_fn)(gpumem_resource *upstream, struct subject *subj
 
 static gpumem_status limit(gpumem_resource *upstream, struct subject *s,
                            gpumem_resource **resource) {
-    (void)s;
     return gpumem_limit_resource_create(upstream, GIB, resource);
 }
 
 static gpumem_status logging(gpumem_resource *upstream, struct subject *s,
                              gpumem_resource **resource) {
-    (void)s;
     return gpumem_logging_resource_create(
         upstream, GPUMEM_OPTIONS(gpumem_logging_options, .level = GPUMEM_LOG_DEBUG), resource);
 }
 
 static gpumem_status trace(gpumem_resource *upstream, struct subject *s,
                            gpumem_resource **resource) {
-    (void)s;
     return gpumem_trace_resource_create(
         upstream, GPUMEM_TRACE_OPTIONS(.write = take, .user = &written), resource);
 }
 
 static gpumem_status tracking(gpumem_resource *upstream, struct subject *s,
                               gpumem_resource **resource) {
-    (void)s;
     return gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 8),
                                            resource);
 }
 
 static gpumem_status alignment(gpumem_resource *upstream, struct subject *s,
                                gpumem_resource **resource) {
-    (void)s;
     return gpumem_alignment_resource_create(
         upstream, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 8 * MIB, .size_multiple = 4 * MIB),
         resource);
@@ -109,7 +104,6 @@ static void shrink_back(void *user) {
 }
 
 static int count_one(void *user, const gpumem_tracked *tracked) {
-    (void)tracked;
     ++*(size_t *)user;
     return 0;
 }
@@ -193,39 +187,32 @@ static void sweep_wrapper(wrap_fn wrap) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void allocating_through_a_limit_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_a_limit_is_all_or_nothing) {
     sweep_wrapper(limit);
 }
 
-static void allocating_through_a_log_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_a_log_is_all_or_nothing) {
     sweep_wrapper(logging);
 }
 
-static void allocating_through_a_trace_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_a_trace_is_all_or_nothing) {
     sweep_wrapper(trace);
     assert_true(written > 1000);
 }
 
-static void allocating_through_tracking_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_tracking_is_all_or_nothing) {
     sweep_wrapper(tracking);
 }
 
-static void allocating_through_alignment_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_alignment_is_all_or_nothing) {
     sweep_wrapper(alignment);
 }
 
-static void allocating_through_a_failure_callback_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_a_failure_callback_is_all_or_nothing) {
     sweep_wrapper(failure);
 }
 
-static void allocating_through_a_second_choice_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(allocating_through_a_fallback_is_all_or_nothing) {
     struct subject subject = {.asked = 0};
     gpumem_resource *first = virtual_resource(), *second = virtual_resource();
     OK(gpumem_fallback_resource_create(first, second, &subject.resource));
@@ -237,8 +224,7 @@ static void allocating_through_a_second_choice_is_whole_or_nothing(void **state)
 
 /* ---- Making wrappers: no driver call, so nothing but memory and files can be missing --------- */
 
-static void making_one_asks_the_driver_nothing(void **state) {
-    (void)state;
+TEST(creating_a_wrapper_makes_no_driver_call) {
     static const wrap_fn all[] = {limit, logging, trace, tracking, alignment, failure};
     struct subject subject = {.asked = 0};
     gpumem_resource *upstream = virtual_resource(), *made;
@@ -257,16 +243,4 @@ static int begin(void **state) {
     return begin_sweeps(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(making_one_asks_the_driver_nothing),
-        cmocka_unit_test(allocating_through_a_limit_is_whole_or_nothing),
-        cmocka_unit_test(allocating_through_a_log_is_whole_or_nothing),
-        cmocka_unit_test(allocating_through_a_trace_is_whole_or_nothing),
-        cmocka_unit_test(allocating_through_tracking_is_whole_or_nothing),
-        cmocka_unit_test(allocating_through_alignment_is_whole_or_nothing),
-        cmocka_unit_test(allocating_through_a_failure_callback_is_whole_or_nothing),
-        cmocka_unit_test(allocating_through_a_second_choice_is_whole_or_nothing),
-    };
-    return cmocka_run_group_tests(tests, begin, end_sweeps);
-}
+ALL_TESTS(begin, end_sweeps);

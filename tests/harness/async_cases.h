@@ -70,39 +70,30 @@ static inline uint32_t ranks(uint32_t block) {
 }
 
 static inline uint32_t answer_0(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread ^ 63;
 }
 static inline uint32_t answer_1(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread ? UNTOUCHED : (0x20000 | 1 | 8 | 16 | 64 | 128);
 }
 static inline uint32_t answer_2(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread ? UNTOUCHED : (2 | 4 | 16 | 32);
 }
 static inline uint32_t answer_3(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread ? UNTOUCHED : 8;
 }
 static inline uint32_t answer_4(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread < 32 ? 0 : 3600 + 9 * (thread - 32);
 }
 static inline uint32_t answer_5(uint32_t block, uint32_t thread) {
-    (void)block;
     return ASYNC_IN(thread);
 }
 static inline uint32_t answer_6(uint32_t block, uint32_t thread) {
-    (void)block;
     return ASYNC_IN(thread) + ASYNC_IN(thread + 64) + ASYNC_IN(thread + 128);
 }
 static inline uint32_t answer_7(uint32_t block, uint32_t thread) {
-    (void)block;
     return cut(thread);
 }
 static inline uint32_t answer_8(uint32_t block, uint32_t thread) {
-    (void)block;
     return ASYNC_IN(thread ^ 1) + ASYNC_IN(64 + (thread ^ 1));
 }
 static inline uint32_t answer_9(uint32_t block, uint32_t thread) {
@@ -115,14 +106,12 @@ static inline uint32_t answer_11(uint32_t block, uint32_t thread) {
     return block % 2 ? UNTOUCHED : thread == 0 ? 69 : 0;
 }
 static inline uint32_t answer_12(uint32_t block, uint32_t thread) {
-    (void)thread;
     return ranks(block);
 }
 static inline uint32_t answer_13(uint32_t block, uint32_t thread) {
     return (block / 2 * 2 + (block + 1) % 2) * 100 + thread + 6 * 32;
 }
 static inline uint32_t answer_14(uint32_t block, uint32_t thread) {
-    (void)block;
     return 4 * thread + 6;
 }
 static inline uint32_t answer_15(uint32_t block, uint32_t thread) {
@@ -135,11 +124,9 @@ static inline uint32_t answer_17(uint32_t block, uint32_t thread) {
     return block == 1 && thread < 40 ? UNTOUCHED : 3;
 }
 static inline uint32_t answer_18(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread < 32 || (0xfff0u >> (thread - 32) & 1) ? 17 : UNTOUCHED;
 }
 static inline uint32_t answer_19(uint32_t block, uint32_t thread) {
-    (void)block;
     return thread;
 }
 
@@ -148,8 +135,6 @@ static inline uint32_t answer_20(uint32_t block, uint32_t thread) {
 }
 
 static inline uint32_t answer_21(uint32_t block, uint32_t thread) {
-    (void)block;
-    (void)thread;
     return 3;
 }
 

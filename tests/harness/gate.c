@@ -1,10 +1,6 @@
 #include "gate.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka requires the three headers above. */
-#include <cmocka.h>
+#include "test.h"
 
 #define GATE_LIMIT 64
 

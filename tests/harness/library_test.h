@@ -5,24 +5,15 @@
 #ifndef TESTS_LIBRARY_TEST_H
 #define TESTS_LIBRARY_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka requires the four headers above. */
+#include "test.h"
+
 #include "gate.h"
-#include <cmocka.h>
 #include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
 #include <gpumem/softgpu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define KIB         ((size_t)1 << 10)
-#define MIB         ((size_t)1 << 20)
-#define GIB         ((size_t)1 << 30)
-#define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static gpumem_library *library;
 static gpumem_device *device;
@@ -57,7 +48,6 @@ static inline const softgpu_control *find_control(gpumem_library *of) {
 
 /* For cmocka's setup: opens device 0 of softgpu. */
 static inline int open_device(void **state) {
-    (void)state;
     if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &library) !=
             GPUMEM_OK ||
         gpumem_device_open(library, 0, &device) != GPUMEM_OK) {
@@ -84,7 +74,6 @@ static inline int make_host_memory_file(void) {
 
 /* For cmocka's teardown: nothing must be left. */
 static inline int close_device(void **state) {
-    (void)state;
     if (gpumem_device_close(device) != GPUMEM_OK || gpumem_close(library) != GPUMEM_OK) {
         print_error("left behind: %s\n", gpumem_last_error()->message);
         return -1;

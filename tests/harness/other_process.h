@@ -25,8 +25,8 @@ static inline size_t open_descriptors(void) {
     return count;
 }
 
-/* The program receives `what` and the number of its descriptor: argc is 3. `type` is the socket's.
- */
+/* CHILD(other) of the file receives `what` and the number of its descriptor. `type` is the
+ * socket's. */
 static inline pid_t other_start(const char *what, int type, int *socket) {
     int sockets[2];
     char number[12];
@@ -36,7 +36,7 @@ static inline pid_t other_start(const char *what, int type, int *socket) {
     snprintf(number, sizeof number, "%d", theirs);
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "test_other_process", what, number, (char *)NULL);
+        execl("/proc/self/exe", "run", test_file(), "--child", "other", what, number, (char *)NULL);
         _exit(99);
     }
     assert_true(child > 0);

@@ -43,7 +43,6 @@ static inline int start_with_context(void **state) {
 /* For its teardown: nothing must be left in either driver. */
 static inline int end_with_context(void **state) {
     CUcontext popped = NULL;
-    (void)state;
     cu->cuCtxPopCurrent_v2(&popped);
     assert_ptr_equal(popped, own_context());
     assert_nothing_left();

@@ -33,7 +33,6 @@ static inline void choose_icd(void) {
 
 /* For cmocka's setup of a group. */
 static inline int find_icd(void **state) {
-    (void)state;
     const struct vulkan_icd_control *(*get)(void);
     void *file = dlopen(GPUMEM_BINARY_DIR VULKAN_ICD_FILE, RTLD_NOW | RTLD_LOCAL);
     void *symbol = file ? dlsym(file, "vulkan_icd_control") : NULL;
@@ -48,7 +47,6 @@ static inline int find_icd(void **state) {
 
 /* For cmocka's setup of a test. */
 static inline int start_with_icd(void **state) {
-    (void)state;
     choose_icd();
     icd->reset();
     return 0;

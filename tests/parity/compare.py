@@ -24,29 +24,31 @@ import lines
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def read_reasons(path):
-    reasons = []
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            for text in file:
-                if not text.strip() or text.startswith("#"):
-                    continue
-                pattern, arrow, reason = text.strip().partition(" => ")
-                if not arrow:
-                    raise SystemExit(f"compare: {path} has a line without ' => ': {text.strip()}")
-                reasons.append((re.compile(pattern), reason))
-    return reasons
+class Reasons:
+    """Why lines differ, and which of the patterns were needed."""
 
+    def __init__(self, path):
+        self.rows = []
+        self.used = set()
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for text in file:
+                    if not text.strip() or text.startswith("#"):
+                        continue
+                    pattern, arrow, reason = text.strip().partition(" => ")
+                    if not arrow:
+                        raise SystemExit(f"compare: {path} has a line without ' => ': {text.strip()}")
+                    self.rows.append((re.compile(pattern), reason))
 
-USED = set()
+    def of(self, line):
+        for pattern, reason in self.rows:
+            if pattern.search(str(line)):
+                self.used.add(pattern)
+                return reason
+        return None
 
-
-def reason_for(line, reasons):
-    for pattern, reason in reasons:
-        if pattern.search(str(line)):
-            USED.add(pattern)
-            return reason
-    return None
+    def unused(self):
+        return [pattern.pattern for pattern, _ in self.rows if pattern not in self.used]
 
 
 def names_in(answer):
@@ -88,26 +90,30 @@ class Scenario:
         self.known |= fresh
 
 
+def compare_scenario(recorded_lines, actual, ended_early):
+    """compare() of one scenario. What the regular expressions of Scenario find matters only where
+    something differs, which is nearly nowhere."""
+    pairs = [(line, actual.get(line.key)) for line in recorded_lines]
+    if not any(not line.mark and (mine is None or mine.answer != line.answer) for line, mine in pairs):
+        return []
+    state, differing = Scenario(), []
+    for line, mine in pairs:
+        differs = mine is None or mine.answer != line.answer
+        if differs and not line.mark:
+            how = "ended" if mine is None and ended_early else state.follows(line, mine)
+            differing.append((line, mine, how))
+        state.note(line, mine, differs)
+    return differing
+
+
 def compare(recorded_lines, actual_lines):
     """(recorded, actual or None, how it follows or None) for each scored line that differs."""
     actual = {line.key: line for line in actual_lines}
     early = {line.scenario for line in actual_lines if line.ended or "SETUP_FAILED" in line.answer}
-    scenarios, differing = {}, []
+    scenarios = {}
     for line in recorded_lines:
-        state = scenarios.setdefault(line.scenario, Scenario())
-        mine = actual.get(line.key)
-        if line.mark:
-            state.note(line, mine, mine is None or mine.answer != line.answer)
-            continue
-        differs = mine is None or mine.answer != line.answer
-        if differs:
-            if mine is None and line.scenario in early:
-                how = "ended"
-            else:
-                how = state.follows(line, mine)
-            differing.append((line, mine, how))
-        state.note(line, mine, differs)
-    return differing
+        scenarios.setdefault(line.scenario, []).append(line)
+    return [found for name, of_it in scenarios.items() for found in compare_scenario(of_it, actual, name in early)]
 
 
 def triple(line):
@@ -120,7 +126,7 @@ def print_differences(differing, reasons, verbose):
     """Differences with their reasons; the number of those that have none."""
     unexplained = 0
     for line, mine, how in differing:
-        reason = reason_for(line, reasons)
+        reason = reasons.of(line)
         if how and not reason:
             if verbose:
                 print(f"follows ({how}): {line}")
@@ -143,7 +149,7 @@ def print_early_ends(actual_lines, recorded_lines, reasons):
         if line.scenario not in scenarios:
             continue
         if (line.ended or "SETUP_FAILED" in line.answer) and line.key not in recorded:
-            reason = reason_for(line, reasons)
+            reason = reasons.of(line)
             unexplained += reason is None
             print(f"{line}\n    reason:   {reason or 'no reason recorded'}")
     return unexplained
@@ -164,13 +170,11 @@ def print_coverage(recorded_lines, full):
         print("without an error: " + " ".join(sorted(called - bad)))
 
 
-def compare_files(recording, run, reasons, options):
-    """Prints what differs; (differences without a reason, all triples, differing triples)."""
-    _, recorded = lines.read(recording)
-    _, actual = lines.read(run)
+def compare_run(recorded, actual, reasons, options):
+    """Prints what differs; (differences without a reason, the recording's lines, its triples, those that differ)."""
     recorded = [line for line in recorded if line.scenario.startswith(options.scenario)]
     actual = [line for line in actual if line.scenario.startswith(options.scenario)]
-    if not recorded:
+    if not recorded and not options.several:
         raise SystemExit("compare: the recording has no such scenario")
     differing = compare(recorded, actual)
     unexplained = print_differences(differing, reasons, options.follows)
@@ -185,36 +189,52 @@ def compare_files(recording, run, reasons, options):
     return unexplained, recorded, {triple(line) for line in scored}, {triple(line) for line, _, _ in differing}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="+", metavar="RECORDING RUN",
-                        help="a recording and a run on as many devices, and so on")
-    parser.add_argument("--reasons", default=os.path.join(HERE, "reasons.txt"))
-    parser.add_argument("--scenario", default="", help="only scenarios that start with this")
-    parser.add_argument("--coverage", action="store_true", help="name the functions not covered")
-    parser.add_argument("--follows", action="store_true", help="print the lines that follow, too")
-    options = parser.parse_args()
-    if len(options.files) % 2:
-        parser.error("each recording needs a run")
-    reasons = read_reasons(options.reasons)
+def compare_all(pairs, options):
+    """Several recordings, each with its run: (name, recorded lines, actual lines). True when every difference
+    has a reason."""
+    reasons = Reasons(options.reasons)
+    options.several = len(pairs) > 1
     unexplained, recorded, every, bad = 0, [], set(), set()
-    for recording, run in zip(options.files[::2], options.files[1::2]):
-        if len(options.files) > 2:
-            print(f"recording: {recording}")
-        more, its_lines, its_triples, its_bad = compare_files(recording, run, reasons, options)
-        if len(options.files) > 2:
+    for name, its_recorded, its_actual in pairs:
+        if options.several:
+            print(f"recording: {name}")
+        more, its_lines, its_triples, its_bad = compare_run(its_recorded, its_actual, reasons, options)
+        if options.several:
             print(f"of it: {len(its_triples - its_bad)} equal, {len(its_bad)} differing")
         unexplained += more
         recorded += its_lines
         every |= its_triples
         bad |= its_bad
+    if not recorded:
+        raise SystemExit("compare: no recording has such a scenario")
     if not options.scenario:
-        for pattern, _ in reasons:
-            if pattern not in USED:
-                print(f"no longer needed: the reason {pattern.pattern}")
+        for pattern in reasons.unused():
+            print(f"no longer needed: the reason {pattern}")
     print_coverage(recorded, options.coverage)
     print(f"parity: {len(every - bad)} equal, {len(bad)} differing")
-    return 0 if unexplained == 0 else 1
+    return unexplained == 0
+
+
+def add_options(parser):
+    """Those that replay.py has, too."""
+    parser.add_argument("--reasons", default=os.path.join(HERE, "reasons.txt"))
+    parser.add_argument("--scenario", default="", help="only scenarios that start with this")
+    parser.add_argument("--coverage", action="store_true", help="name the functions not covered")
+    parser.add_argument("--follows", action="store_true", help="print the lines that follow, too")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("files", nargs="+", metavar="RECORDING RUN",
+                        help="a recording and a run on as many devices, and so on")
+    add_options(parser)
+    options = parser.parse_args(arguments)
+    if len(options.files) % 2:
+        parser.error("each recording needs a run")
+    calls = {path: lines.read(path)[1] for path in dict.fromkeys(options.files)}
+    pairs = [(recording, calls[recording], calls[run])
+             for recording, run in zip(options.files[::2], options.files[1::2])]
+    return 0 if compare_all(pairs, options) else 1
 
 
 if __name__ == "__main__":

@@ -1,28 +1,26 @@
-"""Reads the recorder's output: a run, or a recording that merge.py wrote."""
+"""Reads the recorder's output: a run, or a recording that merge.py wrote, perhaps packed (.xz)."""
 
+import lzma
+import os
 import re
 
 ENDED = re.compile(r"^(SIGNAL \d+|TIMEOUT|EXIT \d+)$")
-HEAD = re.compile(r"^(?P<function>\S+) (?P<cls>\S+) (?P<args>.*)$", re.S)
+OUTPUT = re.compile(r"([A-Za-z_][\w.\[\]]*)=([^,}]*)")
 
 
 class Line:
     """One call: where it was made, and what it answered."""
 
+    __slots__ = ("scenario", "number", "function", "cls", "args", "answer", "mark", "key")
+
     def __init__(self, scenario, number, head, answer, mark=""):
-        match = HEAD.match(head)
+        words = head.split(" ", 2)
         self.scenario = scenario
         self.number = number
-        self.function = match["function"] if match else ""
-        self.cls = match["cls"] if match else ""
-        self.args = match["args"] if match else head
+        self.function, self.cls, self.args = words if len(words) == 3 else ("", "", head)
         self.answer = answer
         self.mark = mark  # '' when scored, else 'ended', 'unstable' or 'unconfirmed'
-        self.occurrence = 0
-
-    @property
-    def key(self):
-        return (self.scenario, self.function, self.cls, self.args, self.occurrence)
+        self.key = None  # what it is looked up by: the call, and how many calls before it look the same
 
     @property
     def result(self):
@@ -31,7 +29,7 @@ class Line:
 
     @property
     def outputs(self):
-        return dict(re.findall(r"([A-Za-z_][\w.\[\]]*)=([^,}]*)", self.answer.partition(" {")[2]))
+        return dict(OUTPUT.findall(self.answer.partition(" {")[2]))
 
     @property
     def ended(self):
@@ -62,10 +60,23 @@ def parse_line(text, scenario):
     return Line(scenario, int(number), head, answer, mark)
 
 
+def open_text(path, mode="r"):
+    """A file's text; what ends in .xz is packed. The recordings lie so in the repository."""
+    if str(path).endswith(".xz"):
+        return lzma.open(path, mode + "t", preset=9 if mode == "w" else None, encoding="utf-8", errors="replace")
+    return open(path, mode, encoding="utf-8", errors="replace")
+
+
+def recordings(folder):
+    """The paths of all recordings of a folder, packed or not."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith((".txt", ".txt.xz")))
+    return [os.path.join(folder, name) for name in names]
+
+
 def read(path):
     """Header lines and calls, each call numbered among those that look the same."""
     header, lines, seen, scenario = [], [], {}, None
-    with open(path, encoding="utf-8", errors="replace") as file:
+    with open_text(path) as file:
         for text in file:
             text = text.rstrip("\n")
             if text.startswith("#"):
@@ -73,9 +84,13 @@ def read(path):
             elif text.startswith("[") and text.endswith("]"):
                 scenario = text[1:-1]
             elif text:
-                line = parse_line(text, scenario)
+                try:
+                    line = parse_line(text, scenario)
+                except ValueError as problem:
+                    raise SystemExit(f"{path}: {problem}") from None
                 same = (line.scenario, line.function, line.cls, line.args)
-                line.occurrence = seen.get(same, 0)
-                seen[same] = line.occurrence + 1
+                occurrence = seen.get(same, 0)
+                seen[same] = occurrence + 1
+                line.key = (*same, occurrence)
                 lines.append(line)
     return header, lines

@@ -1,6 +1,7 @@
 /*
  * parity list
- * parity run [--shuffle SEED] [--scenario PREFIX,…] [--jobs N] [--deadline SECONDS] [-o FILE]
+ * parity run [--shuffle SEED] [--scenario PREFIX,…] [--list FILE] [--jobs N] [--deadline SECONDS]
+ *            [--together] [-o FILE]
  * parity one NAME …      a scenario, in this process (what run starts)
  * parity helper NAME FD  the other process of a scenario
  */
@@ -106,8 +107,8 @@ static int list(void) {
 
 static int usage(void) {
     fputs("usage: parity list\n"
-          "       parity run [--shuffle SEED] [--scenario PREFIX,…] [--jobs N] [--deadline SECONDS]"
-          " [-o FILE]\n",
+          "       parity run [--shuffle SEED] [--scenario PREFIX,…] [--list FILE] [--jobs N]"
+          " [--deadline SECONDS] [--together] [-o FILE]\n",
           stderr);
     return 2;
 }
@@ -115,6 +116,11 @@ static int usage(void) {
 static int parse_run(int argc, char **argv) {
     par_run_options options = {.self = "/proc/self/exe", .jobs = 8};
     for (int i = 2; i < argc; i += 2) {
+        if (strcmp(argv[i], "--together") == 0) {
+            options.together = true;
+            i--; /* it has no value */
+            continue;
+        }
         if (i + 1 >= argc) {
             return usage();
         }
@@ -123,6 +129,8 @@ static int parse_run(int argc, char **argv) {
             options.seed = (unsigned)strtoul(value, NULL, 10);
         } else if (strcmp(argv[i], "--scenario") == 0 || strcmp(argv[i], "--chapter") == 0) {
             options.scenario = value;
+        } else if (strcmp(argv[i], "--list") == 0) {
+            options.list = value;
         } else if (strcmp(argv[i], "--jobs") == 0 || strcmp(argv[i], "-j") == 0) {
             options.jobs = atoi(value);
         } else if (strcmp(argv[i], "--deadline") == 0) {

@@ -27,7 +27,7 @@ def name_of(headers):
     if not device or not version:
         raise SystemExit("merge: the header of the first run names no device or driver")
     many = f"x{device[2]}" if int(device[2]) > 1 else ""
-    return f"{device[1].lower().replace(' ', '-')}{many}-{version[1]}.txt"
+    return f"{device[1].lower().replace(' ', '-')}{many}-{version[1]}.txt.xz"
 
 
 def program_of(header, number):
@@ -86,7 +86,7 @@ def write(path, headers, merged, count):
     scenarios = {}
     for line in merged:
         scenarios.setdefault(line.scenario, []).append(line)
-    with open(path, "w", encoding="utf-8") as file:
+    with lines.open_text(path, "w") as file:
         for header in headers:
             file.write(f"{header}\n")
         file.write(f"# merged from {count} runs\n")
@@ -97,12 +97,12 @@ def write(path, headers, merged, count):
                 file.write(f"{mark}{line.number:03d} {line.head()} -> {line.answer}\n")
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", nargs="+", help="files written by `parity run`, three or more, the newest last")
-    parser.add_argument("-o", "--output", help="default: recordings/DEVICE-DRIVER.txt")
+    parser.add_argument("-o", "--output", help="default: recordings/DEVICE-DRIVER.txt.xz; packed where it ends so")
     parser.add_argument("--few", action="store_true", help="allow fewer than three runs")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if len(options.runs) < 3 and not options.few:
         raise SystemExit("merge: three runs are needed, on two starts of the machine (--few to go on)")
     loaded = [lines.read(run) for run in options.runs]

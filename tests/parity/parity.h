@@ -18,6 +18,9 @@
 #define PAR_SENTINEL  0xA5
 #define PAR_SKIPS_MAX 16
 
+/* The descriptor of the pipe that lines are written to; without it standard output has them. */
+#define PAR_LINES_VARIABLE "PARITY_LINES"
+
 enum {
     PAR_ALONE = 1, /* sees device-wide numbers: no other scenario may run beside it */
     PAR_SWEEP = 2, /* no call depends on an earlier one: a crash costs its own line only */
@@ -202,10 +205,13 @@ const par_scenario *par_scenario_at(size_t index);
 typedef struct par_run_options {
     const char *self;
     const char *scenario; /* only those whose name starts with one of these (commas), or NULL */
-    const char *output;   /* NULL: standard output */
-    unsigned seed;        /* 0: file by file, in the order of their rows */
+    const char
+        *list; /* a file of "NAME NUMBER…": only these, and which of their lines never answer */
+    const char *output; /* NULL: standard output */
+    unsigned seed;      /* 0: file by file, in the order of their rows */
     int jobs;
     int deadline_s; /* 0: none */
+    bool together;  /* PAR_ALONE beside others: on softgpu, whose processes share no device */
 } par_run_options;
 int par_run(const par_run_options *options);
 

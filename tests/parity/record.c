@@ -1,4 +1,7 @@
-/* Lines: written whole and at once, announced before the call, so that a crash names its call. */
+/*
+ * Lines: written whole and at once, announced before the call, so that a crash names its call. To
+ * a pipe of their own where the runner made one: kernels and drivers print at any moment.
+ */
 #include "parity.h"
 
 #include <inttypes.h>
@@ -13,6 +16,7 @@ typedef struct line {
     size_t used;
 } line;
 
+static int lines_fd = STDOUT_FILENO;
 static char scenario_name[128];
 static char note[256];
 static int seq;
@@ -43,7 +47,7 @@ static void line_write(line *l) {
     }
     l->text[l->used++] = '\n';
     while (done < l->used) {
-        ssize_t n = write(STDOUT_FILENO, l->text + done, l->used - done);
+        ssize_t n = write(lines_fd, l->text + done, l->used - done);
         if (n <= 0) {
             _exit(3);
         }
@@ -52,6 +56,8 @@ static void line_write(line *l) {
 }
 
 void par_record_start(const char *scenario) {
+    const char *fd = getenv(PAR_LINES_VARIABLE);
+    lines_fd = fd != NULL ? atoi(fd) : STDOUT_FILENO;
     snprintf(scenario_name, sizeof(scenario_name), "%s", scenario);
     seq = 0;
 }

@@ -19,9 +19,11 @@
 #include <unistd.h>
 
 enum {
-    START_S = 40, /* cuInit of many processes at once takes seconds */
-    IDLE_S = 10,  /* between two lines; creating a context beside fifteen others takes seconds */
-    MOST_STRETCH = 20, /* of both: see silent_too_long */
+    START_MS = 40000,  /* cuInit of many processes at once takes seconds */
+    IDLE_MS = 10000,   /* between two lines; creating a context beside others takes seconds */
+    HANG_MS = 100,     /* of a call that is known never to answer: what it does is of no account */
+    MOST_STRETCH = 20, /* of these: see silent_too_long */
+    MOST_HANGS = 4,    /* in one scenario */
     MAX_JOBS = 64,
     SETUP_FAILED = 4, /* exit status: the scenario has said so itself */
     RESTART = 77,     /* exit status: this sweep asks to go on in a new process */
@@ -31,6 +33,8 @@ typedef struct task {
     const par_scenario *scenario;
     int shard;
     int from;
+    int hang[MOST_HANGS]; /* numbers of its lines that never answer */
+    int hangs;
 } task;
 
 typedef struct job {
@@ -40,9 +44,9 @@ typedef struct job {
     int from;
     int skip[PAR_SKIPS_MAX]; /* the calls that killed or hung its earlier processes */
     int skips;
-    int position;        /* of the last call that was announced */
-    bool once;           /* it has other processes: not to be started again */
-    time_t since, limit; /* seconds: it has been silent, and may be */
+    int position;         /* of the last call that was announced */
+    bool once;            /* it has other processes: not to be started again */
+    int64_t since, limit; /* milliseconds: it has been silent, and may be */
     bool timed_out;
     bool closing;       /* its output has ended, the process not yet: drivers take long to leave */
     char pending[4096]; /* the call that was announced and not yet answered */
@@ -56,10 +60,10 @@ static job jobs[MAX_JOBS];
 static FILE *output;
 static bool out_of_time;
 
-static time_t now(void) {
+static int64_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec;
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* How many tasks share a processor, over the last minute: 1 where none does. */
@@ -72,7 +76,7 @@ static double tasks_a_processor(void) {
     return tasks / processors < MOST_STRETCH ? tasks / processors : MOST_STRETCH;
 }
 
-static void expect_line(job *j, time_t limit) {
+static void expect_line(job *j, int64_t limit) {
     j->since = now();
     j->limit = limit;
 }
@@ -80,7 +84,7 @@ static void expect_line(job *j, time_t limit) {
 /* The limits are meant for a machine that does nothing else, and stretched by what shares it. */
 static bool silent_too_long(const job *j) {
     static bool told;
-    time_t silent = now() - j->since;
+    int64_t silent = now() - j->since;
     if (silent <= j->limit) {
         return false;
     }
@@ -112,20 +116,62 @@ static size_t shards_of(const par_scenario *s) {
     return s->shards > 0 ? (size_t)s->shards : 1;
 }
 
-static void collect(const char *prefix) {
-    size_t most = 0;
-    for (size_t i = 0; i < par_scenario_count(); i++) {
-        most += shards_of(par_scenario_at(i));
-    }
-    tasks = calloc(most, sizeof(*tasks));
-    if (tasks == NULL) {
+static void collect_one(const par_scenario *s, const task *known) {
+    size_t shards = shards_of(s);
+    task *more = realloc(tasks, (task_count + shards) * sizeof(*tasks));
+    if (more == NULL) {
         perror("parity");
         exit(2);
     }
+    tasks = more;
+    for (size_t shard = 0; shard < shards; shard++) {
+        tasks[task_count] = *known;
+        tasks[task_count].scenario = s;
+        tasks[task_count++].shard = (int)shard;
+    }
+}
+
+/* "NAME NUMBER…": a scenario, and its lines that never answer. */
+static void collect_line(char *text) {
+    task known = {0};
+    char *rest = NULL;
+    const char *name = strtok_r(text, " \n", &rest);
+    const par_scenario *s = name != NULL ? par_scenario_find(name) : NULL;
+    if (s == NULL) { /* for the comparison to miss */
+        fprintf(stderr, "parity: no scenario '%s'\n", name != NULL ? name : "");
+        return;
+    }
+    for (const char *number = strtok_r(NULL, " \n", &rest);
+         number != NULL && known.hangs < MOST_HANGS; number = strtok_r(NULL, " \n", &rest)) {
+        known.hang[known.hangs++] = atoi(number);
+    }
+    collect_one(s, &known);
+}
+
+static void collect_listed(const char *path) {
+    char line[256];
+    FILE *list = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (list == NULL) {
+        perror(path);
+        exit(2);
+    }
+    while (fgets(line, sizeof(line), list) != NULL) {
+        collect_line(line);
+    }
+    if (list != stdin) {
+        fclose(list);
+    }
+}
+
+static void collect(const par_run_options *o) {
+    if (o->list != NULL) {
+        collect_listed(o->list);
+        return;
+    }
     for (size_t i = 0; i < par_scenario_count(); i++) {
         const par_scenario *s = par_scenario_at(i);
-        for (size_t shard = 0; chosen(s->name, prefix) && shard < shards_of(s); shard++) {
-            tasks[task_count++] = (task){s, (int)shard, 0};
+        if (chosen(s->name, o->scenario)) {
+            collect_one(s, &(task){0});
         }
     }
 }
@@ -139,6 +185,20 @@ static void shuffle(unsigned seed) {
         tasks[i - 1] = tasks[j];
         tasks[j] = swap;
     }
+}
+
+/* In the child: lines go to a pipe of their own, which helpers inherit, and what else is printed
+ * goes nowhere. A kernel's output may come at any moment, and would end up within a line. */
+static void separate_lines(int pipe_end) {
+    char number[16];
+    int lines = fcntl(pipe_end, F_DUPFD, STDERR_FILENO + 1);
+    int nowhere = open("/dev/null", O_WRONLY);
+    if (lines < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) {
+        _exit(127);
+    }
+    close(nowhere);
+    snprintf(number, sizeof(number), "%d", lines);
+    setenv(PAR_LINES_VARIABLE, number, 1);
 }
 
 static void exec_one(const job *j, unsigned seed) {
@@ -170,7 +230,7 @@ static bool job_start(job *j, unsigned seed) {
     if (j->pid == 0) {
         par_die_with(parent);
         setpgid(0, 0);
-        dup2(ends[1], STDOUT_FILENO);
+        separate_lines(ends[1]);
         exec_one(j, seed);
     }
     close(ends[1]);
@@ -185,12 +245,23 @@ static bool job_start(job *j, unsigned seed) {
     j->timed_out = j->closing = false;
     j->position = -1;
     j->pending[0] = '\0';
-    expect_line(j, START_S);
+    expect_line(j, START_MS);
     return true;
 }
 
+/* Whether the call that is announced is known never to answer; `text` has its line's place. */
+static bool hangs(const task *t, const char *text) {
+    const char *number = strchr(text, '#');
+    for (int i = 0; i < t->hangs && number != NULL; i++) {
+        if (t->hang[i] == atoi(number + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void job_line(job *j, const char *text) {
-    expect_line(j, IDLE_S);
+    expect_line(j, text[0] == '~' && hangs(j->task, text) ? HANG_MS : IDLE_MS);
     if (strcmp(text, "~!") == 0) {
         j->once = true;
         return;
@@ -296,13 +367,17 @@ static void wait_for_lines(int running, unsigned seed, bool *ended) {
     }
 }
 
-static void run_tasks(const par_run_options *o, bool alone, time_t give_up) {
+static bool is_alone(const par_run_options *o, const task *t) {
+    return (t->scenario->flags & PAR_ALONE) != 0 && !o->together;
+}
+
+static void run_tasks(const par_run_options *o, bool alone, int64_t give_up) {
     int running = 0, limit = alone ? 1 : o->jobs < MAX_JOBS ? o->jobs : MAX_JOBS;
     size_t next = 0;
     for (;;) {
         while (running < limit && next < task_count) {
             const task *t = &tasks[next++];
-            if (((t->scenario->flags & PAR_ALONE) != 0) == alone) {
+            if (is_alone(o, t) == alone) {
                 jobs[running] = (job){.task = t};
                 running += job_start(&jobs[running], o->seed) ? 1 : 0;
             }
@@ -381,18 +456,18 @@ int par_run(const par_run_options *options) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    time_t start = now();
-    collect(options->scenario);
+    int64_t start = now();
+    collect(options);
     if (task_count == 0) {
-        fprintf(stderr, "parity: no scenario starts with '%s'\n", options->scenario);
+        fprintf(stderr, "parity: no scenario is chosen\n");
         return 2;
     }
     shuffle(options->seed);
     print_header(options);
-    time_t give_up = options->deadline_s > 0 ? start + options->deadline_s : 0;
+    int64_t give_up = options->deadline_s > 0 ? start + options->deadline_s * INT64_C(1000) : 0;
     run_tasks(options, false, give_up);
     run_tasks(options, true, give_up);
     free(tasks);
-    fprintf(stderr, "parity: %zu processes, %lld s\n", task_count, (long long)(now() - start));
+    fprintf(stderr, "parity: %zu processes, %.1f s\n", task_count, (double)(now() - start) / 1000);
     return output == stdout || fclose(output) == 0 ? 0 : 2;
 }

@@ -8,6 +8,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[1] / "build")).resolve()
+sys.path.insert(0, str(HERE.parent / "harness"))
+import c_test  # noqa: E402  pylint: disable=wrong-import-position
+
 RECORDING = HERE / "ptx/recordings/h200-580.159.04/matrix.txt.xz"
 
 
@@ -20,7 +23,7 @@ def main():
     print("1..1")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SOFTGPU_", "CMOCKA_"))}
     environment.update(GPUMEM_DRIVER="softgpu", GPUMEM_MATRIX_EDGES="1")
-    done = subprocess.run([BUILD / "tests/conformance/test_matrix"], env=environment, check=False, text=True,
+    done = subprocess.run(c_test.command(BUILD, "conformance/test_matrix"), env=environment, check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     actual = lines_of(done.stdout)
     with lzma.open(RECORDING, "rt") as file:

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """merge.py and compare.py on recordings with planted faults; output in TAP."""
 
+import contextlib
+import io
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import compare  # noqa: E402  pylint: disable=wrong-import-position
+import lines  # noqa: E402  pylint: disable=wrong-import-position
+import merge  # noqa: E402  pylint: disable=wrong-import-position
 HEADER = ("# parity date 2026-01-01 kernel 6 x86_64 seed {seed}\n"
           "# program {program}\n"
           "# driver nvidia api 13000 file libcuda.so.1 init 0\n"
@@ -46,19 +51,25 @@ class Tools(unittest.TestCase):
             return file.read()
 
     def run_tool(self, tool, *args):
-        done = subprocess.run([sys.executable, os.path.join(HERE, tool), *args], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        return done.returncode, done.stdout
+        """As a program would: its exit status, and what it prints."""
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            try:
+                status = tool.main(list(args)) or 0
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 1
+                print(end.code)
+        return status, output.getvalue()
 
     def merge(self, *texts, extra=(), programs="1111111"):
         runs = [self.write(f"run{i}.txt", HEADER.format(seed=i, program=programs[i]) + text)
                 for i, text in enumerate(texts)]
-        return self.run_tool("merge.py", *runs, "-o", self.path("recording.txt"), *extra)
+        return self.run_tool(merge, *runs, "-o", self.path("recording.txt"), *extra)
 
     def compare(self, recorded, actual, reasons="", extra=()):
         status, text = self.merge(recorded, recorded, recorded)
         self.assertEqual(status, 0, text)
-        return self.run_tool("compare.py", self.path("recording.txt"),
+        return self.run_tool(compare, self.path("recording.txt"),
                              self.write("actual.txt", actual),
                              "--reasons", self.write("reasons.txt", reasons), *extra)
 
@@ -294,35 +305,45 @@ class Compare(Tools):
         worse = RUN.replace("twice (p) -> CUDA_ERROR_INVALID_VALUE", "twice (p) -> CUDA_SUCCESS")
         same, other = self.write("same.txt", RUN), self.write("other.txt", worse)
         recording, reasons = self.path("recording.txt"), self.write("reasons.txt", "")
-        status, text = self.run_tool("compare.py", recording, same, recording, same, "--reasons", reasons)
+        status, text = self.run_tool(compare, recording, same, recording, same, "--reasons", reasons)
         self.assertEqual(status, 0, text)
         self.assertTrue(text.endswith("parity: 8 equal, 0 differing\n"), text)
-        status, text = self.run_tool("compare.py", recording, same, recording, other, "--reasons", reasons)
+        status, text = self.run_tool(compare, recording, same, recording, other, "--reasons", reasons)
         self.assertEqual(status, 1, text)
         self.assertTrue(text.endswith("parity: 7 equal, 1 differing\n"), text)
         self.assertIn("of it: 8 equal, 0 differing", text)
-        status, text = self.run_tool("compare.py", recording, same, recording)
+        status, text = self.run_tool(compare, recording, same, recording)
         self.assertEqual(status, 2, text)
 
+    def test_a_packed_recording_reads_as_the_plain_one(self):
+        runs = [self.write(f"run{i}.txt", HEADER.format(seed=i, program="1") + RUN) for i in range(3)]
+        for name in ("plain.txt", "packed.txt.xz"):
+            status, text = self.run_tool(merge, *runs, "-o", self.path(name))
+            self.assertEqual(status, 0, text)
+        plain, packed = lines.read(self.path("plain.txt")), lines.read(self.path("packed.txt.xz"))
+        self.assertEqual(plain[0], packed[0])
+        self.assertEqual([str(line) for line in plain[1]], [str(line) for line in packed[1]])
+        self.assertEqual(len(packed[1]), 9)
+        with open(self.path("packed.txt.xz"), "rb") as file:
+            self.assertEqual(file.read(6), b"\xfd7zXZ\0")
+        self.assertEqual([os.path.basename(path) for path in lines.recordings(self.folder.name)],
+                         ["packed.txt.xz", "plain.txt", "run0.txt", "run1.txt", "run2.txt"])
+
     def test_a_recording_of_two_devices_says_so_in_its_name(self):
-        sys.path.insert(0, HERE)
-        import merge  # pylint: disable=import-outside-toplevel
         header = HEADER.format(seed=1, program="1").splitlines()
-        self.assertEqual(merge.name_of(header), "h200-580.159.04.txt")
+        self.assertEqual(merge.name_of(header), "h200-580.159.04.txt.xz")
         header = [line.replace("count 1", "count 2") for line in header]
-        self.assertEqual(merge.name_of(header), "h200x2-580.159.04.txt")
+        self.assertEqual(merge.name_of(header), "h200x2-580.159.04.txt.xz")
 
 
 class Real(unittest.TestCase):
     """The files of this folder."""
 
     def test_every_reason_is_a_pattern_and_an_explanation(self):
-        sys.path.insert(0, HERE)
-        import compare  # pylint: disable=import-outside-toplevel
         path = os.path.join(HERE, "reasons.txt")
         with open(path, encoding="utf-8") as file:
             wanted = [text for text in file if text.strip() and not text.startswith("#")]
-        reasons = compare.read_reasons(path)
+        reasons = compare.Reasons(path).rows
         self.assertEqual(len(reasons), len(wanted))
         for pattern, reason in reasons:
             self.assertGreater(len(reason), 20, pattern.pattern)

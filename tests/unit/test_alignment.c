@@ -5,6 +5,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(open_device, teardown);
+
 static gpumem_resource *aligned(gpumem_resource *upstream, size_t alignment, size_t multiple,
                                 size_t threshold) {
     gpumem_resource *resource;
@@ -47,8 +49,7 @@ static void check_aligned(gpumem_resource *upstream, size_t alignment) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void every_kind_is_aligned(void **state) {
-    (void)state;
+TEST(every_resource_returns_aligned_buffers) {
     gpumem_resource *list[5];
     OK(gpumem_device_pool_resource_create(device, NULL, &list[0]));
     OK(gpumem_pinned_resource_create(device, NULL, &list[1]));
@@ -85,17 +86,14 @@ static gpumem_status careless_allocate(void *user, const gpumem_request *request
 }
 
 static void careless_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
     (void)gpumem_buffer_free(allocation->cookie, stream);
 }
 
 static void careless_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->device_accessible = 1;
 }
 
-static void a_part_is_handed_on_where_it_must_be(void **state) {
-    (void)state;
+TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
     struct careless c = {.odd = 48};
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(device, NULL, &c.pool));
@@ -114,8 +112,7 @@ static void a_part_is_handed_on_where_it_must_be(void **state) {
 
 /* ---- Growth, exports, options ---------------------------------------------------------------- */
 
-static void growth_and_exports_pass_through(void **state) {
-    (void)state;
+TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     gpumem_resource *upstream, *resource;
     gpumem_resource_properties p = {.size = sizeof p};
     gpumem_export *exported;
@@ -152,8 +149,7 @@ static void growth_and_exports_pass_through(void **state) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void small_ones_pass_as_they_are(void **state) {
-    (void)state;
+TEST(buffers_below_the_threshold_are_not_aligned) {
     gpumem_resource *pool, *resource;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     resource = aligned(pool, MIB, 0, 64 * KIB);
@@ -175,8 +171,7 @@ static void small_ones_pass_as_they_are(void **state) {
 }
 
 /* A freed buffer waits for the work that was there when it was freed, not for what came later. */
-static void frees_do_not_wait_for_later_work(void **state) {
-    (void)state;
+TEST(a_free_does_not_wait_for_later_work) {
     gpumem_resource *upstream, *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &upstream));
     resource = aligned(upstream, 4096, 0, 0);
@@ -203,17 +198,4 @@ static void frees_do_not_wait_for_later_work(void **state) {
     OK(gpumem_resource_destroy(upstream));
     gate_remove(&early);
     gate_remove(&late);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(every_kind_is_aligned),
-        T(a_part_is_handed_on_where_it_must_be),
-        T(growth_and_exports_pass_through),
-        T(small_ones_pass_as_they_are),
-        T(frees_do_not_wait_for_later_work),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,15 +79,13 @@ static gpumem_resource *virtual_memory(uint64_t cache_bytes) {
     return made;
 }
 
-static void threads_share_the_slabs_of_pinned_memory(void **state) {
-    (void)state;
+TEST(threads_share_the_slabs_of_pinned_memory) {
     gpumem_resource *resource = pinned(4 * MIB);
     hammer(resource, 200 * KIB);
     OK(gpumem_resource_destroy(resource));
 }
 
-static void threads_stay_within_a_limit_over_virtual_memory(void **state) {
-    (void)state;
+TEST(threads_stay_within_a_limit_over_virtual_memory) {
     gpumem_resource *memory = virtual_memory(0), *limited;
     OK(gpumem_limit_resource_create(memory, THREADS * MIB, &limited));
     hammer(limited, MIB);
@@ -105,26 +103,22 @@ static void hammer_cache(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void threads_share_a_cache_over_pinned_memory(void **state) {
-    (void)state;
+TEST(threads_share_a_cache_over_pinned_memory) {
     hammer_cache(pinned(0));
 }
 
-static void threads_share_a_cache_over_virtual_memory(void **state) {
-    (void)state;
+TEST(threads_share_a_cache_over_virtual_memory) {
     hammer_cache(virtual_memory(0));
 }
 
 /* The device has 36 MiB. */
-static void threads_share_a_small_device(void **state) {
-    (void)state;
+TEST(threads_share_a_small_device_without_false_refusals) {
     gpumem_resource *memory = virtual_memory(GIB);
     hammer(memory, 3 * MIB);
     OK(gpumem_resource_destroy(memory));
 }
 
-static void threads_share_a_small_device_through_a_cache(void **state) {
-    (void)state;
+TEST(threads_share_a_small_device_through_a_virtual_cache) {
     gpumem_resource *memory = virtual_memory(GIB), *cache;
     /* Segments that are no larger than they must be: a stream's memory is its own while it is used.
      */
@@ -135,8 +129,7 @@ static void threads_share_a_small_device_through_a_cache(void **state) {
     OK(gpumem_resource_destroy(memory));
 }
 
-static void threads_share_a_small_device_through_a_pool(void **state) {
-    (void)state;
+TEST(threads_share_a_small_device_through_a_pool) {
     gpumem_resource *pool, *cache;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
@@ -152,16 +145,4 @@ static int open_small_device(void **state) {
     return open_device(state);
 }
 
-int main(void) {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_small_device, close_device)
-    const struct CMUnitTest tests[] = {
-        CASE(threads_share_the_slabs_of_pinned_memory),
-        CASE(threads_stay_within_a_limit_over_virtual_memory),
-        CASE(threads_share_a_cache_over_pinned_memory),
-        CASE(threads_share_a_cache_over_virtual_memory),
-        CASE(threads_share_a_small_device),
-        CASE(threads_share_a_small_device_through_a_cache),
-        CASE(threads_share_a_small_device_through_a_pool),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+EACH_TEST(open_small_device, close_device);

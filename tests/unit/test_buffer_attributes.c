@@ -1,6 +1,8 @@
 /* What a buffer's memory is said to be: of every resource, of imports and of views. */
 #include "library_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
     gpumem_buffer_attributes attributes = {.size = sizeof attributes};
     OK(gpumem_buffer_get_attributes(buffer, &attributes));
@@ -18,8 +20,7 @@ static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void device_memory_says_where_it_is_and_who_reaches_it(void **state) {
-    (void)state;
+TEST(device_memory_reports_location_and_access) {
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
@@ -36,8 +37,7 @@ static void device_memory_says_where_it_is_and_who_reaches_it(void **state) {
     end(buffer, resource);
 }
 
-static void pinned_memory_says_where_it_is_and_who_reaches_it(void **state) {
-    (void)state;
+TEST(pinned_memory_reports_location_and_access) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED,
                                             GPUMEM_PINNED_POOL};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -57,8 +57,7 @@ static void pinned_memory_says_where_it_is_and_who_reaches_it(void **state) {
     }
 }
 
-static void managed_memory_says_that_both_reach_it(void **state) {
-    (void)state;
+TEST(managed_memory_reports_access_by_host_and_device) {
     gpumem_resource *resource;
     OK(gpumem_managed_resource_create(device, NULL, &resource));
     gpumem_buffer *buffer = allocate(resource);
@@ -70,8 +69,7 @@ static void managed_memory_says_that_both_reach_it(void **state) {
     end(buffer, resource);
 }
 
-static void virtual_memory_says_in_which_place_it_is(void **state) {
-    (void)state;
+TEST(virtual_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
         gpumem_resource *resource;
@@ -114,8 +112,7 @@ static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
     return imported;
 }
 
-static void imported_memory_is_what_it_is(void **state) {
-    (void)state;
+TEST(imported_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
         gpumem_resource *resource;
@@ -137,8 +134,7 @@ static void imported_memory_is_what_it_is(void **state) {
     }
 }
 
-static void a_struct_of_another_size_is_refused(void **state) {
-    (void)state;
+TEST(an_attributes_struct_of_wrong_size_is_refused) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     gpumem_buffer *buffer = allocate(resource);
@@ -147,16 +143,4 @@ static void a_struct_of_another_size_is_refused(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(NULL, &is));
     end(buffer, resource);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_memory_says_where_it_is_and_who_reaches_it),
-        cmocka_unit_test(pinned_memory_says_where_it_is_and_who_reaches_it),
-        cmocka_unit_test(managed_memory_says_that_both_reach_it),
-        cmocka_unit_test(virtual_memory_says_in_which_place_it_is),
-        cmocka_unit_test(imported_memory_is_what_it_is),
-        cmocka_unit_test(a_struct_of_another_size_is_refused),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

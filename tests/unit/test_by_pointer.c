@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+ALL_TESTS(open_device, close_device);
+
 static CUdeviceptr allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
     CUdeviceptr pointer = 0;
     OK(gpumem_resource_allocate(resource, bytes,
@@ -11,8 +13,7 @@ static CUdeviceptr allocate(gpumem_resource *resource, size_t bytes, CUstream st
     return pointer;
 }
 
-static void every_resource_allocates_and_deallocates(void **state) {
-    (void)state;
+TEST(every_resource_allocates_and_frees_by_address) {
     gpumem_resource *resources[6], *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &resources[0]));
     OK(gpumem_pinned_resource_create(
@@ -47,8 +48,7 @@ static void every_resource_allocates_and_deallocates(void **state) {
 }
 
 /* Without a stream in the stream of the allocation; with one in that one's. */
-static void the_stream_of_the_allocation_is_the_default(void **state) {
-    (void)state;
+TEST(freeing_by_address_uses_the_allocations_stream_by_default) {
     gpumem_resource *pool;
     uint64_t reserved = 0;
     OK(gpumem_device_pool_resource_create(
@@ -95,8 +95,7 @@ static void *churn(void *argument) {
     return NULL;
 }
 
-static void threads_share_the_table(void **state) {
-    (void)state;
+TEST(threads_allocate_and_free_by_address) {
     gpumem_resource *pool;
     pthread_t threads[THREADS];
     OK(gpumem_device_pool_resource_create(
@@ -109,13 +108,4 @@ static void threads_share_the_table(void **state) {
         assert_null(failed);
     }
     OK(gpumem_resource_destroy(pool)); /* BUSY if an address had been lost */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_resource_allocates_and_deallocates),
-        cmocka_unit_test(the_stream_of_the_allocation_is_the_default),
-        cmocka_unit_test(threads_share_the_table),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -15,7 +15,6 @@
 static char path[TEMPORARY_ROOM + 64];
 
 static int setup(void **state) {
-    (void)state;
     if (planted_make() != 0)
         return -1;
     setenv("XDG_CACHE_HOME", folder, 1);
@@ -24,10 +23,11 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    (void)state;
     (void)chmod(folder, 0700);
     return planted_remove();
 }
+
+EACH_TEST(setup, teardown);
 
 static size_t files_in(const char *name) {
     size_t count = 0;
@@ -54,8 +54,7 @@ static void put(const char *bytes, size_t length, mode_t mode) {
     close(fd);
 }
 
-static void what_was_kept_is_found(void **state) {
-    (void)state;
+TEST(a_written_text_is_read_back) {
     struct stat about;
     char gpumem[TEMPORARY_ROOM + 16], small[4];
     check_text(NULL);
@@ -73,8 +72,7 @@ static void what_was_kept_is_found(void **state) {
     assert_int_equal(about.st_mode & 0777, 0700);
 }
 
-static void the_home_folder_is_the_second_choice(void **state) {
-    (void)state;
+TEST(the_home_folder_is_used_without_xdg_cache_home) {
     char home[TEMPORARY_ROOM + 16];
     struct stat about;
     snprintf(home, sizeof home, "%s/home", folder);
@@ -100,8 +98,7 @@ static void the_home_folder_is_the_second_choice(void **state) {
     assert_int_not_equal(stat("relative", &about), 0);
 }
 
-static void corrupt_files_are_not_believed(void **state) {
-    (void)state;
+TEST(corrupt_cache_files_are_ignored) {
     char bytes[GM_CACHE_MOST + 64] = {0};
     assert_int_equal(gm_cache_write("one", "threads 7\n"), 1);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -130,8 +127,7 @@ static void corrupt_files_are_not_believed(void **state) {
 }
 
 /* What others could have written, or what would keep the program waiting. */
-static void foreign_files_are_not_believed(void **state) {
-    (void)state;
+TEST(cache_files_that_others_may_write_are_ignored) {
     char target[TEMPORARY_ROOM + 16], bytes[64] = {0};
     assert_int_equal(gm_cache_write("one", "text\n"), 1);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -167,8 +163,7 @@ static void foreign_files_are_not_believed(void **state) {
 }
 
 /* Root may write anywhere; so that a file stands where a folder should be. */
-static void unwritable_homes_are_fine(void **state) {
-    (void)state;
+TEST(an_unwritable_cache_folder_is_no_error) {
     char file[TEMPORARY_ROOM + 16];
     snprintf(file, sizeof file, "%s/file", folder);
     int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -196,8 +191,7 @@ static void unwritable_homes_are_fine(void **state) {
     }
 }
 
-static void too_much_is_not_kept(void **state) {
-    (void)state;
+TEST(an_oversized_text_is_not_written) {
     char text[GM_CACHE_MOST + 1];
     memset(text, 'a', sizeof text);
     text[GM_CACHE_MOST] = 0;
@@ -221,8 +215,7 @@ static void *write_and_read(void *argument) {
     return NULL;
 }
 
-static void many_writers_leave_one_whole_text(void **state) {
-    (void)state;
+TEST(concurrent_writers_leave_one_complete_text) {
     pthread_t threads[4];
     size_t wrong[4] = {0};
     char gpumem[TEMPORARY_ROOM + 16];
@@ -234,19 +227,4 @@ static void many_writers_leave_one_whole_text(void **state) {
     }
     snprintf(gpumem, sizeof gpumem, "%s/gpumem", folder);
     assert_int_equal(files_in(gpumem), 1);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(what_was_kept_is_found),
-        T(the_home_folder_is_the_second_choice),
-        T(corrupt_files_are_not_believed),
-        T(foreign_files_are_not_believed),
-        T(unwritable_homes_are_fine),
-        T(too_much_is_not_kept),
-        T(many_writers_leave_one_whole_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

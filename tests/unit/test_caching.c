@@ -27,6 +27,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static gpumem_resource *cache_of(gpumem_resource *upstream, uint64_t maximum) {
     gpumem_resource *cache;
     OK(gpumem_caching_resource_create(
@@ -67,8 +69,7 @@ static gpumem_stats stats_of(gpumem_resource *resource) {
 
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
 
-static void its_own_stream_gets_memory_back_at_once(void **state) {
-    (void)state;
+TEST(freed_memory_is_reused_at_once_on_its_own_stream) {
     gpumem_resource *cache = cache_of(pool, 0);
     struct gate gate = gate_with_stream();
     const size_t sizes[] = {1, 256, 5000, MIB, 3 * MIB, 100 * MIB};
@@ -102,8 +103,7 @@ static void *ask_for_a_mib(void *data) {
 }
 
 /* A limit leaves no other memory: the call waits for the first stream, and then has it. */
-static void another_stream_gets_it_when_the_first_has_passed(void **state) {
-    (void)state;
+TEST(at_the_limit_another_stream_waits_for_freed_memory) {
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
     struct asking asking = {.cache = cache, .stream = make_stream()};
     struct gate gate = gate_with_stream();
@@ -122,8 +122,7 @@ static void another_stream_gets_it_when_the_first_has_passed(void **state) {
     gate_remove(&gate);
 }
 
-static void without_a_limit_another_stream_gets_other_memory(void **state) {
-    (void)state;
+TEST(without_a_limit_another_stream_gets_different_memory) {
     gpumem_resource *cache = cache_of(pool, 0);
     CUstream stream = make_stream();
     struct gate gate = gate_with_stream();
@@ -139,8 +138,7 @@ static void without_a_limit_another_stream_gets_other_memory(void **state) {
     gate_remove(&gate);
 }
 
-static void named_streams_must_pass_first(void **state) {
-    (void)state;
+TEST(freed_memory_is_not_reused_before_named_streams_pass) {
     gpumem_resource *cache = cache_of(pool, 0);
     CUstream own = make_stream();
     for (int named_at_free = 0; named_at_free < 2; named_at_free++) {
@@ -167,8 +165,7 @@ static void named_streams_must_pass_first(void **state) {
     OK(gpumem_stream_destroy(device, own));
 }
 
-static void streams_without_an_order_are_refused(void **state) {
-    (void)state;
+TEST(device_memory_for_an_unordered_stream_is_refused) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffer = NULL;
     FAILS(INVALID_ARGUMENT, try_allocate(cache, 1, GPUMEM_STREAM_NONE, &buffer));
@@ -178,8 +175,7 @@ static void streams_without_an_order_are_refused(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void a_forgotten_stream_is_another_one(void **state) {
-    (void)state;
+TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     gpumem_resource *cache = cache_of(pool, 0);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
@@ -202,8 +198,7 @@ static void a_forgotten_stream_is_another_one(void **state) {
 
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
 
-static void what_the_cpu_writes_waits_for_queued_copies(void **state) {
-    (void)state;
+TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     gpumem_resource *cache = cache_of(pinned, 0);
     struct gate gate = gate_with_stream();
     CUdeviceptr addresses[200];
@@ -230,8 +225,7 @@ static void what_the_cpu_writes_waits_for_queued_copies(void **state) {
     gate_remove(&gate);
 }
 
-static void without_a_stream_it_is_ready_at_once(void **state) {
-    (void)state;
+TEST(host_memory_freed_without_a_stream_is_reused_at_once) {
     gpumem_resource *cache = cache_of(pinned, 0);
     gpumem_buffer *buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -255,8 +249,7 @@ static void without_a_stream_it_is_ready_at_once(void **state) {
 
 /* ---- Sizes, limits, numbers ------------------------------------------------------------------ */
 
-static void sizes_and_alignments_are_kept(void **state) {
-    (void)state;
+TEST(requested_sizes_and_alignments_are_respected) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffers[22];
     for (size_t i = 0; i < COUNT(buffers); i++) {
@@ -288,8 +281,7 @@ static void sizes_and_alignments_are_kept(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void pieces_join_again(void **state) {
-    (void)state;
+TEST(adjacent_free_blocks_merge) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *parts[8];
     for (size_t i = 0; i < COUNT(parts); i++)
@@ -310,8 +302,7 @@ static void pieces_join_again(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void a_limit_is_kept_and_explained(void **state) {
-    (void)state;
+TEST(a_maximum_is_enforced_and_named_in_the_error) {
     gpumem_resource *cache = cache_of(pool, 64 * MIB);
     gpumem_buffer *buffers[64], *more = NULL;
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -326,8 +317,7 @@ static void a_limit_is_kept_and_explained(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void numbers_add_up(void **state) {
-    (void)state;
+TEST(statistics_of_cache_and_device_add_up) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *small = allocate(cache, 1000, NULL), *large = allocate(cache, 3 * MIB, NULL);
     gpumem_stats stats = stats_of(cache), all = device_stats();
@@ -353,8 +343,7 @@ static void numbers_add_up(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void trimming_leaves_what_is_asked(void **state) {
-    (void)state;
+TEST(trimming_leaves_the_requested_bytes) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffers[10];
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -367,8 +356,7 @@ static void trimming_leaves_what_is_asked(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void holds_keep_memory(void **state) {
-    (void)state;
+TEST(held_memory_is_not_reused) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffer = allocate(cache, 4096, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -385,8 +373,7 @@ static void holds_keep_memory(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void wrappers_and_other_resources_below(void **state) {
-    (void)state;
+TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
     gpumem_resource *virtual, *cache, *limit;
     OK(gpumem_virtual_resource_create(device, NULL, &virtual));
     cache = cache_of(virtual, 0);
@@ -406,8 +393,7 @@ static void wrappers_and_other_resources_below(void **state) {
     OK(gpumem_resource_destroy(virtual));
 }
 
-static void memory_of_a_cache_is_there_for_others(void **state) {
-    (void)state;
+TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
     gpumem_resource *virtual, *cache;
@@ -436,8 +422,7 @@ static void *fill_and_end(void *data) {
     return NULL;
 }
 
-static void an_ending_thread_gives_its_blocks_up(void **state) {
-    (void)state;
+TEST(an_ending_thread_returns_its_cached_blocks) {
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
     for (int i = 0; i < 20; i++) {
         pthread_t thread;
@@ -468,8 +453,7 @@ static void *outlive(void *data) {
     return NULL;
 }
 
-static void a_thread_may_outlive_the_cache(void **state) {
-    (void)state;
+TEST(a_thread_may_outlive_the_cache) {
     pthread_t thread;
     struct meeting meeting = {.cache = cache_of(pool, 0)};
     pthread_barrier_init(&meeting.used, NULL, 2);
@@ -485,8 +469,7 @@ static void a_thread_may_outlive_the_cache(void **state) {
     pthread_barrier_destroy(&meeting.destroyed);
 }
 
-static void one_thread_may_use_many_caches(void **state) {
-    (void)state;
+TEST(one_thread_may_use_many_caches) {
     gpumem_resource *caches[70];
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < COUNT(caches); i++)
@@ -498,8 +481,7 @@ static void one_thread_may_use_many_caches(void **state) {
     }
 }
 
-static void a_forked_child_is_refused(void **state) {
-    (void)state;
+TEST(a_forked_child_may_not_use_the_cache) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *kept = allocate(cache, 4096, NULL);
     OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
@@ -519,8 +501,7 @@ static void a_forked_child_is_refused(void **state) {
 
 /* ---- Captures -------------------------------------------------------------------------------- */
 
-static void memory_of_a_capture_stays_the_graphs(void **state) {
-    (void)state;
+TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_capture_pool *captured;
     CUstream stream = make_stream();
@@ -556,31 +537,4 @@ static void memory_of_a_capture_stays_the_graphs(void **state) {
     assert_int_equal(info_of(cache).segments, 0);
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_stream_destroy(device, stream));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_stream_gets_memory_back_at_once),
-        cmocka_unit_test(another_stream_gets_it_when_the_first_has_passed),
-        cmocka_unit_test(without_a_limit_another_stream_gets_other_memory),
-        cmocka_unit_test(named_streams_must_pass_first),
-        cmocka_unit_test(streams_without_an_order_are_refused),
-        cmocka_unit_test(a_forgotten_stream_is_another_one),
-        cmocka_unit_test(what_the_cpu_writes_waits_for_queued_copies),
-        cmocka_unit_test(without_a_stream_it_is_ready_at_once),
-        cmocka_unit_test(sizes_and_alignments_are_kept),
-        cmocka_unit_test(pieces_join_again),
-        cmocka_unit_test(a_limit_is_kept_and_explained),
-        cmocka_unit_test(numbers_add_up),
-        cmocka_unit_test(trimming_leaves_what_is_asked),
-        cmocka_unit_test(holds_keep_memory),
-        cmocka_unit_test(wrappers_and_other_resources_below),
-        cmocka_unit_test(memory_of_a_cache_is_there_for_others),
-        cmocka_unit_test(an_ending_thread_gives_its_blocks_up),
-        cmocka_unit_test(a_thread_may_outlive_the_cache),
-        cmocka_unit_test(one_thread_may_use_many_caches),
-        cmocka_unit_test(a_forked_child_is_refused),
-        cmocka_unit_test(memory_of_a_capture_stays_the_graphs),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+ALL_TESTS(open_device, close_device);
+
 struct gift {
     gpumem_resource *cache;
     gpumem_buffer *buffer;
@@ -25,8 +27,7 @@ static void *allocate_gift(void *data) {
 }
 
 /* Threads report late: the free below is counted before the allocation. */
-static void frees_counted_first_raise_no_mark(void **state) {
-    (void)state;
+TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     struct gift first = {.cache = cache, .buffer = allocate(cache, 1000, NULL)}, second = first;
     run_thread(free_gift, &first);
@@ -42,8 +43,7 @@ static void frees_counted_first_raise_no_mark(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void a_thread_keeps_no_more_than_it_may(void **state) {
-    (void)state;
+TEST(a_thread_caches_at_most_its_configured_bytes) {
     gpumem_resource *pool = make_pool(), *cache;
     const size_t most = 256 * KIB;
     OK(gpumem_caching_resource_create(
@@ -62,8 +62,7 @@ static void a_thread_keeps_no_more_than_it_may(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void a_stream_that_stands_still_hides_no_other(void **state) {
-    (void)state;
+TEST(a_blocked_stream_does_not_delay_memory_of_another) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     CUstream own = make_stream();
     struct gate still = gate_with_stream(), passing = gate_with_stream();
@@ -104,8 +103,7 @@ static void *take_many(void *data) {
 }
 
 /* What comes for one thread, others must not take before it. */
-static void threads_that_grow_at_once_all_get_memory(void **state) {
-    (void)state;
+TEST(threads_that_grow_the_cache_together_all_get_memory) {
     gpumem_resource *pool = make_pool(), *cache;
     OK(gpumem_caching_resource_create(
         pool, GPUMEM_OPTIONS(gpumem_caching_options, .segment_bytes = 2 * MIB), &cache));
@@ -148,8 +146,7 @@ static size_t after_creeping_sizes(size_t idle_bytes) {
     return taken;
 }
 
-static void sizes_that_creep_up_leave_no_segment_behind_each(void **state) {
-    (void)state;
+TEST(growing_sizes_do_not_leave_a_segment_each) {
     const size_t in_use = (8 + 23 + 22) * MIB; /* at most, when the last is allocated */
     assert_in_range(after_creeping_sizes(0), 31 * MIB, in_use + in_use / 4);
     assert_in_range(after_creeping_sizes(16 * MIB), 31 * MIB, in_use + 16 * MIB);
@@ -190,8 +187,7 @@ static void *take(void *data) {
 }
 
 /* Under its maximum there is room for one of the two. */
-static void what_is_just_given_back_is_waited_for(void **state) {
-    (void)state;
+TEST(an_allocation_waits_for_memory_being_returned) {
     gpumem_resource *memory, *cache;
     OK(gpumem_virtual_resource_create(device, NULL, &memory));
     OK(gpumem_caching_resource_create(
@@ -222,16 +218,4 @@ static void what_is_just_given_back_is_waited_for(void **state) {
     OK(gpumem_buffer_free(taker.buffer, NULL));
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(memory));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frees_counted_first_raise_no_mark),
-        cmocka_unit_test(a_thread_keeps_no_more_than_it_may),
-        cmocka_unit_test(a_stream_that_stands_still_hides_no_other),
-        cmocka_unit_test(threads_that_grow_at_once_all_get_memory),
-        cmocka_unit_test(sizes_that_creep_up_leave_no_segment_behind_each),
-        cmocka_unit_test(what_is_just_given_back_is_waited_for),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -2,6 +2,8 @@
  * writes, work beside the graph, and ends in every order. */
 #include "caching_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 static void begin(gpumem_capture_pool *pool, CUstream stream) {
     OK(gpumem_capture_pool_begin(pool, stream));
     assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
@@ -42,8 +44,7 @@ static void end_all(const struct all *all) {
 }
 
 /* Nothing in the graph puts one after the other. */
-static void branches_of_a_capture_share_no_memory(void **state) {
-    (void)state;
+TEST(branches_of_a_capture_share_no_memory) {
     struct all all = make_all(make_pool());
     begin(all.pool, all.first);
     OK(gpumem_capture_pool_begin(all.pool, all.second));
@@ -73,8 +74,7 @@ static void branches_of_a_capture_share_no_memory(void **state) {
 }
 
 /* The CPU writes both now, the graph copies both later. */
-static void what_the_cpu_writes_is_not_shared_within_a_capture(void **state) {
-    (void)state;
+TEST(host_memory_is_not_reused_within_a_capture) {
     struct all all = make_all(make_pinned());
     gpumem_resource *pool = make_pool();
     gpumem_buffer *target = allocate(pool, 8192, all.second);
@@ -111,8 +111,7 @@ static void what_the_cpu_writes_is_not_shared_within_a_capture(void **state) {
 
 /* Freed outside of any capture, while its stream still works: the next capture may run elsewhere.
  */
-static void work_beside_the_graph_is_waited_for(void **state) {
-    (void)state;
+TEST(a_capture_does_not_reuse_memory_of_running_work) {
     struct all all = make_all(make_pool());
     struct gate gate = gate_with_stream();
     begin(all.pool, gate.stream);
@@ -134,8 +133,7 @@ static void work_beside_the_graph_is_waited_for(void **state) {
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void a_resource_with_a_pool_stays(void **state) {
-    (void)state;
+TEST(a_resource_with_a_capture_pool_cannot_be_destroyed) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     gpumem_capture_pool *captured;
     OK(gpumem_capture_pool_create(cache, &captured));
@@ -148,8 +146,7 @@ static void a_resource_with_a_pool_stays(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void a_resource_whose_memory_a_capture_uses_stays(void **state) {
-    (void)state;
+TEST(a_resource_used_by_a_capture_cannot_be_destroyed) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     CUstream stream = make_stream(), other = make_stream();
     use_context();
@@ -172,8 +169,7 @@ static void a_resource_whose_memory_a_capture_uses_stays(void **state) {
 }
 
 /* Its thread is the one that destroys the pool. */
-static void the_last_stream_may_be_the_threads_own(void **state) {
-    (void)state;
+TEST(a_capture_pool_may_be_destroyed_on_the_per_thread_stream) {
     struct all all = make_all(make_pool());
     begin(all.pool, all.first);
     gpumem_buffer *buffer = allocate(all.cache, 4096, all.first);
@@ -184,8 +180,7 @@ static void the_last_stream_may_be_the_threads_own(void **state) {
     end_all(&all);
 }
 
-static void a_pool_serves_captures_in_turn(void **state) {
-    (void)state;
+TEST(a_capture_pool_reuses_memory_for_successive_captures) {
     struct all all = make_all(make_pool());
     CUdeviceptr address = 0;
     size_t bytes = 0;
@@ -201,17 +196,4 @@ static void a_pool_serves_captures_in_turn(void **state) {
         bytes = info_of(all.cache).segment_bytes;
     }
     end_all(&all);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branches_of_a_capture_share_no_memory),
-        cmocka_unit_test(what_the_cpu_writes_is_not_shared_within_a_capture),
-        cmocka_unit_test(work_beside_the_graph_is_waited_for),
-        cmocka_unit_test(a_resource_with_a_pool_stays),
-        cmocka_unit_test(a_resource_whose_memory_a_capture_uses_stays),
-        cmocka_unit_test(the_last_stream_may_be_the_threads_own),
-        cmocka_unit_test(a_pool_serves_captures_in_turn),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

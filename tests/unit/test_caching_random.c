@@ -11,6 +11,8 @@
 
 #include <stdatomic.h>
 
+ALL_TESTS(open_device, close_device);
+
 #define WORKERS  4
 #define STREAMS  24 /* shared; a thread keeps blocks of four at a time */
 #define LIVE     24 /* buffers that one worker has at a time */
@@ -440,20 +442,10 @@ static void run(gpumem_resource *upstream, int host) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void random_use_of_device_memory_keeps_every_byte(void **state) {
-    (void)state;
+TEST(random_use_of_device_memory_keeps_every_byte) {
     run(make_pool(), 0);
 }
 
-static void random_use_of_memory_that_the_cpu_writes_keeps_every_byte(void **state) {
-    (void)state;
+TEST(random_use_of_pinned_memory_keeps_every_byte) {
     run(make_pinned(), 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_use_of_device_memory_keeps_every_byte),
-        cmocka_unit_test(random_use_of_memory_that_the_cpu_writes_keeps_every_byte),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

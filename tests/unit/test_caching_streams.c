@@ -3,6 +3,8 @@
 #include "cache/cache.h"
 #include "caching_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 static size_t lanes_of(gpumem_resource *resource) {
     size_t count = 0;
     for (const struct gm_lane *lane = gm_cache_of(resource)->lanes; lane; lane = lane->next)
@@ -34,8 +36,7 @@ static void *use_and_free(void *data) {
     return (void *)(uintptr_t)failed;
 }
 
-static void who_frees_on_its_own_default_stream_is_waited_for(void **state) {
-    (void)state;
+TEST(a_free_on_another_threads_default_stream_is_waited_for) {
     gpumem_resource *pinned = make_pinned(), *cache = make_cache(pinned);
     struct gate gate = gate_with_stream(); /* for its flag */
     struct visit visit = {.buffer = allocate(cache, 4096, GPUMEM_STREAM_PER_THREAD),
@@ -96,18 +97,15 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     leave_context();
 }
 
-static void a_gone_stream_is_not_asked_about_device_memory(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_is_not_queried_for_device_memory) {
     a_gone_stream_is_not_asked(make_pool());
 }
 
-static void a_gone_stream_is_not_asked_about_what_the_cpu_writes(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_is_not_queried_for_pinned_memory) {
     a_gone_stream_is_not_asked(make_pinned());
 }
 
-static void streams_that_come_and_go_leave_nothing(void **state) {
-    (void)state;
+TEST(destroyed_streams_leave_nothing_in_the_cache) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     for (int i = 0; i < 500; i++) {
         CUstream stream = make_stream();
@@ -122,8 +120,7 @@ static void streams_that_come_and_go_leave_nothing(void **state) {
 /* ---- Caches below caches --------------------------------------------------------------------- */
 
 /* The stream on which the outer cache asks the inner one ends with it. */
-static void an_inner_cache_outlives_the_stream_of_the_outer(void **state) {
-    (void)state;
+TEST(an_inner_cache_survives_the_destruction_of_its_outer_cache) {
     gpumem_resource *pool = make_pool(), *inner = make_cache(pool), *outer = make_cache(inner);
     OK(gpumem_buffer_free(allocate(outer, 4096, NULL), NULL));
     OK(gpumem_buffer_free(allocate(outer, 5 * MIB, NULL), NULL));
@@ -133,15 +130,4 @@ static void an_inner_cache_outlives_the_stream_of_the_outer(void **state) {
     assert_int_equal(info_of(inner).segments, 0);
     OK(gpumem_resource_destroy(inner));
     OK(gpumem_resource_destroy(pool));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_frees_on_its_own_default_stream_is_waited_for),
-        cmocka_unit_test(a_gone_stream_is_not_asked_about_device_memory),
-        cmocka_unit_test(a_gone_stream_is_not_asked_about_what_the_cpu_writes),
-        cmocka_unit_test(streams_that_come_and_go_leave_nothing),
-        cmocka_unit_test(an_inner_cache_outlives_the_stream_of_the_outer),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

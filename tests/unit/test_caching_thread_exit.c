@@ -6,6 +6,8 @@
 #include <threads.h>
 #include <unistd.h>
 
+ALL_TESTS(open_device, close_device);
+
 /* ---- Destructors that allocate --------------------------------------------------------------- */
 
 static pthread_key_t late;
@@ -33,7 +35,6 @@ static void allocate_late(void *left) {
 
 static void *end_late(void *unused) {
     gpumem_buffer *buffer = NULL;
-    (void)unused;
     if (gpumem_buffer_allocate(late_cache, 4096, NULL, &buffer) != GPUMEM_OK)
         return "allocate";
     gpumem_buffer_free(buffer, NULL);
@@ -57,13 +58,11 @@ static void destructors_may_allocate(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static void destructors_may_allocate_device_memory(void **state) {
-    (void)state;
+TEST(thread_destructors_may_allocate_device_memory) {
     destructors_may_allocate(make_pool());
 }
 
-static void destructors_may_allocate_pinned_memory(void **state) {
-    (void)state;
+TEST(thread_destructors_may_allocate_pinned_memory) {
     destructors_may_allocate(make_pinned());
 }
 
@@ -79,8 +78,7 @@ static int use_and_end(void *cache) {
 }
 
 /* The driver may have ended its part of the thread before. */
-static void an_ending_thread_asks_nothing_for_device_memory(void **state) {
-    (void)state;
+TEST(an_ending_thread_makes_no_driver_call_for_device_memory) {
 #if defined(__SANITIZE_THREAD__)
     print_message("skip: ThreadSanitizer does not know the threads of C11\n");
     skip();
@@ -170,8 +168,7 @@ static void use_copy(struct copy *copy) {
     assert_null(failed);
 }
 
-static void a_thread_may_outlive_the_library(void **state) {
-    (void)state;
+TEST(a_thread_may_outlive_the_library) {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
     assert_true(length > 0);
@@ -190,14 +187,4 @@ static void a_thread_may_outlive_the_library(void **state) {
     use_copy(&copy);
     pthread_barrier_destroy(&copy.used);
     pthread_barrier_destroy(&copy.closed);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(destructors_may_allocate_device_memory),
-        cmocka_unit_test(destructors_may_allocate_pinned_memory),
-        cmocka_unit_test(an_ending_thread_asks_nothing_for_device_memory),
-        cmocka_unit_test(a_thread_may_outlive_the_library),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -37,6 +37,8 @@ static int setup(void **state) {
     return open_device(state);
 }
 
+ALL_TESTS(setup, close_device);
+
 static unsigned next(struct worker *worker, unsigned below) {
     worker->seed = worker->seed * 1664525u + 1013904223u;
     return (worker->seed >> 8) % below;
@@ -183,27 +185,17 @@ static gpumem_resource *small_cache(gpumem_resource *upstream) {
     return cache;
 }
 
-static void threads_never_share_a_block_of_device_memory(void **state) {
-    (void)state;
+TEST(threads_never_share_a_block_of_device_memory) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     run_workers(small_cache(pool), 0);
     OK(gpumem_resource_destroy(pool));
 }
 
-static void threads_never_share_a_block_that_the_cpu_writes(void **state) {
-    (void)state;
+TEST(threads_never_share_a_block_of_pinned_memory) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB), &pinned));
     run_workers(small_cache(pinned), 1);
     OK(gpumem_resource_destroy(pinned));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_never_share_a_block_of_device_memory),
-        cmocka_unit_test(threads_never_share_a_block_that_the_cpu_writes),
-    };
-    return cmocka_run_group_tests(tests, setup, close_device);
 }

@@ -24,8 +24,9 @@ static int teardown(void **state) {
     return close_device(state) | planted_remove();
 }
 
-static void fewer_are_chosen_where_they_are_faster(void **state) {
-    (void)state;
+EACH_TEST(setup, teardown);
+
+TEST_WITH(the_fewest_threads_near_the_best_time_are_chosen, NULL, NULL) {
     const unsigned counts[] = {2, 4, 8, 16};
     const uint64_t clear[] = {800, 400, 200, 100}, flat[] = {100, 101, 102, 105},
                    middle[] = {800, 100, 150, 300}, border[] = {900, 106, 100, 106},
@@ -38,8 +39,7 @@ static void fewer_are_chosen_where_they_are_faster(void **state) {
     assert_int_equal(gm_calibration_choose(counts, middle, 1), 2);
 }
 
-static void candidates_end_at_the_most(void **state) {
-    (void)state;
+TEST_WITH(the_candidate_thread_counts_end_at_the_maximum, NULL, NULL) {
     const unsigned wanted[][5] = {
         {1, 1}, {2, 1, 2}, {3, 1, 2, 3}, {6, 1, 2, 3, 6}, {16, 2, 4, 8, 16}};
     for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -80,8 +80,7 @@ static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
         }                                                                                          \
     } while (0)
 
-static void measured_once_and_kept(void **state) {
-    (void)state;
+TEST(the_thread_count_is_measured_once_and_stored) {
     NEEDS_THREADS();
     char name[600];
     gpumem_pinned_info info = pin(8 * MIB, 0);
@@ -106,8 +105,7 @@ static void measured_once_and_kept(void **state) {
 }
 
 /* The file says whose it is: of another machine, driver or GPU it is none, whatever its name. */
-static void another_machines_file_is_not_believed(void **state) {
-    (void)state;
+TEST(a_calibration_file_of_another_machine_is_ignored) {
     NEEDS_THREADS();
     char name[600], text[1000] = "";
     (void)pin(64 * MIB, 0);
@@ -135,25 +133,11 @@ static void another_machines_file_is_not_believed(void **state) {
     assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_BEFORE); /* replaced */
 }
 
-static void an_unwritable_home_is_fine(void **state) {
-    (void)state;
+TEST(calibration_works_without_a_writable_cache_folder) {
     NEEDS_THREADS();
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     assert_int_equal(pin(64 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE);
     assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE); /* in this process */
     gm_calibration_for_tests(64 * MIB, MIB);
     assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_NEVER);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fewer_are_chosen_where_they_are_faster),
-        cmocka_unit_test(candidates_end_at_the_most),
-        T(measured_once_and_kept),
-        T(another_machines_file_is_not_believed),
-        T(an_unwritable_home_is_fine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

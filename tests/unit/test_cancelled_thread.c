@@ -55,6 +55,8 @@ static int end(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(begin, end);
+
 /* ---- A thread with a request ----------------------------------------------------------------- */
 
 struct thread {
@@ -99,7 +101,6 @@ static void run_in_thread(void (*run)(struct thread *)) {
 /* The request comes while the call is under way, and readers are at work. */
 static int tell(void *user, const gpumem_load_progress *progress) {
     struct thread *thread = user;
-    (void)progress;
     atomic_store(&thread->told, true);
     while (!atomic_load(&thread->requested))
         sched_yield();
@@ -117,8 +118,7 @@ static void *load_and_tell(void *argument) {
     return NULL;
 }
 
-static void a_load_ends_with_its_buffer(void **state) {
-    (void)state;
+TEST(a_load_in_a_cancelled_thread_completes) {
     struct thread thread = {0};
     OK(gpumem_device_trim(device, 1));
     char *before = soft->state_dump();
@@ -143,8 +143,7 @@ static void check_sums(struct thread *thread) {
     OK(gpumem_buffer_free(thread->buffer, NULL));
 }
 
-static void a_cancelled_thread_loads_and_checks_to_the_end(void **state) {
-    (void)state;
+TEST(checksums_in_a_cancelled_thread_complete) {
     run_in_thread(check_sums);
 }
 
@@ -161,8 +160,7 @@ static void receive_buffer(struct thread *thread) {
     OK(gpumem_import_receive(device, thread->socket, NULL, &thread->buffer));
 }
 
-static void cancelled_threads_send_and_receive_to_the_end(void **state) {
-    (void)state;
+TEST(sends_and_receives_in_cancelled_threads_complete) {
     int ends[2];
     struct thread sender = {.run = send_buffer}, receiver = {.run = receive_buffer};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -185,8 +183,7 @@ static void receive_nothing(struct thread *thread) {
     FAILS(PEER, gpumem_import_receive(device, thread->socket, NULL, &thread->buffer));
 }
 
-static void a_cancelled_receiver_is_told_that_its_sender_went(void **state) {
-    (void)state;
+TEST(a_cancelled_receiver_notices_that_its_sender_left) {
     int ends[2];
     struct thread receiver = {.run = receive_nothing};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -202,7 +199,6 @@ static void a_cancelled_receiver_is_told_that_its_sender_went(void **state) {
 /* ---- Everything else ------------------------------------------------------------------------- */
 
 static void use_buffers(struct thread *thread) {
-    (void)thread;
     gpumem_resource *pinned, *managed;
     gpumem_buffer *buffer, *other;
     char bytes[16] = "bytes";
@@ -229,7 +225,6 @@ static void use_buffers(struct thread *thread) {
 }
 
 static void use_streams(struct thread *thread) {
-    (void)thread;
     CUstream stream;
     CUevent first, last;
     int done;
@@ -251,7 +246,6 @@ static void use_streams(struct thread *thread) {
 }
 
 static void use_devices(struct thread *thread) {
-    (void)thread;
     gpumem_library *again;
     gpumem_device *same;
     gpumem_device_info info = {.size = sizeof info};
@@ -265,7 +259,6 @@ static void use_devices(struct thread *thread) {
 }
 
 static void use_low_level(struct thread *thread) {
-    (void)thread;
     gpumem_reservation *reservation;
     gpumem_physical *physical;
     gpumem_mapping *mapping;
@@ -277,34 +270,20 @@ static void use_low_level(struct thread *thread) {
     OK(gpumem_reservation_destroy(reservation));
 }
 
-static void buffers_are_no_cancellation_points(void **state) {
-    (void)state;
+TEST(buffer_calls_are_not_cancellation_points) {
     run_in_thread(use_buffers);
 }
-static void streams_and_events_are_no_cancellation_points(void **state) {
-    (void)state;
+TEST(stream_and_event_calls_are_not_cancellation_points) {
     run_in_thread(use_streams);
 }
-static void libraries_and_devices_are_no_cancellation_points(void **state) {
-    (void)state;
+TEST(library_and_device_calls_are_not_cancellation_points) {
     run_in_thread(use_devices);
 }
-static void low_level_objects_are_no_cancellation_points(void **state) {
-    (void)state;
+TEST(low_level_memory_calls_are_not_cancellation_points) {
     run_in_thread(use_low_level);
 }
 
-int main(void) {
+BEFORE_TESTS {
     alarm(50); /* a lock that is left held would keep the next call waiting */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_load_ends_with_its_buffer),
-        cmocka_unit_test(a_cancelled_thread_loads_and_checks_to_the_end),
-        cmocka_unit_test(cancelled_threads_send_and_receive_to_the_end),
-        cmocka_unit_test(a_cancelled_receiver_is_told_that_its_sender_went),
-        cmocka_unit_test(buffers_are_no_cancellation_points),
-        cmocka_unit_test(streams_and_events_are_no_cancellation_points),
-        cmocka_unit_test(libraries_and_devices_are_no_cancellation_points),
-        cmocka_unit_test(low_level_objects_are_no_cancellation_points),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
+    return 0;
 }

@@ -1,14 +1,15 @@
 /* Each capability is answered, a "no" with its reason, and asking leaves nothing behind. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_capability_report ask(gpumem_capability capability) {
     gpumem_capability_report report = {.size = sizeof report};
     OK(gpumem_device_get_capability(device, capability, &report));
     return report;
 }
 
-static void every_no_has_a_reason(void **state) {
-    (void)state;
+TEST(every_missing_capability_has_a_reason) {
     char *before = soft->state_dump();
     int yes = 0, no = 0;
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
@@ -29,8 +30,7 @@ static void every_no_has_a_reason(void **state) {
     assert_int_equal(stats.chunks + stats.quarantined, 0);
 }
 
-static void what_the_profile_says_is_answered(void **state) {
-    (void)state;
+TEST(capabilities_match_the_profile) {
     assert_true(ask(GPUMEM_CAPABILITY_VIRTUAL_MEMORY).supported);
     assert_true(ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD).supported);
     assert_true(ask(GPUMEM_CAPABILITY_DEVICE_POOL).supported);
@@ -44,8 +44,7 @@ static void what_the_profile_says_is_answered(void **state) {
     assert_true(ask(GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD).supported);
 }
 
-static void answers_are_remembered(void **state) {
-    (void)state;
+TEST(capability_answers_are_cached) {
     gpumem_capability_report first = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);
     uint64_t pools = soft->call_count("cuMemPoolCreate");
     gpumem_capability_report second = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);
@@ -54,15 +53,4 @@ static void answers_are_remembered(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_device_get_capability(device, GPUMEM_CAPABILITY_COUNT, &first));
     FAILS(INVALID_ARGUMENT, gpumem_device_get_capability(device, (gpumem_capability)-1, &first));
     assert_string_equal(gpumem_capability_name((gpumem_capability)-1), "");
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(every_no_has_a_reason),
-        T(what_the_profile_says_is_answered),
-        T(answers_are_remembered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static int end(void **state) {
     return gpumem_resource_destroy(memory) != GPUMEM_OK || close_device(state) != 0;
 }
 
+ALL_TESTS(begin, end);
+
 /* The export's descriptor becomes that of a file of the program's. */
 static int take_over(void) {
     int fd = -1;
@@ -42,13 +44,11 @@ static void give_back(int own) {
     close(own);
 }
 
-static void the_file_is_not_closed(void **state) {
-    (void)state;
+TEST(destroying_an_export_does_not_close_a_reused_descriptor) {
     give_back(take_over());
 }
 
-static void the_file_is_not_sent(void **state) {
-    (void)state;
+TEST(sending_an_export_does_not_send_a_reused_descriptor) {
     int ends[2], own = take_over();
     char byte;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -63,19 +63,9 @@ static void the_file_is_not_sent(void **state) {
     give_back(own);
 }
 
-static void the_file_is_not_handed_out(void **state) {
-    (void)state;
+TEST(an_export_does_not_return_a_reused_descriptor) {
     int fd = -5, own = take_over();
     FAILS(SYSTEM, gpumem_export_get_descriptor(exported, 0, &fd));
     assert_int_equal(fd, -5);
     give_back(own);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_file_is_not_closed),
-        cmocka_unit_test(the_file_is_not_sent),
-        cmocka_unit_test(the_file_is_not_handed_out),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -41,7 +41,7 @@ static uint64_t pushes_of_a_close(void) {
 }
 
 /* The context is released by then: making it current again would be use after release. */
-static void a_released_context_is_not_made_current(void **state) {
+TEST(a_released_context_is_not_made_current) {
     assert_int_equal(open_device(state), 0);
     uint64_t plain = pushes_of_a_close();
     assert_int_equal(open_device(state), 0);
@@ -49,7 +49,7 @@ static void a_released_context_is_not_made_current(void **state) {
     assert_int_equal(pushes_of_a_close(), plain);
 }
 
-static void imports_that_work_still_uses_keep_the_device_open(void **state) {
+TEST(a_device_with_imports_in_use_cannot_be_closed) {
     assert_int_equal(open_device(state), 0);
     gpumem_buffer *imported = only_an_import();
     struct gate gate = gate_with_stream();
@@ -71,18 +71,16 @@ static void imports_that_work_still_uses_keep_the_device_open(void **state) {
 }
 
 static void *close_it(void *unused) {
-    (void)unused;
     return (void *)(uintptr_t)gpumem_device_close(device);
 }
 
 static void *read_stats(void *unused) {
     gpumem_stats stats = {.size = sizeof stats};
-    (void)unused;
     return (void *)(uintptr_t)gpumem_library_get_stats(library, &stats);
 }
 
 /* The lock of the library is free while a close waits for work. */
-static void a_waiting_close_keeps_no_other_call_waiting(void **state) {
+TEST(a_waiting_close_does_not_block_other_calls) {
     assert_int_equal(open_device(state), 0);
     gpumem_buffer *imported = only_an_import();
     struct gate gate = gate_with_stream();
@@ -111,8 +109,6 @@ static void a_waiting_close_keeps_no_other_call_waiting(void **state) {
 static char logged[256];
 
 static void keep_line(void *user, gpumem_log_level level, const char *text) {
-    (void)user;
-    (void)level;
     snprintf(logged, sizeof logged, "%s", text);
 }
 
@@ -132,7 +128,7 @@ static void check_refused_pop(softgpu_fault_mode mode, const char *wanted) {
 }
 
 /* A context that may stay behind in the caller's thread is never silent. */
-static void a_pop_that_is_refused_is_told(void **state) {
+TEST(a_refused_context_pop_is_logged) {
     assert_int_equal(open_device(state), 0);
     gpumem_set_log(keep_line, NULL, GPUMEM_LOG_ERROR);
     check_refused_pop(SOFTGPU_FAULT_BEFORE, ""); /* a second try succeeds */
@@ -142,14 +138,4 @@ static void a_pop_that_is_refused_is_told(void **state) {
     CUcontext popped = NULL;
     assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
     assert_int_equal(close_device(state), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_released_context_is_not_made_current),
-        cmocka_unit_test(imports_that_work_still_uses_keep_the_device_open),
-        cmocka_unit_test(a_waiting_close_keeps_no_other_call_waiting),
-        cmocka_unit_test(a_pop_that_is_refused_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,15 +21,15 @@ static const char *path_of(const char *name) {
 }
 
 static int begin(void **state) {
-    (void)state;
     return temporary_folder(folder, "gpumem-connect") ? 0 : -1;
 }
 
 /* It is empty again: each listener took its file away. */
 static int end(void **state) {
-    (void)state;
     return rmdir(folder);
 }
+
+ALL_TESTS(begin, end);
 
 static gpumem_listener *listen_at(const char *path) {
     gpumem_listener *listener;
@@ -88,8 +88,7 @@ static void meet(gpumem_listener *listener, const char *path) {
     FAILS(INVALID_ARGUMENT, gpumem_disconnect(connection));
 }
 
-static void both_learn_who_the_other_is(void **state) {
-    (void)state;
+TEST(both_sides_learn_the_identity_of_the_peer) {
     size_t descriptors = open_descriptors();
     const char *path = path_of("meet");
     gpumem_listener *listener = listen_at(path);
@@ -105,8 +104,7 @@ static void both_learn_who_the_other_is(void **state) {
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-static void an_abstract_name_is_no_file(void **state) {
-    (void)state;
+TEST(an_abstract_name_leaves_no_file) {
     char name[64];
     snprintf(name, sizeof name, "@gpumem-test-%d", (int)getpid());
     gpumem_listener *listener = listen_at(name), *second = NULL;
@@ -134,8 +132,7 @@ static void leave_stale(const char *path) {
     close(fd);
 }
 
-static void a_stale_file_is_replaced(void **state) {
-    (void)state;
+TEST(a_stale_file_is_replaced) {
     const char *path = path_of("stale");
     leave_stale(path);
     int connection = -1;
@@ -151,8 +148,7 @@ static void a_stale_file_is_replaced(void **state) {
     OK(gpumem_listener_close(listener));
 }
 
-static void what_is_no_socket_is_never_removed(void **state) {
-    (void)state;
+TEST(a_file_that_is_not_a_socket_is_never_removed) {
     const char *path = path_of("file"), *link = path_of("link");
     gpumem_listener *none = NULL;
     struct stat about;
@@ -174,8 +170,7 @@ static void what_is_no_socket_is_never_removed(void **state) {
 }
 
 /* Closing removes the listener's own file, and nobody else's. */
-static void a_file_that_was_replaced_stays(void **state) {
-    (void)state;
+TEST(closing_a_listener_keeps_a_replaced_socket_file) {
     const char *path = path_of("replaced");
     gpumem_listener *first = listen_at(path), *second;
     assert_int_equal(unlink(path), 0);
@@ -185,8 +180,7 @@ static void a_file_that_was_replaced_stays(void **state) {
     OK(gpumem_listener_close(second));
 }
 
-static void permissions_are_those_that_were_named(void **state) {
-    (void)state;
+TEST(a_socket_file_has_the_requested_permissions) {
     const char *path = path_of("mode");
     const unsigned users[] = {getuid(), 12345};
     gpumem_listener *listener;
@@ -221,8 +215,7 @@ static void *run_starter(void *argument) {
 }
 
 /* Of many that find the same stale file one listens, and is still to be reached. */
-static void one_of_many_replaces_a_stale_file(void **state) {
-    (void)state;
+TEST(one_of_many_concurrent_listeners_replaces_a_stale_file) {
     const char *path = path_of("race");
     for (int round = 0; round < 20; round++) {
         struct starter starters[STARTERS];
@@ -269,8 +262,7 @@ static int exit_of(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-static void users_are_let_in_by_name(void **state) {
-    (void)state;
+TEST(only_listed_users_may_connect) {
     if (getuid() != 0) {
         print_message("skip: only root can be another user\n");
         skip();
@@ -310,8 +302,7 @@ static void users_are_let_in_by_name(void **state) {
 }
 
 /* Root's descriptor, connected by root, in a process that is not: it greets as who it is. */
-static void who_was_given_a_connection_greets_as_itself(void **state) {
-    (void)state;
+TEST(a_process_with_an_inherited_connection_identifies_as_itself) {
     if (getuid() != 0) {
         print_message("skip: only root can be another user\n");
         skip();
@@ -349,8 +340,7 @@ static int raw_client(const char *path) {
 }
 
 /* Neither who is silent nor who speaks something else keeps the next one out. */
-static void strangers_are_passed_over(void **state) {
-    (void)state;
+TEST(silent_and_foreign_clients_do_not_block_the_next_one) {
     const char *path = path_of("strangers");
     gpumem_listener *listener = listen_at(path);
     size_t descriptors = open_descriptors();
@@ -367,8 +357,7 @@ static void strangers_are_passed_over(void **state) {
     OK(gpumem_listener_close(listener));
 }
 
-static void waits_end_in_time(void **state) {
-    (void)state;
+TEST(accepting_and_connecting_time_out) {
     const char *path = path_of("time");
     const gpumem_connect_options soon = {.size = sizeof soon, .timeout_ms = 50};
     gpumem_listener *listener;
@@ -396,8 +385,7 @@ static void waits_end_in_time(void **state) {
     OK(gpumem_listener_close(listener));
 }
 
-static void wrong_arguments_are_told(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_listener *none = NULL;
     int connection = -1;
     char longest[200];
@@ -430,8 +418,7 @@ static void wrong_arguments_are_told(void **state) {
 }
 
 /* A child of the listener has no part in it. */
-static void a_forked_child_leaves_the_file(void **state) {
-    (void)state;
+TEST(a_forked_child_does_not_remove_the_socket_file) {
     const char *path = path_of("fork");
     gpumem_listener *listener = listen_at(path);
     pid_t child = fork();
@@ -440,23 +427,4 @@ static void a_forked_child_leaves_the_file(void **state) {
     assert_int_equal(exit_of(child), 0);
     meet(listener, path);
     OK(gpumem_listener_close(listener));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_learn_who_the_other_is),
-        cmocka_unit_test(an_abstract_name_is_no_file),
-        cmocka_unit_test(a_stale_file_is_replaced),
-        cmocka_unit_test(what_is_no_socket_is_never_removed),
-        cmocka_unit_test(a_file_that_was_replaced_stays),
-        cmocka_unit_test(permissions_are_those_that_were_named),
-        cmocka_unit_test(one_of_many_replaces_a_stale_file),
-        cmocka_unit_test(users_are_let_in_by_name),
-        cmocka_unit_test(who_was_given_a_connection_greets_as_itself),
-        cmocka_unit_test(strangers_are_passed_over),
-        cmocka_unit_test(waits_end_in_time),
-        cmocka_unit_test(wrong_arguments_are_told),
-        cmocka_unit_test(a_forked_child_leaves_the_file),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,6 +1,8 @@
 /* The caller's current context is after a call what it was before, and needs not to be ours. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static CUcontext current(void) {
     CUcontext now = NULL;
     assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
@@ -35,15 +37,13 @@ static void use_everything(void) {
     OK(gpumem_resource_destroy(virtual_resource));
 }
 
-static void no_context_stays_no_context(void **state) {
-    (void)state;
+TEST(library_calls_leave_no_context_current) {
     assert_null(current());
     use_everything();
     assert_null(current());
 }
 
-static void another_context_stays(void **state) {
-    (void)state;
+TEST(library_calls_keep_another_context_current) {
     CUcontext other = NULL, popped = NULL;
     assert_int_equal(cu->cuCtxCreate_v2(&other, 0, gpumem_device_handle(device)), CUDA_SUCCESS);
     use_everything();
@@ -53,8 +53,7 @@ static void another_context_stays(void **state) {
     assert_int_equal(cu->cuCtxDestroy_v2(other), CUDA_SUCCESS);
 }
 
-static void the_devices_own_is_not_pushed_again(void **state) {
-    (void)state;
+TEST(the_devices_own_context_is_not_pushed_again) {
     CUcontext popped = NULL;
     assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
     uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
@@ -64,8 +63,7 @@ static void the_devices_own_is_not_pushed_again(void **state) {
     cu->cuCtxPopCurrent_v2(&popped);
 }
 
-static void opening_and_closing_do_not_touch_it(void **state) {
-    (void)state;
+TEST(opening_and_closing_leave_the_current_context_unchanged) {
     gpumem_library *second;
     gpumem_device *other;
     OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
@@ -74,16 +72,4 @@ static void opening_and_closing_do_not_touch_it(void **state) {
     OK(gpumem_device_close(other));
     OK(gpumem_close(second));
     assert_null(current());
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_context_stays_no_context, open_device, close_device),
-        cmocka_unit_test_setup_teardown(another_context_stays, open_device, close_device),
-        cmocka_unit_test_setup_teardown(the_devices_own_is_not_pushed_again, open_device,
-                                        close_device),
-        cmocka_unit_test_setup_teardown(opening_and_closing_do_not_touch_it, open_device,
-                                        close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ static void check_choice(const struct gm_copy_timing *timings, enum gm_copy_kern
     }
 }
 
-static void choices_are_the_fastest_measured(void **state) {
-    (void)state;
+TEST(calibration_picks_the_fastest_measured_kernels) {
     struct driver driver = {0};
     struct gm_copy_subject subject = subject_of(&driver);
     struct gm_copy_plan plan;
@@ -74,8 +73,7 @@ static void choices_are_the_fastest_measured(void **state) {
     assert_true(driver.stores >= 2 * 3 * SIZES && driver.loads >= 2 * 3 * SIZES);
 }
 
-static void without_a_driver_nothing_is_cut_over(void **state) {
-    (void)state;
+TEST(without_a_driver_no_copy_goes_to_the_driver) {
     struct gm_copy_subject subject = subject_of(NULL);
     struct gm_copy_plan plan;
     assert_int_equal(gm_copy_calibrate(&subject, sizes, SIZES, &plan, NULL), GM_COPY_MEASURED);
@@ -83,8 +81,7 @@ static void without_a_driver_nothing_is_cut_over(void **state) {
     assert_true(plan.load.pinned == GM_COPY_NEVER && plan.load.pageable == GM_COPY_NEVER);
 }
 
-static void without_pinned_memory_the_other_is_measured(void **state) {
-    (void)state;
+TEST(without_pinned_memory_pageable_memory_is_measured) {
     struct driver driver = {0};
     struct gm_copy_subject subject = subject_of(&driver);
     struct gm_copy_plan plan;
@@ -96,8 +93,7 @@ static void without_pinned_memory_the_other_is_measured(void **state) {
 }
 
 /* Each of the driver's copies in turn: the plan stays what it was. */
-static void a_driver_that_fails_ends_it(void **state) {
-    (void)state;
+TEST(a_failing_driver_copy_ends_the_calibration) {
     for (unsigned call = 1; call < 200; call += call < 20 ? 1 : 37) {
         struct driver driver = {.fail_at = call};
         struct gm_copy_subject subject = subject_of(&driver);
@@ -114,8 +110,7 @@ static void a_driver_that_fails_ends_it(void **state) {
     }
 }
 
-static void bad_sizes_are_refused(void **state) {
-    (void)state;
+TEST(invalid_size_classes_are_refused) {
     static const size_t same[] = {8, 8}, falling[] = {64, 8}, zero[] = {0, 8},
                         large[] = {8, SIZE + 1};
     size_t many[GM_COPY_CLASS_LIMIT + 1];
@@ -137,8 +132,7 @@ static void bad_sizes_are_refused(void **state) {
 }
 
 /* Timings by hand: what is chosen does not depend on the machine. */
-static void a_plan_is_what_the_timings_say(void **state) {
-    (void)state;
+TEST(the_plan_follows_from_the_timings) {
     struct gm_copy_timings timings;
     for (unsigned i = 0; i < GM_COPY_CLASS_LIMIT; i++) {
         for (int j = 0; j < GM_COPY_KERNEL_COUNT; j++)
@@ -172,8 +166,7 @@ static void a_plan_is_what_the_timings_say(void **state) {
 }
 
 /* Loads that take a hundred times as long as the driver's copy are not made for every size. */
-static void a_hopeless_direction_is_the_drivers(void **state) {
-    (void)state;
+TEST(a_hopelessly_slow_direction_is_left_to_the_driver) {
     struct gm_copy_timings timings;
     for (unsigned i = 0; i < SIZES; i++) {
         for (int j = 0; j < GM_COPY_KERNEL_COUNT; j++)
@@ -199,8 +192,6 @@ static void a_hopeless_direction_is_the_drivers(void **state) {
 /* Ten microseconds for little, and no time for much. */
 static bool late_or_at_once(void *user, void *host, size_t bytes) {
     struct timespec begin, now;
-    (void)user;
-    (void)host;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     do
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -209,8 +200,7 @@ static bool late_or_at_once(void *user, void *host, size_t bytes) {
     return true;
 }
 
-static void a_hopeless_direction_is_not_measured_on(void **state) {
-    (void)state;
+TEST(a_hopelessly_slow_direction_is_not_measured_further) {
     static const size_t four[] = {8, 64, LARGE, LARGEST};
     struct gm_copy_subject subject = subject_of(NULL);
     subject.mapped = aligned_alloc(64, LARGEST);
@@ -237,8 +227,7 @@ static void a_hopeless_direction_is_not_measured_on(void **state) {
     free(subject.pinned);
 }
 
-static void sizes_find_their_class(void **state) {
-    (void)state;
+TEST(each_copy_size_finds_its_class) {
     struct gm_copy_plan plan = {.classes = {{.bytes = 8}, {.bytes = 64}, {.bytes = 4096}},
                                 .class_count = 3};
     static const struct {
@@ -249,8 +238,7 @@ static void sizes_find_their_class(void **state) {
         assert_ptr_equal(gm_copy_plan_class(&plan, cases[i].bytes), &plan.classes[cases[i].class]);
 }
 
-static void the_default_has_what_the_cpu_has(void **state) {
-    (void)state;
+TEST(the_default_plan_uses_only_kernels_of_the_cpu) {
     struct gm_copy_plan plan = gm_copy_plan_default();
     assert_true(plan.class_count >= 1);
     assert_true(plan.classes[plan.class_count - 1].bytes == UINT64_MAX);
@@ -262,20 +250,4 @@ static void the_default_has_what_the_cpu_has(void **state) {
 #if defined(__x86_64__)
     assert_int_not_equal(gm_copy_plan_class(&plan, 65)->store, GM_COPY_PLAIN);
 #endif
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choices_are_the_fastest_measured),
-        cmocka_unit_test(without_a_driver_nothing_is_cut_over),
-        cmocka_unit_test(without_pinned_memory_the_other_is_measured),
-        cmocka_unit_test(a_driver_that_fails_ends_it),
-        cmocka_unit_test(bad_sizes_are_refused),
-        cmocka_unit_test(a_plan_is_what_the_timings_say),
-        cmocka_unit_test(a_hopeless_direction_is_the_drivers),
-        cmocka_unit_test(a_hopeless_direction_is_not_measured_on),
-        cmocka_unit_test(sizes_find_their_class),
-        cmocka_unit_test(the_default_has_what_the_cpu_has),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

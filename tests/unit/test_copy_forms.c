@@ -21,6 +21,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
@@ -31,8 +33,7 @@ static void read_all(gpumem_buffer *buffer, void *bytes) {
     OK(gpumem_buffer_read_sync(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
 }
 
-static void patterns_of_1_2_and_4_bytes(void **state) {
-    (void)state;
+TEST(patterns_of_1_2_and_4_bytes_fill_their_range_only) {
     const unsigned char pattern[] = {0x11, 0x22, 0x33, 0x44};
     unsigned char bytes[256];
     gpumem_buffer *buffer = allocate(pool, sizeof bytes);
@@ -50,8 +51,7 @@ static void patterns_of_1_2_and_4_bytes(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void patterns_that_do_not_fit_are_refused(void **state) {
-    (void)state;
+TEST(patterns_that_do_not_fit_are_refused) {
     const unsigned char pattern[8] = {1};
     gpumem_buffer *buffer = allocate(pool, 256);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 9, pattern, 3, NULL));
@@ -70,8 +70,7 @@ static void patterns_that_do_not_fit_are_refused(void **state) {
 enum { WIDTH = 24, COUNT_OF_ROWS = 5, WIDE = 40, NARROW = 32 };
 
 /* Every kind of memory on either side: the driver's typed copies refuse some of it. */
-static void rows_are_copied_and_gaps_are_left(void **state) {
-    (void)state;
+TEST(copying_rows_leaves_the_gaps_untouched) {
     gpumem_resource *resources[] = {pool, pinned, host_pool};
     const gpumem_rows rows = {
         .width = WIDTH, .count = COUNT_OF_ROWS, .to_pitch = WIDE, .from_pitch = NARROW};
@@ -101,8 +100,7 @@ static void rows_are_copied_and_gaps_are_left(void **state) {
     }
 }
 
-static void rows_are_written_from_the_host(void **state) {
-    (void)state;
+TEST(writing_rows_from_the_host_leaves_the_gaps_untouched) {
     const gpumem_rows rows = {.width = 2, .count = 3, .to_pitch = 4};
     const unsigned char source[] = {1, 2, 3, 4, 5, 6};
     const unsigned char wanted[] = {0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0};
@@ -119,8 +117,7 @@ static void rows_are_written_from_the_host(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void rows_that_do_not_fit_are_refused(void **state) {
-    (void)state;
+TEST(rows_that_do_not_fit_are_refused) {
     unsigned char host[64] = {0};
     gpumem_buffer *buffer = allocate(pool, 64);
     gpumem_rows rows = {.width = 8, .count = 8};
@@ -171,8 +168,7 @@ static gpumem_batch_report copy_in_a_batch(CUstream stream) {
     return report;
 }
 
-static void a_batch_is_one_call(void **state) {
-    (void)state;
+TEST(a_batch_is_one_driver_call) {
     CUstream stream;
     OK(gpumem_stream_create(device, NULL, &stream));
     gpumem_batch_report report = copy_in_a_batch(stream);
@@ -181,15 +177,13 @@ static void a_batch_is_one_call(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void the_legacy_stream_gets_one_copy_after_the_other(void **state) {
-    (void)state;
+TEST(a_batch_on_the_legacy_stream_is_copied_one_by_one) {
     gpumem_batch_report report = copy_in_a_batch(NULL);
     assert_int_equal(report.batched, 0);
     assert_non_null(strstr(report.note, "legacy default stream"));
 }
 
-static void a_batch_that_is_wrong_queues_nothing(void **state) {
-    (void)state;
+TEST(an_invalid_batch_queues_nothing) {
     CUstream stream;
     unsigned char bytes[64];
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -220,8 +214,7 @@ static void a_batch_that_is_wrong_queues_nothing(void **state) {
 
 /* ---- Synchronous forms ----------------------------------------------------------------------- */
 
-static void synchronous_forms_are_done_when_they_return(void **state) {
-    (void)state;
+TEST(synchronous_copies_are_complete_when_they_return) {
     CUstream stream;
     int done = 0;
     unsigned char bytes[64] = {5};
@@ -244,8 +237,7 @@ static void synchronous_forms_are_done_when_they_return(void **state) {
 }
 
 /* The capture goes on, and has nothing of it. */
-static void a_capture_is_not_waited_for(void **state) {
-    (void)state;
+TEST(a_synchronous_copy_does_not_disturb_a_capture) {
     CUstream stream;
     CUgraph graph = NULL;
     size_t nodes = 1;
@@ -270,8 +262,7 @@ static void a_capture_is_not_waited_for(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void a_batch_is_captured_copy_by_copy(void **state) {
-    (void)state;
+TEST(a_batch_is_captured_copy_by_copy) {
     CUstream stream;
     CUgraph graph = NULL;
     size_t nodes = 0;
@@ -291,21 +282,4 @@ static void a_batch_is_captured_copy_by_copy(void **state) {
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_stream_destroy(device, stream));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_of_1_2_and_4_bytes),
-        cmocka_unit_test(patterns_that_do_not_fit_are_refused),
-        cmocka_unit_test(rows_are_copied_and_gaps_are_left),
-        cmocka_unit_test(rows_are_written_from_the_host),
-        cmocka_unit_test(rows_that_do_not_fit_are_refused),
-        cmocka_unit_test(a_batch_is_one_call),
-        cmocka_unit_test(the_legacy_stream_gets_one_copy_after_the_other),
-        cmocka_unit_test(a_batch_that_is_wrong_queues_nothing),
-        cmocka_unit_test(a_batch_is_captured_copy_by_copy),
-        cmocka_unit_test(synchronous_forms_are_done_when_they_return),
-        cmocka_unit_test(a_capture_is_not_waited_for),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -73,8 +73,7 @@ static void small_ones(const struct direction *direction, enum gm_copy_kernel ke
             }
 }
 
-static void each_kernel_copies_every_small_size_and_alignment(void **state) {
-    (void)state;
+TEST(each_kernel_copies_every_small_size_and_alignment) {
     with_every_kernel(small_ones);
 }
 
@@ -123,8 +122,7 @@ static void borders(const struct direction *direction, enum gm_copy_kernel kerne
     end_guarded(from, size);
 }
 
-static void nothing_beyond_a_page_border_is_reached(void **state) {
-    (void)state;
+TEST(no_kernel_reads_or_writes_past_a_page_border) {
     with_every_kernel(borders);
 }
 
@@ -144,8 +142,7 @@ static void large_ones(const struct direction *direction, enum gm_copy_kernel ke
     end_guarded(from, size);
 }
 
-static void each_kernel_copies_large_sizes(void **state) {
-    (void)state;
+TEST(each_kernel_copies_large_sizes) {
     with_every_kernel(large_ones);
 }
 
@@ -153,8 +150,7 @@ static void nothing_needs_no_memory(const struct direction *direction, enum gm_c
     direction->copy(kernel, NULL, NULL, 0);
 }
 
-static void no_bytes_need_no_memory(void **state) {
-    (void)state;
+TEST(copying_zero_bytes_touches_no_memory) {
     with_every_kernel(nothing_needs_no_memory);
 }
 
@@ -174,8 +170,7 @@ static bool cpu_has(const char *flag) {
     return found;
 }
 
-static void the_kernels_are_those_of_the_cpu(void **state) {
-    (void)state;
+TEST(the_available_kernels_match_the_cpu_flags) {
     assert_true(gm_copy_kernel_can(GM_COPY_PLAIN, GM_COPY_STORE | GM_COPY_LOAD));
 #if defined(__x86_64__)
     static const struct {
@@ -202,8 +197,7 @@ static void the_kernels_are_those_of_the_cpu(void **state) {
     assert_false(gm_copy_kernel_can(GM_COPY_KERNEL_COUNT, 0));
 }
 
-static void kernels_have_names(void **state) {
-    (void)state;
+TEST(kernels_are_found_by_their_names) {
     for (int i = 0; i < GM_COPY_KERNEL_COUNT; i++) {
         enum gm_copy_kernel found = GM_COPY_KERNEL_COUNT;
         assert_true(gm_copy_kernel_find(gm_copy_kernel_name((enum gm_copy_kernel)i), &found));
@@ -217,8 +211,7 @@ static void kernels_have_names(void **state) {
 }
 
 /* A plan of another machine does no harm. */
-static void a_kernel_that_is_not_there_is_plain(void **state) {
-    (void)state;
+TEST(an_unavailable_kernel_falls_back_to_plain_copying) {
     unsigned char from[100], to[100] = {0};
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = byte_at(i);
@@ -230,17 +223,8 @@ static void a_kernel_that_is_not_there_is_plain(void **state) {
     assert_memory_equal(to, from, sizeof to);
 }
 
-int main(void) {
+BEFORE_TESTS {
     if (!gm_copy_kernel_can(GM_COPY_MOVDIR64B, GM_COPY_STORE))
         printf("# this CPU has no movdir64b: that kernel is not run\n");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kernel_copies_every_small_size_and_alignment),
-        cmocka_unit_test(nothing_beyond_a_page_border_is_reached),
-        cmocka_unit_test(each_kernel_copies_large_sizes),
-        cmocka_unit_test(no_bytes_need_no_memory),
-        cmocka_unit_test(the_kernels_are_those_of_the_cpu),
-        cmocka_unit_test(kernels_have_names),
-        cmocka_unit_test(a_kernel_that_is_not_there_is_plain),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -1,13 +1,11 @@
 /* Plans as text: what was written is read back, and nothing else is. */
 #include "mapped/copy/copy.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct gm_copy_key key = {
     .cpu = "AMD EPYC 9575F 64-Core Processor", .driver = "580.159.04 13000", .gpu = "NVIDIA H200"};
@@ -38,8 +36,7 @@ static bool decode(const char *text, size_t length, struct gm_copy_plan *plan) {
     return gm_copy_plan_decode(text, length, &key, plan, why, sizeof why);
 }
 
-static void what_is_written_is_read_back(void **state) {
-    (void)state;
+TEST(a_written_plan_is_read_back) {
     struct gm_copy_plan plan = example(), got;
     char text[GM_COPY_TEXT_ROOM];
     size_t length = gm_copy_plan_encode(&plan, &key, text);
@@ -49,8 +46,7 @@ static void what_is_written_is_read_back(void **state) {
     assert_true(same(&plan, &got));
 }
 
-static void the_largest_plan_fits(void **state) {
-    (void)state;
+TEST(the_largest_plan_fits_the_text_buffer) {
     struct gm_copy_plan plan = {.class_count = GM_COPY_CLASS_LIMIT}, got;
     struct gm_copy_key long_key;
     char text[GM_COPY_TEXT_ROOM];
@@ -68,8 +64,7 @@ static void the_largest_plan_fits(void **state) {
 }
 
 /* Every byte changed, every prefix, every line left out or doubled. */
-static void every_change_is_refused(void **state) {
-    (void)state;
+TEST(every_modified_plan_text_is_refused) {
     struct gm_copy_plan plan = example(), got = {.class_count = 77};
     char text[GM_COPY_TEXT_ROOM], changed[2 * GM_COPY_TEXT_ROOM];
     size_t length = gm_copy_plan_encode(&plan, &key, text);
@@ -105,8 +100,7 @@ static void refused(const char *text, size_t length, const char *reason) {
         fail_msg("'%s' does not say '%s'", why, reason);
 }
 
-static void the_reason_is_told(void **state) {
-    (void)state;
+TEST(a_refused_plan_text_has_a_reason) {
     struct gm_copy_plan plan = example();
     struct gm_copy_key other = key;
     char text[GM_COPY_TEXT_ROOM], large[GM_COPY_TEXT_ROOM + 1];
@@ -135,8 +129,7 @@ static void the_reason_is_told(void **state) {
     "gpu NVIDIA H200\n"
 
 /* Texts that could have been written on another machine, or by hand. */
-static void lines_that_mean_nothing_are_refused(void **state) {
-    (void)state;
+TEST(invalid_plan_lines_are_refused) {
     static const struct {
         const char *text, *reason;
     } cases[] = {
@@ -159,8 +152,7 @@ static void lines_that_mean_nothing_are_refused(void **state) {
         refused(cases[i].text, strlen(cases[i].text), cases[i].reason);
 }
 
-static void what_could_not_be_read_is_not_written(void **state) {
-    (void)state;
+TEST(a_plan_that_could_not_be_read_back_is_not_written) {
     struct gm_copy_plan good = example(), plan;
     struct gm_copy_key bad;
     char text[GM_COPY_TEXT_ROOM];
@@ -190,8 +182,7 @@ static void what_could_not_be_read_is_not_written(void **state) {
     assert_true(gm_copy_plan_encode(&good, &key, text) > 0);
 }
 
-static void the_cpu_has_a_name_that_can_be_a_key(void **state) {
-    (void)state;
+TEST(the_cpu_name_can_be_used_as_a_key) {
     struct gm_copy_plan plan = example(), got;
     struct gm_copy_key here = key;
     char text[GM_COPY_TEXT_ROOM];
@@ -201,17 +192,4 @@ static void the_cpu_has_a_name_that_can_be_a_key(void **state) {
     size_t length = gm_copy_plan_encode(&plan, &here, text);
     assert_true(length > 0);
     assert_true(gm_copy_plan_decode(text, length, &here, &got, why, sizeof why));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(the_largest_plan_fits),
-        cmocka_unit_test(every_change_is_refused),
-        cmocka_unit_test(the_reason_is_told),
-        cmocka_unit_test(lines_that_mean_nothing_are_refused),
-        cmocka_unit_test(what_could_not_be_read_is_not_written),
-        cmocka_unit_test(the_cpu_has_a_name_that_can_be_a_key),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,6 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 
 static void trim(void *user, size_t keep_bytes) {
     struct wrapper *w = user;
-    (void)keep_bytes;
     (void)gpumem_buffer_free(w->kept, NULL);
     w->kept = NULL;
 }
@@ -55,7 +54,6 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
 
 static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream) {
-    (void)user;
     gpumem_buffer *from = allocation->cookie;
     gpumem_status status = bytes > allocation->bytes ? gpumem_buffer_grow(from, bytes, stream)
                                                      : gpumem_buffer_shrink(from, bytes, stream);
@@ -107,6 +105,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *make(gpumem_resource *from, size_t bytes, size_t capacity) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(
@@ -128,8 +128,7 @@ static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes)
 }
 
 /* Memory of wrapped resources is counted once for a device, by the innermost. */
-static void memory_is_counted_once(void **state) {
-    (void)state;
+TEST(memory_of_wrapped_resources_is_counted_once) {
     gpumem_resource *limited;
     OK(gpumem_limit_resource_create(resource, 32 * MIB, &limited));
     gpumem_resource *through[] = {resource, limited};
@@ -152,8 +151,7 @@ static void memory_is_counted_once(void **state) {
     OK(gpumem_resource_destroy(limited));
 }
 
-static void what_is_wrapped_stays(void **state) {
-    (void)state;
+TEST(a_wrapped_resource_cannot_be_destroyed) {
     FAILS(BUSY, gpumem_resource_destroy(upstream));
     SAYS("wrapped by 1 other");
     gpumem_buffer *buffer = make(resource, MIB, 0);
@@ -199,8 +197,7 @@ static void check_export(gpumem_resource *through) {
     OK(gpumem_buffer_free(imported, NULL));
 }
 
-static void exports_pass_through(void **state) {
-    (void)state;
+TEST(exports_pass_through_custom_wrappers) {
     gpumem_resource *logged, *outer;
     check_export(resource);
     OK(gpumem_logging_resource_create(
@@ -215,8 +212,7 @@ static void exports_pass_through(void **state) {
 }
 
 /* A part of a buffer cannot be given away without the rest. */
-static void what_is_no_whole_buffer_is_not_exported(void **state) {
-    (void)state;
+TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
     gpumem_export *none;
     wrapper.offset = 2 * MIB;
     gpumem_buffer *part = make(resource, 2 * MIB, 0);
@@ -232,8 +228,7 @@ static void what_is_no_whole_buffer_is_not_exported(void **state) {
 }
 
 /* Without `upstream` it is a resource like any other, whatever properties it copies. */
-static void without_upstream_nothing_is_promised(void **state) {
-    (void)state;
+TEST(a_resource_without_an_upstream_promises_no_exports) {
     gpumem_resource *plain;
     gpumem_resource_properties now = {.size = sizeof now};
     gpumem_export *none;
@@ -259,8 +254,7 @@ static void without_upstream_nothing_is_promised(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void a_cache_is_told_and_trimmed(void **state) {
-    (void)state;
+TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
     wrapper.caches = 1;
     OK(gpumem_buffer_free(make(resource, 4 * MIB, 0), NULL));
     assert_int_equal(device_stats().cached_bytes, 4 * MIB);
@@ -271,8 +265,7 @@ static void a_cache_is_told_and_trimmed(void **state) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-static void what_cannot_be_wrapped_is_refused(void **state) {
-    (void)state;
+TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {
     gpumem_library *second;
     gpumem_device *other;
     gpumem_resource *none, *gone;
@@ -288,19 +281,4 @@ static void what_cannot_be_wrapped_is_refused(void **state) {
     ops = ops_of(gone);
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(device, &ops, &wrapper, &none));
     SAYS("was destroyed");
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(memory_is_counted_once),
-        T(what_is_wrapped_stays),
-        T(exports_pass_through),
-        T(what_is_no_whole_buffer_is_not_exported),
-        T(without_upstream_nothing_is_promised),
-        T(a_cache_is_told_and_trimmed),
-        T(what_cannot_be_wrapped_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *allocate_on(CUstream stream) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, 2 * MIB,
@@ -36,8 +38,7 @@ static void work_off(void) {
     OK(gpumem_device_trim(device, 0));
 }
 
-static void idle_streams_hold_nothing_back(void **state) {
-    (void)state;
+TEST(idle_streams_do_not_defer_a_free) {
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     assert_true(is_mapped(address));
@@ -66,8 +67,7 @@ static void check_held_back(CUdeviceptr address, struct gate gate) {
     gate_remove(&gate);
 }
 
-static void the_stream_of_allocation_holds_back(void **state) {
-    (void)state;
+TEST(the_stream_of_the_allocation_defers_a_free) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -75,8 +75,7 @@ static void the_stream_of_allocation_holds_back(void **state) {
     check_held_back(address, gate);
 }
 
-static void the_stream_of_the_free_holds_back(void **state) {
-    (void)state;
+TEST(the_stream_of_the_free_defers_it) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     struct gate gate = gate_with_stream();
@@ -87,8 +86,7 @@ static void the_stream_of_the_free_holds_back(void **state) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-static void named_streams_hold_back(void **state) {
-    (void)state;
+TEST(named_streams_defer_a_free) {
     CUstream others[8];
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(NULL);
@@ -105,8 +103,7 @@ static void named_streams_hold_back(void **state) {
         OK(gpumem_stream_destroy(device, others[i]));
 }
 
-static void copies_name_their_stream(void **state) {
-    (void)state;
+TEST(a_copy_defers_a_free_by_its_stream) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -115,8 +112,7 @@ static void copies_name_their_stream(void **state) {
     check_held_back(address, gate);
 }
 
-static void later_allocations_work_off(void **state) {
-    (void)state;
+TEST(later_allocations_complete_deferred_frees) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *held = allocate_on(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(held);
@@ -129,8 +125,7 @@ static void later_allocations_work_off(void **state) {
     gate_remove(&gate);
 }
 
-static void destroying_the_resource_waits(void **state) {
-    (void)state;
+TEST(destroying_a_resource_waits_for_deferred_frees) {
     gpumem_resource *second;
     gpumem_buffer *buffer;
     CUstream stream;
@@ -148,8 +143,7 @@ static void destroying_the_resource_waits(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void holds_put_a_free_off(void **state) {
-    (void)state;
+TEST(a_hold_defers_a_free) {
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_hold(buffer));
@@ -162,8 +156,7 @@ static void holds_put_a_free_off(void **state) {
     assert_false(is_mapped(address));
 }
 
-static void stream_ordered_memory_follows_the_streams(void **state) {
-    (void)state;
+TEST(a_pool_free_is_queued_behind_all_named_streams) {
     gpumem_resource *pool;
     gpumem_buffer *buffer;
     CUstream stream;
@@ -187,8 +180,7 @@ static void stream_ordered_memory_follows_the_streams(void **state) {
 }
 
 /* When memory runs out, what is held back is waited for. */
-static void running_out_drains(void **state) {
-    (void)state;
+TEST(running_out_of_memory_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     size_t most = (size_t)free_bytes / (4 * MIB) * (4 * MIB) - 4 * MIB;
@@ -205,20 +197,4 @@ static void running_out_drains(void **state) {
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     OK(gpumem_buffer_free(second, NULL));
     OK(gpumem_stream_destroy(device, stream));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(idle_streams_hold_nothing_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_stream_of_allocation_holds_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_stream_of_the_free_holds_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(named_streams_hold_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(copies_name_their_stream, setup, teardown),
-        cmocka_unit_test_setup_teardown(later_allocations_work_off, setup, teardown),
-        cmocka_unit_test_setup_teardown(destroying_the_resource_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(holds_put_a_free_off, setup, teardown),
-        cmocka_unit_test_setup_teardown(stream_ordered_memory_follows_the_streams, setup, teardown),
-        cmocka_unit_test_setup_teardown(running_out_drains, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

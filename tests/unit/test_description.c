@@ -33,8 +33,7 @@ static gpumem_status read_it(const void *data, size_t bytes, uint64_t maximum) {
     return status;
 }
 
-static void what_is_written_can_be_read(void **state) {
-    (void)state;
+TEST(a_written_description_is_read_back) {
     size_t bytes;
     unsigned char *data = write_good(&bytes);
     struct gm_description_head head;
@@ -51,8 +50,7 @@ static void what_is_written_can_be_read(void **state) {
     free(data);
 }
 
-static void lengths_and_limits_are_checked(void **state) {
-    (void)state;
+TEST(lengths_and_limits_are_checked) {
     size_t bytes;
     unsigned char *data = write_good(&bytes);
     for (size_t n = 0; n < bytes; n++)
@@ -65,8 +63,7 @@ static void lengths_and_limits_are_checked(void **state) {
 }
 
 /* Sizes whose sum goes once around. */
-static void sums_do_not_overflow(void **state) {
-    (void)state;
+TEST(sums_do_not_overflow) {
     size_t bytes;
     unsigned char *data = write_good(&bytes);
     const uint64_t half = UINT64_C(1) << 63;
@@ -77,8 +74,7 @@ static void sums_do_not_overflow(void **state) {
 }
 
 /* The description of growth goes on exactly where an importer's memory ends. */
-static void growth_goes_on_where_an_import_ends(void **state) {
-    (void)state;
+TEST(growth_must_continue_where_the_import_ends) {
     size_t bytes, rest;
     unsigned char *data = write_good(&bytes), *tail = gm_description_tail(data, 1, &rest);
     struct gm_description_head head;
@@ -112,8 +108,7 @@ static void growth_goes_on_where_an_import_ends(void **state) {
 }
 
 /* Every byte, every bit, and pairs at random: refused, or consistent all the same. */
-static void damage_is_refused_or_harmless(void **state) {
-    (void)state;
+TEST(a_damaged_description_is_refused_or_harmless) {
     size_t bytes, refused = 0;
     unsigned char *data = write_good(&bytes);
     for (size_t at = 0; at < bytes; at++) {
@@ -135,15 +130,4 @@ static void damage_is_refused_or_harmless(void **state) {
         (void)read_it(copy, bytes, GIB); /* its own checks fail the test */
     }
     free(data);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_can_be_read),
-        cmocka_unit_test(lengths_and_limits_are_checked),
-        cmocka_unit_test(sums_do_not_overflow),
-        cmocka_unit_test(growth_goes_on_where_an_import_ends),
-        cmocka_unit_test(damage_is_refused_or_harmless),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,14 +4,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 #define DESTROYED(call)                                                                            \
     do {                                                                                           \
         FAILS(INVALID_ARGUMENT, call);                                                             \
         SAYS("was destroyed earlier");                                                             \
     } while (0)
 
-static void closed_libraries_and_devices_are_refused_by_name(void **state) {
-    (void)state;
+TEST(closed_libraries_and_devices_are_refused_by_name) {
     gpumem_library *second;
     gpumem_device *other;
     int count;
@@ -28,8 +29,7 @@ static void closed_libraries_and_devices_are_refused_by_name(void **state) {
     SAYS("gpumem_device_count: `library`");
 }
 
-static void destroyed_resources_and_wrappers_are_refused_by_name(void **state) {
-    (void)state;
+TEST(destroyed_resources_and_wrappers_are_refused_by_name) {
     gpumem_resource *pool, *limited, *none;
     gpumem_buffer *buffer;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
@@ -42,8 +42,7 @@ static void destroyed_resources_and_wrappers_are_refused_by_name(void **state) {
     DESTROYED(gpumem_resource_destroy(pool));
 }
 
-static void freed_buffers_and_exports_are_refused_by_name(void **state) {
-    (void)state;
+TEST(freed_buffers_and_exports_are_refused_by_name) {
     gpumem_resource *resource;
     gpumem_buffer *buffer, *held;
     gpumem_export *exported;
@@ -73,8 +72,7 @@ static void freed_buffers_and_exports_are_refused_by_name(void **state) {
 }
 
 /* Its memory is still there, for the work that is queued, and the buffer is not. */
-static void a_freed_buffer_is_refused_while_its_memory_is_held_back(void **state) {
-    (void)state;
+TEST(a_freed_buffer_is_refused_while_its_free_is_deferred) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
@@ -93,8 +91,7 @@ static void a_freed_buffer_is_refused_while_its_memory_is_held_back(void **state
     OK(gpumem_resource_destroy(resource));
 }
 
-static void destroyed_low_level_objects_are_refused_by_name(void **state) {
-    (void)state;
+TEST(destroyed_low_level_objects_are_refused_by_name) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
@@ -122,8 +119,7 @@ static void destroyed_low_level_objects_are_refused_by_name(void **state) {
 }
 
 /* Memory that was never one of ours. */
-static void memory_that_was_never_an_object_is_refused(void **state) {
-    (void)state;
+TEST(memory_that_was_never_an_object_is_refused) {
     static unsigned char bytes[4096] __attribute__((aligned(16)));
     memset(bytes, 0x5a, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
@@ -133,8 +129,7 @@ static void memory_that_was_never_an_object_is_refused(void **state) {
 }
 
 /* A child knows both apart. */
-static void a_forked_child_tells_freed_from_live(void **state) {
-    (void)state;
+TEST(a_forked_child_distinguishes_freed_from_live_objects) {
     gpumem_resource *resource;
     gpumem_buffer *freed, *live;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
@@ -152,19 +147,4 @@ static void a_forked_child_tells_freed_from_live(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     OK(gpumem_buffer_free(live, NULL));
     OK(gpumem_resource_destroy(resource));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(closed_libraries_and_devices_are_refused_by_name),
-        T(destroyed_resources_and_wrappers_are_refused_by_name),
-        T(freed_buffers_and_exports_are_refused_by_name),
-        T(a_freed_buffer_is_refused_while_its_memory_is_held_back),
-        T(destroyed_low_level_objects_are_refused_by_name),
-        T(memory_that_was_never_an_object_is_refused),
-        T(a_forked_child_tells_freed_from_live),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

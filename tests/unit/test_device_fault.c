@@ -1,6 +1,8 @@
 /* After a fault of the device: every call says so, nothing hangs, and everything can be closed. */
 #include "library_test.h"
 
+EACH_TEST(open_device, NULL);
+
 static void poison(void) {
     CUcontext popped;
     assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
@@ -8,8 +10,7 @@ static void poison(void) {
     cu->cuCtxPopCurrent_v2(&popped);
 }
 
-static void a_fault_is_told_and_all_can_be_closed(void **state) {
-    (void)state;
+TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {
     gpumem_resource *pinned, *pool, *big;
     gpumem_buffer *a, *b, *c, *held, *none = NULL;
     CUstream stream;
@@ -53,11 +54,4 @@ static void a_fault_is_told_and_all_can_be_closed(void **state) {
     assert_int_equal(stats.cached_bytes, 0);
     OK(gpumem_device_close(device));
     OK(gpumem_close(library));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_fault_is_told_and_all_can_be_closed, open_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
@@ -31,8 +33,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
 /* ---- The structs ----------------------------------------------------------------------------- */
 
 /* Where DLPack 1's members are on 64 bits: consumers were compiled with these. */
-static void the_structs_lie_as_dlpack_has_them(void **state) {
-    (void)state;
+TEST(the_structs_have_the_layout_of_dlpack) {
     assert_int_equal(sizeof(DLDevice), 8);
     assert_int_equal(sizeof(DLDataType), 4);
     assert_int_equal(offsetof(DLTensor, device), 8);
@@ -52,8 +53,7 @@ static void the_structs_lie_as_dlpack_has_them(void **state) {
 
 /* ---- Buffers as tensors ---------------------------------------------------------------------- */
 
-static void a_buffer_is_bytes_in_one_dimension(void **state) {
-    (void)state;
+TEST(a_buffer_becomes_a_one_dimensional_tensor_of_bytes) {
     gpumem_buffer *buffer = allocate(memory, 1000);
     DLManagedTensorVersioned *tensor;
     OK(gpumem_buffer_to_dlpack(buffer, NULL, &tensor));
@@ -73,8 +73,7 @@ static void a_buffer_is_bytes_in_one_dimension(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void shape_type_and_strides_are_as_asked(void **state) {
-    (void)state;
+TEST(a_tensor_has_the_requested_shape_type_and_strides) {
     const int64_t shape[] = {2, 3, 4}, strides[] = {16, 5, 1};
     gpumem_buffer *buffer = allocate(memory, 4096);
     DLManagedTensor *tensor;
@@ -108,8 +107,7 @@ static void refused(gpumem_buffer *buffer, const gpumem_dlpack_options *options)
     assert_null(tensor);
 }
 
-static void what_reaches_outside_is_refused(void **state) {
-    (void)state;
+TEST(a_tensor_that_exceeds_its_buffer_is_refused) {
     const int64_t shape[] = {10, 10}, far[] = {INT64_MAX, 1}, back[] = {-10, 1};
     const int64_t huge[] = {INT64_MAX, INT64_MAX}, negative[] = {-1, 1}, none[] = {0, 10};
     DLManagedTensorVersioned *tensor;
@@ -136,8 +134,7 @@ static void what_reaches_outside_is_refused(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void devices_are_named_as_the_driver_has_them(void **state) {
-    (void)state;
+TEST(the_tensors_device_type_follows_the_memory) {
     gpumem_resource *resources[] = {memory, pinned, managed};
     const int types[] = {kDLCUDA, kDLCUDAHost, kDLCUDAManaged};
     for (size_t i = 0; i < COUNT(resources); i++) {
@@ -151,8 +148,7 @@ static void devices_are_named_as_the_driver_has_them(void **state) {
     }
 }
 
-static void read_only_is_said_where_it_can_be(void **state) {
-    (void)state;
+TEST(read_only_is_flagged_or_refused) {
     DLManagedTensorVersioned *tensor;
     DLManagedTensor *plain = NULL;
     gpumem_buffer *buffer = allocate(memory, KIB);
@@ -171,8 +167,7 @@ static void *delete_it(void *tensor) {
     return NULL;
 }
 
-static void the_deleter_releases_the_hold(void **state) {
-    (void)state;
+TEST(the_tensors_deleter_releases_the_buffer) {
     struct gate gate = gate_with_stream();
     DLManagedTensorVersioned *tensor;
     pthread_t thread;
@@ -225,8 +220,7 @@ static void produce(struct producer *producer, CUdeviceptr data, DLDeviceType ty
                                                      .dl_tensor = tensor};
 }
 
-static void a_tensor_becomes_a_buffer(void **state) {
-    (void)state;
+TEST(a_tensor_becomes_a_buffer) {
     struct gate gate = gate_with_stream();
     struct producer producer;
     gpumem_buffer *behind = allocate(memory, KIB), *buffer;
@@ -252,8 +246,7 @@ static void a_tensor_becomes_a_buffer(void **state) {
     gate_remove(&gate);
 }
 
-static void a_tensor_that_is_refused_stays_the_callers(void **state) {
-    (void)state;
+TEST(a_refused_tensor_stays_with_the_caller) {
     struct producer producer;
     gpumem_buffer *buffer = NULL, *behind = allocate(memory, KIB);
     CUdeviceptr data = gpumem_buffer_pointer(behind);
@@ -286,8 +279,7 @@ static void a_tensor_that_is_refused_stays_the_callers(void **state) {
     OK(gpumem_buffer_free(behind, NULL));
 }
 
-static void there_and_back_is_the_same_memory(void **state) {
-    (void)state;
+TEST(a_round_trip_through_dlpack_keeps_the_memory) {
     gpumem_resource *resources[] = {memory, pinned, managed};
     for (size_t i = 0; i < COUNT(resources); i++) {
         DLManagedTensorVersioned *tensor;
@@ -307,20 +299,4 @@ static void there_and_back_is_the_same_memory(void **state) {
         OK(gpumem_device_trim(device, 1));
         assert_int_equal(device_stats().allocations, 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_structs_lie_as_dlpack_has_them),
-        cmocka_unit_test(a_buffer_is_bytes_in_one_dimension),
-        cmocka_unit_test(shape_type_and_strides_are_as_asked),
-        cmocka_unit_test(what_reaches_outside_is_refused),
-        cmocka_unit_test(devices_are_named_as_the_driver_has_them),
-        cmocka_unit_test(read_only_is_said_where_it_can_be),
-        cmocka_unit_test(the_deleter_releases_the_hold),
-        cmocka_unit_test(a_tensor_becomes_a_buffer),
-        cmocka_unit_test(a_tensor_that_is_refused_stays_the_callers),
-        cmocka_unit_test(there_and_back_is_the_same_memory),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -83,7 +83,7 @@ static void of_allocations(size_t x) {
     assert_null(made);
 }
 
-static void of_memory_by_hand(size_t x) {
+static void of_low_level_memory(size_t x) {
     gpumem_reservation *range = NULL, *none = NULL;
     gpumem_physical *physical = NULL, *found = NULL;
     gpumem_mapping *mapping = NULL;
@@ -170,15 +170,14 @@ static void run_all(void (*check)(size_t)) {
 }
 
 #define TEST_OF(what)                                                                              \
-    static void extreme_sizes_##what##_are_refused(void **state) {                                 \
-        (void)state;                                                                               \
+    TEST(extreme_sizes_##what##_are_refused) {                                                     \
         run_all(what);                                                                             \
     }
 
 TEST_OF(of_buffers)
 TEST_OF(of_copies)
 TEST_OF(of_allocations)
-TEST_OF(of_memory_by_hand)
+TEST_OF(of_low_level_memory)
 TEST_OF(of_options)
 TEST_OF(of_tensors)
 
@@ -207,14 +206,4 @@ static int end(void **state) {
     return close_device(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(extreme_sizes_of_buffers_are_refused),
-        cmocka_unit_test(extreme_sizes_of_copies_are_refused),
-        cmocka_unit_test(extreme_sizes_of_allocations_are_refused),
-        cmocka_unit_test(extreme_sizes_of_memory_by_hand_are_refused),
-        cmocka_unit_test(extreme_sizes_of_options_are_refused),
-        cmocka_unit_test(extreme_sizes_of_tensors_are_refused),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

@@ -16,6 +16,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static CUdeviceptr take(size_t bytes) {
     CUdeviceptr pointer = 0;
     assert_int_equal(cu->cuMemAlloc_v2(&pointer, bytes), CUDA_SUCCESS);
@@ -37,8 +39,7 @@ static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
 
 /* ---- What is taken --------------------------------------------------------------------------- */
 
-static void memory_that_is_not_owned_stays(void **state) {
-    (void)state;
+TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     CUdeviceptr pointer = take(KIB);
     unsigned char bytes[KIB];
     gpumem_buffer *buffer = over(pointer + 256, 512, NULL);
@@ -77,8 +78,7 @@ static void check_kind(CUdeviceptr pointer, gpumem_location location, int manage
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void every_kind_of_memory_is_known(void **state) {
-    (void)state;
+TEST(every_kind_of_driver_memory_is_recognized) {
     CUdeviceptr pointer = take(KIB), managed = 0;
     void *pinned = NULL;
     check_kind(pointer, GPUMEM_LOCATION_DEVICE, 0, 0);
@@ -97,8 +97,7 @@ static void every_kind_of_memory_is_known(void **state) {
 }
 
 /* A virtual buffer of many handles, as if another library had mapped it. */
-static void mapped_memory_may_have_many_pieces(void **state) {
-    (void)state;
+TEST(foreign_memory_may_be_mapped_in_many_pieces) {
     gpumem_resource *resource;
     gpumem_buffer *inner;
     OK(gpumem_virtual_resource_create(
@@ -115,8 +114,7 @@ static void mapped_memory_may_have_many_pieces(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void what_is_no_memory_of_the_drivers_is_refused(void **state) {
-    (void)state;
+TEST(memory_unknown_to_the_driver_is_refused) {
     char plain[KIB];
     CUdeviceptr pointer = take(2 * MIB);
     gpumem_buffer *buffer = NULL;
@@ -133,8 +131,7 @@ static void what_is_no_memory_of_the_drivers_is_refused(void **state) {
 }
 
 /* Host memory of another device's context is anybody's; its device memory is not. */
-static void memory_of_another_device_is_refused(void **state) {
-    (void)state;
+TEST(memory_of_another_device_is_refused) {
     gpumem_device *other;
     gpumem_buffer *buffer = NULL;
     void *pinned = NULL;
@@ -157,8 +154,7 @@ static void memory_of_another_device_is_refused(void **state) {
     OK(gpumem_device_close(other));
 }
 
-static void read_only_memory_is_not_written(void **state) {
-    (void)state;
+TEST(writing_read_only_foreign_memory_is_refused) {
     CUdeviceptr pointer = take(KIB);
     unsigned char bytes[KIB] = {0};
     gpumem_buffer *view, *buffer = over(pointer, KIB, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
@@ -206,8 +202,7 @@ static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstrea
     assert_int_equal(cu->cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
 }
 
-static void the_deleter_comes_after_the_last_use(void **state) {
-    (void)state;
+TEST(the_deleter_is_called_after_the_last_use) {
     struct deleted deleted = {0};
     struct gate gate = gate_with_stream();
     CUdeviceptr pointer = take(KIB);
@@ -232,8 +227,7 @@ static void the_deleter_comes_after_the_last_use(void **state) {
 }
 
 /* The stream that it gets comes after the others, although nothing has waited. */
-static void a_stream_ordered_deleter_is_called_at_once(void **state) {
-    (void)state;
+TEST(a_stream_ordered_deleter_is_called_at_once) {
     struct deleted deleted = {0};
     struct gate gate = gate_with_stream();
     CUstream stream;
@@ -258,8 +252,7 @@ static void a_stream_ordered_deleter_is_called_at_once(void **state) {
     gate_remove(&gate);
 }
 
-static void nothing_is_taken_over_on_failure(void **state) {
-    (void)state;
+TEST(a_refused_foreign_buffer_does_not_call_the_deleter) {
     struct deleted deleted = {0};
     gpumem_buffer *buffer = NULL;
     CUdeviceptr pointer = take(KIB);
@@ -281,8 +274,7 @@ static void nothing_is_taken_over_on_failure(void **state) {
     assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
 }
 
-static void closing_the_device_waits_for_the_deleter(void **state) {
-    (void)state;
+TEST(closing_the_device_waits_for_the_deleter) {
     struct deleted deleted = {0};
     gpumem_library *other;
     gpumem_device *device_again;
@@ -299,19 +291,7 @@ static void closing_the_device_waits_for_the_deleter(void **state) {
     OK(gpumem_close(other));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_that_is_not_owned_stays),
-        cmocka_unit_test(every_kind_of_memory_is_known),
-        cmocka_unit_test(mapped_memory_may_have_many_pieces),
-        cmocka_unit_test(what_is_no_memory_of_the_drivers_is_refused),
-        cmocka_unit_test(memory_of_another_device_is_refused),
-        cmocka_unit_test(read_only_memory_is_not_written),
-        cmocka_unit_test(the_deleter_comes_after_the_last_use),
-        cmocka_unit_test(a_stream_ordered_deleter_is_called_at_once),
-        cmocka_unit_test(nothing_is_taken_over_on_failure),
-        cmocka_unit_test(closing_the_device_waits_for_the_deleter),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return 0;
 }

@@ -1,6 +1,8 @@
 /* What the driver keeps for graphs: its numbers, their high-water marks, and giving it back. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static uint64_t number(gpumem_graph_memory_attribute attribute) {
     uint64_t value = 77;
     OK(gpumem_graph_memory_get_attribute(device, attribute, &value));
@@ -34,8 +36,7 @@ static void run_a_graph(size_t bytes) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void kept_counted_and_given_back(void **state) {
-    (void)state;
+TEST(graph_memory_is_kept_counted_and_trimmed) {
     OK(gpumem_graph_memory_trim(device));
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
@@ -57,8 +58,7 @@ static void kept_counted_and_given_back(void **state) {
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_USED_HIGH), 0);
 }
 
-static void wrong_arguments_are_refused_with_their_reason(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused_with_a_reason) {
     uint64_t value;
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
@@ -75,8 +75,7 @@ static void wrong_arguments_are_refused_with_their_reason(void **state) {
 }
 
 /* Asking and giving back is no work of a capture, and does not spoil one. */
-static void a_capture_goes_on(void **state) {
-    (void)state;
+TEST(querying_and_trimming_do_not_spoil_a_capture) {
     CUstream stream;
     CUgraph graph = NULL;
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -89,8 +88,7 @@ static void a_capture_goes_on(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void refusals_are_told(void **state) {
-    (void)state;
+TEST(driver_refusals_are_reported) {
     uint64_t value = 5;
     soft->fault_arm("cuDeviceGetGraphMemAttribute", 1, CUDA_ERROR_NOT_SUPPORTED,
                     SOFTGPU_FAULT_BEFORE);
@@ -101,16 +99,4 @@ static void refusals_are_told(void **state) {
     soft->fault_arm("cuDeviceGraphMemTrim", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
     FAILS(DRIVER, gpumem_graph_memory_trim(device));
     assert_int_equal(soft->fault_disarm(), 1);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(kept_counted_and_given_back),
-        T(wrong_arguments_are_refused_with_their_reason),
-        T(a_capture_goes_on),
-        T(refusals_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

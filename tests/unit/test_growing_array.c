@@ -1,19 +1,14 @@
 /* Arrays that grow: room, what is kept, and what happens when there is no more. */
 #include "base/growing_array.h"
 
-#include "refused_host_memory.h"
+#include "refused_memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-static void what_is_there_is_kept_while_it_grows(void **state) {
-    (void)state;
+TEST(growing_keeps_the_items) {
     unsigned *list = NULL;
     size_t room = 0;
     for (unsigned i = 0; i < 10000; i++) {
@@ -26,8 +21,7 @@ static void what_is_there_is_kept_while_it_grows(void **state) {
     free(list);
 }
 
-static void it_is_copied_a_logarithmic_number_of_times(void **state) {
-    (void)state;
+TEST(growing_copies_a_logarithmic_number_of_times) {
     char *list = NULL;
     size_t room = 0;
     unsigned grown = 0;
@@ -41,8 +35,7 @@ static void it_is_copied_a_logarithmic_number_of_times(void **state) {
     free(list);
 }
 
-static void enough_room_changes_nothing(void **state) {
-    (void)state;
+TEST(reserving_less_than_the_room_changes_nothing) {
     long *list = NULL;
     size_t room = 0;
     assert_true(GM_RESERVE(list, room, 0));
@@ -58,8 +51,7 @@ static void enough_room_changes_nothing(void **state) {
     free(list);
 }
 
-static void many_at_once_get_room_for_all(void **state) {
-    (void)state;
+TEST(reserving_many_items_at_once_makes_room_for_all) {
     short *list = NULL;
     size_t room = 0;
     assert_true(GM_RESERVE(list, room, 1));
@@ -69,8 +61,7 @@ static void many_at_once_get_room_for_all(void **state) {
     free(list);
 }
 
-static void items_are_aligned_for_any_type(void **state) {
-    (void)state;
+TEST(items_are_aligned_for_any_type) {
     max_align_t *list = NULL;
     size_t room = 0;
     for (size_t i = 1; i < 1000; i++) {
@@ -84,8 +75,7 @@ struct large {
     char bytes[1000];
 };
 
-static void a_size_that_is_no_number_is_refused(void **state) {
-    (void)state;
+TEST(a_size_that_overflows_is_refused) {
     struct large *list = NULL;
     size_t room = 0;
     assert_false(GM_RESERVE(list, room, SIZE_MAX));
@@ -103,44 +93,25 @@ static void a_size_that_is_no_number_is_refused(void **state) {
     free(list);
 }
 
-static void without_memory_it_stays_as_it_was(void **state) {
-    (void)state;
-#if CAN_REFUSE
+TEST(a_failed_allocation_leaves_the_array_unchanged) {
     int *list = NULL;
     size_t room = 0;
-    atomic_store(&armed, 1);
+    refuse_memory_of_threads(1);
     assert_false(GM_RESERVE(list, room, 1));
-    assert_int_equal(atomic_load(&armed), 0);
+    assert_true(end_refusal());
     assert_null(list);
     assert_int_equal(room, 0);
     assert_true(GM_RESERVE(list, room, 1));
     int *before = list;
     size_t had = room;
     list[0] = 42;
-    atomic_store(&armed, 1);
+    refuse_memory_of_threads(1);
     assert_false(GM_RESERVE(list, room, had + 1));
-    assert_int_equal(atomic_load(&armed), 0);
+    assert_true(end_refusal());
     assert_ptr_equal(list, before);
     assert_int_equal(room, had);
     assert_int_equal(list[0], 42);
     assert_true(GM_RESERVE(list, room, had + 1));
     assert_int_equal(list[0], 42);
     free(list);
-#else
-    print_message("skip: a sanitizer's allocations cannot be refused\n");
-    skip();
-#endif
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_there_is_kept_while_it_grows),
-        cmocka_unit_test(it_is_copied_a_logarithmic_number_of_times),
-        cmocka_unit_test(enough_room_changes_nothing),
-        cmocka_unit_test(many_at_once_get_room_for_all),
-        cmocka_unit_test(items_are_aligned_for_any_type),
-        cmocka_unit_test(a_size_that_is_no_number_is_refused),
-        cmocka_unit_test(without_memory_it_stays_as_it_was),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,16 +9,16 @@
 #define UNKNOWN GM_HOST_MEMORY_UNKNOWN
 
 static int make(void **state) {
-    (void)state;
     gm_host_memory_set_root(planted_root);
     return planted_make();
 }
 
 static int end(void **state) {
-    (void)state;
     gm_host_memory_set_root("");
     return planted_remove();
 }
+
+EACH_TEST(make, end);
 
 static struct gm_host_memory now(void) {
     struct gm_host_memory memory;
@@ -26,8 +26,7 @@ static struct gm_host_memory now(void) {
     return memory;
 }
 
-static void without_files_nothing_is_known(void **state) {
-    (void)state;
+TEST(without_system_files_host_memory_is_unknown) {
     assert_int_equal(now().machine, UNKNOWN);
     assert_int_equal(now().available, UNKNOWN);
     assert_int_equal(now().groups, UNKNOWN);
@@ -41,8 +40,7 @@ static void without_files_nothing_is_known(void **state) {
     assert_int_equal(now().machine, UNKNOWN);
 }
 
-static void the_machine_says_what_it_has_and_what_is_left(void **state) {
-    (void)state;
+TEST(total_and_available_memory_are_read_from_meminfo) {
     plant("/proc/meminfo", "MemTotal:       8 kB\nMemFree: 1 kB\nMemAvailable:    3 kB\n");
     struct gm_host_memory memory = now();
     assert_int_equal(memory.machine, 8192);
@@ -51,8 +49,7 @@ static void the_machine_says_what_it_has_and_what_is_left(void **state) {
 }
 
 /* The level with the least left binds, which is not the one with the smallest limit. */
-static void groups_of_version_2_bind_at_every_level(void **state) {
-    (void)state;
+TEST(cgroup_v2_limits_apply_at_every_level) {
     plant("/proc/self/cgroup", "0::/a/b/c\n");
     plant("/sys/fs/cgroup/a/b/c/memory.max", "max\n");
     plant("/sys/fs/cgroup/a/b/c/memory.current", "300\n");
@@ -71,8 +68,7 @@ static void groups_of_version_2_bind_at_every_level(void **state) {
     assert_int_equal(now().groups_left, 100);
 }
 
-static void groups_of_version_1_bind_at_every_level(void **state) {
-    (void)state;
+TEST(cgroup_v1_limits_apply_at_every_level) {
     plant("/proc/self/cgroup", "9:name=systemd:/x\n5:cpu,cpuacct:/x\n4:hugetlb,memory:/job/part\n");
     plant("/sys/fs/cgroup/memory/job/part/memory.limit_in_bytes", "9223372036854771712\n");
     plant("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3000\n");
@@ -84,8 +80,7 @@ static void groups_of_version_1_bind_at_every_level(void **state) {
     assert_int_equal(now().groups_left, 100);
 }
 
-static void droppable_cache_is_not_counted(void **state) {
-    (void)state;
+TEST(reclaimable_page_cache_does_not_count_as_used) {
     plant("/proc/self/cgroup", "0::/a\n4:memory:/b\n");
     plant("/sys/fs/cgroup/a/memory.max", "1000\n");
     plant("/sys/fs/cgroup/a/memory.current", "990\n");
@@ -106,8 +101,7 @@ static void droppable_cache_is_not_counted(void **state) {
     assert_int_equal(now().groups_left, 0);
 }
 
-static void both_versions_are_read_beside_each_other(void **state) {
-    (void)state;
+TEST(both_cgroup_versions_are_read_together) {
     plant("/proc/self/cgroup", "4:memory:/one\n0::/two\n");
     plant("/proc/self/mountinfo",
           "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
@@ -124,8 +118,7 @@ static void both_versions_are_read_beside_each_other(void **state) {
     assert_int_equal(now().groups_left, 1500);
 }
 
-static void groups_are_found_where_they_are_mounted(void **state) {
-    (void)state;
+TEST(cgroups_are_found_at_their_mount_point) {
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/proc/self/mountinfo", "41 31 0:38 / /my\\040groups rw - cgroup2 none rw\n");
     plant("/my groups/a/memory.max", "70\n");
@@ -133,8 +126,7 @@ static void groups_are_found_where_they_are_mounted(void **state) {
 }
 
 /* The part of the hierarchy that a container sees, with the host's path for the process. */
-static void a_mounted_part_of_the_hierarchy_is_found(void **state) {
-    (void)state;
+TEST(a_partly_mounted_cgroup_hierarchy_is_found) {
     plant("/proc/self/cgroup", "4:memory:/docker/0123/inner\n");
     plant("/proc/self/mountinfo",
           "35 31 0:32 /docker/0123 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
@@ -148,8 +140,7 @@ static void a_mounted_part_of_the_hierarchy_is_found(void **state) {
 }
 
 /* In a namespace the path is relative to its root, and may lead out of it. */
-static void a_path_in_a_namespace_is_relative_to_its_root(void **state) {
-    (void)state;
+TEST(a_cgroup_path_is_relative_to_its_namespace_root) {
     plant("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
     plant("/proc/self/cgroup", "0::/\n");
     plant("/sys/fs/cgroup/memory.max", "600\n");
@@ -169,8 +160,7 @@ static void a_path_in_a_namespace_is_relative_to_its_root(void **state) {
 }
 
 /* Limits above what a container shows are told by version 1. */
-static void limits_of_hidden_levels_bind(void **state) {
-    (void)state;
+TEST(limits_of_hidden_cgroup_levels_apply) {
     plant("/proc/self/cgroup", "4:memory:/\n");
     plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     plant("/sys/fs/cgroup/memory/memory.usage_in_bytes", "100\n");
@@ -178,8 +168,7 @@ static void limits_of_hidden_levels_bind(void **state) {
     assert_int_equal(now().groups_left, 900);
 }
 
-static void the_smaller_of_machine_and_groups_is_left(void **state) {
-    (void)state;
+TEST(free_memory_is_the_smaller_of_machine_and_cgroup) {
     plant("/proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 2 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4096\n");
@@ -197,8 +186,7 @@ static void the_smaller_of_machine_and_groups_is_left(void **state) {
 }
 
 /* What the groups give is less than what they have left, but never much less. */
-static void at_most_32_mib_of_a_group_are_kept(void **state) {
-    (void)state;
+TEST(at_most_32_mib_of_a_cgroup_are_kept_free) {
     struct gm_host_memory memory = {.groups_left = (uint64_t)1 << 33,
                                     .groups_level = (uint64_t)1 << 34};
     assert_int_equal(gm_host_memory_groups_give(&memory),
@@ -214,8 +202,7 @@ static size_t descriptors(void) {
     return count;
 }
 
-static void no_descriptor_is_left(void **state) {
-    (void)state;
+TEST(reading_host_memory_leaks_no_descriptor) {
     plant("/proc/meminfo", "MemTotal: 8 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/proc/self/mountinfo", "41 31 0:38 / /g rw - cgroup2 none rw\n");
@@ -223,25 +210,4 @@ static void no_descriptor_is_left(void **state) {
     size_t before = descriptors();
     (void)now();
     assert_int_equal(descriptors(), before);
-}
-
-#define PLANTED(test) cmocka_unit_test_setup_teardown(test, make, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        PLANTED(without_files_nothing_is_known),
-        PLANTED(the_machine_says_what_it_has_and_what_is_left),
-        PLANTED(groups_of_version_2_bind_at_every_level),
-        PLANTED(groups_of_version_1_bind_at_every_level),
-        PLANTED(droppable_cache_is_not_counted),
-        PLANTED(both_versions_are_read_beside_each_other),
-        PLANTED(groups_are_found_where_they_are_mounted),
-        PLANTED(a_mounted_part_of_the_hierarchy_is_found),
-        PLANTED(a_path_in_a_namespace_is_relative_to_its_root),
-        PLANTED(limits_of_hidden_levels_bind),
-        PLANTED(the_smaller_of_machine_and_groups_is_left),
-        PLANTED(at_most_32_mib_of_a_group_are_kept),
-        PLANTED(no_descriptor_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

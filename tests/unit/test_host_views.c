@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+EACH_TEST(start_with_icd, NULL);
+
 static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
                                                GPUMEM_MAPPED_DESCRIPTOR};
 
@@ -70,8 +72,7 @@ static void hold_memory(void) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void a_view_holds_the_memory(void **state) {
-    (void)state;
+TEST(a_host_view_keeps_its_memory) {
     by_each(hold_memory, 0);
 }
 
@@ -95,8 +96,7 @@ static void fill_holes(void) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void holes_are_filled_on_both_sides(void **state) {
-    (void)state;
+TEST(recommitted_holes_are_mapped_on_both_sides) {
     by_each(fill_holes, 0);
 }
 
@@ -123,8 +123,7 @@ static void end_in_any_order(void) {
     OK(gpumem_host_view_destroy(views[2]));
 }
 
-static void views_and_buffer_end_in_any_order(void **state) {
-    (void)state;
+TEST(views_and_their_buffer_may_be_freed_in_any_order) {
     by_each(end_in_any_order, 0);
 }
 
@@ -143,8 +142,7 @@ static void reuse_from_cache(void) {
     OK(gpumem_device_trim(device, 1));
 }
 
-static void views_of_cached_buffers(void **state) {
-    (void)state;
+TEST(views_of_cached_buffers_see_their_own_memory) {
     by_each(reuse_from_cache, 64 * MIB);
 }
 
@@ -191,8 +189,7 @@ static void grow_meanwhile(void) {
     OK(gpumem_buffer_free(shared, NULL));
 }
 
-static void views_come_and_go_while_it_grows(void **state) {
-    (void)state;
+TEST(views_are_created_and_destroyed_while_the_buffer_grows) {
     by_each(grow_meanwhile, 0);
 }
 
@@ -201,12 +198,4 @@ static int begin(void **state) {
     return open_device(state) != 0 ? -1 : find_icd(state);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(a_view_holds_the_memory),           TEST(holes_are_filled_on_both_sides),
-        TEST(views_and_buffer_end_in_any_order), TEST(views_of_cached_buffers),
-        TEST(views_come_and_go_while_it_grows),
-    };
-    return cmocka_run_group_tests(tests, begin, close_device);
-}
+ALL_TESTS(begin, close_device);

@@ -48,6 +48,8 @@ static int teardown(void **state) {
     return close_device(state) | planted_remove();
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_resource *make(gpumem_pinned_method method) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device,
@@ -75,8 +77,7 @@ static gpumem_pinned_info info_of(gpumem_resource *resource) {
     return info;
 }
 
-static void reserved_pages_are_used_while_there_are_some(void **state) {
-    (void)state;
+TEST(reserved_huge_pages_are_used_while_available) {
     reserve = 3;
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_pinned_info info = info_of(resource);
@@ -103,8 +104,7 @@ static void reserved_pages_are_used_while_there_are_some(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void pages_that_cannot_be_touched_are_given_back(void **state) {
-    (void)state;
+TEST(huge_pages_that_cannot_be_touched_are_returned) {
     gm_huge_for_tests(give_addresses_alone, planted_root);
     gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
@@ -116,8 +116,7 @@ static void pages_that_cannot_be_touched_are_given_back(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_refused_registration_falls_back_too(void **state) {
-    (void)state;
+TEST(a_refused_registration_falls_back_to_ordinary_pages) {
     reserve = 100;
     gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
     soft->fault_arm("cuMemHostRegister_v2", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_AFTER);
@@ -130,8 +129,7 @@ static void a_refused_registration_falls_back_too(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void slabs_of_no_number_of_huge_pages_have_none(void **state) {
-    (void)state;
+TEST(slabs_not_a_multiple_of_the_huge_page_size_use_none) {
     gpumem_resource *resource;
     reserve = 100;
     OK(gpumem_pinned_resource_create(device,
@@ -146,8 +144,7 @@ static void slabs_of_no_number_of_huge_pages_have_none(void **state) {
 }
 
 /* What is set aside is not what a control group of ordinary memory limits. */
-static void a_full_control_group_does_not_matter(void **state) {
-    (void)state;
+TEST(a_full_cgroup_does_not_limit_reserved_huge_pages) {
     plant("/proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1024 kB\n");
     gm_host_memory_set_root(planted_root);
     reserve = 2;
@@ -159,8 +156,7 @@ static void a_full_control_group_does_not_matter(void **state) {
     gm_host_memory_set_root("");
 }
 
-static void it_is_told_when_transparent_ones_are_off(void **state) {
-    (void)state;
+TEST(disabled_transparent_huge_pages_are_reported) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     plant("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
     gpumem_pinned_info info = info_of(resource);
@@ -175,8 +171,7 @@ static void it_is_told_when_transparent_ones_are_off(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void wrong_options_are_refused_with_their_reason(void **state) {
-    (void)state;
+TEST(invalid_options_are_refused_with_a_reason) {
     gpumem_resource *none, *pool;
     gpumem_pinned_info info = {.size = sizeof info};
     const gpumem_pinned_options wrong[] = {
@@ -203,8 +198,7 @@ static void wrong_options_are_refused_with_their_reason(void **state) {
 }
 
 /* The system's own reserve, where there is one. */
-static void the_systems_own_huge_pages_are_used(void **state) {
-    (void)state;
+TEST(the_systems_reserved_huge_pages_are_used) {
     gm_huge_for_tests(NULL, "");
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
@@ -217,20 +211,4 @@ static void the_systems_own_huge_pages_are_used(void **state) {
         skip();
     }
     assert_int_equal(info.huge_bytes, 4 * MIB);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(reserved_pages_are_used_while_there_are_some),
-        T(pages_that_cannot_be_touched_are_given_back),
-        T(a_refused_registration_falls_back_too),
-        T(slabs_of_no_number_of_huge_pages_have_none),
-        T(a_full_control_group_does_not_matter),
-        T(it_is_told_when_transparent_ones_are_off),
-        T(wrong_options_are_refused_with_their_reason),
-        T(the_systems_own_huge_pages_are_used),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Where the memory of buffers lies, and that a layout is named by its generation. */
 #include "library_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 static gpumem_resource *make_virtual(void) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
@@ -39,8 +41,7 @@ static void check_segments(const gpumem_layout *layout, const gpumem_segment *se
     assert_int_equal(end, layout->bytes);
 }
 
-static void a_virtual_buffer_has_a_segment_for_each_handle(void **state) {
-    (void)state;
+TEST(a_virtual_buffer_has_one_segment_per_handle) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *view, *buffer = allocate(resource, 9 * MIB);
     gpumem_segment segments[8];
@@ -63,8 +64,7 @@ static void a_virtual_buffer_has_a_segment_for_each_handle(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void no_more_is_filled_than_there_is_room(void **state) {
-    (void)state;
+TEST(no_more_segments_are_written_than_fit) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *buffer = allocate(resource, 16 * MIB);
     gpumem_segment segments[3] = {{0}, {0}, {99, 99, 99}};
@@ -82,8 +82,7 @@ static void no_more_is_filled_than_there_is_room(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void every_change_of_mapping_is_another_generation(void **state) {
-    (void)state;
+TEST(every_mapping_change_gets_a_new_generation) {
     uint64_t seen[5];
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *other = allocate(resource, 1), *buffer = allocate(resource, 4 * MIB);
@@ -111,8 +110,7 @@ static void every_change_of_mapping_is_another_generation(void **state) {
 }
 
 /* A refusal may have had its effect, and been undone: the same memory, and mapped anew. */
-static void a_refused_shrink_is_another_generation(void **state) {
-    (void)state;
+TEST(a_refused_shrink_gets_a_new_generation) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *buffer = allocate(resource, 12 * MIB);
     uint64_t before = layout_of(buffer, NULL, 0).generation;
@@ -126,8 +124,7 @@ static void a_refused_shrink_is_another_generation(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void an_import_has_the_exporters_segments(void **state) {
-    (void)state;
+TEST(an_import_has_the_exporters_segments) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *imported, *buffer = allocate(resource, 9 * MIB);
     gpumem_export *exported;
@@ -152,8 +149,7 @@ static void an_import_has_the_exporters_segments(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void other_memory_is_one_segment_without_a_handle(void **state) {
-    (void)state;
+TEST(pool_and_pinned_buffers_have_one_segment_without_a_handle) {
     gpumem_resource *pool, *pinned;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
@@ -176,8 +172,7 @@ static void other_memory_is_one_segment_without_a_handle(void **state) {
 }
 
 /* A limit's buffer is the virtual one in another coat. */
-static void a_wrapper_shows_what_it_wraps(void **state) {
-    (void)state;
+TEST(a_wrapped_buffer_shows_the_layout_of_the_inner_one) {
     gpumem_resource *resource = make_virtual(), *limit;
     OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 9 * MIB);
@@ -188,17 +183,4 @@ static void a_wrapper_shows_what_it_wraps(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(limit));
     OK(gpumem_resource_destroy(resource));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_virtual_buffer_has_a_segment_for_each_handle),
-        cmocka_unit_test(no_more_is_filled_than_there_is_room),
-        cmocka_unit_test(every_change_of_mapping_is_another_generation),
-        cmocka_unit_test(a_refused_shrink_is_another_generation),
-        cmocka_unit_test(an_import_has_the_exporters_segments),
-        cmocka_unit_test(other_memory_is_one_segment_without_a_handle),
-        cmocka_unit_test(a_wrapper_shows_what_it_wraps),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,14 +1,15 @@
 /* A device without a UUID, as an instance of a GPU may be: it is shared by its place. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_capability_report ask(gpumem_capability capability) {
     gpumem_capability_report report = {.size = sizeof report};
     OK(gpumem_device_get_capability(device, capability, &report));
     return report;
 }
 
-static void a_device_without_a_uuid_says_so(void **state) {
-    (void)state;
+TEST(a_device_without_a_uuid_reports_why) {
     const unsigned char zeros[16] = {0};
     gpumem_device_info info = {.size = sizeof info};
     gpumem_device *none;
@@ -23,8 +24,7 @@ static void a_device_without_a_uuid_says_so(void **state) {
     SAYS("by ordinal");
 }
 
-static void buffers_are_shared_by_the_devices_place(void **state) {
-    (void)state;
+TEST(buffers_are_shared_by_device_location) {
     gpumem_resource *resource;
     gpumem_buffer *buffer, *imported;
     gpumem_export *exported;
@@ -55,14 +55,8 @@ static void buffers_are_shared_by_the_devices_place(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(a_device_without_a_uuid_says_so),
-        T(buffers_are_shared_by_the_devices_place),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_PROFILE", "mig", 1);
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -1,14 +1,15 @@
 /* A platform without descriptors, as WSL: what can be done is done, what cannot says why. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_capability_report ask(gpumem_capability capability) {
     gpumem_capability_report report = {.size = sizeof report};
     OK(gpumem_device_get_capability(device, capability, &report));
     return report;
 }
 
-static void each_missing_capability_has_its_reason(void **state) {
-    (void)state;
+TEST(each_missing_capability_has_its_reason) {
     gpumem_capability_report fd = ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD),
                              pool = ask(GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
     assert_int_equal(fd.supported, 0);
@@ -20,8 +21,7 @@ static void each_missing_capability_has_its_reason(void **state) {
     assert_int_equal(ask(GPUMEM_CAPABILITY_DEVICE_UUID).supported, 1);
 }
 
-static void virtual_memory_goes_on_unshared(void **state) {
-    (void)state;
+TEST(virtual_memory_works_without_sharing) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     gpumem_export *none;
@@ -44,8 +44,7 @@ static void virtual_memory_goes_on_unshared(void **state) {
                              device, GPUMEM_VIRTUAL_OPTIONS(.handle_strict = 1), &resource));
 }
 
-static void pools_say_what_refused_them(void **state) {
-    (void)state;
+TEST(refused_pools_name_the_driver_call) {
     gpumem_resource *pool;
     FAILS(DRIVER,
           gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
@@ -56,14 +55,7 @@ static void pools_say_what_refused_them(void **state) {
     SAYS("CONCURRENT_MANAGED_ACCESS is 0");
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(each_missing_capability_has_its_reason),
-        T(virtual_memory_goes_on_unshared),
-        T(pools_say_what_refused_them),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_PROFILE", "wsl", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+EACH_TEST(open_device, close_device);
+
 #define THREADS 4
 #define ROUNDS  200
 
@@ -70,33 +72,19 @@ static void run_threads(void) {
     assert_int_equal(stats.chunks, 0);
 }
 
-static void a_virtual_resource_is_shared(void **state) {
-    (void)state;
+TEST(threads_share_a_virtual_resource) {
     OK(gpumem_virtual_resource_create(device, NULL, &shared));
     run_threads();
 }
 
-static void a_pinned_resource_is_shared(void **state) {
-    (void)state;
+TEST(threads_share_a_pinned_resource) {
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &shared));
     run_threads();
 }
 
-static void a_pool_is_shared(void **state) {
-    (void)state;
+TEST(threads_share_a_pool) {
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &shared));
     run_threads();
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(a_virtual_resource_is_shared),
-        T(a_pinned_resource_is_shared),
-        T(a_pool_is_shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 /* The limit counts what the wrapped resource handed out, which may be more than was asked for. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 #define UNIT 4096
 
 /* Hands out whole units, and says so in `bytes`. */
 static gpumem_status generous_allocate(void *user, const gpumem_request *request,
                                        gpumem_allocation *allocation) {
-    (void)user;
     size_t bytes = (request->bytes + UNIT - 1) / UNIT * UNIT;
     allocation->pointer = UNIT; /* nobody touches it */
     allocation->bytes = allocation->committed_bytes = bytes;
@@ -15,27 +16,20 @@ static gpumem_status generous_allocate(void *user, const gpumem_request *request
 }
 
 static void generous_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
-    (void)allocation;
-    (void)stream;
 }
 
 static gpumem_status generous_resize(void *user, gpumem_allocation *allocation, size_t bytes,
                                      CUstream stream) {
-    (void)user;
-    (void)stream;
     allocation->bytes = allocation->committed_bytes = (bytes + UNIT - 1) / UNIT * UNIT;
     return GPUMEM_OK;
 }
 
 static void generous_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->device_accessible = 1;
     properties->can_resize = 1;
 }
 
-static void a_limit_counts_what_it_handed_out(void **state) {
-    (void)state;
+TEST(a_limit_counts_the_bytes_the_upstream_handed_out) {
     gpumem_resource *generous, *limited;
     gpumem_buffer *one, *two, *none;
     const gpumem_resource_ops ops = {.size = sizeof ops,
@@ -58,12 +52,4 @@ static void a_limit_counts_what_it_handed_out(void **state) {
     }
     OK(gpumem_resource_destroy(limited));
     OK(gpumem_resource_destroy(generous));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_limit_counts_what_it_handed_out, open_device,
-                                        close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,8 @@ static int end(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(begin, end);
+
 static char *dump(void) {
     OK(gpumem_device_trim(device, 1)); /* the events that the library keeps for the next time */
     char *text = soft->state_dump();
@@ -78,8 +80,7 @@ static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads
     return report;
 }
 
-static void every_size_arrives(void **state) {
-    (void)state;
+TEST(files_of_every_size_are_loaded_completely) {
     static const size_t sizes[] = {1,       64 * KIB - 1,   64 * KIB,     64 * KIB + 1,
                                    2 * MIB, 2 * MIB + 4097, 9 * MIB + 511};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -93,8 +94,7 @@ static void every_size_arrives(void **state) {
 }
 
 /* The first bytes of each 8 MiB are hashed alone: a wrong order or place would show. */
-static void checksum_is_as_documented(void **state) {
-    (void)state;
+TEST(the_checksum_is_as_documented) {
     gpumem_buffer *buffer = NULL;
     uint64_t first, second;
     write_file(17 * MIB, 1);
@@ -113,8 +113,7 @@ static void checksum_is_as_documented(void **state) {
 }
 
 /* A small file pins little, and no more is said than is pinned. */
-static void a_small_file_pins_little(void **state) {
-    (void)state;
+TEST(a_small_file_pins_little_memory) {
     uint64_t high = device_stats().pinned_high;
     gpumem_load_report report = load_size(1, 0, 0);
     assert_int_equal(report.chunk_bytes, 64 * KIB);
@@ -124,16 +123,14 @@ static void a_small_file_pins_little(void **state) {
 }
 
 /* The readers' first round needs no growth, and growth comes in few pieces. */
-static void growth_comes_in_few_pieces(void **state) {
-    (void)state;
+TEST(a_load_grows_its_buffer_in_few_steps) {
     gpumem_load_report report = load_size(8 * MIB, 64 * KIB, 16);
     assert_true(report.mappings <= 6);
     report = load_size(16 * MIB, MIB, 16);
     assert_int_equal(report.mappings, 1);
 }
 
-static void staging_memory_can_be_given(void **state) {
-    (void)state;
+TEST(staging_memory_can_come_from_the_caller) {
     gpumem_resource *pinned;
     gpumem_buffer *buffer;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -167,8 +164,7 @@ static void staging_memory_can_be_given(void **state) {
         same_state(before_);                                                                       \
     } while (0)
 
-static void missing_arguments_are_refused(void **state) {
-    (void)state;
+TEST(missing_arguments_are_refused) {
     uint64_t sum;
     gpumem_buffer *buffer;
     write_file(10, 1);
@@ -184,8 +180,7 @@ static void missing_arguments_are_refused(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void options_are_checked(void **state) {
-    (void)state;
+TEST(invalid_load_options_are_refused) {
     struct {
         gpumem_load_options options;
         size_t later;
@@ -211,8 +206,7 @@ static void options_are_checked(void **state) {
 }
 
 /* Nothing is loaded for a report that cannot be given, and none is touched by a failure. */
-static void the_report_is_checked_first(void **state) {
-    (void)state;
+TEST(an_invalid_report_is_refused_before_loading) {
     gpumem_buffer *buffer = NULL;
     gpumem_load_report report = {.size = 0, .chunks = 77};
     write_file(10, 1);
@@ -224,8 +218,7 @@ static void the_report_is_checked_first(void **state) {
     assert_int_equal(report.chunks, 77);
 }
 
-static void what_is_no_file_is_refused(void **state) {
-    (void)state;
+TEST(paths_that_are_not_regular_files_are_refused) {
     REFUSED(SYSTEM, memory, "/absent", NULL);
     assert_int_equal(gpumem_last_error()->system_code, ENOENT);
     REFUSED(SYSTEM, memory, "/tmp", NULL);
@@ -238,8 +231,7 @@ static void what_is_no_file_is_refused(void **state) {
 }
 
 /* Whatever the size of the file: a small one would fit into a buffer that cannot grow. */
-static void a_resource_that_cannot_grow_is_refused(void **state) {
-    (void)state;
+TEST(a_resource_that_cannot_grow_is_refused) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
@@ -250,8 +242,7 @@ static void a_resource_that_cannot_grow_is_refused(void **state) {
 }
 
 /* Refused before the CPU would fault on it, and whether or not it can be written by chance. */
-static void staging_that_the_cpu_cannot_reach_is_refused(void **state) {
-    (void)state;
+TEST(staging_that_the_cpu_cannot_reach_is_refused) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
@@ -261,8 +252,7 @@ static void staging_that_the_cpu_cannot_reach_is_refused(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void too_little_staging_is_refused(void **state) {
-    (void)state;
+TEST(too_little_staging_is_refused) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = MIB), &pinned));
@@ -271,8 +261,7 @@ static void too_little_staging_is_refused(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-static void a_limit_half_way_undoes_the_load(void **state) {
-    (void)state;
+TEST(hitting_a_limit_undoes_the_load) {
     gpumem_resource *limit;
     OK(gpumem_limit_resource_create(memory, 5 * MIB, &limit));
     write_file(8 * MIB, 1);
@@ -282,8 +271,7 @@ static void a_limit_half_way_undoes_the_load(void **state) {
 }
 
 /* A sparse file, larger than the device: nothing is read for nothing. */
-static void more_than_the_device_has_is_refused_at_once(void **state) {
-    (void)state;
+TEST(a_file_larger_than_free_memory_is_refused_at_once) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     write_file(1, 1);
@@ -297,8 +285,7 @@ static int stop_at_once(void *user, const gpumem_load_progress *progress) {
     return 1;
 }
 
-static void a_cancelled_load_is_undone(void **state) {
-    (void)state;
+TEST(a_cancelled_load_is_undone) {
     uint64_t total = 0;
     write_file(3 * MIB, 1);
     REFUSED(CANCELLED, memory, path,
@@ -308,13 +295,10 @@ static void a_cancelled_load_is_undone(void **state) {
 }
 
 static int grow_the_file(void *user, const gpumem_load_progress *progress) {
-    (void)user;
-    (void)progress;
     return truncate(path, 4 * (off_t)MIB);
 }
 
-static void a_file_that_changes_is_refused(void **state) {
-    (void)state;
+TEST(a_file_that_grows_while_loading_is_refused) {
     write_file(3 * MIB, 1);
     REFUSED(DATA, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file));
     SAYS("grew while it was read: from 3145728 to 4194304");
@@ -329,8 +313,7 @@ static void a_file_that_changes_is_refused(void **state) {
 
 /* A blocking stream that stands still holds the default stream up, and with it what is freed on
  * that: staging memory comes back at once all the same. */
-static void other_work_does_not_hold_it_up(void **state) {
-    (void)state;
+TEST(blocked_streams_do_not_delay_a_load) {
     struct gate gate = gate_with_stream();
     CUstream blocked;
     CUevent reached;
@@ -378,8 +361,7 @@ static void *load_beside(void *argument) {
     return NULL;
 }
 
-static void several_loads_run_at_once(void **state) {
-    (void)state;
+TEST(several_loads_run_at_once) {
     struct one_load loads[3] = {{0}};
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -398,8 +380,7 @@ static void several_loads_run_at_once(void **state) {
 }
 
 /* Memory that only frees hold back is no reason to refuse. */
-static void held_back_memory_is_waited_for(void **state) {
-    (void)state;
+TEST(a_load_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
     gpumem_resource *pool;
     gpumem_buffer *cached, *buffer = NULL;
@@ -420,8 +401,7 @@ static void held_back_memory_is_waited_for(void **state) {
 }
 
 /* Free memory of the device says nothing of the host's. */
-static void host_memory_is_not_the_devices(void **state) {
-    (void)state;
+TEST(free_device_memory_does_not_limit_loads_into_host_memory) {
     uint64_t free_bytes, total;
     gpumem_resource *host;
     gpumem_buffer *most, *buffer = NULL;
@@ -441,8 +421,7 @@ static void host_memory_is_not_the_devices(void **state) {
 
 /* The wait for the last copies is refused while they are still to be done: nothing that they use
  * may be given back under them, which would be the end of the context. */
-static void a_refused_wait_is_made_again(void **state) {
-    (void)state;
+TEST(a_refused_wait_is_retried) {
     gpumem_buffer *buffer = NULL;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -464,8 +443,7 @@ static void a_refused_wait_is_made_again(void **state) {
 }
 
 /* A successful call leaves the last failure of the thread alone, whatever it met on its way. */
-static void success_says_nothing(void **state) {
-    (void)state;
+TEST(a_successful_load_keeps_the_last_error) {
     gpumem_buffer *buffer = NULL;
     FAILS(SYSTEM, gpumem_file_checksum("/absent", NULL, &(uint64_t){0}));
     write_file(MIB, 7);
@@ -478,34 +456,8 @@ static void success_says_nothing(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
+BEFORE_TESTS {
     /* Small, so that what is larger than the device is quickly made. */
     setenv("SOFTGPU_MEMORY", "256M", 1);
-    const struct CMUnitTest tests[] = {
-        T(every_size_arrives),
-        T(checksum_is_as_documented),
-        T(a_small_file_pins_little),
-        T(growth_comes_in_few_pieces),
-        T(staging_memory_can_be_given),
-        T(missing_arguments_are_refused),
-        T(options_are_checked),
-        T(the_report_is_checked_first),
-        T(what_is_no_file_is_refused),
-        T(a_resource_that_cannot_grow_is_refused),
-        T(staging_that_the_cpu_cannot_reach_is_refused),
-        T(too_little_staging_is_refused),
-        T(a_limit_half_way_undoes_the_load),
-        T(more_than_the_device_has_is_refused_at_once),
-        T(a_cancelled_load_is_undone),
-        T(a_file_that_changes_is_refused),
-        T(other_work_does_not_hold_it_up),
-        T(several_loads_run_at_once),
-        T(held_back_memory_is_waited_for),
-        T(host_memory_is_not_the_devices),
-        T(a_refused_wait_is_made_again),
-        T(success_says_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

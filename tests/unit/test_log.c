@@ -36,8 +36,7 @@ static void say_all(const char *setting) {
 #define INFO    "gpumem: info: c\n"
 #define DEBUG   "gpumem: debug: d\n"
 
-static void each_name_lets_its_level_and_worse_through(void **state) {
-    (void)state;
+TEST(each_level_name_shows_its_level_and_worse) {
     say_all("off");
     assert_string_equal(said, "");
     say_all("error");
@@ -52,8 +51,7 @@ static void each_name_lets_its_level_and_worse_through(void **state) {
     assert_string_equal(said, ERROR WARNING);
 }
 
-static void what_is_no_name_is_said_and_ignored(void **state) {
-    (void)state;
+TEST(an_unknown_level_name_is_reported_and_ignored) {
     static const char *const wrong[] = {"", "2", "loud", "ERROR", "in\nfo"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         say_all(wrong[i]);
@@ -63,12 +61,4 @@ static void what_is_no_name_is_said_and_ignored(void **state) {
         assert_null(strstr(said, INFO));
     }
     assert_null(strstr(said, "in\nfo")); /* control characters are shown, not written */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_name_lets_its_level_and_worse_through),
-        cmocka_unit_test(what_is_no_name_is_said_and_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

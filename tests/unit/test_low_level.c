@@ -4,8 +4,9 @@
 
 #include <unistd.h>
 
-static void a_mapping_holds_bytes(void **state) {
-    (void)state;
+EACH_TEST(open_device, close_device);
+
+TEST(a_mapping_keeps_its_bytes) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
@@ -45,8 +46,7 @@ static void a_mapping_holds_bytes(void **state) {
 }
 
 /* Each of these is answered without a call of the driver that could do it. */
-static void misuse_is_refused_before_the_driver(void **state) {
-    (void)state;
+TEST(misuse_is_refused_without_a_driver_call) {
     gpumem_reservation *range, *none;
     gpumem_physical *memory, *no_memory;
     gpumem_mapping *mapping, *no_mapping;
@@ -80,8 +80,7 @@ static void misuse_is_refused_before_the_driver(void **state) {
     OK(gpumem_reservation_destroy(range));
 }
 
-static void objects_of_two_libraries_do_not_mix(void **state) {
-    (void)state;
+TEST(mixing_objects_of_two_libraries_is_refused) {
     gpumem_library *second;
     gpumem_device *other;
     gpumem_reservation *range;
@@ -99,8 +98,7 @@ static void objects_of_two_libraries_do_not_mix(void **state) {
     OK(gpumem_close(second));
 }
 
-static void memory_crosses_as_a_descriptor(void **state) {
-    (void)state;
+TEST(physical_memory_is_shared_by_descriptor) {
     gpumem_physical *memory, *same;
     gpumem_reservation *range;
     gpumem_mapping *first, *second;
@@ -146,8 +144,7 @@ static void memory_crosses_as_a_descriptor(void **state) {
 }
 
 /* As for the driver: an alignment says where addresses begin, not how sizes and offsets go on. */
-static void alignment_is_of_the_address_alone(void **state) {
-    (void)state;
+TEST(alignment_applies_only_to_the_address) {
     static const size_t alignments[] = {0, 1, 2 * MIB, 64 * MIB};
     gpumem_physical *memory;
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
@@ -166,8 +163,7 @@ static void alignment_is_of_the_address_alone(void **state) {
     OK(gpumem_physical_destroy(memory));
 }
 
-static void granularities_are_told(void **state) {
-    (void)state;
+TEST(granularities_are_reported) {
     size_t bytes = 0;
     OK(gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &bytes));
     assert_int_equal(bytes, 2 * MIB);
@@ -175,18 +171,4 @@ static void granularities_are_told(void **state) {
           gpumem_physical_granularity(
               device, GPUMEM_OPTIONS(gpumem_physical_options, .location = (gpumem_location)9),
               GPUMEM_GRANULARITY_MINIMUM, &bytes));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(a_mapping_holds_bytes),
-        T(misuse_is_refused_before_the_driver),
-        T(objects_of_two_libraries_do_not_mix),
-        T(memory_crosses_as_a_descriptor),
-        T(alignment_is_of_the_address_alone),
-        T(granularities_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Managed memory in use: advice, prefetch, discard and questions, for ranges of buffers. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 #define ALLOCATED GPUMEM_MANAGED_ALLOCATED
 #define POOL      GPUMEM_MANAGED_POOL
 #define PAGE      ((size_t)4096)
@@ -36,8 +38,7 @@ static void advise(size_t offset, size_t bytes, gpumem_advice advice, gpumem_loc
     OK(gpumem_buffer_advise(buffer, offset, bytes, advice, location, id));
 }
 
-static void advice_holds_for_its_range(void **state) {
-    (void)state;
+TEST(advice_applies_to_its_range_only) {
     begin(ALLOCATED, 4 * MIB);
     gpumem_managed_range all = range_of(0, 4 * MIB);
     assert_true(!all.read_mostly && !all.has_preferred && !all.has_prefetched);
@@ -73,8 +74,7 @@ static void advice_holds_for_its_range(void **state) {
     end();
 }
 
-static void prefetched_in_order_of_the_stream(void **state) {
-    (void)state;
+TEST(prefetches_run_in_stream_order) {
     begin(ALLOCATED, 4 * MIB);
     memset(gpumem_buffer_host_pointer(buffer), 6, 4 * MIB);
     OK(gpumem_buffer_prefetch(buffer, MIB, MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
@@ -99,8 +99,7 @@ static void prefetched_in_order_of_the_stream(void **state) {
 }
 
 /* The stream is named for the buffer: its memory stays as long as the prefetch is held. */
-static void a_free_waits_for_the_prefetch(void **state) {
-    (void)state;
+TEST(a_free_waits_for_a_queued_prefetch) {
     struct gate gate = gate_with_stream();
     begin(ALLOCATED, MIB);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, gate.stream));
@@ -115,8 +114,7 @@ static void a_free_waits_for_the_prefetch(void **state) {
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */
-static void whole_discarded_pages_lose_their_content_and_no_others(void **state) {
-    (void)state;
+TEST(discarding_affects_only_whole_pages_of_the_range) {
     begin(ALLOCATED, 4 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     memset(bytes, 6, 4 * MIB);
@@ -138,8 +136,7 @@ static void whole_discarded_pages_lose_their_content_and_no_others(void **state)
     end();
 }
 
-static void views_and_foreign_memory_are_taken(void **state) {
-    (void)state;
+TEST(advice_applies_to_views_and_foreign_memory) {
     gpumem_buffer *view, *whole, *foreign;
     begin(ALLOCATED, 4 * MIB);
     OK(gpumem_buffer_view(buffer, MIB, MIB, &view));
@@ -162,8 +159,7 @@ static void views_and_foreign_memory_are_taken(void **state) {
     end();
 }
 
-static void wrong_arguments_are_refused_with_their_reason(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *plain;
     gpumem_buffer *other;
     gpumem_managed_range range = {.size = sizeof range};
@@ -213,8 +209,7 @@ static void wrong_arguments_are_refused_with_their_reason(void **state) {
 
 /* A stream that captures is refused before the driver would spoil its capture; advice and questions
  * go on beside one. */
-static void captures_are_left_whole(void **state) {
-    (void)state;
+TEST(managed_memory_calls_do_not_spoil_a_capture) {
     CUgraph graph = NULL;
     begin(ALLOCATED, MIB);
     assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
@@ -234,8 +229,7 @@ static void captures_are_left_whole(void **state) {
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
-static void pool_memory_is_for_both_and_ordered(void **state) {
-    (void)state;
+TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_pool_info info = {.size = sizeof info};
     unsigned char back[64];
@@ -263,8 +257,7 @@ static void pool_memory_is_for_both_and_ordered(void **state) {
     end();
 }
 
-static void own_pools_have_their_place(void **state) {
-    (void)state;
+TEST(own_managed_pools_have_the_requested_location) {
     const gpumem_managed_place places[] = {GPUMEM_MANAGED_ANYWHERE, GPUMEM_MANAGED_ON_DEVICE,
                                            GPUMEM_MANAGED_ON_HOST};
     for (size_t i = 0; i < COUNT(places); i++) {
@@ -298,8 +291,7 @@ static void own_pools_have_their_place(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_captured_stream_gets_no_pool_memory(void **state) {
-    (void)state;
+TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
     CUgraph graph = NULL;
     gpumem_buffer *none;
     begin(POOL, MIB);
@@ -314,8 +306,7 @@ static void a_captured_stream_gets_no_pool_memory(void **state) {
     end();
 }
 
-static void without_pools_allocations_take_their_place(void **state) {
-    (void)state;
+TEST(without_managed_pools_plain_allocations_are_used) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_pool_info info = {.size = sizeof info};
     soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE);
@@ -347,8 +338,7 @@ static void without_pools_allocations_take_their_place(void **state) {
 }
 
 /* Before 12.3 the driver told places by ordinal alone. */
-static void an_older_driver_is_asked_as_it_understands(void **state) {
-    (void)state;
+TEST(an_older_driver_is_called_by_its_older_functions) {
     begin(ALLOCATED, MIB);
     advise(0, MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 1);
     advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);
@@ -365,23 +355,7 @@ static void an_older_driver_is_asked_as_it_understands(void **state) {
     end();
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(advice_holds_for_its_range),
-        T(prefetched_in_order_of_the_stream),
-        T(a_free_waits_for_the_prefetch),
-        T(whole_discarded_pages_lose_their_content_and_no_others),
-        T(views_and_foreign_memory_are_taken),
-        T(wrong_arguments_are_refused_with_their_reason),
-        T(captures_are_left_whole),
-        T(pool_memory_is_for_both_and_ordered),
-        T(own_pools_have_their_place),
-        T(a_captured_stream_gets_no_pool_memory),
-        T(without_pools_allocations_take_their_place),
-        T(an_older_driver_is_asked_as_it_understands),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -1,6 +1,8 @@
 /* The managed resource: memory of the CPU's and the device's, with what was asked of its place. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *managed(const gpumem_managed_options *options) {
     gpumem_resource *resource;
     OK(gpumem_managed_resource_create(device, options, &resource));
@@ -13,8 +15,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     return buffer;
 }
 
-static void both_sides_see_the_bytes(void **state) {
-    (void)state;
+TEST(host_and_device_see_the_same_bytes) {
     gpumem_resource *resource = managed(NULL);
     gpumem_resource_properties properties = {.size = sizeof properties};
     unsigned char back[64];
@@ -47,8 +48,7 @@ static int told(gpumem_buffer *buffer, CUmem_range_attribute attribute) {
     return value;
 }
 
-static void advice_is_given(void **state) {
-    (void)state;
+TEST(the_resource_gives_its_advice_to_the_driver) {
     gpumem_resource *resource = managed(GPUMEM_OPTIONS(
         gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
     gpumem_buffer *buffer = allocate(resource, 100000);
@@ -65,8 +65,7 @@ static void advice_is_given(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void alignment_is_kept(void **state) {
-    (void)state;
+TEST(the_requested_alignment_is_respected) {
     gpumem_resource *resource = managed(NULL);
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 4) {
         gpumem_buffer *buffer;
@@ -79,8 +78,7 @@ static void alignment_is_kept(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void what_is_refused_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_refused_allocation_leaks_nothing) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     FAILS(INVALID_ARGUMENT,
@@ -101,16 +99,4 @@ static void what_is_refused_leaves_nothing(void **state) {
     soft->free_text(before);
     soft->free_text(after);
     OK(gpumem_resource_destroy(resource));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(both_sides_see_the_bytes),
-        T(advice_is_given),
-        T(alignment_is_kept),
-        T(what_is_refused_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

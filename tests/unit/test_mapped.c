@@ -23,6 +23,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
@@ -41,8 +43,7 @@ static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
     return byte;
 }
 
-static void both_sides_see_the_same_bytes(void **state) {
-    (void)state;
+TEST(host_and_device_see_the_same_bytes) {
     gpumem_buffer *buffer = allocate(mapped, 3 * MIB);
     unsigned char *host = host_of(buffer);
     assert_true((CUdeviceptr)(uintptr_t)host != gpumem_buffer_pointer(buffer));
@@ -58,8 +59,7 @@ static void both_sides_see_the_same_bytes(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void it_grows_and_shrinks_in_place(void **state) {
-    (void)state;
+TEST(a_mapped_buffer_grows_and_shrinks_in_place) {
     gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
     unsigned char *host = host_of(buffer);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -82,8 +82,7 @@ static void it_grows_and_shrinks_in_place(void **state) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-static void holes_come_and_go_on_both_sides(void **state) {
-    (void)state;
+TEST(decommitting_and_recommitting_work_on_both_sides) {
     gpumem_buffer *buffer = allocate(mapped, 16 * MIB);
     unsigned char *host = host_of(buffer);
     size_t released = 0;
@@ -98,8 +97,7 @@ static void holes_come_and_go_on_both_sides(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void the_pointer_stays_so_it_cannot_move(void **state) {
-    (void)state;
+TEST(moving_a_mapped_buffer_is_refused) {
     CUdeviceptr address;
     gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
     FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 128 * MIB, NULL, &address));
@@ -107,8 +105,7 @@ static void the_pointer_stays_so_it_cannot_move(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void freed_buffers_stay_mapped_in_the_cache(void **state) {
-    (void)state;
+TEST(freed_buffers_stay_mapped_in_the_cache) {
     gpumem_resource *cached;
     OK(gpumem_mapped_resource_create(
         device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .cache_bytes = 16 * MIB),
@@ -126,8 +123,7 @@ static void freed_buffers_stay_mapped_in_the_cache(void **state) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-static void small_buffers_come_from_a_cache_over_it(void **state) {
-    (void)state;
+TEST(a_cache_over_mapped_memory_gives_small_buffers) {
     gpumem_resource *cache;
     gpumem_buffer *buffers[100];
     OK(gpumem_caching_resource_create(mapped, NULL, &cache));
@@ -145,8 +141,7 @@ static void small_buffers_come_from_a_cache_over_it(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void writes_and_reads_stay_in_the_buffer(void **state) {
-    (void)state;
+TEST(writes_and_reads_outside_the_buffer_are_refused) {
     gpumem_buffer *buffer = allocate(mapped, 5000), *part;
     unsigned char bytes[5000], back[5000];
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -166,8 +161,7 @@ static void writes_and_reads_stay_in_the_buffer(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void memory_that_the_cpu_does_not_reach_is_refused(void **state) {
-    (void)state;
+TEST(memory_without_host_access_is_refused) {
     gpumem_resource *plain;
     OK(gpumem_virtual_resource_create(device, NULL, &plain));
     gpumem_buffer *buffer = allocate(plain, 100);
@@ -179,8 +173,7 @@ static void memory_that_the_cpu_does_not_reach_is_refused(void **state) {
     OK(gpumem_resource_destroy(plain));
 }
 
-static void the_flag_comes_after_the_payload(void **state) {
-    (void)state;
+TEST(publishing_writes_the_payload_and_the_flag) {
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
     OK(gpumem_mapped_publish(buffer, 0, "payload", 8, 1024, 1));
@@ -194,8 +187,7 @@ static void the_flag_comes_after_the_payload(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void the_method_and_what_was_refused_are_told(void **state) {
-    (void)state;
+TEST(the_chosen_method_and_the_refused_ones_are_reported) {
     gpumem_resource *any;
     gpumem_mapped_info info = {.size = sizeof info};
     OK(gpumem_mapped_resource_create(device, NULL, &any));
@@ -212,8 +204,7 @@ static void the_method_and_what_was_refused_are_told(void **state) {
     assert_string_equal(gpumem_mapped_method_name((gpumem_mapped_method)99), "unknown");
 }
 
-static void the_host_is_last_and_can_be_demanded(void **state) {
-    (void)state;
+TEST(host_memory_is_the_last_choice_and_can_be_required) {
     gpumem_resource *host;
     gpumem_mapped_info info = {.size = sizeof info};
     OK(gpumem_mapped_resource_create(device,
@@ -232,8 +223,7 @@ static void the_host_is_last_and_can_be_demanded(void **state) {
     OK(gpumem_resource_destroy(host));
 }
 
-static void wrong_options_are_refused(void **state) {
-    (void)state;
+TEST(invalid_options_are_refused) {
     gpumem_resource *made;
     FAILS(INVALID_ARGUMENT,
           gpumem_mapped_resource_create(
@@ -250,8 +240,7 @@ static void wrong_options_are_refused(void **state) {
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static void a_view_of_a_buffer_follows_its_growth(void **state) {
-    (void)state;
+TEST(a_view_of_a_buffer_follows_its_growth) {
     gpumem_resource *plain;
     gpumem_host_view *view, *second;
     OK(gpumem_virtual_resource_create(
@@ -279,8 +268,7 @@ static void a_view_of_a_buffer_follows_its_growth(void **state) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-static void buffers_that_have_no_view(void **state) {
-    (void)state;
+TEST(buffers_that_cannot_be_viewed_are_refused) {
     gpumem_resource *plain, *pool;
     gpumem_host_view *view;
     OK(gpumem_virtual_resource_create(
@@ -316,8 +304,7 @@ static void *write_and_grow(void *argument) {
     return NULL;
 }
 
-static void threads_map_at_once(void **state) {
-    (void)state;
+TEST(threads_allocate_and_grow_mapped_memory_concurrently) {
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_and_grow, (void *)(i + 1)), 0);
@@ -326,24 +313,7 @@ static void threads_map_at_once(void **state) {
     assert_int_equal(device_stats().allocations, 0);
 }
 
-int main(void) {
+BEFORE_TESTS {
     keep_lavapipe_loaded();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_sides_see_the_same_bytes),
-        cmocka_unit_test(it_grows_and_shrinks_in_place),
-        cmocka_unit_test(holes_come_and_go_on_both_sides),
-        cmocka_unit_test(the_pointer_stays_so_it_cannot_move),
-        cmocka_unit_test(freed_buffers_stay_mapped_in_the_cache),
-        cmocka_unit_test(small_buffers_come_from_a_cache_over_it),
-        cmocka_unit_test(writes_and_reads_stay_in_the_buffer),
-        cmocka_unit_test(memory_that_the_cpu_does_not_reach_is_refused),
-        cmocka_unit_test(the_flag_comes_after_the_payload),
-        cmocka_unit_test(the_method_and_what_was_refused_are_told),
-        cmocka_unit_test(the_host_is_last_and_can_be_demanded),
-        cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(a_view_of_a_buffer_follows_its_growth),
-        cmocka_unit_test(buffers_that_have_no_view),
-        cmocka_unit_test(threads_map_at_once),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return 0;
 }

@@ -3,6 +3,8 @@
 #include "opener.h"
 #include "vulkan_test.h"
 
+ALL_TESTS(find_icd, NULL);
+
 #define METHOD(which, ...)                                                                         \
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_##which, .method_strict = 1, __VA_ARGS__))
 #define PLAIN(...) METHOD(DESCRIPTOR, __VA_ARGS__)
@@ -45,6 +47,8 @@ static int teardown(void **state) {
     return 0;
 }
 
+EACH_TEST(setup, teardown);
+
 /* What the device has given out. */
 static uint64_t used(void) {
     uint64_t bytes = 0, limit = 0;
@@ -73,16 +77,14 @@ static void fill_up(gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void more_is_refused(void **state) {
-    (void)state;
+TEST(allocating_beyond_the_maximum_is_refused) {
     fill_up(PLAIN(.maximum_bytes = 8 * MIB));
     fill_up(METHOD(VULKAN_IMPORT, .maximum_bytes = 8 * MIB));
     fill_up(METHOD(VULKAN_EXPORT, .maximum_bytes = 8 * MIB));
     fill_up(METHOD(HOST, .maximum_bytes = 8 * MIB));
 }
 
-static void growth_counts(void **state) {
-    (void)state;
+TEST(growth_counts_against_the_maximum) {
     gpumem_resource *resource = PLAIN(.capacity = 64 * MIB, .maximum_bytes = 10 * MIB);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0), *other = allocate(resource, MIB, 0);
     ((unsigned char *)gpumem_buffer_host_pointer(buffer))[MIB] = 7;
@@ -104,8 +106,7 @@ static void growth_counts(void **state) {
 }
 
 /* Buffers and slabs that nobody uses are given back for one that is wanted. */
-static void what_is_kept_goes_before_a_refusal(void **state) {
-    (void)state;
+TEST(cached_memory_is_released_before_refusing) {
     gpumem_resource *resource = PLAIN(.cache_bytes = 8 * MIB, .maximum_bytes = 8 * MIB);
     uint64_t before = used();
     give(allocate(resource, 4 * MIB, 0));
@@ -140,8 +141,7 @@ static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wante
     remove_gate(gate);
 }
 
-static void frees_that_are_held_back_are_waited_for(void **state) {
-    (void)state;
+TEST(deferred_frees_are_waited_for_at_the_maximum) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 4 * MIB);
     waits_for(resource, 4 * MIB, 4 * MIB);
     waits_for(resource, 4 * MIB, 100);
@@ -150,8 +150,7 @@ static void frees_that_are_held_back_are_waited_for(void **state) {
 }
 
 /* A mirrored ring has its memory at two places. */
-static void memory_with_two_places_counts_once(void **state) {
-    (void)state;
+TEST(memory_of_a_mirrored_ring_counts_once) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 6 * MIB);
     gpumem_ring *ring;
     for (int i = 0; i < 3; i++) {
@@ -168,8 +167,7 @@ static void memory_with_two_places_counts_once(void **state) {
 }
 
 /* What Vulkan or the driver refuses counts for nothing. */
-static void refusals_count_for_nothing(void **state) {
-    (void)state;
+TEST(a_refused_allocation_does_not_count_against_the_maximum) {
     static const char *const functions[] = {"vkAllocateMemory", "vkMapMemory", "vkGetMemoryFdKHR"};
     gpumem_resource *resource = METHOD(VULKAN_EXPORT, .maximum_bytes = 4 * MIB);
     gpumem_buffer *buffer;
@@ -194,8 +192,7 @@ static void refusals_count_for_nothing(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_snapshot_tells(void **state) {
-    (void)state;
+TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 6 * MIB);
     gpumem_buffer *buffer = allocate(resource, 3 * MIB, 0);
     char *text;
@@ -354,15 +351,13 @@ static void run_threads(const gpumem_mapped_options *options, int on_device) {
     assert_int_equal(used(), watcher.before);
 }
 
-static void sixteen_threads_stay_below_it(void **state) {
-    (void)state;
+TEST(sixteen_threads_stay_below_the_maximum) {
     run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
                                       .maximum_bytes = MAXIMUM, .cache_bytes = 4 * MIB),
                 1);
 }
 
-static void also_with_memory_of_vulkans(void **state) {
-    (void)state;
+TEST(threads_stay_below_the_maximum_with_vulkan_export) {
     char budget[32];
     snprintf(budget, sizeof budget, "%zu", MAXIMUM); /* more would be refused for want of memory */
     setenv("VULKAN_ICD_BUDGET", budget, 1);
@@ -372,29 +367,10 @@ static void also_with_memory_of_vulkans(void **state) {
     unsetenv("VULKAN_ICD_BUDGET");
 }
 
-static void also_where_flushes_are_needed(void **state) {
-    (void)state;
+TEST(threads_stay_below_the_maximum_with_non_coherent_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
                                       .maximum_bytes = MAXIMUM),
                 1);
     unsetenv("VULKAN_ICD_COHERENT");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(more_is_refused),
-        TEST(growth_counts),
-        TEST(what_is_kept_goes_before_a_refusal),
-        TEST(frees_that_are_held_back_are_waited_for),
-        TEST(memory_with_two_places_counts_once),
-        TEST(refusals_count_for_nothing),
-        TEST(a_snapshot_tells),
-        TEST(sixteen_threads_stay_below_it),
-        TEST(also_with_memory_of_vulkans),
-        TEST(also_where_flushes_are_needed),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

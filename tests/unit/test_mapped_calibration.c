@@ -35,6 +35,8 @@ static int teardown(void **state) {
     return close_device(state) | planted_remove();
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_measured source_of(gpumem_resource *resource) {
     gpumem_mapped_info info = {.size = sizeof info};
     OK(gpumem_mapped_get_info(resource, &info));
@@ -50,8 +52,7 @@ static gpumem_measured source_later(void) {
     return source;
 }
 
-static void measured_when_asked_and_kept(void **state) {
-    (void)state;
+TEST(a_calibration_is_measured_on_request_and_stored) {
     char name[600];
     gpumem_resource *second = make();
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_NEVER);
@@ -78,8 +79,7 @@ static void measured_when_asked_and_kept(void **state) {
 }
 
 /* Copies are right by what was measured, whatever that is here. */
-static void copies_are_right_by_the_measured_plan(void **state) {
-    (void)state;
+TEST(copies_by_the_measured_plan_are_correct) {
     struct copies c;
     gpumem_buffer *buffer;
     OK(gpumem_mapped_calibrate(mapped, &quick));
@@ -90,8 +90,7 @@ static void copies_are_right_by_the_measured_plan(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void for_this_process_alone(void **state) {
-    (void)state;
+TEST(a_calibration_may_apply_to_this_process_only) {
     char name[600];
     gpumem_mapped_calibrate_options options = quick;
     options.keep_nothing = 1;
@@ -102,8 +101,7 @@ static void for_this_process_alone(void **state) {
 }
 
 /* The largest plan, of the default options, is a text that the cache takes. */
-static void the_largest_plan_is_kept(void **state) {
-    (void)state;
+TEST(the_largest_plan_is_stored) {
     struct gm_copy_plan plan = gm_copy_plan_default();
     plan.class_count = 25;
     for (unsigned i = 0; i < plan.class_count; i++)
@@ -118,8 +116,7 @@ static void the_largest_plan_is_kept(void **state) {
 }
 
 /* The file says whose it is: of another GPU or method it is none, whatever its name. */
-static void another_machines_file_is_not_believed(void **state) {
-    (void)state;
+TEST(a_calibration_file_of_another_gpu_or_method_is_ignored) {
     char name[600];
     struct gm_copy_plan plan = gm_copy_plan_default();
     gm_plans_keep(mapped->engine->plans, &plan);
@@ -142,8 +139,7 @@ static void another_machines_file_is_not_believed(void **state) {
     assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
 }
 
-static void a_file_that_was_changed_is_not_believed(void **state) {
-    (void)state;
+TEST(a_modified_calibration_file_is_ignored) {
     char name[600], byte;
     struct gm_copy_plan plan = gm_copy_plan_default();
     gm_plans_keep(mapped->engine->plans, &plan);
@@ -156,16 +152,14 @@ static void a_file_that_was_changed_is_not_believed(void **state) {
     assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
 }
 
-static void an_unwritable_home_is_fine(void **state) {
-    (void)state;
+TEST(calibration_works_without_a_writable_cache_folder) {
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     OK(gpumem_mapped_calibrate(mapped, &quick));
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
     assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
 }
 
-static void each_method_has_its_own(void **state) {
-    (void)state;
+TEST(each_mapping_method_has_its_own_calibration) {
     gpumem_resource *host;
     OK(gpumem_mapped_resource_create(
         device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
@@ -176,8 +170,7 @@ static void each_method_has_its_own(void **state) {
     OK(gpumem_resource_destroy(host));
 }
 
-static void wrappers_and_views_count_too(void **state) {
-    (void)state;
+TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
     gpumem_resource *cache, *plain;
     gpumem_buffer *buffer;
     gpumem_host_view *view;
@@ -200,8 +193,7 @@ static void wrappers_and_views_count_too(void **state) {
 }
 
 /* Sizes that are no power of two, the smallest, and what is refused. */
-static void any_largest_size(void **state) {
-    (void)state;
+TEST(the_largest_measured_size_is_configurable) {
     static const size_t sizes[] = {8, 9, 16, 1000, 4096};
     gpumem_mapped_calibrate_options options = quick;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -219,36 +211,15 @@ static void any_largest_size(void **state) {
 }
 
 static void *calibrate(void *argument) {
-    (void)argument;
     OK(gpumem_mapped_calibrate(mapped, &quick));
     return NULL;
 }
 
-static void threads_measure_at_once(void **state) {
-    (void)state;
+TEST(threads_may_calibrate_concurrently) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, calibrate, NULL), 0);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(measured_when_asked_and_kept),
-        T(copies_are_right_by_the_measured_plan),
-        T(for_this_process_alone),
-        T(the_largest_plan_is_kept),
-        T(another_machines_file_is_not_believed),
-        T(a_file_that_was_changed_is_not_believed),
-        T(an_unwritable_home_is_fine),
-        T(each_method_has_its_own),
-        T(wrappers_and_views_count_too),
-        T(any_largest_size),
-        T(threads_measure_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
@@ -32,8 +34,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-static void random_copies_are_right_by_every_plan(void **state) {
-    (void)state;
+TEST(random_copies_are_correct_by_every_plan) {
     struct copies c;
     gpumem_buffer *buffer = allocate(mapped, COPIES_ROOM);
     assert_ptr_equal(gm_engine_of(buffer), mapped->engine);
@@ -44,8 +45,7 @@ static void random_copies_are_right_by_every_plan(void **state) {
 }
 
 /* Memory that needs flushes is copied and flushed, and written by the CPU alone. */
-static void memory_that_needs_flushes(void **state) {
-    (void)state;
+TEST(non_coherent_memory_is_copied_by_the_cpu_and_flushed) {
     struct copies c;
     gpumem_buffer *buffer = allocate(mapped, COPIES_ROOM);
     copies_begin(&c, buffer, mapped->engine);
@@ -63,8 +63,7 @@ static void memory_that_needs_flushes(void **state) {
 }
 
 /* Over the borders of chunks, which are handles of their own. */
-static void copies_of_several_chunks(void **state) {
-    (void)state;
+TEST(copies_across_chunks_are_correct) {
     gpumem_buffer *buffer = allocate(mapped, 7 * MIB);
     unsigned char *bytes = malloc(7 * MIB), *back = malloc(7 * MIB);
     for (size_t i = 0; i < 7 * MIB; i++)
@@ -118,17 +117,14 @@ static gpumem_status users_allocate(void *user, const gpumem_request *request,
 }
 
 static void users_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
     OK(gpumem_buffer_free(allocation->cookie, stream));
 }
 
 static void users_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->device_accessible = properties->host_accessible = 1;
 }
 
-static void every_way_to_the_memory_finds_its_plan(void **state) {
-    (void)state;
+TEST(every_wrapper_of_mapped_memory_uses_its_plan) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     gpumem_resource *cache, *limit;
     gpumem_buffer *part;
@@ -148,8 +144,7 @@ static void every_way_to_the_memory_finds_its_plan(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
-static void a_users_wrapper_has_the_plan_of_what_it_wraps(void **state) {
-    (void)state;
+TEST(a_custom_wrapper_uses_the_plan_of_its_upstream) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     gpumem_resource *users;
     const gpumem_resource_ops ops = {.size = sizeof ops,
@@ -167,8 +162,7 @@ static void a_users_wrapper_has_the_plan_of_what_it_wraps(void **state) {
 }
 
 /* The host's memory is the CPU's to copy, whatever its size. */
-static void memory_of_the_host_has_no_plan(void **state) {
-    (void)state;
+TEST(host_memory_has_no_copy_plan) {
     gpumem_resource *host, *pinned;
     OK(gpumem_mapped_resource_create(
         device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
@@ -191,8 +185,7 @@ static void memory_of_the_host_has_no_plan(void **state) {
     free(bytes);
 }
 
-static void a_plan_without_a_cut_over_calls_no_driver(void **state) {
-    (void)state;
+TEST(a_plan_without_a_cut_over_makes_no_driver_call) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_AVX2, GM_COPY_NEVER, GM_COPY_NEVER);
     static unsigned char bytes[100000];
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -206,8 +199,7 @@ static void a_plan_without_a_cut_over_calls_no_driver(void **state) {
 }
 
 /* What the host side is, is asked only where it matters. */
-static void the_driver_is_asked_between_the_cut_overs(void **state) {
-    (void)state;
+TEST(the_host_pointer_is_queried_only_between_the_cut_overs) {
     static unsigned char bytes[8192];
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1024, 4096);
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -234,8 +226,7 @@ static void the_driver_is_asked_between_the_cut_overs(void **state) {
 }
 
 /* A kernel that waits for the flag may hold whatever the driver's copy would wait for. */
-static void publishing_never_goes_by_the_driver(void **state) {
-    (void)state;
+TEST(publishing_never_uses_a_driver_copy) {
     static unsigned char bytes[100000];
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -248,8 +239,7 @@ static void publishing_never_goes_by_the_driver(void **state) {
 
 /* ---- What is read-only ----------------------------------------------------------------------- */
 
-static void read_only_memory_is_not_written(void **state) {
-    (void)state;
+TEST(writing_read_only_mapped_memory_is_refused) {
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
     buffer->read_only = 1;
@@ -267,8 +257,7 @@ static void read_only_memory_is_not_written(void **state) {
 
 /* A blocking stream is held, as by a kernel that waits for the CPU; cuMemcpyHtoD would wait for it.
  * The copy is on the device when the call returns. */
-static void held_streams_hold_no_copy(void **state) {
-    (void)state;
+TEST(a_blocked_stream_does_not_delay_a_copy) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     static unsigned char bytes[70000], back[70000];
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -295,8 +284,7 @@ static void held_streams_hold_no_copy(void **state) {
 }
 
 /* A capture in the strictest mode, in this thread: neither refused nor spoilt. */
-static void a_capture_is_not_disturbed(void **state) {
-    (void)state;
+TEST(mapped_copies_do_not_disturb_a_capture) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     unsigned char bytes[100] = "captured", back[100];
     CUstream stream;
@@ -340,8 +328,7 @@ static void *copy_apart(void *argument) {
 }
 
 /* More than there are streams kept, while the plan changes under them. */
-static void threads_copy_at_once(void **state) {
-    (void)state;
+TEST(threads_copy_while_the_plan_changes) {
     pthread_t threads[THREADS];
     struct copies c = {.engine = mapped->engine};
     gpumem_buffer *buffer = allocate(mapped, THREADS * 3000);
@@ -357,8 +344,7 @@ static void threads_copy_at_once(void **state) {
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static void views_copy_by_their_plan(void **state) {
-    (void)state;
+TEST(views_copy_by_their_plan) {
     struct copies c;
     gpumem_resource *plain;
     gpumem_host_view *view;
@@ -391,8 +377,7 @@ static void views_copy_by_their_plan(void **state) {
     OK(gpumem_resource_destroy(plain));
 }
 
-static void rings_store_by_the_plan(void **state) {
-    (void)state;
+TEST(rings_store_by_the_plan) {
     gpumem_ring *ring;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     unsigned char bytes[5000], back[5000];
@@ -418,26 +403,7 @@ static void rings_store_by_the_plan(void **state) {
     OK(gpumem_ring_destroy(ring));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
+BEFORE_TESTS {
     keep_lavapipe_loaded();
-    const struct CMUnitTest tests[] = {
-        T(random_copies_are_right_by_every_plan),
-        T(memory_that_needs_flushes),
-        T(copies_of_several_chunks),
-        T(every_way_to_the_memory_finds_its_plan),
-        T(a_users_wrapper_has_the_plan_of_what_it_wraps),
-        T(memory_of_the_host_has_no_plan),
-        T(a_plan_without_a_cut_over_calls_no_driver),
-        T(the_driver_is_asked_between_the_cut_overs),
-        T(publishing_never_goes_by_the_driver),
-        T(read_only_memory_is_not_written),
-        T(held_streams_hold_no_copy),
-        T(a_capture_is_not_disturbed),
-        T(threads_copy_at_once),
-        T(views_copy_by_their_plan),
-        T(rings_store_by_the_plan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

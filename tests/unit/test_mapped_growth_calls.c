@@ -17,6 +17,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 /* ---- Counting -------------------------------------------------------------------------------- */
 
 static const char *const functions[] = {
@@ -96,19 +98,16 @@ static void grows(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-static void growth_through_vulkan_is_what_a_program_does_by_hand(void **state) {
-    (void)state;
+TEST(growing_by_vulkan_import_makes_no_superfluous_call) {
     grows(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-static void growth_through_descriptors_is_what_a_program_does_by_hand(void **state) {
-    (void)state;
+TEST(growing_by_descriptor_makes_no_superfluous_call) {
     grows(GPUMEM_MAPPED_DESCRIPTOR);
 }
 
 /* Many pieces: access is given to all of them at once. */
-static void much_at_once_is_what_a_program_does_by_hand(void **state) {
-    (void)state;
+TEST(allocating_many_chunks_sets_their_access_in_one_call) {
     static const struct wanted calls[] = {{"cuMemAddressReserve", 1},
                                           {"cuMemCreate", 8},
                                           {"cuMemMap", 8},
@@ -125,12 +124,7 @@ static void much_at_once_is_what_a_program_does_by_hand(void **state) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-int main(void) {
+BEFORE_TESTS {
     choose_icd();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growth_through_vulkan_is_what_a_program_does_by_hand),
-        cmocka_unit_test(growth_through_descriptors_is_what_a_program_does_by_hand),
-        cmocka_unit_test(much_at_once_is_what_a_program_does_by_hand),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return 0;
 }

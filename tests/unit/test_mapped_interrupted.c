@@ -15,22 +15,22 @@ static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
 /* ---- In a child, which has no cmocka --------------------------------------------------------- */
 
 static const int first_line = __LINE__;
-#define CHILD(condition)                                                                           \
+#define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition))                                                                          \
             _exit((__LINE__ - first_line) % 250 + 1);                                              \
     } while (0)
-#define DONE(call) CHILD((call) == GPUMEM_OK)
+#define DONE(call) HOLDS((call) == GPUMEM_OK)
 
 static void see_that_it_works(gpumem_buffer *buffer, size_t at) {
     char bytes[5];
     DONE(gpumem_mapped_write(buffer, at, "last", 5));
     DONE(gpumem_mapped_flush(buffer, 0, at));
     DONE(gpumem_buffer_read_sync(buffer, at, bytes, 5, NULL));
-    CHILD(memcmp(bytes, "last", 5) == 0);
+    HOLDS(memcmp(bytes, "last", 5) == 0);
     DONE(gpumem_buffer_write_sync(buffer, at, "more", 5, NULL));
     DONE(gpumem_mapped_read(buffer, at, bytes, 5));
-    CHILD(memcmp(bytes, "more", 5) == 0);
+    HOLDS(memcmp(bytes, "more", 5) == 0);
 }
 
 static void use_view(void) {
@@ -46,7 +46,7 @@ static void use_view(void) {
     ((char *)gpumem_host_view_pointer(view))[6 * MIB - 1] = 'v';
     DONE(gpumem_host_view_flush(view, 6 * MIB - 1, 1));
     DONE(gpumem_buffer_read_sync(buffer, 6 * MIB - 1, &byte, 1, NULL));
-    CHILD(byte == 'v');
+    HOLDS(byte == 'v');
     DONE(gpumem_host_view_destroy(view));
     DONE(gpumem_buffer_free(buffer, NULL));
     DONE(gpumem_resource_destroy(plain));
@@ -77,15 +77,15 @@ static void use(gpumem_mapped_method method, void (*meanwhile)(void)) {
 }
 
 static void open_in_child(void) {
-    CHILD(open_device(NULL) == 0);
-    CHILD(find_icd(NULL) == 0);
+    HOLDS(open_device(NULL) == 0);
+    HOLDS(find_icd(NULL) == 0);
 }
 
 static void close_in_child(void) {
     DONE(gpumem_device_close(device));
     DONE(gpumem_close(library));
     struct vulkan_icd_live live = icd->live();
-    CHILD(!live.instances && !live.devices && !live.memories && !live.maps && !icd->violation());
+    HOLDS(!live.instances && !live.devices && !live.memories && !live.maps && !icd->violation());
 }
 
 static void run_child(void (*body)(void)) {
@@ -109,7 +109,7 @@ static void run_child(void (*body)(void)) {
 
 static void standard_ones_are_free(void) {
     for (int fd = 0; fd < 3; fd++)
-        CHILD(fcntl(fd, F_GETFD) < 0);
+        HOLDS(fcntl(fd, F_GETFD) < 0);
 }
 
 static void use_without_standard_descriptors(void) {
@@ -124,8 +124,7 @@ static void use_without_standard_descriptors(void) {
     close_in_child();
 }
 
-static void without_standard_descriptors(void **state) {
-    (void)state;
+TEST(mapped_memory_works_without_standard_descriptors) {
     run_child(use_without_standard_descriptors);
 }
 
@@ -134,7 +133,6 @@ static void without_standard_descriptors(void **state) {
 static volatile sig_atomic_t signals;
 
 static void count(int number) {
-    (void)number;
     signals = signals + 1;
 }
 
@@ -142,8 +140,8 @@ static void count(int number) {
 static void send_signals(void) {
     const struct sigaction action = {.sa_handler = count};
     const struct itimerval often = {{0, 200}, {0, 200}};
-    CHILD(sigaction(SIGALRM, &action, NULL) == 0);
-    CHILD(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    HOLDS(sigaction(SIGALRM, &action, NULL) == 0);
+    HOLDS(setitimer(ITIMER_REAL, &often, NULL) == 0);
 }
 
 static long milliseconds(void) {
@@ -159,14 +157,14 @@ static void wait_in_rings(gpumem_resource *mapped) {
     DONE(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
                             &ring));
     long before = milliseconds();
-    CHILD(gpumem_ring_consume(ring, 30, &chunk) == GPUMEM_ERROR_TIMED_OUT);
-    CHILD(milliseconds() - before >= 29);
+    HOLDS(gpumem_ring_consume(ring, 30, &chunk) == GPUMEM_ERROR_TIMED_OUT);
+    HOLDS(milliseconds() - before >= 29);
     gpumem_ring_chunk first = {.size = sizeof first};
     DONE(gpumem_ring_acquire(ring, 0, 0, &first));
     DONE(gpumem_ring_acquire(ring, 0, 0, &chunk));
     before = milliseconds();
-    CHILD(gpumem_ring_acquire(ring, 0, 30, &chunk) == GPUMEM_ERROR_TIMED_OUT);
-    CHILD(milliseconds() - before >= 29);
+    HOLDS(gpumem_ring_acquire(ring, 0, 30, &chunk) == GPUMEM_ERROR_TIMED_OUT);
+    HOLDS(milliseconds() - before >= 29);
     DONE(gpumem_ring_abandon(ring, first.sequence));
     DONE(gpumem_ring_abandon(ring, chunk.sequence));
     DONE(gpumem_ring_destroy(ring));
@@ -182,18 +180,9 @@ static void use_under_signals(void) {
     wait_in_rings(mapped);
     DONE(gpumem_resource_destroy(mapped));
     close_in_child();
-    CHILD(signals > 50);
+    HOLDS(signals > 50);
 }
 
-static void under_signals(void **state) {
-    (void)state;
+TEST(mapped_memory_works_under_frequent_signals) {
     run_child(use_under_signals);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_standard_descriptors),
-        cmocka_unit_test(under_signals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+ALL_TESTS(open_device, close_device);
+
 #define CHUNK    (2 * MIB)
 #define CAPACITY (16 * MIB)
 
@@ -139,8 +141,7 @@ static void a_views(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(plain));
 }
 
-static void by_each_method(void **state) {
-    (void)state;
+TEST(mapped_memory_is_shared_with_another_process_by_each_method) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_DMA_BUF, GPUMEM_MAPPED_DESCRIPTOR};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -149,22 +150,19 @@ static void by_each_method(void **state) {
     }
 }
 
-static void through_memory_that_needs_flushes(void **state) {
-    (void)state;
+TEST(non_coherent_mapped_memory_is_shared_with_another_process) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     a_mapped_resources(GPUMEM_MAPPED_VULKAN_IMPORT);
     a_views(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return other_process(atoi(argv[2]));
+CHILD(other) {
+    return other_process(atoi(argv[2]));
+}
+
+BEFORE_TESTS {
     setenv("SOFTGPU_PROFILE", "dmabuf", 1);
     setenv("GPUMEM_VULKAN", GPUMEM_BINARY_DIR VULKAN_ICD_FILE, 1);
     setenv("VULKAN_ICD_VIOLATION", "abort", 1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_each_method),
-        cmocka_unit_test(through_memory_that_needs_flushes),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <sys/wait.h>
 
+ALL_TESTS(find_icd, NULL);
+
 #define SLAB (2 * MIB)
 #define UNIT 256 /* buffers lie at multiples of it */
 
@@ -63,6 +65,8 @@ static int teardown(void **state) {
     assert_nothing_left();
     return 0;
 }
+
+EACH_TEST(setup, teardown);
 
 /* ---- What it costs --------------------------------------------------------------------------- */
 
@@ -154,24 +158,20 @@ static void a_million_cost_no_call(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_million_of_imported_memory_cost_no_call(void **state) {
-    (void)state;
+TEST(a_million_buffers_of_imported_memory_make_no_call) {
     a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-static void a_million_of_exported_memory_cost_no_call(void **state) {
-    (void)state;
+TEST(a_million_buffers_of_exported_memory_make_no_call) {
     a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT);
 }
 
-static void a_million_of_mapped_descriptors_cost_no_call(void **state) {
-    (void)state;
+TEST(a_million_buffers_of_mapped_descriptors_make_no_call) {
     a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR);
 }
 
 /* An event for each batch that was freed behind it, and no call of Vulkan. */
-static void behind_a_stream_there_are_events_only(void **state) {
-    (void)state;
+TEST(freeing_behind_a_stream_creates_only_events) {
     CUstream stream;
     gpumem_resource *resource =
         make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
@@ -185,8 +185,7 @@ static void behind_a_stream_there_are_events_only(void **state) {
 }
 
 /* As many Vulkan allocations as slabs, however many buffers live. */
-static void many_that_live_share_few_allocations(void **state) {
-    (void)state;
+TEST(fifty_thousand_live_buffers_share_few_allocations) {
     enum { LIVE = 50000 };
     gpumem_buffer **buffers = malloc(LIVE * sizeof *buffers);
     assert_non_null(buffers);
@@ -213,8 +212,7 @@ static size_t reservations(void) {
     return (size_t)soft->call_count("cuMemAddressReserve");
 }
 
-static void larger_ones_have_memory_of_their_own(void **state) {
-    (void)state;
+TEST(larger_buffers_have_their_own_memory) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 4 * MIB);
     gpumem_buffer *most = allocate(resource, MIB);
     size_t before = reservations();
@@ -229,8 +227,7 @@ static void larger_ones_have_memory_of_their_own(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void those_with_a_capacity_grow_and_the_others_say_how(void **state) {
-    (void)state;
+TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_export *made;
     gpumem_host_view *view;
@@ -262,8 +259,7 @@ static void those_with_a_capacity_grow_and_the_others_say_how(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_resource_of_growing_buffers_has_no_slabs(void **state) {
-    (void)state;
+TEST(a_resource_with_a_capacity_has_no_slabs) {
     gpumem_resource *resource = PLAIN(.capacity = 8 * MIB), *none;
     gpumem_buffer *buffer = allocate(resource, 100);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
@@ -275,8 +271,7 @@ static void a_resource_of_growing_buffers_has_no_slabs(void **state) {
     SAYS("capacity and slab_bytes exclude each other");
 }
 
-static void without_slabs_each_has_its_own(void **state) {
-    (void)state;
+TEST(without_slabs_each_buffer_has_its_own_memory) {
     gpumem_resource *resource = PLAIN(.slab_bytes = SIZE_MAX);
     gpumem_caching_info info = {.size = sizeof info};
     size_t before = reservations();
@@ -288,8 +283,7 @@ static void without_slabs_each_has_its_own(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void slabs_of_wrong_sizes_are_refused(void **state) {
-    (void)state;
+TEST(invalid_slab_sizes_are_refused) {
     gpumem_resource *none;
     FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
                                 device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
@@ -299,8 +293,7 @@ static void slabs_of_wrong_sizes_are_refused(void **state) {
     SAYS("slab_bytes");
 }
 
-static void none_touches_another(void **state) {
-    (void)state;
+TEST(buffers_of_a_slab_do_not_overlap) {
     enum { LIVE = 600 };
     static gpumem_buffer *buffers[LIVE];
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
@@ -320,8 +313,7 @@ static void none_touches_another(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void alignments_are_kept(void **state) {
-    (void)state;
+TEST(requested_alignments_are_respected) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     for (size_t alignment = 1; alignment <= MIB; alignment *= 2) {
         gpumem_buffer *buffer;
@@ -371,18 +363,15 @@ static void rest_until_passed(int named_at_allocation) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void memory_rests_until_its_stream_has_passed(void **state) {
-    (void)state;
+TEST(memory_is_not_reused_before_its_stream_passes) {
     rest_until_passed(1);
 }
 
-static void also_if_only_the_free_names_the_stream(void **state) {
-    (void)state;
+TEST(memory_is_not_reused_before_the_stream_of_its_free_passes) {
     rest_until_passed(0);
 }
 
-static void what_passed_is_handed_out_again(void **state) {
-    (void)state;
+TEST(memory_is_reused_after_its_stream_passes) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     struct gate gate = close_gate();
     gpumem_buffer *buffer = allocate_for(resource, SLAB / 4, gate.stream);
@@ -396,8 +385,7 @@ static void what_passed_is_handed_out_again(void **state) {
 }
 
 /* A driver's stream that the library does not destroy is forgotten by hand. */
-static void a_stream_can_be_forgotten(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_can_be_forgotten) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     CUcontext before;
     CUstream stream;
@@ -451,8 +439,7 @@ static void neighbours_keep_their_stores(const gpumem_mapped_options *options) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void buffers_share_no_atom(void **state) {
-    (void)state;
+TEST(buffers_never_share_a_non_coherent_atom) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -468,8 +455,7 @@ static void buffers_share_no_atom(void **state) {
 
 /* ---- One resource ---------------------------------------------------------------------------- */
 
-static void the_program_knows_one_resource(void **state) {
-    (void)state;
+TEST(slabs_are_hidden_behind_one_resource) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_caching_info cached = {.size = sizeof cached};
@@ -505,8 +491,7 @@ static void the_program_knows_one_resource(void **state) {
 }
 
 /* Whoever allocates by address gets the same. */
-static void allocations_by_address_come_from_slabs_too(void **state) {
-    (void)state;
+TEST(allocations_by_address_come_from_slabs) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     CUdeviceptr first, second;
     OK(gpumem_resource_allocate(resource, 100, NULL, &first));
@@ -518,8 +503,7 @@ static void allocations_by_address_come_from_slabs_too(void **state) {
 }
 
 /* A wrapper counts whole buffers, which have memory of their own. */
-static void wrappers_get_whole_memory(void **state) {
-    (void)state;
+TEST(wrappers_get_buffers_with_their_own_memory) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0), *limit, *cache;
     OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 100);
@@ -538,8 +522,7 @@ static void wrappers_get_whole_memory(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_forked_child_is_told(void **state) {
-    (void)state;
+TEST(a_forked_child_may_not_use_mapped_slabs) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_buffer *buffer = allocate(resource, 64), *other;
     give(allocate(resource, 64)); /* one is at hand */
@@ -556,33 +539,4 @@ static void a_forked_child_is_told(void **state) {
     assert_int_equal(status, 0);
     give(buffer);
     OK(gpumem_resource_destroy(resource));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_million_of_imported_memory_cost_no_call),
-        TEST(a_million_of_exported_memory_cost_no_call),
-        TEST(a_million_of_mapped_descriptors_cost_no_call),
-        TEST(behind_a_stream_there_are_events_only),
-        TEST(many_that_live_share_few_allocations),
-        TEST(larger_ones_have_memory_of_their_own),
-        TEST(those_with_a_capacity_grow_and_the_others_say_how),
-        TEST(a_resource_of_growing_buffers_has_no_slabs),
-        TEST(without_slabs_each_has_its_own),
-        TEST(slabs_of_wrong_sizes_are_refused),
-        TEST(none_touches_another),
-        TEST(alignments_are_kept),
-        TEST(memory_rests_until_its_stream_has_passed),
-        TEST(also_if_only_the_free_names_the_stream),
-        TEST(what_passed_is_handed_out_again),
-        TEST(a_stream_can_be_forgotten),
-        TEST(buffers_share_no_atom),
-        TEST(the_program_knows_one_resource),
-        TEST(allocations_by_address_come_from_slabs_too),
-        TEST(wrappers_get_whole_memory),
-        TEST(a_forked_child_is_told),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

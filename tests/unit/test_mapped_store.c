@@ -1,14 +1,11 @@
 /* The public stores, in place and by the call: the bytes arrive, and nothing beside them. */
 #include <gpumem/mapped_store.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define ROOM    9000
 #define OUTSIDE 0xa5
@@ -38,25 +35,11 @@ static void holds(size_t start, size_t source, size_t bytes) {
         holds(64 + shift, 5 * shift % 64, bytes);                                                  \
     }
 
-static void known_sizes(void **state) {
-    (void)state;
-    IN_PLACE(1)
-    IN_PLACE(3)
-    IN_PLACE(8)
-    IN_PLACE(12)
-    IN_PLACE(16)
-    IN_PLACE(24)
-    IN_PLACE(31)
-    IN_PLACE(32)
-    IN_PLACE(48)
-    IN_PLACE(63)
-    IN_PLACE(64)
-    IN_PLACE(65)
-    IN_PLACE(4096)
-}
+TEST(stores_of_constant_sizes_write_only_their_bytes){
+    IN_PLACE(1) IN_PLACE(3) IN_PLACE(8) IN_PLACE(12) IN_PLACE(16) IN_PLACE(24) IN_PLACE(31)
+        IN_PLACE(32) IN_PLACE(48) IN_PLACE(63) IN_PLACE(64) IN_PLACE(65) IN_PLACE(4096)}
 
-static void any_size(void **state) {
-    (void)state;
+TEST(stores_of_any_size_write_only_their_bytes) {
     for (size_t bytes = 0; bytes < 200; bytes++) {
         fill();
         gpumem_store(to + 64 + bytes % 61, from + bytes % 59, bytes);
@@ -71,12 +54,4 @@ static void any_size(void **state) {
     gpumem_store_fence();
     holds(77, 3, 8192);
     gpumem_store_bytes(NULL, NULL, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_sizes),
-        cmocka_unit_test(any_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+EACH_TEST(start_with_icd, NULL);
+
 #define THREADS 16
 #define ROUNDS  8
 
@@ -140,25 +142,21 @@ static void run(gpumem_mapped_method method, bool views) {
     assert_nothing_left();
 }
 
-static void by_descriptors(void **state) {
-    (void)state;
+TEST(sixteen_threads_use_mapped_descriptors) {
     run(GPUMEM_MAPPED_DESCRIPTOR, false);
 }
 
-static void by_imports(void **state) {
-    (void)state;
+TEST(sixteen_threads_use_imported_memory) {
     run(GPUMEM_MAPPED_VULKAN_IMPORT, true);
 }
 
-static void by_imports_that_need_flushes(void **state) {
-    (void)state;
+TEST(sixteen_threads_use_non_coherent_imported_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     setenv("VULKAN_ICD_ATOM", "256", 1);
     run(GPUMEM_MAPPED_VULKAN_IMPORT, true);
 }
 
-static void by_exports_that_need_flushes(void **state) {
-    (void)state;
+TEST(sixteen_threads_use_non_coherent_exported_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     run(GPUMEM_MAPPED_VULKAN_EXPORT, false);
 }
@@ -167,12 +165,4 @@ static int begin(void **state) {
     return open_device(state) != 0 ? -1 : find_icd(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(by_descriptors, start_with_icd),
-        cmocka_unit_test_setup(by_imports, start_with_icd),
-        cmocka_unit_test_setup(by_imports_that_need_flushes, start_with_icd),
-        cmocka_unit_test_setup(by_exports_that_need_flushes, start_with_icd),
-    };
-    return cmocka_run_group_tests(tests, begin, close_device);
-}
+ALL_TESTS(begin, close_device);

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+EACH_TEST(start_with_icd, NULL);
+
 static gpumem_resource *mapped;
 
 static void make(const gpumem_mapped_options *options) {
@@ -53,8 +55,7 @@ static void odd_ranges(gpumem_buffer *buffer) {
     assert_used_well();
 }
 
-static void every_range_is_widened_to_atoms(void **state) {
-    (void)state;
+TEST(flushed_ranges_are_widened_to_whole_atoms) {
     static const char *const atoms[] = {"1", "4", "64", "256"};
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
@@ -76,8 +77,7 @@ static void every_range_is_widened_to_atoms(void **state) {
 }
 
 /* An invalidate throws away what was stored and not flushed, in whole atoms. */
-static void small_buffers_share_no_atom(void **state) {
-    (void)state;
+TEST(small_buffers_never_share_an_atom) {
     enum { BUFFERS = 64 };
     gpumem_resource *cache;
     gpumem_buffer *buffers[BUFFERS];
@@ -123,8 +123,7 @@ static void stored_beside(gpumem_resource *resource, size_t alignment) {
     OK(gpumem_ring_destroy(ring));
 }
 
-static void chunks_share_no_atom(void **state) {
-    (void)state;
+TEST(buffers_of_caches_and_logs_never_share_an_atom) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
     setenv("VULKAN_ICD_COHERENT", "no", 1);
@@ -145,8 +144,7 @@ static void chunks_share_no_atom(void **state) {
     }
 }
 
-static void alignments_are_kept_or_refused(void **state) {
-    (void)state;
+TEST(alignments_are_respected_or_refused) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
     for (size_t m = 0; m < COUNT(methods); m++) {
@@ -174,8 +172,7 @@ static void alignments_are_kept_or_refused(void **state) {
 
 /* ---- Wishes ---------------------------------------------------------------------------------- */
 
-static void coherence_is_required_or_forced_away(void **state) {
-    (void)state;
+TEST(coherence_can_be_required_or_disabled) {
     gpumem_resource *none = NULL;
     gpumem_buffer *buffer;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
@@ -222,8 +219,7 @@ static void expect(gpumem_mapped_method method, const char *why) {
     choose_icd();
 }
 
-static void what_is_lacking_is_named_and_gone_round(void **state) {
-    (void)state;
+TEST(a_missing_vulkan_feature_is_named_and_another_method_used) {
     setenv("VULKAN_ICD_PLACED", "no", 1);
     expect(GPUMEM_MAPPED_VULKAN_EXPORT, "vulkan-import: Vulkan lacks VK_EXT_map_memory_placed");
     setenv("VULKAN_ICD_COHERENT", "none", 1);
@@ -244,8 +240,7 @@ static void what_is_lacking_is_named_and_gone_round(void **state) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-static void the_budget_runs_out_and_comes_back(void **state) {
-    (void)state;
+TEST(freed_memory_returns_to_the_vulkan_budget) {
     gpumem_buffer *buffers[3] = {NULL}, *none = NULL;
     setenv("VULKAN_ICD_BUDGET", "12582912", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_EXPORT, .method_strict = 1));
@@ -266,8 +261,7 @@ static void the_budget_runs_out_and_comes_back(void **state) {
     end();
 }
 
-static void growth_ends_at_the_number_of_allocations(void **state) {
-    (void)state;
+TEST(growing_beyond_the_allocation_limit_is_refused) {
     gpumem_buffer *buffer;
     setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
@@ -290,17 +284,4 @@ static int begin(void **state) {
     return open_device(state) != 0 ? -1 : find_icd(state);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(every_range_is_widened_to_atoms),
-        TEST(small_buffers_share_no_atom),
-        TEST(chunks_share_no_atom),
-        TEST(alignments_are_kept_or_refused),
-        TEST(coherence_is_required_or_forced_away),
-        TEST(what_is_lacking_is_named_and_gone_round),
-        TEST(the_budget_runs_out_and_comes_back),
-        TEST(growth_ends_at_the_number_of_allocations),
-    };
-    return cmocka_run_group_tests(tests, begin, close_device);
-}
+ALL_TESTS(begin, close_device);

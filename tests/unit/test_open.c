@@ -4,8 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void unknown_drivers_are_refused(void **state) {
-    (void)state;
+EACH_TEST(open_device, close_device);
+
+TEST_WITH(unknown_drivers_are_refused, NULL, NULL) {
     gpumem_library *opened = (gpumem_library *)state;
     FAILS(INVALID_ARGUMENT,
           gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "voodoo"), &opened));
@@ -17,8 +18,7 @@ static void unknown_drivers_are_refused(void **state) {
     assert_ptr_equal(opened, state); /* outputs are set on success only */
 }
 
-static void without_a_driver_softgpu_is_named(void **state) {
-    (void)state;
+TEST_WITH(without_a_driver_the_error_suggests_softgpu, NULL, NULL) {
     gpumem_library *opened;
     const char *before = getenv("GPUMEM_DRIVER");
     char *saved = before ? strdup(before) : NULL;
@@ -33,8 +33,7 @@ static void without_a_driver_softgpu_is_named(void **state) {
     free(saved);
 }
 
-static void the_driver_is_identified(void **state) {
-    (void)state;
+TEST(the_library_reports_its_driver) {
     gpumem_library_info info = {.size = sizeof info};
     OK(gpumem_library_get_info(library, &info));
     assert_string_equal(info.driver_kind, "softgpu");
@@ -48,8 +47,7 @@ static void the_driver_is_identified(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_library_get_info(library, &unsized));
 }
 
-static void devices_are_described_and_found(void **state) {
-    (void)state;
+TEST(devices_are_described_and_found_by_uuid) {
     gpumem_device_info info = {.size = sizeof info}, same = {.size = sizeof same};
     OK(gpumem_device_get_info(device, &info));
     OK(gpumem_device_query(library, 0, &same));
@@ -70,8 +68,7 @@ static void devices_are_described_and_found(void **state) {
     assert_true(free_bytes > 0 && free_bytes <= total);
 }
 
-static void what_is_open_keeps_the_rest_open(void **state) {
-    (void)state;
+TEST(open_objects_prevent_closing_their_parents) {
     FAILS(BUSY, gpumem_close(library));
     SAYS("1 device is still open: 0");
     gpumem_resource *resource;
@@ -91,8 +88,7 @@ static void what_is_open_keeps_the_rest_open(void **state) {
     OK(gpumem_reservation_destroy(reservation));
 }
 
-static void closing_leaves_nothing(void **state) {
-    (void)state;
+TEST(closing_leaks_nothing) {
     gpumem_library *second;
     gpumem_device *other;
     OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
@@ -144,8 +140,7 @@ static int in_child(gpumem_resource *resource, gpumem_buffer *buffer, gpumem_res
     return gpumem_buffer_size(buffer) == 1 ? 0 : 13;
 }
 
-static void a_forked_child_is_told(void **state) {
-    (void)state;
+TEST(a_forked_child_may_not_use_the_library) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     gpumem_reservation *range;
@@ -164,18 +159,4 @@ static void a_forked_child_is_told(void **state) {
     OK(gpumem_reservation_destroy(range));
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(resource));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_drivers_are_refused),
-        cmocka_unit_test(without_a_driver_softgpu_is_named),
-        cmocka_unit_test_setup_teardown(the_driver_is_identified, open_device, close_device),
-        cmocka_unit_test_setup_teardown(devices_are_described_and_found, open_device, close_device),
-        cmocka_unit_test_setup_teardown(what_is_open_keeps_the_rest_open, open_device,
-                                        close_device),
-        cmocka_unit_test_setup_teardown(closing_leaves_nothing, open_device, close_device),
-        cmocka_unit_test_setup_teardown(a_forked_child_is_told, open_device, close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

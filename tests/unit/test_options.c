@@ -7,8 +7,7 @@ struct grown {
     size_t future;
 };
 
-static void null_and_zero_mean_default(void **state) {
-    (void)state;
+TEST(null_and_zeroed_options_mean_the_defaults) {
     gpumem_buffer_options out, zero = {0};
     OK(GM_OPTIONS_READ(gpumem_buffer_options, NULL, &out));
     assert_int_equal(out.size, sizeof out);
@@ -17,8 +16,7 @@ static void null_and_zero_mean_default(void **state) {
     assert_int_equal(out.size, sizeof out);
 }
 
-static void a_missing_size_is_noticed(void **state) {
-    (void)state;
+TEST(options_without_a_size_are_refused) {
     gpumem_buffer_options out, given = {.capacity = 1};
     FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given, &out));
     SAYS("size is 0");
@@ -26,8 +24,7 @@ static void a_missing_size_is_noticed(void **state) {
     FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given, &out));
 }
 
-static void later_versions_are_read_as_far_as_they_are_known(void **state) {
-    (void)state;
+TEST(newer_options_are_read_if_their_unknown_members_are_zero) {
     gpumem_buffer_options out;
     struct grown given = {.known = {.size = sizeof given, .capacity = 5}};
     OK(GM_OPTIONS_READ(gpumem_buffer_options, &given.known, &out));
@@ -38,8 +35,7 @@ static void later_versions_are_read_as_far_as_they_are_known(void **state) {
     SAYS("does not know");
 }
 
-static void results_keep_the_callers_size(void **state) {
-    (void)state;
+TEST(writing_a_result_keeps_the_callers_size) {
     struct grown result = {.known = {.size = sizeof result}, .future = 9};
     gpumem_buffer_options filled = {.size = sizeof filled, .capacity = 5};
     OK(GM_RESULT_WRITE(gpumem_buffer_options, &result.known, &filled));
@@ -57,8 +53,7 @@ struct sample {
 static const struct gm_versioned sample = {"sample", 16, sizeof(struct sample)};
 
 /* What lies behind an older struct is somebody else's. */
-static void older_structs_are_read_as_far_as_they_go(void **state) {
-    (void)state;
+TEST(older_options_are_read_up_to_their_size) {
     struct sample given = {.first = 7, .second = 8, .third = 9}, out;
     for (size_t size = 16; size <= sizeof given; size += 8) {
         given.size = size;
@@ -80,8 +75,7 @@ static void older_structs_are_read_as_far_as_they_go(void **state) {
     assert_int_equal(out.second + out.third, 0);
 }
 
-static void older_results_are_filled_as_far_as_they_go(void **state) {
-    (void)state;
+TEST(older_results_are_written_up_to_their_size) {
     const struct sample filled = {sizeof filled, 1, 2, 3};
     struct sample result;
     for (size_t size = 16; size <= sizeof result; size += 8) {
@@ -98,16 +92,4 @@ static void older_results_are_filled_as_far_as_they_go(void **state) {
     FAILS(INVALID_ARGUMENT, gm_result_write(&sample, &result, &filled));
     SAYS("size is 15");
     assert_int_equal(result.first, 90);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_and_zero_mean_default),
-        cmocka_unit_test(a_missing_size_is_noticed),
-        cmocka_unit_test(later_versions_are_read_as_far_as_they_are_known),
-        cmocka_unit_test(results_keep_the_callers_size),
-        cmocka_unit_test(older_structs_are_read_as_far_as_they_go),
-        cmocka_unit_test(older_results_are_filled_as_far_as_they_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 #define PATIENCE 10 /* seconds; a deadlock ends the test by SIGALRM */
 
 static void wait_a_little(void) {
@@ -13,7 +15,6 @@ static void wait_a_little(void) {
 }
 
 static void own_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->device_accessible = 1;
 }
 
@@ -56,12 +57,10 @@ static gpumem_status cache_allocate(void *user, const gpumem_request *request,
 }
 
 static void cache_trim(void *user, size_t keep_bytes) {
-    (void)keep_bytes;
     (void)gpumem_buffer_free(take_kept(user), NULL);
 }
 
 static void cache_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)stream;
     struct cache *cache = user;
     cache_trim(user, 0);
     pthread_mutex_lock(&cache->lock);
@@ -76,8 +75,7 @@ static void cache_stats(void *user, gpumem_stats *stats) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-static void a_cache_over_another_resource_is_trimmed(void **state) {
-    (void)state;
+TEST(a_cache_over_another_resource_is_trimmed) {
     alarm(PATIENCE);
     struct cache cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
     gpumem_resource *resource;
@@ -112,26 +110,18 @@ static void a_cache_over_another_resource_is_trimmed(void **state) {
 
 /* As a wrapper does that copies the properties of what it wraps. */
 static void named_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->kind = "copied from another";
 }
 
 static gpumem_status refuse(void *user, const gpumem_request *request,
                             gpumem_allocation *allocation) {
-    (void)user;
-    (void)request;
-    (void)allocation;
     return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "nothing to give");
 }
 
 static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
-    (void)allocation;
-    (void)stream;
 }
 
-static void the_kind_of_the_operations_wins(void **state) {
-    (void)state;
+TEST(the_kind_comes_from_the_operations) {
     const struct { const char *given, *wanted; } kinds[] = {{"mine", "mine"}, {NULL, "user"}};
     for (size_t i = 0; i < COUNT(kinds); i++) {
         gpumem_resource *resource;
@@ -166,7 +156,6 @@ struct slow {
 
 static gpumem_status slow_allocate(void *user, const gpumem_request *request,
                                    gpumem_allocation *allocation) {
-    (void)user;
     size_t bytes = request->bytes;
     allocation->pointer = 4096; /* nobody touches it */
     allocation->bytes = allocation->committed_bytes = bytes;
@@ -176,8 +165,6 @@ static gpumem_status slow_allocate(void *user, const gpumem_request *request,
 
 static void slow_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct slow *slow = user;
-    (void)allocation;
-    (void)stream;
     atomic_store(&slow->inside, 1);
     wait_a_little();
 }
@@ -192,7 +179,6 @@ static void *hold(void *user) {
 static gpumem_status slow_resize(void *user, gpumem_allocation *allocation, size_t bytes,
                                  CUstream stream) {
     struct slow *slow = user;
-    (void)stream;
     if (pthread_create(&slow->thread, NULL, hold, slow) != 0)
         return gpumem_resource_fail(GPUMEM_ERROR_SYSTEM, "no thread");
     wait_a_little();
@@ -221,14 +207,12 @@ static gpumem_resource *make_slow(struct slow *slow) {
 }
 
 static void *work_off(void *unused) {
-    (void)unused;
     return (void *)(uintptr_t)gpumem_device_trim(device, 0);
 }
 
 /* Its owner has freed all its buffers: that another thread is just taking one back is no reason to
  * refuse. */
-static void a_resource_ends_while_another_thread_takes_its_memory_back(void **state) {
-    (void)state;
+TEST(a_resource_may_be_destroyed_during_another_threads_deallocation) {
     alarm(PATIENCE);
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
@@ -250,8 +234,7 @@ static void a_resource_ends_while_another_thread_takes_its_memory_back(void **st
     alarm(0);
 }
 
-static void a_hold_does_not_pass_in_the_middle_of_a_shrink(void **state) {
-    (void)state;
+TEST(a_hold_waits_for_a_running_shrink) {
     alarm(PATIENCE);
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
@@ -270,8 +253,7 @@ static void a_hold_does_not_pass_in_the_middle_of_a_shrink(void **state) {
     alarm(0);
 }
 
-static void log_levels_are_checked(void **state) {
-    (void)state;
+TEST(an_unknown_log_level_is_refused) {
     gpumem_resource *pool, *none;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     FAILS(INVALID_ARGUMENT,
@@ -279,17 +261,4 @@ static void log_levels_are_checked(void **state) {
               pool, GPUMEM_OPTIONS(gpumem_logging_options, .level = (gpumem_log_level)-1), &none));
     SAYS("unknown level -1");
     OK(gpumem_resource_destroy(pool));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(the_kind_of_the_operations_wins),
-        T(a_cache_over_another_resource_is_trimmed),
-        T(a_resource_ends_while_another_thread_takes_its_memory_back),
-        T(a_hold_does_not_pass_in_the_middle_of_a_shrink),
-        T(log_levels_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

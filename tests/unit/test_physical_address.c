@@ -24,6 +24,8 @@ static int end(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(begin, end);
+
 static gpumem_physical *create(size_t pages, const gpumem_physical_options *options) {
     gpumem_physical *made;
     OK(gpumem_physical_create(device, pages * PAGE, options, &made));
@@ -61,8 +63,7 @@ static unsigned char byte_at(CUdeviceptr address) {
     return byte;
 }
 
-static void the_same_memory_is_mapped_twice(void **state) {
-    (void)state;
+TEST(memory_found_by_address_can_be_mapped_again) {
     gpumem_physical *made = create(2, NULL);
     gpumem_mapping *first = map(0, made);
     gpumem_physical *found = find(base + 3 * MIB + 5);
@@ -87,8 +88,7 @@ static void the_same_memory_is_mapped_twice(void **state) {
 }
 
 /* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
-static void buffers_have_physical_memory(void **state) {
-    (void)state;
+TEST(the_memory_of_a_virtual_buffer_is_found_by_address) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     char *before = soft->state_dump();
@@ -108,8 +108,7 @@ static void buffers_have_physical_memory(void **state) {
     SAME_STATE(before);
 }
 
-static void what_is_not_mapped_by_hand_is_refused(void **state) {
-    (void)state;
+TEST(an_address_without_a_vmm_mapping_is_refused) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     gpumem_physical *found = NULL;
@@ -134,8 +133,7 @@ static void what_is_not_mapped_by_hand_is_refused(void **state) {
 }
 
 /* cuMemGetAddressRange, the only one that knows the size, finds no mapping that nobody may use. */
-static void the_size_can_be_named(void **state) {
-    (void)state;
+TEST(the_size_can_be_given_for_inaccessible_memory) {
     gpumem_physical *made = create(1, NULL), *found;
     gpumem_mapping *mapping;
     OK(gpumem_mapping_create(range, 0, made, &mapping));
@@ -152,8 +150,7 @@ static void the_size_can_be_named(void **state) {
     OK(gpumem_physical_destroy(made));
 }
 
-static void properties_are_the_drivers(void **state) {
-    (void)state;
+TEST(properties_are_those_the_driver_reports) {
     gpumem_physical *memory = create(2, NULL);
     gpumem_physical_properties p = properties_of(memory);
     assert_int_equal(p.bytes, 2 * PAGE);
@@ -187,8 +184,7 @@ static void properties_are_the_drivers(void **state) {
 }
 
 /* Flags that softgpu claims to lack, in memory of other code's. */
-static void properties_of_foreign_memory_are_read(void **state) {
-    (void)state;
+TEST(properties_of_memory_of_other_code_are_read) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -211,8 +207,7 @@ static void properties_of_foreign_memory_are_read(void **state) {
 }
 
 /* An address is enough to share what was made to be shared; imported memory is not handed on. */
-static void found_memory_is_exported(void **state) {
-    (void)state;
+TEST(memory_found_by_address_can_be_exported) {
     gpumem_physical *made = create(1, NULL), *received, *again;
     gpumem_mapping *first = map(0, made);
     gpumem_physical *found = find(base);
@@ -239,8 +234,7 @@ static void found_memory_is_exported(void **state) {
 }
 
 /* What cannot be given back is counted, and is not committed by us. */
-static void refused_release_is_counted_once(void **state) {
-    (void)state;
+TEST(a_refused_release_is_counted_once) {
     gpumem_physical *made = create(1, NULL);
     gpumem_mapping *mapping = map(0, made);
     gpumem_physical *found = find(base);
@@ -256,20 +250,4 @@ static void refused_release_is_counted_once(void **state) {
     OK(gpumem_mapping_destroy(mapping));
     OK(gpumem_physical_destroy(made));
     assert_int_equal(device_stats().committed_bytes, 0);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(the_same_memory_is_mapped_twice),
-        T(buffers_have_physical_memory),
-        T(what_is_not_mapped_by_hand_is_refused),
-        T(the_size_can_be_named),
-        T(properties_are_the_drivers),
-        T(properties_of_foreign_memory_are_read),
-        T(found_memory_is_exported),
-        T(refused_release_is_counted_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

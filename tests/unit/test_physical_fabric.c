@@ -42,7 +42,6 @@ static unsigned char last_byte(void) {
 static gpumem_fabric_handle received;
 
 static void another_process_maps_what_a_fabric_handle_names(void **state) {
-    (void)state;
     gpumem_physical *memory;
     OK(gpumem_physical_import_fabric(device, &received, PAGE, &memory));
     map(memory);
@@ -56,7 +55,7 @@ static void another_process_maps_what_a_fabric_handle_names(void **state) {
     OK(gpumem_physical_destroy(memory));
 }
 
-static int be_other(void) {
+CHILD(other) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(
         another_process_maps_what_a_fabric_handle_names, open_device, close_device)};
     if (read(STDIN_FILENO, &received, sizeof received) != (ssize_t)sizeof received)
@@ -72,7 +71,7 @@ static int run_other(const gpumem_fabric_handle *handle) {
     assert_true(child >= 0);
     if (child == 0) {
         dup2(ends[0], STDIN_FILENO);
-        execl("/proc/self/exe", "test_physical_fabric", "--other", (char *)NULL);
+        execl("/proc/self/exe", "run", test_file(), "--child", "other", (char *)NULL);
         _exit(9);
     }
     close(ends[0]);
@@ -85,8 +84,7 @@ static int run_other(const gpumem_fabric_handle *handle) {
 
 /* ---- This one -------------------------------------------------------------------------------- */
 
-static void memory_crosses_by_its_name(void **state) {
-    (void)state;
+TEST(physical_memory_is_shared_by_fabric_handle) {
     gpumem_physical *memory;
     gpumem_fabric_handle handle;
     OK(gpumem_physical_create(device, PAGE, FABRIC, &memory));
@@ -107,8 +105,7 @@ static void memory_crosses_by_its_name(void **state) {
     assert_int_equal(device_stats().chunks, 0);
 }
 
-static void kinds_of_handles_do_not_mix(void **state) {
-    (void)state;
+TEST(exporting_the_wrong_handle_type_is_refused) {
     gpumem_physical *fabric, *plain;
     gpumem_fabric_handle handle;
     int fd = -1;
@@ -130,28 +127,20 @@ static void kinds_of_handles_do_not_mix(void **state) {
 }
 
 /* What softgpu reads when it is opened first. */
-static int choose_profile(char path[TEMPORARY_ROOM]) {
+static char profile_path[TEMPORARY_ROOM];
+
+static int choose_profile(void **state) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
-    int fd = temporary_file(path, "gpumem-profile");
+    int fd = temporary_file(profile_path, "gpumem-profile");
     if (fd < 0 || write(fd, profile, sizeof profile - 1) != (ssize_t)sizeof profile - 1)
         return -1;
     close(fd);
-    return setenv("SOFTGPU_PROFILE", path, 1);
+    return setenv("SOFTGPU_PROFILE", profile_path, 1);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        T(memory_crosses_by_its_name),
-        T(kinds_of_handles_do_not_mix),
-    };
-    char path[TEMPORARY_ROOM];
-    if (argc == 2 && strcmp(argv[1], "--other") == 0)
-        return be_other();
-    if (choose_profile(path) != 0)
-        return 9;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(path);
-    return failed;
+static int remove_profile(void **state) {
+    return unlink(profile_path);
 }
+
+EACH_TEST(open_device, close_device);
+ALL_TESTS(choose_profile, remove_profile);

@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 #define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
 
 /* Maps 2 MiB of these options for the CPU and the device, and moves bytes both ways. */
@@ -34,16 +36,14 @@ static void crosses_between_cpu_and_device(const gpumem_physical_options *option
     OK(gpumem_reservation_destroy(range));
 }
 
-static void host_memory_is_for_both(void **state) {
-    (void)state;
+TEST(physical_host_memory_is_reached_by_cpu_and_device) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA));
     crosses_between_cpu_and_device(
         MEMORY(.location = GPUMEM_LOCATION_HOST, .handle_type = GPUMEM_HANDLE_NONE));
 }
 
 /* cuMemCreate takes no HOST_NUMA_CURRENT: the library asks for the node that the thread runs on. */
-static void the_threads_own_node_is_found(void **state) {
-    (void)state;
+TEST(host_numa_current_uses_the_threads_node) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
     gpumem_resource *resource;
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -57,8 +57,7 @@ static void the_threads_own_node_is_found(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void host_memory_without_a_node_has_no_descriptors(void **state) {
-    (void)state;
+TEST(host_memory_without_a_numa_node_cannot_be_exported) {
     gpumem_physical *memory;
     FAILS(NOT_SUPPORTED, gpumem_physical_create(device, 2 * MIB,
                                                 MEMORY(.location = GPUMEM_LOCATION_HOST), &memory));
@@ -66,8 +65,7 @@ static void host_memory_without_a_node_has_no_descriptors(void **state) {
     SAYS("HOST_NUMA");
 }
 
-static void the_cpu_reaches_no_device_memory(void **state) {
-    (void)state;
+TEST(cpu_access_to_device_memory_is_refused) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
@@ -82,8 +80,7 @@ static void the_cpu_reaches_no_device_memory(void **state) {
 }
 
 /* CU_MEM_ALLOCATION_TYPE_MANAGED exists, and is a resource of its own here. */
-static void managed_memory_is_refused_by_name(void **state) {
-    (void)state;
+TEST(managed_physical_memory_is_refused_by_name) {
     gpumem_physical *memory;
     gpumem_resource *resource;
     size_t unit;
@@ -110,8 +107,7 @@ static void managed_memory_is_refused_by_name(void **state) {
 }
 
 /* A size of nothing is its own mistake, and said so. */
-static void a_size_of_zero_is_refused_as_such(void **state) {
-    (void)state;
+TEST(a_size_of_zero_is_named_in_the_error) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 0, NULL, &range));
@@ -123,8 +119,7 @@ static void a_size_of_zero_is_refused_as_such(void **state) {
 }
 
 /* softgpu has neither, and cuMemCreate takes the flags all the same: nobody would notice. */
-static void wishes_are_not_dropped(void **state) {
-    (void)state;
+TEST(unsupported_allocation_flags_are_refused) {
     gpumem_physical *memory;
     char *before = soft->state_dump();
     FAILS(NOT_SUPPORTED,
@@ -137,8 +132,7 @@ static void wishes_are_not_dropped(void **state) {
 }
 
 /* Exactly these options: what the device cannot is refused with its reason. */
-static void fabric_memory_says_what_is_missing(void **state) {
-    (void)state;
+TEST(refused_fabric_memory_names_what_is_missing) {
     gpumem_physical *memory;
     FAILS(NOT_PERMITTED,
           gpumem_physical_create(device, 2 * MIB, MEMORY(.handle_type = GPUMEM_HANDLE_FABRIC),
@@ -147,20 +141,4 @@ static void fabric_memory_says_what_is_missing(void **state) {
     const gpumem_fabric_handle handle = {{1}};
     FAILS(NOT_SUPPORTED, gpumem_physical_import_fabric(device, &handle, 2 * MIB, &memory));
     SAYS("IMEX");
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(host_memory_is_for_both),
-        T(the_threads_own_node_is_found),
-        T(host_memory_without_a_node_has_no_descriptors),
-        T(the_cpu_reaches_no_device_memory),
-        T(managed_memory_is_refused_by_name),
-        T(a_size_of_zero_is_refused_as_such),
-        T(wishes_are_not_dropped),
-        T(fabric_memory_says_what_is_missing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

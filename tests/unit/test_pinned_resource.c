@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make(const gpumem_pinned_options *options) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, options, &resource));
@@ -65,19 +67,16 @@ static void use_method(gpumem_pinned_method method) {
     assert_int_equal(stats.pinned_high, 14 * MIB);
 }
 
-static void registered_memory_works(void **state) {
-    (void)state;
+TEST(registered_memory_is_shared_with_the_device) {
     use_method(GPUMEM_PINNED_REGISTERED);
     assert_true(soft->call_count("cuMemHostRegister_v2") > 0);
 }
 
-static void allocated_memory_works(void **state) {
-    (void)state;
+TEST(allocated_memory_is_shared_with_the_device) {
     use_method(GPUMEM_PINNED_ALLOCATED);
 }
 
-static void slabs_are_reused(void **state) {
-    (void)state;
+TEST(slabs_are_reused) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB));
     uint64_t calls = soft->call_count("cuMemHostRegister_v2");
     for (int i = 0; i < 100; i++)
@@ -88,8 +87,7 @@ static void slabs_are_reused(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void keeping_is_the_callers_choice(void **state) {
-    (void)state;
+TEST(the_caller_chooses_how_much_is_kept) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_nothing = 1));
     OK(gpumem_buffer_free(allocate(resource, MIB), NULL));
@@ -104,8 +102,7 @@ static void keeping_is_the_callers_choice(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_maximum_is_kept(void **state) {
-    (void)state;
+TEST(the_maximum_is_never_exceeded) {
     gpumem_resource *resource = make(
         GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB));
     gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB), *c = a;
@@ -123,8 +120,7 @@ static void a_maximum_is_kept(void **state) {
 }
 
 /* The slabs are as small as the maximum wants them. */
-static void a_maximum_below_the_slab_makes_smaller_slabs(void **state) {
-    (void)state;
+TEST(a_small_maximum_makes_smaller_slabs) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
         gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i],
@@ -163,8 +159,7 @@ static void a_maximum_below_the_slab_makes_smaller_slabs(void **state) {
     SAYS("slab_bytes is 18446744073709551615");
 }
 
-static void more_than_the_machine_has_is_refused(void **state) {
-    (void)state;
+TEST(allocating_more_than_the_machine_has_is_refused) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer;
     char *before = soft->state_dump();
@@ -175,8 +170,7 @@ static void more_than_the_machine_has_is_refused(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void alignment_is_given(void **state) {
-    (void)state;
+TEST(the_requested_alignment_is_respected) {
     gpumem_resource *resource = make(NULL);
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 2) {
         gpumem_buffer *odd = allocate(resource, 1), *buffer;
@@ -194,8 +188,7 @@ static void alignment_is_given(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void the_drivers_pool_works(void **state) {
-    (void)state;
+TEST(memory_of_the_drivers_host_pool_is_shared_with_the_device) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
     gpumem_buffer *buffer = allocate(resource, MIB);
@@ -206,8 +199,7 @@ static void the_drivers_pool_works(void **state) {
 }
 
 /* As an H200 answers: location HOST with descriptors is refused, a node is not. */
-static void a_pool_to_share_is_of_the_nearest_node(void **state) {
-    (void)state;
+TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
     gpumem_device_info about = {.size = sizeof about};
     OK(gpumem_device_get_info(device, &about));
     int nearest = about.host_numa_node >= 0 ? about.host_numa_node : 0;
@@ -225,8 +217,7 @@ static void a_pool_to_share_is_of_the_nearest_node(void **state) {
 }
 
 /* Typed copies refuse memory of a host pool; that is no matter of who reads and writes a buffer. */
-static void pool_buffers_are_read_and_written(void **state) {
-    (void)state;
+TEST(buffers_of_a_host_pool_are_read_and_written) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
     gpumem_resource *limited;
@@ -269,8 +260,7 @@ static int is_mapped(const void *byte) {
 }
 
 /* A page that both had would be copied at the next write, and the device go on with the other. */
-static void a_forked_child_has_no_part_of_registered_memory(void **state) {
-    (void)state;
+TEST(a_forked_child_does_not_share_registered_memory) {
     for (size_t slab = 64 * KIB; slab <= 8 * MIB; slab *= 128) { /* a small one, and huge pages */
         gpumem_resource *resource =
             make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED,
@@ -295,8 +285,7 @@ static void a_forked_child_has_no_part_of_registered_memory(void **state) {
     }
 }
 
-static void contradictions_are_refused(void **state) {
-    (void)state;
+TEST(contradictory_options_are_refused) {
     gpumem_resource *resource;
     FAILS(INVALID_ARGUMENT,
           gpumem_pinned_resource_create(
@@ -322,8 +311,7 @@ static void contradictions_are_refused(void **state) {
 }
 
 /* 1000 is a number that kernels take for a node; no machine has so many. */
-static void nodes_that_do_not_exist_are_refused_at_creation(void **state) {
-    (void)state;
+TEST(nonexistent_numa_nodes_are_refused_at_creation) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_AUTO, GPUMEM_PINNED_REGISTERED,
                                             GPUMEM_PINNED_POOL};
     gpumem_resource *none = (gpumem_resource *)state;
@@ -350,8 +338,7 @@ static void nodes_that_do_not_exist_are_refused_at_creation(void **state) {
     SAME_STATE(before);
 }
 
-static void an_existing_node_is_obeyed(void **state) {
-    (void)state;
+TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
     gpumem_buffer *buffer = NULL;
     gpumem_resource *resource;
     resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1));
@@ -364,8 +351,7 @@ static void an_existing_node_is_obeyed(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void several_threads_touch_it_all(void **state) {
-    (void)state;
+TEST(several_threads_touch_every_page) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .touch_threads = 5, .slab_bytes = 98 * MIB));
     gpumem_buffer *buffer = allocate(resource, 98 * MIB);
@@ -377,28 +363,4 @@ static void several_threads_touch_it_all(void **state) {
             fail_msg("page %zu was not touched", page);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(resource));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(registered_memory_works),
-        T(allocated_memory_works),
-        T(slabs_are_reused),
-        T(keeping_is_the_callers_choice),
-        T(a_maximum_is_kept),
-        T(a_maximum_below_the_slab_makes_smaller_slabs),
-        T(more_than_the_machine_has_is_refused),
-        T(alignment_is_given),
-        T(the_drivers_pool_works),
-        T(a_pool_to_share_is_of_the_nearest_node),
-        T(pool_buffers_are_read_and_written),
-        T(a_forked_child_has_no_part_of_registered_memory),
-        T(contradictions_are_refused),
-        T(nodes_that_do_not_exist_are_refused_at_creation),
-        T(an_existing_node_is_obeyed),
-        T(several_threads_touch_it_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 #define THREADS 6
 #define ROUNDS  25
 
@@ -40,8 +42,7 @@ static void *work(void *user) {
 }
 
 /* Each round begins without a slab: keep_nothing gives it back with its last piece. */
-static void one_slab_is_enough_for_all(void **state) {
-    (void)state;
+TEST(threads_wait_for_a_slab_that_another_thread_pins) {
     struct worker workers[THREADS] = {{0}};
     pthread_t threads[THREADS];
     OK(gpumem_pinned_resource_create(
@@ -61,8 +62,7 @@ static void one_slab_is_enough_for_all(void **state) {
 }
 
 /* What does not fit at all is refused, however many pin meanwhile. */
-static void what_cannot_fit_is_refused_while_others_pin(void **state) {
-    (void)state;
+TEST(an_allocation_beyond_the_maximum_is_refused) {
     gpumem_buffer *first, *second = NULL;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &memory));
@@ -129,8 +129,7 @@ static void let_it_try(struct party *p) {
     }
 }
 
-static void what_is_being_unpinned_counts_until_it_is_gone(void **state) {
-    (void)state;
+TEST(memory_being_unpinned_counts_until_it_is_released) {
     struct party giver = {.status = 0}, taker = {.status = 0};
     pthread_t giving, taking;
     gpumem_driver_api gated = *cu;
@@ -162,15 +161,4 @@ static void what_is_being_unpinned_counts_until_it_is_gone(void **state) {
     OK(gpumem_resource_destroy(memory));
     assert_int_equal(atomic_load(&pinned_now), 0);
     device->cu = driver;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_slab_is_enough_for_all, open_device, close_device),
-        cmocka_unit_test_setup_teardown(what_cannot_fit_is_refused_while_others_pin, open_device,
-                                        close_device),
-        cmocka_unit_test_setup_teardown(what_is_being_unpinned_counts_until_it_is_gone, open_device,
-                                        close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

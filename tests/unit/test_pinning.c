@@ -36,6 +36,8 @@ static int teardown(void **state) {
     return close_device(state) | planted_remove();
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_status take(size_t mib, gpumem_buffer **buffer) {
     return gpumem_buffer_allocate(resource, mib * MIB, NULL, buffer);
 }
@@ -60,8 +62,7 @@ static void refuses_what_the_group_has_not(void) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void slabs_are_asked_for(void **state) {
-    (void)state;
+TEST(slabs_beyond_the_cgroup_limit_are_refused) {
     static const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED,
                                                    GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -73,15 +74,13 @@ static void slabs_are_asked_for(void **state) {
     }
 }
 
-static void pools_are_asked_for(void **state) {
-    (void)state;
+TEST(host_pool_memory_beyond_the_cgroup_limit_is_refused) {
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
     refuses_what_the_group_has_not();
 }
 
-static void virtual_host_memory_is_asked_for(void **state) {
-    (void)state;
+TEST(virtual_host_memory_beyond_the_cgroup_limit_is_refused) {
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
         &resource));
@@ -89,8 +88,7 @@ static void virtual_host_memory_is_asked_for(void **state) {
 }
 
 /* Growth takes more than it needs where it can, and what it needs where it cannot. */
-static void virtual_host_memory_grows_by_what_it_needs(void **state) {
-    (void)state;
+TEST(virtual_host_memory_grows_by_less_near_the_cgroup_limit) {
     gpumem_buffer *buffer = NULL;
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
@@ -104,8 +102,7 @@ static void virtual_host_memory_grows_by_what_it_needs(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void device_memory_is_not_asked_for(void **state) {
-    (void)state;
+TEST(device_memory_ignores_the_cgroup_limit) {
     gpumem_buffer *buffer = NULL;
     leave(0);
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
@@ -114,8 +111,7 @@ static void device_memory_is_not_asked_for(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void what_a_pool_keeps_is_there(void **state) {
-    (void)state;
+TEST(memory_kept_by_a_pool_is_not_counted_again) {
     gpumem_buffer *buffer = NULL;
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options,
@@ -137,7 +133,6 @@ static void what_a_pool_keeps_is_there(void **state) {
 static atomic_int first_holds, second_has;
 
 static void *second_thread(void *unused) {
-    (void)unused;
     gpumem_status status = gm_pinning_begin(60 * MIB);
     atomic_store(&second_has, atomic_load(&first_holds) ? -1 : status == GPUMEM_OK ? 1 : -2);
     if (status == GPUMEM_OK)
@@ -145,8 +140,7 @@ static void *second_thread(void *unused) {
     return NULL;
 }
 
-static void one_rest_is_given_once(void **state) {
-    (void)state;
+TEST(the_remaining_memory_is_granted_only_once) {
     for (int turn = 0; turn < 50; turn++) {
         pthread_t thread;
         atomic_store(&first_holds, 1);
@@ -174,8 +168,7 @@ static struct gm_pump fitted(size_t left_mib, size_t more_mib, unsigned threads,
     return pump;
 }
 
-static void readers_fit_into_half_of_the_rest(void **state) {
-    (void)state;
+TEST(file_readers_use_at_most_half_of_the_remaining_memory) {
     struct gm_pump pump = fitted(968, 0, 8, 0);
     assert_int_equal(pump.threads, 8);
     assert_int_equal(pump.chunk, 8 * MIB);
@@ -200,8 +193,7 @@ static void readers_fit_into_half_of_the_rest(void **state) {
     assert_int_equal(pump.chunk, 64 * KIB);
 }
 
-static void what_the_callers_resource_keeps_is_there(void **state) {
-    (void)state;
+TEST(memory_kept_by_the_callers_resource_serves_readers) {
     gpumem_buffer *buffer = NULL;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 48 * MIB), &resource));
@@ -217,8 +209,7 @@ static void what_the_callers_resource_keeps_is_there(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_file_is_loaded_with_what_there_is(void **state) {
-    (void)state;
+TEST(a_file_is_loaded_with_little_remaining_memory) {
     char path[TEMPORARY_ROOM + 8];
     gpumem_buffer *buffer = NULL;
     gpumem_load_report report = {.size = sizeof report};
@@ -241,22 +232,4 @@ static void a_file_is_loaded_with_what_there_is(void **state) {
     FAILS(OUT_OF_HOST_MEMORY, gpumem_load_file(resource, path, &options, &buffer, &report));
     assert_null(buffer);
     OK(gpumem_resource_destroy(resource));
-}
-
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(slabs_are_asked_for),
-        TEST(pools_are_asked_for),
-        TEST(virtual_host_memory_is_asked_for),
-        TEST(virtual_host_memory_grows_by_what_it_needs),
-        TEST(device_memory_is_not_asked_for),
-        TEST(what_a_pool_keeps_is_there),
-        TEST(one_rest_is_given_once),
-        TEST(readers_fit_into_half_of_the_rest),
-        TEST(what_the_callers_resource_keeps_is_there),
-        TEST(a_file_is_loaded_with_what_there_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ static void check_bytes(gpumem_resource *resource) {
 
 #define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
-static void our_own_takes_over_and_says_so(void **state) {
-    (void)state;
+TEST(without_host_pools_slabs_replace_them_with_a_note) {
     gpumem_resource *resource;
     gpumem_pool_info info = {.size = sizeof info};
     OK(gpumem_pinned_resource_create(device, POOL(.maximum_bytes = 8 * MIB), &resource));
@@ -49,8 +48,7 @@ static void our_own_takes_over_and_says_so(void **state) {
     assert_int_equal(soft->call_count("cuMemGetMemPool"), 0);
 }
 
-static void sharing_is_refused_instead(void **state) {
-    (void)state;
+TEST(without_host_pools_sharing_is_refused) {
     gpumem_resource *none = (gpumem_resource *)state;
     FAILS(NOT_SUPPORTED, gpumem_pinned_resource_create(device, POOL(.ipc = 1), &none));
     SAYS("HOST_NUMA_MEMORY_POOLS_SUPPORTED is 0");
@@ -73,10 +71,4 @@ static int open_without(void **state) {
     return result;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(our_own_takes_over_and_says_so),
-        cmocka_unit_test(sharing_is_refused_instead),
-    };
-    return cmocka_run_group_tests(tests, open_without, close_device);
-}
+ALL_TESTS(open_without, close_device);

@@ -1,6 +1,8 @@
 /* What device pools and host pools are made of: whose they are, their numbers, their handle. */
 #include "library_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 static gpumem_pool_info info_of(gpumem_resource *resource) {
     gpumem_pool_info info = {.size = sizeof info};
     OK(gpumem_pool_get_info(resource, &info));
@@ -61,8 +63,7 @@ static void check_bytes(gpumem_resource *resource) {
 
 /* ---- Whose pool it is ------------------------------------------------------------------------ */
 
-static void without_options_the_current_host_pool_is_used(void **state) {
-    (void)state;
+TEST(without_options_the_current_host_pool_is_used) {
     uint64_t made = soft->call_count("cuMemPoolCreate");
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
@@ -90,8 +91,7 @@ static void without_options_the_current_host_pool_is_used(void **state) {
 }
 
 /* What the program has made current is what "current" means; the default one is another then. */
-static void a_pool_that_was_made_current_is_used_and_left(void **state) {
-    (void)state;
+TEST(a_pool_made_current_is_used_and_not_destroyed) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
     CUmemoryPool mine = NULL, before = driver_pool(1, CU_MEM_LOCATION_TYPE_HOST);
@@ -123,8 +123,7 @@ static void a_pool_that_was_made_current_is_used_and_left(void **state) {
     assert_int_equal(cu->cuMemPoolDestroy(handle), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void device_pools_say_the_same(void **state) {
-    (void)state;
+TEST(device_pools_report_their_handle_and_owner) {
     gpumem_resource *current = device_pool(GPUMEM_POOL_CURRENT),
                     *fallback = device_pool(GPUMEM_POOL_DEFAULT),
                     *own = device_pool(GPUMEM_POOL_OWN), *virtual_one;
@@ -149,8 +148,7 @@ static void device_pools_say_the_same(void **state) {
     OK(gpumem_resource_destroy(virtual_one));
 }
 
-static void wishes_make_an_own_host_pool(void **state) {
-    (void)state;
+TEST(options_that_change_a_pool_create_an_own_host_pool) {
     const gpumem_pinned_options wishes[] = {
         {.numa_bind = 1}, {.maximum_bytes = 64 * MIB}, {.keep_bytes = MIB}, {.keep_nothing = 1}};
     const uint64_t thresholds[] = {UINT64_MAX, UINT64_MAX, MIB, 0};
@@ -242,8 +240,7 @@ static void check_refusals(gpumem_resource *resource) {
     assert_int_equal(value, 7);
 }
 
-static void all_eight_attributes_are_read_and_written(void **state) {
-    (void)state;
+TEST(all_eight_attributes_are_read_and_written) {
     gpumem_resource *pools[] = {device_pool(GPUMEM_POOL_OWN), host_pool(GPUMEM_POOL_OWN)};
     for (size_t i = 0; i < COUNT(pools); i++) {
         check_numbers(pools[i]);
@@ -251,15 +248,4 @@ static void all_eight_attributes_are_read_and_written(void **state) {
         check_refusals(pools[i]);
         OK(gpumem_resource_destroy(pools[i]));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_options_the_current_host_pool_is_used),
-        cmocka_unit_test(a_pool_that_was_made_current_is_used_and_left),
-        cmocka_unit_test(device_pools_say_the_same),
-        cmocka_unit_test(wishes_make_an_own_host_pool),
-        cmocka_unit_test(all_eight_attributes_are_read_and_written),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,6 +1,8 @@
 /* Who may use a pool's memory, changed while it lives; and a pool that is asked to give back. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *device_pool(gpumem_pool_choice choice) {
     gpumem_resource *made;
     OK(gpumem_device_pool_resource_create(
@@ -55,8 +57,7 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
         assert_int_equal(bytes[i], value);
 }
 
-static void peers_come_and_go_while_buffers_live(void **state) {
-    (void)state;
+TEST(peer_access_changes_apply_to_live_buffers) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     gpumem_buffer *early = take(pool, 4096);
     int peers[8] = {77};
@@ -86,8 +87,7 @@ static void peers_come_and_go_while_buffers_live(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void all_peers_are_set_in_one_call(void **state) {
-    (void)state;
+TEST(all_peers_are_set_in_one_call) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     const int all[] = {0, 1, 1};
     int peers[8];
@@ -103,8 +103,7 @@ static void all_peers_are_set_in_one_call(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void host_pools_have_peers_too(void **state) {
-    (void)state;
+TEST(host_pools_have_peers) {
     gpumem_resource *pool = host_pool();
     gpumem_buffer *buffer = take(pool, 4096);
     synchronize(NULL);
@@ -118,8 +117,7 @@ static void host_pools_have_peers_too(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void wrong_arguments_are_refused_with_their_reason(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN), *plain;
     const int wrong[] = {1, 9};
     gpumem_access access;
@@ -149,8 +147,7 @@ static void wrong_arguments_are_refused_with_their_reason(void **state) {
 }
 
 /* A refusal that did its work, since the driver reports earlier failures like that, is undone. */
-static void a_refused_change_leaves_what_was(void **state) {
-    (void)state;
+TEST(a_refused_peer_change_is_undone) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     const int peer = 1;
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
@@ -175,8 +172,7 @@ static uint64_t number(gpumem_resource *pool, gpumem_pool_attribute attribute) {
 }
 
 /* A resource's trim leaves pools of others alone; this does what it says. */
-static void pools_of_others_give_back_when_asked(void **state) {
-    (void)state;
+TEST(trimming_a_shared_pool_releases_its_unused_memory) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_CURRENT);
     uint64_t threshold = number(pool, GPUMEM_POOL_RELEASE_THRESHOLD);
     OK(gpumem_pool_set_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, UINT64_MAX));
@@ -200,17 +196,7 @@ static void pools_of_others_give_back_when_asked(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(peers_come_and_go_while_buffers_live),
-        T(all_peers_are_set_in_one_call),
-        T(host_pools_have_peers_too),
-        T(wrong_arguments_are_refused_with_their_reason),
-        T(a_refused_change_leaves_what_was),
-        T(pools_of_others_give_back_when_asked),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -20,8 +20,7 @@ static gpumem_buffer *filled(gpumem_resource *pool, unsigned char value) {
     return buffer;
 }
 
-static void a_fabric_handle_is_bytes(void **state) {
-    (void)state;
+TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
     gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_FABRIC), *mapped, *none;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
@@ -48,8 +47,7 @@ static void a_fabric_handle_is_bytes(void **state) {
 }
 
 /* Its memory is of the first device, whatever the other process says. */
-static void another_device_does_not_import(void **state) {
-    (void)state;
+TEST(importing_a_pool_on_another_device_is_refused) {
     gpumem_device *other;
     gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_POSIX_FD), *mapped;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -70,8 +68,7 @@ static void another_device_does_not_import(void **state) {
 }
 
 /* The registry is the library's: a pool of any device is found. */
-static void pools_of_all_devices_are_registered(void **state) {
-    (void)state;
+TEST(the_registry_finds_pools_of_every_device) {
     gpumem_device *other;
     gpumem_resource *pool, *mapped, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -105,11 +102,4 @@ static int open_two_with_a_fabric(void **state) {
     return result;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fabric_handle_is_bytes),
-        cmocka_unit_test(another_device_does_not_import),
-        cmocka_unit_test(pools_of_all_devices_are_registered),
-    };
-    return cmocka_run_group_tests(tests, open_two_with_a_fabric, close_device);
-}
+ALL_TESTS(open_two_with_a_fabric, close_device);

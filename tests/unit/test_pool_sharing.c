@@ -227,18 +227,15 @@ static void share(int host) {
     assert_int_equal(open_descriptors(), none_open);
 }
 
-static void a_device_pool_is_shared(void **state) {
-    (void)state;
+TEST(a_device_pool_is_shared_with_another_process) {
     share(0);
 }
 
-static void a_host_pool_is_shared(void **state) {
-    (void)state;
+TEST(a_host_pool_is_shared_with_another_process) {
     share(1);
 }
 
-static void the_handle_is_exported_once_and_kept(void **state) {
-    (void)state;
+TEST(the_shared_handle_is_exported_only_once) {
     gpumem_resource *pool = shared_pool(1);
     uint64_t calls = soft->call_count("cuMemPoolExportToShareableHandle");
     gpumem_pool_share_handle first = {.size = sizeof first}, second = first;
@@ -262,8 +259,7 @@ static void the_handle_is_exported_once_and_kept(void **state) {
 }
 
 /* Mapped in the process that owns it: what a descriptor alone says, and what the registry does. */
-static void a_descriptor_alone_is_enough(void **state) {
-    (void)state;
+TEST(a_pool_can_be_imported_from_a_descriptor_alone) {
     size_t before = open_descriptors();
     gpumem_resource *pool = shared_pool(0), *mapped, *twin, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -300,8 +296,7 @@ static void a_descriptor_alone_is_enough(void **state) {
 }
 
 /* As host memory, of which it is none; and the other way round. */
-static void where_memory_is_is_asked_of_the_driver(void **state) {
-    (void)state;
+TEST(the_location_of_an_imported_pool_is_verified) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *pool = shared_pool(host), *mapped;
         gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -354,8 +349,7 @@ static void *import_and_free(void *argument) {
     return NULL;
 }
 
-static void threads_import_and_free_one_buffer(void **state) {
-    (void)state;
+TEST(threads_import_and_free_one_buffer) {
     gpumem_resource *pool = shared_pool(1), *mapped;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
@@ -406,8 +400,7 @@ static int owner(int socket) {
 }
 
 /* Bytes and the giving back do not need the owner any more. */
-static void a_killed_owner_takes_nothing_away(void **state) {
-    (void)state;
+TEST(imported_pool_memory_survives_its_killed_owner) {
     gpumem_resource *mapped;
     gpumem_buffer *buffer, *again;
     gpumem_pool_share_buffer shared;
@@ -431,8 +424,7 @@ static void a_killed_owner_takes_nothing_away(void **state) {
 }
 
 /* Neither side waits for ever for one that is silent, or believes what is no pool. */
-static void a_silent_or_strange_peer_is_an_error(void **state) {
-    (void)state;
+TEST(a_silent_or_strange_peer_is_an_error) {
     gpumem_resource *pool = shared_pool(0), *none = (gpumem_resource *)state;
     const gpumem_share_options soon = {.size = sizeof soon, .timeout_ms = 50};
     int ends[2];
@@ -468,8 +460,7 @@ static void a_silent_or_strange_peer_is_an_error(void **state) {
 }
 
 /* At the limit of descriptors: an error, nothing left, and it works afterwards. */
-static void without_descriptors_nothing_is_made(void **state) {
-    (void)state;
+TEST(without_free_descriptors_sharing_fails_cleanly) {
     gpumem_resource *pool = shared_pool(0), *unexported = shared_pool(0), *mapped = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle}, more = handle;
     OK(gpumem_pool_get_share_handle(pool, &handle));
@@ -492,8 +483,7 @@ static void without_descriptors_nothing_is_made(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void what_cannot_be_shared_is_refused(void **state) {
-    (void)state;
+TEST(sharing_an_unshareable_resource_is_refused) {
     gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
@@ -544,22 +534,10 @@ static int begin(void **state) {
     return open_device(state) == 0 ? make_host_memory_file() : -1;
 }
 
-int main(int argc, char **argv) {
-    if (argc == 3 && strcmp(argv[1], "owner") == 0)
+ALL_TESTS(begin, close_device);
+
+CHILD(other) {
+    if (strcmp(argv[1], "owner") == 0)
         return owner(atoi(argv[2]));
-    if (argc == 3)
-        return other_process(strcmp(argv[1], "host") == 0, atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_pool_is_shared),
-        cmocka_unit_test(a_host_pool_is_shared),
-        cmocka_unit_test(the_handle_is_exported_once_and_kept),
-        cmocka_unit_test(a_descriptor_alone_is_enough),
-        cmocka_unit_test(where_memory_is_is_asked_of_the_driver),
-        cmocka_unit_test(threads_import_and_free_one_buffer),
-        cmocka_unit_test(a_killed_owner_takes_nothing_away),
-        cmocka_unit_test(a_silent_or_strange_peer_is_an_error),
-        cmocka_unit_test(without_descriptors_nothing_is_made),
-        cmocka_unit_test(what_cannot_be_shared_is_refused),
-    };
-    return cmocka_run_group_tests(tests, begin, close_device);
+    return other_process(strcmp(argv[1], "host") == 0, atoi(argv[2]));
 }

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+ALL_TESTS(open_device, close_device);
+
 static gpumem_resource *pool_of(int host) {
     gpumem_resource *made;
     if (host)
@@ -40,8 +42,7 @@ static uint64_t reserved(gpumem_resource *resource) {
 }
 
 /* As late as work may run, the memory is there when the call returns: the CPU writes it. */
-static void memory_for_no_stream_is_there_at_once(void **state) {
-    (void)state;
+TEST(memory_allocated_without_a_stream_is_usable_at_once) {
     gpumem_resource *resource = pool_of(1);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
@@ -59,8 +60,7 @@ static void memory_for_no_stream_is_there_at_once(void **state) {
 }
 
 /* No stream is asked for the default stream's sake: work on it holds nothing back. */
-static void work_on_the_default_stream_holds_nothing_back(void **state) {
-    (void)state;
+TEST(work_on_the_default_stream_does_not_defer_a_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         struct gate gate = gate_with_stream();
@@ -83,8 +83,7 @@ static void work_on_the_default_stream_holds_nothing_back(void **state) {
 }
 
 /* A stream that is named later is waited for, and by nobody. */
-static void a_stream_that_uses_it_holds_the_free_back(void **state) {
-    (void)state;
+TEST(a_stream_that_uses_the_memory_defers_its_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
@@ -123,8 +122,7 @@ static void *take_and_write(void *argument) {
 }
 
 /* Where the driver has nothing but what queued work still writes, the call waits for that work. */
-static void memory_that_queued_work_writes_is_waited_for(void **state) {
-    (void)state;
+TEST(an_allocation_waits_for_memory_that_queued_work_writes) {
     struct taker taker = {.buffer = NULL};
     pthread_t thread;
     OK(gpumem_pinned_resource_create(device,
@@ -151,8 +149,7 @@ static void memory_that_queued_work_writes_is_waited_for(void **state) {
 }
 
 /* The CPU writes at once what it gets, and a queued copy still reads what was there before. */
-static void the_cpu_overwrites_nothing_that_is_queued(void **state) {
-    (void)state;
+TEST(host_memory_is_not_reused_before_queued_copies_read_it) {
     gpumem_resource *resource = pool_of(1), *pool = pool_of(0);
     OK(gpumem_pool_set_attribute(resource, GPUMEM_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0));
     gpumem_buffer *seen = allocate(pool, MIB, GPUMEM_STREAM_NONE);
@@ -242,8 +239,7 @@ static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *poo
 }
 
 /* A wrapper hands it on, and waits as the pool does. */
-static void wrappers_take_no_stream(void **state) {
-    (void)state;
+TEST(wrappers_accept_allocations_without_a_stream) {
     OK(gpumem_pinned_resource_create(device, NULL, &slabs));
     OK(gpumem_limit_resource_create(slabs, 0, &full));
     for (int host = 0; host < 2; host++) {
@@ -260,8 +256,7 @@ static void wrappers_take_no_stream(void **state) {
 }
 
 /* Freed on a stream that the free names, in its order. */
-static void the_free_may_name_a_stream(void **state) {
-    (void)state;
+TEST(a_free_may_name_a_stream) {
     gpumem_resource *resource = pool_of(0);
     gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
     struct gate gate = gate_with_stream();
@@ -276,8 +271,7 @@ static void the_free_may_name_a_stream(void **state) {
     gate_remove(&gate);
 }
 
-static void no_stream_is_none_to_queue_work_on(void **state) {
-    (void)state;
+TEST(queueing_work_without_a_stream_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
     char byte = 0;
@@ -292,8 +286,7 @@ static void no_stream_is_none_to_queue_work_on(void **state) {
 
 /* Other resources have no stream to ask: theirs is memory that nothing holds back. (Managed memory
  * and whole slabs are given back by calls that wait for the device, whoever asks.) */
-static void every_resource_takes_no_stream(void **state) {
-    (void)state;
+TEST(every_resource_accepts_allocations_without_a_stream) {
     gpumem_resource *resources[3];
     OK(gpumem_virtual_resource_create(device, NULL, &resources[0]));
     OK(gpumem_pinned_resource_create(device, NULL, &resources[1]));
@@ -314,8 +307,7 @@ static void every_resource_takes_no_stream(void **state) {
 /* ---- Captures -------------------------------------------------------------------------------- */
 
 /* Allocated, written and freed inside a graph, which gives the bytes out at each launch. */
-static void a_captured_stream_is_taken(void **state) {
-    (void)state;
+TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     gpumem_resource *resource = pool_of(0), *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     gpumem_buffer *out = allocate(pinned, 4096, GPUMEM_STREAM_NONE);
@@ -356,8 +348,7 @@ static void a_captured_stream_is_taken(void **state) {
 
 /* Of host memory the driver makes no node; that is said, and nothing is lost. Memory for another
  * stream is had meanwhile, and the capture goes on. */
-static void host_memory_is_refused_in_a_capture_and_had_beside_it(void **state) {
-    (void)state;
+TEST(host_pool_memory_in_a_capture_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
     CUcontext popped;
@@ -394,21 +385,4 @@ static void host_memory_is_refused_in_a_capture_and_had_beside_it(void **state) 
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_stream_destroy(device, other));
     OK(gpumem_resource_destroy(resource));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_for_no_stream_is_there_at_once),
-        cmocka_unit_test(memory_that_queued_work_writes_is_waited_for),
-        cmocka_unit_test(work_on_the_default_stream_holds_nothing_back),
-        cmocka_unit_test(a_stream_that_uses_it_holds_the_free_back),
-        cmocka_unit_test(the_cpu_overwrites_nothing_that_is_queued),
-        cmocka_unit_test(wrappers_take_no_stream),
-        cmocka_unit_test(the_free_may_name_a_stream),
-        cmocka_unit_test(no_stream_is_none_to_queue_work_on),
-        cmocka_unit_test(every_resource_takes_no_stream),
-        cmocka_unit_test(a_captured_stream_is_taken),
-        cmocka_unit_test(host_memory_is_refused_in_a_capture_and_had_beside_it),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

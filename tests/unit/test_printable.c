@@ -1,11 +1,7 @@
 /* Text from outside, before it goes to a terminal. */
 #include "base/printable.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <string.h>
 
 static void becomes(const char *text, const char *expected) {
@@ -14,16 +10,14 @@ static void becomes(const char *text, const char *expected) {
     assert_string_equal(shown, expected);
 }
 
-static void text_stays_as_it_is(void **state) {
-    (void)state;
+TEST(plain_text_is_unchanged) {
     becomes("", "");
     becomes("plain \\ \"text\" ~", "plain \\ \"text\" ~");
     becomes("gr\xc3\xbcn \xe6\x96\x87 \xf0\x9f\x98\x80",
             "gr\xc3\xbcn \xe6\x96\x87 \xf0\x9f\x98\x80");
 }
 
-static void commands_to_a_terminal_are_shown(void **state) {
-    (void)state;
+TEST(control_characters_are_escaped) {
     becomes("a\x1b[2J\n\t\x7f", "a\\x1b[2J\\x0a\\x09\\x7f");
     becomes("\xc2\x9b"
             "31m",
@@ -31,8 +25,7 @@ static void commands_to_a_terminal_are_shown(void **state) {
     becomes("\xe2\x80\xae", "\\xe2\\x80\\xae");
 }
 
-static void bytes_that_are_no_utf8_are_shown(void **state) {
-    (void)state;
+TEST(invalid_utf8_bytes_are_escaped) {
     becomes("\xff", "\\xff");
     becomes("\xc3", "\\xc3");
     becomes("\xc0\xaf", "\\xc0\\xaf");
@@ -42,8 +35,7 @@ static void bytes_that_are_no_utf8_are_shown(void **state) {
 }
 
 /* Nothing is written past the end, and no character is cut. */
-static void what_does_not_fit_is_left_out(void **state) {
-    (void)state;
+TEST(text_is_truncated_between_characters) {
     char shown[8];
     memset(shown, '#', sizeof shown);
     assert_int_equal(gm_printable("abc\x1b", shown, 7), 3);
@@ -53,14 +45,4 @@ static void what_does_not_fit_is_left_out(void **state) {
     assert_string_equal(shown, "abc");
     assert_int_equal(gm_printable("x", shown, 1), 0);
     assert_string_equal(shown, "");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_stays_as_it_is),
-        cmocka_unit_test(commands_to_a_terminal_are_shown),
-        cmocka_unit_test(bytes_that_are_no_utf8_are_shown),
-        cmocka_unit_test(what_does_not_fit_is_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,8 +90,7 @@ static void check_each_once(const struct work *work) {
     assert_true(work->last_done == work->total);
 }
 
-static void each_chunk_once(void **state) {
-    (void)state;
+TEST(each_chunk_is_processed_once) {
     for (unsigned threads = 1; threads <= GM_PUMP_MAX_THREADS; threads += 5) {
         struct work work = {.fail_at = CHUNKS};
         unsigned ran = 0;
@@ -103,8 +102,7 @@ static void each_chunk_once(void **state) {
     }
 }
 
-static void the_first_error_stops_all(void **state) {
-    (void)state;
+TEST(the_first_error_stops_all) {
     struct work work = {.fail_at = 7};
     unsigned ran = 0;
     assert_int_equal(run(&work, 4, &ran), GPUMEM_ERROR_DATA);
@@ -112,16 +110,14 @@ static void the_first_error_stops_all(void **state) {
     assert_int_equal(work.seen[7], 1);
 }
 
-static void cancelling_is_an_error(void **state) {
-    (void)state;
+TEST(a_cancelled_pump_returns_an_error) {
     struct work work = {.fail_at = CHUNKS, .progress_result = 1};
     unsigned ran = 0;
     assert_int_equal(run(&work, 2, &ran), GPUMEM_ERROR_CANCELLED);
     SAYS("stopped after");
 }
 
-static void few_threads_do_the_work(void **state) {
-    (void)state;
+TEST(a_pump_works_with_fewer_threads_than_requested) {
     for (int left = 1; left <= 3; left++) {
         struct work work = {.fail_at = CHUNKS};
         unsigned ran = 0;
@@ -134,8 +130,7 @@ static void few_threads_do_the_work(void **state) {
     }
 }
 
-static void no_thread_is_an_error(void **state) {
-    (void)state;
+TEST(a_pump_without_any_thread_fails) {
     struct work work = {.fail_at = CHUNKS};
     unsigned ran = 77;
     threads_left = 0;
@@ -148,8 +143,7 @@ static void no_thread_is_an_error(void **state) {
     assert_int_equal(ran, 0);
 }
 
-static void the_callers_mask_stays(void **state) {
-    (void)state;
+TEST(the_callers_signal_mask_is_unchanged) {
     sigset_t before, after;
     struct work work = {.fail_at = CHUNKS};
     unsigned ran;
@@ -158,13 +152,4 @@ static void the_callers_mask_stays(void **state) {
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     for (int s = 1; s < SIGRTMIN; s++)
         assert_int_equal(sigismember(&before, s), sigismember(&after, s));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_chunk_once),        cmocka_unit_test(the_first_error_stops_all),
-        cmocka_unit_test(cancelling_is_an_error), cmocka_unit_test(few_threads_do_the_work),
-        cmocka_unit_test(no_thread_is_an_error),  cmocka_unit_test(the_callers_mask_stays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+ALL_TESTS(open_device, close_device);
+
 static gpumem_buffer *pin(void *address, size_t bytes, int read_only) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_register(device, address, bytes,
@@ -21,8 +23,7 @@ static int is_known(const void *address) {
                                      (CUdeviceptr)(uintptr_t)address) == CUDA_SUCCESS;
 }
 
-static void the_programs_memory_is_pinned_as_long_as_its_buffer(void **state) {
-    (void)state;
+TEST(registered_memory_is_pinned_until_its_buffer_is_freed) {
     gpumem_resource *memory;
     gpumem_buffer *there;
     unsigned char *bytes = malloc(3 * MIB + 100);
@@ -46,8 +47,7 @@ static void the_programs_memory_is_pinned_as_long_as_its_buffer(void **state) {
     free(bytes);
 }
 
-static void a_file_mapped_read_only_is_read(void **state) {
-    (void)state;
+TEST(a_read_only_file_mapping_can_be_registered) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "register");
     assert_int_equal(ftruncate(fd, 64 * (off_t)KIB), 0);
@@ -65,8 +65,7 @@ static void a_file_mapped_read_only_is_read(void **state) {
     unlink(path);
 }
 
-static void what_cannot_be_pinned_is_refused(void **state) {
-    (void)state;
+TEST(invalid_and_overlapping_ranges_cannot_be_registered) {
     gpumem_buffer *buffer, *again;
     unsigned char *bytes = malloc(MIB);
     buffer = pin(bytes, MIB, 0);
@@ -88,8 +87,7 @@ static gpumem_pinned_info info_of(gpumem_resource *resource) {
     return info;
 }
 
-static void slabs_are_pinned_in_the_background(void **state) {
-    (void)state;
+TEST(slabs_are_pinned_in_the_background) {
     gpumem_resource *pinned;
     gpumem_buffer *buffer;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
@@ -105,8 +103,7 @@ static void slabs_are_pinned_in_the_background(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-static void the_maximum_ends_it(void **state) {
-    (void)state;
+TEST(warming_up_stops_at_the_maximum) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &pinned));
@@ -116,8 +113,7 @@ static void the_maximum_ends_it(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-static void a_resource_ends_while_it_is_warmed_up(void **state) {
-    (void)state;
+TEST(a_resource_may_be_destroyed_while_warming_up) {
     for (int i = 0; i < 20; i++) {
         gpumem_resource *pinned;
         OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
@@ -129,8 +125,7 @@ static void a_resource_ends_while_it_is_warmed_up(void **state) {
     assert_int_equal(device_stats().pinned_bytes, 0);
 }
 
-static void resources_without_slabs_are_not_warmed_up(void **state) {
-    (void)state;
+TEST(warming_up_a_resource_without_slabs_is_refused) {
     gpumem_resource *pool, *pinned;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
                                      &pool));
@@ -143,17 +138,4 @@ static void resources_without_slabs_are_not_warmed_up(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(pinned, MIB));
     OK(gpumem_resource_destroy(pinned));
     FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(NULL, MIB));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_programs_memory_is_pinned_as_long_as_its_buffer),
-        cmocka_unit_test(a_file_mapped_read_only_is_read),
-        cmocka_unit_test(what_cannot_be_pinned_is_refused),
-        cmocka_unit_test(slabs_are_pinned_in_the_background),
-        cmocka_unit_test(the_maximum_ends_it),
-        cmocka_unit_test(a_resource_ends_while_it_is_warmed_up),
-        cmocka_unit_test(resources_without_slabs_are_not_warmed_up),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
 }

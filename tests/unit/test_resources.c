@@ -1,6 +1,8 @@
 /* Device pool, limit, log and resources of one's own: what all resources have in common. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
@@ -27,8 +29,7 @@ static void check_bytes(gpumem_buffer *buffer) {
 
 /* ---- Device pool ----------------------------------------------------------------------------- */
 
-static void an_own_pool_caches(void **state) {
-    (void)state;
+TEST(an_own_pool_caches_freed_memory) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
@@ -46,8 +47,7 @@ static void an_own_pool_caches(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void pools_of_others_are_not_changed(void **state) {
-    (void)state;
+TEST(settings_of_shared_pools_are_not_changed) {
     gpumem_resource *pool;
     FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(
                                 device,
@@ -74,8 +74,7 @@ static void pools_of_others_are_not_changed(void **state) {
     OK(gpumem_resource_destroy(own));
 }
 
-static void pool_memory_can_be_aligned(void **state) {
-    (void)state;
+TEST(pool_memory_can_be_aligned) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     for (size_t alignment = 1; alignment <= MIB; alignment *= 4) {
@@ -99,8 +98,7 @@ static void pool_memory_can_be_aligned(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void ranges_are_checked(void **state) {
-    (void)state;
+TEST(out_of_range_copies_are_refused) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     gpumem_buffer *buffer = allocate(pool, 16), *other = allocate(pool, 32);
@@ -121,8 +119,7 @@ static void ranges_are_checked(void **state) {
 
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
-static void a_limit_refuses_what_goes_over_it(void **state) {
-    (void)state;
+TEST(a_limit_refuses_allocations_beyond_it) {
     gpumem_resource *base, *limit;
     OK(gpumem_virtual_resource_create(device, NULL, &base));
     OK(gpumem_limit_resource_create(base, 10 * MIB, &limit));
@@ -157,8 +154,7 @@ static void collect(void *user, gpumem_log_level level, const char *text) {
     snprintf(last_line, sizeof last_line, "%s", text);
 }
 
-static void a_log_tells_everything(void **state) {
-    (void)state;
+TEST(a_logging_resource_logs_every_operation) {
     gpumem_resource *base, *logged;
     OK(gpumem_virtual_resource_create(device, NULL, &base));
     OK(gpumem_logging_resource_create(base,
@@ -209,13 +205,11 @@ static gpumem_status own_allocate(void *user, const gpumem_request *request,
 }
 
 static void own_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)stream;
     assert_int_equal(cu->cuMemFree_v2(allocation->pointer), CUDA_SUCCESS);
     ((struct own *)user)->live--;
 }
 
 static void own_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->device_accessible = 1;
 }
 
@@ -223,8 +217,7 @@ static void own_destroy(void *user) {
     ((struct own *)user)->destroyed++;
 }
 
-static void ones_own_functions_are_called(void **state) {
-    (void)state;
+TEST(a_custom_resource_calls_its_functions) {
     struct own own = {0};
     gpumem_resource_ops ops = {
         .size = sizeof ops,
@@ -258,19 +251,4 @@ static void ones_own_functions_are_called(void **state) {
     ops.allocate = NULL;
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(device, &ops, &own, &resource));
     assert_int_equal(own.destroyed, 1);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(an_own_pool_caches),
-        T(pools_of_others_are_not_changed),
-        T(pool_memory_can_be_aligned),
-        T(ranges_are_checked),
-        T(a_limit_refuses_what_goes_over_it),
-        T(a_log_tells_everything),
-        T(ones_own_functions_are_called),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@ static int setup(void **state) {
     return begin_ring(state, CHUNK, 3);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_ring_chunk acquire(void) {
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     OK(gpumem_ring_acquire(ring, 0, 0, &chunk));
@@ -54,8 +56,7 @@ static long long now_us(void) {
 
 /* ---- Order and bytes ------------------------------------------------------------------------- */
 
-static void chunks_lie_one_behind_the_other(void **state) {
-    (void)state;
+TEST(chunks_are_contiguous) {
     const gpumem_ring_chunk first = acquire(), second = acquire();
     assert_int_equal(first.sequence, 0);
     assert_int_equal(second.sequence, 1);
@@ -67,8 +68,7 @@ static void chunks_lie_one_behind_the_other(void **state) {
     OK(gpumem_ring_abandon(ring, 1));
 }
 
-static void consumers_get_them_in_the_order_of_acquisition(void **state) {
-    (void)state;
+TEST(chunks_are_consumed_in_order_of_acquisition) {
     for (int i = 0; i < 3; i++)
         memset(acquire().host, 'a' + i, CHUNK);
     OK(gpumem_ring_commit(ring, 2, 1));
@@ -86,8 +86,7 @@ static void consumers_get_them_in_the_order_of_acquisition(void **state) {
         OK(gpumem_ring_release(ring, i, NULL, 0));
 }
 
-static void the_device_sees_what_was_written(void **state) {
-    (void)state;
+TEST(the_device_sees_what_was_written) {
     unsigned char back[CHUNK];
     for (int lap = 0; lap < 4; lap++) {
         const gpumem_ring_chunk chunk = acquire();
@@ -105,8 +104,7 @@ static void the_device_sees_what_was_written(void **state) {
     }
 }
 
-static void an_abandoned_chunk_is_passed_over(void **state) {
-    (void)state;
+TEST(an_abandoned_chunk_is_skipped) {
     (void)acquire();
     (void)acquire();
     OK(gpumem_ring_commit(ring, 1, CHUNK));
@@ -126,8 +124,7 @@ static void an_abandoned_chunk_is_passed_over(void **state) {
 
 /* ---- Back-pressure --------------------------------------------------------------------------- */
 
-static void producers_wait_until_all_streams_have_passed(void **state) {
-    (void)state;
+TEST(producers_wait_until_all_streams_have_passed) {
     struct gate first = close_gate(), second = close_gate();
     const CUstream both[] = {first.stream, second.stream};
     OK(gpumem_ring_release(ring, consumed(), both, 2));
@@ -147,8 +144,7 @@ static void producers_wait_until_all_streams_have_passed(void **state) {
 }
 
 /* What was released later and has passed waits for what was acquired before it. */
-static void places_are_used_again_in_order(void **state) {
-    (void)state;
+TEST(chunk_space_is_reused_in_order) {
     (void)consumed();
     (void)consumed();
     (void)consumed();
@@ -163,8 +159,7 @@ static void places_are_used_again_in_order(void **state) {
     OK(gpumem_ring_release(ring, 2, NULL, 0));
 }
 
-static void events_of_the_program_do_too(void **state) {
-    (void)state;
+TEST(producers_wait_for_the_programs_events) {
     struct gate gate = close_gate();
     CUevent events[2];
     for (int i = 0; i < 2; i++)
@@ -187,8 +182,7 @@ static void events_of_the_program_do_too(void **state) {
 }
 
 /* Ten streams' work behind each chunk, laps without end. */
-static void any_number_of_streams_may_be_named(void **state) {
-    (void)state;
+TEST(a_chunk_may_be_released_behind_many_streams) {
     CUstream streams[10];
     for (size_t i = 0; i < COUNT(streams); i++)
         OK(gpumem_stream_create(device, NULL, &streams[i]));
@@ -206,8 +200,7 @@ static void any_number_of_streams_may_be_named(void **state) {
         OK(gpumem_stream_destroy(device, streams[i]));
 }
 
-static void streams_may_end_after_the_release(void **state) {
-    (void)state;
+TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
     struct gate gate = close_gate();
     CUstream stream;
     CUevent event;
@@ -233,8 +226,7 @@ static void streams_may_end_after_the_release(void **state) {
 
 /* ---- Time-outs and closing ------------------------------------------------------------------- */
 
-static void time_outs_are_kept(void **state) {
-    (void)state;
+TEST(timeouts_are_respected) {
     struct gate gate = close_gate();
     OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
     for (int i = 0; i < 2; i++)
@@ -262,8 +254,7 @@ static void time_outs_are_kept(void **state) {
 
 /* The best of some tries, since the machine may do something else: less than a millisecond late,
  * also while the oldest chunk's streams are asked again and again. */
-static void time_outs_are_not_late(void **state) {
-    (void)state;
+TEST(timeouts_are_less_than_a_millisecond_late) {
     struct gate gate = close_gate();
     long long late_room = 1000000, late_chunk = 1000000;
     OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
@@ -287,8 +278,7 @@ static void time_outs_are_not_late(void **state) {
     OK(gpumem_ring_abandon(ring, 2));
 }
 
-static void a_closed_ring_is_drained(void **state) {
-    (void)state;
+TEST(a_closed_ring_can_be_drained) {
     (void)acquire();
     (void)acquire();
     OK(gpumem_ring_commit(ring, 0, CHUNK));
@@ -307,8 +297,7 @@ static void a_closed_ring_is_drained(void **state) {
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static void chunks_that_are_out_keep_it(void **state) {
-    (void)state;
+TEST(a_ring_with_chunks_in_use_cannot_be_destroyed) {
     (void)acquire();
     FAILS(BUSY, gpumem_ring_destroy(ring));
     SAYS("1 chunks are being filled");
@@ -326,8 +315,7 @@ static void open_later(void *flag) {
 }
 
 /* Memory never goes while a stream may read it. */
-static void the_end_waits_for_streams(void **state) {
-    (void)state;
+TEST(destroying_a_ring_waits_for_its_streams) {
     gpumem_ring *other = ring;
     struct gate gate = close_gate();
     OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &ring));
@@ -354,8 +342,7 @@ static void the_end_waits_for_streams(void **state) {
 
 /* ---- Captures and forks ---------------------------------------------------------------------- */
 
-static void a_capturing_stream_is_refused_and_unharmed(void **state) {
-    (void)state;
+TEST(releasing_behind_a_capturing_stream_is_refused) {
     struct gate gate = close_gate();
     CUstream streams[2] = {gate.stream, NULL};
     CUgraph graph = NULL;
@@ -383,8 +370,7 @@ static void a_capturing_stream_is_refused_and_unharmed(void **state) {
     OK(gpumem_stream_destroy(device, streams[1]));
 }
 
-static void a_captured_event_is_refused(void **state) {
-    (void)state;
+TEST(releasing_behind_a_captured_event_is_refused) {
     CUstream stream;
     CUevent event;
     CUgraph graph = NULL;
@@ -406,8 +392,7 @@ static void a_captured_event_is_refused(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void a_forked_child_is_told(void **state) {
-    (void)state;
+TEST(a_forked_child_may_not_use_the_ring) {
     int status;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -430,8 +415,7 @@ static void a_forked_child_is_told(void **state) {
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-static void wrong_sizes_are_refused(void **state) {
-    (void)state;
+TEST(invalid_ring_sizes_are_refused) {
     gpumem_ring *made;
     FAILS(INVALID_ARGUMENT, gpumem_ring_create(mapped, NULL, &made));
     SAYS("chunk_bytes");
@@ -454,8 +438,7 @@ static void wrong_sizes_are_refused(void **state) {
     assert_int_equal(info_of().acquired, 0);
 }
 
-static void wrong_chunks_are_refused(void **state) {
-    (void)state;
+TEST(operations_on_invalid_chunks_are_refused) {
     CUstream none = GPUMEM_STREAM_NONE;
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, 1));
     SAYS("not out");
@@ -478,8 +461,7 @@ static void wrong_chunks_are_refused(void **state) {
     OK(gpumem_ring_destroy(NULL));
 }
 
-static void memory_that_the_cpu_does_not_reach_is_refused(void **state) {
-    (void)state;
+TEST(a_ring_over_memory_without_host_access_is_refused) {
     gpumem_resource *plain;
     gpumem_ring *made;
     OK(gpumem_virtual_resource_create(device, NULL, &plain));
@@ -490,8 +472,7 @@ static void memory_that_the_cpu_does_not_reach_is_refused(void **state) {
     OK(gpumem_resource_destroy(plain));
 }
 
-static void pinned_memory_will_do(void **state) {
-    (void)state;
+TEST(a_ring_works_over_pinned_memory) {
     gpumem_ring *other = ring;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -504,33 +485,4 @@ static void pinned_memory_will_do(void **state) {
     OK(gpumem_ring_destroy(ring));
     OK(gpumem_resource_destroy(pinned));
     ring = other;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(chunks_lie_one_behind_the_other),
-        TEST(consumers_get_them_in_the_order_of_acquisition),
-        TEST(the_device_sees_what_was_written),
-        TEST(an_abandoned_chunk_is_passed_over),
-        TEST(producers_wait_until_all_streams_have_passed),
-        TEST(places_are_used_again_in_order),
-        TEST(events_of_the_program_do_too),
-        TEST(any_number_of_streams_may_be_named),
-        TEST(streams_may_end_after_the_release),
-        TEST(time_outs_are_kept),
-        TEST(time_outs_are_not_late),
-        TEST(a_closed_ring_is_drained),
-        TEST(chunks_that_are_out_keep_it),
-        TEST(the_end_waits_for_streams),
-        TEST(a_capturing_stream_is_refused_and_unharmed),
-        TEST(a_captured_event_is_refused),
-        TEST(a_forked_child_is_told),
-        TEST(wrong_sizes_are_refused),
-        TEST(wrong_chunks_are_refused),
-        TEST(memory_that_the_cpu_does_not_reach_is_refused),
-        TEST(pinned_memory_will_do),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

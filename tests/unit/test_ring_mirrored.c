@@ -1,6 +1,8 @@
 /* Mirrored rings: a chunk that crosses the end has no seam, for the CPU and for the device. */
 #include "vulkan_test.h"
 
+ALL_TESTS(find_icd, NULL);
+
 static gpumem_resource *mapped;
 static gpumem_ring *ring;
 
@@ -75,8 +77,7 @@ static void there_is_no_seam(const gpumem_mapped_options *options) {
     end_ring();
 }
 
-static void no_seam_by_descriptors(void **state) {
-    (void)state;
+TEST(a_ring_mirrored_by_descriptors_is_contiguous) {
     there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     /* Several pieces of memory on either side of the seam. */
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .chunk_maximum = 2 * MIB),
@@ -85,8 +86,7 @@ static void no_seam_by_descriptors(void **state) {
     end_ring();
 }
 
-static void no_seam_by_vulkan(void **state) {
-    (void)state;
+TEST(a_ring_mirrored_by_vulkan_is_contiguous) {
     there_is_no_seam(
         GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
     assert_used_well();
@@ -94,8 +94,7 @@ static void no_seam_by_vulkan(void **state) {
 
 /* The test driver's non-coherent mappings are copies: a flush that is missing shows, and so does
  * one of another mapping's older bytes. */
-static void no_seam_in_memory_that_needs_flushes(void **state) {
-    (void)state;
+TEST(a_ring_mirrored_in_non_coherent_memory_is_contiguous) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     there_is_no_seam(
         GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
@@ -104,13 +103,11 @@ static void no_seam_in_memory_that_needs_flushes(void **state) {
     assert_used_well();
 }
 
-static void no_seam_in_host_memory(void **state) {
-    (void)state;
+TEST(a_ring_mirrored_in_host_memory_is_contiguous) {
     there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1));
 }
 
-static void chunks_that_do_not_fit_wait_for_bytes(void **state) {
-    (void)state;
+TEST(a_chunk_waits_until_enough_bytes_are_free) {
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1), 4096,
               512);
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
@@ -136,8 +133,7 @@ static void chunks_that_do_not_fit_wait_for_bytes(void **state) {
 }
 
 /* Nothing else gets the memory, whatever the resource keeps. */
-static void a_cache_does_not_get_it(void **state) {
-    (void)state;
+TEST(memory_of_a_mirrored_ring_is_not_cached) {
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
                                     .cache_bytes = 64 * MIB),
               4096, 512);
@@ -148,8 +144,7 @@ static void a_cache_does_not_get_it(void **state) {
 }
 
 /* Each call of Vulkan refused: there is no ring, and nothing of one. */
-static void a_refusal_by_vulkan_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_ring_refused_by_vulkan_leaks_nothing) {
     unsigned call = 1, refused = 0;
     OK(gpumem_mapped_resource_create(device,
                                      GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT,
@@ -178,8 +173,7 @@ static void a_refusal_by_vulkan_leaves_nothing(void **state) {
     end_ring();
 }
 
-static void memory_that_has_one_place_is_refused(void **state) {
-    (void)state;
+TEST(memory_that_cannot_be_mapped_twice_is_refused) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     FAILS(NOT_SUPPORTED,
@@ -224,18 +218,4 @@ static int teardown(void **state) {
     return result;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(no_seam_by_descriptors),
-        TEST(no_seam_by_vulkan),
-        TEST(no_seam_in_memory_that_needs_flushes),
-        TEST(no_seam_in_host_memory),
-        TEST(chunks_that_do_not_fit_wait_for_bytes),
-        TEST(a_cache_does_not_get_it),
-        TEST(a_refusal_by_vulkan_leaves_nothing),
-        TEST(memory_that_has_one_place_is_refused),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
-}
+EACH_TEST(setup, teardown);

@@ -14,6 +14,8 @@ static int setup(void **state) {
     return begin_ring(state, CHUNK, 5);
 }
 
+EACH_TEST(setup, teardown);
+
 static pthread_t start(void *(*run)(void *), void *argument) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, run, argument), 0);
@@ -58,7 +60,6 @@ static int is_filled(const unsigned char *bytes, uint64_t sequence) {
 
 /* Copies on two streams, and looks at the bytes before the next. */
 static void *consume(void *argument) {
-    (void)argument;
     CUstream streams[2] = {NULL, NULL};
     unsigned char *bytes = malloc(2 * CHUNK);
     uint64_t last = 0;
@@ -92,8 +93,7 @@ static void *consume(void *argument) {
     return NULL;
 }
 
-static void every_chunk_arrives_once_and_whole(void **state) {
-    (void)state;
+TEST(every_chunk_arrives_once_and_complete) {
     pthread_t producers[PRODUCERS], consumers[CONSUMERS];
     int turns = 400;
     for (int i = 0; i < CONSUMERS; i++)
@@ -151,8 +151,7 @@ static void await_waiters(const char *text) {
     }
 }
 
-static void closing_wakes_who_waits(void **state) {
-    (void)state;
+TEST(closing_wakes_waiting_threads) {
     gpumem_status statuses[3];
     pthread_t threads[3];
     acquire_all();
@@ -172,8 +171,7 @@ static void closing_wakes_who_waits(void **state) {
     assert_int_equal(statuses[0], GPUMEM_ERROR_CANCELLED);
 }
 
-static void a_release_wakes_who_waits(void **state) {
-    (void)state;
+TEST(a_release_wakes_a_waiting_producer) {
     gpumem_status status;
     acquire_all();
     pthread_t thread = start(wait_for_room, &status);
@@ -185,8 +183,7 @@ static void a_release_wakes_who_waits(void **state) {
         OK(gpumem_ring_abandon(ring, i));
 }
 
-static void an_event_that_passes_wakes_who_waits(void **state) {
-    (void)state;
+TEST(a_passed_event_wakes_a_waiting_producer) {
     gpumem_status status;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     struct gate gate = close_gate();
@@ -202,16 +199,4 @@ static void an_event_that_passes_wakes_who_waits(void **state) {
     for (uint64_t i = 1; i < 6; i++)
         OK(gpumem_ring_abandon(ring, i));
     remove_gate(gate);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_chunk_arrives_once_and_whole),
-        TEST(closing_wakes_who_waits),
-        TEST(a_release_wakes_who_waits),
-        TEST(an_event_that_passes_wakes_who_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

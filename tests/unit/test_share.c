@@ -1,6 +1,8 @@
 /* Export and import between processes. The other process is this program again, by exec. */
 #include "share_test.h"
 
+EACH_TEST(setup, teardown);
+
 /* ---- The other process ----------------------------------------------------------------------- */
 
 static unsigned char pattern(size_t chunk) {
@@ -117,21 +119,18 @@ static void share_with_child(int type, size_t chunks) {
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-static void another_process_reads_and_writes(void **state) {
-    (void)state;
+TEST(another_process_reads_and_writes_an_imported_buffer) {
     share_with_child(SOCK_STREAM, 1);
     share_with_child(SOCK_STREAM, 3);
 }
 
 /* More than one message of descriptors. */
-static void many_handles_cross(void **state) {
-    (void)state;
+TEST(a_buffer_of_300_handles_is_shared) {
     share_with_child(SOCK_STREAM, 300);
     share_with_child(SOCK_SEQPACKET, 300);
 }
 
-static void a_limit_of_the_importer_refuses(void **state) {
-    (void)state;
+TEST(an_export_over_the_importers_limit_is_refused) {
     gpumem_buffer *buffer = filled_buffer(2);
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
@@ -145,8 +144,7 @@ static void a_limit_of_the_importer_refuses(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void a_dead_importer_is_noticed(void **state) {
-    (void)state;
+TEST(sending_to_a_dead_importer_fails) {
     gpumem_buffer *buffer = filled_buffer(2);
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
@@ -171,8 +169,7 @@ static void a_dead_importer_is_noticed(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void a_dead_or_foreign_exporter_is_noticed(void **state) {
-    (void)state;
+TEST(receiving_from_a_dead_or_foreign_exporter_fails) {
     gpumem_buffer *none = (gpumem_buffer *)state;
     int sockets[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -193,8 +190,7 @@ static void a_dead_or_foreign_exporter_is_noticed(void **state) {
     assert_ptr_equal(none, state);
 }
 
-static void exports_hold_their_buffer(void **state) {
-    (void)state;
+TEST(an_export_holds_its_buffer) {
     gpumem_buffer *buffer = filled_buffer(4);
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
@@ -209,8 +205,7 @@ static void exports_hold_their_buffer(void **state) {
 }
 
 /* Without a socket, in one process: what another transport would do. */
-static void descriptions_can_travel_otherwise(void **state) {
-    (void)state;
+TEST(a_description_can_be_sent_by_other_means) {
     gpumem_buffer *buffer = filled_buffer(3), *imported, *read_only;
     gpumem_export *exported;
     const void *description;
@@ -247,8 +242,7 @@ static void descriptions_can_travel_otherwise(void **state) {
     assert_int_equal(device_stats().imported_bytes, 0);
 }
 
-static void descriptors_that_are_no_memory_are_refused(void **state) {
-    (void)state;
+TEST(descriptors_that_are_not_memory_are_refused) {
     gpumem_buffer *buffer = filled_buffer(3), *none = buffer;
     gpumem_export *exported;
     const void *description;
@@ -287,8 +281,7 @@ static void descriptors_that_are_no_memory_are_refused(void **state) {
 }
 
 /* Where the first lies says nothing of the others. */
-static void handles_of_one_buffer_lie_in_one_place(void **state) {
-    (void)state;
+TEST(handles_in_different_locations_are_refused) {
     gpumem_buffer *buffer = filled_buffer(2), *host, *none = buffer;
     gpumem_resource *on_host;
     gpumem_export *exported, *hosts;
@@ -321,8 +314,7 @@ static void handles_of_one_buffer_lie_in_one_place(void **state) {
 }
 
 /* A packet of no bytes reads like a hang-up, and may carry a descriptor all the same. */
-static void descriptors_of_an_empty_packet_are_closed(void **state) {
-    (void)state;
+TEST(descriptors_of_an_empty_packet_are_closed) {
     gpumem_buffer *buffer = filled_buffer(1), *none = buffer;
     gpumem_export *exported;
     const void *description;
@@ -359,8 +351,7 @@ static void descriptors_of_an_empty_packet_are_closed(void **state) {
 }
 
 /* What the other side writes ends up on terminals. */
-static void a_refusal_is_made_printable(void **state) {
-    (void)state;
+TEST(control_characters_in_a_refusal_are_replaced) {
     gpumem_buffer *buffer = filled_buffer(1);
     gpumem_export *exported;
     int sockets[2];
@@ -381,23 +372,6 @@ static void a_refusal_is_made_printable(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return other_process(argv[1], atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        T(another_process_reads_and_writes),
-        T(many_handles_cross),
-        T(a_limit_of_the_importer_refuses),
-        T(a_dead_importer_is_noticed),
-        T(a_dead_or_foreign_exporter_is_noticed),
-        T(exports_hold_their_buffer),
-        T(descriptions_can_travel_otherwise),
-        T(descriptors_that_are_no_memory_are_refused),
-        T(handles_of_one_buffer_lie_in_one_place),
-        T(descriptors_of_an_empty_packet_are_closed),
-        T(a_refusal_is_made_printable),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+CHILD(other) {
+    return other_process(argv[1], atoi(argv[2]));
 }

@@ -89,13 +89,14 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 struct offer {
     char magic[8];
     uint32_t version, description_bytes;
 };
 
-static void an_importer_ends_in_time(void **state) {
-    (void)state;
+TEST(a_slow_exporter_cannot_exceed_the_importers_timeout) {
     int sockets[2];
     gpumem_buffer *none = buffer;
     struct {
@@ -118,8 +119,7 @@ static void an_importer_ends_in_time(void **state) {
 }
 
 /* Each step takes its time, none of them too much. The batch of descriptors never is whole. */
-static void many_short_waits_are_one_long_one(void **state) {
-    (void)state;
+TEST(many_short_waits_count_against_one_timeout) {
     int sockets[2];
     gpumem_buffer *none = buffer;
     const void *description;
@@ -145,8 +145,7 @@ static void many_short_waits_are_one_long_one(void **state) {
     assert_ptr_equal(none, buffer);
 }
 
-static void an_exporter_ends_in_time(void **state) {
-    (void)state;
+TEST(a_slow_importer_cannot_exceed_the_exporters_timeout) {
     int sockets[2];
     struct {
         char magic[8];
@@ -168,8 +167,7 @@ static void an_exporter_ends_in_time(void **state) {
 }
 
 /* A reader that always makes a little room, beneath what an export sends. */
-static void a_sender_of_much_ends_in_time(void **state) {
-    (void)state;
+TEST_WITH(a_slow_reader_cannot_exceed_the_senders_timeout, NULL, NULL) {
     int sockets[2], small = 4096;
     static unsigned char much[4 << 20];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -184,8 +182,7 @@ static void a_sender_of_much_ends_in_time(void **state) {
 }
 
 /* What is there already is not read after the end, or one byte at a time would never end. */
-static void what_comes_after_the_deadline_is_not_taken(void **state) {
-    (void)state;
+TEST_WITH(data_available_after_the_deadline_is_not_read, NULL, NULL) {
     int sockets[2];
     char byte;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -199,17 +196,4 @@ static void what_comes_after_the_deadline_is_not_taken(void **state) {
     assert_int_equal(byte, 'x');
     close(sockets[0]);
     close(sockets[1]);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(an_importer_ends_in_time),
-        T(many_short_waits_are_one_long_one),
-        T(an_exporter_ends_in_time),
-        cmocka_unit_test(a_sender_of_much_ends_in_time),
-        cmocka_unit_test(what_comes_after_the_deadline_is_not_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,12 +125,14 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static pid_t start(enum place place) {
     char number[12];
     snprintf(number, sizeof number, "%d", (int)place);
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "test_share_deaths", number, path, (char *)NULL);
+        execl("/proc/self/exe", "run", test_file(), "--child", "other", number, path, (char *)NULL);
         _exit(99);
     }
     assert_true(child > 0);
@@ -219,8 +221,7 @@ static size_t how_many(void) {
     return longer && strcmp(longer, "1") == 0 ? MANY : FEW;
 }
 
-static void nothing_is_left_of_importers_that_die(void **state) {
-    (void)state;
+TEST(importers_that_die_leave_nothing_behind) {
     struct met survivor = {.pid = start(SURVIVES), .place = SURVIVES};
     gpumem_export *first;
     OK(gpumem_export_create(buffer, &first));
@@ -249,8 +250,7 @@ static void nothing_is_left_of_importers_that_die(void **state) {
 }
 
 /* Killed from outside, at no chosen place, while it is busy with the memory. */
-static void an_importer_that_is_killed_takes_nothing_away(void **state) {
-    (void)state;
+TEST(a_killed_importer_does_not_affect_the_others) {
     struct met both[2] = {{.pid = start(SURVIVES), .place = SURVIVES},
                           {.pid = start(SURVIVES), .place = SURVIVES}};
     char *before = soft->state_dump();
@@ -276,14 +276,6 @@ static void an_importer_that_is_killed_takes_nothing_away(void **state) {
     SAME_STATE(before);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return importer((enum place)atoi(argv[1]), argv[2]);
-    const struct CMUnitTest tests[] = {
-        T(nothing_is_left_of_importers_that_die),
-        T(an_importer_that_is_killed_takes_nothing_away),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+CHILD(other) {
+    return importer((enum place)atoi(argv[1]), argv[2]);
 }

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+EACH_TEST(setup, teardown);
+
 #define CHUNK        (2 * MIB)
 #define CAPACITY     GPUMEM_SHARE_OPTIONS(.capacity = 1024 * MIB)
 #define GROWN_CHUNKS 300 /* more than one message of descriptors */
@@ -133,14 +135,12 @@ static void follow_in_another_process(int type) {
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-static void another_process_follows_growth(void **state) {
-    (void)state;
+TEST(another_process_follows_growth) {
     follow_in_another_process(SOCK_STREAM);
     follow_in_another_process(SOCK_SEQPACKET);
 }
 
-static void a_killed_owner_leaves_what_was_imported(void **state) {
-    (void)state;
+TEST(imported_memory_survives_its_killed_owner) {
     gpumem_buffer *import;
     int socket, status = 0;
     pid_t owner = other_start("owner", SOCK_STREAM, &socket);
@@ -230,8 +230,7 @@ static void grow(struct pair *pair, size_t bytes) {
 }
 
 /* Growth inside memory that is there moves no descriptor. */
-static void a_size_alone_may_grow(void **state) {
-    (void)state;
+TEST(growth_within_mapped_memory_sends_no_descriptor) {
     struct pair pair;
     begin(&pair, CHUNK - 5, CAPACITY);
     assert_int_equal(gpumem_buffer_size(pair.import), CHUNK - 5);
@@ -247,8 +246,7 @@ static void a_size_alone_may_grow(void **state) {
 }
 
 /* The importer asks; until then nothing is different. */
-static void nothing_changes_unasked(void **state) {
-    (void)state;
+TEST(an_import_changes_only_when_it_asks) {
     struct pair pair;
     begin(&pair, CHUNK, CAPACITY);
     char *before = soft->state_dump();
@@ -267,8 +265,7 @@ static void nothing_changes_unasked(void **state) {
     end(&pair);
 }
 
-static void what_is_too_much_leaves_the_import(void **state) {
-    (void)state;
+TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     struct pair pair;
     begin(&pair, CHUNK, GPUMEM_SHARE_OPTIONS(.capacity = 3 * CHUNK - 1));
     assert_int_equal(gpumem_buffer_capacity(pair.import), 3 * CHUNK);
@@ -296,8 +293,7 @@ static void what_is_too_much_leaves_the_import(void **state) {
     end(&pair);
 }
 
-static void only_the_imports_own_connection_updates_it(void **state) {
-    (void)state;
+TEST(only_the_imports_own_connection_updates_it) {
     struct pair pair, fixed;
     int others[2];
     begin(&pair, CHUNK, CAPACITY);
@@ -338,8 +334,7 @@ static gpumem_status extend(gpumem_buffer *import, const gpumem_export *exported
     return gpumem_import_extend(import, description, bytes, fds, count - first, NULL);
 }
 
-static void growth_can_travel_otherwise(void **state) {
-    (void)state;
+TEST(growth_can_be_sent_by_other_means) {
     struct pair pair;
     gpumem_buffer *created, *other;
     gpumem_export *others;
@@ -379,8 +374,7 @@ static void growth_can_travel_otherwise(void **state) {
 
 /* ---- Detaching ------------------------------------------------------------------------------- */
 
-static void a_detached_export_lets_its_buffer_shrink(void **state) {
-    (void)state;
+TEST(a_detached_export_lets_its_buffer_shrink) {
     struct pair pair;
     begin(&pair, 3 * CHUNK, CAPACITY);
     OK(gpumem_buffer_fill_sync(pair.buffer, 0, 3 * CHUNK, 0x61, NULL));
@@ -432,8 +426,7 @@ static void a_detached_export_lets_its_buffer_shrink(void **state) {
 }
 
 /* Where the buffer has only grown, its imports go on from the next export. */
-static void imports_follow_from_export_to_export(void **state) {
-    (void)state;
+TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     struct pair pair;
     begin(&pair, CHUNK, CAPACITY);
     OK(gpumem_export_detach(pair.exported));
@@ -463,8 +456,7 @@ static void imports_follow_from_export_to_export(void **state) {
     end(&pair);
 }
 
-static void exports_that_are_being_sent_are_not_detached(void **state) {
-    (void)state;
+TEST(detaching_an_export_being_sent_is_refused) {
     struct pair pair;
     begin(&pair, CHUNK, CAPACITY);
     assert_int_equal(pthread_create(&pair.thread, NULL, run_send, &pair), 0);
@@ -517,8 +509,7 @@ static void *follow_all(void *argument) {
 }
 
 /* One export, which grows while threads send and answer. */
-static void threads_follow_one_export(void **state) {
-    (void)state;
+TEST(threads_follow_one_export) {
     gpumem_buffer *buffer;
     gpumem_export *exported;
     struct importer importers[IMPORTERS];
@@ -546,23 +537,6 @@ static void threads_follow_one_export(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return other_process(argv[1], atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        T(another_process_follows_growth),
-        T(a_killed_owner_leaves_what_was_imported),
-        T(a_size_alone_may_grow),
-        T(nothing_changes_unasked),
-        T(what_is_too_much_leaves_the_import),
-        T(only_the_imports_own_connection_updates_it),
-        T(growth_can_travel_otherwise),
-        T(a_detached_export_lets_its_buffer_shrink),
-        T(imports_follow_from_export_to_export),
-        T(exports_that_are_being_sent_are_not_detached),
-        T(threads_follow_one_export),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+CHILD(other) {
+    return other_process(argv[1], atoi(argv[2]));
 }

@@ -202,18 +202,15 @@ static void share_pool(int host) {
     assert_int_equal(open_descriptors(), none_open);
 }
 
-static void memory_of_a_device_pool(void **state) {
-    (void)state;
+TEST(memory_of_a_device_pool_is_shared) {
     share_pool(0);
 }
 
-static void memory_of_a_host_pool(void **state) {
-    (void)state;
+TEST(memory_of_a_host_pool_is_shared) {
     share_pool(1);
 }
 
-static void what_a_pool_cannot_is_refused(void **state) {
-    (void)state;
+TEST(operations_unsupported_by_pool_memory_are_refused) {
     gpumem_resource *pool = shared_pool(0), *plain;
     gpumem_buffer *buffer = filled(pool, SIZE, 0, 0x22);
     gpumem_export *exported, *none = NULL;
@@ -241,8 +238,7 @@ static void what_a_pool_cannot_is_refused(void **state) {
     OK(gpumem_resource_destroy(plain));
 }
 
-static void an_event_orders_streams_of_two_processes(void **state) {
-    (void)state;
+TEST(an_event_orders_streams_of_two_processes) {
     CUevent event, timed, plain;
     gpumem_export *exported, *none = NULL;
     int socket, done = -1;
@@ -279,8 +275,7 @@ static void an_event_orders_streams_of_two_processes(void **state) {
 }
 
 /* Its bytes are not believed either. */
-static void damaged_descriptions_are_refused(void **state) {
-    (void)state;
+TEST(damaged_descriptions_are_refused) {
     gpumem_resource *pool = shared_pool(0);
     gpumem_buffer *buffer = filled(pool, SIZE, 0, 0x33), *imported = NULL;
     gpumem_export *exported, *of_event;
@@ -382,8 +377,7 @@ static void *receive_all(void *argument) {
 }
 
 /* Whoever is the last of a moment unmaps the pool that the next one maps again. */
-static void threads_receive_memory_of_one_pool(void **state) {
-    (void)state;
+TEST(threads_receive_memory_of_one_pool) {
     gpumem_resource *pool = shared_pool(1);
     gpumem_buffer *buffer = filled(pool, 4096, 0, 0x2f);
     gpumem_export *exported;
@@ -415,16 +409,8 @@ static int begin(void **state) {
     return open_device(state) == 0 ? make_host_memory_file() : -1;
 }
 
-int main(int argc, char **argv) {
-    if (argc == 3)
-        return other_process(argv[1], atoi(argv[2]));
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_a_device_pool),
-        cmocka_unit_test(memory_of_a_host_pool),
-        cmocka_unit_test(what_a_pool_cannot_is_refused),
-        cmocka_unit_test(an_event_orders_streams_of_two_processes),
-        cmocka_unit_test(damaged_descriptions_are_refused),
-        cmocka_unit_test(threads_receive_memory_of_one_pool),
-    };
-    return cmocka_run_group_tests(tests, begin, close_device);
+ALL_TESTS(begin, close_device);
+
+CHILD(other) {
+    return other_process(argv[1], atoi(argv[2]));
 }

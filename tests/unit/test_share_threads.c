@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, close_device);
+
 #define THREADS 4
 #define ROUNDS  100
 
@@ -103,20 +105,10 @@ static void check(int with_sockets) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void threads_import_the_same(void **state) {
-    (void)state;
+TEST(threads_import_one_export_by_description) {
     check(0);
 }
 
-static void threads_receive_the_same(void **state) {
-    (void)state;
+TEST(threads_receive_one_export_by_socket) {
     check(1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(threads_import_the_same, open_device, close_device),
-        cmocka_unit_test_setup_teardown(threads_receive_the_same, open_device, close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include <limits.h>
 
+EACH_TEST(open_device, close_device);
+
 static const size_t huge[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX - 2 * MIB + 1, SIZE_MAX / 2 + 1,
                               SIZE_MAX / 4};
 
@@ -44,8 +46,7 @@ static void refuse_huge(gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void pools_refuse_impossible_sizes(void **state) {
-    (void)state;
+TEST(pools_refuse_impossible_sizes) {
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(device, NULL, &resource));
     refuse_huge(resource);
@@ -57,8 +58,7 @@ static void pools_refuse_impossible_sizes(void **state) {
     refuse_huge(resource);
 }
 
-static void pinned_memory_refuses_impossible_sizes(void **state) {
-    (void)state;
+TEST(pinned_memory_refuses_impossible_sizes) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, NULL, &resource));
     refuse_huge(resource);
@@ -68,8 +68,7 @@ static void pinned_memory_refuses_impossible_sizes(void **state) {
     refuse_huge(resource);
 }
 
-static void virtual_memory_refuses_impossible_sizes(void **state) {
-    (void)state;
+TEST(virtual_memory_refuses_impossible_sizes) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     for (size_t i = 0; i < COUNT(huge); i++)
@@ -84,8 +83,7 @@ static void virtual_memory_refuses_impossible_sizes(void **state) {
     refuse_huge(resource);
 }
 
-static void a_limit_refuses_impossible_sizes(void **state) {
-    (void)state;
+TEST(a_limit_refuses_impossible_sizes) {
     gpumem_resource *pool, *limit;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     OK(gpumem_limit_resource_create(pool, UINT64_MAX, &limit));
@@ -94,8 +92,7 @@ static void a_limit_refuses_impossible_sizes(void **state) {
 }
 
 /* "As large as can be" is how a program says that it wants one handle. */
-static void the_largest_chunk_and_growth_are_no_limits(void **state) {
-    (void)state;
+TEST(the_largest_chunk_and_growth_options_mean_unlimited) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
         device,
@@ -113,8 +110,7 @@ static void the_largest_chunk_and_growth_are_no_limits(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void low_level_objects_refuse_impossible_sizes(void **state) {
-    (void)state;
+TEST(low_level_objects_refuse_impossible_sizes) {
     gpumem_reservation *reservation;
     gpumem_physical *physical;
     gpumem_mapping *mapping;
@@ -129,8 +125,7 @@ static void low_level_objects_refuse_impossible_sizes(void **state) {
 }
 
 /* What the driver allocates begins at a page, and not at a larger unit. */
-static void a_whole_slab_can_be_aligned(void **state) {
-    (void)state;
+TEST(a_buffer_of_a_whole_slab_can_be_aligned) {
     gpumem_resource *resource;
     gpumem_buffer *buffers[4];
     OK(gpumem_pinned_resource_create(device,
@@ -149,26 +144,9 @@ static void a_whole_slab_can_be_aligned(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_size_member_that_was_not_set_is_noticed(void **state) {
-    (void)state;
+TEST(options_with_an_uninitialized_size_are_refused) {
     gpumem_resource *none;
     gpumem_device_pool_options options = {.size = SIZE_MAX};
     FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(device, &options, &none));
     SAYS("sizeof(gpumem_device_pool_options)");
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(pools_refuse_impossible_sizes),
-        T(pinned_memory_refuses_impossible_sizes),
-        T(virtual_memory_refuses_impossible_sizes),
-        T(a_limit_refuses_impossible_sizes),
-        T(the_largest_chunk_and_growth_are_no_limits),
-        T(low_level_objects_refuse_impossible_sizes),
-        T(a_whole_slab_can_be_aligned),
-        T(a_size_member_that_was_not_set_is_noticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,10 +5,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+EACH_TEST(open_device, teardown);
+
 /* ---- What is listed -------------------------------------------------------------------------- */
 
-static void the_head_says_what_it_is(void **state) {
-    (void)state;
+TEST(the_snapshot_header_names_schema_driver_and_devices) {
     take();
     assert_true(json_is(json_find(taken, "schema"), "gpumem.snapshot"));
     NUMBER(taken, "version", 1);
@@ -17,8 +18,7 @@ static void the_head_says_what_it_is(void **state) {
     NUMBER(taken, "devices.0.ordinal", 0);
 }
 
-static void virtual_buffers_are_listed_with_their_memory(void **state) {
-    (void)state;
+TEST(virtual_buffers_are_listed_with_their_memory) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
         device,
@@ -58,8 +58,7 @@ static void virtual_buffers_are_listed_with_their_memory(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void memory_mapped_by_hand_belongs_to_no_resource(void **state) {
-    (void)state;
+TEST(low_level_memory_is_listed_outside_resources) {
     gpumem_reservation *reservation;
     gpumem_physical *physical, *unmapped;
     gpumem_mapping *mapping;
@@ -84,8 +83,7 @@ static void memory_mapped_by_hand_belongs_to_no_resource(void **state) {
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
-static void slabs_are_listed_with_their_pieces(void **state) {
-    (void)state;
+TEST(slabs_are_listed_with_their_pieces) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
                                      &resource));
@@ -127,8 +125,7 @@ static unsigned long long pieces(const char *cache, const char *wanted) {
     return count;
 }
 
-static void a_cache_tells_who_has_each_block(void **state) {
-    (void)state;
+TEST(a_cache_lists_the_owner_of_each_block) {
     gpumem_resource *pool, *cache;
     gpumem_buffer *small[6], *large;
     OK(gpumem_device_pool_resource_create(
@@ -167,8 +164,7 @@ static void a_cache_tells_who_has_each_block(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void memory_that_queued_work_uses_is_pending(void **state) {
-    (void)state;
+TEST(memory_used_by_queued_work_is_listed_as_pending) {
     gpumem_resource *pinned, *cache;
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer, *deferred;
@@ -196,8 +192,7 @@ static void memory_that_queued_work_uses_is_pending(void **state) {
     assert_int_equal(json_count(json_find(take(), "deferred")), 0);
 }
 
-static void exports_and_imports_are_listed(void **state) {
-    (void)state;
+TEST(exports_and_imports_are_listed) {
     gpumem_resource *resource;
     gpumem_export *exported;
     gpumem_buffer *imported;
@@ -234,8 +229,7 @@ static void exports_and_imports_are_listed(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void what_the_driver_keeps_is_marked(void **state) {
-    (void)state;
+TEST(memory_that_could_not_be_released_is_marked) {
     gpumem_physical *physical;
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
     assert_int_equal(soft->fault_arm("cuMemRelease", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE),
@@ -253,27 +247,19 @@ static void what_the_driver_keeps_is_marked(void **state) {
 
 static gpumem_status no_memory(void *user, const gpumem_request *request,
                                gpumem_allocation *allocation) {
-    (void)user;
-    (void)request;
-    (void)allocation;
     return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "none");
 }
 
 static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
-    (void)allocation;
-    (void)stream;
 }
 
 static void hostile_properties(void *user, gpumem_resource_properties *properties) {
-    (void)user;
     properties->location = (gpumem_location)77;
     properties->handle_type = (gpumem_handle_type)-3;
     snprintf(properties->note, sizeof properties->note, "\"</script>\x01\xff\xc3");
 }
 
-static void names_cannot_break_the_text(void **state) {
-    (void)state;
+TEST(names_are_escaped_in_the_json_text) {
     static const char *const names[] = {
         "quote\" back\\slash",
         "line\nfeed\ttab\x1b[31m",
@@ -318,8 +304,7 @@ static int read_some(void *user, const char *text, size_t bytes) {
     return 0;
 }
 
-static void a_reader_gets_all_or_ends_it(void **state) {
-    (void)state;
+TEST(a_snapshot_reader_may_stop_early) {
     gpumem_resource *resource;
     gpumem_buffer *buffers[1000];
     OK(gpumem_device_pool_resource_create(device, NULL, &resource));
@@ -341,8 +326,7 @@ static void a_reader_gets_all_or_ends_it(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void wrong_arguments_are_refused(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     char *text = NULL;
     FAILS(INVALID_ARGUMENT, gpumem_snapshot(device, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_snapshot(NULL, NULL, &text));
@@ -381,7 +365,6 @@ static void *churn(void *data) {
 }
 
 static void *make_and_end(void *data) {
-    (void)data;
     for (unsigned i = 0; i < 100; i++) {
         gpumem_resource *one, *two;
         if (gpumem_pinned_resource_create(device, NULL, &one) != GPUMEM_OK ||
@@ -393,8 +376,7 @@ static void *make_and_end(void *data) {
     return NULL;
 }
 
-static void a_snapshot_is_valid_while_threads_run(void **state) {
-    (void)state;
+TEST(a_snapshot_is_valid_while_threads_run) {
     enum { THREADS = 3 };
     pthread_t threads[THREADS + 1];
     OK(gpumem_virtual_resource_create(
@@ -422,23 +404,4 @@ static void a_snapshot_is_valid_while_threads_run(void **state) {
     assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
     for (unsigned i = 4; i-- > 0;)
         OK(gpumem_resource_destroy(shared[i]));
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(the_head_says_what_it_is),
-        TEST(virtual_buffers_are_listed_with_their_memory),
-        TEST(memory_mapped_by_hand_belongs_to_no_resource),
-        TEST(slabs_are_listed_with_their_pieces),
-        TEST(a_cache_tells_who_has_each_block),
-        TEST(memory_that_queued_work_uses_is_pending),
-        TEST(exports_and_imports_are_listed),
-        TEST(names_cannot_break_the_text),
-        TEST(a_reader_gets_all_or_ends_it),
-        TEST(wrong_arguments_are_refused),
-        TEST(a_snapshot_is_valid_while_threads_run),
-        TEST(what_the_driver_keeps_is_marked), /* last: it stays */
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

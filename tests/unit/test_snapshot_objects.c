@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+EACH_TEST(open_device, teardown);
+
 static const char *virtual_of(const char *now) {
     return resource_of_kind(now, "virtual");
 }
@@ -22,8 +24,7 @@ static gpumem_resource *make_virtual(uint64_t cache_bytes) {
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
 
-static void chunks_are_listed_with_holes_between(void **state) {
-    (void)state;
+TEST(chunks_are_listed_without_the_holes_between_them) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB);
     const char *now = take(), *listed = buffer_of(virtual_of(now), buffer);
@@ -51,8 +52,7 @@ static void chunks_are_listed_with_holes_between(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_moved_buffer_has_two_places_for_a_while(void **state) {
-    (void)state;
+TEST(a_moved_buffer_is_mapped_twice_until_its_streams_pass) {
     gpumem_resource *resource = make_virtual(0);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer;
@@ -83,8 +83,7 @@ static void a_moved_buffer_has_two_places_for_a_while(void **state) {
     gate_remove(&gate);
 }
 
-static void freed_ranges_are_listed_as_kept(void **state) {
-    (void)state;
+TEST(cached_freed_ranges_are_listed) {
     gpumem_resource *resource = make_virtual(32 * MIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *idle = allocate(resource, 2 * MIB), *busy, *shrunk = allocate(resource, 6 * MIB);
@@ -121,8 +120,7 @@ static void freed_ranges_are_listed_as_kept(void **state) {
     gate_remove(&gate);
 }
 
-static void a_handle_that_is_held_twice_is_one_line(void **state) {
-    (void)state;
+TEST(a_handle_held_twice_is_listed_once) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB);
     gpumem_physical *again;
@@ -148,8 +146,7 @@ static void a_handle_that_is_held_twice_is_one_line(void **state) {
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
-static void memory_found_by_address_is_of_an_unknown_maker(void **state) {
-    (void)state;
+TEST(memory_found_by_address_has_an_unknown_origin) {
     CUdeviceptr address = 0;
     CUmemGenericAllocationHandle handle = 0;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -172,8 +169,7 @@ static void memory_found_by_address_is_of_an_unknown_maker(void **state) {
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
-static void a_range_unmapped_at_once_leaves_the_list(void **state) {
-    (void)state;
+TEST(mappings_unmapped_by_range_are_no_longer_listed) {
     gpumem_reservation *reservation;
     gpumem_physical *physical[3];
     gpumem_mapping *mappings[3];
@@ -198,8 +194,7 @@ static void a_range_unmapped_at_once_leaves_the_list(void **state) {
 
 /* ---- Parts, and memory of others ------------------------------------------------------------- */
 
-static void views_are_listed_with_what_they_are_of(void **state) {
-    (void)state;
+TEST(views_are_listed_with_their_buffer) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB), *view, *inner;
     OK(gpumem_buffer_view(buffer, 64 * KIB, MIB, &view));
@@ -224,13 +219,10 @@ static void views_are_listed_with_what_they_are_of(void **state) {
 }
 
 static void end_nothing(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
-    (void)pointer;
-    (void)stream;
     *(size_t *)user += bytes;
 }
 
-static void foreign_memory_is_told_apart(void **state) {
-    (void)state;
+TEST(foreign_memory_is_listed_with_its_kind) {
     CUdeviceptr address = 0;
     CUcontext before;
     size_t ended = 0;
@@ -263,12 +255,9 @@ static void foreign_memory_is_told_apart(void **state) {
 }
 
 static void heard(void *user, const gpumem_leaving_event *event) {
-    (void)user;
-    (void)event;
 }
 
-static void watches_are_counted(void **state) {
-    (void)state;
+TEST(watches_are_counted) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB);
     gpumem_watch *of_buffer, *of_resource;
@@ -287,8 +276,7 @@ static void watches_are_counted(void **state) {
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
-static void pools_say_what_they_are(void **state) {
-    (void)state;
+TEST(pools_are_listed_with_their_properties) {
     gpumem_resource *own, *current;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     CUmemoryPool pool;
@@ -316,8 +304,7 @@ static void *free_it(void *buffer) {
 }
 
 /* On a named stream a pool's buffers come and go by few steps, and their objects are used again. */
-static void a_pools_short_way_is_listed(void **state) {
-    (void)state;
+TEST(buffers_of_the_pools_fast_path_are_listed) {
     gpumem_resource *pool;
     gpumem_buffer *buffers[300];
     CUstream stream;
@@ -354,8 +341,7 @@ static unsigned long long graph_blocks(const char *cache, const char **pool) {
     return !piece ? 0 : count ? json_unsigned(count) : 1;
 }
 
-static void memory_of_captures_is_the_graphs(void **state) {
-    (void)state;
+TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
     gpumem_resource *pinned, *cache;
     gpumem_capture_pool *pool;
     CUstream stream;
@@ -389,8 +375,7 @@ static void memory_of_captures_is_the_graphs(void **state) {
 
 /* ---- Resources over resources ---------------------------------------------------------------- */
 
-static void limits_and_second_choices_are_told(void **state) {
-    (void)state;
+TEST(limits_and_fallbacks_are_listed) {
     gpumem_resource *first, *second, *limit, *either;
     OK(gpumem_device_pool_resource_create(device, NULL, &first));
     OK(gpumem_pinned_resource_create(device, NULL, &second));
@@ -414,8 +399,7 @@ static void limits_and_second_choices_are_told(void **state) {
     OK(gpumem_resource_destroy(first));
 }
 
-static void call_sites_are_told_where_tracked(void **state) {
-    (void)state;
+TEST(call_sites_of_tracked_buffers_are_listed) {
     gpumem_resource *pool, *tracking;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     OK(gpumem_tracking_resource_create(pool, GPUMEM_TRACKING_OPTIONS(.frames = 4), &tracking));
@@ -430,7 +414,7 @@ static void call_sites_are_told_where_tracked(void **state) {
     char text[512] = "";
     assert_non_null(frame);
     snprintf(text, sizeof text, "%.*s", (int)(strcspn(frame + 1, "\"") + 2), frame);
-    assert_non_null(strstr(text, "test_snapshot_objects")); /* this program's file */
+    assert_non_null(strstr(text, "unit/run")); /* this program's file */
     char *without;
     OK(gpumem_snapshot(device, GPUMEM_SNAPSHOT_OPTIONS(.without_buffers = 1), &without));
     assert_null(strstr(without, "\"tracked\""));
@@ -443,14 +427,10 @@ static void call_sites_are_told_where_tracked(void **state) {
 }
 
 static int drop_text(void *user, const char *text, size_t bytes) {
-    (void)user;
-    (void)text;
-    (void)bytes;
     return 0;
 }
 
-static void traces_count_their_lines(void **state) {
-    (void)state;
+TEST(traces_are_listed_with_their_line_count) {
     gpumem_resource *pool, *trace;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = drop_text), &trace));
@@ -464,8 +444,7 @@ static void traces_count_their_lines(void **state) {
 }
 
 /* What a tracking resource knows of a buffer goes with it to its new place. */
-static void a_moved_buffer_stays_tracked(void **state) {
-    (void)state;
+TEST(a_moved_buffer_stays_tracked) {
     gpumem_resource *resource = make_virtual(0), *tracking;
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
     gpumem_buffer *buffer = allocate(tracking, 2 * MIB);
@@ -527,8 +506,7 @@ static void *change(void *data) {
     return NULL;
 }
 
-static void a_snapshot_is_valid_while_all_changes(void **state) {
-    (void)state;
+TEST(a_snapshot_is_valid_json_while_objects_change) {
     gpumem_resource *resource = make_virtual(32 * MIB), *tracking, *trace;
     struct worker workers[THREADS] = {0};
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
@@ -554,28 +532,4 @@ static void a_snapshot_is_valid_while_all_changes(void **state) {
     OK(gpumem_resource_destroy(trace));
     OK(gpumem_resource_destroy(tracking));
     OK(gpumem_resource_destroy(resource));
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(chunks_are_listed_with_holes_between),
-        TEST(a_moved_buffer_has_two_places_for_a_while),
-        TEST(freed_ranges_are_listed_as_kept),
-        TEST(a_handle_that_is_held_twice_is_one_line),
-        TEST(memory_found_by_address_is_of_an_unknown_maker),
-        TEST(a_range_unmapped_at_once_leaves_the_list),
-        TEST(views_are_listed_with_what_they_are_of),
-        TEST(foreign_memory_is_told_apart),
-        TEST(watches_are_counted),
-        TEST(pools_say_what_they_are),
-        TEST(a_pools_short_way_is_listed),
-        TEST(memory_of_captures_is_the_graphs),
-        TEST(limits_and_second_choices_are_told),
-        TEST(call_sites_are_told_where_tracked),
-        TEST(traces_count_their_lines),
-        TEST(a_moved_buffer_stays_tracked),
-        TEST(a_snapshot_is_valid_while_all_changes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,7 @@
 
 #define SLAB (4 * MIB)
 
-static void pieces_join_again(void **state) {
-    (void)state;
+TEST(freed_neighbours_merge) {
     struct gm_spans spans;
     assert_int_equal(gm_spans_init(&spans, 2 * MIB, SLAB), 0);
     struct gm_span *a = gm_spans_take(&spans, 1, 1);
@@ -25,8 +24,7 @@ static void pieces_join_again(void **state) {
     gm_spans_destroy(&spans);
 }
 
-static void sizes_out_of_range_are_refused(void **state) {
-    (void)state;
+TEST(sizes_out_of_range_are_refused) {
     struct gm_spans spans;
     assert_int_equal(gm_spans_init(&spans, 0, SLAB), 0);
     assert_null(gm_spans_take(&spans, 0, 1));
@@ -49,8 +47,7 @@ static void mark(unsigned char *units, const struct gm_span *span, int to) {
     }
 }
 
-static void random_use_never_overlaps(void **state) {
-    (void)state;
+TEST(random_allocations_never_overlap) {
     static unsigned char units[SLAB / GM_SPAN_UNIT];
     struct gm_span *held[200] = {0};
     const uintptr_t base = 2 * MIB;
@@ -82,13 +79,4 @@ static void random_use_never_overlaps(void **state) {
         if (held[i])
             gm_spans_give(held[i]);
     gm_spans_destroy(&spans); /* asserts that one free piece is left */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_join_again),
-        cmocka_unit_test(sizes_out_of_range_are_refused),
-        cmocka_unit_test(random_use_never_overlaps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

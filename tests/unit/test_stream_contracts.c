@@ -19,6 +19,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *allocate_on(CUstream stream) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(
@@ -54,14 +56,12 @@ static void work_off(void) {
     assert_int_equal(device_stats().deferred_frees, 0);
 }
 
-static void constants_are_the_drivers(void **state) {
-    (void)state;
+TEST_WITH(stream_constants_equal_those_of_the_driver, NULL, NULL) {
     assert_ptr_equal(GPUMEM_STREAM_LEGACY, CU_STREAM_LEGACY);
     assert_ptr_equal(GPUMEM_STREAM_PER_THREAD, CU_STREAM_PER_THREAD);
 }
 
-static void allocating_without_a_stream_names_the_legacy_one(void **state) {
-    (void)state;
+TEST(allocating_with_null_uses_the_legacy_stream) {
     gpumem_buffer *buffer = allocate_on(NULL);
     struct gate gate = close_legacy_gate();
     assert_true(is_held_back(buffer, NULL));
@@ -69,8 +69,7 @@ static void allocating_without_a_stream_names_the_legacy_one(void **state) {
     work_off();
 }
 
-static void freeing_without_a_stream_names_none(void **state) {
-    (void)state;
+TEST(freeing_with_null_adds_no_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *without = allocate_on(idle), *with = allocate_on(idle);
@@ -82,8 +81,7 @@ static void freeing_without_a_stream_names_none(void **state) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-static void using_without_a_stream_names_the_legacy_one(void **state) {
-    (void)state;
+TEST(using_a_buffer_with_null_names_the_legacy_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     CUstream names[] = {NULL, GPUMEM_STREAM_LEGACY};
@@ -99,8 +97,7 @@ static void using_without_a_stream_names_the_legacy_one(void **state) {
 }
 
 /* Were the legacy stream waited for, this would not return: alarm ends the program. */
-static void shrinking_without_a_stream_names_none(void **state) {
-    (void)state;
+TEST(shrinking_with_null_adds_no_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *buffer;
@@ -116,8 +113,7 @@ static void shrinking_without_a_stream_names_none(void **state) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-static void growing_neither_waits_for_its_stream_nor_remembers_it(void **state) {
-    (void)state;
+TEST(growing_neither_waits_for_nor_remembers_its_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *buffer = allocate_on(idle);
@@ -134,8 +130,7 @@ static void growing_neither_waits_for_its_stream_nor_remembers_it(void **state) 
     OK(gpumem_stream_destroy(device, idle));
 }
 
-static void a_write_and_a_synchronize_are_a_synchronous_write(void **state) {
-    (void)state;
+TEST(a_write_followed_by_synchronize_is_synchronous) {
     unsigned char host[64], back[64];
     memset(host, 0x5a, sizeof host);
     gpumem_buffer *buffer = allocate_on(NULL);
@@ -150,8 +145,7 @@ static void a_write_and_a_synchronize_are_a_synchronous_write(void **state) {
 }
 
 /* Pinned memory is read when the stream gets there, and not by the call. */
-static void a_write_alone_is_not_synchronous(void **state) {
-    (void)state;
+TEST(a_write_from_pinned_memory_is_asynchronous) {
     gpumem_resource *pinned;
     gpumem_buffer *staging;
     unsigned char back = 0;
@@ -171,19 +165,4 @@ static void a_write_alone_is_not_synchronous(void **state) {
     OK(gpumem_buffer_free(staging, NULL));
     gate_remove(&gate);
     OK(gpumem_resource_destroy(pinned));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_are_the_drivers),
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(allocating_without_a_stream_names_the_legacy_one),
-        TEST(freeing_without_a_stream_names_none),
-        TEST(using_without_a_stream_names_the_legacy_one),
-        TEST(shrinking_without_a_stream_names_none),
-        TEST(growing_neither_waits_for_its_stream_nor_remembers_it),
-        TEST(a_write_and_a_synchronize_are_a_synchronous_write),
-        TEST(a_write_alone_is_not_synchronous),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

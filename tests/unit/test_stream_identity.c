@@ -29,6 +29,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *allocate_on(gpumem_resource *resource, CUstream stream) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, 2 * MIB,
@@ -83,8 +85,7 @@ static struct gate hold_per_thread_stream(void) {
     return gate;
 }
 
-static void another_threads_free_waits_for_the_naming_thread(void **state) {
-    (void)state;
+TEST(a_free_by_another_thread_waits_for_the_per_thread_stream) {
     struct gate gate = hold_per_thread_stream();
     gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -101,8 +102,7 @@ static void another_threads_free_waits_for_the_naming_thread(void **state) {
 }
 
 /* In stream order: not in that of the thread that frees. */
-static void pool_memory_goes_back_on_the_stream_of_its_thread(void **state) {
-    (void)state;
+TEST(pool_memory_is_freed_on_the_allocating_threads_stream) {
     struct gate gate = hold_per_thread_stream();
     uint64_t frees = soft->call_count("cuMemFreeAsync");
     gpumem_buffer *buffer = allocate_on(pool, CU_STREAM_PER_THREAD);
@@ -120,8 +120,7 @@ static void pool_memory_goes_back_on_the_stream_of_its_thread(void **state) {
     gate_remove(&gate);
 }
 
-static void the_naming_thread_frees_as_ever(void **state) {
-    (void)state;
+TEST(a_free_by_the_allocating_thread_is_not_deferred) {
     gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
     gpumem_buffer *pooled = allocate_on(pool, CU_STREAM_PER_THREAD);
     OK(gpumem_buffer_free(buffer, CU_STREAM_PER_THREAD));
@@ -135,7 +134,6 @@ static struct {
 } ended;
 
 static void *allocate_and_end(void *unused) {
-    (void)unused;
     ended.task = (int)syscall(SYS_gettid);
     ended.buffer = allocate_on(big, CU_STREAM_PER_THREAD);
     return NULL;
@@ -148,8 +146,7 @@ static void wait_until_gone(int task) {
 }
 
 /* Nobody can mark the stream of a thread that has ended: who waits explicitly waits for all. */
-static void a_thread_that_has_ended_is_noticed(void **state) {
-    (void)state;
+TEST(a_free_waits_for_the_context_if_its_thread_has_ended) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, NULL), 0);
     pthread_join(thread, NULL);
@@ -168,14 +165,12 @@ static void a_thread_that_has_ended_is_noticed(void **state) {
 static unsigned long long number;
 
 static CUresult count_as(CUstream stream, unsigned long long *id) {
-    (void)stream;
     *id = number;
     return CUDA_SUCCESS;
 }
 
 /* softgpu never gives a value out twice; so the driver's number for the stream tells a story. */
-static void a_new_stream_of_the_same_value_is_another_one(void **state) {
-    (void)state;
+TEST(a_reused_stream_handle_is_a_different_stream) {
     gpumem_driver_api told = *cu;
     CUstream stream;
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -198,8 +193,7 @@ static void a_new_stream_of_the_same_value_is_another_one(void **state) {
 }
 
 /* Its work still runs, on memory that must stay. */
-static void a_destroyed_stream_is_not_taken_for_done(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_does_not_count_as_idle) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -218,8 +212,7 @@ static void a_destroyed_stream_is_not_taken_for_done(void **state) {
 }
 
 /* After the free the owner may destroy it. */
-static void a_stream_is_not_asked_after_the_free(void **state) {
-    (void)state;
+TEST(a_stream_is_not_queried_after_the_free) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     gpumem_buffer *pooled = allocate_on(pool, NULL);
@@ -239,19 +232,4 @@ static void a_stream_is_not_asked_after_the_free(void **state) {
     push();
     assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
     pop();
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(another_threads_free_waits_for_the_naming_thread),
-        T(pool_memory_goes_back_on_the_stream_of_its_thread),
-        T(the_naming_thread_frees_as_ever),
-        T(a_thread_that_has_ended_is_noticed),
-        T(a_new_stream_of_the_same_value_is_another_one),
-        T(a_destroyed_stream_is_not_taken_for_done),
-        T(a_stream_is_not_asked_after_the_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

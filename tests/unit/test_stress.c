@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+EACH_TEST(open_device, close_device);
+
 #define THREADS 16
 #define LIVE    24 /* buffers that one thread has at a time */
 #define PLACES  64 /* where threads leave buffers for others */
@@ -356,8 +358,7 @@ static gpumem_resource *cache_over(gpumem_resource *upstream) {
     return made;
 }
 
-static void a_cache_keeps_every_byte_under_random_use(void **state) {
-    (void)state;
+TEST(a_cache_keeps_every_byte_under_random_use) {
     gpumem_resource *upstream[] = {device_pool(), pinned(GPUMEM_PINNED_REGISTERED)};
     for (size_t i = 0; i < COUNT(upstream); i++) {
         struct world world = {.sources = {cache_over(upstream[i])}, .source_count = 1};
@@ -368,13 +369,10 @@ static void a_cache_keeps_every_byte_under_random_use(void **state) {
 }
 
 static int ignore(void *user, const char *text, size_t bytes) {
-    (void)user;
     return text[bytes - 1] == '\n' ? 0 : 1;
 }
 
 static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
-    (void)user;
-    (void)failure;
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
@@ -402,8 +400,7 @@ static void add_wrappers(struct world *world, gpumem_resource *pool, gpumem_reso
     world->all[world->count++] = little; /* alone it would be full */
 }
 
-static void mixed_resources_keep_every_byte_under_random_use(void **state) {
-    (void)state;
+TEST(mixed_resources_keep_every_byte_under_random_use) {
     struct world world = {.count = 0};
     gpumem_resource *pool = device_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
     gpumem_resource *cached = virtual_memory(GPUMEM_LOCATION_DEVICE, 256 * MIB);
@@ -421,14 +418,4 @@ static void mixed_resources_keep_every_byte_under_random_use(void **state) {
     add(&world, pinned(GPUMEM_PINNED_POOL));
     add(&world, virtual_memory(GPUMEM_LOCATION_HOST_NUMA, 64 * MIB));
     run(&world);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_cache_keeps_every_byte_under_random_use, open_device,
-                                        close_device),
-        cmocka_unit_test_setup_teardown(mixed_resources_keep_every_byte_under_random_use,
-                                        open_device, close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

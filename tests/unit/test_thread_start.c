@@ -36,8 +36,7 @@ static bool is_full(const sigset_t *set) {
     return true;
 }
 
-static void a_started_thread_takes_no_signals_and_is_not_cancelled(void **state) {
-    (void)state;
+TEST(a_started_thread_blocks_signals_and_cancellation) {
     struct seen seen;
     pthread_t thread;
     void *result;
@@ -50,8 +49,7 @@ static void a_started_thread_takes_no_signals_and_is_not_cancelled(void **state)
     sem_destroy(&seen.done);
 }
 
-static void a_started_thread_needs_no_join(void **state) {
-    (void)state;
+TEST(a_started_thread_needs_no_join) {
     struct seen seen;
     sem_init(&seen.done, 0, 0);
     assert_int_equal(gm_thread_start(NULL, (size_t)256 << 10, look, &seen), 0);
@@ -60,8 +58,7 @@ static void a_started_thread_needs_no_join(void **state) {
     sem_destroy(&seen.done);
 }
 
-static void the_caller_keeps_its_mask(void **state) {
-    (void)state;
+TEST(the_callers_signal_mask_is_unchanged) {
     struct seen seen;
     pthread_t thread;
     sigset_t one, now;
@@ -77,21 +74,10 @@ static void the_caller_keeps_its_mask(void **state) {
     sem_destroy(&seen.done);
 }
 
-static void a_stack_that_is_too_small_is_refused(void **state) {
-    (void)state;
+TEST(a_stack_that_is_too_small_is_refused) {
     struct seen seen;
     sigset_t now;
     assert_int_not_equal(gm_thread_start(NULL, 1, look, &seen), 0);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &now), 0);
     assert_int_equal(sigismember(&now, SIGUSR1), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_started_thread_takes_no_signals_and_is_not_cancelled),
-        cmocka_unit_test(a_started_thread_needs_no_join),
-        cmocka_unit_test(the_caller_keeps_its_mask),
-        cmocka_unit_test(a_stack_that_is_too_small_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

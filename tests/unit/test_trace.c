@@ -48,6 +48,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 static gpumem_buffer *make(size_t bytes, size_t capacity) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(
@@ -74,8 +76,7 @@ static void read_row(unsigned row, char fields[14][256]) {
     }
 }
 
-static void each_operation_is_written(void **state) {
-    (void)state;
+TEST(each_operation_is_traced) {
     char f[14][256], text[64];
     gpumem_buffer *buffer = make(3 * MIB, 64 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
@@ -113,8 +114,7 @@ static void each_operation_is_written(void **state) {
     assert_string_equal(f[10], "4194304");
 }
 
-static void failures_are_written_with_their_reason(void **state) {
-    (void)state;
+TEST(failures_are_traced_with_their_reason) {
     char f[14][256];
     gpumem_buffer *none;
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(traced, (size_t)1 << 46, NULL, &none));
@@ -126,8 +126,7 @@ static void failures_are_written_with_their_reason(void **state) {
     assert_true(strlen(f[13]) > 10);
 }
 
-static void notes_are_escaped(void **state) {
-    (void)state;
+TEST(notes_are_escaped) {
     OK(gpumem_trace_note(traced, "plain"));
     OK(gpumem_trace_note(traced, "a,b"));
     OK(gpumem_trace_note(traced, "say \"no\"\nagain"));
@@ -147,8 +146,7 @@ static void notes_are_escaped(void **state) {
     SAYS("does not trace");
 }
 
-static void what_cannot_be_written_fails_no_allocation(void **state) {
-    (void)state;
+TEST(a_trace_that_cannot_be_written_fails_no_allocation) {
     sink.refuse_from = 100;
     gpumem_buffer *buffer = make(MIB, 0);
     FAILS(SYSTEM, gpumem_trace_flush(traced));
@@ -163,8 +161,7 @@ static void what_cannot_be_written_fails_no_allocation(void **state) {
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_ERROR);
 }
 
-static void a_file_is_made_and_is_whole_at_the_end(void **state) {
-    (void)state;
+TEST(a_trace_file_is_complete_after_destruction) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "trace");
     assert_true(fd >= 0);
@@ -202,8 +199,7 @@ static void a_file_is_made_and_is_whole_at_the_end(void **state) {
 }
 
 /* A program is not ended by who stops reading its log. */
-static void a_pipe_without_a_reader_ends_the_log_only(void **state) {
-    (void)state;
+TEST(a_pipe_without_a_reader_ends_only_the_trace) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8];
     assert_non_null(temporary_folder(folder, "trace"));
     snprintf(path, sizeof path, "%s/pipe", folder);
@@ -273,8 +269,7 @@ static void check_order(void) {
     assert_int_equal(count, 0);
 }
 
-static void threads_are_written_in_an_order_that_can_be_run(void **state) {
-    (void)state;
+TEST(operations_of_threads_are_traced_in_a_replayable_order) {
     gpumem_resource *pool, *resource;
     pthread_t threads[THREADS];
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
@@ -290,19 +285,4 @@ static void threads_are_written_in_an_order_that_can_be_run(void **state) {
     OK(gpumem_resource_destroy(resource));
     OK(gpumem_resource_destroy(pool));
     check_order();
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(each_operation_is_written),
-        T(failures_are_written_with_their_reason),
-        T(notes_are_escaped),
-        T(what_cannot_be_written_fails_no_allocation),
-        T(a_file_is_made_and_is_whole_at_the_end),
-        T(a_pipe_without_a_reader_ends_the_log_only),
-        T(threads_are_written_in_an_order_that_can_be_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

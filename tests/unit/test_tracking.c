@@ -20,6 +20,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(setup, teardown);
+
 /* Two places of the program; each has one call, so one return address. */
 static __attribute__((noinline)) gpumem_buffer *make_here(gpumem_resource *from, size_t bytes) {
     gpumem_buffer *buffer;
@@ -56,8 +58,7 @@ static int note(void *user, const gpumem_tracked *entry) {
     return seen->count == seen->stop_at;
 }
 
-static void live_buffers_are_listed_with_their_makers(void **state) {
-    (void)state;
+TEST(live_buffers_are_listed_with_their_call_sites) {
     struct seen seen = {.count = 0};
     gpumem_buffer *a = make_here(tracked, 3 * MIB), *b = make_there(tracked, MIB),
                   *c = make_here(tracked, 5 * MIB);
@@ -90,8 +91,7 @@ static void live_buffers_are_listed_with_their_makers(void **state) {
 }
 
 /* Whatever lies between: other wrappers, those that take buffers, and the program's own. */
-static void the_maker_is_the_programs_call(void **state) {
-    (void)state;
+TEST(the_call_site_is_in_the_program) {
     gpumem_resource *aligned, *outer;
     struct seen seen = {.count = 0};
     OK(gpumem_alignment_resource_create(tracked, NULL, &aligned));
@@ -106,8 +106,7 @@ static void the_maker_is_the_programs_call(void **state) {
     OK(gpumem_resource_destroy(aligned));
 }
 
-static void stacks_begin_at_the_programs_call(void **state) {
-    (void)state;
+TEST(call_stacks_begin_at_the_programs_call) {
     gpumem_resource *deep;
     struct seen one = {.count = 0}, many = {.count = 0};
     OK(gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 16), &deep));
@@ -143,8 +142,7 @@ static void begins(const char *with) {
         fail_msg("not '%s': %s", with, text);
 }
 
-static void reports_are_sorted_by_bytes(void **state) {
-    (void)state;
+TEST(reports_are_sorted_by_bytes) {
     gpumem_buffer *list[4];
     list[0] = make_there(tracked, MIB);
     for (int i = 1; i < 4; i++)
@@ -153,7 +151,7 @@ static void reports_are_sorted_by_bytes(void **state) {
     OK(gpumem_tracking_report(tracked, GPUMEM_REPORT_TEXT, take, NULL));
     begins("7340032 bytes in 4 live allocations, from 2 places\n\n6291456 bytes in 3 ");
     assert_non_null(strstr(text, "\n1048576 bytes in 1 allocation, 2097152 committed"));
-    assert_non_null(strstr(text, "test_tracking")); /* the program's file, or a function's name */
+    assert_non_null(strstr(text, "unit/run")); /* the program's file, or a function's name */
     used = 0;
     OK(gpumem_tracking_report(tracked, GPUMEM_REPORT_JSON, take, NULL));
     begins("{\"bytes\": 7340032, \"allocations\": 4, \"sites\": [");
@@ -173,7 +171,6 @@ static void reports_are_sorted_by_bytes(void **state) {
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 static int ignore(void *user, const gpumem_tracked *entry) {
-    (void)user;
     return entry->bytes == 0; /* never */
 }
 
@@ -191,8 +188,7 @@ static void *churn(void *user) {
     return NULL;
 }
 
-static void reports_go_on_beside_threads(void **state) {
-    (void)state;
+TEST(reports_can_be_made_while_threads_allocate) {
     gpumem_resource *pool, *resource;
     pthread_t threads[4];
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
@@ -211,17 +207,4 @@ static void reports_go_on_beside_threads(void **state) {
     assert_int_equal(seen.count, 0);
     OK(gpumem_resource_destroy(resource));
     OK(gpumem_resource_destroy(pool));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(live_buffers_are_listed_with_their_makers),
-        T(the_maker_is_the_programs_call),
-        T(stacks_begin_at_the_programs_call),
-        T(reports_are_sorted_by_bytes),
-        T(reports_go_on_beside_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

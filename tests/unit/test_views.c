@@ -29,6 +29,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
@@ -48,8 +50,7 @@ static int is_mapped(CUdeviceptr address) {
     return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
 }
 
-static void a_view_is_its_part_of_the_buffer(void **state) {
-    (void)state;
+TEST(a_view_covers_its_part_of_the_buffer) {
     gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 3 * KIB, KIB);
     assert_int_equal(gpumem_buffer_pointer(view), gpumem_buffer_pointer(buffer) + 3 * KIB);
@@ -73,8 +74,7 @@ static void a_view_is_its_part_of_the_buffer(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void only_what_is_there_can_be_viewed(void **state) {
-    (void)state;
+TEST(a_view_beyond_its_buffer_is_refused) {
     gpumem_buffer *view = NULL, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 0, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 2 * MIB, 1, &view));
@@ -89,8 +89,7 @@ static void only_what_is_there_can_be_viewed(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void a_shrink_is_busy_and_a_growth_goes_on(void **state) {
-    (void)state;
+TEST(a_viewed_buffer_can_grow_but_not_shrink) {
     gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 0, KIB);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -102,8 +101,7 @@ static void a_shrink_is_busy_and_a_growth_goes_on(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void a_free_takes_effect_at_the_last_views(void **state) {
-    (void)state;
+TEST(a_buffer_is_freed_with_its_last_view) {
     gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_buffer *first = view_of(buffer, KIB, KIB), *second = view_of(first, 512, 16);
@@ -120,8 +118,7 @@ static void a_free_takes_effect_at_the_last_views(void **state) {
 }
 
 /* The gate's stream is known from a view alone, in each of three ways. */
-static void a_views_streams_are_waited_for(void **state) {
-    (void)state;
+TEST(a_free_waits_for_the_streams_of_views) {
     for (int way = 0; way < 3; way++) {
         struct gate gate = close_gate();
         gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
@@ -144,8 +141,7 @@ static void a_views_streams_are_waited_for(void **state) {
 }
 
 /* Every free has room for its stream, whether the owner's comes first or last. */
-static void many_views_are_freed_on_a_stream_each(void **state) {
-    (void)state;
+TEST(many_views_may_each_be_freed_on_their_own_stream) {
     enum { VIEWS = 40 };
     CUstream streams[VIEWS + 1];
     gpumem_buffer *views[VIEWS];
@@ -168,8 +164,7 @@ static void many_views_are_freed_on_a_stream_each(void **state) {
 }
 
 /* Memory that goes back in the order of a stream does so behind the views' work. */
-static void stream_ordered_memory_goes_back_behind_its_views(void **state) {
-    (void)state;
+TEST(stream_ordered_memory_is_freed_after_its_views_work) {
     gpumem_resource *resources[] = {pool, cache};
     for (size_t i = 0; i < COUNT(resources); i++) {
         struct gate gate = close_gate();
@@ -197,8 +192,7 @@ static void stream_ordered_memory_goes_back_behind_its_views(void **state) {
     }
 }
 
-static void an_export_of_a_view_is_refused(void **state) {
-    (void)state;
+TEST(exporting_a_view_is_refused) {
     gpumem_export *exported = NULL;
     gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 0, MIB);
@@ -208,8 +202,7 @@ static void an_export_of_a_view_is_refused(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-static void views_may_be_held(void **state) {
-    (void)state;
+TEST(views_may_be_held) {
     gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 0, MIB);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(view));
@@ -223,8 +216,7 @@ static void views_may_be_held(void **state) {
 }
 
 /* Of a forked child's calls on the parent's objects all are refused, and none touches them. */
-static void a_forked_child_has_no_views(void **state) {
-    (void)state;
+TEST(a_forked_child_may_not_use_views) {
     gpumem_buffer *view, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     OK(gpumem_buffer_view(buffer, 0, KIB, &view));
     pid_t child = fork();
@@ -281,8 +273,7 @@ static void *grow_and_shrink(void *data) {
     return NULL;
 }
 
-static void threads_view_a_buffer_that_grows_and_shrinks(void **state) {
-    (void)state;
+TEST(threads_view_a_buffer_that_grows_and_shrinks) {
     pthread_t threads[THREADS + 1];
     struct worker workers[THREADS + 1];
     gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, GPUMEM_STREAM_NONE);
@@ -297,21 +288,4 @@ static void threads_view_a_buffer_that_grows_and_shrinks(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_view_is_its_part_of_the_buffer),
-        cmocka_unit_test(only_what_is_there_can_be_viewed),
-        cmocka_unit_test(a_shrink_is_busy_and_a_growth_goes_on),
-        cmocka_unit_test(a_free_takes_effect_at_the_last_views),
-        cmocka_unit_test(a_views_streams_are_waited_for),
-        cmocka_unit_test(many_views_are_freed_on_a_stream_each),
-        cmocka_unit_test(stream_ordered_memory_goes_back_behind_its_views),
-        cmocka_unit_test(an_export_of_a_view_is_refused),
-        cmocka_unit_test(views_may_be_held),
-        cmocka_unit_test(a_forked_child_has_no_views),
-        cmocka_unit_test(threads_view_a_buffer_that_grows_and_shrinks),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

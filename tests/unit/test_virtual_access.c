@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, options, &resource));
@@ -54,8 +56,7 @@ static int has_peer(void) {
             skip();                                                                                \
     } while (0)
 
-static void all_present_and_future_buffers_change(void **state) {
-    (void)state;
+TEST(an_access_change_applies_to_present_and_future_buffers) {
     NEED_PEER();
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
     gpumem_buffer *present = allocate(resource, 4 * MIB, 16 * MIB, NULL);
@@ -85,8 +86,7 @@ static void all_present_and_future_buffers_change(void **state) {
     end(cached, resource);
 }
 
-static void peers_are_a_set(void **state) {
-    (void)state;
+TEST(setting_peers_replaces_the_earlier_ones) {
     NEED_PEER();
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 8 * MIB, NULL);
@@ -106,8 +106,7 @@ static void peers_are_a_set(void **state) {
     end(buffer, resource);
 }
 
-static void access_to_a_range_changes_whole_chunks(void **state) {
-    (void)state;
+TEST(access_to_a_range_changes_whole_chunks) {
     NEED_PEER();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
@@ -146,8 +145,7 @@ static void access_to_a_range_changes_whole_chunks(void **state) {
     end(buffer, resource);
 }
 
-static void taking_waits_for_the_buffers_streams(void **state) {
-    (void)state;
+TEST(revoking_access_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
     CUstream stream;
@@ -184,8 +182,7 @@ static void *take(void *data) {
 
 /* The work of a freed, a cached and a live buffer is held by a gate, while other memory is used
  * freely; buffers that come meanwhile are waited for too. */
-static void taking_waits_for_freed_and_cached_memory(void **state) {
-    (void)state;
+TEST(revoking_access_waits_for_freed_and_cached_memory) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
     struct gate gate = gate_with_stream();
     gpumem_buffer *shared = allocate(resource, 2 * MIB, 0, NULL);
@@ -218,8 +215,7 @@ static void taking_waits_for_freed_and_cached_memory(void **state) {
 }
 
 /* Of a buffer that is in use, of one that is kept, of one that is held back. */
-static void each_of_them_is_waited_for(void **state) {
-    (void)state;
+TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
     for (int which = 0; which < 3; which++) {
         gpumem_resource *resource =
             make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = which == 1 ? GIB : 0));
@@ -239,8 +235,7 @@ static void each_of_them_is_waited_for(void **state) {
     }
 }
 
-static void what_is_held_is_busy(void **state) {
-    (void)state;
+TEST(changing_access_to_held_memory_is_refused) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *held = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
@@ -263,8 +258,7 @@ static void what_is_held_is_busy(void **state) {
     end(other, resource);
 }
 
-static void a_capture_is_busy(void **state) {
-    (void)state;
+TEST(changing_access_during_a_capture_is_refused) {
     gpumem_resource *resource = make(NULL);
     CUstream stream;
     CUgraph graph;
@@ -284,8 +278,7 @@ static void a_capture_is_busy(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void what_others_give_out_is_busy(void **state) {
-    (void)state;
+TEST(changing_access_to_memory_of_a_cache_is_refused) {
     gpumem_resource *resource = make(NULL), *caching;
     OK(gpumem_caching_resource_create(resource, NULL, &caching));
     gpumem_buffer *small = allocate(caching, 256, 0, NULL);
@@ -298,8 +291,7 @@ static void what_others_give_out_is_busy(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void wrappers_are_taken_for_it(void **state) {
-    (void)state;
+TEST(access_can_be_changed_through_a_wrapper) {
     gpumem_resource *resource = make(NULL), *limit;
     OK(gpumem_limit_resource_create(resource, GIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
@@ -314,8 +306,7 @@ static void wrappers_are_taken_for_it(void **state) {
 }
 
 /* The third of three buffers refuses: the first two have what they had. */
-static void all_or_none_change(void **state) {
-    (void)state;
+TEST(a_refused_access_change_changes_no_buffer) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffers[3];
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -367,8 +358,7 @@ static void *allocate_and_work(void *data) {
 }
 
 /* Access of another device comes and goes while buffers do. */
-static void threads_go_on_meanwhile(void **state) {
-    (void)state;
+TEST(threads_use_buffers_while_access_changes) {
     NEED_PEER();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 64 * MIB));
@@ -398,22 +388,7 @@ static void threads_go_on_meanwhile(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(all_present_and_future_buffers_change),
-        T(peers_are_a_set),
-        T(access_to_a_range_changes_whole_chunks),
-        T(taking_waits_for_the_buffers_streams),
-        T(taking_waits_for_freed_and_cached_memory),
-        T(each_of_them_is_waited_for),
-        T(what_is_held_is_busy),
-        T(a_capture_is_busy),
-        T(what_others_give_out_is_busy),
-        T(wrappers_are_taken_for_it),
-        T(all_or_none_change),
-        T(threads_go_on_meanwhile),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

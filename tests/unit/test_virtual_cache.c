@@ -7,6 +7,8 @@
 #include <gpumem/share.h>
 #include <pthread.h>
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, options, &resource));
@@ -53,8 +55,7 @@ static uint64_t costly_calls(void) {
     return count;
 }
 
-static void nothing_is_kept_unless_asked(void **state) {
-    (void)state;
+TEST(without_a_cache_freed_memory_is_released) {
     gpumem_resource *resource = make(NULL);
     gpumem_resource_properties properties = {.size = sizeof properties};
     OK(gpumem_resource_get_properties(resource, &properties));
@@ -64,8 +65,7 @@ static void nothing_is_kept_unless_asked(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void a_warm_pair_makes_no_call_that_costs(void **state) {
-    (void)state;
+TEST(a_cached_allocation_makes_no_expensive_driver_call) {
     CUstream stream = make_stream();
     gpumem_resource *resource = make_caching(GIB);
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -82,8 +82,7 @@ static void a_warm_pair_makes_no_call_that_costs(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void what_is_kept_is_counted_and_trimmed(void **state) {
-    (void)state;
+TEST(cached_memory_is_counted_and_trimmed) {
     gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *small = allocate(resource, 2 * MIB, NULL);
     gpumem_buffer *large = allocate_with(resource, 8 * MIB, 32 * MIB, NULL);
@@ -105,8 +104,7 @@ static void what_is_kept_is_counted_and_trimmed(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void the_bound_holds(void **state) {
-    (void)state;
+TEST(the_cache_never_exceeds_its_maximum) {
     gpumem_resource *resource = make_caching(16 * MIB);
     gpumem_buffer *buffers[6];
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -124,8 +122,7 @@ static void the_bound_holds(void **state) {
 }
 
 /* The work that fills the first tenant's memory is held while the second is made. */
-static void its_stream_gets_it_at_once_and_others_when_the_work_is_done(void **state) {
-    (void)state;
+TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_resource *resource = make_caching(GIB);
     CUstream other = make_stream();
     struct gate gate = gate_with_stream();
@@ -153,8 +150,7 @@ static void its_stream_gets_it_at_once_and_others_when_the_work_is_done(void **s
     OK(gpumem_stream_destroy(device, other));
 }
 
-static void what_is_busy_and_over_the_bound_waits(void **state) {
-    (void)state;
+TEST(busy_memory_over_the_cache_maximum_is_released_later) {
     gpumem_resource *resource = make_caching(4 * MIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffers[3];
@@ -174,8 +170,7 @@ static void what_is_busy_and_over_the_bound_waits(void **state) {
     gate_remove(&gate);
 }
 
-static void memory_of_a_capture_is_not_handed_out(void **state) {
-    (void)state;
+TEST(memory_of_a_capture_is_not_reused) {
     gpumem_resource *resource = make_caching(GIB);
     CUstream stream = make_stream();
     CUcontext before;
@@ -199,8 +194,7 @@ static void memory_of_a_capture_is_not_handed_out(void **state) {
 }
 
 /* A pending range would be the captured graph's, which runs on any stream. */
-static void a_capture_gets_no_busy_range(void **state) {
-    (void)state;
+TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
     CUcontext before;
@@ -222,8 +216,7 @@ static void a_capture_gets_no_busy_range(void **state) {
     gate_remove(&gate);
 }
 
-static void what_was_exported_is_not_kept(void **state) {
-    (void)state;
+TEST(exported_memory_is_not_cached) {
     gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *buffer = allocate_with(resource, 8 * MIB, 16 * MIB, NULL);
     gpumem_export *exported;
@@ -238,8 +231,7 @@ static void what_was_exported_is_not_kept(void **state) {
 }
 
 /* By the program itself, or a library that it gave the address. */
-static void what_others_took_handles_of_is_not_kept(void **state) {
-    (void)state;
+TEST(memory_marked_as_shared_is_not_cached) {
     gpumem_resource *resource = make_caching(GIB), *pool;
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, NULL);
     OK(gpumem_buffer_mark_shared(buffer));
@@ -260,8 +252,7 @@ static void what_others_took_handles_of_is_not_kept(void **state) {
 }
 
 /* What an importer writes comes after the work of the memory's former user. */
-static void an_export_waits_for_the_former_users_work(void **state) {
-    (void)state;
+TEST(an_export_waits_for_work_of_the_former_user) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -280,8 +271,7 @@ static void an_export_waits_for_the_former_users_work(void **state) {
     gate_remove(&gate);
 }
 
-static void a_shrink_leaves_its_chunks_to_the_next_growth(void **state) {
-    (void)state;
+TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate_with(resource, 2 * MIB, 16 * MIB, NULL);
@@ -298,8 +288,7 @@ static void a_shrink_leaves_its_chunks_to_the_next_growth(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void what_is_kept_is_given_up_when_memory_is_short(void **state) {
-    (void)state;
+TEST(cached_memory_is_released_when_memory_runs_short) {
     gpumem_resource *resource = make_caching(UINT64_MAX), *plain = make(NULL);
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
@@ -317,8 +306,7 @@ static void what_is_kept_is_given_up_when_memory_is_short(void **state) {
 }
 
 /* The CPU writes without asking a stream. */
-static void memory_of_the_cpu_is_handed_out_when_its_work_is_done(void **state) {
-    (void)state;
+TEST(cached_host_memory_is_reused_only_after_its_work) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(
         gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB));
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -340,8 +328,7 @@ static void memory_of_the_cpu_is_handed_out_when_its_work_is_done(void **state) 
     gate_remove(&gate);
 }
 
-static void wrappers_pass_it_through(void **state) {
-    (void)state;
+TEST(the_cache_works_through_wrappers) {
     gpumem_resource *resource = make_caching(GIB), *limit;
     OK(gpumem_limit_resource_create(resource, 8 * MIB, &limit));
     CUdeviceptr address = free_it(allocate(limit, 8 * MIB, NULL));
@@ -400,8 +387,7 @@ static void *write_and_read(void *data) {
     return NULL;
 }
 
-static void threads_never_get_each_others_memory(void **state) {
-    (void)state;
+TEST(threads_never_get_each_others_memory) {
     gpumem_resource *resource = make_caching(24 * MIB);
     pthread_t threads[8];
     struct worker workers[COUNT(threads)];
@@ -422,8 +408,7 @@ static void threads_never_get_each_others_memory(void **state) {
 
 /* ---- Chunks without a bound ------------------------------------------------------------------ */
 
-static void doubling_takes_one_handle_a_step(void **state) {
-    (void)state;
+TEST(doubling_a_buffer_creates_one_handle_per_step) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -447,8 +432,7 @@ static void doubling_takes_one_handle_a_step(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
-static void memory_is_given_back_in_the_unit_asked_for(void **state) {
-    (void)state;
+TEST(memory_is_released_in_the_requested_unit) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(
         gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB));
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, 256 * MIB, NULL);
@@ -467,29 +451,4 @@ static void memory_is_given_back_in_the_unit_asked_for(void **state) {
                                 GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_minimum = 8 * MIB,
                                                .give_back_bytes = 4 * MIB),
                                 &resource));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(nothing_is_kept_unless_asked),
-        T(a_warm_pair_makes_no_call_that_costs),
-        T(what_is_kept_is_counted_and_trimmed),
-        T(the_bound_holds),
-        T(its_stream_gets_it_at_once_and_others_when_the_work_is_done),
-        T(what_is_busy_and_over_the_bound_waits),
-        T(memory_of_a_capture_is_not_handed_out),
-        T(a_capture_gets_no_busy_range),
-        T(what_was_exported_is_not_kept),
-        T(what_others_took_handles_of_is_not_kept),
-        T(an_export_waits_for_the_former_users_work),
-        T(a_shrink_leaves_its_chunks_to_the_next_growth),
-        T(what_is_kept_is_given_up_when_memory_is_short),
-        T(memory_of_the_cpu_is_handed_out_when_its_work_is_done),
-        T(wrappers_pass_it_through),
-        T(threads_never_get_each_others_memory),
-        T(doubling_takes_one_handle_a_step),
-        T(memory_is_given_back_in_the_unit_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

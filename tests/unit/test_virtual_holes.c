@@ -3,6 +3,8 @@
 
 #include <gpumem/share.h>
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, options, &resource));
@@ -44,8 +46,7 @@ static uint64_t used(void) {
     return bytes;
 }
 
-static void whole_chunks_go_and_come(void **state) {
-    (void)state;
+TEST(whole_chunks_are_decommitted_and_recommitted) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -79,8 +80,7 @@ static void whole_chunks_go_and_come(void **state) {
     end(buffer, resource);
 }
 
-static void holes_are_not_used_nor_exported(void **state) {
-    (void)state;
+TEST(using_or_exporting_a_hole_is_refused) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 16 * MIB, 0);
     gpumem_export *exported;
@@ -101,8 +101,7 @@ static void holes_are_not_used_nor_exported(void **state) {
     end(buffer, resource);
 }
 
-static void buffers_with_holes_grow_and_shrink(void **state) {
-    (void)state;
+TEST(buffers_with_holes_grow_and_shrink) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 16 * MIB, 64 * MIB);
     OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, NULL));
@@ -118,8 +117,7 @@ static void buffers_with_holes_grow_and_shrink(void **state) {
     end(buffer, resource);
 }
 
-static void access_is_that_of_before(void **state) {
-    (void)state;
+TEST(recommitting_restores_access_rights) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0);
     unsigned long long flags = 0;
@@ -139,8 +137,7 @@ static void access_is_that_of_before(void **state) {
     end(buffer, resource);
 }
 
-static void decommitting_waits_for_the_streams(void **state) {
-    (void)state;
+TEST(decommitting_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     CUstream stream;
@@ -161,8 +158,7 @@ static void decommitting_waits_for_the_streams(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-static void a_buffer_with_a_hole_is_not_kept(void **state) {
-    (void)state;
+TEST(a_buffer_with_a_hole_is_not_cached) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .cache_bytes = GIB));
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
@@ -174,8 +170,7 @@ static void a_buffer_with_a_hole_is_not_kept(void **state) {
     end(buffer, resource);
 }
 
-static void impossible_ranges_are_refused(void **state) {
-    (void)state;
+TEST(impossible_ranges_are_refused) {
     gpumem_resource *resource = make_chunked(), *pool;
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 0, 0, NULL, NULL));
@@ -189,15 +184,4 @@ static void impossible_ranges_are_refused(void **state) {
     FAILS(NOT_SUPPORTED, gpumem_buffer_recommit(buffer, 0, 1024));
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(pool));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(whole_chunks_go_and_come),           T(holes_are_not_used_nor_exported),
-        T(buffers_with_holes_grow_and_shrink), T(access_is_that_of_before),
-        T(decommitting_waits_for_the_streams), T(a_buffer_with_a_hole_is_not_kept),
-        T(impossible_ranges_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,6 +27,8 @@ static int end(void **state) {
     return close_device(state);
 }
 
+EACH_TEST(begin, end);
+
 static unsigned next_random(unsigned *seed) {
     *seed = *seed * 1664525u + 1013904223u;
     return *seed >> 8;
@@ -122,8 +124,7 @@ static void check_all(void) {
 
 /* An object whose pages were unmapped by a range: another may be mapped over them, and begin at
  * another page. */
-static void random_steps_agree_with_a_model(void **state) {
-    (void)state;
+TEST(random_mapping_steps_agree_with_a_model) {
     unsigned seed = 1;
     for (size_t i = 0; i < PAGES; i++)
         model[i] = (struct place){.owner = -1};
@@ -192,8 +193,7 @@ static void *unmap_all(void *argument) {
     return NULL;
 }
 
-static void threads_map_and_unmap_in_one_reservation(void **state) {
-    (void)state;
+TEST(threads_map_and_unmap_in_one_reservation) {
     pthread_t threads[THREADS], unmapper;
     size_t numbers[THREADS];
     void *failed = NULL;
@@ -211,14 +211,4 @@ static void threads_map_and_unmap_in_one_reservation(void **state) {
     pthread_join(unmapper, &failed);
     assert_null(failed);
     assert_int_equal(device_stats().mappings, 0);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(random_steps_agree_with_a_model),
-        T(threads_map_and_unmap_in_one_reservation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, options, &resource));
@@ -31,8 +33,7 @@ static int is_mapped(CUdeviceptr address) {
     return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags;
 }
 
-static void memory_and_content_stay(void **state) {
-    (void)state;
+TEST(moving_a_buffer_keeps_memory_and_content) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
@@ -64,8 +65,7 @@ static void memory_and_content_stay(void **state) {
 }
 
 /* Queued before the move, for the old address; run after it. */
-static void the_old_address_is_valid_until_its_last_use(void **state) {
-    (void)state;
+TEST(the_old_address_is_valid_until_its_last_use) {
     gpumem_resource *resource = make(NULL);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -90,8 +90,7 @@ static void the_old_address_is_valid_until_its_last_use(void **state) {
 }
 
 /* The freed buffer's memory outlives its other address, or the other way round. */
-static void a_free_right_after_is_fine(void **state) {
-    (void)state;
+TEST(a_buffer_may_be_freed_right_after_moving) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -107,8 +106,7 @@ static void a_free_right_after_is_fine(void **state) {
     gate_remove(&gate);
 }
 
-static void holes_and_access_move_too(void **state) {
-    (void)state;
+TEST(moving_a_buffer_keeps_holes_and_access) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, NULL);
@@ -129,8 +127,7 @@ static void holes_and_access_move_too(void **state) {
     end(buffer, resource);
 }
 
-static void promised_addresses_stay(void **state) {
-    (void)state;
+TEST(a_held_or_exported_buffer_cannot_move) {
     gpumem_resource *resource = make(NULL), *pool;
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
     CUdeviceptr now = 7;
@@ -152,8 +149,7 @@ static void promised_addresses_stay(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void wrappers_pass_it_through(void **state) {
-    (void)state;
+TEST(wrapped_buffers_can_be_moved) {
     gpumem_resource *resource = make(NULL), *limit;
     OK(gpumem_limit_resource_create(resource, GIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 4 * MIB, NULL);
@@ -187,8 +183,7 @@ static int keep_tracked(void *user, const gpumem_tracked *tracked) {
     return 0;
 }
 
-static void wrappers_know_it_by_its_new_address(void **state) {
-    (void)state;
+TEST(wrappers_track_a_moved_buffer_by_its_new_address) {
     char text[4096] = "", wanted[128];
     gpumem_resource *resource = make(NULL), *tracking, *trace;
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
@@ -211,18 +206,4 @@ static void wrappers_know_it_by_its_new_address(void **state) {
     OK(gpumem_resource_destroy(trace));
     OK(gpumem_resource_destroy(tracking));
     OK(gpumem_resource_destroy(resource));
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(memory_and_content_stay),
-        T(the_old_address_is_valid_until_its_last_use),
-        T(a_free_right_after_is_fine),
-        T(holes_and_access_move_too),
-        T(promised_addresses_stay),
-        T(wrappers_pass_it_through),
-        T(wrappers_know_it_by_its_new_address),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

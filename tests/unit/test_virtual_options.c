@@ -6,6 +6,8 @@
  */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 #define PAGE (2 * MIB)
 
 #define OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
@@ -69,8 +71,7 @@ static void check_defaults(const gpumem_virtual_options *options) {
     assert_int_equal(seen.access[1], GPUMEM_ACCESS_NONE);
 }
 
-static void defaults_are_the_references(void **state) {
-    (void)state;
+TEST(defaults_equal_those_of_cuda_core) {
     const gpumem_virtual_options zero = {0};
     check_defaults(NULL);
     check_defaults(&zero);
@@ -82,8 +83,7 @@ static void defaults_are_the_references(void **state) {
                 .self_access = GPUMEM_ACCESS_READ_WRITE, .peer_access = GPUMEM_ACCESS_READ_WRITE));
 }
 
-static void location_is_obeyed(void **state) {
-    (void)state;
+TEST(location_is_obeyed) {
     struct seen seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA));
     assert_int_equal(seen.memory.location, GPUMEM_LOCATION_HOST_NUMA);
     assert_int_equal(seen.memory.numa_node, 0);
@@ -99,8 +99,7 @@ static void location_is_obeyed(void **state) {
     assert_int_equal(seen.resource.location, GPUMEM_LOCATION_HOST_NUMA_CURRENT);
 }
 
-static void handle_type_is_obeyed(void **state) {
-    (void)state;
+TEST(handle_type_is_obeyed) {
     struct seen seen = look(OPTIONS(.handle_type = GPUMEM_HANDLE_NONE));
     assert_int_equal(seen.resource.exportable, 0);
     assert_int_equal(seen.memory.exports_fd, 0);
@@ -111,8 +110,7 @@ static void handle_type_is_obeyed(void **state) {
 }
 
 /* A hint, as in the reference: the note says where it is not followed. */
-static void rdma_is_a_wish(void **state) {
-    (void)state;
+TEST(gpu_direct_rdma_is_requested_but_not_required) {
     struct seen seen = look(OPTIONS(.gpu_direct_rdma = 1));
     int can = 0;
     assert_int_equal(
@@ -123,8 +121,7 @@ static void rdma_is_a_wish(void **state) {
     assert_int_equal(strstr(seen.resource.note, "RDMA") != NULL, !can);
 }
 
-static void granularity_is_obeyed(void **state) {
-    (void)state;
+TEST(granularity_is_obeyed) {
     for (int kind = GPUMEM_GRANULARITY_RECOMMENDED; kind <= GPUMEM_GRANULARITY_MINIMUM; kind++) {
         size_t unit;
         OK(gpumem_physical_granularity(device, NULL, (gpumem_granularity_kind)kind, &unit));
@@ -137,8 +134,7 @@ static void granularity_is_obeyed(void **state) {
     SAYS("granularity 2");
 }
 
-static void addresses_are_as_asked(void **state) {
-    (void)state;
+TEST(address_hint_and_alignment_are_obeyed) {
     CUdeviceptr free_place = look(NULL).address; /* which was free before, and is again */
     assert_true(look(OPTIONS(.addr_hint = free_place)).address == free_place);
     struct seen seen = look(OPTIONS(.addr_align = 64 * MIB));
@@ -147,8 +143,7 @@ static void addresses_are_as_asked(void **state) {
     assert_true(seen.address % PAGE == 0);
 }
 
-static void peers_get_their_access(void **state) {
-    (void)state;
+TEST(peers_get_the_requested_access) {
     const int both[] = {0, 1}, unknown[] = {7};
     struct seen seen = look(OPTIONS(.peers = both, .peer_count = 2));
     assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
@@ -169,23 +164,14 @@ static void peers_get_their_access(void **state) {
     SAYS("peers is NULL");
 }
 
-static void self_access_is_obeyed(void **state) {
-    (void)state;
+TEST(self_access_is_obeyed) {
     assert_int_equal(look(OPTIONS(.self_access = GPUMEM_ACCESS_READ)).access[0],
                      GPUMEM_ACCESS_READ);
     assert_int_equal(look(OPTIONS(.self_access = GPUMEM_ACCESS_NONE)).access[0],
                      GPUMEM_ACCESS_NONE);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(defaults_are_the_references), T(location_is_obeyed),
-        T(handle_type_is_obeyed),       T(rdma_is_a_wish),
-        T(granularity_is_obeyed),       T(addresses_are_as_asked),
-        T(peers_get_their_access),      T(self_access_is_obeyed),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -72,8 +72,9 @@ static int end_three(void **state) {
     return close_device(state);
 }
 
-static void one_call_unmaps_several(void **state) {
-    (void)state;
+EACH_TEST(map_three, end_three);
+
+TEST(one_driver_call_unmaps_several_mappings) {
     uint64_t calls = soft->call_count("cuMemUnmap");
     OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, 3 * PAGE, 0x11);
@@ -95,8 +96,7 @@ static void one_call_unmaps_several(void **state) {
     assert_int_equal(soft->call_count("cuMemUnmap"), calls + 1);
 }
 
-static void some_of_several_are_unmapped(void **state) {
-    (void)state;
+TEST(unmapping_a_range_keeps_mappings_outside_it) {
     OK(gpumem_reservation_unmap(range, PAGE, 3 * PAGE)); /* with the hole */
     MAPPED(mapping[0]);
     UNMAPPED(mapping[1]);
@@ -110,8 +110,7 @@ static void some_of_several_are_unmapped(void **state) {
 }
 
 /* What was unmapped keeps its bytes, and can be mapped elsewhere, or there by another. */
-static void unmapped_memory_moves(void **state) {
-    (void)state;
+TEST(unmapped_memory_can_be_mapped_elsewhere) {
     OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base + PAGE, 2 * PAGE, 0x61);
     OK(gpumem_reservation_unmap(range, 0, 5 * PAGE));
@@ -129,8 +128,7 @@ static void unmapped_memory_moves(void **state) {
     OK(gpumem_mapping_destroy(moved));
 }
 
-static void unmapped_objects_outlive_the_rest(void **state) {
-    (void)state;
+TEST(unmapped_mapping_objects_outlive_their_reservation) {
     OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
     for (size_t i = 0; i < 3; i++)
         OK(gpumem_physical_destroy(memory[i]));
@@ -149,8 +147,7 @@ static void unmapped_objects_outlive_the_rest(void **state) {
 }
 
 /* Each is answered without a call of the driver, and changes nothing. */
-static void what_is_cut_or_outside_is_refused(void **state) {
-    (void)state;
+TEST(a_range_that_cuts_a_mapping_is_refused) {
     static const struct {
         size_t offset, bytes;
         const char *says;
@@ -196,8 +193,7 @@ static void what_is_cut_or_outside_is_refused(void **state) {
     SAME_STATE(before);
 }
 
-static void one_call_gives_access_to_several(void **state) {
-    (void)state;
+TEST(one_driver_call_sets_access_of_several_mappings) {
     uint64_t calls = soft->call_count("cuMemSetAccess");
     OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls + 1);
@@ -215,8 +211,7 @@ static void one_call_gives_access_to_several(void **state) {
 }
 
 /* A driver that reports an earlier failure may have done the work: each gets back what it had. */
-static void refused_access_leaves_each_as_it_was(void **state) {
-    (void)state;
+TEST(a_refused_access_change_is_undone_for_each_mapping) {
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
     OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_READ));
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -235,8 +230,7 @@ static void refused_access_leaves_each_as_it_was(void **state) {
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
 }
 
-static void a_refused_unmap_leaves_all_mapped(void **state) {
-    (void)state;
+TEST(a_refused_unmap_leaves_every_mapping) {
     OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, 3 * PAGE, 0x77);
     assert_int_equal(soft->fault_arm("cuMemUnmap", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_FROM), 0);
@@ -250,20 +244,4 @@ static void a_refused_unmap_leaves_all_mapped(void **state) {
     OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
     assert_int_equal(soft->fault_disarm(), 1);
     UNMAPPED(mapping[2]);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, map_three, end_three)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(one_call_unmaps_several),
-        T(some_of_several_are_unmapped),
-        T(unmapped_memory_moves),
-        T(unmapped_objects_outlive_the_rest),
-        T(what_is_cut_or_outside_is_refused),
-        T(one_call_gives_access_to_several),
-        T(refused_access_leaves_each_as_it_was),
-        T(a_refused_unmap_leaves_all_mapped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

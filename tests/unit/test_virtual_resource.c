@@ -1,6 +1,8 @@
 /* Buffers that grow where they are. */
 #include "library_test.h"
 
+EACH_TEST(open_device, close_device);
+
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, options, &resource));
@@ -35,8 +37,7 @@ static void check_bytes(gpumem_buffer *buffer, size_t offset, size_t bytes, unsi
     free(host);
 }
 
-static void growing_keeps_pointer_and_content(void **state) {
-    (void)state;
+TEST(growing_keeps_pointer_and_content) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 1000, 256 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
@@ -67,8 +68,7 @@ static void growing_keeps_pointer_and_content(void **state) {
     assert_int_equal(stats.committed_high, 256 * MIB);
 }
 
-static void capacity_is_the_end(void **state) {
-    (void)state;
+TEST(growing_beyond_the_capacity_is_refused) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 8 * MIB);
     char *before = soft->state_dump();
@@ -85,8 +85,7 @@ static void capacity_is_the_end(void **state) {
     end(buffer, resource);
 }
 
-static void too_much_memory_changes_nothing(void **state) {
-    (void)state;
+TEST(growing_beyond_device_memory_changes_nothing) {
     gpumem_resource *resource = make(NULL);
     /* Just more than the device has: ThreadSanitizer leaves few addresses in one piece. */
     uint64_t used, limit;
@@ -103,8 +102,7 @@ static void too_much_memory_changes_nothing(void **state) {
     end(buffer, resource);
 }
 
-static void many_small_steps_make_few_handles(void **state) {
-    (void)state;
+TEST(growing_in_small_steps_creates_few_handles) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 256 * MIB);
     for (size_t mib = 4; mib <= 256; mib += 2)
@@ -122,8 +120,7 @@ static void many_small_steps_make_few_handles(void **state) {
     end(buffer, resource);
 }
 
-static void chunks_keep_their_bounds(void **state) {
-    (void)state;
+TEST(chunk_sizes_stay_within_their_options) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(
         gpumem_virtual_options, .chunk_minimum = 8 * MIB, .chunk_maximum = 16 * MIB));
     gpumem_buffer *buffer = allocate(resource, 1, 100 * MIB);
@@ -142,8 +139,7 @@ static void chunks_keep_their_bounds(void **state) {
                                                            &resource));
 }
 
-static void shrinking_gives_whole_chunks_back(void **state) {
-    (void)state;
+TEST(shrinking_releases_whole_chunks) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 64 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 9, NULL));
@@ -167,8 +163,7 @@ static void shrinking_gives_whole_chunks_back(void **state) {
     end(buffer, resource);
 }
 
-static void the_handle_type_is_settled_and_told(void **state) {
-    (void)state;
+TEST(the_chosen_handle_type_is_reported) {
     gpumem_resource *resource = make(NULL);
     gpumem_resource_properties p = properties_of(resource);
     assert_string_equal(p.kind, "virtual");
@@ -196,8 +191,7 @@ static void the_handle_type_is_settled_and_told(void **state) {
     assert_ptr_equal(none, resource);
 }
 
-static void host_memory_can_be_virtual(void **state) {
-    (void)state;
+TEST(host_memory_can_be_virtual) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA));
     gpumem_resource_properties p = properties_of(resource);
@@ -211,8 +205,7 @@ static void host_memory_can_be_virtual(void **state) {
     end(buffer, resource);
 }
 
-static void options_are_checked(void **state) {
-    (void)state;
+TEST(invalid_options_are_refused) {
     gpumem_resource *resource;
     const int unknown = 99;
     FAILS(INVALID_ARGUMENT,
@@ -234,8 +227,7 @@ static void options_are_checked(void **state) {
 }
 
 /* At creation, with the value in the message; not at the first allocation. */
-static void impossible_addresses_and_nodes_are_refused_at_creation(void **state) {
-    (void)state;
+TEST(impossible_addresses_and_nodes_are_refused_at_creation) {
     const struct {
         gpumem_virtual_options options;
         const char *value;
@@ -277,8 +269,7 @@ static void impossible_addresses_and_nodes_are_refused_at_creation(void **state)
     assert_int_equal(device_stats().quarantined, 0);
 }
 
-static void access_is_as_asked(void **state) {
-    (void)state;
+TEST(buffers_get_the_requested_access) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .self_access = GPUMEM_ACCESS_READ));
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
@@ -289,23 +280,4 @@ static void access_is_as_asked(void **state) {
                      CUDA_SUCCESS);
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     end(buffer, resource);
-}
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(growing_keeps_pointer_and_content),
-        T(capacity_is_the_end),
-        T(too_much_memory_changes_nothing),
-        T(many_small_steps_make_few_handles),
-        T(chunks_keep_their_bounds),
-        T(shrinking_gives_whole_chunks_back),
-        T(the_handle_type_is_settled_and_told),
-        T(host_memory_can_be_virtual),
-        T(options_are_checked),
-        T(impossible_addresses_and_nodes_are_refused_at_creation),
-        T(access_is_as_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,10 @@
  * first device. */
 #include "vulkan_test.h"
 
+ALL_TESTS(open_device, close_device);
+
+EACH_TEST(start_with_icd, NULL);
+
 static gpumem_vulkan_info query(void) {
     gpumem_vulkan_info info = {.size = sizeof info};
     OK(gpumem_device_query_vulkan(library, 0, &info));
@@ -9,8 +13,7 @@ static gpumem_vulkan_info query(void) {
     return info;
 }
 
-static void what_the_driver_has(void **state) {
-    (void)state;
+TEST(the_vulkan_device_is_described) {
     setenv("VULKAN_ICD_BUDGET", "4194304", 1);
     gpumem_vulkan_info info = query();
     assert_int_equal(info.available, 1);
@@ -28,8 +31,7 @@ static void what_the_driver_has(void **state) {
     assert_int_equal(info.allocation_limit, 4096);
 }
 
-static void why_there_is_none(void **state) {
-    (void)state;
+TEST(a_missing_vulkan_driver_is_explained) {
     gpumem_status before = gpumem_device_query_vulkan(library, 7, NULL);
     assert_int_equal(before, GPUMEM_ERROR_NO_DEVICE);
     choose_vulkan("/nowhere/libvulkan.so");
@@ -42,8 +44,7 @@ static void why_there_is_none(void **state) {
 }
 
 /* A driver that has the device, and no memory in it that the CPU could map. */
-static void none_that_maps(void **state) {
-    (void)state;
+TEST(a_vulkan_device_without_mappable_memory_is_explained) {
     setenv("VULKAN_ICD_COHERENT", "none", 1);
     gpumem_vulkan_info info = query();
     assert_int_equal(info.available, 0);
@@ -52,8 +53,7 @@ static void none_that_maps(void **state) {
     assert_int_equal(info.heap_bytes, 0);
 }
 
-static void wrong_uses(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_refused) {
     gpumem_vulkan_info info = {.size = 3};
     FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(NULL, 0, &info));
     FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(library, 0, NULL));
@@ -61,15 +61,8 @@ static void wrong_uses(void **state) {
     FAILS(NO_DEVICE, gpumem_device_query_vulkan(library, -1, &info));
 }
 
-int main(void) {
+BEFORE_TESTS {
     if (find_icd(NULL) != 0)
         return 1;
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(what_the_driver_has),
-        TEST(why_there_is_none),
-        TEST(none_that_maps),
-        TEST(wrong_uses),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return 0;
 }

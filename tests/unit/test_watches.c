@@ -25,6 +25,8 @@ static int teardown(void **state) {
     return close_device(state);
 }
 
+ALL_TESTS(setup, teardown);
+
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
@@ -82,8 +84,7 @@ static int one = 1, two = 2, three = 3, four = 4;
 
 /* ---- Of what --------------------------------------------------------------------------------- */
 
-static void a_free_is_told_while_all_is_mapped(void **state) {
-    (void)state;
+TEST(a_watch_hears_of_a_free_before_unmapping) {
     heard_count = 0;
     gpumem_buffer *buffer = allocate(memory, 5 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -98,8 +99,7 @@ static void a_free_is_told_while_all_is_mapped(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_watch_end(watch));
 }
 
-static void a_shrink_tells_what_it_unmaps(void **state) {
-    (void)state;
+TEST(a_watch_hears_which_range_a_shrink_unmaps) {
     heard_count = 0;
     gpumem_buffer *buffer = allocate(memory, 8 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -119,8 +119,7 @@ static void a_shrink_tells_what_it_unmaps(void **state) {
 }
 
 /* Nothing is told before the work that may use it is done. */
-static void what_waits_is_told_when_its_streams_have_passed(void **state) {
-    (void)state;
+TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
     heard_count = 0;
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(memory, 2 * MIB, gate.stream);
@@ -136,8 +135,7 @@ static void what_waits_is_told_when_its_streams_have_passed(void **state) {
     gate_remove(&gate);
 }
 
-static void stream_ordered_memory_names_its_stream(void **state) {
-    (void)state;
+TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
     heard_count = 0;
     CUstream stream;
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -153,8 +151,7 @@ static void stream_ordered_memory_names_its_stream(void **state) {
 }
 
 /* To be watched is nothing that other calls see. */
-static void a_watched_buffer_is_as_any_other(void **state) {
-    (void)state;
+TEST(a_watch_does_not_change_other_calls) {
     heard_count = 0;
     gpumem_export *exported;
     gpumem_buffer *view, *buffer = allocate(memory, 4 * MIB, NULL);
@@ -173,8 +170,7 @@ static void a_watched_buffer_is_as_any_other(void **state) {
     OK(gpumem_watch_end(watch));
 }
 
-static void imported_and_foreign_memory_is_told_too(void **state) {
-    (void)state;
+TEST(imported_and_foreign_memory_can_be_watched) {
     heard_count = 0;
     gpumem_export *exported;
     gpumem_buffer *imported, *foreign, *buffer = allocate(memory, 2 * MIB, NULL);
@@ -202,8 +198,7 @@ static void imported_and_foreign_memory_is_told_too(void **state) {
 
 /* ---- To whom --------------------------------------------------------------------------------- */
 
-static void buffers_are_told_before_resources_and_in_order(void **state) {
-    (void)state;
+TEST(watches_of_buffers_are_called_before_those_of_resources) {
     heard_count = 0;
     gpumem_resource *limit;
     OK(gpumem_limit_resource_create(memory, 32 * MIB, &limit));
@@ -232,8 +227,7 @@ static void buffers_are_told_before_resources_and_in_order(void **state) {
 }
 
 /* The cache's blocks stay mapped; what it gives back is told below. */
-static void a_cache_tells_of_its_segments(void **state) {
-    (void)state;
+TEST(a_watch_below_a_cache_hears_of_its_segments) {
     heard_count = 0;
     gpumem_resource *cache;
     OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
@@ -272,7 +266,6 @@ static void a_cache_tells_of_its_segments(void **state) {
 static gpumem_watch *own;
 
 static void end_itself(void *user, const gpumem_leaving_event *event) {
-    (void)user;
     note(1, event);
     OK(gpumem_watch_end(own));
 }
@@ -290,8 +283,7 @@ static void use_the_library(void *user, const gpumem_leaving_event *event) {
     note(2, event);
 }
 
-static void a_callback_may_end_its_watch_and_use_other_buffers(void **state) {
-    (void)state;
+TEST(a_callback_may_end_its_watch_and_use_other_buffers) {
     heard_count = 0;
     gpumem_watch *watch;
     gpumem_buffer *buffer = allocate(memory, 6 * MIB, NULL);
@@ -319,7 +311,6 @@ struct held_call {
 };
 
 static void stay(void *user, const gpumem_leaving_event *event) {
-    (void)event;
     struct held_call *call = user;
     pthread_mutex_lock(&call->lock);
     call->inside = 1;
@@ -348,8 +339,7 @@ static void *end_it(void *user) {
 
 /* One thread is in the callback; nothing is unmapped, other threads go on, and who ends the watch
  * comes back when the callback has. */
-static void ending_a_watch_waits_for_its_callback(void **state) {
-    (void)state;
+TEST(ending_a_watch_waits_for_its_callback) {
     struct held_call call = {.lock = PTHREAD_MUTEX_INITIALIZER,
                              .changed = PTHREAD_COND_INITIALIZER};
     pthread_t freeing, ending;
@@ -403,8 +393,7 @@ static void *come_and_go(void *user) {
     return NULL;
 }
 
-static void threads_watch_and_free_at_once(void **state) {
-    (void)state;
+TEST(threads_watch_and_free_concurrently) {
     pthread_t threads[THREADS];
     gpumem_watch *watch;
     OK(gpumem_resource_watch(memory, count, &told_resource, &watch));
@@ -417,21 +406,4 @@ static void threads_watch_and_free_at_once(void **state) {
         assert_int_equal(atomic_load(&told[i]), 2 * ROUNDS);
     assert_int_equal(atomic_load(&told_resource), 2 * THREADS * ROUNDS);
     OK(gpumem_watch_end(watch));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_free_is_told_while_all_is_mapped),
-        cmocka_unit_test(a_shrink_tells_what_it_unmaps),
-        cmocka_unit_test(what_waits_is_told_when_its_streams_have_passed),
-        cmocka_unit_test(stream_ordered_memory_names_its_stream),
-        cmocka_unit_test(a_watched_buffer_is_as_any_other),
-        cmocka_unit_test(imported_and_foreign_memory_is_told_too),
-        cmocka_unit_test(buffers_are_told_before_resources_and_in_order),
-        cmocka_unit_test(a_cache_tells_of_its_segments),
-        cmocka_unit_test(a_callback_may_end_its_watch_and_use_other_buffers),
-        cmocka_unit_test(ending_a_watch_waits_for_its_callback),
-        cmocka_unit_test(threads_watch_and_free_at_once),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+EACH_TEST(open_device, close_device);
+
 #define THREADS 8
 #define ROUNDS  400
 
@@ -12,12 +14,10 @@ static gpumem_resource *first, *second, *top;
 static atomic_uint asked, failed;
 
 static int ignore(void *user, const char *text, size_t bytes) {
-    (void)user;
     return text[bytes - 1] == '\n' ? 0 : 1;
 }
 
 static gpumem_failure_answer answer(void *user, const gpumem_failure *failure) {
-    (void)user;
     atomic_fetch_add(&asked, 1);
     return failure->attempt < 3 ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP;
 }
@@ -63,13 +63,11 @@ static void *churn(void *user) {
 }
 
 static int count_one(void *user, const gpumem_tracked *tracked) {
-    (void)tracked;
     ++*(size_t *)user;
     return 0;
 }
 
-static void a_stack_of_wrappers_holds(void **state) {
-    (void)state;
+TEST(threads_share_a_stack_of_all_wrappers) {
     gpumem_resource *limited, *both, *aligned, *traced, *tracked;
     pthread_t threads[THREADS];
     size_t alive = 0;
@@ -102,11 +100,4 @@ static void a_stack_of_wrappers_holds(void **state) {
     gpumem_resource *order[] = {top, tracked, traced, aligned, both, limited, second, first};
     for (size_t i = 0; i < COUNT(order); i++)
         OK(gpumem_resource_destroy(order[i]));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_stack_of_wrappers_holds, open_device, close_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,6 +151,11 @@ static void encode_tensor(const struct tensor *tensor, uint64_t word[16]) {
     word[9] = swizzles[tensor->swizzle].rows;
 }
 
+/* A map may lie anywhere: an H200 does not ask for the alignment that the type has. */
+static void put(CUtensorMap *map, const uint64_t word[16]) {
+    memcpy((void *)map, word, sizeof *map);
+}
+
 static CUresult tiled(CUtensorMap *map, const struct tensor *tensor, const cuuint32_t *box) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
@@ -161,7 +166,7 @@ static CUresult tiled(CUtensorMap *map, const struct tensor *tensor, const cuuin
     for (unsigned i = 1; i < tensor->rank; i++)
         if (box[i] == 0 || box[i] > BOX_MAX)
             return CUDA_ERROR_INVALID_VALUE;
-    uint64_t *word = map->opaque;
+    uint64_t word[16];
     encode_tensor(tensor, word);
     word[6] |= (uint64_t)(box[0] - 1) << 56;
     word[8] = element_types[tensor->type].size;
@@ -170,6 +175,7 @@ static CUresult tiled(CUtensorMap *map, const struct tensor *tensor, const cuuin
             word[7] |= (uint64_t)(box[i] - 1) << (8 * (i - 1));
         word[8] *= box[i] / tensor->elements[i];
     }
+    put(map, word);
     return CUDA_SUCCESS;
 }
 
@@ -220,7 +226,7 @@ static CUresult im2col(CUtensorMap *map, const struct tensor *tensor,
         !row_valid(tensor, columns->channels) || columns->pixels == 0 ||
         columns->pixels > PIXELS_MAX || !corners_valid(tensor, columns))
         return CUDA_ERROR_INVALID_VALUE;
-    uint64_t *word = map->opaque;
+    uint64_t word[16];
     encode_tensor(tensor, word);
     word[1] |= 1;
     word[6] |= (uint64_t)(columns->channels - 1) << 56;
@@ -231,6 +237,7 @@ static CUresult im2col(CUtensorMap *map, const struct tensor *tensor,
     }
     word[7] |= (uint64_t)(columns->pixels - 1) << 32;
     word[8] = (uint64_t)columns->channels * columns->pixels * element_types[tensor->type].size;
+    put(map, word);
     return CUDA_SUCCESS;
 }
 
@@ -291,6 +298,6 @@ CUresult sg_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddres
     uint64_t address = (uintptr_t)globalAddress;
     if (!tensorMap || address == 0 || (address & 15) != 0 || address >= ADDRESS_LIMIT)
         return CUDA_ERROR_INVALID_VALUE;
-    tensorMap->opaque[0] = address;
+    memcpy((void *)tensorMap, &address, sizeof address);
     return CUDA_SUCCESS;
 }

@@ -100,8 +100,7 @@ static void near(float got, float wanted, float within) {
         fail_msg("got %g, wanted %g within %g", (double)got, (double)wanted, (double)within);
 }
 
-static void sums_of_arrays(void **state) {
-    (void)state;
+TEST(a_triton_kernel_adds_arrays) {
     NEEDS_KERNELS();
     enum { COUNT_OF = 1000 };
     static float x[COUNT_OF], y[COUNT_OF], got[COUNT_OF + 24];
@@ -140,8 +139,7 @@ static void softmax(const char *ptx) {
     text_close(&text);
 }
 
-static void softmax_of_rows(void **state) {
-    (void)state;
+TEST(a_triton_kernel_computes_softmax) {
     NEEDS_KERNELS();
     softmax(triton_softmax);
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9)
@@ -188,8 +186,7 @@ static CUresult product(const char *ptx, enum element kind, unsigned tile) {
     return result;
 }
 
-static void products_of_matrices(void **state) {
-    (void)state;
+TEST(triton_kernels_multiply_matrices) {
     NEEDS_KERNELS();
     OK(product(triton_product_half, HALF, 64));
     OK(product(triton_product_bf16, BFLOAT, 32));
@@ -251,15 +248,13 @@ static CUresult attention(const char *ptx) {
     return result;
 }
 
-static void attention_in_tiles(void **state) {
-    (void)state;
+TEST(a_triton_kernel_computes_tiled_attention) {
     NEEDS_KERNELS();
     OK(attention(triton_attention));
 }
 
 /* For 9.0 itself Triton writes wgmma, which softgpu refuses by name: a profile of 8.0 avoids it. */
-static void wgmma_runs_or_is_refused_by_name(void **state) {
-    (void)state;
+TEST(a_kernel_with_wgmma_runs_or_is_refused_by_name) {
     NEEDS_KERNELS();
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) != 9)
         SKIP("wgmma is of compute capability 9.0 alone");
@@ -285,8 +280,7 @@ static void wgmma_runs_or_is_refused_by_name(void **state) {
 
 /* ---- Others ---------------------------------------------------------------------------------- */
 
-static void histograms_and_a_lock(void **state) {
-    (void)state;
+TEST(triton_kernels_use_atomics_and_a_lock) {
     NEEDS_KERNELS();
     enum { VALUES = 5000, BINS = 16, PROGRAMS = 50 };
     static int values[VALUES], bins[BINS], order[PROGRAMS], counter[2];
@@ -315,8 +309,7 @@ static void histograms_and_a_lock(void **state) {
     text_close(&text);
 }
 
-static void running_sums(void **state) {
-    (void)state;
+TEST(a_triton_kernel_computes_prefix_sums) {
     NEEDS_KERNELS();
     static int x[1024], got[1024];
     for (unsigned i = 0; i < COUNT(x); i++)
@@ -332,8 +325,7 @@ static void running_sums(void **state) {
     text_close(&text);
 }
 
-static void rows_are_normalized(void **state) {
-    (void)state;
+TEST(a_triton_kernel_normalizes_rows) {
     NEEDS_KERNELS();
     enum { ROWS = 3, ROW = 400 };
     static uint16_t x[ROWS][ROW], got[ROWS][ROW];
@@ -352,7 +344,7 @@ static void rows_are_normalized(void **state) {
     for (unsigned r = 0; r < ROWS; r++) {
         double mean = 0, most = 0;
         for (unsigned i = 0; i < ROW; i++)
-            mean += (double)of_half(x[r][i]) / ROW;
+            mean += (double)of_half(x[r][i]) / (double)ROW;
         for (unsigned i = 0; i < ROW; i++)
             most = fmax(most, fabs((double)of_half(x[r][i]) - mean));
         for (unsigned i = 0; i < ROW; i++)
@@ -367,8 +359,7 @@ static void rows_are_normalized(void **state) {
     text_close(&text);
 }
 
-static void matrices_are_transposed(void **state) {
-    (void)state;
+TEST(a_triton_kernel_transposes_a_matrix) {
     NEEDS_KERNELS();
     enum { ROWS = 64, COLUMNS = 96 };
     static float x[ROWS][COLUMNS], got[COLUMNS][ROWS];
@@ -383,19 +374,4 @@ static void matrices_are_transposed(void **state) {
         assert_true(got[i % COLUMNS][i / COLUMNS] == (float)i);
     OK(cu.cuMemFree_v2(in));
     text_close(&text);
-}
-
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(sums_of_arrays),
-        TEST(softmax_of_rows),
-        TEST(products_of_matrices),
-        TEST(attention_in_tiles),
-        TEST(running_sums),
-        TEST(wgmma_runs_or_is_refused_by_name),
-        TEST(histograms_and_a_lock),
-        TEST(rows_are_normalized),
-        TEST(matrices_are_transposed),
-    };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

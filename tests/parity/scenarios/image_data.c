@@ -35,6 +35,7 @@ static void load_all(const text *texts, size_t count) {
 
 /* What is an image at all, and what its first directives may be. */
 static void text_heads(void) {
+    static const char elf_magic[64] = "\177ELF"; /* whose header is read, whatever it says */
     static const text texts[] = {
         {"empty", ""},
         {"newline", "\n"},
@@ -48,7 +49,7 @@ static void text_heads(void) {
         {"semicolon", ";"},
         {"high-bytes", "\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8"},
         {"low-bytes", "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a"},
-        {"elf-magic-only", "\177ELF"},
+        {"elf-magic-only", elf_magic},
         {"archive-magic", "!<arch>\n"},
         {"byte-order-mark", "\xef\xbb\xbf" HEAD ENTRY},
         {"head-only", HEAD},

@@ -297,7 +297,8 @@ static void call_of_nothing(void) {
 
 static int kept_output, output_file;
 
-/* From here on what is written to a descriptor lies in a file. */
+/* From here on what is written to a descriptor lies in a file. It begins before the launch: a
+ * kernel that faults prints when it does, and not when it is waited for. */
 static void output_begin(int descriptor) {
     char name[TEMPORARY_ROOM];
     fflush(stdout);
@@ -336,8 +337,9 @@ static void output_end(int descriptor, const char *what) {
 
 static void assertion(void) {
     begin(print_text);
-    launch(function("asserts"), 32, 0, 0);
+    CUfunction f = function("asserts");
     output_begin(STDERR_FILENO);
+    launch(f, 32, 0, 0);
     CUresult result = par.api->cuCtxSynchronize();
     output_end(STDERR_FILENO, "assertion");
     par_see("result", "%s", par_result_name(result));
@@ -347,8 +349,9 @@ static void assertion(void) {
 
 static void print_before_fault(void) {
     begin(print_text);
-    launch(function("prints"), 1, 16, 0);
+    CUfunction f = function("prints");
     output_begin(STDOUT_FILENO);
+    launch(f, 1, 16, 0);
     CUresult result = par.api->cuCtxSynchronize();
     output_end(STDOUT_FILENO, "before-fault");
     par_see("result", "%s", par_result_name(result));
@@ -450,8 +453,9 @@ static void print_formats(void) {
     begin(print_text);
     CUdeviceptr p = par_alloc(64);
     CALL(cuCtxSetLimit, "before-print", (CU_LIMIT_PRINTF_FIFO_SIZE, (size_t)2 << 20));
-    launch(function("formats"), 1, p, 0);
+    CUfunction f = function("formats");
     output_begin(STDOUT_FILENO);
+    launch(f, 1, p, 0);
     par.api->cuCtxSynchronize();
     output_end(STDOUT_FILENO, "formats");
     SETUP(cuMemcpyDtoH_v2, (results, p, sizeof results));
@@ -495,8 +499,9 @@ static void print_conversions(void) {
         char what[32];
         snprintf(what, sizeof what, "conversion-%zu", i);
         load_conversion(formats[i]);
-        launch(function("k"), 1, p, 0);
+        CUfunction f = function("k");
         output_begin(STDOUT_FILENO);
+        launch(f, 1, p, 0);
         par.api->cuCtxSynchronize();
         output_end(STDOUT_FILENO, what);
         SETUP(cuMemcpyDtoH_v2, (&result, p, sizeof result));

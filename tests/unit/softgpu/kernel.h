@@ -5,15 +5,10 @@
 #include "softgpu/engine/engine.h"
 #include "softgpu/image/image.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka wants these before it. */
-#include <cmocka.h>
 
 #define KERNEL_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 

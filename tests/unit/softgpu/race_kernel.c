@@ -14,8 +14,6 @@ void race_keep(void *user, const struct sg_race_found *found) {
 }
 
 const unsigned char *race_bytes(void *user, uint64_t address, uint32_t size) {
-    (void)user;
-    (void)size;
     return (const unsigned char *)(uintptr_t)address;
 }
 

@@ -3,7 +3,6 @@
 struct sync_findings sync_findings;
 
 static void keep(const void *user, const struct sg_sync_found *found) {
-    (void)user;
     if (sync_findings.count < 32)
         sync_findings.found[sync_findings.count] = *found;
     sync_findings.count++;

@@ -2,11 +2,7 @@
 #include "softgpu/address/arena.h"
 #include "softgpu/core/state.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +15,7 @@ static uint64_t resident(const struct sg_arena *arena) {
     return (uint64_t)status.st_blocks * 512;
 }
 
-static void runs_are_apart_and_zero_at_first(void **state) {
-    (void)state;
+TEST(runs_do_not_overlap_and_begin_zeroed) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     uint64_t page[8];
     unsigned char *host[8];
@@ -38,8 +33,7 @@ static void runs_are_apart_and_zero_at_first(void **state) {
     }
 }
 
-static void freed_pages_are_used_again_without_the_machine(void **state) {
-    (void)state;
+TEST(freed_pages_are_reused_from_the_cache) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     uint64_t page, again;
     unsigned char *host, *same;
@@ -55,8 +49,7 @@ static void freed_pages_are_used_again_without_the_machine(void **state) {
     sg_arena_give(&arena, again, 4);
 }
 
-static void beyond_the_cache_memory_goes_back(void **state) {
-    (void)state;
+TEST(memory_beyond_the_cache_limit_returns_to_the_system) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
     uint64_t first, second;
@@ -74,8 +67,7 @@ static void beyond_the_cache_memory_goes_back(void **state) {
 }
 
 /* Larger than a region, and after it a small one: each is contiguous. */
-static void a_run_larger_than_a_region_is_contiguous(void **state) {
-    (void)state;
+TEST(a_run_larger_than_a_region_is_contiguous) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t pages = ((uint64_t)65 << 30) / SG_PAGE;
     uint64_t large, small;
@@ -106,8 +98,7 @@ static bool may_lock_a_view(void) {
 }
 
 /* An application that locks its memory locks what is in use, not 64 GiB. */
-static void locking_all_memory_does_not_fill_the_view(void **state) {
-    (void)state;
+TEST(mlockall_does_not_populate_the_whole_view) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     uint64_t page;
     unsigned char *host;
@@ -144,8 +135,7 @@ static void lock_page(const unsigned char *page) {
 }
 
 /* The kernel does not take locked pages out of a mapping: they go through the descriptor. */
-static void locked_memory_goes_back_too(void **state) {
-    (void)state;
+TEST(locked_memory_beyond_the_cache_limit_returns_to_the_system) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
     uint64_t first, second;
@@ -163,8 +153,7 @@ static void locked_memory_goes_back_too(void **state) {
 }
 
 /* Nobody takes them back: they are kept for those who come, and are not lost. */
-static void locked_memory_of_a_closed_file_is_kept(void **state) {
-    (void)state;
+TEST(locked_pages_of_a_closed_file_stay_cached) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
     uint64_t first, second, again;
@@ -181,17 +170,4 @@ static void locked_memory_of_a_closed_file_is_kept(void **state) {
     assert_int_equal(again, 0);
     assert_int_equal(arena.dirty_pages, 0);
     assert_int_equal(munlock(locked, SG_PAGE), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_are_apart_and_zero_at_first),
-        cmocka_unit_test(freed_pages_are_used_again_without_the_machine),
-        cmocka_unit_test(beyond_the_cache_memory_goes_back),
-        cmocka_unit_test(a_run_larger_than_a_region_is_contiguous),
-        cmocka_unit_test(locking_all_memory_does_not_fill_the_view),
-        cmocka_unit_test(locked_memory_goes_back_too),
-        cmocka_unit_test(locked_memory_of_a_closed_file_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

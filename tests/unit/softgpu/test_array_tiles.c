@@ -2,11 +2,7 @@
  * and the sizes are those that an H200 told. */
 #include "softgpu/array/internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +65,7 @@ static void no_byte_is_shared(size_t width, size_t height, size_t depth, unsigne
     sg_tiles_unref(layout.tiles);
 }
 
-static void bytes_have_places_of_their_own(void **state) {
-    (void)state;
+TEST(no_two_bytes_of_an_array_share_a_place) {
     const unsigned sparse = CUDA_ARRAY3D_SPARSE, deferred = CUDA_ARRAY3D_DEFERRED_MAPPING,
                    layered = CUDA_ARRAY3D_LAYERED;
     no_byte_is_shared(256, 256, 0, 1, sparse, 1);
@@ -85,8 +80,7 @@ static void bytes_have_places_of_their_own(void **state) {
     no_byte_is_shared(64, 64, 6, 1, deferred | CUDA_ARRAY3D_CUBEMAP, 3);
 }
 
-static void unmapped_pieces_have_no_bytes(void **state) {
-    (void)state;
+TEST(an_unmapped_tile_has_no_address) {
     struct layout layout = lay(256, 256, 0, 1, CUDA_ARRAY3D_SPARSE, 1);
     size_t span = 0;
     assert_null(sg_tile_bytes(layout.levels[0].view, 0, 4096, &span));
@@ -95,8 +89,7 @@ static void unmapped_pieces_have_no_bytes(void **state) {
 }
 
 /* Read off an H200 (tests/parity, the scenarios sparse/ and array/requirements). */
-static void sizes_are_as_on_hardware(void **state) {
-    (void)state;
+TEST(tile_and_tail_sizes_match_the_h200) {
     static const struct {
         size_t width, height, depth;
         unsigned channels, flags, levels, tail_level;
@@ -123,22 +116,11 @@ static void sizes_are_as_on_hardware(void **state) {
     }
 }
 
-static void elements_have_sizes(void **state) {
-    (void)state;
+TEST(the_element_size_follows_format_and_channels) {
     assert_int_equal(sg_array_element(CU_AD_FORMAT_FLOAT, 4), 16);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_HALF, 2), 4);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_HALF, 3), 0);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_BC1_UNORM, 4), 8);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_BC1_UNORM, 1), 0);
     assert_int_equal(sg_array_element((CUarray_format)0, 1), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_have_places_of_their_own),
-        cmocka_unit_test(unmapped_pieces_have_no_bytes),
-        cmocka_unit_test(sizes_are_as_on_hardware),
-        cmocka_unit_test(elements_have_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

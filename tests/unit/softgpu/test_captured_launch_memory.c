@@ -1,16 +1,11 @@
 /* A launch that a stream captures, with too little memory: the node is whole, or the capture does
  * not end well. */
 #include "images.h"
-#include "refused_host_memory.h"
+#include "refused_memory.h"
 
 #include <gpumem/cuda_api.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -24,7 +19,6 @@ static void ok(CUresult result) {
 }
 
 static int setup(void **state) {
-    (void)state;
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&primary, 0));
     ok(cuCtxSetCurrent(primary));
@@ -34,14 +28,13 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    (void)state;
     ok(cuModuleUnload(module));
     ok(cuCtxSetCurrent(NULL));
     ok(cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
-#if CAN_REFUSE
+ALL_TESTS(setup, teardown);
 
 /* The launch with the n-th allocation refused; whether one was. */
 static bool launch(CUstream stream, CUevent event, int n, CUresult *result) {
@@ -50,9 +43,9 @@ static bool launch(CUstream stream, CUevent event, int n, CUresult *result) {
         {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
          .value = {.programmaticEvent = {.event = event}}}};
     CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream, attributes, 2};
-    atomic_store(&armed, n);
+    refuse_memory_of_threads(n);
     *result = cuLaunchKernelEx(&config, function, NULL, NULL);
-    return atomic_exchange(&armed, 0) == 0;
+    return end_refusal();
 }
 
 /* A node, the attribute with it, or none. */
@@ -68,8 +61,7 @@ static void is_whole(CUgraph graph, bool launched) {
     assert_int_equal(value.cooperative, 1);
 }
 
-static void a_captured_launch_is_whole_or_spoils_the_capture(void **state) {
-    (void)state;
+TEST(a_captured_launch_without_memory_invalidates_the_capture) {
     bool refused = true;
     int n = 1;
     for (; refused; n++) {
@@ -94,21 +86,4 @@ static void a_captured_launch_is_whole_or_spoils_the_capture(void **state) {
         ok(cuStreamDestroy_v2(stream));
     }
     assert_true(n > 3); /* the node, its attribute, and the event, at least */
-}
-
-#else
-
-static void a_captured_launch_is_whole_or_spoils_the_capture(void **state) {
-    (void)state;
-    print_message("skip: a sanitizer's allocations cannot be refused\n");
-    skip();
-}
-
-#endif
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_captured_launch_is_whole_or_spoils_the_capture),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,7 +1,7 @@
 /* The race and the synchronization checker where memory ends, at each allocation in turn: they miss
  * something then, but invent nothing, and the next kernel is checked as ever. */
 #include "race_kernel.h"
-#include "refused_allocations.h"
+#include "refused_memory.h"
 
 #include "softgpu/check/sync.h"
 
@@ -44,14 +44,10 @@ static uint32_t memory[16384] __attribute__((aligned(4096)));
 static unsigned found;
 
 static void count_race(void *user, const struct sg_race_found *race) {
-    (void)user;
-    (void)race;
     found++;
 }
 
 static void count_sync(const void *user, const struct sg_sync_found *what) {
-    (void)user;
-    (void)what;
     found++;
 }
 
@@ -89,8 +85,7 @@ static bool run_race(struct kernel *kernel, struct sg_race *race) {
     return good_end;
 }
 
-static void races_are_not_invented(void **state) {
-    (void)state;
+TEST(out_of_memory_causes_no_false_race) {
     const struct sg_race_options options = {.found = count_race};
     struct kernel kernel, racing;
     size_t failures = 0;
@@ -98,13 +93,12 @@ static void races_are_not_invented(void **state) {
     make(&racing, bad, &sg_race_watch);
     for (bool done = false; !done; failures += !done) {
         found = 0;
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         struct sg_race *race = sg_race_new(&options);
         bool whole = race && run_race(&kernel, race);
-        allocations_left = 0;
-        done = !allocation_refused;
-        assert_true(whole || allocation_refused);
+        end_refusal();
+        done = !memory_was_refused();
+        assert_true(whole || memory_was_refused());
         assert_int_equal(found, 0);
         if (race) {
             assert_true(run_race(&racing, race));
@@ -117,14 +111,12 @@ static void races_are_not_invented(void **state) {
     kernel_free(&racing);
 }
 
-static void copies_are_not_invented(void **state) {
-    (void)state;
+TEST(out_of_memory_causes_no_false_race_between_copies) {
     const struct sg_race_options options = {.found = count_race};
     size_t failures = 0;
     for (bool done = false; !done; failures += !done) {
         found = 0;
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         struct sg_race *race = sg_race_new(&options);
         const struct sg_race_after after = {.stream = 1, .number = 1};
         const struct sg_race_operation first = {.stream = 1, .number = 1, .name = "a"},
@@ -137,8 +129,8 @@ static void copies_are_not_invented(void **state) {
             sg_race_copy(race, &first, (uint64_t)(uintptr_t)memory + 3, 8001, true);
             sg_race_copy(race, &second, (uint64_t)(uintptr_t)memory + 7, 8001, true);
         }
-        done = !allocation_refused;
-        allocations_left = 0;
+        done = !memory_was_refused();
+        end_refusal();
         assert_int_equal(found, 0);
         sg_race_free(race);
     }
@@ -151,33 +143,22 @@ static struct sg_sync *begin_sync(const struct kernel *kernel) {
     return sg_sync_begin(&options);
 }
 
-static void synchronization_is_not_invented(void **state) {
-    (void)state;
+TEST(out_of_memory_causes_no_false_synchronization_error) {
     struct kernel kernel;
     size_t failures = 0;
     make(&kernel, good, &sg_sync_watch);
     found = 0;
     for (bool done = false; !done; failures += !done) {
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         struct sg_sync *sync = begin_sync(&kernel);
         bool whole = sync && run(&kernel, sync);
-        allocations_left = 0;
-        done = !allocation_refused;
-        assert_true(whole || allocation_refused);
+        end_refusal();
+        done = !memory_was_refused();
+        assert_true(whole || memory_was_refused());
         assert_int_equal(found, 0);
         if (sync)
             sg_sync_end(sync, false);
     }
     assert_true(failures > 20);
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(races_are_not_invented),
-        cmocka_unit_test(copies_are_not_invented),
-        cmocka_unit_test(synchronization_is_not_invented),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* The environment of softgpu: what is understood, and that the rest leaves the default. */
 #include "softgpu/core/config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +15,7 @@ static struct sg_config read_with(const char *variable, const char *value) {
     return config;
 }
 
-static void sizes_have_suffixes(void **state) {
-    (void)state;
+TEST(a_size_may_have_a_suffix) {
     uint64_t bytes;
     assert_true(sg_config_size("0", &bytes) && bytes == 0);
     assert_true(sg_config_size("4096", &bytes) && bytes == 4096);
@@ -32,8 +27,7 @@ static void sizes_have_suffixes(void **state) {
     assert_true(sg_config_size("8388607T", &bytes));
 }
 
-static void other_sizes_are_refused(void **state) {
-    (void)state;
+TEST(malformed_sizes_are_refused) {
     static const char *const bad[] = {"",
                                       "M",
                                       "-1",
@@ -55,8 +49,7 @@ static void other_sizes_are_refused(void **state) {
     assert_int_equal(bytes, 7);
 }
 
-static void versions_are_of_cuda(void **state) {
-    (void)state;
+TEST(the_driver_version_must_be_a_cuda_version) {
     static const char *const bad[] = {"12.9",  "13",    "13.",   "13.10", "1330",
                                       "13030", "13.3 ", "+13.0", "v13.0", "x"};
     assert_int_equal(read_with("SOFTGPU_DRIVER_VERSION", "13.0").driver_version, 13000);
@@ -69,8 +62,7 @@ static void versions_are_of_cuda(void **state) {
     }
 }
 
-static void nothing_said_is_the_default(void **state) {
-    (void)state;
+TEST(an_empty_environment_gives_the_defaults) {
     struct sg_config config;
     sg_config_examine(&config, &complaints);
     assert_int_equal(complaints.count, 0);
@@ -87,8 +79,7 @@ static void nothing_said_is_the_default(void **state) {
     assert_int_equal(read_with("SOFTGPU_DEVICES", "").devices, 1);
 }
 
-static void each_variable_sets_its_value(void **state) {
-    (void)state;
+TEST(each_variable_sets_its_value) {
     assert_int_equal(read_with("SOFTGPU_DEVICES", "8").devices, 8);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "0").devices, 0);
     assert_int_equal(read_with("SOFTGPU_MEMORY", "2G").memory, (uint64_t)2 << 30);
@@ -123,8 +114,7 @@ static void complains(const char *variable, const char *value, const char *takes
         fail_msg("'%s' does not say '%s' of %s", complaints.text[0], takes, variable);
 }
 
-static void bad_values_and_names_are_told(void **state) {
-    (void)state;
+TEST(bad_values_and_unknown_names_are_reported) {
     complains("SOFTGPU_DEVICES", "9", "'9' is not understood: it takes a number from 0 to 8");
     complains("SOFTGPU_MEMORY", "lots", "a number of bytes");
     complains("SOFTGPU_SCHEDULE", "EAGER", "one of eager, late, random");
@@ -137,8 +127,7 @@ static void bad_values_and_names_are_told(void **state) {
     assert_int_equal(complaints.count, 0);
 }
 
-static void leaks_and_faults_may_fail_a_process(void **state) {
-    (void)state;
+TEST(fail_on_accepts_leaks_and_faults) {
     struct sg_config config = read_with("SOFTGPU_FAIL_ON", "leaks");
     assert_true(config.leaks && config.fail_on_leaks && !config.fail_on_fault);
     setenv("SOFTGPU_FAULT", "cuInit:1:UNKNOWN:before", 1);
@@ -148,8 +137,7 @@ static void leaks_and_faults_may_fail_a_process(void **state) {
     assert_int_equal(complaints.count, 0);
 }
 
-static void bad_values_leave_the_default(void **state) {
-    (void)state;
+TEST(bad_values_keep_the_default) {
     assert_int_equal(read_with("SOFTGPU_DEVICES", "9").devices, 1);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "two").devices, 1);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "-1").devices, 1);
@@ -161,8 +149,7 @@ static void bad_values_leave_the_default(void **state) {
     assert_false(read_with("SOFTGPU_LEAKS", "yes").leaks);
 }
 
-static void a_random_schedule_draws_its_seed(void **state) {
-    (void)state;
+TEST(a_random_schedule_without_a_seed_draws_one) {
     setenv("SOFTGPU_SEED", "77", 1);
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "random").seed, 77);
     unsetenv("SOFTGPU_SEED");
@@ -171,19 +158,4 @@ static void a_random_schedule_draws_its_seed(void **state) {
     for (int i = 0; i < 8 && !differs; i++)
         differs = read_with("SOFTGPU_SCHEDULE", "random").seed != first;
     assert_true(differs);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_have_suffixes),
-        cmocka_unit_test(other_sizes_are_refused),
-        cmocka_unit_test(versions_are_of_cuda),
-        cmocka_unit_test(nothing_said_is_the_default),
-        cmocka_unit_test(each_variable_sets_its_value),
-        cmocka_unit_test(bad_values_leave_the_default),
-        cmocka_unit_test(bad_values_and_names_are_told),
-        cmocka_unit_test(leaks_and_faults_may_fail_a_process),
-        cmocka_unit_test(a_random_schedule_draws_its_seed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,6 @@ struct seen {
 
 /* Nothing is on the first page. */
 static bool there(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    (void)user;
     *low = 4096;
     *length = UINT64_MAX - 4096;
     return address >= 4096;
@@ -63,8 +62,7 @@ static struct sg_grid_fault run(const char *text, void *at, unsigned threads, st
     return fault;
 }
 
-static void each_lane_calls_with_its_own_values(void **state) {
-    (void)state;
+TEST(each_lane_calls_the_runtime_with_its_own_argument) {
     uint64_t out[40] = {0};
     struct seen seen = {.fault_at = 0};
     struct sg_grid_fault fault = run(
@@ -84,8 +82,7 @@ static void each_lane_calls_with_its_own_values(void **state) {
     }
 }
 
-static void values_come_from_registers_and_constants(void **state) {
-    (void)state;
+TEST(arguments_may_be_registers_and_constants) {
     uint64_t out[4] = {0};
     struct seen seen = {.fault_at = 0};
     run(RUNTIME "call (%d4), malloc, (%d3); st.global.u64 [%d2], %d4;\n"
@@ -99,8 +96,7 @@ static void values_come_from_registers_and_constants(void **state) {
     assert_int_equal(seen.calls[3].argument[1], 7);
 }
 
-static void within_a_called_function(void **state) {
-    (void)state;
+TEST(a_device_function_may_call_the_runtime) {
     uint64_t out[4] = {0};
     struct seen seen = {.fault_at = 0};
     static const char text[] =
@@ -120,8 +116,7 @@ static void within_a_called_function(void **state) {
         assert_int_equal(out[i], 1000 + 4 * i);
 }
 
-static void memcpy_and_memset_are_done_by_the_engine(void **state) {
-    (void)state;
+TEST(the_engine_executes_memcpy_and_memset) {
     unsigned char bytes[96] = {0};
     struct seen seen = {.fault_at = 0};
     for (unsigned i = 0; i < 32; i++)
@@ -146,8 +141,7 @@ static void memcpy_and_memset_are_done_by_the_engine(void **state) {
     assert_int_equal(fault.address, 64);
 }
 
-static void shared_and_local_memory_are_reached(void **state) {
-    (void)state;
+TEST(memcpy_reaches_shared_and_local_memory) {
     uint64_t out[2] = {0};
     struct seen seen = {.fault_at = 0};
     struct sg_grid_fault fault =
@@ -163,8 +157,7 @@ static void shared_and_local_memory_are_reached(void **state) {
     assert_int_equal(out[0], 5);
 }
 
-static void a_fault_comes_after_all_lanes(void **state) {
-    (void)state;
+TEST(a_faulting_call_ends_the_grid_after_all_lanes_have_called) {
     uint64_t out[32] = {0};
     struct seen seen = {.fault_at = 5};
     struct sg_grid_fault fault =
@@ -178,8 +171,7 @@ static void a_fault_comes_after_all_lanes(void **state) {
     assert_int_equal(out[0], 0);
 }
 
-static void without_anybody_to_ask_it_is_a_fault(void **state) {
-    (void)state;
+TEST(a_runtime_call_without_a_handler_is_a_fault) {
     static const struct {
         const char *body;
         enum sg_fault_kind kind;
@@ -199,8 +191,7 @@ static void without_anybody_to_ask_it_is_a_fault(void **state) {
     }
 }
 
-static void launches_from_kernels_are_refused_by_name(void **state) {
-    (void)state;
+TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     static const struct sg_image_options h200 = {
         .architecture = 90, .suffix = 'a', .newest_ptx = 90};
     struct sg_image *image;
@@ -216,18 +207,4 @@ static void launches_from_kernels_are_refused_by_name(void **state) {
         fail_msg("the refusal is: %s", why);
     sg_program_free(program);
     sg_image_free(image);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_lane_calls_with_its_own_values),
-        cmocka_unit_test(values_come_from_registers_and_constants),
-        cmocka_unit_test(within_a_called_function),
-        cmocka_unit_test(memcpy_and_memset_are_done_by_the_engine),
-        cmocka_unit_test(shared_and_local_memory_are_reached),
-        cmocka_unit_test(a_fault_comes_after_all_lanes),
-        cmocka_unit_test(without_anybody_to_ask_it_is_a_fault),
-        cmocka_unit_test(launches_from_kernels_are_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

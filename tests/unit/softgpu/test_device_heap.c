@@ -2,23 +2,18 @@
 #include "softgpu/core/state.h"
 #include "softgpu/launch/device_heap.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "test.h"
 #include <string.h>
-/* cmocka wants these before it. */
-#include <cmocka.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
 
-#define SIZE  ((size_t)4 << 20)
-#define COUNT 3000
+#define SIZE   ((size_t)4 << 20)
+#define VALUES 3000
 
 static struct sg_device_heap heap;
 
 static int begin(void **state) {
-    (void)state;
     assert_int_equal(cuInit(0), CUDA_SUCCESS);
     sg_lock();
     assert_int_equal(sg_heap_begin(&heap, 0, SIZE), CUDA_SUCCESS);
@@ -27,12 +22,13 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     sg_lock();
     sg_heap_end(&heap);
     sg_unlock();
     return 0;
 }
+
+ALL_TESTS(begin, end);
 
 static unsigned random_number(void) {
     static uint64_t x = 362436069362436069u;
@@ -51,13 +47,12 @@ static unsigned char *host_of(CUdeviceptr address, size_t size) {
 }
 
 /* What a block holds stays until it is freed. */
-static void blocks_do_not_overlap(void **state) {
-    (void)state;
-    static CUdeviceptr at[COUNT];
-    static unsigned size[COUNT];
+TEST(heap_blocks_do_not_overlap_and_merge_when_freed) {
+    static CUdeviceptr at[VALUES];
+    static unsigned size[VALUES];
     sg_lock();
     for (unsigned round = 0; round < 60000; round++) {
-        unsigned i = random_number() % COUNT;
+        unsigned i = random_number() % VALUES;
         if (at[i]) {
             const unsigned char *host = host_of(at[i], size[i]);
             for (unsigned k = 0; k < size[i]; k++)
@@ -75,7 +70,7 @@ static void blocks_do_not_overlap(void **state) {
         if (at[i])
             memset(host_of(at[i], size[i]), (int)(i % 251), size[i]);
     }
-    for (unsigned i = 0; i < COUNT; i++)
+    for (unsigned i = 0; i < VALUES; i++)
         assert_true(!at[i] || sg_heap_give(&heap, at[i]));
     /* All has merged again. */
     CUdeviceptr whole = sg_heap_take(&heap, SIZE);
@@ -85,8 +80,7 @@ static void blocks_do_not_overlap(void **state) {
     sg_unlock();
 }
 
-static void what_is_no_block_is_not_freed(void **state) {
-    (void)state;
+TEST(freeing_an_unknown_pointer_fails) {
     uint64_t start, size;
     sg_lock();
     CUdeviceptr block = sg_heap_take(&heap, 100);
@@ -108,8 +102,7 @@ static void what_is_no_block_is_not_freed(void **state) {
     sg_unlock();
 }
 
-static void sizes_that_there_are_not(void **state) {
-    (void)state;
+TEST(zero_bytes_get_distinct_blocks_and_oversized_requests_fail) {
     sg_lock();
     CUdeviceptr nothing = sg_heap_take(&heap, 0), other = sg_heap_take(&heap, 0);
     assert_true(nothing != 0 && other != 0 && nothing != other);
@@ -122,8 +115,7 @@ static void sizes_that_there_are_not(void **state) {
 
 /* The memory in front of an aligned block, and after it, stays free; a block that fits exactly is
  * found among larger ones that do not. */
-static void alignments(void **state) {
-    (void)state;
+TEST(aligned_blocks_leave_the_memory_around_them_free) {
     sg_lock();
     CUdeviceptr small = sg_heap_take(&heap, 16), large = sg_heap_take_aligned(&heap, 256, 4096);
     assert_int_equal(small, heap.segment.address);
@@ -143,14 +135,4 @@ static void alignments(void **state) {
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         assert_true(sg_heap_take_aligned(&heap, 16, none[i]) == 0);
     sg_unlock();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_do_not_overlap),
-        cmocka_unit_test(what_is_no_block_is_not_freed),
-        cmocka_unit_test(sizes_that_there_are_not),
-        cmocka_unit_test(alignments),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
 }

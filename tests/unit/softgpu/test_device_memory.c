@@ -2,37 +2,28 @@
 #include "base/host_memory.h"
 #include "softgpu/device/profile.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 #include "planted_files.h"
 
-#define GIB ((uint64_t)1 << 30)
-#define MIB ((uint64_t)1 << 20)
-
 static int make_root(void **state) {
-    (void)state;
     gm_host_memory_set_root(planted_root);
     return planted_make();
 }
 
 static int remove_root(void **state) {
-    (void)state;
     gm_host_memory_set_root("");
     return planted_remove();
 }
 
-static void a_device_has_half_of_the_machine(void **state) {
-    (void)state;
+EACH_TEST(make_root, remove_root);
+
+TEST(a_device_gets_half_of_the_machines_memory) {
     plant("/proc/meminfo", "MemFree: 5 kB\nMemTotal:       8388608 kB\n");
     assert_int_equal(sg_machine_half(), 4 * GIB);
 }
 
-static void limits_of_version_2_make_it_smaller(void **state) {
-    (void)state;
+TEST(cgroup_v2_limits_make_the_device_smaller) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/a/b\n");
     plant("/sys/fs/cgroup/a/b/memory.max", "max\n");
@@ -43,8 +34,7 @@ static void limits_of_version_2_make_it_smaller(void **state) {
     assert_int_equal(sg_machine_half(), GIB / 2);
 }
 
-static void limits_of_version_1_make_it_smaller(void **state) {
-    (void)state;
+TEST(cgroup_v1_limits_make_the_device_smaller) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/job\n");
     plant("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3221225472\n");
@@ -52,16 +42,14 @@ static void limits_of_version_1_make_it_smaller(void **state) {
 }
 
 /* A container may show the host's path, of which only the root is mounted. */
-static void a_path_of_the_host_leads_to_the_root(void **state) {
-    (void)state;
+TEST(a_host_cgroup_path_falls_back_to_the_mounted_root) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/docker/0123456789\n");
     plant("/sys/fs/cgroup/memory.max", "2147483648\n");
     assert_int_equal(sg_machine_half(), GIB);
 }
 
-static void a_limit_greater_than_the_machine_is_none(void **state) {
-    (void)state;
+TEST(a_cgroup_limit_above_the_machines_memory_is_ignored) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "4:memory:/\n");
     plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -69,8 +57,7 @@ static void a_limit_greater_than_the_machine_is_none(void **state) {
 }
 
 /* The size stays, so that processes of a group see the same device; less of it is given out. */
-static void what_others_use_leaves_the_size_and_lowers_what_is_left(void **state) {
-    (void)state;
+TEST(memory_used_by_others_lowers_what_is_free_but_not_the_size) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
@@ -85,8 +72,7 @@ static void what_others_use_leaves_the_size_and_lowers_what_is_left(void **state
     assert_int_equal(sg_machine_allows(2 * GIB, 1), SG_PAGE);
 }
 
-static void pinned_is_what_devices_leave(void **state) {
-    (void)state;
+TEST(pinned_memory_may_use_what_the_devices_leave) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     assert_int_equal(sg_machine_pinned(7 * GIB), 8 * GIB);
     plant("/proc/self/cgroup", "0::/a\n");
@@ -99,8 +85,7 @@ static void pinned_is_what_devices_leave(void **state) {
 }
 
 /* Looked at again once a quarter of what was left has been asked for. Not all is given. */
-static void left_is_looked_at_again(void **state) {
-    (void)state;
+TEST(free_memory_is_read_again_after_a_quarter_was_requested) {
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
     assert_int_equal(sg_machine_left(UINT64_MAX), 4 * GIB - 32 * MIB);
@@ -111,8 +96,7 @@ static void left_is_looked_at_again(void **state) {
     assert_int_equal(sg_machine_left(1), 1);
 }
 
-static void of_a_small_group_a_sixteenth_is_kept(void **state) {
-    (void)state;
+TEST(a_sixteenth_of_a_small_cgroup_is_kept_free) {
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "67108864\n");
     plant("/sys/fs/cgroup/a/memory.current", "33554432\n");
@@ -121,39 +105,14 @@ static void of_a_small_group_a_sixteenth_is_kept(void **state) {
     assert_int_equal(sg_machine_left(UINT64_MAX), 0);
 }
 
-static void limit_is_the_smaller(void **state) {
-    (void)state;
+TEST_WITH(the_default_device_size_is_the_smaller_of_profile_and_machine, NULL, NULL) {
     assert_int_equal(sg_device_limit(140 * GIB, 0, 8 * GIB, 1), 8 * GIB);
     assert_int_equal(sg_device_limit(4 * GIB, 0, 8 * GIB, 1), 4 * GIB);
     assert_int_equal(sg_device_limit(140 * GIB, 0, 8 * GIB, 4), 2 * GIB);
 }
 
-static void limit_asked_for_is_given(void **state) {
-    (void)state;
+TEST_WITH(an_explicit_device_size_is_obeyed, NULL, NULL) {
     assert_int_equal(sg_device_limit(4 * GIB, 16 * GIB, 8 * GIB, 2), 16 * GIB);
     assert_int_equal(sg_device_limit(4 * GIB, 3 * SG_PAGE + 5, 8 * GIB, 2), 3 * SG_PAGE + 5);
     assert_int_equal(sg_device_limit(4 * GIB, 1, 8 * GIB, 2), SG_PAGE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_device_has_half_of_the_machine, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(limits_of_version_2_make_it_smaller, make_root,
-                                        remove_root),
-        cmocka_unit_test_setup_teardown(limits_of_version_1_make_it_smaller, make_root,
-                                        remove_root),
-        cmocka_unit_test_setup_teardown(a_path_of_the_host_leads_to_the_root, make_root,
-                                        remove_root),
-        cmocka_unit_test_setup_teardown(a_limit_greater_than_the_machine_is_none, make_root,
-                                        remove_root),
-        cmocka_unit_test_setup_teardown(what_others_use_leaves_the_size_and_lowers_what_is_left,
-                                        make_root, remove_root),
-        cmocka_unit_test_setup_teardown(pinned_is_what_devices_leave, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(left_is_looked_at_again, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(of_a_small_group_a_sixteenth_is_kept, make_root,
-                                        remove_root),
-        cmocka_unit_test(limit_is_the_smaller),
-        cmocka_unit_test(limit_asked_for_is_given),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

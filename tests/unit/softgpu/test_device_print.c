@@ -30,7 +30,6 @@ struct written {
 
 /* Nothing is on the first page. */
 static bool there(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
-    (void)user;
     *low = 4096;
     *length = UINT64_MAX - 4096;
     return address >= 4096;
@@ -96,8 +95,7 @@ static void expect(const char *format, const struct buffer *buffer, int result, 
         expect(format, &buffer_, 1, wanted_);                                                      \
     } while (0)
 
-static void integers_in_all_lengths(void **state) {
-    (void)state;
+TEST(integers_print_as_on_the_host) {
     LIKE_HOST("%d", int, -17);
     LIKE_HOST("<%+5i|", int, 42);
     LIKE_HOST("%u", unsigned, 4000000000U);
@@ -119,8 +117,7 @@ static void integers_in_all_lengths(void **state) {
     LIKE_HOST("%p", void *, NULL);
 }
 
-static void floats_in_all_forms(void **state) {
-    (void)state;
+TEST(floats_print_as_on_the_host) {
     LIKE_HOST("%f", double, 3.25);
     LIKE_HOST("%F", double, 1e10);
     LIKE_HOST("%.3e", double, 123456.789);
@@ -134,8 +131,7 @@ static void floats_in_all_forms(void **state) {
     LIKE_HOST("%lf", double, 2.5);
 }
 
-static void widths_from_arguments(void **state) {
-    (void)state;
+TEST(field_widths_come_from_arguments) {
     struct buffer buffer = {.used = 0};
     ADD(&buffer, int, 8);
     ADD(&buffer, double, 3.14159265);
@@ -147,8 +143,7 @@ static void widths_from_arguments(void **state) {
 }
 
 /* As recorded: they take no argument, and are printed as they stand; %hhd reads the format. */
-static void what_an_h200_does_not_know(void **state) {
-    (void)state;
+TEST(conversions_unknown_to_the_h200_print_unchanged) {
     static const char *const formats[] = {"<%zu>", "<%jd>", "<%td>", "<%Lf>", "<%.*f>"};
     struct buffer buffer = {.used = 0};
     ADD(&buffer, long long, 7);
@@ -157,8 +152,7 @@ static void what_an_h200_does_not_know(void **state) {
     expect("%hhd\n", &buffer, 0, "37\n");
 }
 
-static void strings_of_the_device(void **state) {
-    (void)state;
+TEST(strings_are_read_from_device_memory) {
     char text[] = "hello";
     struct buffer buffer = {.used = 0};
     ADD(&buffer, char *, text);
@@ -172,8 +166,7 @@ static void strings_of_the_device(void **state) {
     expect("%s", &buffer, -2, "");
 }
 
-static void values_of_several_sizes_are_aligned(void **state) {
-    (void)state;
+TEST(arguments_of_different_sizes_are_aligned) {
     struct buffer buffer = {.used = 0};
     ADD(&buffer, int, 1);
     ADD(&buffer, double, 2.0);
@@ -186,8 +179,7 @@ static void values_of_several_sizes_are_aligned(void **state) {
 }
 
 /* As recorded on an H200: a vector takes no argument, and shows the bytes of the format. */
-static void vectors_show_what_lies_behind_the_arguments(void **state) {
-    (void)state;
+TEST(vector_conversions_print_the_bytes_after_the_arguments) {
     struct buffer buffer = {.used = 0};
     const float floats[4] = {1.0F, -2.5F, 0.0F, 3.0F};
     const int32_t ints[2] = {5, -6};
@@ -209,8 +201,7 @@ static void vectors_show_what_lies_behind_the_arguments(void **state) {
     expect("%g %v2d %g", &doubles, 2, "1.5 0,1071644672 1.2051e-152");
 }
 
-static void what_a_call_returns(void **state) {
-    (void)state;
+TEST(printf_returns_the_argument_count_or_an_error) {
     struct buffer none = {.used = 0}, many = {.used = 0};
     expect("no arguments: 100%%\n", &none, 0, "no arguments: 100%\n");
     expect("", &none, 0, "");
@@ -226,18 +217,4 @@ static void what_a_call_returns(void **state) {
     expect(format, &many, 32,
            "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 "
            "%d ");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_in_all_lengths),
-        cmocka_unit_test(floats_in_all_forms),
-        cmocka_unit_test(widths_from_arguments),
-        cmocka_unit_test(what_an_h200_does_not_know),
-        cmocka_unit_test(strings_of_the_device),
-        cmocka_unit_test(values_of_several_sizes_are_aligned),
-        cmocka_unit_test(vectors_show_what_lies_behind_the_arguments),
-        cmocka_unit_test(what_a_call_returns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* The cases that hardware answers, too, on each level and under each schedule. */
 #include "async_kernel.h"
 
-static void holds(void **state) {
+static void the_async_case_answers_as_on_hardware(void **state) {
     const struct async_case *each = *state;
     uint32_t in[ASYNC_INPUT] __attribute__((aligned(16)));
     uint32_t *out = malloc(each->blocks * (size_t)each->threads * sizeof *out);
@@ -25,14 +25,17 @@ static void holds(void **state) {
     free(out);
 }
 
-int main(void) {
-    struct CMUnitTest tests[ASYNC_CASES] = {0};
-    struct async_case cases[ASYNC_CASES];
-    memcpy(cases, async_cases, sizeof cases);
+BEFORE_TESTS {
+    static struct async_case mine[ASYNC_CASES];
+    static struct test_case cases[ASYNC_CASES];
+    memcpy(mine, async_cases, sizeof mine);
     for (size_t i = 0; i < ASYNC_CASES; i++) {
-        tests[i].name = cases[i].name;
-        tests[i].test_func = holds;
-        tests[i].initial_state = &cases[i];
+        cases[i] = (struct test_case){.name = mine[i].name,
+                                      .file = __BASE_FILE__,
+                                      .place = (int)i,
+                                      .run = the_async_case_answers_as_on_hardware,
+                                      .state = &mine[i]};
+        test_add(&cases[i]);
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -13,8 +13,7 @@ static const char before[] =
     ".reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<8>; .reg .b64 %rd<6>; .reg .f32 %f<8>;\n"
     ".reg .f64 %fd<4>; .shared .align 16 .b8 cell[64];\n";
 
-static void each_form_is_taken(void **state) {
-    (void)state;
+TEST(every_async_instruction_form_compiles) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char text[1024];
         struct kernel kernel;
@@ -25,8 +24,7 @@ static void each_form_is_taken(void **state) {
 }
 
 /* It is of a later device: refused by its name. */
-static void a_mask_of_bytes_is_refused(void **state) {
-    (void)state;
+TEST(a_bulk_copy_with_a_byte_mask_is_refused) {
     char text[1024], why[200] = "";
     struct kernel kernel;
     snprintf(text, sizeof text, "%s%s\nret; }\n", before,
@@ -35,12 +33,4 @@ static void a_mask_of_bytes_is_refused(void **state) {
     assert_false(sg_engine_can(kernel.program, why, sizeof why));
     assert_non_null(strstr(why, "mask"));
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_form_is_taken),
-        cmocka_unit_test(a_mask_of_bytes_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

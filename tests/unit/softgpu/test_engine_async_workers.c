@@ -27,8 +27,7 @@ static void play(struct kernel *kernel) {
     sg_grid_end(grid);
 }
 
-static void each_case_answers(void **state) {
-    (void)state;
+TEST(async_cases_answer_with_several_workers) {
     static uint32_t out[1024], in[ASYNC_INPUT] __attribute__((aligned(16)));
     for (uint32_t i = 0; i < ASYNC_INPUT; i++)
         in[i] = ASYNC_IN(i);
@@ -53,8 +52,7 @@ static void each_case_answers(void **state) {
 }
 
 /* Many clusters: each of its blocks adds to the first one's shared memory, which tells the sum. */
-static void many_clusters(void **state) {
-    (void)state;
+TEST(two_hundred_clusters_sum_through_distributed_shared_memory) {
     enum { CLUSTERS = 200, SIZE = 3 };
     static const char text[] =
         CLUSTER("@%q st.shared.u32 [%r10], 0;\n" SYNC
@@ -72,12 +70,4 @@ static void many_clusters(void **state) {
     kernel_free(&kernel);
     for (uint32_t i = 0; i < CLUSTERS * SIZE * 32; i++)
         assert_int_equal(out[i], 3 * (i / 32 / SIZE * SIZE) + 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_case_answers),
-        cmocka_unit_test(many_clusters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,18 +25,15 @@ static void expect(const char *text, unsigned threads, unsigned first, unsigned 
     }
 }
 
-static void a_warp_of_few_lanes_counts_whole(void **state) {
-    (void)state;
+TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
     expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77);
 }
 
-static void exited_lanes_count(void **state) {
-    (void)state;
+TEST(exited_lanes_count_as_arrived_at_a_barrier) {
     expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78);
 }
 
-static void what_arrives_may_have_few_lanes(void **state) {
-    (void)state;
+TEST(a_partial_warp_may_arrive_without_waiting) {
     uint32_t out[64];
     static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_ARRIVES BARRIER_END;
     for (int apart = 0; apart < 2; apart++) {
@@ -47,8 +44,7 @@ static void what_arrives_may_have_few_lanes(void **state) {
 }
 
 /* 72 threads: the last warp has 8. `late` comes last. */
-static void the_last_warp_may_be_partial(void **state) {
-    (void)state;
+TEST(the_last_warp_of_a_block_may_be_partial) {
     static const char *texts[2] = {
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0", "bar.sync 0") BARRIER_END,
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 96", "bar.sync 0, 96")
@@ -71,8 +67,7 @@ static void the_last_warp_may_be_partial(void **state) {
 }
 
 /* As recorded of an H200, also where the count is that of the whole block. */
-static void counts_must_agree(void **state) {
-    (void)state;
+TEST(barrier_counts_that_differ_are_a_fault) {
     static const char *texts[] = {
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0", "bar.sync 0, 64") BARRIER_END,
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 64", "bar.sync 0") BARRIER_END,
@@ -87,8 +82,7 @@ static void counts_must_agree(void **state) {
     }
 }
 
-static void halves_of_warps_make_no_whole(void **state) {
-    (void)state;
+TEST(half_warps_at_different_barriers_deadlock) {
     uint32_t out[64];
     static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_HALVES BARRIER_END;
     struct sg_grid_fault fault = run(text, 64, false, out);
@@ -102,8 +96,7 @@ static void halves_of_warps_make_no_whole(void **state) {
 }
 
 /* In a loop: what one round leaves behind does not count in the next. */
-static void rounds_follow_each_other(void **state) {
-    (void)state;
+TEST(a_barrier_in_a_loop_starts_each_round_empty) {
     expect(KERNEL_HEAD BARRIER_ENTRY("k") "setp.lt.u32 %p, %t, 3; @%p exit;\n"
                                           "AGAIN: setp.eq.u32 %p, %t, 40; @!%p bra WAIT;\n"
                                           "ld.shared.u32 %y, [s]; add.u32 %y, %y, 1;\n"
@@ -112,17 +105,4 @@ static void rounds_follow_each_other(void **state) {
                                           "barrier.sync 2, 64; add.u32 %x, %x, %y;\n"
                                           "setp.lt.u32 %p, %y, 20; @%p bra AGAIN;\n" BARRIER_END,
            45, 3, 45, 210);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_warp_of_few_lanes_counts_whole),
-        cmocka_unit_test(exited_lanes_count),
-        cmocka_unit_test(what_arrives_may_have_few_lanes),
-        cmocka_unit_test(the_last_warp_may_be_partial),
-        cmocka_unit_test(counts_must_agree),
-        cmocka_unit_test(halves_of_warps_make_no_whole),
-        cmocka_unit_test(rounds_follow_each_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@ static void data(uint32_t *in, size_t count) {
 }
 
 /* Without the wait the late schedule shows the old bytes; the random one with some seed, too. */
-static void a_missing_wait_shows(void **state) {
-    (void)state;
+TEST(a_missing_wait_for_a_copy_shows_the_old_bytes) {
     static const char *const texts[] = {
         ASYNC(OWN "st.shared.u32 [%r4], 7;" ONE_BEGINS(
             TO_SHARED) "bar.sync 0; ld.shared.u32 %r2, [%r4];" ANSWER),
@@ -47,8 +46,7 @@ static void a_missing_wait_shows(void **state) {
 #define FILL     OWN "mul.lo.u32 %r5, %r1, 3; st.shared.u32 [%r4], %r5; bar.sync 0;\n"
 #define GROUP(n) "cp.async.bulk.commit_group; cp.async.bulk.wait_group " n ";\n"
 
-static void bytes_go_out(void **state) {
-    (void)state;
+TEST(bulk_copies_write_shared_memory_to_global_memory) {
     uint32_t out[128] __attribute__((aligned(16)));
     struct async_run run = {.threads = 64};
     FOR_EACH_SCHEDULE(run) {
@@ -71,8 +69,7 @@ static void bytes_go_out(void **state) {
 }
 
 /* Overwritten before it was read, and left by the block that has it. */
-static void sources_that_were_not_waited_for(void **state) {
-    (void)state;
+TEST(a_late_bulk_copy_reads_its_source_when_it_completes) {
     uint32_t out[64] __attribute__((aligned(16))) = {0};
     struct async_run run = {.threads = 64, .schedule = SG_GRID_LATE};
     async_succeeds(ASYNC(FILL "@!%q bra end;\n"
@@ -113,20 +110,17 @@ static void reduces(const char *operation, const void *old, const void *with, co
     }
 }
 
-static void integers(void **state) {
-    (void)state;
+TEST(bulk_reductions_of_integers_match_the_reference) {
     integers_are_reduced(reduces);
 }
 
-static void floats(void **state) {
-    (void)state;
+TEST(bulk_reductions_of_floats_match_the_reference) {
     floats_are_reduced(reduces);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static void faults_are_those_of_the_thread(void **state) {
-    (void)state;
+TEST(a_fault_of_a_copy_names_the_issuing_thread) {
     static const struct {
         const char *text;
         enum sg_fault_kind kind;
@@ -161,16 +155,4 @@ static void faults_are_those_of_the_thread(void **state) {
             assert_int_equal(fault.write, cases[i].write);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_missing_wait_shows),
-        cmocka_unit_test(bytes_go_out),
-        cmocka_unit_test(sources_that_were_not_waited_for),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(floats),
-        cmocka_unit_test(faults_are_those_of_the_thread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

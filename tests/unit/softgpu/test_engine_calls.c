@@ -72,8 +72,7 @@ static uint64_t byte_sum(uint64_t i) {
     return (i + 250) & 255;
 }
 
-static void registers_and_memory_mix(void **state) {
-    (void)state;
+TEST(a_call_may_mix_register_and_memory_parameters) {
     gives("call (j), twice, (i); cvt.u64.u32 x, j;", doubled, NULL);
     gives("st.param.b32 [pa], i; call (j), twice, (pa); cvt.u64.u32 x, j;", doubled, NULL);
     gives("call (pr), twice, (i); ld.param.b32 j, [pr]; cvt.u64.u32 x, j;", doubled, NULL);
@@ -84,8 +83,7 @@ static void registers_and_memory_mix(void **state) {
     gives("call (p), odd, (h); selp.u64 x, 1, 0, p;", last_bit, NULL);
 }
 
-static void sizes_are_kept(void **state) {
-    (void)state;
+TEST(parameters_of_all_sizes_keep_their_bytes) {
     gives("mul.lo.u64 y, x, 9; st.param.v2.b64 [p24], {x, y}; st.param.b64 [p24+16], 7;\n"
           "call (p16), turn, (p24); ld.param.v2.b64 {y, x}, [p16];",
           seven_more, nines);
@@ -94,8 +92,7 @@ static void sizes_are_kept(void **state) {
           byte_sum, NULL);
 }
 
-static void calls_through_registers(void **state) {
-    (void)state;
+TEST(indirect_calls_pass_parameters_and_results) {
     gives("mov.u64 f, twice; st.param.b32 [pa], i; call (pr), f, (pa), P1;\n"
           "ld.param.b32 j, [pr]; cvt.u64.u32 x, j;",
           doubled, NULL);
@@ -106,8 +103,7 @@ static void calls_through_registers(void **state) {
 }
 
 /* The target has other parameters than the call: nothing is read or written where nothing is. */
-static void a_target_that_does_not_fit_is_a_fault(void **state) {
-    (void)state;
+TEST(an_indirect_call_with_mismatched_parameters_is_a_fault) {
     static const char *const bodies[] = {
         "mov.u64 f, turn; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
         "mov.u64 f, sum; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
@@ -121,14 +117,4 @@ static void a_target_that_does_not_fit_is_a_fault(void **state) {
         if (fault.kind != SG_FAULT_INSTRUCTION)
             fail_msg("%s: %s", bodies[i], sg_fault_name(fault.kind));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(registers_and_memory_mix),
-        cmocka_unit_test(sizes_are_kept),
-        cmocka_unit_test(calls_through_registers),
-        cmocka_unit_test(a_target_that_does_not_fit_is_a_fault),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include "async_kernel.h"
 
 /* A cluster in three dimensions: which block is which. */
-static void clusters_have_three_dimensions(void **state) {
-    (void)state;
+TEST(cluster_registers_have_three_dimensions) {
     static const char text[] = CLUSTER(
         "mov.u32 %r17, %ctaid.y; mov.u32 %r18, %ctaid.z; mov.u32 %r19, %nctaid.x;\n"
         "mov.u32 %r20, %nctaid.y; mad.lo.u32 %r18, %r18, %r20, %r17;\n"
@@ -45,8 +44,7 @@ static void clusters_have_three_dimensions(void **state) {
 /* ---- the barrier ----------------------------------------------------------------------------- */
 
 /* The largest: sixteen blocks of a thousand threads, each heard by the first block. */
-static void the_largest_cluster(void **state) {
-    (void)state;
+TEST(a_cluster_may_have_sixteen_full_blocks) {
     static uint32_t out[16 * 1024];
     struct async_run run = {.blocks = 16, .threads = 1024, .cluster = 16};
     run.level = sg_level_best();
@@ -59,8 +57,7 @@ static void the_largest_cluster(void **state) {
         assert_int_equal(out[i], 1024 * 120);
 }
 
-static void faults_and_deadlocks(void **state) {
-    (void)state;
+TEST(cluster_deadlocks_and_bad_accesses_are_reported) {
     uint32_t out[64];
     struct async_run run = {.blocks = 2, .threads = 32, .cluster = 2};
     /* One block does not come, and stays. */
@@ -92,13 +89,4 @@ static void faults_and_deadlocks(void **state) {
                                 "[%r6];"),
                         &run, out, NULL);
     assert_int_equal(fault.kind, SG_FAULT_SPACE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clusters_have_three_dimensions),
-        cmocka_unit_test(the_largest_cluster),
-        cmocka_unit_test(faults_and_deadlocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

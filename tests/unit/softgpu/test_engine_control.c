@@ -22,8 +22,7 @@ static void words(const char *text, unsigned blocks, unsigned threads, uint32_t 
     }
 }
 
-static void loops_run_as_often_as_each_lane_says(void **state) {
-    (void)state;
+TEST(each_lane_runs_its_own_number_of_loop_rounds) {
     uint32_t out[64];
     words(KERNEL_HEAD OUT_HEAD "mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
                                "loop: setp.ge.u32 %p, %r3, %r1; @%p bra end;\n"
@@ -37,8 +36,7 @@ static void loops_run_as_often_as_each_lane_says(void **state) {
         assert_int_equal(out[i], i / 2 * 11 + (i & 1));
 }
 
-static void lanes_join_at_once_after_they_parted(void **state) {
-    (void)state;
+TEST(diverged_lanes_reconverge_at_the_join) {
     uint32_t out[32];
     words(KERNEL_HEAD OUT_HEAD
           "setp.lt.u32 %p, %r1, 7; @%p bra less; mov.u32 %r3, 1; bra.uni both;\n"
@@ -49,8 +47,7 @@ static void lanes_join_at_once_after_they_parted(void **state) {
         assert_int_equal(out[i], UINT32_MAX);
 }
 
-static void calls_hand_over_and_recurse(void **state) {
-    (void)state;
+TEST(calls_pass_parameters_and_recurse) {
     static const char text[] = KERNEL_HEAD
         ".func (.param .u32 result) fib(.param .u32 n) {\n"
         ".reg .pred %p; .reg .b32 %r<6>;\n"
@@ -73,8 +70,7 @@ static void calls_hand_over_and_recurse(void **state) {
         assert_int_equal(out[i], fib[i % 12]);
 }
 
-static void calls_by_address_and_in_registers(void **state) {
-    (void)state;
+TEST(functions_are_called_by_address_and_with_register_parameters) {
     static const char text[] = KERNEL_HEAD
         ".func (.reg .u32 out) twice(.reg .u32 in) { add.u32 out, in, in; ret; }\n"
         ".func (.param .u32 result) one(.param .u32 n) { .reg .u32 %r; ld.param.u32 %r, [n];\n"
@@ -92,8 +88,7 @@ static void calls_by_address_and_in_registers(void **state) {
         assert_int_equal(out[i], 2 * i + (i & 1 ? 2 : 1));
 }
 
-static void targets_are_chosen_by_number(void **state) {
-    (void)state;
+TEST(an_indexed_branch_selects_its_target) {
     uint32_t out[32];
     words(KERNEL_HEAD OUT_HEAD "rem.u32 %r3, %r1, 3; table: .branchtargets a, b, c;\n"
                                "brx.idx %r3, table;\n"
@@ -106,8 +101,7 @@ static void targets_are_chosen_by_number(void **state) {
         assert_int_equal(out[i], 100 * (i % 3 + 1));
 }
 
-static void a_lock_goes_round_the_lanes(void **state) {
-    (void)state;
+TEST(a_spin_lock_passes_from_lane_to_lane) {
     /* Each lane spins for the lock; who has it is behind those who spin. */
     static const char text[] = KERNEL_HEAD
         ".visible .entry k(.param .u64 out) {\n"
@@ -130,8 +124,7 @@ static void a_lock_goes_round_the_lanes(void **state) {
     }
 }
 
-static void blocks_wait_for_those_before_and_behind_them(void **state) {
-    (void)state;
+TEST(blocks_may_wait_for_earlier_and_later_blocks) {
     /* A chain of sums over blocks, and then all wait for the last. */
     static const char text[] = KERNEL_HEAD OUT_HEAD
         "add.u32 %r3, %r9, 1; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd1, %rd3;\n"
@@ -157,8 +150,7 @@ static void blocks_wait_for_those_before_and_behind_them(void **state) {
     }
 }
 
-static void a_grid_is_advanced_in_slices(void **state) {
-    (void)state;
+TEST(a_grid_is_advanced_in_slices) {
     struct kernel kernel;
     uint32_t flag[2] = {0, 0};
     kernel_make(
@@ -186,8 +178,7 @@ static void a_grid_is_advanced_in_slices(void **state) {
 }
 
 /* More of them than 16 bits count: the last, and one behind the last. */
-static void tables_of_targets_may_be_long(void **state) {
-    (void)state;
+TEST(a_branch_table_may_have_more_than_65536_targets) {
     enum { TARGETS = 65540 };
     static const char head[] =
         KERNEL_HEAD ".visible .entry k(.param .u64 out, .param .u32 n) {\n"
@@ -214,19 +205,4 @@ static void tables_of_targets_may_be_long(void **state) {
         kernel_free(&kernel);
     }
     free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_run_as_often_as_each_lane_says),
-        cmocka_unit_test(lanes_join_at_once_after_they_parted),
-        cmocka_unit_test(calls_hand_over_and_recurse),
-        cmocka_unit_test(calls_by_address_and_in_registers),
-        cmocka_unit_test(targets_are_chosen_by_number),
-        cmocka_unit_test(tables_of_targets_may_be_long),
-        cmocka_unit_test(a_lock_goes_round_the_lanes),
-        cmocka_unit_test(blocks_wait_for_those_before_and_behind_them),
-        cmocka_unit_test(a_grid_is_advanced_in_slices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,8 +32,7 @@ static void run_on_small_stack(struct kernel *kernel) {
 }
 
 /* All its calls are still under way when the grid ends. */
-static void calls_without_end_are_given_back(void **state) {
-    (void)state;
+TEST(endless_recursion_is_freed_on_a_small_stack) {
     struct kernel kernel;
     kernel_make(&kernel,
                 KERNEL_HEAD ".func f() { call.uni f, (); ret; }\n"
@@ -47,8 +46,7 @@ static void calls_without_end_are_given_back(void **state) {
 
 /* Lanes at the end of deep calls wait for others, which call another function meanwhile: its frame
  * is to lie behind all of theirs. */
-static void another_call_beside_deep_ones(void **state) {
-    (void)state;
+TEST(a_call_beside_deep_calls_gets_its_own_frame) {
     static const char text[] = KERNEL_HEAD
         ".func deep(.param .b32 n) { .reg .b32 %n; .reg .pred %p; ld.param.b32 %n, [n];\n"
         "setp.eq.u32 %p, %n, 0; @%p bra LAST; sub.u32 %n, %n, 1;\n"
@@ -70,12 +68,4 @@ static void another_call_beside_deep_ones(void **state) {
     for (uint32_t i = 0; i < 32; i++)
         assert_int_equal(out[i], i % 2 ? 1 : 5);
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_without_end_are_given_back),
-        cmocka_unit_test(another_call_beside_deep_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,8 +191,7 @@ static void holds(const struct form *form) {
     }
 }
 
-static void single_precision(void **state) {
-    (void)state;
+TEST(single_precision_arithmetic_is_exactly_rounded) {
     for (int operation = ADD; operation <= SQRT; operation++)
         for (int rounding = EXACT_RN; rounding <= EXACT_RP; rounding++)
             for (int ftz = 0; ftz < 2; ftz++)
@@ -201,16 +200,14 @@ static void single_precision(void **state) {
                                          (enum exact_rounding)rounding, ftz, sat, false});
 }
 
-static void double_precision(void **state) {
-    (void)state;
+TEST(double_precision_arithmetic_is_exactly_rounded) {
     for (int operation = ADD; operation <= SQRT; operation++)
         for (int rounding = EXACT_RN; rounding <= EXACT_RP; rounding++)
             holds(&(struct form){(enum operation)operation, &exact_f64, "f64",
                                  (enum exact_rounding)rounding, false, false, false});
 }
 
-static void half_precision(void **state) {
-    (void)state;
+TEST(half_precision_arithmetic_is_exactly_rounded) {
     for (int operation = ADD; operation <= FMA; operation++) {
         for (int ftz = 0; ftz < 2; ftz++)
             for (int sat = 0; sat < 2; sat++)
@@ -272,8 +269,7 @@ static void from_float_to_float(unsigned from, unsigned to, enum exact_rounding 
     converts(text, out->bits, in->bits, true, true, rows);
 }
 
-static void floats_to_floats(void **state) {
-    (void)state;
+TEST(conversions_between_floats_are_exactly_rounded) {
     for (unsigned round = times(); round > 0; round--)
         for (int rounding = EXACT_RN; rounding <= EXACT_RP; rounding++)
             for (int sat = 0; sat < 2; sat++) {
@@ -361,8 +357,7 @@ static void to_integer(unsigned from, unsigned to, enum exact_rounding rounding,
     converts(text, register_bits(to), in->bits, false, true, rows);
 }
 
-static void integers_and_floats(void **state) {
-    (void)state;
+TEST(conversions_between_integers_and_floats_are_exactly_rounded) {
     for (unsigned round = times(); round > 0; round--)
         for (unsigned real = 0; real < 4; real++)
             for (unsigned integer = 0; integer < 8; integer++)
@@ -377,16 +372,8 @@ static void integers_and_floats(void **state) {
 }
 
 static int begin(void **state) {
-    (void)state;
     state_of_random = 8;
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_precision),    cmocka_unit_test(double_precision),
-        cmocka_unit_test(half_precision),      cmocka_unit_test(floats_to_floats),
-        cmocka_unit_test(integers_and_floats),
-    };
-    return cmocka_run_group_tests(tests, begin, NULL);
-}
+ALL_TESTS(begin, NULL);

@@ -39,8 +39,7 @@ static struct sg_grid_fault fault_of(const char *text, const void *at, unsigned 
     return fault;
 }
 
-static void an_address_behind_an_allocation(void **state) {
-    (void)state;
+TEST(an_access_outside_an_allocation_is_a_fault) {
     static uint32_t words[128];
     uint64_t range[2] = {(uint64_t)(uintptr_t)words, 100 * 4};
     struct sg_grid_fault fault = fault_of(BODY("st.global.u32 [%rd2], %r1;"), words, 128, range);
@@ -59,8 +58,7 @@ static void an_address_behind_an_allocation(void **state) {
     assert_int_equal(fault.thread[0], 0);
 }
 
-static void misaligned_and_outside_of_a_space(void **state) {
-    (void)state;
+TEST(misaligned_and_out_of_range_accesses_are_faults) {
     static uint32_t words[64];
     struct sg_grid_fault fault =
         fault_of(BODY("setp.eq.u32 %p, %r1, 9; @%p add.u64 %rd2, %rd2, 2;\n"
@@ -80,8 +78,7 @@ static void misaligned_and_outside_of_a_space(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_SPACE);
 }
 
-static void traps_and_breakpoints(void **state) {
-    (void)state;
+TEST(traps_and_breakpoints_end_the_grid) {
     static uint32_t words[64];
     struct sg_grid_fault fault =
         fault_of(BODY("setp.eq.u32 %p, %r1, 40;\n@%p trap;"), words, 64, NULL);
@@ -94,16 +91,14 @@ static void traps_and_breakpoints(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_COUNT);
 }
 
-static void recursion_without_end(void **state) {
-    (void)state;
+TEST(endless_recursion_is_a_stack_fault) {
     static const char text[] =
         KERNEL_HEAD ".func deeper() { call.uni deeper, (); ret; }\n"
                     ".visible .entry k(.param .u64 at) { call.uni deeper, (); ret; }\n";
     assert_int_equal(fault_of(text, NULL, 32, NULL).kind, SG_FAULT_STACK);
 }
 
-static void calls_to_what_is_no_function(void **state) {
-    (void)state;
+TEST(calling_an_address_without_a_function_is_a_fault) {
     struct sg_grid_fault fault =
         fault_of(BODY("proto: .callprototype _ (); call %rd1, (), proto;"), (void *)64, 32, NULL);
     assert_int_equal(fault.kind, SG_FAULT_INSTRUCTION);
@@ -113,8 +108,7 @@ static void calls_to_what_is_no_function(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_PC);
 }
 
-static void barriers_that_cannot_be(void **state) {
-    (void)state;
+TEST(a_barrier_count_of_no_whole_warps_is_a_fault) {
     static uint32_t words[64];
     /* Of a number beyond 15 the low bits count. */
     struct sg_grid_fault fault =
@@ -130,8 +124,7 @@ static void barriers_that_cannot_be(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_COUNT);
 }
 
-static void a_deadlock_says_who_waits_where(void **state) {
-    (void)state;
+TEST(a_deadlock_report_names_waiting_lanes_and_lines) {
     static uint32_t words[64];
     struct sg_grid_fault fault = fault_of(BODY("setp.lt.u32 %p, %r1, 32; @%p bra one;\n"
                                                "bar.sync 2; bra end;\n"
@@ -150,8 +143,7 @@ static void a_deadlock_says_who_waits_where(void **state) {
     assert_non_null(strstr(fault.report, "lanes fffffff0 line 8: waits for lanes 000000ff"));
 }
 
-static void what_cannot_run_is_named(void **state) {
-    (void)state;
+TEST(an_unsupported_instruction_is_refused_by_name) {
     static const struct sg_image_options h200 = {
         .architecture = 90, .suffix = 'a', .newest_ptx = 90};
     struct sg_image *image;
@@ -171,8 +163,7 @@ static void what_cannot_run_is_named(void **state) {
     sg_image_free(image);
 }
 
-static void the_callers_rounding_stays(void **state) {
-    (void)state;
+TEST(the_callers_rounding_mode_is_neither_used_nor_changed) {
     static float out[32];
     struct kernel kernel;
     assert_int_equal(fesetround(FE_UPWARD), 0);
@@ -188,8 +179,7 @@ static void the_callers_rounding_stays(void **state) {
     kernel_free(&kernel);
 }
 
-static void shapes_that_no_grid_has(void **state) {
-    (void)state;
+TEST(impossible_grid_shapes_are_refused) {
     struct kernel kernel;
     struct sg_grid *grid = NULL;
     kernel_make(&kernel, BODY(""), sg_level_best());
@@ -204,20 +194,4 @@ static void shapes_that_no_grid_has(void **state) {
     assert_int_equal(sg_grid_begin(&kernel.launch, &grid), CUDA_ERROR_INVALID_VALUE);
     assert_null(grid);
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_behind_an_allocation),
-        cmocka_unit_test(misaligned_and_outside_of_a_space),
-        cmocka_unit_test(traps_and_breakpoints),
-        cmocka_unit_test(recursion_without_end),
-        cmocka_unit_test(calls_to_what_is_no_function),
-        cmocka_unit_test(barriers_that_cannot_be),
-        cmocka_unit_test(a_deadlock_says_who_waits_where),
-        cmocka_unit_test(what_cannot_run_is_named),
-        cmocka_unit_test(the_callers_rounding_stays),
-        cmocka_unit_test(shapes_that_no_grid_has),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

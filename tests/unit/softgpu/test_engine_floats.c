@@ -8,8 +8,7 @@
     "{ .reg .f32 f, g, h, r; mov.b32 f, %x; mov.b32 g, %y; mov.b32 h, %z;\n" text                  \
     " mov.b32 %w, r; cvt.u64.u32 %d, %w; }"
 
-static void single_precision_rounds_as_it_says(void **state) {
-    (void)state;
+TEST(single_precision_obeys_the_rounding_modifier) {
     /* 1 + 2^-24: between 1 and its successor. */
     static const struct row rn[] = {{0x3f800000, 0x33800000, 0, 0x3f800000}};
     ROWS_HOLD(F32("add.rn.f32 r, f, g;"), rn);
@@ -30,8 +29,7 @@ static void single_precision_rounds_as_it_says(void **state) {
     ROWS_HOLD(F32("sqrt.rn.f32 r, f;"), root);
 }
 
-static void fused_products_are_rounded_once(void **state) {
-    (void)state;
+TEST(fma_rounds_once) {
     /* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24: the last term decides with a tiny addend only if fused. */
     static const struct row rows[] = {{0x3f800800, 0x3f800800, 0x00000001, 0x3f801001},
                                       {0x3f800800, 0x3f800800, 0x80000001, 0x3f801000},
@@ -49,8 +47,7 @@ static void fused_products_are_rounded_once(void **state) {
     ROWS_HOLD("fma.rn.f64 %d, %a, %b, %c;", wide);
 }
 
-static void results_flush_saturate_and_have_one_nan(void **state) {
-    (void)state;
+TEST(results_flush_saturate_and_use_the_canonical_nan) {
     static const struct row ftz[] = {{0x00000001, 0x3f800000, 0, 0x3f800000},
                                      {0x80000001, 0x80000001, 0, 0x80000000},
                                      {0x00800000, 0x807fffff, 0, 0x00800000}};
@@ -77,8 +74,7 @@ static void results_flush_saturate_and_have_one_nan(void **state) {
     ROWS_HOLD(F32("mul.rn.ftz.f32 r, f, g;"), tiny);
 }
 
-static void extremes_know_nan_and_zeros(void **state) {
-    (void)state;
+TEST(min_and_max_handle_nan_and_signed_zeros) {
     static const struct row min[] = {
         {0x7fc00000, 0x3f800000, 0, 0x3f800000}, {0x3f800000, 0xffc00000, 0, 0x3f800000},
         {0x7fc00000, 0xffc00000, 0, QNAN},       {0x00000000, 0x80000000, 0, 0x80000000},
@@ -93,8 +89,7 @@ static void extremes_know_nan_and_zeros(void **state) {
     ROWS_HOLD(F32("max.xorsign.abs.f32 r, f, g;"), sign);
 }
 
-static void comparisons_are_ordered_or_not(void **state) {
-    (void)state;
+TEST(comparisons_of_nan_are_ordered_or_unordered) {
     static const struct row lt[] = {
         {0x7fc00000, 0x3f800000, 0, 0}, {0xbf800000, 0x3f800000, 0, 1}, {0x80000000, 0, 0, 0}};
     ROWS_HOLD(F32("mov.f32 r, 0f00000000; setp.lt.f32 %p, f, g;") "selp.b64 %d, 1, 0, %p;", lt);
@@ -114,8 +109,7 @@ static void comparisons_are_ordered_or_not(void **state) {
               test);
 }
 
-static void conversions_round_and_saturate(void **state) {
-    (void)state;
+TEST(conversions_round_and_saturate) {
     static const struct row s32[] = {{0x7fc00000, 0, 0, 0},
                                      {0x4f000000, 0, 0, 0x7fffffff},
                                      {0xff800000, 0, 0, 0x80000000},
@@ -155,8 +149,7 @@ static void conversions_round_and_saturate(void **state) {
     ROWS_HOLD("{ .reg .f32 f; mov.b32 f, %x; cvt.rna.tf32.f32 %w, f; cvt.u64.u32 %d, %w; }", tf32);
 }
 
-static void halves_are_rounded_once(void **state) {
-    (void)state;
+TEST(half_precision_results_are_rounded_once) {
     static const struct row add[] = {{0x3c00, 0x1000, 0, 0x3c00},
                                      {0x3c01, 0x1000, 0, 0x3c02},
                                      {0x7bff, 0x7bff, 0, 0x7c00},
@@ -173,8 +166,7 @@ static void halves_are_rounded_once(void **state) {
     ROWS_HOLD("min.f16 %v, %s, %t; cvt.u64.u16 %d, %v;", min);
 }
 
-static void approximate_functions_are_near(void **state) {
-    (void)state;
+TEST(approximate_functions_return_the_exact_special_values) {
     static const struct row ex2[] = {
         {0x40400000, 0, 0, 0x41000000}, {0xff800000, 0, 0, 0}, {0x7fc00000, 0, 0, QNAN}};
     ROWS_HOLD(F32("ex2.approx.f32 r, f;"), ex2);
@@ -187,8 +179,7 @@ static void approximate_functions_are_near(void **state) {
 }
 
 /* Recorded on an H200. */
-static void inverse_roots_have_all_their_bits(void **state) {
-    (void)state;
+TEST(rsqrt_of_doubles_matches_the_h200_bit_for_bit) {
     static const struct row full[] = {
         {0, 0, 0, 0x7ff0000000000000},
         {0x8000000000000000, 0, 0, 0xfff0000000000000},
@@ -209,19 +200,4 @@ static void inverse_roots_have_all_their_bits(void **state) {
     static const struct row upper[] = {{1, 0, 0, 0x7ff0000000000000},
                                        {0x3fe0000000000000, 0, 0, 0x3ff6a09e00000000}};
     ROWS_HOLD("rsqrt.approx.ftz.f64 %d, %a;", upper);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_precision_rounds_as_it_says),
-        cmocka_unit_test(fused_products_are_rounded_once),
-        cmocka_unit_test(results_flush_saturate_and_have_one_nan),
-        cmocka_unit_test(extremes_know_nan_and_zeros),
-        cmocka_unit_test(comparisons_are_ordered_or_not),
-        cmocka_unit_test(conversions_round_and_saturate),
-        cmocka_unit_test(halves_are_rounded_once),
-        cmocka_unit_test(approximate_functions_are_near),
-        cmocka_unit_test(inverse_roots_have_all_their_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

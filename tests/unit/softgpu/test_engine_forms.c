@@ -2,13 +2,11 @@
 #include "softgpu/binary/read.h"
 #include "softgpu/engine/engine.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "form_text.h"
 
@@ -57,7 +55,6 @@ static unsigned long forms;
 
 static void runs(const char *form, const char *unused) {
     char why[300];
-    (void)unused;
     forms++;
     asked(form, why, sizeof why);
     if (why[0])
@@ -84,8 +81,7 @@ static const struct {
 #undef REFUSED_FORM
 };
 
-static void forms_of_the_lists_run_or_are_refused(void **state) {
-    (void)state;
+TEST(each_listed_form_runs_or_is_refused_with_its_reason) {
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
         each_form(patterns[i].pattern, patterns[i].why, patterns[i].why ? is_refused : runs);
     assert_true(forms > 7000); /* a list that was cut off says nothing */
@@ -116,8 +112,7 @@ static const char *refusal_of(const char *text) {
 }
 
 /* Of every row of the table of opcodes: what runs, or the list that says why not. */
-static void every_opcode_runs_or_is_in_the_list_of_refusals(void **state) {
-    (void)state;
+TEST(every_opcode_runs_or_is_listed_as_refused) {
     unsigned seen[SG_OP_COUNT] = {0};
     char why[300];
     for (size_t i = 0; i < sizeof decoded / sizeof decoded[0]; i++) {
@@ -137,12 +132,4 @@ static void every_opcode_runs_or_is_in_the_list_of_refusals(void **state) {
     for (unsigned op = 0; op < SG_OP_COUNT; op++)
         if (!seen[op])
             fail_msg("%s is in neither list", sg_op_name(op));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_of_the_lists_run_or_are_refused),
-        cmocka_unit_test(every_opcode_runs_or_is_in_the_list_of_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,8 +32,7 @@ static const char text[] =
     "ld.param.u32 %r3, [b]; }\n"
     "DONE: st.global.u32 [%d1], %r3; ret; }\n";
 
-static void lanes_in_different_functions_keep_their_registers(void **state) {
-    (void)state;
+TEST(lanes_in_different_functions_keep_their_registers) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[32];
         struct kernel kernel;
@@ -45,11 +44,4 @@ static void lanes_in_different_functions_keep_their_registers(void **state) {
         for (uint32_t n = 0; n < 32; n++)
             assert_int_equal(out[n], n + 2 * (n & 1 ? 20u : 10u) * n + 1 + n + 5 + n + 6);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_in_different_functions_keep_their_registers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,8 +418,7 @@ static void compare_ways(uint64_t seed, const uint32_t *in) {
     }
 }
 
-static void random_kernels_compute_the_same_in_lock_step(void **state) {
-    (void)state;
+TEST(random_kernels_compute_the_same_with_and_without_lock_step) {
     static uint32_t in[WORDS];
     const char *more = getenv("GPUMEM_TEST_SEEDS");
     uint64_t seeds = more ? strtoull(more, NULL, 10) : 150;
@@ -427,11 +426,4 @@ static void random_kernels_compute_the_same_in_lock_step(void **state) {
         in[i] = i * 2654435761u ^ i >> 3;
     for (uint64_t seed = 0; seed < seeds; seed++)
         compare_ways(seed, in);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_kernels_compute_the_same_in_lock_step),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,7 @@ static const char sums[] = KERNEL_HEAD
 
 #define BLOCKS 200
 
-static void all_blocks_meet_at_the_workspace(void **state) {
-    (void)state;
+TEST(a_cooperative_grid_synchronizes_through_its_workspace) {
     static uint32_t out[2 * BLOCKS];
     FOR_EACH_LEVEL(level) {
         struct kernel kernel;
@@ -45,8 +44,7 @@ static void all_blocks_meet_at_the_workspace(void **state) {
     }
 }
 
-static void other_launches_have_no_workspace(void **state) {
-    (void)state;
+TEST(an_ordinary_launch_has_no_workspace) {
     uint32_t out[2] = {0};
     struct kernel kernel;
     kernel_make(&kernel, sums, SG_LEVEL_GENERIC);
@@ -57,8 +55,7 @@ static void other_launches_have_no_workspace(void **state) {
     kernel_free(&kernel);
 }
 
-static void the_workspace_has_an_end(void **state) {
-    (void)state;
+TEST(a_read_past_the_end_of_the_workspace_is_a_fault) {
     static const char beyond[] =
         KERNEL_HEAD ".visible .entry k() { .reg .b32 %r<3>; .reg .b64 %d<3>;\n"
                     "mov.u32 %r1, %envreg1; mov.u32 %r2, %envreg2; mov.b64 %d1, {%r2, %r1};\n"
@@ -74,8 +71,7 @@ static void the_workspace_has_an_end(void **state) {
 }
 
 /* 288 bytes at least, below static and dynamic shared memory, which keep their own bounds. */
-static void tiles_of_several_warps_have_reserved_memory(void **state) {
-    (void)state;
+TEST(multi_warp_tiles_use_reserved_shared_memory) {
     static const char text[] = KERNEL_HEAD
         ".extern .shared .align 4 .b8 dynamic[];\n"
         ".visible .entry k(.param .u64 out) { .shared .align 4 .b8 own[12];\n"
@@ -120,8 +116,7 @@ static struct sg_grid *grid_of(struct kernel *kernel) {
     return grid;
 }
 
-static void a_grid_lets_its_dependents_go(void **state) {
-    (void)state;
+TEST(a_grid_may_trigger_its_dependents_early) {
     uint32_t flag = 0;
     struct kernel kernel;
     kernel_make(&kernel, first, SG_LEVEL_GENERIC);
@@ -145,8 +140,7 @@ static void a_grid_lets_its_dependents_go(void **state) {
 }
 
 /* Some lanes wait, those behind the guard do not; then all go on. */
-static void a_held_grid_waits(void **state) {
-    (void)state;
+TEST(griddepcontrol_wait_blocks_until_the_grid_is_released) {
     static const char text[] = KERNEL_HEAD
         ".visible .entry k(.param .u64 out) { .reg .pred %p; .reg .b32 %r<3>; .reg .b64 %d<3>;\n"
         "ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 8;\n"
@@ -178,8 +172,7 @@ static void a_held_grid_waits(void **state) {
     }
 }
 
-static void a_grid_begins_again(void **state) {
-    (void)state;
+TEST(a_rewound_grid_runs_again) {
     static uint32_t out[2 * BLOCKS];
     struct kernel kernel;
     kernel_make(&kernel, sums, SG_LEVEL_GENERIC);
@@ -201,8 +194,7 @@ static void a_grid_begins_again(void **state) {
     kernel_free(&kernel);
 }
 
-static void unknown_registers_of_the_driver_are_refused(void **state) {
-    (void)state;
+TEST(an_unknown_environment_register_is_refused) {
     static const char text[] =
         KERNEL_HEAD ".visible .entry k() { .reg .b32 %r<3>; mov.u32 %r1, %envreg3; ret; }\n";
     struct sg_image *image = NULL;
@@ -215,18 +207,4 @@ static void unknown_registers_of_the_driver_are_refused(void **state) {
     assert_non_null(strstr(why, "environment register"));
     sg_program_free(program);
     sg_image_free(image);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_blocks_meet_at_the_workspace),
-        cmocka_unit_test(other_launches_have_no_workspace),
-        cmocka_unit_test(the_workspace_has_an_end),
-        cmocka_unit_test(tiles_of_several_warps_have_reserved_memory),
-        cmocka_unit_test(a_grid_lets_its_dependents_go),
-        cmocka_unit_test(a_held_grid_waits),
-        cmocka_unit_test(a_grid_begins_again),
-        cmocka_unit_test(unknown_registers_of_the_driver_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

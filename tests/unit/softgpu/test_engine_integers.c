@@ -4,8 +4,7 @@
 #define M64 UINT64_MAX
 #define M32 ((uint64_t)UINT32_MAX)
 
-static void sums_wrap(void **state) {
-    (void)state;
+TEST(integer_sums_wrap_or_saturate) {
     static const struct row add[] = {{1, 2, 0, 3}, {M64, 1, 0, 0}, {1, M64, 0, 0}};
     ROWS_HOLD("add.u64 %d, %a, %b;", add);
     static const struct row sub[] = {{1, 2, 0, M32}, {0x80000000, 1, 0, 0x7fffffff}};
@@ -17,8 +16,7 @@ static void sums_wrap(void **state) {
     ROWS_HOLD("add.sat.s32 %w, %x, %y; cvt.u64.u32 %d, %w;", sat);
 }
 
-static void products_have_halves(void **state) {
-    (void)state;
+TEST(multiplication_returns_low_and_high_halves) {
     static const struct row lo[] = {{M64, M64, 0, 1}, {1ull << 33, 1ull << 33, 0, 0}};
     ROWS_HOLD("mul.lo.u64 %d, %a, %b;", lo);
     static const struct row hi[] = {
@@ -42,8 +40,7 @@ static void products_have_halves(void **state) {
     ROWS_HOLD("mad.hi.sat.s32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", sat);
 }
 
-static void quotients_do_not_trap(void **state) {
-    (void)state;
+TEST(division_by_zero_and_overflow_do_not_trap) {
     static const struct row s64[] = {
         {1ull << 63, M64, 0, 1ull << 63}, {7, 0, 0, M64}, {(uint64_t)-7, 2, 0, (uint64_t)-3}};
     ROWS_HOLD("div.s64 %d, %a, %b;", s64);
@@ -58,8 +55,7 @@ static void quotients_do_not_trap(void **state) {
     ROWS_HOLD("div.s16 %v, %s, %t; cvt.u64.u16 %d, %v;", s16);
 }
 
-static void shifts_clamp(void **state) {
-    (void)state;
+TEST(shift_counts_clamp_or_wrap) {
     static const struct row shl[] = {{1, 31, 0, 0x80000000}, {1, 32, 0, 0}, {1, M32, 0, 0}};
     ROWS_HOLD("shl.b32 %w, %x, %y; cvt.u64.u32 %d, %w;", shl);
     static const struct row shr[] = {
@@ -75,8 +71,7 @@ static void shifts_clamp(void **state) {
     ROWS_HOLD("shf.r.wrap.b32 %w, %y, %x, %z; cvt.u64.u32 %d, %w;", right);
 }
 
-static void fields_take_eight_bits_of_place_and_length(void **state) {
-    (void)state;
+TEST(bit_field_position_and_length_use_eight_bits) {
     static const struct row u32[] = {
         {0xabcd1234, 8, 8, 0x12},         {0xabcd1234, 28, 20, 0xa},
         {0xabcd1234, 40, 8, 0},           {0xabcd1234, 256 + 8, 256 + 8, 0x12},
@@ -93,8 +88,7 @@ static void fields_take_eight_bits_of_place_and_length(void **state) {
     ROWS_HOLD("bmsk.clamp.b32 %w, %x, %y; cvt.u64.u32 %d, %w;", bmsk);
 }
 
-static void bits_are_counted_and_found(void **state) {
-    (void)state;
+TEST(bits_are_counted_found_and_reversed) {
     static const struct row popc[] = {{M64, 0, 0, 64}, {0x8000000000000001, 0, 0, 2}};
     ROWS_HOLD("popc.b64 %w, %a; cvt.u64.u32 %d, %w;", popc);
     static const struct row clz[] = {{0, 0, 0, 32}, {1, 0, 0, 31}, {M32, 0, 0, 0}};
@@ -112,8 +106,7 @@ static void bits_are_counted_and_found(void **state) {
     ROWS_HOLD("cnot.b32 %w, %x; cvt.u64.u32 %d, %w;", cnot);
 }
 
-static void bytes_are_permuted(void **state) {
-    (void)state;
+TEST(prmt_permutes_bytes_in_every_mode) {
     static const struct row usual[] = {{0x83020100, 0x07060584, 0x3210, 0x83020100},
                                        {0x83020100, 0x07060584, 0x7654, 0x07060584},
                                        {0x83020100, 0x07060584, 0xbc08, 0xffff0000}};
@@ -128,8 +121,7 @@ static void bytes_are_permuted(void **state) {
     ROWS_HOLD("prmt.b32.ecl %w, %x, %y, %z; cvt.u64.u32 %d, %w;", ecl);
 }
 
-static void carries_go_on(void **state) {
-    (void)state;
+TEST(carries_propagate_to_the_next_instruction) {
     static const struct row add[] = {{M64, 1, 0, 0}, {0x00000001ffffffff, 1, 0, 0x200000000}};
     ROWS_HOLD("{ .reg .b32 h, g; mov.b64 {%x, h}, %a; mov.b64 {%y, g}, %b;\n"
               "add.cc.u32 %w, %x, %y; addc.u32 h, h, g; mov.b64 %d, {%w, h}; }",
@@ -148,8 +140,7 @@ static void carries_go_on(void **state) {
               mad);
 }
 
-static void dots_extremes_and_distances(void **state) {
-    (void)state;
+TEST(dot_products_min_max_and_absolute_differences_are_correct) {
     static const struct row dp4a[] = {{0xff010203, 0x01010101, 10, 10 + 1 + 2 + 3 - 1}};
     ROWS_HOLD("dp4a.s32.u32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", dp4a);
     static const struct row dp2a[] = {{0x00020003, 0x04030201, 1, 1 + 3 * 3 + 2 * 4}};
@@ -164,8 +155,7 @@ static void dots_extremes_and_distances(void **state) {
     ROWS_HOLD("abs.s64 %d, %a;", abs);
 }
 
-static void comparisons_choose(void **state) {
-    (void)state;
+TEST(comparisons_set_predicates_and_select) {
     static const struct row lt[] = {{M64, 1, 0, 1}, {1, M64, 0, 0}, {1, 1, 0, 0}};
     ROWS_HOLD("setp.lt.s64 %p, %a, %b; selp.b64 %d, 1, 0, %p;", lt);
     static const struct row lo[] = {{M64, 1, 0, 0}, {1, M64, 0, 1}};
@@ -183,20 +173,4 @@ static void comparisons_choose(void **state) {
               setf);
     static const struct row slct[] = {{5, 6, 0, 5}, {5, 6, M32, 6}};
     ROWS_HOLD("slct.u64.s32 %d, %a, %b, %z;", slct);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_wrap),
-        cmocka_unit_test(products_have_halves),
-        cmocka_unit_test(quotients_do_not_trap),
-        cmocka_unit_test(shifts_clamp),
-        cmocka_unit_test(fields_take_eight_bits_of_place_and_length),
-        cmocka_unit_test(bits_are_counted_and_found),
-        cmocka_unit_test(bytes_are_permuted),
-        cmocka_unit_test(carries_go_on),
-        cmocka_unit_test(dots_extremes_and_distances),
-        cmocka_unit_test(comparisons_choose),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include "kernel.h"
 #include "kernel_texts.h"
 
-static void saxpy_leaves_sums_and_nothing_behind_them(void **state) {
-    (void)state;
+TEST(saxpy_writes_its_elements_and_nothing_beyond) {
     FOR_EACH_LEVEL(level) {
         enum { COUNT = 1000, ROOM = 1024 };
         static float x[ROOM], y[ROOM];
@@ -26,8 +25,7 @@ static void saxpy_leaves_sums_and_nothing_behind_them(void **state) {
     }
 }
 
-static void matmul_by_tiles(void **state) {
-    (void)state;
+TEST(a_tiled_matrix_multiplication_is_exact) {
     enum { N = 48 };
     static float a[N][N], b[N][N], c[N][N];
     for (int i = 0; i < N; i++)
@@ -59,8 +57,7 @@ static void matmul_by_tiles(void **state) {
     }
 }
 
-static void sums_by_shuffles(void **state) {
-    (void)state;
+TEST(a_shuffle_reduction_sums_all_elements) {
     enum { COUNT = 5000, BLOCKS = 3 };
     static float in[COUNT];
     double all = 0;
@@ -80,8 +77,7 @@ static void sums_by_shuffles(void **state) {
     }
 }
 
-static void histogram_by_shared_atomics(void **state) {
-    (void)state;
+TEST(a_histogram_by_shared_atomics_is_exact) {
     enum { COUNT = 10000 };
     static unsigned char in[COUNT];
     uint32_t expected[256] = {0};
@@ -101,14 +97,4 @@ static void histogram_by_shared_atomics(void **state) {
         assert_memory_equal(bins, expected, sizeof bins);
         kernel_free(&kernel);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(saxpy_leaves_sums_and_nothing_behind_them),
-        cmocka_unit_test(matmul_by_tiles),
-        cmocka_unit_test(sums_by_shuffles),
-        cmocka_unit_test(histogram_by_shared_atomics),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

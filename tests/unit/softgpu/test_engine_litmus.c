@@ -123,7 +123,6 @@ static struct memory *play(const struct part *parts, unsigned count, unsigned ke
 /* ---- message passing ----------------------------------------------------------------------- */
 
 static void send(struct memory *memory, unsigned i, unsigned who) {
-    (void)who;
     memory->data[i] = i + 1;
     atomic_store_explicit(&memory->x[i], 1, memory_order_release);
 }
@@ -136,8 +135,7 @@ static void receive(struct memory *memory, unsigned i, unsigned who) {
 
 #define RECEIVED "setp.ne.u32 %p, %r1, 0; @%p ld.weak.u32 %r2, [%d];"
 
-static void messages_arrive_whole(void **state) {
-    (void)state;
+TEST(an_acquired_message_carries_its_data) {
     static const struct part ways[][2] = {
         {{"add.u32 %r3, %i, 1; st.weak.u32 [%d], %r3; st.release.sys.u32 [%x], 1;", send},
          {"ld.acquire.sys.u32 %r1, [%x];" RECEIVED, receive}},
@@ -158,7 +156,6 @@ static void messages_arrive_whole(void **state) {
 
 /* With fences: the message is relaxed too, since ThreadSanitizer knows no fences. */
 static void send_fenced(struct memory *memory, unsigned i, unsigned who) {
-    (void)who;
     atomic_store_explicit(&memory->y[i], i + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&memory->x[i], 1, memory_order_relaxed);
@@ -170,8 +167,7 @@ static void receive_fenced(struct memory *memory, unsigned i, unsigned who) {
     memory->second[who][i] = atomic_load_explicit(&memory->y[i], memory_order_relaxed);
 }
 
-static void fences_order_messages(void **state) {
-    (void)state;
+TEST(fences_order_relaxed_messages) {
     static const struct part parts[2] = {
         {"add.u32 %r3, %i, 1; st.relaxed.sys.u32 [%y], %r3; fence.acq_rel.sys;\n"
          "st.relaxed.sys.u32 [%x], 1;",
@@ -201,8 +197,7 @@ static void store_y(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* One of two that store and then look sees the other's store. */
-static void stores_are_not_passed_by_loads(void **state) {
-    (void)state;
+TEST(sequentially_consistent_fences_forbid_store_buffering) {
     static const struct part parts[2] = {
         {"st.relaxed.sys.u32 [%x], 1; fence.sc.sys; ld.relaxed.sys.u32 %r1, [%y];", store_x},
         {"st.relaxed.sys.u32 [%y], 1; fence.sc.sys; ld.relaxed.sys.u32 %r1, [%x];", store_y}};
@@ -220,8 +215,7 @@ static void exchange_x(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* The same by the older words for fences and by atomic operations, at each scope. */
-static void scopes_and_atomics_order_stores(void **state) {
-    (void)state;
+TEST(fences_and_atomics_of_each_scope_forbid_store_buffering) {
     static const struct part ways[][2] = {
         {{"st.relaxed.gpu.u32 [%x], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [%y];", NULL},
          {"st.relaxed.gpu.u32 [%y], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [%x];", NULL}},
@@ -253,8 +247,7 @@ static void load_y_store_x(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* Of two that look and then store not both see the other's store. */
-static void loads_are_not_passed_by_stores(void **state) {
-    (void)state;
+TEST(load_buffering_is_forbidden) {
     static const struct part ways[][2] = {
         {{"ld.acquire.sys.u32 %r1, [%x]; st.release.sys.u32 [%y], 1;", load_x_store_y},
          {"ld.acquire.sys.u32 %r1, [%y]; st.release.sys.u32 [%x], 1;", load_y_store_x}},
@@ -276,12 +269,10 @@ static void loads_are_not_passed_by_stores(void **state) {
 /* ---- independent reads of independent writes ----------------------------------------------- */
 
 static void write_x(struct memory *memory, unsigned i, unsigned who) {
-    (void)who;
     atomic_store_explicit(&memory->x[i], 1, memory_order_relaxed);
 }
 
 static void write_y(struct memory *memory, unsigned i, unsigned who) {
-    (void)who;
     atomic_store_explicit(&memory->y[i], 1, memory_order_relaxed);
 }
 
@@ -298,8 +289,7 @@ static void read_yx(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* Two readers agree on which of two writes came first. */
-static void readers_agree_on_the_order(void **state) {
-    (void)state;
+TEST(two_readers_agree_on_the_order_of_two_writes) {
     static const unsigned mixes[] = {12, 3, 10, 15};
     static const struct part parts[4] = {
         {"st.relaxed.sys.u32 [%x], 1;", write_x},
@@ -318,7 +308,6 @@ static void readers_agree_on_the_order(void **state) {
 /* ---- one location -------------------------------------------------------------------------- */
 
 static void count(struct memory *memory, unsigned i, unsigned who) {
-    (void)i;
     memory->seen[who][i] = atomic_fetch_add_explicit(&memory->x[0], 1, memory_order_relaxed);
 }
 
@@ -328,8 +317,7 @@ static void watch(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* Nothing that is added gets lost, and what is read does not go back. */
-static void a_location_has_one_order(void **state) {
-    (void)state;
+TEST(each_location_has_a_coherent_order) {
     static const struct part parts[3] = {
         {"mul.wide.u32 %t, %i, 4; sub.u64 %x, %x, %t; atom.relaxed.sys.add.u32 %r1, [%x], 1;\n"
          "add.u64 %x, %x, %t; ld.param.u64 %t, [t];",
@@ -356,8 +344,7 @@ static void a_location_has_one_order(void **state) {
 
 /* The second warp takes what the first one sends, round after round, at the scope of the block; in
  * any order of the warps' turns. */
-static void warps_of_a_block_pass_messages(void **state) {
-    (void)state;
+TEST(warps_of_a_block_pass_messages) {
     static const char text[] =
         ".version 8.0\n.target sm_90\n.address_size 64\n"
         ".visible .entry k(.param .u64 at) {\n"
@@ -397,8 +384,7 @@ static void race(void) {
     free(play(parts, 2, 1));
 }
 
-static void a_message_without_order_is_a_race(void **state) {
-    (void)state;
+TEST(thread_sanitizer_reports_an_unordered_message) {
 #ifdef __SANITIZE_THREAD__
     int status = 0;
     pid_t child = fork();
@@ -406,7 +392,7 @@ static void a_message_without_order_is_a_race(void **state) {
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
         dup2(nowhere, STDERR_FILENO);
-        execl("/proc/self/exe", "test_engine_litmus", "race", (char *)NULL);
+        execl("/proc/self/exe", "run", test_file(), "--child", "other", (char *)NULL);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -417,21 +403,7 @@ static void a_message_without_order_is_a_race(void **state) {
 #endif
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "race") == 0) {
-        race();
-        return 0;
-    }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_arrive_whole),
-        cmocka_unit_test(fences_order_messages),
-        cmocka_unit_test(stores_are_not_passed_by_loads),
-        cmocka_unit_test(scopes_and_atomics_order_stores),
-        cmocka_unit_test(loads_are_not_passed_by_stores),
-        cmocka_unit_test(readers_agree_on_the_order),
-        cmocka_unit_test(a_location_has_one_order),
-        cmocka_unit_test(warps_of_a_block_pass_messages),
-        cmocka_unit_test(a_message_without_order_is_a_race),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+CHILD(other) {
+    race();
+    return 0;
 }

@@ -39,8 +39,7 @@ static char *text_of(uint32_t *sum) {
     return text;
 }
 
-static void many_constants_are_found_at_once(void **state) {
-    (void)state;
+TEST(compile_time_is_linear_in_the_number_of_constants) {
     uint32_t sum, found = 0;
     char *text = text_of(&sum);
     struct kernel kernel;
@@ -56,8 +55,7 @@ static void many_constants_are_found_at_once(void **state) {
 }
 
 /* What differs only above a width is one constant of it; one number in several widths is not. */
-static void widths_of_a_number_stay_apart(void **state) {
-    (void)state;
+TEST(one_constant_in_several_widths_keeps_each_value) {
     const struct row rows[] = {{.a = 1, .b = 2, .d = 0x10000ffffu + 0xffffffffffffffffu + 0xffffu},
                                {.a = 5, .b = 7, .d = 0x10000ffffu + 0xffffffffffffffffu + 0xffffu}};
     ROWS_HOLD(".reg .u64 %e, %f, %g;\n"
@@ -66,12 +64,4 @@ static void widths_of_a_number_stay_apart(void **state) {
               "mov.u64 %g, 0xffffffffffffffff;\n"
               "add.u64 %f, %f, 0x10000; add.u64 %d, %e, %f; add.u64 %d, %d, %g;\n",
               rows);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_constants_are_found_at_once),
-        cmocka_unit_test(widths_of_a_number_stay_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,20 +39,10 @@ static void every_form(bool exact) {
     }
 }
 
-static void products_of_exact_numbers_are_exact(void **state) {
-    (void)state;
+TEST(mma_of_exact_numbers_is_exact) {
     every_form(true);
 }
 
-static void products_of_floats_are_within_the_stated_bound(void **state) {
-    (void)state;
+TEST(mma_of_floats_is_within_the_stated_bound) {
     every_form(false);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_exact_numbers_are_exact),
-        cmocka_unit_test(products_of_floats_are_within_the_stated_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,6 @@ static struct {
 static bool allocated(void *user, uint64_t address, uint64_t *low, uint64_t *length) {
     uint64_t first = (uint64_t)(uintptr_t)memory.rows, second = (uint64_t)(uintptr_t)memory.got;
     bool is_first = address >= first && address - first < sizeof memory.rows;
-    (void)user;
     *low = is_first ? first : second;
     *length = is_first ? sizeof memory.rows : sizeof memory.got;
     return is_first || (address >= second && address - second < sizeof memory.got);
@@ -65,7 +64,7 @@ static uint32_t pair(unsigned m, unsigned lane, bool transposed) {
     return low | high << 16;
 }
 
-static void ldmatrix_gives_each_lane_its_pairs(void **state) {
+TEST(ldmatrix_loads_each_lanes_elements) {
     static const struct {
         const char *body;
         unsigned count;
@@ -86,7 +85,6 @@ static void ldmatrix_gives_each_lane_its_pairs(void **state) {
         {FILL "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r2,r9}, [r2]; mov.b32 r8, r2;" KEEP, 2,
          false},
     };
-    (void)state;
     FOR_EACH_LEVEL(level) {
         for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
             runs(cases[c].body, (enum sg_level)level);
@@ -99,13 +97,12 @@ static void ldmatrix_gives_each_lane_its_pairs(void **state) {
     }
 }
 
-static void stmatrix_and_movmatrix_are_the_way_back(void **state) {
+TEST(stmatrix_stores_and_movmatrix_transposes) {
     static const char load[] =
         FILL "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r8,r9,r10,r11}, [r2];"
              "add.u32 r3, r2, 1024;";
     static const char back[] = "bar.sync 0; ld.shared.v4.b32 {r8,r9,r10,r11}, [r3];" KEEP;
     char body[2048];
-    (void)state;
     snprintf(body, sizeof body, "%s%s%s", load,
              "stmatrix.sync.aligned.m8n8.x4.shared.b16 [r3], {r8,r9,r10,r11};", back);
     runs(body, SG_LEVEL_GENERIC);
@@ -133,8 +130,7 @@ static void stmatrix_and_movmatrix_are_the_way_back(void **state) {
     }
 }
 
-static void wmma_reads_and_writes_shared_memory(void **state) {
-    (void)state;
+TEST(wmma_reads_and_writes_shared_memory) {
     runs(FILL "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16\n"
               "{r4,r5,r6,r7,r12,r13,r14,r15}, [r1], 16;\n"
               "mov.b32 r8, r4; mov.b32 r9, r5; mov.b32 r10, r6; mov.b32 r11, r15;" KEEP,
@@ -155,8 +151,7 @@ static void wmma_reads_and_writes_shared_memory(void **state) {
 }
 
 /* Half of the warp comes by another way; and what others have computed is there. */
-static void lanes_come_together_first(void **state) {
-    (void)state;
+TEST(warp_wide_instructions_wait_for_diverged_lanes) {
     runs(FILL "setp.lt.u32 p, r0, 11; mov.b32 r8, 1; mov.b32 r9, 0; mov.b32 r12, 0;\n"
               "@p bra LOW; mov.b32 r8, 2; mov.b32 r9, 5; add.u32 r12, r0, 100; bra MEET;\n"
               "LOW: mov.b32 r9, 9; add.u32 r12, r0, 100;\n"
@@ -180,8 +175,7 @@ static void lanes_come_together_first(void **state) {
 }
 
 /* All lanes' elements are there; only those write for whom the guard is true. */
-static void a_guard_decides_who_writes(void **state) {
-    (void)state;
+TEST(a_guard_selects_the_lanes_that_write) {
     runs("setp.lt.u32 p, r0, 7; mov.b32 r8, 77; mov.b32 r9, 88; mov.b32 r10, 0; mov.b32 r11, 0;\n"
          "@p movmatrix.sync.aligned.m8n8.trans.b16 r8, r0;\n"
          "setp.lt.u32 p, r0, 0; @p movmatrix.sync.aligned.m8n8.trans.b16 r9, r0;" KEEP,
@@ -194,8 +188,7 @@ static void a_guard_decides_who_writes(void **state) {
     }
 }
 
-static void lanes_that_never_meet_are_reported(void **state) {
-    (void)state;
+TEST(lanes_that_never_converge_are_a_deadlock) {
     struct sg_grid_fault fault = run("setp.lt.u32 p, r0, 16; @p bra LOW;\n"
                                      "movmatrix.sync.aligned.m8n8.trans.b16 r8, r0; bra END;\n"
                                      "LOW: movmatrix.sync.aligned.m8n8.trans.b16 r8, r0; END:" KEEP,
@@ -203,8 +196,7 @@ static void lanes_that_never_meet_are_reported(void **state) {
     assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
 }
 
-static void faults_name_the_lane(void **state) {
-    (void)state;
+TEST(matrix_faults_name_the_lane) {
     struct sg_grid_fault fault =
         run("setp.eq.u32 p, r0, 5; mad.lo.u32 r2, r0, 16, r1; @p add.u32 r2, r2, 8;\n"
             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r8}, [r2];",
@@ -239,17 +231,4 @@ static void faults_name_the_lane(void **state) {
                 "{r4,r5,r6,r7}, [d4], 16;",
                 SG_LEVEL_GENERIC, 32);
     assert_int_equal(fault.kind, SG_FAULT_MISALIGNED);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ldmatrix_gives_each_lane_its_pairs),
-        cmocka_unit_test(stmatrix_and_movmatrix_are_the_way_back),
-        cmocka_unit_test(wmma_reads_and_writes_shared_memory),
-        cmocka_unit_test(lanes_come_together_first),
-        cmocka_unit_test(a_guard_decides_who_writes),
-        cmocka_unit_test(lanes_that_never_meet_are_reported),
-        cmocka_unit_test(faults_name_the_lane),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

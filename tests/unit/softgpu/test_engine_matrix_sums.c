@@ -41,12 +41,13 @@ static uint64_t named(const char *name, enum sg_level level) {
 }
 
 static int find_edges(void **state) {
-    (void)state;
     size_t count = matrix_edges(edges, MATRIX_EDGES);
     return count > 0 && count < MATRIX_EDGES ? 0 : -1;
 }
 
-static void each_case_that_can_be_said(void **state) {
+ALL_TESTS(find_edges, NULL);
+
+TEST(sums_keep_the_bits_that_the_h200_keeps) {
     static const struct {
         const char *name;
         uint64_t wanted;
@@ -111,7 +112,6 @@ static void each_case_that_can_be_said(void **state) {
         {"f64.k16 order-2", 0x3ff0000000000000},
         {"f64.k16 order-of-last-2", 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t got = named(cases[i].name, SG_LEVEL_GENERIC);
         if (got != cases[i].wanted)
@@ -121,9 +121,8 @@ static void each_case_that_can_be_said(void **state) {
 }
 
 /* One kernel serves all cases of a form, which follow one another. */
-static void levels_agree_on_every_case(void **state) {
+TEST(every_level_sums_each_recorded_case_alike) {
     static uint64_t first[MATRIX_EDGES];
-    (void)state;
     FOR_EACH_LEVEL(level) {
         struct kernel kernel = {0};
         for (size_t i = 0; edges[i].name[0]; i++) {
@@ -144,9 +143,8 @@ static void levels_agree_on_every_case(void **state) {
     }
 }
 
-static void levels_agree_on_any_numbers(void **state) {
+TEST(every_level_sums_random_numbers_alike) {
     static uint64_t first[MATRIX_FORMS][32][MATRIX_OUT];
-    (void)state;
     size_t count = matrix_forms(forms, MATRIX_FORMS);
     FOR_EACH_LEVEL(level) {
         for (size_t i = 0; i < count; i++) {
@@ -163,13 +161,4 @@ static void levels_agree_on_any_numbers(void **state) {
                 assert_memory_equal(first[i], out, sizeof out);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_case_that_can_be_said),
-        cmocka_unit_test(levels_agree_on_every_case),
-        cmocka_unit_test(levels_agree_on_any_numbers),
-    };
-    return cmocka_run_group_tests(tests, find_edges, NULL);
 }

@@ -1,8 +1,7 @@
 /* mbarriers: phases, counts of arrivals and bytes, what is misused. */
 #include "async_kernel.h"
 
-static void misuse_is_a_fault(void **state) {
-    (void)state;
+TEST(misusing_an_mbarrier_is_a_fault) {
     static const struct {
         const char *text;
         enum sg_fault_kind kind;
@@ -29,11 +28,4 @@ static void misuse_is_a_fault(void **state) {
         if (fault.kind != cases[i].kind)
             fail_msg("%s: %s", cases[i].text, sg_fault_name(fault.kind));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misuse_is_a_fault),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
                 ".reg .pred %p, %q; .reg .b16 %h<4>; .reg .b32 %r<12>; .reg .b64 %rd<8>;\n"        \
                 ".reg .f32 %f<4>;\n"
 
-static void elements_of_all_widths(void **state) {
-    (void)state;
+TEST(narrow_loads_are_extended_to_the_register) {
     FOR_EACH_LEVEL(level) {
         signed char from[32];
         int64_t to[32];
@@ -36,8 +35,7 @@ static void elements_of_all_widths(void **state) {
     }
 }
 
-static void vectors_and_orders_of_lanes(void **state) {
-    (void)state;
+TEST(vector_accesses_keep_elements_and_lanes_in_order) {
     FOR_EACH_LEVEL(level) {
         uint32_t from[128] __attribute__((aligned(16))), to[128] __attribute__((aligned(16)));
         struct kernel kernel;
@@ -71,8 +69,7 @@ static void vectors_and_orders_of_lanes(void **state) {
     }
 }
 
-static void spaces_have_generic_addresses(void **state) {
-    (void)state;
+TEST(generic_addresses_reach_shared_local_and_global_memory) {
     FOR_EACH_LEVEL(level) {
         uint32_t to[32], from[32];
         struct kernel kernel;
@@ -111,8 +108,7 @@ static void spaces_have_generic_addresses(void **state) {
     }
 }
 
-static void atomic_operations_lose_nothing(void **state) {
-    (void)state;
+TEST(atomic_operations_lose_no_update) {
     FOR_EACH_LEVEL(level) {
         struct {
             uint32_t add, inc, min, cas;
@@ -158,8 +154,7 @@ static void atomic_operations_lose_nothing(void **state) {
     }
 }
 
-static void asynchronous_copies_are_there_when_waited_for(void **state) {
-    (void)state;
+TEST(asynchronous_copies_are_visible_after_the_wait) {
     FOR_EACH_LEVEL(level) {
         uint32_t from[128] __attribute__((aligned(16))), to[128] __attribute__((aligned(16)));
         struct kernel kernel;
@@ -193,8 +188,7 @@ static void asynchronous_copies_are_there_when_waited_for(void **state) {
     }
 }
 
-static void dynamic_shared_memory_lies_behind_the_static(void **state) {
-    (void)state;
+TEST(dynamic_shared_memory_follows_static_shared_memory) {
     struct kernel kernel;
     uint32_t out[2] = {0, 0};
     char text[] = KERNEL_HEAD ".extern .shared .align 16 .b8 more[];\n"
@@ -240,8 +234,7 @@ static void shared_access(const char *instruction, bool fault) {
 }
 
 /* As compilers write it: one load of three words, which are all that is used of it. */
-static void a_vector_that_begins_in_shared_memory_is_read_to_its_end(void **state) {
-    (void)state;
+TEST(a_vector_load_may_reach_past_the_end_of_shared_memory) {
     shared_access("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [more+16];", false);
     shared_access("ld.shared.v2.u32 {%r4, %r5}, [more+24];", false);
     shared_access("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [more+32];", true);
@@ -250,8 +243,7 @@ static void a_vector_that_begins_in_shared_memory_is_read_to_its_end(void **stat
     shared_access("st.shared.v4.u32 [more+16], {%r2, %r3, %r4, %r5};", true);
 }
 
-static void what_is_unmapped_meanwhile_is_seen(void **state) {
-    (void)state;
+TEST(unmapping_memory_of_a_running_grid_makes_its_access_a_fault) {
     static _Alignas(SG_PAGE) unsigned char bytes[2 * SG_PAGE];
     CUdeviceptr p = 0;
     struct kernel kernel;
@@ -286,18 +278,4 @@ static void what_is_unmapped_meanwhile_is_seen(void **state) {
     kernel_free(&kernel);
     sg_table_unmap(p, 2 * SG_PAGE);
     sg_addresses_give(p, 2 * SG_PAGE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_of_all_widths),
-        cmocka_unit_test(vectors_and_orders_of_lanes),
-        cmocka_unit_test(spaces_have_generic_addresses),
-        cmocka_unit_test(atomic_operations_lose_nothing),
-        cmocka_unit_test(asynchronous_copies_are_there_when_waited_for),
-        cmocka_unit_test(dynamic_shared_memory_lies_behind_the_static),
-        cmocka_unit_test(a_vector_that_begins_in_shared_memory_is_read_to_its_end),
-        cmocka_unit_test(what_is_unmapped_meanwhile_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

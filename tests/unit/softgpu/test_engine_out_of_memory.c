@@ -1,6 +1,6 @@
 /* Compiling and running a kernel where memory ends: at each allocation in turn. */
 #include "async_kernel.h"
-#include "refused_allocations.h"
+#include "refused_memory.h"
 
 /* Calls (paths and frames), parameters, specials, a variable, an indexed branch. */
 static const char text[] = KERNEL_HEAD
@@ -22,12 +22,11 @@ static void compile_at_each_allocation(unsigned kinds) {
     kernel_make(&kernel, text, sg_level_best());
     for (bool done = false; !done; failures += !done) {
         struct sg_code *code = NULL;
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         CUresult result = sg_code_make(kernel.program, sg_level_best(), kinds, &code);
-        allocations_left = 0;
-        done = !allocation_refused;
-        assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        end_refusal();
+        done = !memory_was_refused();
+        assert_int_equal(result, memory_was_refused() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         assert_true((code != NULL) == done);
         sg_code_free(code);
     }
@@ -35,8 +34,7 @@ static void compile_at_each_allocation(unsigned kinds) {
     kernel_free(&kernel);
 }
 
-static void compiling_fails_whole(void **state) {
-    (void)state;
+TEST(compiling_without_memory_fails_and_leaks_nothing) {
     compile_at_each_allocation(0);
     compile_at_each_allocation(SG_CODE_COUNTED);
 }
@@ -55,21 +53,20 @@ static void run_at_each_allocation(unsigned kinds) {
     kernel.launch.parameters = kernel.parameters;
     for (bool done = false; !done; failures += !done) {
         struct sg_grid *grid = NULL;
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         CUresult result = sg_grid_begin(&kernel.launch, &grid);
         if (result == CUDA_SUCCESS) {
             while (!sg_grid_advance(grid, UINT64_MAX))
                 ;
             const struct sg_grid_fault *fault = sg_grid_fault(grid);
-            assert_true((fault != NULL) == allocation_refused);
+            assert_true((fault != NULL) == memory_was_refused());
             assert_true(!fault || fault->kind == SG_FAULT_MEMORY);
             faults += fault != NULL;
         } else {
-            assert_true(allocation_refused && result == CUDA_ERROR_OUT_OF_MEMORY && !grid);
+            assert_true(memory_was_refused() && result == CUDA_ERROR_OUT_OF_MEMORY && !grid);
         }
-        allocations_left = 0;
-        done = !allocation_refused;
+        end_refusal();
+        done = !memory_was_refused();
         sg_grid_end(grid);
     }
     for (int i = 0; i < 64; i++)
@@ -78,16 +75,14 @@ static void run_at_each_allocation(unsigned kinds) {
     kernel_free(&kernel);
 }
 
-static void running_says_that_memory_ended(void **state) {
-    (void)state;
+TEST(running_without_memory_reports_out_of_memory) {
     run_at_each_allocation(0);
     run_at_each_allocation(SG_CODE_COUNTED);
 }
 
 /* Clusters and copies that complete late: a copy that cannot be put off is done at once, and all
  * else fails with its reason. */
-static void late_copies_need_no_memory(void **state) {
-    (void)state;
+TEST(an_async_copy_without_memory_completes_at_once) {
     uint32_t in[ASYNC_INPUT] __attribute__((aligned(16))), out[1024];
     size_t faults = 0, others = 0;
     for (uint32_t i = 0; i < ASYNC_INPUT; i++)
@@ -107,17 +102,16 @@ static void late_copies_need_no_memory(void **state) {
         for (size_t failures = 0; !done && failures < 400; failures++) {
             struct sg_grid *grid = NULL;
             memset(out, UNTOUCHED & 0xff, sizeof out);
-            allocations_left = failures + 1;
-            allocation_refused = false;
+            refuse_memory((long)failures + 1);
             CUresult result = sg_grid_begin(&kernel.launch, &grid);
             while (result == CUDA_SUCCESS && !sg_grid_advance(grid, UINT64_MAX))
                 ;
-            allocations_left = 0;
-            done = !allocation_refused;
+            end_refusal();
+            done = !memory_was_refused();
             const struct sg_grid_fault *fault = grid ? sg_grid_fault(grid) : NULL;
-            assert_true(!fault || (allocation_refused && fault->kind == SG_FAULT_MEMORY));
+            assert_true(!fault || (memory_was_refused() && fault->kind == SG_FAULT_MEMORY));
             faults += fault != NULL;
-            others += allocation_refused && grid && !fault;
+            others += memory_was_refused() && grid && !fault;
             for (uint32_t i = 0; grid && !fault && i < each->blocks * each->threads; i++)
                 assert_int_equal(out[i], each->answer(i / each->threads, i % each->threads));
             sg_grid_end(grid);
@@ -125,13 +119,4 @@ static void late_copies_need_no_memory(void **state) {
         kernel_free(&kernel);
     }
     assert_true(faults > 20 && others > 20);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(compiling_fails_whole),
-        cmocka_unit_test(running_says_that_memory_ended),
-        cmocka_unit_test(late_copies_need_no_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

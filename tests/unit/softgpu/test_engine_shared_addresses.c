@@ -25,8 +25,7 @@ static struct sg_grid_fault run(const char *text, enum sg_level level, unsigned 
     return fault;
 }
 
-static void its_own_begins_behind_a_kibibyte(void **state) {
-    (void)state;
+TEST(a_blocks_shared_memory_begins_at_0x400) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[8] = {0};
         assert_int_equal(
@@ -45,8 +44,7 @@ static void its_own_begins_behind_a_kibibyte(void **state) {
     }
 }
 
-static void sizes_are_as_recorded(void **state) {
-    (void)state;
+TEST(shared_memory_size_registers_match_the_h200) {
     uint32_t out[8] = {0};
     assert_int_equal(run(HEAD "mov.u32 %r2, %total_smem_size; mov.u32 %r3, %dynamic_smem_size;\n"
                               "mov.u32 %r4, %aggr_smem_size; mov.u32 %r5, "
@@ -64,8 +62,7 @@ static void sizes_are_as_recorded(void **state) {
 }
 
 /* One element, a whole warp, atomics, generic addresses: each way to memory looks. */
-static void nothing_is_below(void **state) {
-    (void)state;
+TEST(shared_memory_below_the_base_is_a_fault) {
     static const char *const bodies[] = {
         "ld.shared.u32 %r3, [own+-4]; st.global.u32 [%d2], %r3;",
         "st.shared.u32 [0], %r1;",
@@ -87,8 +84,7 @@ static void nothing_is_below(void **state) {
 }
 
 /* Tiles of several warps meet there: plain, generic and atomic accesses of two warps. */
-static void what_is_reserved_is_for_who_asks(void **state) {
-    (void)state;
+TEST(reserved_shared_memory_is_usable_by_kernels_that_ask_for_it) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[64] = {0};
         assert_int_equal(
@@ -130,8 +126,7 @@ static struct sg_grid_fault run_numbered(enum sg_level level, unsigned dynamic, 
     return fault;
 }
 
-static void who_names_none_counts_from_0(void **state) {
-    (void)state;
+TEST(a_kernel_without_named_shared_memory_addresses_it_from_zero) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[400];
         assert_int_equal(run_numbered((enum sg_level)level, 576, 1, out).kind, SG_FAULT_COUNT);
@@ -140,15 +135,4 @@ static void who_names_none_counts_from_0(void **state) {
         assert_int_equal(run_numbered((enum sg_level)level, 576, 2, out).kind, SG_FAULT_SPACE);
         assert_int_equal(run_numbered((enum sg_level)level, 0, 1, out).kind, SG_FAULT_SPACE);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_own_begins_behind_a_kibibyte),
-        cmocka_unit_test(sizes_are_as_recorded),
-        cmocka_unit_test(nothing_is_below),
-        cmocka_unit_test(what_is_reserved_is_for_who_asks),
-        cmocka_unit_test(who_names_none_counts_from_0),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

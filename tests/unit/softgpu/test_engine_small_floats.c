@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#define COUNT 128
+#define VALUES 128
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 
@@ -82,17 +82,16 @@ static float some_float(void) {
     return (float)(random & 256 ? -size : size);
 }
 
-static void eights_are_the_nearest(void **state) {
-    (void)state;
+TEST(fp8_conversions_round_to_the_nearest_value) {
     for (unsigned k = 0; k < 8; k++) {
         bool five = k & 1, relu = k & 2;
-        struct row rows[COUNT];
+        struct row rows[VALUES];
         char body[300];
         snprintf(body, sizeof body,
                  "{ .reg .f32 f, g; mov.b32 f, %%x; mov.b32 g, %%y; cvt.rn.satfinite%s.%s.f32 %%v, "
                  "f, g; cvt.u64.u16 %%d, %%v; }",
                  relu ? ".relu" : "", five ? "e5m2x2" : "e4m3x2");
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < VALUES; i++) {
             float a = i == 0 ? INFINITY : i == 1 ? NAN : some_float(), b = some_float();
             rows[i] = (struct row){bits_of(a), bits_of(b), 0,
                                    nearest(a, five, relu) << 8 | nearest(b, five, relu)};
@@ -100,7 +99,7 @@ static void eights_are_the_nearest(void **state) {
         ROWS_HOLD(body, rows);
         snprintf(body, sizeof body, "cvt.rn.satfinite%s.%s.f16x2 %%v, %%x; cvt.u64.u16 %%d, %%v;",
                  relu ? ".relu" : "", five ? "e5m2x2" : "e4m3x2");
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < VALUES; i++) {
             uint32_t both = (uint32_t)some();
             rows[i] = (struct row){both, 0, 0,
                                    nearest(half_value(both >> 16), five, relu) << 8 |
@@ -110,8 +109,7 @@ static void eights_are_the_nearest(void **state) {
     }
 }
 
-static void eights_become_halves_exactly(void **state) {
-    (void)state;
+TEST(fp8_values_convert_to_halves_exactly) {
     for (unsigned five = 0; five < 2; five++) {
         static struct row rows[256];
         char body[200];
@@ -133,8 +131,7 @@ static void eights_become_halves_exactly(void **state) {
     ROWS_HOLD("cvt.rn.relu.f16x2.e4m3x2 %w, %s; cvt.u64.u32 %d, %w;", relu);
 }
 
-static void what_is_too_large_stays_finite(void **state) {
-    (void)state;
+TEST(satfinite_conversions_stay_finite) {
     static const struct row half[] = {{0x7f800000, 0, 0, 0x7bff}, {0xff800000, 0, 0, 0xfbff},
                                       {0x477fefff, 0, 0, 0x7bff}, {0x477ff000, 0, 0, 0x7bff},
                                       {0x7fc00000, 0, 0, 0x7fff}, {0x3f801000, 0, 0, 0x3c00}};
@@ -153,8 +150,7 @@ static void what_is_too_large_stays_finite(void **state) {
               tensor);
 }
 
-static void integers_are_packed(void **state) {
-    (void)state;
+TEST(cvt_pack_saturates_and_packs_integers) {
     static const struct row bytes[] = {{300, 0xffffffff, 0x12345678, 0x5678ff00},
                                        {7, 200, 0xabcd, 0xabcd07c8}};
     ROWS_HOLD("cvt.pack.sat.u8.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", bytes);
@@ -188,20 +184,19 @@ static bool holds(double a, double b, const char *how) {
     }
 }
 
-static void both_halves_are_compared(void **state) {
-    (void)state;
+TEST(packed_half_comparisons_set_both_predicates) {
     static const char *const all[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
                                       "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     static const uint32_t edges[] = {0, 0x8000, 1, 0x8001, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00};
     for (unsigned c = 0; c < 14; c++)
         for (unsigned ftz = 0; ftz < 2; ftz++) {
-            struct row rows[COUNT];
+            struct row rows[VALUES];
             char body[300];
             snprintf(body, sizeof body,
                      "setp.%s%s.f16x2 %%p|%%q, %%x, %%y; selp.u64 %%d, 1, 0, %%p;\n"
                      "@%%q add.u64 %%d, %%d, 2;",
                      all[c], ftz ? ".ftz" : "");
-            for (size_t i = 0; i < COUNT; i++) {
+            for (size_t i = 0; i < VALUES; i++) {
                 uint32_t h[4];
                 double v[4];
                 for (unsigned k = 0; k < 4; k++) {
@@ -223,8 +218,7 @@ static void both_halves_are_compared(void **state) {
               brain);
 }
 
-static void set_makes_the_truth_of_its_type(void **state) {
-    (void)state;
+TEST(set_returns_true_in_the_destination_type) {
     static const struct row f16[] = {{5, 7, 0, 0x3c00}, {7, 5, 0, 0}};
     ROWS_HOLD("set.lt.f16.u32 %v, %x, %y; cvt.u64.u16 %d, %v;", f16);
     static const struct row bf16[] = {{0xffff, 1, 0, 0x3f80}};
@@ -240,16 +234,4 @@ static void set_makes_the_truth_of_its_type(void **state) {
               logic);
     static const struct row ftz[] = {{1, 0, 0, UINT32_MAX}};
     ROWS_HOLD("set.eq.ftz.s32.f32 %w, %x, %y; cvt.u64.u32 %d, %w;", ftz);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eights_are_the_nearest),
-        cmocka_unit_test(eights_become_halves_exactly),
-        cmocka_unit_test(what_is_too_large_stays_finite),
-        cmocka_unit_test(integers_are_packed),
-        cmocka_unit_test(both_halves_are_compared),
-        cmocka_unit_test(set_makes_the_truth_of_its_type),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

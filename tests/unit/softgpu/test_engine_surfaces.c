@@ -21,8 +21,7 @@ static enum sg_fault_kind fault_of(const char *body, const struct sg_texture *su
     return texture_run(body, &set, &lane, 1).kind;
 }
 
-static void loads_of_each_width(void **state) {
-    (void)state;
+TEST(surface_loads_of_each_width_return_the_bytes) {
     unsigned char bytes[64];
     for (int i = 0; i < 64; i++)
         bytes[i] = (unsigned char)(0xf0 + i);
@@ -48,8 +47,7 @@ static void loads_of_each_width(void **state) {
     assert_int_equal(lane.out.u[0], 0x03020100);
 }
 
-static void stores_of_each_width(void **state) {
-    (void)state;
+TEST(surface_stores_of_each_width_write_only_their_bytes) {
     unsigned char bytes[64], want[64];
     memset(bytes, 0xee, sizeof bytes);
     memset(want, 0xee, sizeof want);
@@ -68,8 +66,7 @@ static void stores_of_each_width(void **state) {
     assert_memory_equal(bytes, want, sizeof want);
 }
 
-static void bounds(void **state) {
-    (void)state;
+TEST(surface_accesses_out_of_bounds_clamp_zero_or_trap) {
     uint32_t texels[4 * 3];
     for (uint32_t i = 0; i < 12; i++)
         texels[i] = 100 + i;
@@ -110,8 +107,7 @@ static void bounds(void **state) {
         SG_FAULT_SURFACE);
 }
 
-static void layers_slices_and_faces(void **state) {
-    (void)state;
+TEST(surface_coordinates_select_layers_slices_and_faces) {
     uint32_t texels[48];
     for (uint32_t i = 0; i < 48; i++)
         texels[i] = i;
@@ -139,8 +135,7 @@ static void layers_slices_and_faces(void **state) {
 }
 
 /* sust.p counts texels and makes the surface's format of each register. */
-static void formatted_stores(void **state) {
-    (void)state;
+TEST(formatted_surface_stores_convert_to_the_surface_format) {
     unsigned char bytes[16] = {0};
     static const char store[] = "sust.p.1d.v4.b32.trap [%h1, {%r0}], {%r1,%r2,%r3,%r4};";
     struct sg_texture surface = surface_of(bytes, SG_TEXEL_UINT, 4, 8, 4, 0);
@@ -167,8 +162,7 @@ static void formatted_stores(void **state) {
                      SG_FAULT_SURFACE);
 }
 
-static void reductions_of_all_lanes(void **state) {
-    (void)state;
+TEST(surface_reductions_combine_all_lanes) {
     struct {
         uint32_t sum, least, most, both;
         uint64_t long_sum, long_least;
@@ -203,16 +197,4 @@ static void reductions_of_all_lanes(void **state) {
     assert_int_equal(got.least, 5);
     assert_int_equal(fault_of("sured.p.min.1d.b64.trap [%h1, {1}], %q0;", &surface, 0, 0),
                      SG_FAULT_TEXTURE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loads_of_each_width),
-        cmocka_unit_test(stores_of_each_width),
-        cmocka_unit_test(bounds),
-        cmocka_unit_test(layers_slices_and_faces),
-        cmocka_unit_test(formatted_stores),
-        cmocka_unit_test(reductions_of_all_lanes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

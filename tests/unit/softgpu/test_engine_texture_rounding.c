@@ -37,8 +37,7 @@ static uint32_t between(const struct sg_texture *texture, const unsigned parts[3
 }
 
 /* A texel of 256 among zeros shows its weight. */
-static void weights_of_three_axes(void **state) {
-    (void)state;
+TEST(filter_weights_of_three_axes_match_the_h200) {
     static const struct {
         unsigned parts[3], weight[8];
     } rows[] = {{{32, 20, 212}, {35, 6, 3, 0, 171, 25, 14, 2}},
@@ -59,8 +58,7 @@ static void weights_of_three_axes(void **state) {
 }
 
 /* Four bits behind the 24; of three axes, the first plane's sum has 33 bits. */
-static void floats_far_apart(void **state) {
-    (void)state;
+TEST(filtering_floats_of_distant_magnitudes_matches_the_h200) {
     static const struct {
         unsigned parts[3];
         uint32_t texels[4], want;
@@ -94,8 +92,7 @@ static void floats_far_apart(void **state) {
 }
 
 /* Subnormal numbers are 0 of their sign, as texels and results; other texels stay as they are. */
-static void subnormal_numbers(void **state) {
-    (void)state;
+TEST(subnormal_texels_and_results_flush_to_zero) {
     static const struct {
         uint32_t texels[4], alone, middle;
     } rows[] = {{{0x80000001, 0x007fffff}, 0x80000000, 0},
@@ -111,8 +108,7 @@ static void subnormal_numbers(void **state) {
 }
 
 /* Halves: sums of 11 bits and four behind, results that are halves; every NaN is the same. */
-static void halves(void **state) {
-    (void)state;
+TEST(filtering_half_texels_matches_the_h200) {
     static const struct {
         unsigned parts[3];
         uint16_t texels[4];
@@ -128,8 +124,7 @@ static void halves(void **state) {
 }
 
 /* The least byte counts as -128, though alone it is -1. Of 16 bits, a half is rounded up. */
-static void signed_parts(void **state) {
-    (void)state;
+TEST(filtering_signed_normalized_texels_matches_the_h200) {
     static const struct {
         unsigned parts[3];
         int8_t texels[4];
@@ -151,8 +146,7 @@ static void signed_parts(void **state) {
 }
 
 /* Ten bits are repeated to 16 before they are summed. */
-static void ten_bits(void **state) {
-    (void)state;
+TEST(ten_bit_texels_are_widened_before_filtering) {
     static const struct {
         unsigned parts[3];
         uint32_t texels[4], want;
@@ -167,8 +161,7 @@ static void ten_bits(void **state) {
 }
 
 /* A row lies half in its border: integers are filtered too, and those of 32 bits rounded down. */
-static void integers(void **state) {
-    (void)state;
+TEST(filtering_integers_against_the_border_matches_the_h200) {
     static const unsigned char bytes[4] = {0x01, 0x4a, 0x93, 0xdc};
     static const uint32_t words[4] = {0xdc934a01, 0x00b76e25, 0x24db9249, 0x48ffb66d};
     static const struct {
@@ -201,8 +194,7 @@ static void integers(void **state) {
 }
 
 /* One number as the border of each format. */
-static void borders_of_formats(void **state) {
-    (void)state;
+TEST(the_border_colour_is_converted_to_each_format) {
     static const unsigned char zeros[16] = {0};
     static const struct {
         enum sg_texel_form form;
@@ -248,8 +240,7 @@ static void borders_of_formats(void **state) {
 }
 
 /* The fourth and fifth of eight values, from ends where 144/256 alone would be too little. */
-static void alpha_of_blocks(void **state) {
-    (void)state;
+TEST(interpolated_block_alpha_matches_the_h200) {
     static const struct {
         unsigned char ends[2];
         unsigned choice, want; /* of 255 */
@@ -269,8 +260,7 @@ static void alpha_of_blocks(void **state) {
 }
 
 /* A texel is 256 times its number, so that results are coordinates. */
-static void coordinates_that_turn(void **state) {
-    (void)state;
+TEST(wrapped_and_mirrored_coordinates_match_the_h200) {
     static float texels[31999];
     static const struct {
         unsigned width, mode;
@@ -325,8 +315,7 @@ static float at_level(const struct sg_texture *texture, float level) {
 }
 
 /* Level, bias and limits are cut off to 256ths, each alone; without a level there is no bias. */
-static void parts_of_levels(void **state) {
-    (void)state;
+TEST(levels_bias_and_limits_are_truncated_to_256ths) {
     struct sg_texture texture = pyramid();
     assert_true(at_level(&texture, 1 + 31.75f / 1024) == 263);
     assert_true(at_level(&texture, 1 + 32.75f / 1024) == 264);
@@ -344,8 +333,7 @@ static void parts_of_levels(void **state) {
     assert_true(texture_once(plane, &texture, &in).out.f[0] == 153);
 }
 
-static void mixtures_of_anisotropic_filters(void **state) {
-    (void)state;
+TEST(anisotropic_filters_mix_levels_as_the_h200_does) {
     struct sg_texture texture = pyramid();
     texture.anisotropy = 16;
     assert_true(at_level(&texture, 0.25f) == 0);
@@ -357,8 +345,7 @@ static void mixtures_of_anisotropic_filters(void **state) {
 }
 
 /* Steps in texels of the largest level, times 64: of one axis, of two, and diagonals. */
-static void levels_of_gradients(void **state) {
-    (void)state;
+TEST(gradients_select_the_level_that_the_h200_selects) {
     static const struct {
         float x[2], y[2], want;
     } rows[] = {{{121, 121}, {0, 0}, 345},      {{705, 392}, {0, 0}, 950},
@@ -382,8 +369,7 @@ static void levels_of_gradients(void **state) {
 }
 
 /* Every NaN becomes one as a half. */
-static void not_a_number_as_a_half(void **state) {
-    (void)state;
+TEST(every_nan_becomes_the_canonical_half_nan) {
     static const uint32_t texels[1] = {0xffffffce};
     struct sg_texture texture = texture_of_floats((const float *)(const void *)texels, 1, 0, 0);
     const struct texture_lane in = {.in.f = {0.5f}};
@@ -394,8 +380,7 @@ static void not_a_number_as_a_half(void **state) {
 }
 
 /* The layers are a texture's size along the axis behind its last. */
-static void layers_are_a_size(void **state) {
-    (void)state;
+TEST(texture_queries_return_layers_as_the_next_dimension) {
     static const float texels[32] = {0};
     static const char read[] =
         "txq.width.b32 %o0, [%h1]; txq.height.b32 %o1, [%h1]; txq.depth.b32 %o2, [%h1];\n"
@@ -414,25 +399,4 @@ static void layers_are_a_size(void **state) {
     assert_int_equal(out.out.u[0], 8);
     assert_int_equal(out.out.u[1], 3);
     assert_int_equal(out.out.u[2], 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_of_three_axes),
-        cmocka_unit_test(floats_far_apart),
-        cmocka_unit_test(subnormal_numbers),
-        cmocka_unit_test(halves),
-        cmocka_unit_test(signed_parts),
-        cmocka_unit_test(ten_bits),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(borders_of_formats),
-        cmocka_unit_test(alpha_of_blocks),
-        cmocka_unit_test(coordinates_that_turn),
-        cmocka_unit_test(parts_of_levels),
-        cmocka_unit_test(mixtures_of_anisotropic_filters),
-        cmocka_unit_test(levels_of_gradients),
-        cmocka_unit_test(not_a_number_as_a_half),
-        cmocka_unit_test(layers_are_a_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

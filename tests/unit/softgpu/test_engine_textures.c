@@ -123,8 +123,7 @@ static void compare(const struct reference *r, struct sg_texture *texture, int a
     }
 }
 
-static void modes_and_filters(void **state) {
-    (void)state;
+TEST(every_address_mode_and_filter_matches_the_reference) {
     static const int sizes[3][3] = {{16, 1, 1}, {8, 4, 1}, {8, 2, 4}};
     unsigned seed = 7;
     float texels[64];
@@ -154,8 +153,7 @@ static void modes_and_filters(void **state) {
 }
 
 /* 8 bits of fraction, to the nearest; the greatest is the next texel itself. */
-static void fractions_have_eight_bits(void **state) {
-    (void)state;
+TEST(filter_fractions_have_eight_bits) {
     static const float texels[2] = {0, 256};
     struct sg_texture texture = texture_of_floats(texels, 2, 0, 0);
     texture.linear = true;
@@ -170,8 +168,7 @@ static void fractions_have_eight_bits(void **state) {
         assert_true(lanes[i].out.f[0] == want[i]);
 }
 
-static void coordinates_that_are_no_numbers(void **state) {
-    (void)state;
+TEST(infinite_and_nan_coordinates_are_clamped) {
     static const float texels[4] = {1, 2, 3, 4};
     struct sg_texture texture = texture_of_floats(texels, 4, 0, 0);
     struct texture_lane lanes[4] = {
@@ -181,8 +178,7 @@ static void coordinates_that_are_no_numbers(void **state) {
     assert_true(lanes[2].out.f[0] == 1 && lanes[3].out.f[0] == 4);
 }
 
-static void offsets_count_texels(void **state) {
-    (void)state;
+TEST(texture_offsets_count_texels) {
     float texels[64];
     for (int i = 0; i < 64; i++)
         texels[i] = (float)i;
@@ -202,8 +198,7 @@ static void offsets_count_texels(void **state) {
     assert_true(out.out.f[0] == 32 + 4 * 2 + 1);
 }
 
-static void texels_by_number(void **state) {
-    (void)state;
+TEST(integer_coordinates_fetch_single_texels) {
     float texels[16];
     for (int i = 0; i < 16; i++)
         texels[i] = (float)(i + 1);
@@ -227,8 +222,7 @@ static void texels_by_number(void **state) {
     assert_true(out.out.f[0] == 0);
 }
 
-static void layers_are_clamped(void **state) {
-    (void)state;
+TEST(layer_numbers_are_clamped) {
     float texels[24];
     for (int i = 0; i < 24; i++)
         texels[i] = (float)i;
@@ -254,8 +248,7 @@ static void layers_are_clamped(void **state) {
 
 /* ---- gathers --------------------------------------------------------------------------------- */
 
-static void gathers_are_in_order(void **state) {
-    (void)state;
+TEST(a_gather_returns_its_texels_in_order) {
     float texels[16 * 4];
     for (int i = 0; i < 64; i++)
         texels[i] = (float)((i >> 2) + 100 * (i % 4));
@@ -293,8 +286,7 @@ static struct sg_texture cube(float *texels, unsigned cubes) {
 }
 
 /* The corner of each face that a direction near it meets: by the table of the guide. */
-static void directions_meet_faces(void **state) {
-    (void)state;
+TEST(a_direction_selects_the_cube_face) {
     float texels[2 * 6 * FACE * FACE] = {0};
     struct sg_texture texture = cube(texels, 1);
     static const struct {
@@ -327,8 +319,7 @@ static void directions_meet_faces(void **state) {
 }
 
 /* On an edge, half of each face's outermost texel; in a corner, a third of each. */
-static void cubes_are_seamless(void **state) {
-    (void)state;
+TEST(seamless_cubes_filter_across_edges_and_corners) {
     float texels[6 * FACE * FACE] = {0};
     struct sg_texture texture = cube(texels, 1);
     texture.linear = texture.seamless = true;
@@ -382,8 +373,7 @@ static float nearest_elsewhere(const float *texels, int face, double s, double t
     return value;
 }
 
-static void all_edges_lead_to_their_neighbours(void **state) {
-    (void)state;
+TEST(every_cube_edge_filters_with_its_neighbour) {
     float texels[6 * FACE * FACE] = {0};
     struct sg_texture texture = cube(texels, 1);
     texture.linear = texture.seamless = true;
@@ -440,8 +430,7 @@ static float at_level(const struct sg_texture *texture, float level) {
         .out.f[0];
 }
 
-static void levels_are_chosen(void **state) {
-    (void)state;
+TEST(the_level_of_detail_is_selected_and_clamped) {
     float texels[85] = {0};
     struct sg_texture texture = levels(texels);
     assert_true(at_level(&texture, 0.49f) == 0 && at_level(&texture, 0.51f) == 1000);
@@ -466,8 +455,7 @@ static void levels_are_chosen(void **state) {
             .out.f[0] == 0);
 }
 
-static void gradients_choose_levels(void **state) {
-    (void)state;
+TEST(gradients_select_the_level) {
     float texels[85] = {0};
     struct sg_texture texture = levels(texels);
     static const char body[] = "tex.grad.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0,%f1}], "
@@ -497,8 +485,7 @@ static void gradients_choose_levels(void **state) {
 }
 
 /* A step of the gradient along a face of a cube, which has coordinates from -1 to 1. */
-static void gradients_of_cubes(void **state) {
-    (void)state;
+TEST(cube_gradients_select_the_level) {
     float texels[6 * (64 + 16 + 4 + 1)] = {0};
     struct sg_texture texture = texture_of_floats(texels, 8, 8, 0);
     unsigned at = 0;
@@ -527,8 +514,7 @@ static void gradients_of_cubes(void **state) {
 
 /* ---- handles and refusals -------------------------------------------------------------------- */
 
-static void warps_look_up_a_handle_once(void **state) {
-    (void)state;
+TEST(warps_look_up_a_handle_once) {
     static const float texels[4] = {5, 6, 7, 8};
     struct sg_texture texture = texture_of_floats(texels, 4, 0, 0);
     struct texture_set set = {.each = {&texture}};
@@ -544,8 +530,7 @@ static void warps_look_up_a_handle_once(void **state) {
     assert_true(lanes[1].out.f[0] == 5);
 }
 
-static void settings_may_come_from_another_handle(void **state) {
-    (void)state;
+TEST(a_separate_sampler_handle_gives_the_filter) {
     static const float texels[2] = {10, 20}, other[2] = {1, 2};
     struct sg_texture image = texture_of_floats(texels, 2, 0, 0);
     struct sg_texture sampler = texture_of_floats(other, 2, 0, 0);
@@ -563,8 +548,7 @@ static const struct sg_texture *only_texture(void *user, uint64_t handle) {
 }
 
 /* texmode_independent: samplers have the settings of their initial values. */
-static void samplers_are_declared_with_their_settings(void **state) {
-    (void)state;
+TEST(samplers_are_declared_with_their_settings) {
     static const char text[] =
         ".version 8.0\n.target sm_90, texmode_independent\n.address_size 64\n"
         ".global .texref T = {width = 4, normalized_coords = 1};\n"
@@ -615,8 +599,7 @@ static void faults(const char *body, const struct sg_texture *texture, const cha
         fail_msg("%s: %s", body, fault.report);
 }
 
-static void what_cannot_be_sampled_says_why(void **state) {
-    (void)state;
+TEST(an_unsamplable_texture_faults_with_its_reason) {
     static const float texels[64];
     struct sg_texture texture = texture_of_floats(texels, 4, 4, 0);
     faults("tex.1d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h3, {%f0}];", &texture, "no texture or surface");
@@ -629,36 +612,11 @@ static void what_cannot_be_sampled_says_why(void **state) {
     faults(reads[1], &texture, "it is broken");
 }
 
-static void what_does_not_run_is_refused_at_the_function(void **state) {
-    (void)state;
+TEST(unsupported_texture_forms_are_refused_at_load) {
     texture_refused("tex.2dms.v4.f32.s32 {%o0,%o1,%o2,%o3}, [%h1, {%r0,%r1,%r2,%r2}];",
                     "several samples");
     texture_refused("tex.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0,%f1}], %f2;", "depths");
     texture_refused("tex.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0,%f1}], {%r1,%r2}, %f2;",
                     "depths");
     texture_refused("tex.1d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0}], %f2;", "depths");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_and_filters),
-        cmocka_unit_test(fractions_have_eight_bits),
-        cmocka_unit_test(coordinates_that_are_no_numbers),
-        cmocka_unit_test(offsets_count_texels),
-        cmocka_unit_test(texels_by_number),
-        cmocka_unit_test(layers_are_clamped),
-        cmocka_unit_test(gathers_are_in_order),
-        cmocka_unit_test(directions_meet_faces),
-        cmocka_unit_test(cubes_are_seamless),
-        cmocka_unit_test(all_edges_lead_to_their_neighbours),
-        cmocka_unit_test(levels_are_chosen),
-        cmocka_unit_test(gradients_choose_levels),
-        cmocka_unit_test(gradients_of_cubes),
-        cmocka_unit_test(warps_look_up_a_handle_once),
-        cmocka_unit_test(settings_may_come_from_another_handle),
-        cmocka_unit_test(samplers_are_declared_with_their_settings),
-        cmocka_unit_test(what_cannot_be_sampled_says_why),
-        cmocka_unit_test(what_does_not_run_is_refused_at_the_function),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

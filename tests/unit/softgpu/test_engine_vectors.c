@@ -2,16 +2,14 @@
  * small instructions. */
 #include "kernel.h"
 
-static void vectors_are_read_before_they_are_written(void **state) {
-    (void)state;
+TEST(a_vector_move_reads_all_sources_first) {
     static const struct row swap[] = {{1, 2, 0, 0x0000000100000002}};
     ROWS_HOLD("mov.v2.b32 {%x, %y}, {%y, %x}; mov.b64 %d, {%x, %y};", swap);
     static const struct row turn[] = {{0x1234, 0x5678, 0x9abc, 0x12349abc5678}};
     ROWS_HOLD("mov.v4.b16 {%s, %t, %u, %v}, {%t, %u, %s, %v}; mov.b64 %d, {%s, %t, %u, %v};", turn);
 }
 
-static void bytes_make_words(void **state) {
-    (void)state;
+TEST(vector_moves_pack_and_unpack_words) {
     static const struct row pack[] = {{0x11223344, 0, 0, 0x44332211}};
     ROWS_HOLD("{ .reg .b8 p, q, r, s; mov.b32 {p, q, r, s}, %x; mov.b32 %w, {s, r, q, p}; "
               "cvt.u64.u32 %d, %w; }",
@@ -25,8 +23,7 @@ static void bytes_make_words(void **state) {
     ROWS_HOLD("{ .reg .b128 q; mov.b128 q, {%a, %b}; mov.b128 {_, %d}, q; }", half);
 }
 
-static void lop3_says_whether_a_bit_is_set(void **state) {
-    (void)state;
+TEST(lop3_sets_a_predicate_from_its_result) {
     static const struct row rows[] = {
         {0xf0, 0x0f, 0, 0}, {0xf0, 0x1f, 0, 0x11}, {0xf0, 0x1f, 1, 0x10}, {0xf0, 0x0f, 1, 0}};
     /* c says whether the predicate that is combined is false; 0xc0 is a & b */
@@ -40,8 +37,7 @@ static void lop3_says_whether_a_bit_is_set(void **state) {
               neither);
 }
 
-static void packed_integers(void **state) {
-    (void)state;
+TEST(packed_16_bit_integers_are_added_and_compared) {
     static const struct row add[] = {{0xffff0001, 0x0001ffff, 0, 0},
                                      {0x7fff8000, 0x00018000, 0, 0x80000000}};
     ROWS_HOLD("add.u16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", add);
@@ -59,8 +55,7 @@ static void packed_integers(void **state) {
     ROWS_HOLD("add.cc.u32 %w, %x, -1; madc.hi.s16 %v, %s, %t, %u; cvt.u64.u16 %d, %v;", sign);
 }
 
-static void the_nth_bit_is_found(void **state) {
-    (void)state;
+TEST(fns_finds_the_nth_set_bit) {
     static const struct row rows[] = {
         {0xaaaaaaaa, 3, 1, 3},           {0xaaaaaaaa, 3, (uint32_t)-1, 3},
         {0xaaaaaaaa, 3, 0, 3},           {0xaaaaaaaa, 4, 0, UINT32_MAX},
@@ -120,8 +115,7 @@ static void exchanged(const unsigned char *after, const unsigned char *seen) {
     }
 }
 
-static void quads_are_exchanged_and_compared(void **state) {
-    (void)state;
+TEST(atomics_exchange_and_compare_128_bits) {
     for (size_t i = 0; i < sizeof begin; i++)
         begin[i] = (unsigned char)(i * 7 + 3);
     run(HEAD "mad.wide.u32 p, i, 16, p; mad.wide.u32 o, i, 32, o;\n"
@@ -135,14 +129,12 @@ static void quads_are_exchanged_and_compared(void **state) {
 }
 
 static void counted(const unsigned char *after, const unsigned char *seen) {
-    (void)seen;
     assert_int_equal(word(after, 0), 256);
     assert_int_equal(word(after, 1), 512);
 }
 
 /* 256 threads add to one pair by compare and swap; half of a pair would break the sum. */
-static void quads_are_swapped_by_many(void **state) {
-    (void)state;
+TEST(concurrent_128_bit_compare_and_swap_is_atomic) {
     memset(begin, 0, sizeof begin);
     run(HEAD "ld.relaxed.gpu.global.b128 q0, [p];\n"
              "again: mov.b128 {a, b}, q0; add.u64 c, a, 1; add.u64 d, b, 2; mov.b128 q1, {c, d};\n"
@@ -152,15 +144,13 @@ static void quads_are_swapped_by_many(void **state) {
 }
 
 static void kept_in_shared(const unsigned char *after, const unsigned char *seen) {
-    (void)after;
     for (size_t i = 0; i < 64; i++) {
         assert_int_equal(word(seen, 2 * i), 63 - i);
         assert_int_equal(word(seen, 2 * i + 1), (63 - i) * 3);
     }
 }
 
-static void quads_lie_in_every_space(void **state) {
-    (void)state;
+TEST(every_space_holds_128_bit_values) {
     run(HEAD
         ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[16]; .reg .b32 y;\n"
         "cvt.u64.u32 a, i; mul.lo.u64 b, a, 3; mov.b128 q0, {a, b}; shl.b32 w0, i, 4;\n"
@@ -191,8 +181,7 @@ static void summed(const unsigned char *after, const unsigned char *seen) {
     assert_int_equal(pairs[1], 0x3c004000);
 }
 
-static void vectors_are_added_by_element(void **state) {
-    (void)state;
+TEST(vector_atomics_add_each_element) {
     memset(begin, 0, sizeof begin);
     static const uint32_t pairs[] = {0x41003600, 0x3c004000};
     memcpy(begin + 128, pairs, sizeof pairs);
@@ -215,7 +204,6 @@ static void vectors_are_added_by_element(void **state) {
 /* ---- alloca ---------------------------------------------------------------------------------- */
 
 static void allocated(const unsigned char *after, const unsigned char *seen) {
-    (void)after;
     for (size_t i = 0; i < 32; i++) {
         assert_int_equal(word(seen, 4 * i), i * 11 + 5); /* written, and read after a call */
         assert_int_equal(word(seen, 4 * i + 1), i + 1);  /* what the callee kept in its own */
@@ -239,19 +227,16 @@ static const char allocates[] = NEW_HEAD
     "stacksave.u64 behind; sub.u64 c, before, behind; ld.local.u64 v, [a];\n"
     "st.global.v2.u64 [o], {v, b}; st.global.v2.u64 [o+16], {c, a}; ret; }\n";
 
-static void threads_allocate_on_their_stacks(void **state) {
-    (void)state;
+TEST(alloca_gives_each_thread_its_own_memory) {
     run(allocates, 32, memory, out, begin, allocated);
 }
 
 /* stackrestore gives all back that came after stacksave: the loop would need 64 KiB else. */
 static void looped(const unsigned char *after, const unsigned char *seen) {
-    (void)after;
     assert_int_equal(word(seen, 0), 999);
 }
 
-static void what_is_restored_is_free_again(void **state) {
-    (void)state;
+TEST(stackrestore_frees_allocations) {
     run(HEAD
         "mov.u64 c, 0;\nmore: stacksave.u64 b; alloca.u64 a, 64; st.local.u64 [a+56], c;\n"
         "ld.local.u64 d, [a+56]; stackrestore.u64 b; add.u64 c, c, 1; setp.lt.u64 t, c, 1000;\n"
@@ -259,8 +244,7 @@ static void what_is_restored_is_free_again(void **state) {
         1, memory, out, begin, looped);
 }
 
-static void a_stack_that_ends_is_a_fault(void **state) {
-    (void)state;
+TEST(alloca_beyond_the_stack_is_a_fault) {
     static const char *const texts[] = {
         HEAD "alloca.u64 a, 4000;\n" TAIL,
         HEAD "mov.u64 b, -8; alloca.u64 a, b;\n" TAIL,
@@ -280,8 +264,7 @@ static void a_stack_that_ends_is_a_fault(void **state) {
 
 /* ---- others ---------------------------------------------------------------------------------- */
 
-static void special_registers_are_converted(void **state) {
-    (void)state;
+TEST(special_registers_are_converted) {
     static const struct row rows[] = {{0, 0, 0, 0}, {0, 0, 0, 0x1001}, {0, 0, 0, 0x2002}};
     ROWS_HOLD("cvt.u64.u32 %d, %tid.x; mul.lo.u64 %d, %d, 0x1000; cvt.u16.u32 %v, %tid.x;\n"
               "cvt.u64.u16 %a, %v; add.u64 %d, %d, %a; mov.u32 %w, %pm0; cvt.u64.u32 %a, %w;\n"
@@ -293,8 +276,7 @@ static void special_registers_are_converted(void **state) {
               tid);
 }
 
-static void integers_become_floats_within_bounds(void **state) {
-    (void)state;
+TEST(saturating_conversions_of_integers_clamp_to_one) {
     static const struct row rows[] = {{5, 0, 0, 0x3f800000}, {0, 0, 0, 0}, {0x80000000, 0, 0, 0}};
     ROWS_HOLD("{ .reg .f32 f; cvt.rn.ftz.sat.f32.s32 f, %x; mov.b32 %w, f; cvt.u64.u32 %d, %w; }",
               rows);
@@ -302,8 +284,7 @@ static void integers_become_floats_within_bounds(void **state) {
     ROWS_HOLD("cvt.rz.sat.f16.u32 %v, %x; cvt.u64.u16 %d, %v;", half);
 }
 
-static void accesses_that_are_not_aligned_are_faults(void **state) {
-    (void)state;
+TEST(misaligned_128_bit_accesses_are_faults) {
     static const char *const texts[] = {
         HEAD "st.global.b128 [p+8], q0;\n" TAIL,
         HEAD "ld.relaxed.gpu.global.b128 q0, [p+8];\n" TAIL,
@@ -318,25 +299,4 @@ static void accesses_that_are_not_aligned_are_faults(void **state) {
         assert_int_equal(kernel_run(&kernel, 0).kind, SG_FAULT_MISALIGNED);
         kernel_free(&kernel);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_are_read_before_they_are_written),
-        cmocka_unit_test(bytes_make_words),
-        cmocka_unit_test(lop3_says_whether_a_bit_is_set),
-        cmocka_unit_test(packed_integers),
-        cmocka_unit_test(the_nth_bit_is_found),
-        cmocka_unit_test(quads_are_exchanged_and_compared),
-        cmocka_unit_test(quads_are_swapped_by_many),
-        cmocka_unit_test(quads_lie_in_every_space),
-        cmocka_unit_test(vectors_are_added_by_element),
-        cmocka_unit_test(threads_allocate_on_their_stacks),
-        cmocka_unit_test(what_is_restored_is_free_again),
-        cmocka_unit_test(a_stack_that_ends_is_a_fault),
-        cmocka_unit_test(special_registers_are_converted),
-        cmocka_unit_test(integers_become_floats_within_bounds),
-        cmocka_unit_test(accesses_that_are_not_aligned_are_faults),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  */
 #include "kernel.h"
 
-#define COUNT 64
+#define VALUES 64
 
 static uint64_t seed = 88172645463325252u;
 
@@ -19,7 +19,7 @@ static uint32_t some(void) {
 }
 
 static void fill(struct row *rows) {
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < VALUES; i++)
         rows[i] = (struct row){some(), some(), some(), 0};
 }
 
@@ -107,7 +107,7 @@ static void expect_single(const struct single *one, struct row *row) {
 }
 
 static void check_single(const struct single *one) {
-    struct row rows[COUNT];
+    struct row rows[VALUES];
     char body[300];
     bool third = one->d[0] || one->second[0];
     snprintf(
@@ -116,13 +116,12 @@ static void check_single(const struct single *one) {
         one->sat ? ".sat" : "", one->second[0] ? "." : "", one->second, one->d[0] ? "." : "",
         one->d, one->a[0] ? "." : "", one->a, one->b[0] ? "." : "", one->b, third ? ", %z" : "");
     fill(rows);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < VALUES; i++)
         expect_single(one, &rows[i]);
     ROWS_HOLD(body, rows);
 }
 
-static void one_result_of_parts(void **state) {
-    (void)state;
+TEST(scalar_video_instructions_match_the_reference) {
     static const char *const ops[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax"};
     static const char *const parts[] = {"", "b0", "b1", "b2", "b3", "h0", "h1"};
     static const char *const seconds[] = {"", "add", "min", "max"};
@@ -142,17 +141,16 @@ static void one_result_of_parts(void **state) {
 
 /* ---- shifts ---------------------------------------------------------------------------------- */
 
-static void shifts_clamp_or_wrap(void **state) {
-    (void)state;
+TEST(video_shifts_clamp_or_wrap) {
     for (unsigned k = 0; k < 32; k++) {
         bool left = k & 1, wrap = k & 2, sign = k & 4, from_sign = k & 8, sat = k & 16;
-        struct row rows[COUNT];
+        struct row rows[VALUES];
         char body[200];
         snprintf(body, sizeof body, "%s.%s.%s.u32%s.%s %%w, %%x.h1, %%y.b0; cvt.u64.u32 %%d, %%w;",
                  left ? "vshl" : "vshr", types[sign], types[from_sign], sat ? ".sat" : "",
                  wrap ? "wrap" : "clamp");
         fill(rows);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < VALUES; i++) {
             double value = (double)chosen(rows[i].a, "h1", from_sign);
             unsigned by = (unsigned)rows[i].b & 0xff;
             by = wrap ? by % 32 : by > 32 ? 32 : by;
@@ -175,15 +173,14 @@ static void shifts_clamp_or_wrap(void **state) {
 
 /* ---- vmad ------------------------------------------------------------------------------------ */
 
-static void products_are_shifted_and_held(void **state) {
-    (void)state;
+TEST(vmad_shifts_and_saturates_its_product) {
     static const char *const signs[][3] = {
         {"", "", ""}, {"-", "", ""}, {"", "-", ""}, {"", "", "-"}};
     for (unsigned k = 0; k < 4 * 4 * 3 * 2; k++) {
         const char *const *sign = signs[k % 4];
         bool sa = k / 4 & 1, sb = k / 8 & 1, sat = k / 48 & 1;
         int shift = k / 16 % 3 == 0 ? 0 : k / 16 % 3 == 1 ? 7 : 15;
-        struct row rows[COUNT];
+        struct row rows[VALUES];
         char body[200];
         snprintf(body, sizeof body,
                  "vmad.s32.%s.%s%s%s %%w, %s%%x.h0, %s%%y.h1, %s%%z; "
@@ -194,7 +191,7 @@ static void products_are_shifted_and_held(void **state) {
                                : "",
                  sign[0], sign[1], sign[2]);
         fill(rows);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < VALUES; i++) {
             bool has_sign = sa || sb || k % 4;
             int64_t product = chosen(rows[i].a, "h0", sa) * chosen(rows[i].b, "h1", sb);
             int64_t c = chosen(rows[i].c, "", true);
@@ -257,7 +254,7 @@ static void expect_several(const struct several *one, struct row *row) {
 }
 
 static void check_several(const struct several *one) {
-    struct row rows[COUNT];
+    struct row rows[VALUES];
     char body[300];
     const char *part = one->elements == 2 ? ".h" : ".b";
     snprintf(body, sizeof body,
@@ -267,13 +264,12 @@ static void check_several(const struct several *one) {
              one->mask[0] ? part : "", one->mask, one->a[0] ? part : "", one->a,
              one->b[0] ? part : "", one->b);
     fill(rows);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < VALUES; i++)
         expect_several(one, &rows[i]);
     ROWS_HOLD(body, rows);
 }
 
-static void several_at_once(void **state) {
-    (void)state;
+TEST(simd_video_instructions_match_the_reference) {
     static const char *const ops[] = {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"};
     static const char *const by_two[][3] = {
         {"", "", ""}, {"32", "01", "0"}, {"13", "20", "1"}, {"", "10", "10"}};
@@ -295,8 +291,7 @@ static void several_at_once(void **state) {
             }
 }
 
-static void comparisons_are_numbers(void **state) {
-    (void)state;
+TEST(video_comparisons_return_numbers) {
     static const struct row set[] = {{5, 7, 0, 1}, {7, 5, 0, 0}, {0xffffffff, 1, 0, 0}};
     ROWS_HOLD("vset.u32.u32.lt %w, %x, %y; cvt.u64.u32 %d, %w;", set);
     static const struct row signs[] = {{0xffffffff, 1, 0, 1}, {0x80, 0x80, 0, 0}};
@@ -309,13 +304,4 @@ static void comparisons_are_numbers(void **state) {
     ROWS_HOLD("vset2.u32.u32.ge %w.h0, %x, %y, %z; cvt.u64.u32 %d, %w;", mask);
     static const struct row most[] = {{1, 2, 0xffffffff, 0xffffffff}, {3, 2, 7, 7}};
     ROWS_HOLD("vset.u32.u32.lt.max %w, %x, %y, %z; cvt.u64.u32 %d, %w;", most);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_result_of_parts),           cmocka_unit_test(shifts_clamp_or_wrap),
-        cmocka_unit_test(products_are_shifted_and_held), cmocka_unit_test(several_at_once),
-        cmocka_unit_test(comparisons_are_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

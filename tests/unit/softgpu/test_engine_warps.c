@@ -29,8 +29,7 @@ static void words(const char *body, unsigned threads, uint32_t *out) {
     free(text);
 }
 
-static void shuffles_reach_within_segments(void **state) {
-    (void)state;
+TEST(shuffles_stay_within_their_segment) {
     uint32_t out[32];
     words("shfl.sync.down.b32 %r2|%p, %r3, 3, 31, -1; @!%p add.u32 %r2, %r2, 100;", 32, out);
     for (uint32_t i = 0; i < 32; i++)
@@ -48,8 +47,7 @@ static void shuffles_reach_within_segments(void **state) {
 }
 
 /* As recorded: 0 comes from a lane that has exited. */
-static void who_has_exited_gives_0(void **state) {
-    (void)state;
+TEST(a_shuffle_from_an_exited_lane_returns_zero) {
     uint32_t out[32];
     words("setp.lt.u32 %p, %r3, 16; @%p exit; add.u32 %r2, %r3, 100;\n"
           "shfl.sync.idx.b32 %r2|%q, %r2, 3, 31, -1; @%q add.u32 %r2, %r2, 1000;",
@@ -58,8 +56,7 @@ static void who_has_exited_gives_0(void **state) {
         assert_int_equal(out[i], i < 16 ? 0xcccccccc : 1000);
 }
 
-static void votes_matches_and_reductions(void **state) {
-    (void)state;
+TEST(votes_matches_and_reductions_are_correct) {
     uint32_t out[32];
     words("setp.lt.u32 %p, %r3, 5; vote.sync.ballot.b32 %r2, !%p, -1;", 32, out);
     assert_int_equal(out[9], 0xffffffe0);
@@ -80,8 +77,7 @@ static void votes_matches_and_reductions(void **state) {
     assert_int_equal(out[17], 496);
 }
 
-static void lanes_meet_at_different_places(void **state) {
-    (void)state;
+TEST(lanes_converge_from_different_instructions) {
     uint32_t out[32];
     /* Each half has an instruction of its own, with the mask of all. */
     words(
@@ -102,8 +98,7 @@ static void lanes_meet_at_different_places(void **state) {
         assert_int_equal(out[i], i < 10 ? 9 : 31);
 }
 
-static void barriers_wait_for_all_that_live(void **state) {
-    (void)state;
+TEST(a_barrier_waits_for_all_live_lanes) {
     uint32_t out[64];
     words("mov.u32 %r5, cell; mul.lo.u32 %r4, %r1, 4; add.u32 %r5, %r5, %r4;\n"
           "st.shared.u32 [%r5], %r1; bar.sync 0; mov.u32 %r6, cell; sub.u32 %r4, 252, %r4;\n"
@@ -128,8 +123,7 @@ static void barriers_wait_for_all_that_live(void **state) {
     assert_int_equal(out[1], 2);
 }
 
-static void producers_arrive_and_do_not_wait(void **state) {
-    (void)state;
+TEST(bar_arrive_does_not_wait) {
     uint32_t out[64];
     /* The second warp waits for the first, which only arrives. */
     words("mov.u32 %r5, cell; setp.ge.u32 %p, %r1, 32; mov.u32 %r2, 0; @%p bra consume;\n"
@@ -140,16 +134,4 @@ static void producers_arrive_and_do_not_wait(void **state) {
           64, out);
     for (uint32_t i = 0; i < 32; i++)
         assert_int_equal(out[32 + i], 500 + i);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shuffles_reach_within_segments),
-        cmocka_unit_test(who_has_exited_gives_0),
-        cmocka_unit_test(votes_matches_and_reductions),
-        cmocka_unit_test(lanes_meet_at_different_places),
-        cmocka_unit_test(barriers_wait_for_all_that_live),
-        cmocka_unit_test(producers_arrive_and_do_not_wait),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,6 @@ static void completes(void *user, uint64_t block, unsigned number) {
 
 static void meet(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                  uint32_t lanes) {
-    (void)warp;
     add(user, "%s meet %x\n", name_of(user, instruction), lanes);
 }
 
@@ -106,13 +105,11 @@ static void looks(void *user, const struct sg_watched_phase *phase) {
 }
 
 static void turns(void *user, uint64_t block, uint64_t address) {
-    (void)block;
     add(user, "mbarrier at %" PRIu64 " turns\n", address);
 }
 
 static void fence(void *user, const struct sg_watched_warp *warp, uint32_t instruction,
                   uint32_t lanes, unsigned char order, unsigned char scope) {
-    (void)warp;
     add(user, "%s %x, order %u, scope %u\n", name_of(user, instruction), lanes, order, scope);
 }
 
@@ -174,8 +171,7 @@ static void says(const char *text, unsigned blocks, unsigned threads, uint32_t r
     }
 }
 
-static void loads_stores_and_atomics(void **state) {
-    (void)state;
+TEST(the_watch_reports_loads_stores_and_atomics) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .b32 s[4]; .local .b64 l[4];\n",
               "setp.lt.u32 %p, %r1, 3;\n"
@@ -203,8 +199,7 @@ static void loads_stores_and_atomics(void **state) {
 }
 
 /* Lanes of one access in two spaces. */
-static void generic_addresses(void **state) {
-    (void)state;
+TEST(the_watch_resolves_generic_addresses) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .b32 s[4];\n",
               "mov.u64 %rd3, s; cvta.shared.u64 %rd3, %rd3; setp.gt.u32 %p, %r1, 1;\n"
@@ -219,8 +214,7 @@ static void generic_addresses(void **state) {
     assert_int_equal(to[9], 0);
 }
 
-static void barriers_meetings_and_fences(void **state) {
-    (void)state;
+TEST(the_watch_reports_barriers_and_fences) {
     uint32_t to[4 * 64] = {0};
     says(TEXT("", "setp.ge.u32 %p, %r1, 32; @%p bra other;\n"
                   "bar.arrive 3, 64; fence.acq_rel.gpu; bra on;\n"
@@ -245,8 +239,7 @@ static void barriers_meetings_and_fences(void **state) {
          "block 0 ends\n");
 }
 
-static void blocks_one_after_the_other(void **state) {
-    (void)state;
+TEST(the_watch_reports_blocks_in_order) {
     uint32_t to[128] = {0};
     says(TEXT("", "st.global.u32 [%rd2], 7;\n"), 3, 2, 0, to,
          "block 0 begins, 0 shared\n"
@@ -263,8 +256,7 @@ static void blocks_one_after_the_other(void **state) {
          "block 2 ends\n");
 }
 
-static void copies_that_mbarriers_count(void **state) {
-    (void)state;
+TEST(the_watch_reports_copies_counted_by_mbarriers) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(
         TEXT(
@@ -300,8 +292,7 @@ static void copies_that_mbarriers_count(void **state) {
 }
 
 /* The first step writes the source of the copy: what is refused lane by lane is not made. */
-static void copies_at_their_moment(void **state) {
-    (void)state;
+TEST(the_watch_reports_copies_when_they_are_issued) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .align 16 .b8 s[64]; .shared .b64 m;\n",
               "cp.async.ca.shared.global [s], [%rd1], 16, 8; cp.async.commit_group;\n"
@@ -324,8 +315,7 @@ static void copies_at_their_moment(void **state) {
 }
 
 /* Where local memory is whose: the entry's 16 bytes, then f's, which some lanes call. */
-static void functions_and_their_frames(void **state) {
-    (void)state;
+TEST(the_watch_reports_local_memory_of_function_frames) {
     uint32_t to[4] = {0};
     says(KERNEL_HEAD
          ".func f() {\n"
@@ -344,8 +334,7 @@ static void functions_and_their_frames(void **state) {
          "block 0 ends\n");
 }
 
-static void matrices_row_by_row(void **state) {
-    (void)state;
+TEST(the_watch_reports_matrix_loads_row_by_row) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .align 16 .b8 s[128];\n",
               "shl.b32 %r3, %r1, 4; and.b32 %r3, %r3, 127; mov.u32 %r2, s; add.u32 %r2, %r2, %r3;\n"
@@ -365,8 +354,7 @@ static void matrices_row_by_row(void **state) {
 }
 
 /* Under a guard too, and no lane at all. */
-static void refused_accesses_are_not_made(void **state) {
-    (void)state;
+TEST(an_access_refused_by_the_watch_is_not_executed) {
     for (uint32_t refuse = 5; refuse == 5 || refuse == 15; refuse += 10) {
         uint32_t to[128] __attribute__((aligned(16))) = {0};
         says(TEXT("", "setp.ne.u32 %p, %r1, 3;\n@%p st.global.u32 [%rd2], 9;\n"
@@ -380,19 +368,4 @@ static void refused_accesses_are_not_made(void **state) {
         for (uint32_t i = 0; i < 4; i++)
             assert_int_equal(to[4 * i], i < 3 && !(refuse >> i & 1) ? 9 : 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loads_stores_and_atomics),
-        cmocka_unit_test(generic_addresses),
-        cmocka_unit_test(barriers_meetings_and_fences),
-        cmocka_unit_test(blocks_one_after_the_other),
-        cmocka_unit_test(copies_that_mbarriers_count),
-        cmocka_unit_test(copies_at_their_moment),
-        cmocka_unit_test(functions_and_their_frames),
-        cmocka_unit_test(matrices_row_by_row),
-        cmocka_unit_test(refused_accesses_are_not_made),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static void one_form(const struct wide_form *form, enum sg_level level, bool exa
         fail_msg("%s on %s: %s", words, sg_level_name(level), why);
 }
 
-static void products_are_right(void **state) {
-    (void)state;
+TEST(wmma_products_match_plain_c) {
     size_t count = wide_forms(forms, WIDE_FORMS);
     assert_int_equal(count, 126); /* as the assembler takes: no form is forgotten */
     FOR_EACH_LEVEL(level) {
@@ -42,8 +41,7 @@ static void products_are_right(void **state) {
     }
 }
 
-static void fragments_lie_as_for_mma(void **state) {
-    (void)state;
+TEST(wmma_fragments_are_laid_out_as_for_mma) {
     size_t count = wide_forms(forms, WIDE_FORMS);
     uint32_t wanted[32][8], got[32][8], seed = 29;
     for (size_t i = 0; i < count; i++)
@@ -64,7 +62,7 @@ static void fragments_lie_as_for_mma(void **state) {
         }
 }
 
-static void floats_saturate_where_the_text_says_so(void **state) {
+TEST(wmma_satfinite_saturates_floats) {
     static const char text[] =
         ".version 6.0\n.target sm_70\n.address_size 64\n"
         ".visible .entry k(.param .u64 in, .param .u64 out) {\n"
@@ -75,7 +73,6 @@ static void floats_saturate_where_the_text_says_so(void **state) {
         "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite {d0,d1,d2,d3},\n"
         "{a0,a1,a2,a3,a4,a5,a6,a7}, {b0,b1,b2,b3,b4,b5,b6,b7}, {0,0,0,0};\n"
         "wmma.store.d.sync.aligned.row.m16n16k16.f16 [p1], {d0,d1,d2,d3}, 16; ret; }\n";
-    (void)state;
     uint16_t halves[16][16] = {{0}}, got[16][16];
     halves[0][0] = 0x7bff; /* its square is too large */
     halves[1][0] = 0xfbff;
@@ -87,13 +84,4 @@ static void floats_saturate_where_the_text_says_so(void **state) {
     assert_int_equal(got[0][1], 0xfbff);
     assert_int_equal(got[2][1], 0);
     assert_int_equal(got[5][5], 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_right),
-        cmocka_unit_test(fragments_lie_as_for_mma),
-        cmocka_unit_test(floats_saturate_where_the_text_says_so),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,8 +46,7 @@ static struct sg_grid_fault run_together(struct kernel *kernel, uint64_t budget)
 }
 
 /* Each block adds its number to a sum, and counts itself. */
-static void each_block_runs_once(void **state) {
-    (void)state;
+TEST(several_workers_run_each_block_once) {
     static const char text[] =
         KERNEL_HEAD ".visible .entry k(.param .u64 out) {\n"
                     ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>;\n"
@@ -85,8 +84,7 @@ static const char scan_text[] = KERNEL_HEAD
     "first: add.u32 %r4, %r4, %r1; st.global.u32 [%rd1], %r4; fence.acq_rel.gpu;\n"
     "st.volatile.global.u32 [%rd2], 1;\nend: bar.sync 0; ret; }\n";
 
-static void blocks_may_wait_for_earlier_ones(void **state) {
-    (void)state;
+TEST(blocks_may_wait_for_earlier_blocks) {
     enum { BLOCKS = 500 };
     static uint32_t sums[BLOCKS], flags[BLOCKS];
     FOR_EACH_LEVEL(level) {
@@ -105,8 +103,7 @@ static void blocks_may_wait_for_earlier_ones(void **state) {
 }
 
 /* What others have begun and left, a single thread finishes. */
-static void one_thread_goes_on_with_blocks_of_others(void **state) {
-    (void)state;
+TEST(one_thread_finishes_blocks_begun_by_others) {
     enum { BLOCKS = 40 };
     static uint32_t sums[BLOCKS], flags[BLOCKS];
     struct kernel kernel;
@@ -162,8 +159,7 @@ static struct sg_grid *waiting_grid(struct kernel *kernel, uint32_t *count, unsi
     return grid;
 }
 
-static void a_grid_spins_where_all_workers_do(void **state) {
-    (void)state;
+TEST(a_grid_counts_as_spinning_when_all_its_workers_spin) {
     enum { BLOCKS = 6 };
     uint32_t count;
     struct kernel kernel;
@@ -191,8 +187,7 @@ static void a_grid_spins_where_all_workers_do(void **state) {
     kernel_free(&kernel);
 }
 
-static void giving_up_names_blocks_of_all_workers(void **state) {
-    (void)state;
+TEST(giving_up_reports_the_blocks_of_all_workers) {
     enum { BLOCKS = 4 };
     uint32_t count;
     struct kernel kernel;
@@ -213,8 +208,7 @@ static void giving_up_names_blocks_of_all_workers(void **state) {
     kernel_free(&kernel);
 }
 
-static void the_first_fault_ends_all(void **state) {
-    (void)state;
+TEST(the_first_fault_ends_the_grid_for_all_workers) {
     static const char text[] =
         KERNEL_HEAD ".visible .entry k(.param .u64 out) {\n"
                     ".reg .pred %p; .reg .b32 %r<6>;\n"
@@ -231,16 +225,4 @@ static void the_first_fault_ends_all(void **state) {
     assert_in_range(fault.block[0], 30, 999);
     assert_int_equal(fault.thread[0] % 32, 0);
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_block_runs_once),
-        cmocka_unit_test(blocks_may_wait_for_earlier_ones),
-        cmocka_unit_test(one_thread_goes_on_with_blocks_of_others),
-        cmocka_unit_test(a_grid_spins_where_all_workers_do),
-        cmocka_unit_test(giving_up_names_blocks_of_all_workers),
-        cmocka_unit_test(the_first_fault_ends_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,7 @@
  */
 #include "softgpu/address/extent.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <string.h>
 
 #define PAGES 4096
@@ -30,8 +26,7 @@ static void mark(uint64_t start, uint64_t pages, bool to) {
     }
 }
 
-static void random_takes_never_overlap(void **state) {
-    (void)state;
+TEST(random_allocations_never_overlap) {
     static struct sg_extents extents;
     uint64_t start[RUNS] = {0}, pages[RUNS] = {0};
     assert_true(sg_extents_add(&extents, 0, PAGES));
@@ -61,8 +56,7 @@ static void random_takes_never_overlap(void **state) {
     assert_int_equal(extents.by_start.count, 0);
 }
 
-static void a_place_of_choice_is_given_where_it_is_free(void **state) {
-    (void)state;
+TEST(a_requested_range_is_given_if_it_is_free) {
     static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 100, 50));
@@ -77,8 +71,7 @@ static void a_place_of_choice_is_given_where_it_is_free(void **state) {
     assert_int_equal(start, 110);
 }
 
-static void regions_that_touch_are_one(void **state) {
-    (void)state;
+TEST(adjacent_regions_merge) {
     static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 0, 10));
@@ -90,8 +83,7 @@ static void regions_that_touch_are_one(void **state) {
 }
 
 /* The smallest hole that fits, or none but one of the very size: the two ways of choosing. */
-static void the_smallest_hole_that_fits_is_chosen(void **state) {
-    (void)state;
+TEST(allocation_takes_the_smallest_hole_that_fits) {
     static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 0, 1000));
@@ -103,14 +95,4 @@ static void the_smallest_hole_that_fits_is_chosen(void **state) {
     assert_int_equal(start, 0);
     assert_true(sg_extents_take(&extents, 2, 1, &start));
     assert_int_equal(start, 5);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_takes_never_overlap),
-        cmocka_unit_test(a_place_of_choice_is_given_where_it_is_free),
-        cmocka_unit_test(regions_that_touch_are_one),
-        cmocka_unit_test(the_smallest_hole_that_fits_is_chosen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

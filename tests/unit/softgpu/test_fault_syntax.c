@@ -1,11 +1,7 @@
 /* SOFTGPU_FAULT: function:n:error:mode. */
 #include "softgpu/entry/fault.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +22,7 @@ static int outcome(gpumem_driver_fn fn, bool *after) {
     return (int)result;
 }
 
-static void every_mode_is_understood(void **state) {
-    (void)state;
+TEST(every_fault_mode_is_understood) {
     bool after;
     assert_true(takes("cuMemAlloc_v2:2:CUDA_ERROR_OUT_OF_MEMORY:before"));
     assert_int_equal(outcome(GPUMEM_FN_cuMemAlloc_v2, &after), -1);
@@ -53,8 +48,7 @@ static void every_mode_is_understood(void **state) {
 }
 
 /* cuda.h makes cuMemAlloc cuMemAlloc_v2 when a program is compiled: its source shows the name. */
-static void a_name_of_cuda_h_is_all_its_versions(void **state) {
-    (void)state;
+TEST(a_plain_name_arms_all_versions_of_the_function) {
     bool after;
     assert_true(takes("cuMemcpyHtoD:*:UNKNOWN:before"));
     assert_int_equal(outcome(GPUMEM_FN_cuMemcpyHtoD, &after), CUDA_ERROR_UNKNOWN);
@@ -74,8 +68,7 @@ static void a_name_of_cuda_h_is_all_its_versions(void **state) {
     assert_int_equal(sg_fault_disarm(), 1);
 }
 
-static void a_fault_that_no_call_reached_is_known(void **state) {
-    (void)state;
+TEST(a_fault_that_was_never_reached_is_reported) {
     bool after;
     assert_true(takes("cuMemAlloc:2:UNKNOWN:before"));
     assert_int_equal(outcome(GPUMEM_FN_cuMemAlloc_v2, &after), -1);
@@ -89,8 +82,7 @@ static void a_fault_that_no_call_reached_is_known(void **state) {
     assert_false(sg_fault_missed(why, sizeof why));
 }
 
-static void anything_else_is_refused(void **state) {
-    (void)state;
+TEST(malformed_faults_are_refused) {
     static const char *const bad[] = {
         "",
         "cuInit",
@@ -119,14 +111,4 @@ static void anything_else_is_refused(void **state) {
     assert_false(takes(longer));
     free(longer);
     assert_int_equal(sg_fault_disarm(), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mode_is_understood),
-        cmocka_unit_test(a_name_of_cuda_h_is_all_its_versions),
-        cmocka_unit_test(a_fault_that_no_call_reached_is_known),
-        cmocka_unit_test(anything_else_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* Handles: slot and generation, never dereferenced. */
 #include "softgpu/core/handle.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdlib.h>
 
 #define MANY 100000u
 
 static int objects[4];
 
-static void a_handle_finds_its_object(void **state) {
-    (void)state;
+TEST(a_handle_finds_its_object) {
     uint64_t first = sg_handle_new(SG_KIND_STREAM, &objects[0]);
     uint64_t second = sg_handle_new(SG_KIND_STREAM, &objects[1]);
     assert_true(first != second && first > 2 && second > 2);
@@ -23,8 +18,7 @@ static void a_handle_finds_its_object(void **state) {
     sg_handle_drop(SG_KIND_STREAM, second);
 }
 
-static void a_stale_one_finds_nothing(void **state) {
-    (void)state;
+TEST(a_stale_handle_finds_nothing) {
     uint64_t old = sg_handle_new(SG_KIND_EVENT, &objects[0]);
     sg_handle_drop(SG_KIND_EVENT, old);
     assert_null(sg_handle_get(SG_KIND_EVENT, old));
@@ -38,8 +32,7 @@ static void a_stale_one_finds_nothing(void **state) {
     assert_int_equal(sg_handle_count(SG_KIND_EVENT), 0);
 }
 
-static void one_of_another_kind_finds_nothing(void **state) {
-    (void)state;
+TEST(a_handle_of_another_kind_finds_nothing) {
     uint64_t stream = sg_handle_new(SG_KIND_STREAM, &objects[0]);
     uint64_t pool = sg_handle_new(SG_KIND_POOL, &objects[1]);
     assert_null(sg_handle_get(SG_KIND_POOL, stream));
@@ -50,8 +43,7 @@ static void one_of_another_kind_finds_nothing(void **state) {
     sg_handle_drop(SG_KIND_POOL, pool);
 }
 
-static void random_values_find_nothing(void **state) {
-    (void)state;
+TEST(random_values_are_not_handles) {
     uint64_t live = sg_handle_new(SG_KIND_MEMORY, &objects[0]);
     uint64_t value = 88172645463325252u; /* xorshift */
     for (unsigned i = 0; i < MANY; i++) {
@@ -76,8 +68,7 @@ static void visit(uint64_t handle, void *object, void *user) {
     ++*(unsigned *)user;
 }
 
-static void very_many_handles_live_at_once(void **state) {
-    (void)state;
+TEST(many_handles_live_at_once) {
     uint64_t *handles = malloc(MANY * sizeof *handles);
     char *bytes = malloc(MANY);
     assert_non_null(handles);
@@ -105,8 +96,7 @@ static void very_many_handles_live_at_once(void **state) {
 }
 
 /* A slot that is used over and over must not give an old value back soon. */
-static void values_come_back_late(void **state) {
-    (void)state;
+TEST(handle_values_are_not_reused_soon) {
     uint64_t first = sg_handle_new(SG_KIND_CONTEXT, &objects[0]);
     sg_handle_drop(SG_KIND_CONTEXT, first);
     for (unsigned i = 0; i < MANY; i++) {
@@ -114,16 +104,4 @@ static void values_come_back_late(void **state) {
         assert_true(other != first);
         sg_handle_drop(SG_KIND_CONTEXT, other);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_handle_finds_its_object),
-        cmocka_unit_test(a_stale_one_finds_nothing),
-        cmocka_unit_test(one_of_another_kind_finds_nothing),
-        cmocka_unit_test(random_values_find_nothing),
-        cmocka_unit_test(very_many_handles_live_at_once),
-        cmocka_unit_test(values_come_back_late),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

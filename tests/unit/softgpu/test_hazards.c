@@ -28,8 +28,7 @@ static struct sg_hazard hazard_of(const char *name) {
                               .details = "  more\n"};
 }
 
-static void two_places_as_text(void **state) {
-    (void)state;
+TEST(a_hazard_with_two_places_is_printed_as_text) {
     struct sg_hazard hazard = hazard_of("k");
     char *text = sg_hazard_text(&hazard, 12);
     assert_string_equal(text,
@@ -46,8 +45,7 @@ static void two_places_as_text(void **state) {
     free(text);
 }
 
-static void two_places_as_json(void **state) {
-    (void)state;
+TEST(a_hazard_with_two_places_is_printed_as_json) {
     struct sg_hazard hazard = hazard_of("a\"b\\c\n\x01\xc3\xa4\xff");
     char *text = sg_hazard_json(&hazard, 1);
     assert_string_equal(
@@ -62,8 +60,7 @@ static void two_places_as_json(void **state) {
 }
 
 /* Compilers write calls in several lines. */
-static void a_statement_is_one_line(void **state) {
-    (void)state;
+TEST(a_multi_line_ptx_statement_prints_as_one_line) {
     static const char ptx[] =
         "a;\n\tcall.uni \n\tf, \n\t(\n\tp0,\n\tp1\n\t);\r\n  { ret; // it\n\nb";
     static const struct {
@@ -86,8 +83,7 @@ static void a_statement_is_one_line(void **state) {
     assert_string_equal(text, "");
 }
 
-static void long_texts_are_whole(void **state) {
-    (void)state;
+TEST(a_long_kernel_name_is_not_truncated) {
     char name[5000];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
@@ -98,8 +94,7 @@ static void long_texts_are_whole(void **state) {
     free(text);
 }
 
-static void globs_of_kernels(void **state) {
-    (void)state;
+TEST(kernel_globs_match_names) {
     assert_true(sg_globs_match(NULL, "k"));
     assert_true(sg_globs_match("", "k"));
     assert_true(sg_globs_match("a,k*,b", "kernel"));
@@ -109,8 +104,7 @@ static void globs_of_kernels(void **state) {
 }
 
 /* Each run of each length, compared with bits one by one. */
-static void runs_of_bits(void **state) {
-    (void)state;
+TEST(runs_of_bits_are_set_and_found) {
     for (size_t at = 0; at < 130; at++)
         for (size_t size = 0; at + size < 192; size++) {
             uint64_t bits[3] = {0};
@@ -149,8 +143,7 @@ static void means(const char *body, const char *expected) {
     kernel_free(&kernel);
 }
 
-static void arrays_that_accesses_mean(void **state) {
-    (void)state;
+TEST(an_access_is_attributed_to_its_array) {
     means("st.shared.u32 [a+4], 1; st.local.u32 [l], 1;", "al");
     means("mov.u32 %r1, a; mov.u32 %r2, %tid.x; shl.b32 %r2, %r2, 2; add.u32 %r3, %r1, %r2;\n"
           "st.shared.u32 [%r3+4], 1;",
@@ -175,8 +168,7 @@ static void arrays_that_accesses_mean(void **state) {
 }
 
 /* In a called function: what callers hand over may be any address, also one of its own. */
-static void arrays_of_called_functions(void **state) {
-    (void)state;
+TEST(accesses_in_called_functions_are_attributed_to_arrays) {
     struct kernel kernel;
     kernel_read(&kernel, KERNEL_HEAD
                 ".func f(.reg .b64 %a, .param .b64 b) {\n"
@@ -206,14 +198,4 @@ static void arrays_of_called_functions(void **state) {
     assert_int_equal(sg_span_in_frame(program, 0, start, 1), SG_SPAN_UNKNOWN);
     free(spans);
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_places_as_text),        cmocka_unit_test(two_places_as_json),
-        cmocka_unit_test(a_statement_is_one_line),   cmocka_unit_test(long_texts_are_whole),
-        cmocka_unit_test(globs_of_kernels),          cmocka_unit_test(runs_of_bits),
-        cmocka_unit_test(arrays_that_accesses_mean), cmocka_unit_test(arrays_of_called_functions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,11 @@
 #include "softgpu/image/image.h"
 #include "softgpu/link/link.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char error[1000];
 
@@ -142,8 +140,7 @@ static void check_variables(const struct sg_image *image) {
     assert_int_equal(image->undefined_count, 0);
 }
 
-static void text_is_read_with_its_layout(void **state) {
-    (void)state;
+TEST(ptx_files_are_read_with_their_parameter_layout) {
     struct sg_image *image = read_for("sample.ptx", 90);
     assert_int_equal(image->source, SG_IMAGE_PTX);
     assert_int_equal(image->ptx_version, 84);
@@ -174,8 +171,7 @@ static void machine_code(const char *name, int architecture, unsigned last) {
     sg_image_free(image);
 }
 
-static void cubins_are_read_as_readelf_shows_them(void **state) {
-    (void)state;
+TEST(cubins_are_read_as_readelf_shows_them) {
     machine_code("sample-80.cubin", 80, 96);
     machine_code("sample-90.cubin", 90, 48);
     machine_code("sample-90-old.cubin", 90, 48);
@@ -198,10 +194,9 @@ static void check_clusters(const struct sg_image *image) {
     assert_int_equal(wide->static_shared, 64);
 }
 
-static void cluster_shapes_are_read(void **state) {
+TEST(cluster_shapes_are_read) {
     static const char *const names[] = {"clusters.ptx", "clusters-90.cubin", "clusters-90a.cubin",
                                         "clusters-90a-old.cubin"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct sg_image *image = read_for(names[i], 90);
         assert_int_equal(image->target_suffix, i > 1 ? 'a' : 0);
@@ -211,7 +206,7 @@ static void cluster_shapes_are_read(void **state) {
 }
 
 /* Code for one architecture alone needs exactly that device. */
-static void code_for_other_devices_is_refused(void **state) {
+TEST(code_for_other_devices_is_refused) {
     static const struct {
         const char *name;
         int device;
@@ -228,7 +223,6 @@ static void code_for_other_devices_is_refused(void **state) {
         {"sample.ptx", 120, 'a', CUDA_SUCCESS},
         {"zstd.fatbin", 75, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sg_image_options options = h200;
         struct sg_image *image;
@@ -242,7 +236,7 @@ static void code_for_other_devices_is_refused(void **state) {
 }
 
 /* Each fatbin holds cubins and the text of sample.ptx: which of them is taken for which device. */
-static void a_fatbin_gives_the_entry_for_the_device(void **state) {
+TEST(a_fatbin_yields_the_entry_for_the_device) {
     static const struct {
         const char *name;
         int device;
@@ -263,7 +257,6 @@ static void a_fatbin_gives_the_entry_for_the_device(void **state) {
         {"text.fatbin", 80, true, SG_IMAGE_MACHINE, 80},
         {"text.fatbin", 90, true, SG_IMAGE_PTX, 80},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sg_image_options options = h200;
         struct sg_image *image;
@@ -326,8 +319,7 @@ static CUresult count_entries(const struct made *made, size_t *count) {
 }
 
 /* As an H200 chose: the last of those for the device itself, the first of older ones. */
-static void of_equal_entries_the_hardwares_choice_is_taken(void **state) {
-    (void)state;
+TEST(equal_fatbin_entries_are_chosen_as_on_hardware) {
     for (unsigned architecture = 80; architecture <= 90; architecture += 10) {
         struct made made = {.size = 0};
         size_t count = 0;
@@ -339,10 +331,9 @@ static void of_equal_entries_the_hardwares_choice_is_taken(void **state) {
 }
 
 /* Text without the mark for 64 bits is taken; what is no zstd is damage of an unknown kind. */
-static void entries_without_the_64_bit_mark_are_taken(void **state) {
+TEST(fatbin_entries_without_the_64_bit_flag_are_read) {
     struct made made = {.size = 0}, broken = {.size = 0};
     size_t count = 0;
-    (void)state;
     add_text(&made, TEXT_OF(".entry a() { ret; }\n"), 80, 0);
     assert_int_equal(count_entries(&made, &count), CUDA_SUCCESS);
     assert_int_equal(count, 1);
@@ -351,7 +342,7 @@ static void entries_without_the_64_bit_mark_are_taken(void **state) {
 }
 
 /* In a program's memory, where nobody says how long it is. */
-static void an_image_of_unknown_size_is_read(void **state) {
+TEST(an_image_of_unknown_size_is_read) {
     struct {
         uint32_t magic, version;
         const void *data;
@@ -360,7 +351,6 @@ static void an_image_of_unknown_size_is_read(void **state) {
     struct sg_image_options options = h200;
     struct sg_image *image = NULL;
     size_t size;
-    (void)state;
     static const char *const names[] = {"sample-90.cubin", "plain.fatbin", "zstd.fatbin"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unsigned char *bytes = file(names[i], &size);
@@ -380,10 +370,9 @@ static void an_image_of_unknown_size_is_read(void **state) {
 }
 
 /* Cut anywhere, and with any byte changed, a file is refused or read; a sanitizer watches. */
-static void damaged_files_are_refused_or_read_within_bounds(void **state) {
+TEST(damaged_files_are_refused_or_read_within_bounds) {
     static const char *const names[] = {"part-90.cubin", "zstd.fatbin", "lz4.fatbin"};
     struct sg_image_options options = h200;
-    (void)state;
     options.relocatable = true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         size_t size;
@@ -430,7 +419,7 @@ static void check_changes(const char *name, const struct change *changes, size_t
 }
 
 /* As an H200 answers to these bytes of what CUDA 13 makes. */
-static void changed_headers_of_cubins_answer_as_hardware(void **state) {
+TEST(modified_cubin_headers_get_the_hardwares_answer) {
     static const struct change changes[] = {
         {4, 0, CUDA_ERROR_UNKNOWN},
         {4, 1, CUDA_ERROR_UNKNOWN},
@@ -459,29 +448,26 @@ static void changed_headers_of_cubins_answer_as_hardware(void **state) {
         {56, 0, CUDA_SUCCESS},
         {60, 0, CUDA_ERROR_INVALID_IMAGE},
     };
-    (void)state;
     check_changes("sample-90.cubin", changes, sizeof changes / sizeof changes[0]);
 }
 
 /* What CUDA 12 makes is told from that by the system alone, whatever version of the ABI it names;
  * the third byte of its flags is what its text was written for. */
-static void changed_headers_of_old_cubins_answer_as_hardware(void **state) {
+TEST(modified_headers_of_old_cubins_get_the_hardwares_answer) {
     static const struct change changes[] = {
         {8, 0, CUDA_SUCCESS},
         {8, 8, CUDA_SUCCESS},
         {48, 80, CUDA_ERROR_NO_BINARY_FOR_GPU},
         {50, 50, CUDA_SUCCESS},
     };
-    (void)state;
     check_changes("sample-90-old.cubin", changes, sizeof changes / sizeof changes[0]);
 }
 
 /* ptxas of CUDA 12.9 marks code for one architecture alone in the first byte of the flags, and has
  * no attribute of .nv.compat that says so. */
-static void a_mark_in_the_flags_binds_code_to_one_architecture(void **state) {
+TEST(an_elf_flag_binds_code_to_one_architecture) {
     struct sg_image_options options = h200;
     size_t size;
-    (void)state;
     unsigned char *bytes = file("sample-90.cubin", &size);
     for (int marked = 0; marked < 2; marked++) {
         struct sg_image *image = NULL;
@@ -501,9 +487,8 @@ static void a_mark_in_the_flags_binds_code_to_one_architecture(void **state) {
 
 /* Zeros in place of the headers from one section on: without that of code nothing loads, and what
  * lies behind the section headers is not missed. */
-static void without_the_header_of_code_nothing_loads(void **state) {
+TEST(a_cubin_without_its_code_section_header_is_refused) {
     size_t size, code = 0;
-    (void)state;
     unsigned char *whole = file("clusters-90.cubin", &size), *bytes = malloc(size);
     assert_non_null(bytes);
     uint64_t table;
@@ -527,7 +512,7 @@ static void without_the_header_of_code_nothing_loads(void **state) {
 }
 
 /* Of a host's program the header alone is looked at, when nobody says how long it is. */
-static void other_elfs_are_refused_by_their_header(void **state) {
+TEST(elf_files_for_other_machines_are_refused_by_their_header) {
     static const struct {
         unsigned char identity[20];
         CUresult answer;
@@ -538,7 +523,6 @@ static void other_elfs_are_refused_by_their_header(void **state) {
         {{0x7f, 'E', 'L', 'F', 2, 1, 1, [16] = 3, [18] = 62}, CUDA_ERROR_INVALID_IMAGE},
         {{0x7f, 'E', 'L', 'F', 2, 2, 1, [16] = 0, 2, 0, 22}, CUDA_ERROR_INVALID_IMAGE},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sg_image *image = NULL;
         unsigned char *header = malloc(64);
@@ -554,11 +538,10 @@ static void other_elfs_are_refused_by_their_header(void **state) {
     }
 }
 
-static void inputs_of_a_link_are_read_as_such_alone(void **state) {
+TEST(relocatable_inputs_are_read_only_for_a_link) {
     static const char *const names[] = {"part.ptx", "part-90.cubin"};
     struct sg_image_options options = h200;
     struct sg_image *image;
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         options.relocatable = false;
         CUresult alone = read_as(names[i], options, &image);
@@ -577,12 +560,11 @@ static void inputs_of_a_link_are_read_as_such_alone(void **state) {
 }
 
 /* A text and the machine code that ptxas makes of it say the same of what others may define. */
-static void text_and_machine_code_have_the_same_weak_names(void **state) {
+TEST(ptx_and_cubin_of_one_source_have_the_same_weak_names) {
     static const char *const names[] = {"twin.ptx", "twin-90.cubin"};
     struct sg_image_options options = h200;
     struct sg_image *image;
     options.relocatable = true;
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(read_as(names[i], options, &image), CUDA_SUCCESS);
         assert_int_equal(image->exported_count, 0);
@@ -601,12 +583,11 @@ static void text_and_machine_code_have_the_same_weak_names(void **state) {
 }
 
 /* With machine code first or last, a pointer in it means its own input's variable. */
-static void own_names_of_machine_code_stay_its_own(void **state) {
+TEST(local_names_of_machine_code_stay_local) {
     struct sg_image_options options = h200;
     struct sg_image *inputs[2], *linked = NULL;
     unsigned char *bytes = NULL;
     size_t size;
-    (void)state;
     options.relocatable = true;
     assert_int_equal(sg_image_read(".version 8.0\n.target sm_90\n.address_size 64\n"
                                    ".global .u32 own = 1;\n.weak .global .u32 held = 5;\n"
@@ -632,12 +613,11 @@ static void own_names_of_machine_code_stay_its_own(void **state) {
 
 /* A link of nothing names no architecture. For whatever it names it is linked again and read again,
  * though no device takes it. */
-static void a_link_for_no_architecture_is_read_back(void **state) {
+TEST(an_empty_link_without_an_architecture_can_be_linked_again) {
     struct sg_image_options options = h200;
     struct sg_image *image = NULL;
     unsigned char *bytes = NULL, *again = NULL;
     size_t size;
-    (void)state;
     assert_int_equal(sg_image_link(NULL, 0, &options, NULL, &bytes, &size), CUDA_SUCCESS);
     assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
     const struct sg_image *const linked[] = {image};
@@ -654,9 +634,8 @@ static void a_link_for_no_architecture_is_read_back(void **state) {
 }
 
 /* A header has room for an architecture of 16 bits, and is read with as many. */
-static void architectures_of_16_bits_are_kept(void **state) {
+TEST(a_linked_header_keeps_16_bits_of_architecture) {
     static const int architectures[] = {90, 120, 300};
-    (void)state;
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++) {
         struct sg_image_options options = h200;
         struct sg_image *image = NULL;
@@ -668,29 +647,4 @@ static void architectures_of_16_bits_are_kept(void **state) {
         sg_image_free(image);
         free(bytes);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_read_with_its_layout),
-        cmocka_unit_test(cubins_are_read_as_readelf_shows_them),
-        cmocka_unit_test(cluster_shapes_are_read),
-        cmocka_unit_test(code_for_other_devices_is_refused),
-        cmocka_unit_test(a_fatbin_gives_the_entry_for_the_device),
-        cmocka_unit_test(an_image_of_unknown_size_is_read),
-        cmocka_unit_test(of_equal_entries_the_hardwares_choice_is_taken),
-        cmocka_unit_test(entries_without_the_64_bit_mark_are_taken),
-        cmocka_unit_test(damaged_files_are_refused_or_read_within_bounds),
-        cmocka_unit_test(inputs_of_a_link_are_read_as_such_alone),
-        cmocka_unit_test(text_and_machine_code_have_the_same_weak_names),
-        cmocka_unit_test(own_names_of_machine_code_stay_its_own),
-        cmocka_unit_test(changed_headers_of_cubins_answer_as_hardware),
-        cmocka_unit_test(changed_headers_of_old_cubins_answer_as_hardware),
-        cmocka_unit_test(a_mark_in_the_flags_binds_code_to_one_architecture),
-        cmocka_unit_test(without_the_header_of_code_nothing_loads),
-        cmocka_unit_test(other_elfs_are_refused_by_their_header),
-        cmocka_unit_test(a_link_for_no_architecture_is_read_back),
-        cmocka_unit_test(architectures_of_16_bits_are_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

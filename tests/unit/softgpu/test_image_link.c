@@ -3,13 +3,11 @@
 #include "softgpu/image/image.h"
 #include "softgpu/link/link.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define HEAD  ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define OLD   ".version 8.0\n.target sm_70\n.address_size 64\n"
@@ -49,11 +47,10 @@ static CUresult link_two(const char *first, const char *second, unsigned char **
     return result;
 }
 
-static void a_link_keeps_everything_of_its_inputs(void **state) {
+TEST(a_link_keeps_the_functions_and_textures_of_its_inputs) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
-    (void)state;
     assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
     assert_int_equal(sg_image_read(bytes, SIZE_MAX, &options, NULL, &image), CUDA_SUCCESS);
     assert_int_equal(image->source, SG_IMAGE_PTX);
@@ -80,11 +77,10 @@ static void a_link_keeps_everything_of_its_inputs(void **state) {
     free(bytes);
 }
 
-static void variables_are_kept(void **state) {
+TEST(a_link_keeps_the_variables_of_its_inputs) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
-    (void)state;
     assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
     assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
     assert_int_equal(image->variable_count, 4);
@@ -105,7 +101,7 @@ static void variables_are_kept(void **state) {
     free(bytes);
 }
 
-static void names_that_nobody_or_two_give_are_refused(void **state) {
+TEST(undefined_and_duplicate_names_are_refused) {
     static const struct {
         const char *first, *second, *says;
     } cases[] = {
@@ -118,7 +114,6 @@ static void names_that_nobody_or_two_give_are_refused(void **state) {
     };
     unsigned char *bytes;
     size_t size;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_not_equal(link_two(cases[i].first, cases[i].second, &bytes, &size),
                              CUDA_SUCCESS);
@@ -136,11 +131,10 @@ static void names_that_nobody_or_two_give_are_refused(void **state) {
 }
 
 /* A container whose bytes changed is refused or read, and one that was cut is refused. */
-static void damaged_containers_are_refused_or_read_within_bounds(void **state) {
+TEST(damaged_containers_are_refused_or_read_within_bounds) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
-    (void)state;
     assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
     /* Exactly as many bytes as there are, so that reading one more is seen. */
     unsigned char *exact = malloc(size);
@@ -165,11 +159,10 @@ static void damaged_containers_are_refused_or_read_within_bounds(void **state) {
     free(bytes);
 }
 
-static void a_link_can_be_linked_again(void **state) {
+TEST(a_link_can_be_linked_again) {
     unsigned char *bytes, *twice = NULL;
     size_t size, twice_size = 0;
     struct sg_image *image = NULL, *again = NULL;
-    (void)state;
     assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
     assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
     const struct sg_image *const one[] = {image};
@@ -187,7 +180,7 @@ static void a_link_can_be_linked_again(void **state) {
 }
 
 /* What an H200 answers to each byte of the header of what it linked itself. */
-static void the_header_is_that_of_machine_code(void **state) {
+TEST(a_linked_header_gets_the_hardwares_answers) {
     static const struct {
         size_t at;
         unsigned char value;
@@ -205,7 +198,6 @@ static void the_header_is_that_of_machine_code(void **state) {
     };
     unsigned char *bytes;
     size_t size;
-    (void)state;
     assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
     for (size_t i = 0; i < sizeof bytes_of_it / sizeof bytes_of_it[0]; i++) {
         struct sg_image *image = NULL;
@@ -223,7 +215,7 @@ static void the_header_is_that_of_machine_code(void **state) {
 }
 
 /* It is for the device that it was linked for, whatever its texts name, and for no other. */
-static void a_link_is_for_one_device(void **state) {
+TEST(a_linked_image_loads_only_on_its_device) {
     static const struct {
         const char *text;
         int made_for, read_for;
@@ -238,7 +230,6 @@ static void a_link_is_for_one_device(void **state) {
         {ALONE, 90, 90, 'a', CUDA_SUCCESS},
         {ALONE, 90, 90, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sg_image_options given = options;
         struct sg_image *image = NULL, *linked = NULL;
@@ -264,7 +255,7 @@ static void a_link_is_for_one_device(void **state) {
 }
 
 /* One definition is left of a name: the one that is not weak, or else the first. */
-static void weak_definitions_give_way(void **state) {
+TEST(a_strong_definition_replaces_a_weak_one) {
     static const struct {
         const char *first, *second;
         unsigned char value;
@@ -273,7 +264,6 @@ static void weak_definitions_give_way(void **state) {
         {HEAD ".weak .global .u32 x = 1;\n", HEAD ".visible .global .u32 x = 2;\n", 2},
         {HEAD ".visible .global .u32 x = 1;\n", HEAD ".weak .global .u32 x = 2;\n", 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned char *bytes;
         size_t size;
@@ -288,7 +278,7 @@ static void weak_definitions_give_way(void **state) {
 }
 
 /* All as nvlink of CUDA 13.0 takes and refuses it, machine code of the same texts given. */
-static void inputs_agree_about_a_name(void **state) {
+TEST(inputs_must_agree_on_the_type_of_a_name) {
     static const struct {
         const char *first, *second;
         CUresult answer;
@@ -316,7 +306,6 @@ static void inputs_agree_about_a_name(void **state) {
         {".extern .global .u32 x;", ".visible .func x() { ret; }", CUDA_ERROR_INVALID_SOURCE},
         {".extern .global .u32 x;", ".global .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
     };
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
         char first[200], second[200];
         unsigned char *bytes;
@@ -339,11 +328,10 @@ static void inputs_agree_about_a_name(void **state) {
     ".weak .entry kernel(.param .u64 p) {\n.reg .b32 r;\n{\n.param .b32 in;\n.param .b32 out;\n"   \
     "call.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\nst.global.u32 [held], r;\nret;\n}\n"
 
-static void a_template_in_two_units_is_one_function(void **state) {
+TEST(a_template_in_two_units_links_to_one_function) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
-    (void)state;
     assert_int_equal(link_two(HEAD TEMPLATE ".visible .entry a() { ret; }\n",
                               HEAD TEMPLATE ".visible .entry b() { ret; }\n", &bytes, &size),
                      CUDA_SUCCESS);
@@ -355,10 +343,9 @@ static void a_template_in_two_units_is_one_function(void **state) {
     free(bytes);
 }
 
-static void of_weak_entries_the_strong_one_is_left(void **state) {
+TEST(a_strong_entry_replaces_a_weak_entry) {
     static const char *const weak = HEAD ".weak .entry k(.param .u32 a) { ret; }\n";
     static const char *const strong = HEAD ".visible .entry k(.param .u64 a) { ret; }\n";
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         unsigned char *bytes;
         size_t size;
@@ -373,11 +360,10 @@ static void of_weak_entries_the_strong_one_is_left(void **state) {
     }
 }
 
-static void common_variables_grow(void **state) {
+TEST(common_variables_take_the_largest_size) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
-    (void)state;
     assert_int_equal(link_two(HEAD ".common .global .u32 x[4];\n", HEAD ".common .global .u32 x;\n",
                               &bytes, &size),
                      CUDA_SUCCESS);
@@ -398,7 +384,7 @@ static unsigned pointed(const struct sg_image *image, const char *name) {
 }
 
 /* A name that is not visible means its own input's variable there, whatever others have. */
-static void hidden_names_are_their_inputs_own(void **state) {
+TEST(hidden_names_refer_to_their_own_input) {
 #define POINTER(name) ".visible .global .align 8 .u64 " name " = generic(x);\n"
     static const struct {
         const char *first, *second;
@@ -412,7 +398,6 @@ static void hidden_names_are_their_inputs_own(void **state) {
         {HEAD ".weak .global .u32 x = 1;\n", HEAD ".visible .global .u32 x = 2;\n", {2, 2}, 3},
         {HEAD ".extern .global .u32 x;\n", HEAD ".visible .global .u32 x = 2;\n", {2, 2}, 3},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char first[200], second[200];
         unsigned char *bytes;
@@ -431,7 +416,7 @@ static void hidden_names_are_their_inputs_own(void **state) {
 }
 
 /* Names that meet are found before all inputs are there; what is missing is not. */
-static void inputs_meet_before_the_end(void **state) {
+TEST(name_conflicts_are_found_before_all_inputs_are_added) {
     static const struct {
         const char *first, *second;
         CUresult answer;
@@ -450,7 +435,6 @@ static void inputs_meet_before_the_end(void **state) {
         {HEAD ".visible .entry k() { ret; }\n", HEAD ".visible .entry k() { ret; }\n",
          CUDA_ERROR_INVALID_SOURCE},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct sg_image *images[] = {part(cases[i].first), part(cases[i].second)};
         assert_int_equal(sg_image_meet((const struct sg_image *const *)images, 2, &options, NULL),
@@ -458,24 +442,4 @@ static void inputs_meet_before_the_end(void **state) {
         sg_image_free(images[0]);
         sg_image_free(images[1]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_keeps_everything_of_its_inputs),
-        cmocka_unit_test(variables_are_kept),
-        cmocka_unit_test(names_that_nobody_or_two_give_are_refused),
-        cmocka_unit_test(damaged_containers_are_refused_or_read_within_bounds),
-        cmocka_unit_test(a_link_can_be_linked_again),
-        cmocka_unit_test(the_header_is_that_of_machine_code),
-        cmocka_unit_test(a_link_is_for_one_device),
-        cmocka_unit_test(weak_definitions_give_way),
-        cmocka_unit_test(inputs_agree_about_a_name),
-        cmocka_unit_test(a_template_in_two_units_is_one_function),
-        cmocka_unit_test(of_weak_entries_the_strong_one_is_left),
-        cmocka_unit_test(common_variables_grow),
-        cmocka_unit_test(hidden_names_are_their_inputs_own),
-        cmocka_unit_test(inputs_meet_before_the_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

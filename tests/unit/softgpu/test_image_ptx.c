@@ -3,13 +3,11 @@
 #include "softgpu/image/image.h"
 #include "softgpu/ptx/ptx.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define HEAD    ".version 8.0\n.target sm_90\n.address_size 64\n"
 #define ENTRY   ".visible .entry k() { ret; }\n"
@@ -47,7 +45,7 @@ static void refused(const char *text, CUresult with) {
 }
 
 /* As recorded on an H200. */
-static void what_does_not_begin_as_ptx_is_no_image(void **state) {
+TEST(text_that_does_not_begin_as_ptx_is_not_an_image) {
     static const char *const no_images[] = {"",
                                             "\n",
                                             "  \t\r\n",
@@ -84,7 +82,6 @@ static void what_does_not_begin_as_ptx_is_no_image(void **state) {
     };
     static const char *const unsupported[] = {".version 0.0", ".version 7.9", ".version 8.9",
                                               ".version 9.1", ".version 99.9\n{{{"};
-    (void)state;
     for (size_t i = 0; i < sizeof no_images / sizeof no_images[0]; i++)
         refused(no_images[i], CUDA_ERROR_INVALID_IMAGE);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -93,7 +90,7 @@ static void what_does_not_begin_as_ptx_is_no_image(void **state) {
         refused(unsupported[i], CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
-static void modules_are_taken_or_refused_by_their_directives(void **state) {
+TEST(modules_are_accepted_or_refused_by_their_directives) {
     static const char *const good[] = {
         HEAD,
         HEAD ENTRY,
@@ -145,14 +142,13 @@ static void modules_are_taken_or_refused_by_their_directives(void **state) {
         HEAD ".global .u32 x;\n.global .u32 x;\n",
         HEAD "// caf\xc3\xa9\n" ENTRY,
     };
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         sg_image_free(taken(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refused(bad[i], CUDA_ERROR_INVALID_PTX);
 }
 
-static void bodies_are_taken_or_refused_by_their_statements(void **state) {
+TEST(bodies_are_accepted_or_refused_by_their_statements) {
     static const char *const good[] = {
         BODY(""),
         BODY("ret;"),
@@ -210,7 +206,6 @@ static void bodies_are_taken_or_refused_by_their_statements(void **state) {
         BODY("ret; /* open"),
         BODY("}"),
     };
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         sg_image_free(taken(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -261,13 +256,12 @@ static const struct {
     {".reg .b32 r; and.ftz.b32 r, r, r;", ".reg .b32 r; and.finite.b32 r, r, r;"},
 };
 
-static void instructions_are_refused_by_the_rules_of_ptx(void **state) {
+TEST(instructions_are_refused_by_the_rules_of_ptx) {
     static const char frame[] =
         HEAD ".global .u64 g;\n.const .u32 c;\n.shared .u32 s[2];\n"
              ".func nothing { ret; }\n.func (.reg .b32 o) f(.reg .b32 i) { mov.b32 o, i; ret; }\n"
              ".entry other() { ret; }\n.entry k() { %s ret; }\n";
     char image[600];
-    (void)state;
     for (size_t i = 0; i < sizeof neighbours / sizeof neighbours[0]; i++) {
         snprintf(image, sizeof image, frame, neighbours[i].bad);
         refused(image, CUDA_ERROR_INVALID_PTX);
@@ -279,7 +273,7 @@ static void instructions_are_refused_by_the_rules_of_ptx(void **state) {
 }
 
 /* The first device and the first version that know an instruction. */
-static void instructions_need_their_version_and_target(void **state) {
+TEST(instructions_need_their_version_and_target) {
     static const struct {
         const char *version, *target, *text;
         bool good;
@@ -295,7 +289,6 @@ static void instructions_need_their_version_and_target(void **state) {
         {"6.1", "50", "activemask.b32 r;", false},
     };
     char image[300];
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         snprintf(image, sizeof image,
                  ".version %s\n.target sm_%s\n.address_size 64\n"
@@ -308,7 +301,7 @@ static void instructions_need_their_version_and_target(void **state) {
     }
 }
 
-static void wrong_parameters_and_limits_are_refused(void **state) {
+TEST(malformed_parameters_and_limits_are_refused) {
     static const char *const bad[] = {
         "(.param p)",
         "(.u32 p)",
@@ -345,7 +338,6 @@ static void wrong_parameters_and_limits_are_refused(void **state) {
         "(.param .u64 .ptr .global .align 16 p)",
     };
     char image[300];
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(image, sizeof image, HEAD ".visible .entry k%s { ret; }\n", bad[i]);
         refused(image, CUDA_ERROR_INVALID_PTX);
@@ -358,11 +350,10 @@ static void wrong_parameters_and_limits_are_refused(void **state) {
 }
 
 /* Offsets as cuFuncGetParamInfo gave them on an H200. */
-static void parameters_have_the_offsets_of_hardware(void **state) {
+TEST(parameter_offsets_match_the_h200) {
     static const struct sg_parameter wanted[] = {{0, 1},   {8, 8},   {16, 2},  {20, 4},
                                                  {32, 20}, {52, 1},  {53, 3},  {56, 12},
                                                  {112, 1}, {120, 8}, {128, 2}, {136, 16}};
-    (void)state;
     struct sg_image *image =
         taken(HEAD ".visible .entry odd(.param .u8 a, .param .u64 b, .param .u16 c, .param .f32 d,"
                    ".param .align 16 .b8 e[20], .param .u8 f, .param .align 1 .b8 g[3],"
@@ -395,8 +386,7 @@ static void check_value(const char *declaration, uint64_t size, const void *byte
     sg_image_free(image);
 }
 
-static void initial_values_become_bytes(void **state) {
-    (void)state;
+TEST(initial_values_are_encoded_as_bytes) {
     check_value(".u32 x = 5", 4, "\5\0\0\0");
     check_value(".u32 x = 0x1234567", 4, "\x67\x45\x23\x01");
     check_value(".u32 x = 0b101", 4, "\5\0\0\0");
@@ -422,7 +412,7 @@ static void initial_values_become_bytes(void **state) {
     check_value(".u64 x[2] = {y + 8, 1}", 16, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0");
 }
 
-static void wrong_initial_values_are_refused(void **state) {
+TEST(wrong_initial_values_are_refused) {
     static const char *const bad[] = {
         ".u32 x = ",
         ".u32 x = {1}",
@@ -459,7 +449,6 @@ static void wrong_initial_values_are_refused(void **state) {
         ".u64 x = 99999999999999999999",
     };
     char text[300];
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(text, sizeof text, HEAD ".global .u32 y;\n.visible .global %s;\n", bad[i]);
         refused(text, CUDA_ERROR_INVALID_PTX);
@@ -471,8 +460,7 @@ static void wrong_initial_values_are_refused(void **state) {
 }
 
 /* Sums of such sizes once came back to a few bytes, in which calls then copied 2^63. */
-static void memory_of_threads_and_blocks_is_not_endless(void **state) {
-    (void)state;
+TEST(oversized_shared_local_and_parameter_memory_is_refused) {
 #define HUGE_ "[9223372036854775807]"
     refused(HEAD ".shared .b8 a" HUGE_ ", b" HUGE_ ", c[18];\n"
                  ".entry k() { st.shared.u8 [c], 5; ret; }\n",
@@ -489,11 +477,10 @@ static void memory_of_threads_and_blocks_is_not_endless(void **state) {
 }
 
 /* As much shared memory as the options allow, and registers of the module in ranges. */
-static void limits_of_the_options_are_kept(void **state) {
+TEST(shared_memory_and_register_limits_are_enforced) {
     struct sg_image_options options = h200;
     struct sg_image *image;
     const char *text = HEAD ".entry k() { .shared .b8 s[1000]; ret; }\n";
-    (void)state;
     options.most_shared = 1000;
     assert_int_equal(try_with(&options, text, &image), CUDA_SUCCESS);
     sg_image_free(image);
@@ -507,8 +494,7 @@ static void limits_of_the_options_are_kept(void **state) {
 }
 
 /* Used by an entry, or by what it calls; declared in it, used or not. */
-static void entries_count_the_memory_that_they_reach(void **state) {
-    (void)state;
+TEST(entries_count_the_memory_of_everything_they_call) {
     struct sg_image *image = taken(
         HEAD
         ".shared .align 4 .b8 a[100];\n.shared .b8 b[7];\n"
@@ -532,7 +518,7 @@ static void entries_count_the_memory_that_they_reach(void **state) {
 }
 
 /* As ptxas of CUDA 13.0 takes and refuses them. */
-static void vectors_of_parameters_and_registers_are_taken_or_refused(void **state) {
+TEST(vector_parameters_and_registers_are_accepted_as_by_ptxas) {
     static const char *const good[] = {
         HEAD ".entry k(.param .v4 .f32 p[2]) { ret; }",
         HEAD ".entry k(.param .align 16 .v2 .u64 p[1]) { ret; }",
@@ -555,7 +541,6 @@ static void vectors_of_parameters_and_registers_are_taken_or_refused(void **stat
         HEAD ".func (.param .v2 .f32 p) f() { ret; }",
         BODY(".reg .f32 f<9>; mov.v8.f32 {f0,f1,f2,f3}, {f4,f5,f6,f7};"),
     };
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         sg_image_free(taken(good[i]));
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -567,11 +552,10 @@ static void vectors_of_parameters_and_registers_are_taken_or_refused(void **stat
 }
 
 /* The text that is kept is a string of all its bytes, as long as what was read. */
-static void a_zero_in_a_comment_is_a_blank(void **state) {
+TEST(a_nul_byte_in_a_comment_reads_as_a_blank) {
     static const char text[] = HEAD "// a\0b\n" ENTRY "/*\0*/";
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     struct sg_image *image = calloc(1, sizeof *image);
-    (void)state;
     assert_non_null(image);
     assert_int_equal(sg_ptx_read((struct sg_bytes){(const unsigned char *)text, sizeof text - 1},
                                  &h200, &log, image),
@@ -581,12 +565,11 @@ static void a_zero_in_a_comment_is_a_blank(void **state) {
     sg_image_free(image);
 }
 
-static void messages_name_line_and_word(void **state) {
+TEST(messages_name_line_and_word) {
     char room[20], name[] = "kernels.ptx";
     struct sg_image_options options = h200;
     struct sg_image_log log = {.error = room, .error_size = sizeof room};
     struct sg_image *image = NULL;
-    (void)state;
     refused(HEAD ENTRY "\nsome words\n", CUDA_ERROR_INVALID_PTX);
     assert_non_null(strstr(error, "line 6"));
     assert_non_null(strstr(error, "'some'"));
@@ -610,10 +593,9 @@ static void messages_name_line_and_word(void **state) {
 }
 
 /* Deep and long texts cost neither stack nor squares of time. */
-static void large_texts_cost_neither_stack_nor_squares_of_time(void **state) {
+TEST(parsing_large_texts_takes_linear_time_and_constant_stack) {
     enum { MANY = 200000 };
     char *text = malloc(64 * MANY), *at = text;
-    (void)state;
     assert_non_null(text);
     at += sprintf(at, HEAD ".entry k() {\n");
     memset(at, '{', MANY);
@@ -631,26 +613,4 @@ static void large_texts_cost_neither_stack_nor_squares_of_time(void **state) {
     strcpy(at + 17 + MANY, "1;");
     refused(text, CUDA_ERROR_INVALID_PTX);
     free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_begin_as_ptx_is_no_image),
-        cmocka_unit_test(modules_are_taken_or_refused_by_their_directives),
-        cmocka_unit_test(bodies_are_taken_or_refused_by_their_statements),
-        cmocka_unit_test(instructions_are_refused_by_the_rules_of_ptx),
-        cmocka_unit_test(instructions_need_their_version_and_target),
-        cmocka_unit_test(wrong_parameters_and_limits_are_refused),
-        cmocka_unit_test(parameters_have_the_offsets_of_hardware),
-        cmocka_unit_test(initial_values_become_bytes),
-        cmocka_unit_test(wrong_initial_values_are_refused),
-        cmocka_unit_test(entries_count_the_memory_that_they_reach),
-        cmocka_unit_test(memory_of_threads_and_blocks_is_not_endless),
-        cmocka_unit_test(limits_of_the_options_are_kept),
-        cmocka_unit_test(messages_name_line_and_word),
-        cmocka_unit_test(large_texts_cost_neither_stack_nor_squares_of_time),
-        cmocka_unit_test(vectors_of_parameters_and_registers_are_taken_or_refused),
-        cmocka_unit_test(a_zero_in_a_comment_is_a_blank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* The profile of kernels where memory ends: a launch is whole or nothing, and so is a text. */
-#include "refused_allocations.h"
+#include "refused_memory.h"
 
 #include <gpumem/cuda_api.h>
 #include <gpumem/softgpu.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -51,8 +47,7 @@ static bool has(const char *name) {
     return found;
 }
 
-static void a_counted_launch_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(a_profiled_launch_without_memory_queues_nothing) {
     CUdeviceptr sum;
     unsigned refusals = 0;
     uint32_t wanted = 0, got;
@@ -63,15 +58,14 @@ static void a_counted_launch_is_whole_or_nothing(void **state) {
         char name[16];
         void *params[] = {&sum};
         CUmodule module = load(refusals, &function);
-        allocation_refused = false;
-        allocations_left = refusals + 1;
+        refuse_memory((long)refusals + 1);
         CUresult result = cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
-        allocations_left = 0;
-        done = !allocation_refused;
+        end_refusal();
+        done = !memory_was_refused();
         ok(cuCtxSynchronize());
         snprintf(name, sizeof name, "k%u", refusals);
         assert_true(result == CUDA_SUCCESS ||
-                    (allocation_refused && result == CUDA_ERROR_OUT_OF_MEMORY));
+                    (memory_was_refused() && result == CUDA_ERROR_OUT_OF_MEMORY));
         wanted += result == CUDA_SUCCESS ? 32 : 0;
         ok(cuMemcpyDtoH_v2(&got, sum, 4));
         assert_int_equal(got, wanted);
@@ -84,21 +78,19 @@ static void a_counted_launch_is_whole_or_nothing(void **state) {
     ok(cuMemFree_v2(sum));
 }
 
-static void a_text_is_whole_or_not_there(void **state) {
-    (void)state;
+TEST(a_profile_text_without_memory_is_null_not_truncated) {
     for (int json = 0; json < 2; json++) {
         char *whole = soft->kernel_profile(json);
         size_t refusals = 0;
         assert_non_null(whole);
         for (bool done = false; !done; refusals += !done) {
-            allocation_refused = false;
-            allocations_left = refusals + 1;
+            refuse_memory((long)refusals + 1);
             char *text = soft->kernel_profile(json);
-            allocations_left = 0;
-            done = !allocation_refused;
+            end_refusal();
+            done = !memory_was_refused();
             if (text)
                 assert_string_equal(text, whole);
-            assert_true(text || allocation_refused);
+            assert_true(text || memory_was_refused());
             soft->free_text(text);
             assert_in_range(refusals, 0, 10000);
         }
@@ -109,7 +101,6 @@ static void a_text_is_whole_or_not_there(void **state) {
 
 static int setup(void **state) {
     CUcontext context;
-    (void)state;
     ok(cuInit(0));
     soft = softgpu_get_control(SOFTGPU_CONTROL_VERSION);
     ok(cuDevicePrimaryCtxRetain(&context, 0));
@@ -118,18 +109,15 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    (void)state;
-    allocations_left = 0;
+    end_refusal();
     ok(cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_counted_launch_is_whole_or_nothing),
-        cmocka_unit_test(a_text_is_whole_or_not_there),
-    };
+ALL_TESTS(setup, teardown);
+
+BEFORE_TESTS {
     setenv("SOFTGPU_KERNELS", "1", 1);
     setenv("SOFTGPU_PROFILE_KERNELS", "/dev/null", 1);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return 0;
 }

@@ -49,8 +49,7 @@ static char *looked(struct sg_kernel_watch *watch, struct sg_grid *grid, struct 
     return text;
 }
 
-static void one_that_only_waits_is_named_once(void **state) {
-    (void)state;
+TEST(a_spinning_kernel_is_reported_once) {
     static uint32_t flag;
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, waits, &flag);
@@ -75,8 +74,7 @@ static void one_that_only_waits_is_named_once(void **state) {
     kernel_free(&kernel);
 }
 
-static void one_that_gets_on_is_not_named(void **state) {
-    (void)state;
+TEST(a_progressing_kernel_is_not_reported) {
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, counts, NULL);
     struct sg_kernel_watch watch = {.began = 1, .moved = 1};
@@ -87,8 +85,7 @@ static void one_that_gets_on_is_not_named(void **state) {
     kernel_free(&kernel);
 }
 
-static void giving_up_is_a_fault_with_its_places(void **state) {
-    (void)state;
+TEST(giving_up_a_grid_faults_and_names_its_places) {
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, counts, NULL);
     assert_false(sg_grid_advance(grid, 100000));
@@ -110,8 +107,7 @@ static void giving_up_is_a_fault_with_its_places(void **state) {
 }
 
 /* More groups than there is room: whole lines, and how many are left out. */
-static void places_are_cut_between_lines(void **state) {
-    (void)state;
+TEST(a_truncated_list_of_places_ends_at_a_line) {
     char text[200];
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, counts, NULL);
@@ -129,14 +125,4 @@ static void places_are_cut_between_lines(void **state) {
     assert_true(lines > 2);
     sg_grid_end(grid);
     kernel_free(&kernel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_only_waits_is_named_once),
-        cmocka_unit_test(one_that_gets_on_is_not_named),
-        cmocka_unit_test(giving_up_is_a_fault_with_its_places),
-        cmocka_unit_test(places_are_cut_between_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* Launches with too little memory: each allocation fails in turn, and then nothing is queued,
  * nothing is recorded and nothing kept. */
-#include "refused_allocations.h"
+#include "refused_memory.h"
 
 #include <gpumem/cuda_api.h>
 #include <gpumem/softgpu.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -57,7 +53,6 @@ static CUdeviceptr new_word(void) {
 }
 
 static int setup(void **state) {
-    (void)state;
     ok(cuInit(0));
     soft = softgpu_get_control(SOFTGPU_CONTROL_VERSION);
     for (int i = 0; i < DEVICES; i++) {
@@ -92,8 +87,7 @@ static void open_gates(void) {
 }
 
 static int teardown(void **state) {
-    (void)state;
-    allocations_left = 0;
+    end_refusal();
     open_gates(); /* a test that failed may have left them closed */
     for (int i = 0; i < 2; i++)
         ok(cuEventDestroy_v2(events[i]));
@@ -108,6 +102,8 @@ static int teardown(void **state) {
     }
     return 0;
 }
+
+ALL_TESTS(setup, teardown);
 
 /* No kernel runs before the call under test is over: its allocations are that thread's alone. */
 static void close_gates(void) {
@@ -128,12 +124,11 @@ static void sweep(CUresult (*call)(void), void (*prepare)(void), unsigned thread
             prepare();
         close_gates();
         char *before = soft->state_dump();
-        allocation_refused = false;
-        allocations_left = n;
+        refuse_memory((long)n);
         CUresult result = call();
-        allocations_left = 0;
+        end_refusal();
         char *after = soft->state_dump();
-        bool refused = allocation_refused;
+        bool refused = memory_was_refused();
         if (result != CUDA_SUCCESS) {
             assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
             assert_true(refused);
@@ -164,14 +159,12 @@ static void reload(void) {
     load(&devices[0]);
 }
 
-static void a_first_launch_is_whole_or_nothing(void **state) {
-    (void)state;
+TEST(a_first_launch_without_memory_queues_nothing) {
     /* Its code is made: many allocations. */
     sweep(plain, reload, 10, 1, 10);
 }
 
-static void later_launches_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(a_later_launch_without_memory_queues_nothing) {
     ok(plain());
     ok(cuCtxSynchronize());
     sweep(plain, NULL, 10, 1, 4);
@@ -187,8 +180,7 @@ static CUresult with_events(void) {
     return cuLaunchKernelEx(&config, devices[0].function, params, NULL);
 }
 
-static void launches_with_events_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(a_launch_with_events_without_memory_queues_nothing) {
     ok(with_events());
     open_gates();
     sweep(with_events, NULL, 96, 1, 9);
@@ -205,16 +197,14 @@ static CUresult on_all_devices(void) {
     return cuLaunchCooperativeKernelMultiDevice(list, DEVICES, 0);
 }
 
-static void launches_on_several_devices_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(a_multi_device_launch_without_memory_queues_nothing) {
     ok(on_all_devices());
     open_gates();
     sweep(on_all_devices, NULL, 64, DEVICES, 10);
 }
 
 /* Neither kernel runs before both streams have come to theirs, and what follows waits for both. */
-static void streams_of_several_devices_meet(void **state) {
-    (void)state;
+TEST(a_multi_device_launch_synchronizes_its_streams) {
     close_gates();
     ok(on_all_devices());
     CUdeviceptr after = devices[1].gate;
@@ -236,8 +226,7 @@ static CUresult launch_graph(void) {
     return cuGraphLaunch(exec, devices[0].stream);
 }
 
-static void launches_of_graphs_are_whole_or_nothing(void **state) {
-    (void)state;
+TEST(a_graph_launch_without_memory_queues_nothing) {
     CUgraph graph;
     CUgraphNode nodes[3];
     void *params[] = {&devices[0].sum};
@@ -260,15 +249,7 @@ static void launches_of_graphs_are_whole_or_nothing(void **state) {
     ok(cuGraphDestroy(graph));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_first_launch_is_whole_or_nothing),
-        cmocka_unit_test(later_launches_are_whole_or_nothing),
-        cmocka_unit_test(launches_with_events_are_whole_or_nothing),
-        cmocka_unit_test(launches_on_several_devices_are_whole_or_nothing),
-        cmocka_unit_test(streams_of_several_devices_meet),
-        cmocka_unit_test(launches_of_graphs_are_whole_or_nothing),
-    };
+BEFORE_TESTS {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return 0;
 }

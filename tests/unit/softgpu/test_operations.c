@@ -1,11 +1,7 @@
 /* Operations and tokens: what they hold, when they complete, how often they finish. */
 #include "softgpu/stream/schedule.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 /* The lock is held throughout, so that no worker takes part. */
 static struct sg_context context;
@@ -13,17 +9,14 @@ static bool open_gate;
 static unsigned finished;
 
 static bool gate(struct sg_op *op) {
-    (void)op;
     return open_gate;
 }
 
 static void count_finish(struct sg_op *op) {
-    (void)op;
     finished++;
 }
 
 static int begin(void **state) {
-    (void)state;
     sg_lock();
     context = (struct sg_context){.refs = 1000, .alive = true};
     open_gate = false;
@@ -33,13 +26,14 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     open_gate = true;
     sg_streams_context_end(&context);
     bool clean = context.refs == 1000 && sg_working == NULL;
     sg_unlock();
     return clean ? 0 : -1;
 }
+
+EACH_TEST(begin, end);
 
 static struct sg_stream *stream_with(unsigned flags, int priority) {
     struct sg_stream *stream = sg_stream_new(&context, flags, priority);
@@ -73,15 +67,13 @@ static void submit(struct sg_stream *stream, struct sg_op *op) {
 
 /* ---- Tokens ---- */
 
-static void an_idle_stream_has_no_token(void **state) {
-    (void)state;
+TEST(an_idle_stream_has_no_token) {
     struct sg_token token = sg_stream_token(stream());
     assert_null(token.stream);
     assert_true(sg_token_complete(token));
 }
 
-static void a_token_is_complete_with_its_operation(void **state) {
-    (void)state;
+TEST(a_token_completes_with_its_operation) {
     struct sg_stream *s = stream();
     submit(s, held());
     struct sg_token token = sg_stream_token(s);
@@ -96,8 +88,7 @@ static void a_token_is_complete_with_its_operation(void **state) {
     assert_null(token.stream);
 }
 
-static void operations_hold_what_they_wait_for(void **state) {
-    (void)state;
+TEST(an_operation_holds_references_to_the_streams_it_waits_for) {
     enum { MANY = 40 };
     struct sg_stream *streams[MANY];
     struct sg_op *op = marker();
@@ -117,8 +108,7 @@ static void operations_hold_what_they_wait_for(void **state) {
         assert_int_equal(streams[i]->refs, before[i]);
 }
 
-static void complete_tokens_are_not_waited_for(void **state) {
-    (void)state;
+TEST(a_completed_token_adds_no_wait) {
     struct sg_stream *s = stream();
     open_gate = true;
     submit(s, held());
@@ -131,8 +121,7 @@ static void complete_tokens_are_not_waited_for(void **state) {
 
 /* ---- Completion ---- */
 
-static void a_marker_in_an_idle_stream_completes_at_once(void **state) {
-    (void)state;
+TEST(a_marker_in_an_idle_stream_completes_at_once) {
     struct sg_stream *s = stream();
     submit(s, marker());
     assert_int_equal(finished, 1);
@@ -141,8 +130,7 @@ static void a_marker_in_an_idle_stream_completes_at_once(void **state) {
     assert_null(sg_working);
 }
 
-static void a_marker_waits_for_its_token(void **state) {
-    (void)state;
+TEST(a_marker_waits_for_its_token) {
     struct sg_stream *first = stream(), *second = stream();
     submit(first, held());
     struct sg_op *op = marker();
@@ -157,13 +145,11 @@ static void a_marker_waits_for_its_token(void **state) {
 }
 
 static CUresult must_not_run(struct sg_op *op) {
-    (void)op;
     fail_msg("an operation ran in a poisoned context");
     return CUDA_SUCCESS;
 }
 
-static void a_poisoned_context_drains_without_running(void **state) {
-    (void)state;
+TEST(operations_of_a_poisoned_context_finish_without_running) {
     struct sg_stream *s = stream();
     submit(s, held());
     struct sg_op *op = sg_op_new(must_not_run);
@@ -178,8 +164,7 @@ static void a_poisoned_context_drains_without_running(void **state) {
     assert_null(s->head);
 }
 
-static void a_destroyed_stream_stays_until_it_is_done(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_lives_until_its_work_is_done) {
     struct sg_stream *s = stream();
     submit(s, held());
     sg_stream_destroy(s);
@@ -188,18 +173,4 @@ static void a_destroyed_stream_stays_until_it_is_done(void **state) {
     sg_stream_settle(s);
     assert_null(context.streams);
     assert_int_equal(finished, 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_idle_stream_has_no_token, begin, end),
-        cmocka_unit_test_setup_teardown(a_token_is_complete_with_its_operation, begin, end),
-        cmocka_unit_test_setup_teardown(operations_hold_what_they_wait_for, begin, end),
-        cmocka_unit_test_setup_teardown(complete_tokens_are_not_waited_for, begin, end),
-        cmocka_unit_test_setup_teardown(a_marker_in_an_idle_stream_completes_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(a_marker_waits_for_its_token, begin, end),
-        cmocka_unit_test_setup_teardown(a_poisoned_context_drains_without_running, begin, end),
-        cmocka_unit_test_setup_teardown(a_destroyed_stream_stays_until_it_is_done, begin, end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* Facts of pages, kept in runs: against an array with a place for each page. */
 #include "softgpu/managed/pages.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
 #include <stdlib.h>
-/* cmocka wants the four above before it. */
-#include <cmocka.h>
 
 #define PAGES ((size_t)64)
 #define START ((CUdeviceptr)1 << 32)
@@ -26,7 +21,6 @@ static void change(struct sg_page_facts *facts, const void *user) {
 }
 
 static void nothing(struct sg_page_facts *facts, const void *user) {
-    (void)facts, (void)user;
 }
 
 static void common(const struct sg_page_facts *facts, void *user) {
@@ -44,8 +38,7 @@ static void edit(struct sg_pages *pages, CUdeviceptr address, size_t size, struc
     sg_pages_edit(pages, address, size, change, &what);
 }
 
-static void runs_say_what_pages_say(void **state) {
-    (void)state;
+TEST(page_runs_agree_with_a_model_of_single_pages) {
     struct sg_pages pages;
     uint32_t model[PAGES] = {0};
     unsigned seed = 7;
@@ -68,8 +61,7 @@ static void runs_say_what_pages_say(void **state) {
     sg_pages_end(&pages);
 }
 
-static void equal_neighbours_are_one_run(void **state) {
-    (void)state;
+TEST(equal_neighbouring_pages_share_one_run) {
     struct sg_pages pages;
     assert_true(sg_pages_begin(&pages, START, PAGES * SG_MANAGED_PAGE));
     for (size_t i = 0; i < PAGES; i += 2)
@@ -81,8 +73,7 @@ static void equal_neighbours_are_one_run(void **state) {
 }
 
 /* A byte of a page is the page. */
-static void bytes_count_as_their_pages(void **state) {
-    (void)state;
+TEST(a_range_covers_every_page_it_touches) {
     struct sg_pages pages;
     assert_true(sg_pages_begin(&pages, START, PAGES * SG_MANAGED_PAGE - 100));
     edit(&pages, START + 2 * SG_MANAGED_PAGE + 4095, 2, (struct change){1, true});
@@ -95,8 +86,7 @@ static void bytes_count_as_their_pages(void **state) {
 }
 
 /* What is promised stays possible, whatever is edited in between. */
-static void promises_are_kept(void **state) {
-    (void)state;
+TEST(a_promised_edit_needs_no_memory) {
     struct sg_pages pages;
     assert_true(sg_pages_begin(&pages, START, PAGES * SG_MANAGED_PAGE));
     for (size_t i = 0; i < PAGES / 2; i++)
@@ -113,14 +103,4 @@ static void promises_are_kept(void **state) {
     sg_pages_unpromise(&pages);
     assert_int_equal(pages.promised, 0);
     sg_pages_end(&pages);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_say_what_pages_say),
-        cmocka_unit_test(equal_neighbours_are_one_run),
-        cmocka_unit_test(bytes_count_as_their_pages),
-        cmocka_unit_test(promises_are_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

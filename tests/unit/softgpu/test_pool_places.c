@@ -1,11 +1,7 @@
 /* Free blocks by address: the lowest that is large enough, against a plain search. */
 #include "softgpu/pool/internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,8 +47,7 @@ static void lay_out(void) {
     }
 }
 
-static void the_lowest_that_fits_is_found(void **state) {
-    (void)state;
+TEST(the_lowest_free_block_that_fits_is_found) {
     struct sg_places places = {0};
     lay_out();
     for (int round = 0; round < ROUNDS; round++) {
@@ -63,8 +58,7 @@ static void the_lowest_that_fits_is_found(void **state) {
 }
 
 /* Few are passed over here, so that none is missed. */
-static void later_numbers_are_passed_over(void **state) {
-    (void)state;
+TEST(blocks_freed_too_late_are_skipped) {
     struct sg_places places = {0};
     lay_out();
     for (int round = 0; round < ROUNDS; round++) {
@@ -75,8 +69,7 @@ static void later_numbers_are_passed_over(void **state) {
     }
 }
 
-static void emptied_it_finds_nothing(void **state) {
-    (void)state;
+TEST(an_empty_index_finds_nothing) {
     struct sg_places places = {0};
     lay_out();
     assert_null(sg_places_find(&places, 1, UINT64_MAX));
@@ -86,13 +79,4 @@ static void emptied_it_finds_nothing(void **state) {
         change(&places, i);
     assert_null(sg_places_find(&places, 1, UINT64_MAX));
     assert_null(places.root);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_lowest_that_fits_is_found),
-        cmocka_unit_test(later_numbers_are_passed_over),
-        cmocka_unit_test(emptied_it_finds_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

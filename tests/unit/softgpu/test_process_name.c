@@ -18,8 +18,7 @@
 
 #define ONE_START ((uint64_t)1 << 22)
 
-static void a_process_is_its_id_and_its_start(void **state) {
-    (void)state;
+TEST(a_process_is_named_by_its_id_and_start_time) {
     uint64_t self = sg_process_self();
     assert_int_equal(self % ONE_START, getpid());
     assert_false(sg_process_ended(self));
@@ -27,8 +26,7 @@ static void a_process_is_its_id_and_its_start(void **state) {
     assert_true(sg_process_ended(self + ONE_START));
 }
 
-static void a_child_is_another_process(void **state) {
-    (void)state;
+TEST(a_child_has_another_process_name) {
     int ends[2], status;
     uint64_t self = sg_process_self(), child = 0;
     assert_int_equal(pipe(ends), 0);
@@ -61,8 +59,7 @@ static struct sg_process_fd name_memory_file(int *fd) {
     return name;
 }
 
-static void a_memory_file_is_opened_by_its_name(void **state) {
-    (void)state;
+TEST(a_memory_file_is_opened_by_its_name) {
     int fd;
     struct sg_process_fd name = name_memory_file(&fd);
     int opened = sg_process_fd_open(&name);
@@ -73,8 +70,7 @@ static void a_memory_file_is_opened_by_its_name(void **state) {
     close(fd);
 }
 
-static void a_closed_descriptor_has_no_name(void **state) {
-    (void)state;
+TEST(a_closed_descriptor_has_no_name) {
     struct gm_kept_file file;
     struct sg_process_fd name;
     int fd = memfd_create("test", MFD_CLOEXEC);
@@ -87,8 +83,7 @@ static void a_closed_descriptor_has_no_name(void **state) {
 }
 
 /* A file elsewhere may have the inode's number. */
-static void another_file_with_the_same_inode_is_not_opened(void **state) {
-    (void)state;
+TEST(another_file_with_the_same_inode_is_not_opened) {
     int fd;
     struct sg_process_fd name = name_memory_file(&fd);
     struct stat status;
@@ -103,8 +98,7 @@ static void another_file_with_the_same_inode_is_not_opened(void **state) {
 }
 
 /* SIGALRM ends the test where opening waits. */
-static void a_fifo_under_the_number_keeps_nobody_waiting(void **state) {
-    (void)state;
+TEST(opening_a_descriptor_replaced_by_a_fifo_does_not_block) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8];
     int fd;
     struct sg_process_fd name = name_memory_file(&fd);
@@ -123,16 +117,4 @@ static void a_fifo_under_the_number_keeps_nobody_waiting(void **state) {
     close(fd);
     unlink(path);
     rmdir(folder);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_is_its_id_and_its_start),
-        cmocka_unit_test(a_child_is_another_process),
-        cmocka_unit_test(a_memory_file_is_opened_by_its_name),
-        cmocka_unit_test(a_closed_descriptor_has_no_name),
-        cmocka_unit_test(another_file_with_the_same_inode_is_not_opened),
-        cmocka_unit_test(a_fifo_under_the_number_keeps_nobody_waiting),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ static bool parse(const char *text) {
     return sg_profile_parse(&profile, "here", text, message, sizeof message);
 }
 
-static void a_profile_is_read_section_by_section(void **state) {
-    (void)state;
+TEST(a_profile_is_read_section_by_section) {
     assert_true(parse(GOOD "WARP_SIZE = 0x10 ; a comment\n"
                            "NUMA_ID = -1\n"
                            "[links]\npeer_access = 1\nperformance_rank = 3\n"
@@ -50,8 +49,7 @@ static void a_profile_is_read_section_by_section(void **state) {
     assert_false(profile.context.has_limit[CU_LIMIT_PRINTF_FIFO_SIZE]);
 }
 
-static void a_profile_may_lack_uuid_and_pool_descriptors(void **state) {
-    (void)state;
+TEST(a_profile_may_lack_uuid_and_pool_descriptors) {
     assert_true(parse(GOOD));
     assert_false(profile.no_uuid || profile.no_pool_descriptors);
     assert_true(parse("[device]\nuuid = 0\npool_descriptors = 0\n" GOOD));
@@ -62,8 +60,7 @@ static void a_profile_may_lack_uuid_and_pool_descriptors(void **state) {
     assert_string_equal(message, "here:3: uuid is given twice");
 }
 
-static void says_line_and_mistake(void **state) {
-    (void)state;
+TEST(a_profile_error_names_the_line_and_the_mistake) {
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -126,8 +123,7 @@ static void says_line_and_mistake(void **state) {
     }
 }
 
-static void pairs_of_devices_differ(void **state) {
-    (void)state;
+TEST(a_link_section_applies_to_its_pair_of_devices) {
     assert_true(parse(GOOD "[links 0 2]\npeer_access = 0\nperformance_rank = 7\n"
                            "[links]\npeer_access = 1\nnative_atomics = 1\nmulticast = 1\n"
                            "[links 1 2]\narray_access = 1\npartial_atomics = 1\n"));
@@ -144,14 +140,12 @@ static void pairs_of_devices_differ(void **state) {
     assert_false(profile.fabric);
 }
 
-static void first_mistake_is_reported(void **state) {
-    (void)state;
+TEST(the_first_mistake_is_reported) {
     assert_false(parse("[device]\nmemory = x\npci = y\n"));
     assert_non_null(strstr(message, "here:2: memory"));
 }
 
-static void like_begins_as_h200(void **state) {
-    (void)state;
+TEST(like_inherits_the_values_of_another_profile) {
     struct sg_profile whole;
     assert_true(sg_profile_load(&whole, "h200", message, sizeof message));
     assert_true(parse("[device]\nlike = h200\nname = Small\nmemory = 1G\n"
@@ -164,8 +158,7 @@ static void like_begins_as_h200(void **state) {
     assert_memory_equal(&profile.context, &whole.context, sizeof whole.context);
 }
 
-static void built_in_is_the_file(void **state) {
-    (void)state;
+TEST(the_built_in_profile_equals_the_file) {
     FILE *file = fopen(GPUMEM_SOURCE_DIR "/profiles/h200.ini", "r");
     if (!file) {
         printf("skip: the sources that this test was built from are not here\n");
@@ -177,8 +170,7 @@ static void built_in_is_the_file(void **state) {
     assert_string_equal(sg_profile_builtin(), text);
 }
 
-static void h200_is_as_recorded(void **state) {
-    (void)state;
+TEST(the_h200_profile_has_the_recorded_values) {
     assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
     assert_string_equal(profile.name, "NVIDIA H200");
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 132);
@@ -186,8 +178,7 @@ static void h200_is_as_recorded(void **state) {
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID], 590680286);
 }
 
-static void a_profile_is_loaded_by_its_path(void **state) {
-    (void)state;
+TEST(a_profile_is_loaded_by_its_path) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-profile");
     assert_true(fd >= 0);
@@ -203,16 +194,14 @@ static void a_profile_is_loaded_by_its_path(void **state) {
     assert_non_null(strstr(message, path));
 }
 
-static void unknown_name_says_where_it_looked(void **state) {
-    (void)state;
+TEST(an_unknown_profile_error_names_the_searched_folders) {
     assert_false(sg_profile_load(&profile, "h2000", message, sizeof message));
     assert_non_null(strstr(message, "there is no profile h2000"));
     assert_non_null(strstr(message, "share/gpumem/profiles"));
     assert_false(sg_profile_load(&profile, "", message, sizeof message));
 }
 
-static void claims_can_only_be_lowered(void **state) {
-    (void)state;
+TEST(softgpu_only_lowers_the_claims_of_a_profile) {
     assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
     int attributes[SG_ATTRIBUTE_LIMIT];
     memcpy(attributes, profile.attributes, sizeof attributes);
@@ -228,8 +217,7 @@ static void claims_can_only_be_lowered(void **state) {
     }
 }
 
-static void pci_addresses_are_read_in_each_form(void **state) {
-    (void)state;
+TEST(pci_addresses_are_parsed_in_each_form) {
     struct sg_pci pci;
     assert_true(sg_pci_parse("0000:00:06.0", &pci));
     assert_true(sg_pci_parse("00:06.0", &pci));
@@ -242,22 +230,4 @@ static void pci_addresses_are_read_in_each_form(void **state) {
                                       " 0:06.0",  "0x1:06.0", "00:06.-1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(sg_pci_parse(bad[i], &pci));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_profile_is_read_section_by_section),
-        cmocka_unit_test(a_profile_may_lack_uuid_and_pool_descriptors),
-        cmocka_unit_test(says_line_and_mistake),
-        cmocka_unit_test(first_mistake_is_reported),
-        cmocka_unit_test(pairs_of_devices_differ),
-        cmocka_unit_test(like_begins_as_h200),
-        cmocka_unit_test(built_in_is_the_file),
-        cmocka_unit_test(h200_is_as_recorded),
-        cmocka_unit_test(a_profile_is_loaded_by_its_path),
-        cmocka_unit_test(unknown_name_says_where_it_looked),
-        cmocka_unit_test(claims_can_only_be_lowered),
-        cmocka_unit_test(pci_addresses_are_read_in_each_form),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,11 @@
 #include "softgpu/program/program.h"
 #include "softgpu/ptx/ptx_sink.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define HEAD ".version 8.5\n.target sm_90\n.address_size 64\n"
 
@@ -48,8 +46,7 @@ static void dumps_as(const char *text, const char *wanted) {
 
 /* ---- whole programs -------------------------------------------------------------------------- */
 
-static void loop_with_call(void **state) {
-    (void)state;
+TEST(a_kernel_with_a_loop_and_a_call_is_decoded) {
     dumps_as(HEAD ".global .align 4 .u32 sum;\n"
                   ".func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .b32 %a<2>;\n"
                   ".local .align 16 .b8 t[20];\n"
@@ -97,8 +94,7 @@ static void loop_with_call(void **state) {
              "14 ret\n");
 }
 
-static void a_diamond_joins_behind_both_ways(void **state) {
-    (void)state;
+TEST(both_branches_of_a_diamond_join_at_its_end) {
     dumps_as(HEAD ".visible .entry k()\n{\n.reg .pred p;\n.reg .b32 r;\n"
                   "@!p bra.uni ELSE;\nmov.b32 r, 1;\nbra END;\nELSE: mov.b32 r, 2;\n@p exit;\n"
                   "END: trap;\n}\n",
@@ -119,8 +115,7 @@ static void a_diamond_joins_behind_both_ways(void **state) {
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Blocks of inline assembly have the same labels and registers many times. */
-static void names_end_with_their_block(void **state) {
-    (void)state;
+TEST(names_are_scoped_to_their_block) {
     struct sg_program *program =
         program_of(HEAD ".visible .entry k()\n{\n.reg .b32 r, t;\n"
                         "{\n.reg .f32 r;\nL: neg.f32 r, r;\nbra L;\n}\n"
@@ -139,8 +134,7 @@ static void names_end_with_their_block(void **state) {
     sg_program_free(program);
 }
 
-static void a_label_in_another_block_is_refused(void **state) {
-    (void)state;
+TEST(a_label_in_another_block_is_refused) {
     struct sg_program *program =
         program_of(HEAD ".visible .entry k()\n{\nbra L;\n{\nL: ret;\n}\n}\n");
     assert_string_equal(program->instructions[0].unsupported,
@@ -149,8 +143,7 @@ static void a_label_in_another_block_is_refused(void **state) {
 }
 
 /* A range of registers costs nothing until one is named. */
-static void registers_are_counted_as_they_are_named(void **state) {
-    (void)state;
+TEST(only_named_registers_are_counted) {
     struct sg_program *program =
         program_of(HEAD ".visible .entry k()\n{\n.reg .b32 r<2000000000>;\nmov.b32 r7, 1;\nmov.b32 "
                         "r1999, r7;\n}\n");
@@ -172,8 +165,7 @@ static const struct sg_program_variable *variable(const struct sg_program *progr
     return NULL;
 }
 
-static void shared_memory_is_summed_over_what_is_reached(void **state) {
-    (void)state;
+TEST(shared_memory_counts_only_reachable_variables) {
     struct sg_program *program = program_of(
         HEAD ".shared .align 4 .b8 used[10];\n.shared .align 4 .b8 unused[1000];\n"
              ".extern .shared .align 32 .b8 dyn[];\n.extern .shared .b8 sized[3];\n"
@@ -194,11 +186,10 @@ static void shared_memory_is_summed_over_what_is_reached(void **state) {
     sg_program_free(program);
 }
 
-static void variables_are_those_of_the_image(void **state) {
+TEST(program_variables_refer_to_image_variables) {
     static const char text[] =
         HEAD ".global .u32 a;\n.const .u32 b;\n.global .u64 c;\n"
              ".visible .entry k()\n{\n.reg .b64 r;\nmov.u64 r, c;\nmov.u64 r, b;\n}\n";
-    (void)state;
     struct sg_image *image = image_of(text);
     struct sg_program *program = program_of(text);
     assert_string_equal(image->variables[variable(program, "c")->image].name, "c");
@@ -209,8 +200,7 @@ static void variables_are_those_of_the_image(void **state) {
     sg_image_free(image);
 }
 
-static void vectors_are_parameters(void **state) {
-    (void)state;
+TEST(parameters_may_be_vectors) {
     dumps_as(HEAD ".func (.reg .v2 .f32 o) f(.reg .v2 .f32 i) { mov.v2.f32 o, i; ret; }\n"
                   ".visible .entry k(.param .u32 a, .param .v4 .f32 p[2])\n{\n.reg .v4 .f32 v;\n"
                   ".reg .v2 .f32 x, y;\nld.param.v4.f32 v, [p+16];\ncall (x), f, (y);\n}\n",
@@ -230,8 +220,7 @@ static void vectors_are_parameters(void **state) {
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static void calls_through_registers_reach_all_functions(void **state) {
-    (void)state;
+TEST(an_indirect_call_may_reach_every_listed_function) {
     struct sg_program *program = program_of(
         HEAD ".func a() { ret; }\n.func b() { ret; }\n.func also();\n.alias also, b;\n"
              ".visible .entry k()\n{\n.reg .b64 d;\nmov.u64 d, a;\nP: .callprototype _ ();\n"
@@ -251,8 +240,7 @@ static void calls_through_registers_reach_all_functions(void **state) {
     sg_program_free(program);
 }
 
-static void arguments_have_the_sizes_of_parameters(void **state) {
-    (void)state;
+TEST(arguments_must_have_the_sizes_of_the_parameters) {
     dumps_as(HEAD ".func (.param .b32 r) f(.param .align 8 .b8 x[16]) { ret; }\n"
                   ".visible .entry k()\n{\n.param .align 8 .b8 a[16];\n.param .b64 b;\n"
                   ".param .b32 c;\n.reg .b32 g;\n.reg .b64 h;\ncall (c), f, (a);\n"
@@ -275,7 +263,7 @@ static void arguments_have_the_sizes_of_parameters(void **state) {
              "5 ret\n");
 }
 
-static void the_runtime_has_its_own_functions(void **state) {
+TEST(functions_of_the_device_runtime_are_recognized) {
     static const struct {
         const char *name;
         enum sg_runtime runtime;
@@ -299,7 +287,6 @@ static void the_runtime_has_its_own_functions(void **state) {
         {"malloc", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b32 x)", "(r), %s, (r)"},
         {"vprintf", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b64 x)", "(r), %s, (x)"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         char declared[300], call[200], text[800];
         const char *name = all[i].name, *at = strstr(all[i].declared, "%s");
@@ -322,8 +309,7 @@ static void the_runtime_has_its_own_functions(void **state) {
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-static void lines_of_text_and_source(void **state) {
-    (void)state;
+TEST(instructions_keep_their_ptx_and_source_lines) {
     struct sg_program *program = program_of(
         HEAD ".visible .entry k()\n{\n.reg .b32 r;\n.loc 1 30 7\nmov.b32 r, 1;\n"
              ".loc 2 5 0, function_name F, inlined_at 1 31 2\nmov.b32 r, 2;\nret;\nF:\n}\n"
@@ -345,8 +331,7 @@ static void lines_of_text_and_source(void **state) {
 }
 
 /* What else the text has is not read: it may be any number of functions. */
-static void entries_of_one_image_are_made_one_by_one(void **state) {
-    (void)state;
+TEST(each_entry_of_an_image_is_decoded_by_itself) {
     struct sg_image *image = image_of(HEAD ".visible .entry a() { ret; }\n"
                                            ".visible .entry k() { .reg .b32 r; add.u32 r, r, 1; }\n"
                                            "// \n.visible .entry c() { trap; }\n");
@@ -376,12 +361,11 @@ static char *fixture(const char *name) {
 }
 
 /* Calls of known functions, of themselves, and through a register; structures by value. */
-static void what_clang_writes_is_decoded(void **state) {
+TEST(ptx_written_by_clang_is_decoded) {
     static const char *const entries[] = {"reduce", "choose", "indirect"};
     char *bytes = fixture("kernels.ptx");
     struct sg_image *image = image_of(bytes);
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
-    (void)state;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         struct sg_program *program = NULL;
         assert_int_equal(sg_program_make(image, entries[i], &log, &program), CUDA_SUCCESS);
@@ -397,8 +381,7 @@ static void what_clang_writes_is_decoded(void **state) {
 }
 
 /* What a link gives has its text, and nobody has read it. */
-static void a_text_without_an_outline_is_read(void **state) {
-    (void)state;
+TEST(a_linked_text_without_an_outline_is_decoded) {
     struct sg_image *image =
         image_of(HEAD ".global .u32 v;\n.visible .entry k() { .reg .b64 d; mov.u64 d, v; }\n");
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
@@ -412,8 +395,7 @@ static void a_text_without_an_outline_is_read(void **state) {
     sg_image_free(image);
 }
 
-static void what_is_no_entry_is_refused(void **state) {
-    (void)state;
+TEST(a_name_that_is_no_entry_is_not_found) {
     struct sg_image *image = image_of(HEAD ".func f() { ret; }\n.global .u32 v;\n"
                                            ".visible .entry k() { ret; }\n");
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
@@ -429,26 +411,4 @@ static void what_is_no_entry_is_refused(void **state) {
     assert_null(program);
     sg_program_free(NULL);
     sg_image_free(image);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loop_with_call),
-        cmocka_unit_test(a_diamond_joins_behind_both_ways),
-        cmocka_unit_test(names_end_with_their_block),
-        cmocka_unit_test(a_label_in_another_block_is_refused),
-        cmocka_unit_test(registers_are_counted_as_they_are_named),
-        cmocka_unit_test(shared_memory_is_summed_over_what_is_reached),
-        cmocka_unit_test(variables_are_those_of_the_image),
-        cmocka_unit_test(vectors_are_parameters),
-        cmocka_unit_test(calls_through_registers_reach_all_functions),
-        cmocka_unit_test(arguments_have_the_sizes_of_parameters),
-        cmocka_unit_test(the_runtime_has_its_own_functions),
-        cmocka_unit_test(lines_of_text_and_source),
-        cmocka_unit_test(entries_of_one_image_are_made_one_by_one),
-        cmocka_unit_test(what_clang_writes_is_decoded),
-        cmocka_unit_test(a_text_without_an_outline_is_read),
-        cmocka_unit_test(what_is_no_entry_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

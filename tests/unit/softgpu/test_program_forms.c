@@ -2,13 +2,11 @@
 #include "softgpu/binary/read.h"
 #include "softgpu/program/program.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "form_text.h"
 
@@ -65,8 +63,7 @@ static const struct {
     {SG_OP_wgmma, "wgmma.fence.sync.aligned;", "wgmma"},
 };
 
-static void forms_decode(void **state) {
-    (void)state;
+TEST(each_instruction_form_decodes) {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         char line[600];
         struct sg_program *program = decoded(forms[i].text);
@@ -78,8 +75,7 @@ static void forms_decode(void **state) {
     }
 }
 
-static void refused_are_named(void **state) {
-    (void)state;
+TEST(refused_instructions_are_named_with_a_reason) {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct sg_program *program = decoded(refused[i].text);
         const struct sg_instruction *one = &program->instructions[0];
@@ -95,8 +91,7 @@ static void refused_are_named(void **state) {
 }
 
 /* A row of the table of opcodes that nobody thought of fails here. */
-static void every_opcode_decodes_or_is_refused(void **state) {
-    (void)state;
+TEST(every_opcode_decodes_or_is_refused) {
     unsigned times[SG_OP_COUNT] = {0}, refusals[SG_OP_COUNT] = {0};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         struct sg_program *program = decoded(forms[i].text);
@@ -112,7 +107,7 @@ static void every_opcode_decodes_or_is_refused(void **state) {
 }
 
 /* What the reader takes and no form has: never decoded to something near it. */
-static void what_no_form_has_says_why(void **state) {
+TEST(an_instruction_without_a_form_is_refused_with_its_reason) {
     static const struct {
         const char *text, *why;
     } wrong[] = {
@@ -193,7 +188,6 @@ static void what_no_form_has_says_why(void **state) {
         {"brx.idx r0, L;", "brx: its label is not that of a list"},
         {"bra TS;", "bra: its label is that of a list"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct sg_program *program = decoded(wrong[i].text);
         const char *why = program->instructions[0].unsupported;
@@ -202,14 +196,4 @@ static void what_no_form_has_says_why(void **state) {
         assert_int_equal(program->instructions[0].operand_count, 0);
         sg_program_free(program);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_decode),
-        cmocka_unit_test(refused_are_named),
-        cmocka_unit_test(every_opcode_decodes_or_is_refused),
-        cmocka_unit_test(what_no_form_has_says_why),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

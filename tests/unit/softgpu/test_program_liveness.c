@@ -3,13 +3,11 @@
 #include "softgpu/program/liveness.h"
 #include "softgpu/program/region.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define HEAD                                                                                       \
     ".version 8.5\n.target sm_90\n.address_size 64\n"                                              \
@@ -51,7 +49,7 @@ static void find(const struct sg_program *program, unsigned function, struct sg_
     assert_true(sg_liveness_find(program, &program->functions[function], live));
 }
 
-static void a_value_is_live_from_its_write_to_its_last_read(void **state) {
+TEST(a_value_is_live_from_its_write_to_its_last_read) {
     struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "ld.param.u64 x, [out];\nmov.u32 a, 1;\nmov.u32 b, 2;\n"
@@ -59,7 +57,6 @@ static void a_value_is_live_from_its_write_to_its_last_read(void **state) {
                         "add.s32 c, b, 1;\nmov.u32 d, c;\nbra END;\n"
                         "ELSE: mov.u32 d, 3;\n"
                         "END: st.global.u32 [x], d;\nret;\n}\n");
-    (void)state;
     find(program, 0, &live);
     assert_string_equal(names(program, 0, &live, 0, sg_live_in), "");
     assert_string_equal(names(program, 0, &live, 0, sg_live_out), "x b ");
@@ -73,13 +70,12 @@ static void a_value_is_live_from_its_write_to_its_last_read(void **state) {
     sg_program_free(program);
 }
 
-static void a_loop_keeps_what_the_next_round_reads(void **state) {
+TEST(values_read_in_the_next_loop_round_stay_live) {
     struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "mov.u32 a, 0;\nmov.u32 b, 9;\nmov.u32 e, 7;\n"
                         "TOP: add.s32 c, a, e;\nmov.u32 a, c;\nsetp.lt.u32 p, a, b;\n@p bra TOP;\n"
                         "ret;\n}\n");
-    (void)state;
     find(program, 0, &live);
     assert_string_equal(names(program, 0, &live, 1, sg_live_in), "a b e ");
     assert_string_equal(names(program, 0, &live, 1, sg_live_out), "a b e ");
@@ -89,13 +85,12 @@ static void a_loop_keeps_what_the_next_round_reads(void **state) {
 }
 
 /* Where the guard is false a lane keeps the old value; a store's operands are only read. */
-static void a_guarded_write_and_a_store_end_no_life(void **state) {
+TEST(guarded_writes_and_stores_do_not_end_a_lifetime) {
     struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "mov.u32 a, 0;\nsetp.eq.u32 p, a, 1;\nld.param.u64 x, [out];\nbra NEXT;\n"
                         "NEXT: @p mov.u32 a, 5;\nst.global.u32 [x], a;\nbar.sync a, b;\n"
                         "@p ret;\nred.global.add.u32 [y], c;\nret;\n}\n");
-    (void)state;
     find(program, 0, &live);
     assert_string_equal(names(program, 0, &live, 1, sg_live_in), "a p x b y c ");
     assert_string_equal(names(program, 0, &live, 2, sg_live_in), "y c ");
@@ -106,7 +101,7 @@ static void a_guarded_write_and_a_store_end_no_life(void **state) {
 
 /* Results of vectors, pairs and calls are written, arguments and addresses read; parameters come
  * with the call, and results leave with it. */
-static void every_kind_of_operand_counts(void **state) {
+TEST(every_kind_of_operand_counts_for_liveness) {
     struct sg_liveness live;
     struct sg_program *program = program_of(
         ".version 8.5\n.target sm_90\n.address_size 64\n"
@@ -115,7 +110,6 @@ static void every_kind_of_operand_counts(void **state) {
         ".visible .entry k()\n{\n.reg .pred p, q;\n.reg .b32 a, b, c, d, e;\n.reg .b64 x;\n"
         "bra NEXT;\nNEXT: ld.global.v2.u32 {a, b}, [x];\ncall (c, d), f, (a, e);\n"
         "setp.lt.u32 p|q, c, d;\n@q st.global.v2.u32 [x], {c, b};\nret;\n}\n");
-    (void)state;
     find(program, 0, &live);
     assert_string_equal(names(program, 0, &live, 1, sg_live_in), "x e ");
     sg_liveness_free(&live);
@@ -127,13 +121,12 @@ static void every_kind_of_operand_counts(void **state) {
     sg_program_free(program);
 }
 
-static void a_region_ends_where_the_ways_join(void **state) {
+TEST(a_divergent_region_ends_at_the_join) {
     struct sg_region region;
     struct sg_program *program =
         program_of(HEAD "setp.eq.u32 p, a, 1;\nsetp.eq.u32 q, a, 2;\n@p bra ELSE;\n"
                         "MORE: add.s32 a, a, 1;\n@q bra MORE;\n"
                         "bra END;\nELSE: mov.u32 b, 1;\nEND: mov.u32 c, 1;\nret;\n}\n");
-    (void)state;
     assert_true(sg_region_begin(program, &program->functions[0], &region));
     assert_true(sg_region_find(&region, 0, 10)); /* to block 4 */
     assert_int_equal(program->blocks[0].post_dominator, 4);
@@ -144,15 +137,4 @@ static void a_region_ends_where_the_ways_join(void **state) {
     assert_false(sg_region_find(&region, 0, 2));
     sg_region_end(&region);
     sg_program_free(program);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_value_is_live_from_its_write_to_its_last_read),
-        cmocka_unit_test(a_loop_keeps_what_the_next_round_reads),
-        cmocka_unit_test(a_guarded_write_and_a_store_end_no_life),
-        cmocka_unit_test(every_kind_of_operand_counts),
-        cmocka_unit_test(a_region_ends_where_the_ways_join),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,13 @@
 #include "softgpu/binary/read.h"
 #include "softgpu/program/program.h"
 
-#include "refused_allocations.h"
+#include "refused_memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char text[] =
     ".version 8.5\n.target sm_90\n.address_size 64\n"
@@ -34,21 +32,19 @@ static struct sg_image *image_of(CUresult *result) {
 }
 
 /* Each allocation of reading and decoding is refused once; a sanitizer sees what would leak. */
-static void each_allocation_may_fail(void **state) {
+TEST(decoding_a_program_without_memory_leaks_nothing) {
     size_t failures = 0;
-    (void)state;
     for (bool done = false; !done; failures += !done) {
         struct sg_image_log log = {0};
         struct sg_program *program = NULL;
         CUresult result;
         struct sg_image *image = image_of(&result);
         assert_int_equal(result, CUDA_SUCCESS);
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         result = sg_program_make(image, "k", &log, &program);
-        allocations_left = 0;
-        done = !allocation_refused;
-        assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        end_refusal();
+        done = !memory_was_refused();
+        assert_int_equal(result, memory_was_refused() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         assert_true((program != NULL) == done);
         sg_program_free(program);
         sg_image_free(image);
@@ -56,49 +52,36 @@ static void each_allocation_may_fail(void **state) {
     assert_true(failures > 50);
 }
 
-static void reading_a_text_may_fail(void **state) {
+TEST(reading_a_text_without_memory_leaks_nothing) {
     size_t failures = 0;
-    (void)state;
     for (bool done = false; !done; failures += !done) {
         CUresult result;
-        allocations_left = failures + 1;
-        allocation_refused = false;
+        refuse_memory((long)failures + 1);
         struct sg_image *image = image_of(&result);
-        allocations_left = 0;
-        done = !allocation_refused;
-        assert_int_equal(result, allocation_refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        end_refusal();
+        done = !memory_was_refused();
+        assert_int_equal(result, memory_was_refused() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         assert_true((image != NULL) == done);
         sg_image_free(image);
     }
     assert_true(failures > 20);
 }
 
-static void a_dump_may_fail(void **state) {
+TEST(dumping_a_program_without_memory_returns_null) {
     struct sg_image_log log = {0};
     struct sg_program *program = NULL;
     CUresult result;
-    (void)state;
     struct sg_image *image = image_of(&result);
     assert_int_equal(sg_program_make(image, "k", &log, &program), CUDA_SUCCESS);
     for (bool done = false; !done;) {
         static size_t at = 0;
-        allocations_left = ++at;
-        allocation_refused = false;
+        refuse_memory((long)++at);
         char *dump = sg_program_dump(program);
-        allocations_left = 0;
-        done = !allocation_refused;
+        end_refusal();
+        done = !memory_was_refused();
         assert_true((dump != NULL) == done);
         free(dump);
     }
     sg_program_free(program);
     sg_image_free(image);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_allocation_may_fail),
-        cmocka_unit_test(reading_a_text_may_fail),
-        cmocka_unit_test(a_dump_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

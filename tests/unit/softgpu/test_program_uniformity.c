@@ -2,13 +2,11 @@
 #include "softgpu/binary/read.h"
 #include "softgpu/program/uniformity.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define TOP ".version 8.5\n.target sm_90\n.address_size 64\n"
 #define HEAD                                                                                       \
@@ -52,8 +50,7 @@ static void vary(const char *text, unsigned function, const char *registers, con
     sg_program_free(program);
 }
 
-static void what_follows_from_the_thread_varies(void **state) {
-    (void)state;
+TEST(values_derived_from_the_thread_index_vary) {
     vary(TOP HEAD "mov.u32 a, %tid.x;\nadd.s32 b, a, 1;\nmov.u32 c, %ctaid.x;\n"
                   "ld.param.u32 d, [n];\nmad.lo.s32 e, c, d, 3;\ncvt.u64.u32 x, e;\n"
                   "mul.wide.u32 y, b, 4;\nsetp.lt.u32 p, e, d;\nsetp.lt.u32 q, b, d;\nret;\n}\n",
@@ -61,8 +58,7 @@ static void what_follows_from_the_thread_varies(void **state) {
 }
 
 /* Loads, atomic operations, shuffles, clocks, and what a call gives. */
-static void what_others_may_write_varies(void **state) {
-    (void)state;
+TEST(loaded_and_received_values_vary) {
     vary(TOP ".func (.reg .b32 r) f(.reg .b32 g)\n{\n.reg .b32 t;\nmov.u32 t, 1;\n"
              "add.s32 r, g, t;\nret;\n}\n" HEAD
              "ld.param.u64 x, [in];\nld.global.u32 a, [x];\nldu.global.u32 b, [x];\n"
@@ -75,24 +71,21 @@ static void what_others_may_write_varies(void **state) {
 }
 
 /* The condition code joins an addition to the next one. */
-static void a_carry_varies(void **state) {
-    (void)state;
+TEST(a_carry_from_a_varying_addition_varies) {
     vary(TOP HEAD "mov.u32 a, %laneid;\nadd.cc.u32 b, a, 1;\naddc.u32 c, d, d;\nret;\n}\n", 0,
          "a b c ", "");
     vary(TOP HEAD "mov.u32 a, %ntid.x;\nadd.cc.u32 b, a, 1;\naddc.u32 c, d, d;\nret;\n}\n", 0, "",
          "");
 }
 
-static void a_guard_that_varies_makes_what_it_guards_vary(void **state) {
-    (void)state;
+TEST(a_write_under_a_varying_guard_varies) {
     vary(TOP HEAD "mov.u32 a, %tid.y;\nsetp.eq.u32 p, a, 1;\n@p mov.u32 b, 5;\n"
                   "setp.eq.u32 q, c, 1;\n@q mov.u32 d, 5;\nret;\n}\n",
          0, "a p b ", "");
 }
 
 /* b depends on the way; c is the same on the only way that has it; d is the same on both. */
-static void what_a_way_writes_varies_behind_the_join(void **state) {
-    (void)state;
+TEST(a_value_written_on_one_branch_varies_after_the_join) {
     vary(TOP HEAD "mov.u32 a, %tid.x;\nmov.u32 d, 4;\nsetp.eq.u32 p, a, 1;\n@p bra ELSE;\n"
                   "mov.u32 c, 1;\nadd.s32 b, c, d;\nbra END;\n"
                   "ELSE: mov.u32 b, 2;\nEND: add.s32 e, b, d;\nadd.s32 f, d, d;\nret;\n}\n",
@@ -103,8 +96,7 @@ static void what_a_way_writes_varies_behind_the_join(void **state) {
 }
 
 /* Threads leave the loop in different rounds, so its counter differs behind it. */
-static void a_loop_that_parts_makes_its_counter_vary(void **state) {
-    (void)state;
+TEST(the_counter_of_a_divergent_loop_varies_after_it) {
     vary(TOP HEAD "mov.u32 a, %tid.x;\nmov.u32 b, 0;\n"
                   "MORE: add.s32 b, b, 1;\nsetp.lt.u32 p, b, a;\n@p bra MORE;\nmov.u32 c, b;\n"
                   "ret;\n}\n",
@@ -115,29 +107,15 @@ static void a_loop_that_parts_makes_its_counter_vary(void **state) {
          0, "", "");
 }
 
-static void the_nearest_branch_is_named(void **state) {
+TEST(the_nearest_divergent_branch_is_found) {
     struct sg_program *program =
         program_of(TOP HEAD "mov.u32 a, %tid.x;\nsetp.eq.u32 p, a, 1;\nsetp.eq.u32 q, a, 2;\n"
                             "@p bra END;\n@q bra NEAR;\nbar.sync 1;\nNEAR: bar.sync 2;\n"
                             "END: bar.sync 3;\nret;\n}\n");
-    (void)state;
     const struct sg_instruction *code = program->instructions;
     assert_int_equal(code[3].op, SG_OP_bra);
     assert_int_equal(sg_parting_branch(program, 5), 4); /* bar.sync 1 */
     assert_int_equal(sg_parting_branch(program, 6), 3);
     assert_int_equal(sg_parting_branch(program, 7), SG_NO_BRANCH);
     sg_program_free(program);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_follows_from_the_thread_varies),
-        cmocka_unit_test(what_others_may_write_varies),
-        cmocka_unit_test(a_carry_varies),
-        cmocka_unit_test(a_guard_that_varies_makes_what_it_guards_vary),
-        cmocka_unit_test(what_a_way_writes_varies_behind_the_join),
-        cmocka_unit_test(a_loop_that_parts_makes_its_counter_vary),
-        cmocka_unit_test(the_nearest_branch_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,10 @@
 #include "softgpu/binary/read.h"
 #include "softgpu/image/image.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct sg_image_options h200 = {
     .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
@@ -163,9 +161,8 @@ static const struct {
     /* clang-format on */
 };
 
-static void instructions_came_with_a_version(void **state) {
+TEST(instructions_need_the_ptx_version_that_introduced_them) {
     unsigned wrong = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++) {
         const char *text = instructions[i].text;
         unsigned first = instructions[i].first, target = instructions[i].target;
@@ -184,7 +181,7 @@ static void instructions_came_with_a_version(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-static void directives_came_with_a_version(void **state) {
+TEST(directives_need_the_ptx_version_that_introduced_them) {
     static const struct {
         unsigned first, before, target;
         const char *text;
@@ -198,7 +195,6 @@ static void directives_came_with_a_version(void **state) {
         {40, 32, 30, ".visible .global .attribute(.managed) .u32 x;"},
         {31, 30, 30, ".weak .global .u32 x;"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++) {
         const char *text = directives[i].text;
         if (read_with(directives[i].first, directives[i].target, text, "", "") != CUDA_SUCCESS)
@@ -211,18 +207,8 @@ static void directives_came_with_a_version(void **state) {
 }
 
 /* A register of the program's own may have a special register's name. */
-static void names_of_the_text_come_first(void **state) {
-    (void)state;
+TEST(a_declared_register_shadows_a_special_register) {
     assert_int_equal(
         read_with(80, 90, "", ".reg .b32 %aggr_smem_size;", "mov.u32 r0, %aggr_smem_size;"),
         CUDA_SUCCESS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instructions_came_with_a_version),
-        cmocka_unit_test(directives_came_with_a_version),
-        cmocka_unit_test(names_of_the_text_come_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

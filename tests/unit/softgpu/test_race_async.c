@@ -34,8 +34,7 @@ static void races(unsigned threads, unsigned cluster, const char *text, const ch
 #define WAIT(name, parity)                                                                         \
     name ": mbarrier.try_wait.parity.shared.b64 %p, [s], " parity ";\n@!%p bra " name ";\n"
 
-static void mbarriers_order_who_waits_for_a_phase(void **state) {
-    (void)state;
+TEST(waiting_for_an_mbarrier_phase_orders_memory) {
 #define PHASE(wait)                                                                                \
     TEXT("@%q mbarrier.init.shared.b64 [s], 64;\nbar.sync 0;\n"                                    \
          "st.shared.u32 [%r4+1024], %r1;\nmbarrier.arrive.shared.b64 %t, [s];\n" wait              \
@@ -54,8 +53,7 @@ static void mbarriers_order_who_waits_for_a_phase(void **state) {
           "st.shared", "ld.shared");
 }
 
-static void producers_and_consumers_take_turns(void **state) {
-    (void)state;
+TEST(producer_and_consumer_mbarriers_prevent_races) {
     /* Warp 0 fills a buffer three times, warp 1 reads it; [s]: full, [s+8]: empty. */
 #define TURNS(wait_empty, wait_full)                                                               \
     TEXT("@%q mbarrier.init.shared.b64 [s], 32;\n@%q mbarrier.init.shared.b64 [s+8], 32;\n"        \
@@ -78,8 +76,7 @@ static void producers_and_consumers_take_turns(void **state) {
     assert_true(findings.count > 0);
 }
 
-static void copies_in_bulk_come_before_who_waits(void **state) {
-    (void)state;
+TEST(waiting_for_a_bulk_copy_orders_its_bytes) {
 #define BULK(wait, after)                                                                          \
     TEXT("@%q mbarrier.init.shared.b64 [s], 1;\nbar.sync 0;\n"                                     \
          "@%q mbarrier.arrive.expect_tx.shared.b64 %t, [s], 256;\n"                                \
@@ -102,8 +99,7 @@ static void copies_in_bulk_come_before_who_waits(void **state) {
          "add.u32 %r10, %r10, %r3;\nld.shared.u32 %r6, [%r10];\n" barrier                          \
          "setp.lt.u32 %p, %r7, 5;\n@%p bra next;\ncp.async.wait_all;")
 
-static void double_buffers_are_silent(void **state) {
-    (void)state;
+TEST(a_correct_double_buffer_has_no_race) {
     silent(64, 0, PIPELINE("cp.async.wait_group 1;\nbar.sync 0;\n", "bar.sync 0;\n"));
     /* Nobody waits until all have read, or until all have copied. */
     races(64, 0, PIPELINE("cp.async.wait_group 1;\nbar.sync 0;\n", ""), "cp.async.ca", "ld.shared");
@@ -117,8 +113,7 @@ static void double_buffers_are_silent(void **state) {
          "mapa.shared::cluster.u32 %r8, %r4, %r7;\nld.shared::cluster.u32 %r9, [%r8];\n" last)
 #define MEETS "barrier.cluster.arrive; barrier.cluster.wait;\n"
 
-static void clusters_meet_at_their_barrier(void **state) {
-    (void)state;
+TEST(the_cluster_barrier_orders_its_blocks) {
     for (unsigned cluster = 2; cluster <= 4; cluster += 2) {
         silent(64, cluster, NEIGHBOUR(MEETS, MEETS));
         silent(64, cluster, NEIGHBOUR(MEETS, MEETS "st.shared.u32 [%r4], 0;\n" MEETS));
@@ -139,8 +134,7 @@ static void clusters_meet_at_their_barrier(void **state) {
     }
 }
 
-static void clusters_are_apart(void **state) {
-    (void)state;
+TEST(shared_memory_of_different_clusters_does_not_race) {
     /* The same offsets in two clusters. */
     silent(32, 2, TEXT("st.shared.u32 [%r4], %r1;\nld.shared.u32 %r6, [%r4];"));
     /* All add to the first block's counter. */
@@ -157,8 +151,7 @@ static void clusters_are_apart(void **state) {
         "shared::cluster.u32", "shared::cluster.u32");
 }
 
-static void scopes_of_clusters_order_their_blocks(void **state) {
-    (void)state;
+TEST(cluster_scope_orders_blocks_of_one_cluster) {
     /* Block 1 of each cluster waits for the flag of block 0, in global memory of its own. */
 #define FLAG(scope)                                                                                \
     TEXT("mov.u32 %r6, %clusterid.x; mad.wide.u32 %rd3, %r6, 128, %rd1;\n@!%q bra end;\n"          \
@@ -171,8 +164,7 @@ static void scopes_of_clusters_order_their_blocks(void **state) {
     races(32, 2, FLAG("cta"), "[%rd3", "[%rd3");
 }
 
-static void arrivals_from_other_blocks_order(void **state) {
-    (void)state;
+TEST(arriving_at_a_remote_mbarrier_orders_memory) {
     /* All blocks write into the first one's memory, and arrive at its mbarrier. */
 #define REMOTE(sem)                                                                                \
     TEXT("setp.eq.u32 %p, %r2, 0; and.pred %p, %p, %q;\n"                                          \
@@ -185,18 +177,4 @@ static void arrivals_from_other_blocks_order(void **state) {
     silent(32, 2, REMOTE(""));
     silent(32, 2, REMOTE(".release.cluster"));
     races(32, 2, REMOTE(".relaxed.cluster"), "st.shared::cluster", "ld.shared");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mbarriers_order_who_waits_for_a_phase),
-        cmocka_unit_test(producers_and_consumers_take_turns),
-        cmocka_unit_test(copies_in_bulk_come_before_who_waits),
-        cmocka_unit_test(double_buffers_are_silent),
-        cmocka_unit_test(clusters_meet_at_their_barrier),
-        cmocka_unit_test(clusters_are_apart),
-        cmocka_unit_test(scopes_of_clusters_order_their_blocks),
-        cmocka_unit_test(arrivals_from_other_blocks_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

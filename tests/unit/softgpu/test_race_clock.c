@@ -31,8 +31,7 @@ static void holds(sg_clock clock, const uint32_t *plain) {
                      sg_clock_of(clock, sg_clock_levels(BLOCKS), key_of(t)), plain[t]);
 }
 
-static void clocks_are_as_arrays(void **state) {
-    (void)state;
+TEST(vector_clocks_agree_with_plain_arrays) {
     static uint32_t plain[CLOCKS][THREADS];
     sg_clock clocks[CLOCKS] = {0};
     bool failed = false;
@@ -53,8 +52,7 @@ static void clocks_are_as_arrays(void **state) {
         sg_clock_drop(clocks[i]);
 }
 
-static void joining_what_is_known_shares_it(void **state) {
-    (void)state;
+TEST(joining_a_smaller_clock_returns_the_larger_one) {
     sg_clock big = 0, small = 0;
     bool failed = false;
     sg_clock_raise(&big, 4, key_of(5), SG_CLOCK_LANE, 9, &failed);
@@ -68,8 +66,7 @@ static void joining_what_is_known_shares_it(void **state) {
 }
 
 /* A step of a sequence stands for the earlier ones, whichever is joined into which. */
-static void steps_of_a_sequence_are_not_compared(void **state) {
-    (void)state;
+TEST(joining_steps_of_one_sequence_keeps_the_later_step) {
     sg_clock first = 0, second = 0, other = 0;
     bool failed = false;
     sg_clock_raise(&first, 4, key_of(5), SG_CLOCK_LANE, 9, &failed);
@@ -90,13 +87,4 @@ static void steps_of_a_sequence_are_not_compared(void **state) {
     sg_clock all[] = {first, second, other, early, late, both};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         sg_clock_drop(all[i]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clocks_are_as_arrays),
-        cmocka_unit_test(joining_what_is_known_shares_it),
-        cmocka_unit_test(steps_of_a_sequence_are_not_compared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,8 +73,7 @@ static void look(bool wanted, const char *first, const char *second,
     sg_race_free(race);
 }
 
-static void streams_and_waits_order_launches(void **state) {
-    (void)state;
+TEST(streams_and_event_waits_order_launches) {
     const struct sg_race_operation first = {.stream = 1, .number = 1, .serial = 1, .name = "first"};
     struct sg_race_operation second = {.stream = 1, .number = 2, .serial = 2, .name = "second"};
     look(false, writes_, READS(""), &first, &second);
@@ -89,8 +88,7 @@ static void streams_and_waits_order_launches(void **state) {
     look(false, writes_, READS(""), &first, &second);
 }
 
-static void a_kernel_that_begins_early_waits(void **state) {
-    (void)state;
+TEST(an_early_kernel_races_until_it_waits_for_its_predecessor) {
     const struct sg_race_operation first = {.stream = 1, .number = 1, .name = "first"},
                                    second = {
                                        .stream = 1, .number = 2, .name = "second", .early = true};
@@ -107,8 +105,7 @@ static void a_kernel_that_begins_early_waits(void **state) {
     look(false, writes_, READS(""), &first, &third);
 }
 
-static void copies_end_before_what_begins_early(void **state) {
-    (void)state;
+TEST(an_early_kernel_does_not_race_with_a_copy_before_it) {
     struct findings findings;
     struct sg_race *race = race_of(&findings);
     const struct sg_race_operation copy = {.stream = 1, .number = 1, .name = "copy"},
@@ -120,8 +117,7 @@ static void copies_end_before_what_begins_early(void **state) {
     sg_race_free(race);
 }
 
-static void copies_race_with_kernels(void **state) {
-    (void)state;
+TEST(unordered_copies_race_with_kernels) {
     for (int ordered = 0; ordered < 2; ordered++) {
         struct findings findings;
         struct sg_race *race = race_of(&findings);
@@ -142,8 +138,7 @@ static void copies_race_with_kernels(void **state) {
     }
 }
 
-static void a_new_life_of_memory_forgets(void **state) {
-    (void)state;
+TEST(freed_memory_forgets_earlier_accesses) {
     struct findings findings;
     struct sg_race *race = race_of(&findings);
     const struct sg_race_operation first = {.stream = 1, .number = 1, .name = "first"},
@@ -191,8 +186,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void kernels_of_several_threads(void **state) {
-    (void)state;
+TEST(kernels_run_by_several_threads_are_checked) {
     struct findings findings;
     struct worker workers[THREADS];
     struct sg_race *race = race_of(&findings);
@@ -208,16 +202,4 @@ static void kernels_of_several_threads(void **state) {
     sg_race_copy(race, &copy, (uint64_t)(uintptr_t)memory, sizeof memory, false);
     assert_true(findings.count >= THREADS);
     sg_race_free(race);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_and_waits_order_launches),
-        cmocka_unit_test(a_kernel_that_begins_early_waits),
-        cmocka_unit_test(copies_end_before_what_begins_early),
-        cmocka_unit_test(copies_race_with_kernels),
-        cmocka_unit_test(a_new_life_of_memory_forgets),
-        cmocka_unit_test(kernels_of_several_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

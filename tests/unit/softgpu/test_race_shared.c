@@ -27,8 +27,7 @@ static void silent(unsigned threads, const char *text) {
     race_silent(&kernel, NULL, 0);
 }
 
-static void a_neighbour_is_read_behind_a_barrier(void **state) {
-    (void)state;
+TEST(reading_another_threads_value_needs_a_barrier) {
     races(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nld.shared.u32 %r7, [%r3];"), "st.shared",
           "ld.shared");
     silent(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r7, [%r3];"));
@@ -41,8 +40,7 @@ static void a_neighbour_is_read_behind_a_barrier(void **state) {
                         "bar.sync 0;\nst.shared.u32 [%r2], 5;"));
 }
 
-static void lanes_of_a_warp_meet_first(void **state) {
-    (void)state;
+TEST(reading_another_lanes_value_needs_a_warp_barrier) {
     races(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nld.shared.u32 %r7, [%r3];"), "st.shared",
           "ld.shared");
     silent(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nbar.warp.sync -1;\nld.shared.u32 %r7, [%r3];"));
@@ -64,15 +62,13 @@ static void lanes_of_a_warp_meet_first(void **state) {
              "; add.u32 %r9, %r9, %r5;\nld.shared.u32 %r10, [%r9];\nbar.warp.sync %r8;\n"          \
              "st.shared.u32 [%r2], %r10;")
 
-static void tiles_of_a_warp_meet(void **state) {
-    (void)state;
+TEST(a_tile_barrier_orders_only_its_own_lanes) {
     silent(64, TILES("28"));
     /* The lane of another tile. */
     races(64, TILES("32"), "[%r2]", "ld.shared");
 }
 
-static void what_was_read_is_not_overwritten(void **state) {
-    (void)state;
+TEST(overwriting_a_value_others_read_needs_a_barrier) {
     races(64, TEXT(64, "ld.shared.u32 %r7, [%r3];\nst.shared.u32 [%r2], %r1;"), "ld.shared",
           "st.shared");
     silent(64, TEXT(64, "ld.shared.u32 %r7, [%r3];\nbar.sync 0;\nst.shared.u32 [%r2], %r1;"));
@@ -86,8 +82,7 @@ static void what_was_read_is_not_overwritten(void **state) {
     silent(64, OFTEN("bar.sync 0;\n"));
 }
 
-static void bytes_of_a_word_are_apart(void **state) {
-    (void)state;
+TEST(writes_to_different_bytes_of_a_word_do_not_race) {
     silent(64, TEXT(64, "add.u32 %r8, %r5, %r1;\nst.shared.u8 [%r8], %r1;\n"
                         "ld.shared.u8 %r9, [%r8];"));
     races(64, TEXT(64, "shr.u32 %r8, %r1, 1; add.u32 %r8, %r5, %r8;\nst.shared.u8 [%r8], %r1;"),
@@ -98,8 +93,7 @@ static void bytes_of_a_word_are_apart(void **state) {
           "st.shared.u8", "ld.shared.u32");
 }
 
-static void atomics_do_not_race_with_atomics(void **state) {
-    (void)state;
+TEST(atomics_do_not_race_with_atomics) {
     silent(128, TEXT(128, "and.b32 %r8, %r4, 60; add.u32 %r8, %r8, %r5;\n"
                           "atom.shared.add.u32 %r7, [%r8], 1;\nred.shared.add.u32 [s], 1;"));
     races(128, TEXT(128, "atom.shared.add.u32 %r7, [s], 1;\nld.shared.u32 %r7, [s];"),
@@ -115,8 +109,7 @@ static void atomics_do_not_race_with_atomics(void **state) {
     TEXT(64, "setp.lt.u32 %p, %r1, 32;\n@!%p bra consumer;\n" write                                \
              "\nbar.arrive 1, 64;\nbra end;\nconsumer: " wait "\nld.shared.u32 %r7, [%r2+-128];\n" \
              "end:")
-static void named_barriers_order_who_takes_part(void **state) {
-    (void)state;
+TEST(a_named_barrier_orders_only_its_participants) {
     silent(64, PRODUCER("st.shared.u32 [%r2], %r1;", "bar.sync 1, 64;"));
     races(64,
           TEXT(64, "setp.lt.u32 %p, %r1, 32;\n@!%p bra consumer;\nbar.arrive 1, 64;\n"
@@ -130,8 +123,7 @@ static void named_barriers_order_who_takes_part(void **state) {
           "st.shared", "ld.shared");
 }
 
-static void a_flag_orders_what_it_guards(void **state) {
-    (void)state;
+TEST(a_flag_orders_memory_only_with_release_and_acquire) {
     /* Thread 0 publishes; thread 32 waits for the flag. */
     static const char flag[] =
         "setp.eq.u32 %%p, %%r1, 0; setp.eq.u32 %%q, %%r1, 32;\n@%%p bra give;\n@%%q bra take;\n"
@@ -175,8 +167,7 @@ static void a_flag_orders_what_it_guards(void **state) {
     }
 }
 
-static void the_same_value_twice_is_marked(void **state) {
-    (void)state;
+TEST(a_race_of_equal_values_is_marked) {
     static const struct {
         const char *text;
         bool same;
@@ -200,8 +191,7 @@ static void the_same_value_twice_is_marked(void **state) {
 }
 
 /* All lanes write one value, as library code does; or each its own, which is marked. */
-static void lanes_that_write_one_value_do_not_race(void **state) {
-    (void)state;
+TEST(lanes_writing_one_value_in_one_access_do_not_race) {
     static const char *const good[] = {
         TEXT(32, "st.shared.u32 [s], 5;"),
         TEXT(32, "mov.u32 %r7, 5; mov.b16 %h1, 3;\nst.shared.u8 [s], %h1;\n"
@@ -230,8 +220,7 @@ static void lanes_that_write_one_value_do_not_race(void **state) {
     }
 }
 
-static void both_threads_are_named(void **state) {
-    (void)state;
+TEST(a_race_report_names_both_threads) {
     struct race_kernel kernel =
         block_of(64, TEXT(64, "setp.eq.u32 %p, %r1, 40;\n@%p ld.shared.u32 %r7, [s+12];\n"
                               "setp.eq.u32 %p, %r1, 3;\n@%p st.shared.u32 [s+12], 1;"));
@@ -245,21 +234,4 @@ static void both_threads_are_named(void **state) {
     assert_int_equal(found->address, 12);
     assert_int_equal(found->size, 4);
     assert_true(found->shared);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_neighbour_is_read_behind_a_barrier),
-        cmocka_unit_test(lanes_of_a_warp_meet_first),
-        cmocka_unit_test(tiles_of_a_warp_meet),
-        cmocka_unit_test(what_was_read_is_not_overwritten),
-        cmocka_unit_test(bytes_of_a_word_are_apart),
-        cmocka_unit_test(atomics_do_not_race_with_atomics),
-        cmocka_unit_test(named_barriers_order_who_takes_part),
-        cmocka_unit_test(a_flag_orders_what_it_guards),
-        cmocka_unit_test(the_same_value_twice_is_marked),
-        cmocka_unit_test(lanes_that_write_one_value_do_not_race),
-        cmocka_unit_test(both_threads_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

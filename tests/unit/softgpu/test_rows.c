@@ -3,16 +3,10 @@
 #include "softgpu/core/rows.h"
 #include "softgpu/entry/entry.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <string.h>
 
-static void every_symbol_is_found(void **state) {
-    (void)state;
+TEST(every_function_is_found_by_its_symbol) {
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
         assert_int_equal(sg_row_find(sg_rows[i].symbol), i);
     assert_int_equal(sg_row_find("cuNoSuchFunction"), GPUMEM_FN_COUNT);
@@ -20,8 +14,7 @@ static void every_symbol_is_found(void **state) {
 }
 
 /* cuGetProcAddress reads on from the first row of a name. */
-static void rows_of_a_name_are_together(void **state) {
-    (void)state;
+TEST(versions_of_a_function_are_adjacent_rows) {
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         unsigned first = sg_name_find(sg_rows[i].name);
         assert_true(first <= i);
@@ -30,16 +23,14 @@ static void rows_of_a_name_are_together(void **state) {
     }
 }
 
-static void no_name_has_one_version_twice(void **state) {
-    (void)state;
+TEST(no_function_has_the_same_version_twice) {
     for (unsigned i = 1; i < GPUMEM_FN_COUNT; i++)
         for (unsigned j = i; j-- > 0 && strcmp(sg_rows[i].name, sg_rows[j].name) == 0;)
             if (sg_rows[i].version == sg_rows[j].version && sg_rows[i].kind == sg_rows[j].kind)
                 fail_msg("%s and %s", sg_rows[i].symbol, sg_rows[j].symbol);
 }
 
-static void a_twin_is_implemented_with_its_plain_row(void **state) {
-    (void)state;
+TEST(a_per_thread_twin_is_implemented_with_its_plain_function) {
     unsigned twins = 0;
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         const struct sg_row *row = &sg_rows[i];
@@ -58,8 +49,7 @@ static void a_twin_is_implemented_with_its_plain_row(void **state) {
     assert_false(sg_implemented(GPUMEM_FN_cuGLGetDevices));
 }
 
-static void results_have_names_and_texts(void **state) {
-    (void)state;
+TEST(results_have_names_and_texts) {
     CUresult value;
     assert_string_equal(sg_result_name(CUDA_ERROR_NOT_READY), "CUDA_ERROR_NOT_READY");
     assert_string_equal(sg_result_string(CUDA_ERROR_NOT_READY), "device not ready");
@@ -70,15 +60,4 @@ static void results_have_names_and_texts(void **state) {
     assert_true(sg_result_parse("CUDA_SUCCESS", &value) && value == CUDA_SUCCESS);
     assert_false(sg_result_parse("", &value));
     assert_false(sg_result_parse("READY", &value));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_symbol_is_found),
-        cmocka_unit_test(rows_of_a_name_are_together),
-        cmocka_unit_test(no_name_has_one_version_twice),
-        cmocka_unit_test(a_twin_is_implemented_with_its_plain_row),
-        cmocka_unit_test(results_have_names_and_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* Which operation goes next: walks through dependencies, default-stream rules, chance. */
 #include "softgpu/stream/schedule.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "test.h"
 
 /* The lock is held throughout, so that no worker takes part. */
 static struct sg_context context;
@@ -14,7 +10,6 @@ static struct sg_op *ran[64];
 static unsigned runs;
 
 static bool gate(struct sg_op *op) {
-    (void)op;
     return open_gate;
 }
 
@@ -24,7 +19,6 @@ static CUresult run(struct sg_op *op) {
 }
 
 static int begin(void **state) {
-    (void)state;
     sg_lock();
     context = (struct sg_context){.refs = 1000, .alive = true};
     open_gate = false;
@@ -34,13 +28,14 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     open_gate = true;
     sg_streams_context_end(&context);
     bool clean = context.refs == 1000 && sg_working == NULL;
     sg_unlock();
     return clean ? 0 : -1;
 }
+
+EACH_TEST(begin, end);
 
 static struct sg_stream *stream(unsigned flags, int priority) {
     struct sg_stream *stream = sg_stream_new(&context, flags, priority);
@@ -73,8 +68,7 @@ static struct sg_op *after(struct sg_op *op, struct sg_stream *stream) {
 
 /* ---- Walks ---- */
 
-static void a_walk_finds_what_holds_a_stream_up(void **state) {
-    (void)state;
+TEST(a_walk_finds_the_operation_that_blocks_a_stream) {
     struct sg_stream *a = stream(CU_STREAM_NON_BLOCKING, 0), *b = stream(CU_STREAM_NON_BLOCKING, 0),
                      *c = stream(CU_STREAM_NON_BLOCKING, 0);
     struct sg_op *first = submit(a, operation());
@@ -90,8 +84,7 @@ static void a_walk_finds_what_holds_a_stream_up(void **state) {
     assert_int_equal(runs, 1);
 }
 
-static void a_walk_tells_of_polls_and_host_functions(void **state) {
-    (void)state;
+TEST(a_walk_reports_polling_operations_and_host_functions) {
     struct sg_stream *a = stream(CU_STREAM_NON_BLOCKING, 0), *b = stream(CU_STREAM_NON_BLOCKING, 0);
     submit(a, held());
     struct sg_op *host = operation();
@@ -109,8 +102,7 @@ static void a_walk_tells_of_polls_and_host_functions(void **state) {
     assert_null(walk.start);
 }
 
-static void higher_priority_goes_first(void **state) {
-    (void)state;
+TEST(the_stream_of_higher_priority_goes_first) {
     struct sg_stream *low = stream(CU_STREAM_NON_BLOCKING, 0),
                      *high = stream(CU_STREAM_NON_BLOCKING, -5),
                      *join = stream(CU_STREAM_NON_BLOCKING, 0);
@@ -122,8 +114,7 @@ static void higher_priority_goes_first(void **state) {
     assert_ptr_equal(walk.start, wanted);
 }
 
-static void a_waiter_runs_only_what_it_waits_for(void **state) {
-    (void)state;
+TEST(waiting_runs_only_the_operations_waited_for) {
     struct sg_stream *a = stream(CU_STREAM_NON_BLOCKING, 0), *b = stream(CU_STREAM_NON_BLOCKING, 0);
     submit(a, operation());
     struct sg_op *mine = submit(b, operation());
@@ -137,8 +128,7 @@ static void a_waiter_runs_only_what_it_waits_for(void **state) {
 
 /* ---- Default streams ---- */
 
-static void the_legacy_stream_waits_once_for_each_blocking_one(void **state) {
-    (void)state;
+TEST(the_legacy_stream_waits_once_for_each_blocking_one) {
     struct sg_stream *a = stream(0, 0), *b = stream(0, 0);
     submit(a, held());
     submit(b, held());
@@ -152,8 +142,7 @@ static void the_legacy_stream_waits_once_for_each_blocking_one(void **state) {
     assert_int_equal(third->wait_count, 1);
 }
 
-static void blocking_streams_wait_once_for_the_legacy_one(void **state) {
-    (void)state;
+TEST(blocking_streams_wait_once_for_the_legacy_one) {
     struct sg_stream *a = stream(0, 0), *apart = stream(CU_STREAM_NON_BLOCKING, 0);
     submit(context.legacy, held());
     struct sg_op *first = submit(a, operation());
@@ -164,8 +153,7 @@ static void blocking_streams_wait_once_for_the_legacy_one(void **state) {
     assert_int_equal(other->wait_count, 0);
 }
 
-static void busy_blocking_streams_are_counted(void **state) {
-    (void)state;
+TEST(busy_blocking_streams_are_counted) {
     struct sg_stream *a = stream(0, 0);
     submit(a, held());
     submit(a, held());
@@ -180,8 +168,7 @@ static void busy_blocking_streams_are_counted(void **state) {
 
 /* ---- Chance ---- */
 
-static void a_seed_draws_the_same_again(void **state) {
-    (void)state;
+TEST(the_same_seed_draws_the_same_numbers) {
     uint64_t first[32];
     unsigned seen = 0, differ = 0;
     sg_schedule_set(SG_SCHEDULE_RANDOM, 42);
@@ -200,8 +187,7 @@ static void a_seed_draws_the_same_again(void **state) {
     assert_true((seen & (seen - 1)) != 0);
 }
 
-static void chance_takes_any_stream_s_operation(void **state) {
-    (void)state;
+TEST(a_random_schedule_takes_operations_of_every_stream) {
     struct sg_stream *streams[4];
     unsigned seen = 0;
     for (unsigned i = 0; i < 4; i++) {
@@ -217,20 +203,4 @@ static void chance_takes_any_stream_s_operation(void **state) {
     }
     assert_int_equal(seen, 15);
     sg_schedule_set(SG_SCHEDULE_LATE, 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_walk_finds_what_holds_a_stream_up, begin, end),
-        cmocka_unit_test_setup_teardown(a_walk_tells_of_polls_and_host_functions, begin, end),
-        cmocka_unit_test_setup_teardown(higher_priority_goes_first, begin, end),
-        cmocka_unit_test_setup_teardown(a_waiter_runs_only_what_it_waits_for, begin, end),
-        cmocka_unit_test_setup_teardown(the_legacy_stream_waits_once_for_each_blocking_one, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(blocking_streams_wait_once_for_the_legacy_one, begin, end),
-        cmocka_unit_test_setup_teardown(busy_blocking_streams_are_counted, begin, end),
-        cmocka_unit_test_setup_teardown(a_seed_draws_the_same_again, begin, end),
-        cmocka_unit_test_setup_teardown(chance_takes_any_stream_s_operation, begin, end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,7 @@ static void finds(const char *text, unsigned threads, enum sg_sync_kind kind) {
     finds_with(text, threads, kind, SG_FAULT_COUNT);
 }
 
-static void barriers_are_for_whole_warps(void **state) {
-    (void)state;
+TEST(a_barrier_reached_by_part_of_a_warp_is_reported) {
     silent(TEXT("bar.sync 0; bar.sync 1, 64; barrier.sync 2, 64;"), 64);
     /* Both branches have a barrier of their own. */
     finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 0;\nbra end;\nlow: bar.sync 0;\n"
@@ -34,8 +33,7 @@ static void barriers_are_for_whole_warps(void **state) {
     silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 0, 32;"), 64);
 }
 
-static void barriers_are_reached_by_all(void **state) {
-    (void)state;
+TEST(a_barrier_not_reached_by_all_warps_is_reported) {
     finds_with(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 0, 64;"), 64, SG_SYNC_UNREACHED,
                SG_FAULT_DEADLOCK);
     silent(TEXT("bar.sync 0, 64;"), 64);
@@ -45,8 +43,7 @@ static void barriers_are_reached_by_all(void **state) {
     silent(TEXT("setp.ge.u32 %p, %r1, 40;\nbar.sync 0;\n@%p ret;"), 64);
 }
 
-static void one_barrier_at_a_time(void **state) {
-    (void)state;
+TEST(one_warp_at_two_barriers_is_reported) {
     finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 1, 64;\nbra end;\n"
                     "low: bar.sync 2, 64;\nend:"),
                32, SG_SYNC_TWO_BARRIERS, SG_FAULT_DEADLOCK);
@@ -55,21 +52,18 @@ static void one_barrier_at_a_time(void **state) {
            64);
 }
 
-static void counts_are_whole_warps(void **state) {
-    (void)state;
+TEST(a_barrier_count_of_partial_warps_is_reported) {
     finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 48;"), 48, SG_SYNC_COUNT,
                SG_FAULT_BARRIER);
     silent(TEXT("barrier.sync 1, 64;"), 64);
 }
 
-static void numbers_go_up_to_15(void **state) {
-    (void)state;
+TEST(a_barrier_number_above_15_is_reported) {
     finds(TEXT("mov.u32 %r2, 17;\nbarrier.sync %r2;"), 64, SG_SYNC_NUMBER);
     silent(TEXT("mov.u32 %r2, 15;\nbarrier.sync %r2;"), 64);
 }
 
-static void warps_come_to_the_cluster_at_one_place(void **state) {
-    (void)state;
+TEST(a_warp_at_two_cluster_barrier_instructions_is_reported) {
     finds(TEXT("setp.lt.u32 %p, %r1, 20;\n@%p bra low;\nbarrier.cluster.arrive;\nbra on;\n"
                "low: barrier.cluster.arrive;\non: barrier.cluster.wait;"),
           64, SG_SYNC_CLUSTER_PLACES);
@@ -83,8 +77,7 @@ static void warps_come_to_the_cluster_at_one_place(void **state) {
            64);
 }
 
-static void mbarriers_are_initialized_once(void **state) {
-    (void)state;
+TEST(initializing_an_mbarrier_twice_is_reported) {
     silent(TEXT("@%q mbarrier.init.shared.b64 [s], 32;\nbar.sync 0;\n"
                 "mbarrier.arrive.shared.b64 %t, [s];\n"
                 "wait: mbarrier.test_wait.shared.b64 %p, [s], %t;\n@!%p bra wait;\nbar.sync 0;\n"
@@ -102,8 +95,7 @@ static void mbarriers_are_initialized_once(void **state) {
                32, SG_SYNC_NO_MBARRIER, SG_FAULT_MBARRIER);
 }
 
-static void copies_are_waited_for(void **state) {
-    (void)state;
+TEST(accessing_an_async_copy_before_its_wait_is_reported) {
     silent(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_all;\nbar.sync 0;\n"
                 "ld.shared.u32 %r5, [s+16];"),
            64);
@@ -132,8 +124,7 @@ static void copies_are_waited_for(void **state) {
     finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;"), 64, SG_SYNC_UNUSED);
 }
 
-static void masks_name_who_executes(void **state) {
-    (void)state;
+TEST(a_warp_mask_without_the_executing_lane_is_reported) {
     silent(TEXT("bar.warp.sync -1;\nshfl.sync.idx.b32 %r5, %r1, 0, 31, -1;"), 32);
     silent(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xffff;"), 32);
     finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xfffe;"), 32, SG_SYNC_NO_MEMBER);
@@ -141,8 +132,7 @@ static void masks_name_who_executes(void **state) {
           32, SG_SYNC_UNEQUAL);
 }
 
-static void both_places_are_named(void **state) {
-    (void)state;
+TEST(a_synchronization_report_names_both_threads) {
     sync_run(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nsetp.eq.u32 %p, %r1, 5;\n"
                   "@%p ld.shared.u32 %r5, [s+100];\ncp.async.wait_all;"),
              64, 0, 0, SG_FAULT_COUNT);
@@ -153,20 +143,4 @@ static void both_places_are_named(void **state) {
     assert_true(found->has_other && found->has_address && !found->write);
     assert_int_equal(found->address, 100);
     assert_int_equal(found->size, 4);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(barriers_are_for_whole_warps),
-        cmocka_unit_test(barriers_are_reached_by_all),
-        cmocka_unit_test(one_barrier_at_a_time),
-        cmocka_unit_test(counts_are_whole_warps),
-        cmocka_unit_test(numbers_go_up_to_15),
-        cmocka_unit_test(warps_come_to_the_cluster_at_one_place),
-        cmocka_unit_test(mbarriers_are_initialized_once),
-        cmocka_unit_test(copies_are_waited_for),
-        cmocka_unit_test(masks_name_who_executes),
-        cmocka_unit_test(both_places_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ static void finds(const char *text, unsigned threads, enum sg_sync_kind kind) {
 #define EARLY "mbarrier.test_wait.parity.shared.b64 %p, [s], 1;\n"
 #define READ  "ld.shared.u32 %r5, [%r4+1024];\n"
 
-static void copies_in_bulk_are_waited_for(void **state) {
-    (void)state;
+TEST(accessing_a_bulk_copy_before_its_wait_is_reported) {
     silent(TEXT(INIT LOAD("1024") WAIT("look", "0") READ), 64);
     /* Without a wait, with one behind the access, and with one for the phase before. */
     finds(TEXT(INIT LOAD("1024") "bar.sync 0;\n" READ WAIT("look", "0")), 64, SG_SYNC_NOT_WAITED);
@@ -40,8 +39,7 @@ static void copies_in_bulk_are_waited_for(void **state) {
            64);
 }
 
-static void each_phase_is_waited_for(void **state) {
-    (void)state;
+TEST(waiting_for_an_earlier_mbarrier_phase_is_reported) {
 #define TWICE(second)                                                                              \
     TEXT(INIT LOAD("1024") WAIT("one", "0") READ "bar.sync 0;\n" LOAD(                             \
         "1024") "bar.sync 0;\n" second READ "bar.sync 0;\n" WAIT("all", "1"))
@@ -50,8 +48,7 @@ static void each_phase_is_waited_for(void **state) {
     finds(TWICE("mbarrier.test_wait.parity.shared.b64 %p, [s], 0;\n"), 64, SG_SYNC_NOT_WAITED);
 }
 
-static void two_copies_do_not_meet(void **state) {
-    (void)state;
+TEST(overlapping_bulk_copies_are_reported) {
     finds(TEXT(INIT "@%q mbarrier.expect_tx.relaxed.cta.shared.b64 [s], 1024;\n" LOAD(
               "1024") "@%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                       "[s+1040], "
@@ -72,8 +69,7 @@ static void two_copies_do_not_meet(void **state) {
     "@%q cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s+1024], 1024;\n"                    \
     "@%q cp.async.bulk.commit_group;\n"
 
-static void sources_are_kept_until_they_are_read(void **state) {
-    (void)state;
+TEST(overwriting_the_source_of_a_bulk_copy_is_reported) {
     silent(TEXT(STORE "@%q cp.async.bulk.wait_group.read 0;\nbar.sync 0;\n"
                       "st.shared.u32 [%r4+1024], 0;"),
            64);
@@ -93,8 +89,7 @@ static void sources_are_kept_until_they_are_read(void **state) {
           64, SG_SYNC_LEFT);
 }
 
-static void targets_in_global_memory_too(void **state) {
-    (void)state;
+TEST(reading_a_global_copy_target_before_its_wait_is_reported) {
     silent(TEXT(STORE "@%q cp.async.bulk.wait_group 0;\n@%q ld.global.u32 %r5, [%rd1+16];"), 64);
     /* The source has been read, which says nothing of the target. */
     finds(TEXT(STORE "@%q cp.async.bulk.wait_group.read 0;\n@%q ld.global.u32 %r5, [%rd1+16];"), 64,
@@ -103,8 +98,7 @@ static void targets_in_global_memory_too(void **state) {
            64);
 }
 
-static void bytes_are_waited_for_when_a_block_ends(void **state) {
-    (void)state;
+TEST(a_block_that_ends_during_a_bulk_copy_is_reported) {
     finds(TEXT(INIT LOAD("1024")), 64, SG_SYNC_LEFT);
     silent(TEXT(INIT LOAD("1024") "@!%q bra end;\n" WAIT("look", "0") "end:"), 64);
 }
@@ -115,16 +109,14 @@ static void bytes_are_waited_for_when_a_block_ends(void **state) {
          "cp.async.ca.shared.global [%r4+1024], [%rd3], 16;\n"                                     \
          "cp.async.mbarrier.arrive.noinc.shared.b64 [s];\n" look)
 
-static void mbarriers_count_copies_of_threads(void **state) {
-    (void)state;
+TEST(copies_counted_by_an_mbarrier_need_its_wait) {
     silent(COUNTED(WAIT("look", "0") READ), 64);
     finds(COUNTED("bar.sync 0;\n" READ WAIT("look", "0")), 64, SG_SYNC_NOT_WAITED);
     finds(COUNTED(EARLY READ WAIT("look", "0")), 64, SG_SYNC_NOT_WAITED);
     finds(COUNTED(""), 64, SG_SYNC_UNUSED);
 }
 
-static void stores_of_threads_are_waited_for(void **state) {
-    (void)state;
+TEST(reading_an_async_store_before_its_wait_is_reported) {
 #define STORED(rest)                                                                               \
     TEXT(INIT "@%q mbarrier.arrive.expect_tx.shared.b64 %t, [s], 8;\n"                             \
               "mapa.shared::cluster.u32 %r6, %r2, 0;\n"                                            \
@@ -134,8 +126,7 @@ static void stores_of_threads_are_waited_for(void **state) {
     finds(STORED("ld.shared.u32 %r5, [s+1028];\n" WAIT("look", "0")), 32, SG_SYNC_NOT_WAITED);
 }
 
-static void nobody_waits_for_what_is_invalidated(void **state) {
-    (void)state;
+TEST(invalidating_an_mbarrier_still_waited_for_is_reported) {
     /* Thread 32 has looked, and only then thread 0 invalidates it. */
 #define INVALIDATED(ready)                                                                         \
     TEXT(                                                                                          \
@@ -150,8 +141,7 @@ static void nobody_waits_for_what_is_invalidated(void **state) {
     finds(INVALIDATED("0"), 64, SG_SYNC_INVALIDATED);
 }
 
-static void states_are_of_the_last_phases(void **state) {
-    (void)state;
+TEST(waiting_with_an_old_mbarrier_state_is_reported) {
     /* Thread 0 arrives in two phases, and waits with the state of the first. */
 #define STATES(waited)                                                                             \
     TEXT("@!%q bra end;\nmbarrier.init.shared.b64 [s], 1;\n"                                       \
@@ -161,8 +151,7 @@ static void states_are_of_the_last_phases(void **state) {
     finds(STATES("%t"), 32, SG_SYNC_OLD_STATE);
 }
 
-static void more_arrivals_than_counted_are_a_fault(void **state) {
-    (void)state;
+TEST(more_arrivals_than_expected_are_a_fault) {
     sync_run(TEXT("@%q mbarrier.init.shared.b64 [s], 3;\n"
                   "@%q mbarrier.arrive.shared.b64 %t, [s], 4;"),
              32, 0, 0, SG_FAULT_MBARRIER);
@@ -177,8 +166,7 @@ static void more_arrivals_than_counted_are_a_fault(void **state) {
          "@%q mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];\n"                     \
          "@%p bra end;\n" WAIT("look", "0") "end: barrier.cluster.arrive; barrier.cluster.wait;")
 
-static void mbarriers_of_other_blocks_are_known(void **state) {
-    (void)state;
+TEST(arriving_at_a_remote_block_without_an_mbarrier_is_reported) {
     sync_silent(REMOTE("2"), 32, 2);
     sync_silent(REMOTE("4"), 32, 4);
     /* No block has one there. */
@@ -188,8 +176,7 @@ static void mbarriers_of_other_blocks_are_known(void **state) {
                32, 2, SG_SYNC_NO_MBARRIER, SG_FAULT_MBARRIER);
 }
 
-static void arrivals_and_waits_of_clusters_alternate(void **state) {
-    (void)state;
+TEST(unpaired_cluster_arrivals_and_waits_are_reported) {
     sync_silent(TEXT("barrier.cluster.arrive; barrier.cluster.wait;\n"
                      "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"),
                 64, 2);
@@ -209,37 +196,14 @@ static void arrivals_and_waits_of_clusters_alternate(void **state) {
          ".multicast::cluster [s+1024], [%rd1], 1024, [s], %h;\n" look                             \
          "barrier.cluster.arrive; barrier.cluster.wait;")
 
-static void copies_to_all_blocks_are_waited_for_by_each(void **state) {
-    (void)state;
+TEST(each_block_must_wait_for_a_multicast_copy) {
     sync_silent(MULTICAST(WAIT("look", "0") READ), 64, 2);
     sync_finds(MULTICAST("barrier.cluster.arrive; barrier.cluster.wait;\n" READ WAIT("look", "0")),
                64, 2, SG_SYNC_NOT_WAITED, SG_FAULT_COUNT);
 }
 
-static void a_warp_whose_lanes_do_not_come(void **state) {
-    (void)state;
+TEST(a_warp_barrier_not_reached_by_all_lanes_is_reported) {
     sync_finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.warp.sync -1;\nbra end;\n"
                     "low: bar.sync 0;\nend:"),
                32, 0, SG_SYNC_NOT_COME, SG_FAULT_DEADLOCK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_in_bulk_are_waited_for),
-        cmocka_unit_test(each_phase_is_waited_for),
-        cmocka_unit_test(two_copies_do_not_meet),
-        cmocka_unit_test(sources_are_kept_until_they_are_read),
-        cmocka_unit_test(targets_in_global_memory_too),
-        cmocka_unit_test(bytes_are_waited_for_when_a_block_ends),
-        cmocka_unit_test(mbarriers_count_copies_of_threads),
-        cmocka_unit_test(stores_of_threads_are_waited_for),
-        cmocka_unit_test(nobody_waits_for_what_is_invalidated),
-        cmocka_unit_test(states_are_of_the_last_phases),
-        cmocka_unit_test(more_arrivals_than_counted_are_a_fault),
-        cmocka_unit_test(mbarriers_of_other_blocks_are_known),
-        cmocka_unit_test(arrivals_and_waits_of_clusters_alternate),
-        cmocka_unit_test(copies_to_all_blocks_are_waited_for_by_each),
-        cmocka_unit_test(a_warp_whose_lanes_do_not_come),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

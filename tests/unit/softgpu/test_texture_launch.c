@@ -1,18 +1,14 @@
 /* Launches that sample: with too little memory for what they sample, with rebound references, and
  * with textures that end before the launch. */
-#include "refused_host_memory.h"
+#include "refused_memory.h"
 #include "texture_texts.h"
 
 #include <gpumem/cuda_api.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -27,7 +23,6 @@ static void ok(CUresult result) {
 }
 
 static int setup(void **state) {
-    (void)state;
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&primary, 0));
     ok(cuCtxSetCurrent(primary));
@@ -37,7 +32,6 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-    (void)state;
     ok(cuMemFree_v2(input));
     ok(cuMemFree_v2(output));
     ok(cuCtxSetCurrent(NULL));
@@ -68,8 +62,7 @@ static float result(void) {
     return got[0];
 }
 
-static void a_later_binding_is_for_later_launches(void **state) {
-    (void)state;
+TEST(rebinding_a_texture_affects_only_later_launches) {
     CUtexref reference;
     CUarray first = row_of(10), second = row_of(20);
     ok(cuModuleLoadData(&module, texture_text()));
@@ -87,10 +80,7 @@ static void a_later_binding_is_for_later_launches(void **state) {
     ok(cuArrayDestroy(second));
 }
 
-#if CAN_REFUSE
-
-static void a_launch_without_memory_leaves_nothing(void **state) {
-    (void)state;
+TEST(a_texture_launch_without_memory_fails_cleanly) {
     CUtexref reference;
     CUarray array = row_of(30);
     bool refused = true;
@@ -102,9 +92,9 @@ static void a_launch_without_memory_leaves_nothing(void **state) {
         ok(cuModuleGetFunction(&function, module, "t_named"));
         ok(cuModuleGetTexRef(&reference, module, "TX"));
         ok(cuTexRefSetArray(reference, array, CU_TRSA_OVERRIDE_FORMAT));
-        atomic_store(&armed, n);
+        refuse_memory_of_threads(n);
         CUresult launched = launch("t_named", 0, NULL);
-        refused = atomic_exchange(&armed, 0) == 0;
+        refused = end_refusal();
         assert_int_equal(launched, refused ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
         ok(launch("t_named", 0, NULL)); /* it is not spoiled */
         assert_true(result() == 32);
@@ -114,15 +104,8 @@ static void a_launch_without_memory_leaves_nothing(void **state) {
     ok(cuArrayDestroy(array));
 }
 
-#endif
+ALL_TESTS(setup, teardown);
 
-int main(void) {
-    setenv("SOFTGPU_SCHEDULE", "late", 1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_later_binding_is_for_later_launches),
-#if CAN_REFUSE
-        cmocka_unit_test(a_launch_without_memory_leaves_nothing),
-#endif
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+BEFORE_TESTS {
+    return setenv("SOFTGPU_SCHEDULE", "late", 1);
 }

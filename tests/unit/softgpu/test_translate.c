@@ -4,11 +4,7 @@
 #include "softgpu/address/window.h"
 #include "softgpu/core/calls.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -22,8 +18,7 @@ static CUdeviceptr take(size_t size) {
     return p;
 }
 
-static void unmapped_addresses_answer_nothing(void **state) {
-    (void)state;
+TEST(unmapped_addresses_translate_to_null) {
     size_t span;
     CUdeviceptr p = take(2 * SG_PAGE);
     assert_null(sg_translate(0, p, 1, SG_READ, &span));
@@ -32,8 +27,7 @@ static void unmapped_addresses_answer_nothing(void **state) {
     sg_addresses_give(p, 2 * SG_PAGE);
 }
 
-static void host_addresses_answer_themselves(void **state) {
-    (void)state;
+TEST(host_addresses_translate_to_themselves) {
     char bytes[64];
     size_t span = 0;
     CUdeviceptr p = (CUdeviceptr)(uintptr_t)bytes;
@@ -41,8 +35,7 @@ static void host_addresses_answer_themselves(void **state) {
     assert_int_equal(span, 64);
 }
 
-static void spans_end_where_bytes_do(void **state) {
-    (void)state;
+TEST(a_translated_span_ends_with_its_contiguous_memory) {
     size_t span = 0;
     CUdeviceptr p = take(4 * SG_PAGE);
     unsigned char *one = at(64 * SG_PAGE), *other = at(256 * SG_PAGE);
@@ -60,8 +53,7 @@ static void spans_end_where_bytes_do(void **state) {
     sg_addresses_give(p, 4 * SG_PAGE);
 }
 
-static void rights_are_per_device(void **state) {
-    (void)state;
+TEST(access_rights_are_per_device) {
     size_t span;
     CUdeviceptr p = take(SG_PAGE);
     sg_table_map(p, SG_PAGE, at(64 * SG_PAGE), sg_rights_of(1, SG_READ));
@@ -78,8 +70,7 @@ static void rights_are_per_device(void **state) {
     sg_addresses_give(p, SG_PAGE);
 }
 
-static void bytes_may_lie_below_or_above_their_address(void **state) {
-    (void)state;
+TEST(host_memory_may_lie_below_or_above_the_device_address) {
     size_t span;
     CUdeviceptr p = take(SG_PAGE);
     uintptr_t places[] = {SG_PAGE, (uintptr_t)0x7ffff0000000, (uintptr_t)p};
@@ -102,8 +93,7 @@ static void reclaim(struct sg_retired *retired) {
     ((struct object *)retired)->reclaimed = true;
 }
 
-static void reclaim_waits_for_work_that_began_before(void **state) {
-    (void)state;
+TEST(reclaiming_waits_for_work_that_began_before) {
     struct object idle = {0}, first = {0}, second = {0};
     struct sg_work a, b, c;
     sg_lock();
@@ -125,8 +115,7 @@ static void reclaim_waits_for_work_that_began_before(void **state) {
     sg_unlock();
 }
 
-static void work_may_end_in_any_order(void **state) {
-    (void)state;
+TEST(reclaiming_works_if_work_ends_in_any_order) {
     struct object object = {0};
     struct sg_work works[16];
     sg_lock();
@@ -144,15 +133,13 @@ static void work_may_end_in_any_order(void **state) {
 static struct sg_work running;
 
 static void *end_running(void *unused) {
-    (void)unused;
     sg_lock();
     sg_work_end(&running);
     sg_unlock();
     return NULL;
 }
 
-static void an_epoch_waits_for_earlier_work_only(void **state) {
-    (void)state;
+TEST(an_epoch_waits_for_earlier_work_only) {
     pthread_t thread;
     struct sg_work later;
     sg_lock();
@@ -166,18 +153,4 @@ static void an_epoch_waits_for_earlier_work_only(void **state) {
     sg_work_end(&later);
     sg_unlock();
     pthread_join(thread, NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unmapped_addresses_answer_nothing),
-        cmocka_unit_test(host_addresses_answer_themselves),
-        cmocka_unit_test(spans_end_where_bytes_do),
-        cmocka_unit_test(rights_are_per_device),
-        cmocka_unit_test(bytes_may_lie_below_or_above_their_address),
-        cmocka_unit_test(reclaim_waits_for_work_that_began_before),
-        cmocka_unit_test(work_may_end_in_any_order),
-        cmocka_unit_test(an_epoch_waits_for_earlier_work_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

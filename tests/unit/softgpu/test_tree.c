@@ -1,11 +1,7 @@
 /* The ordered map against a plain array. */
 #include "softgpu/address/tree.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -53,8 +49,7 @@ static void check_walk(void) {
     assert_int_equal(tree.count, count);
 }
 
-static void answers_as_an_array_does(void **state) {
-    (void)state;
+TEST(the_tree_agrees_with_a_plain_array) {
     for (unsigned round = 0; round < 5000; round++) {
         unsigned i = random_number() % KEYS;
         if (inside[i]) {
@@ -78,8 +73,7 @@ static unsigned depth(const struct sg_tree_node *node) {
     return 1 + (left > right ? left : right);
 }
 
-static void sorted_insertion_does_not_degenerate(void **state) {
-    (void)state;
+TEST(sorted_insertion_keeps_the_tree_balanced) {
     enum { MANY = 100000 };
     struct sg_tree sorted = {0};
     struct sg_tree_node *many = calloc(MANY, sizeof *many);
@@ -90,12 +84,4 @@ static void sorted_insertion_does_not_degenerate(void **state) {
     }
     assert_true(depth(sorted.root) < 80); /* a balanced one would have 17 */
     free(many);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_as_an_array_does),
-        cmocka_unit_test(sorted_insertion_does_not_degenerate),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

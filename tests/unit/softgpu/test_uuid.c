@@ -2,11 +2,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/core/uuid.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka wants the three above before it. */
-#include <cmocka.h>
+#include "test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +18,7 @@ static bool parse(const char *text) {
     return sg_uuids_parse(text, &uuids, why, sizeof why);
 }
 
-static void every_spelling_is_the_same_uuid(void **state) {
-    (void)state;
+TEST(every_spelling_of_a_uuid_is_accepted) {
     static const char *const texts[] = {MESA,
                                         "GPU-" MESA,
                                         "gpu-6D657361-3232-2E33-2E36-000000000000",
@@ -39,8 +34,7 @@ static void every_spelling_is_the_same_uuid(void **state) {
     }
 }
 
-static void a_list_has_as_many_as_devices_can_be(void **state) {
-    (void)state;
+TEST(a_list_has_at_most_eight_uuids) {
     char list[9 * 48] = "";
     for (int i = 1; i <= 9; i++) {
         char one[48];
@@ -54,8 +48,7 @@ static void a_list_has_as_many_as_devices_can_be(void **state) {
     assert_int_equal(uuids.of[7].bytes[15], 8);
 }
 
-static void wrong_ones_are_named(void **state) {
-    (void)state;
+TEST(a_malformed_uuid_is_named_by_its_place_in_the_list) {
     static const struct {
         const char *text, *why;
     } cases[] = {
@@ -82,8 +75,7 @@ static void wrong_ones_are_named(void **state) {
     }
 }
 
-static void devices_that_none_is_set_for_have_made_up_ones(void **state) {
-    (void)state;
+TEST(devices_without_a_set_uuid_get_a_generated_one) {
     CUuuid all[3], made_up = sg_uuid_made_up(2);
     assert_true(parse(MESA "," NEXT));
     assert_true(sg_uuids_complete(&uuids, 3, all, why, sizeof why));
@@ -94,8 +86,7 @@ static void devices_that_none_is_set_for_have_made_up_ones(void **state) {
     assert_true(sg_uuids_complete(&uuids, 1, all, why, sizeof why));
 }
 
-static void no_two_devices_get_the_same(void **state) {
-    (void)state;
+TEST(a_set_uuid_equal_to_a_generated_one_is_refused) {
     CUuuid all[2];
     assert_true(parse("736f6674-6770-8075-8000-000000000001"));
     assert_true(sg_uuids_complete(&uuids, 1, all, why, sizeof why));
@@ -116,8 +107,7 @@ static const char *complaint(const char *devices, const char *value, int count) 
     return complaints.text[0];
 }
 
-static void the_variable_says_what_is_wrong(void **state) {
-    (void)state;
+TEST(a_bad_softgpu_uuid_is_explained) {
     (void)complaint("1", MESA, 1);
     (void)complaint("3", MESA "," NEXT, 2);
     const char *text = complaint("1", "mesa", 0);
@@ -127,16 +117,4 @@ static void the_variable_says_what_is_wrong(void **state) {
     assert_non_null(strstr(text, "; there are 2 of them for 1 device"));
     text = complaint("2", "736f6674-6770-8075-8000-000000000001", 0);
     assert_non_null(strstr(text, "is the made-up one of device 1: set that too"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_spelling_is_the_same_uuid),
-        cmocka_unit_test(a_list_has_as_many_as_devices_can_be),
-        cmocka_unit_test(wrong_ones_are_named),
-        cmocka_unit_test(devices_that_none_is_set_for_have_made_up_ones),
-        cmocka_unit_test(no_two_devices_get_the_same),
-        cmocka_unit_test(the_variable_says_what_is_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

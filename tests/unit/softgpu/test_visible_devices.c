@@ -1,17 +1,14 @@
 /* CUDA_VISIBLE_DEVICES: which devices are left, and in which order. */
 #include "softgpu/device/profile.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "test.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static CUuuid uuids[4];
 
 static int make_uuids(void **state) {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         memset(&uuids[i], 0xab, sizeof uuids[i]);
         uuids[i].bytes[0] = (char)(i == 3 ? 0x11 : 0x10);
@@ -19,6 +16,8 @@ static int make_uuids(void **state) {
     }
     return 0;
 }
+
+ALL_TESTS(make_uuids, NULL);
 
 /* "2 0" for what the list leaves of four devices. */
 static const char *visible(const char *list) {
@@ -31,27 +30,23 @@ static const char *visible(const char *list) {
     return text;
 }
 
-static void without_the_variable_all_are_visible(void **state) {
-    (void)state;
+TEST(all_devices_are_visible_by_default) {
     assert_string_equal(visible(NULL), "0 1 2 3");
 }
 
-static void an_empty_list_shows_none(void **state) {
-    (void)state;
+TEST(an_empty_list_hides_all_devices) {
     assert_string_equal(visible(""), "");
     assert_string_equal(visible("-1"), "");
     assert_string_equal(visible("none"), "");
     assert_string_equal(visible(","), "");
 }
 
-static void numbers_show_devices_in_their_order(void **state) {
-    (void)state;
+TEST(device_numbers_select_and_reorder_devices) {
     assert_string_equal(visible("2,0"), "2 0");
     assert_string_equal(visible(" 3 , 1 "), "3 1");
 }
 
-static void wrong_entry_ends_the_list(void **state) {
-    (void)state;
+TEST(an_invalid_entry_ends_the_list) {
     assert_string_equal(visible("1,4,0"), "1");
     assert_string_equal(visible("1,-1,0"), "1");
     assert_string_equal(visible("1,,0"), "1");
@@ -60,22 +55,10 @@ static void wrong_entry_ends_the_list(void **state) {
     assert_string_equal(visible("0,99999999999999999999,1"), "0");
 }
 
-static void uuids_name_devices_whole_or_shortened(void **state) {
-    (void)state;
+TEST(devices_may_be_named_by_full_or_abbreviated_uuids) {
     assert_string_equal(visible("GPU-11ababab-abab-abab-abab-ababababab03"), "3");
     assert_string_equal(visible("gpu-11AB,0"), "3 0");
     assert_string_equal(visible("GPU-10ababab-abab-abab-abab-ababababab01"), "1");
     assert_string_equal(visible("GPU-10"), ""); /* three devices begin like this */
     assert_string_equal(visible("GPU-22"), "");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_the_variable_all_are_visible),
-        cmocka_unit_test(an_empty_list_shows_none),
-        cmocka_unit_test(numbers_show_devices_in_their_order),
-        cmocka_unit_test(wrong_entry_ends_the_list),
-        cmocka_unit_test(uuids_name_devices_whole_or_shortened),
-    };
-    return cmocka_run_group_tests(tests, make_uuids, NULL);
 }

@@ -3,12 +3,8 @@
 #include "softgpu/pool/internal.h"
 #include "softgpu/stream/schedule.h"
 
+#include "test.h"
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
@@ -19,7 +15,6 @@ static CUcontext primary;
 static atomic_bool gate_open;
 
 static bool gate(struct sg_op *op) {
-    (void)op;
     return atomic_load(&gate_open);
 }
 
@@ -97,8 +92,7 @@ static void destroy_while_waited_for(CUstream stream) {
 }
 
 /* Nothing else refers to the stream: it goes with the wait. AddressSanitizer sees who looks. */
-static void a_stream_may_be_destroyed_while_it_is_waited_for(void **state) {
-    (void)state;
+TEST(a_stream_may_be_destroyed_while_it_is_waited_for) {
     for (int round = 0; round < ROUNDS; round++) {
         CUstream stream;
         atomic_store(&gate_open, false);
@@ -108,8 +102,7 @@ static void a_stream_may_be_destroyed_while_it_is_waited_for(void **state) {
     }
 }
 
-static void a_pool_hears_of_the_wait_for_a_destroyed_stream(void **state) {
-    (void)state;
+TEST(waiting_for_a_destroyed_stream_releases_its_pool_memory) {
     CUdeviceptr bytes;
     CUstream stream;
     atomic_store(&gate_open, false);
@@ -122,8 +115,7 @@ static void a_pool_hears_of_the_wait_for_a_destroyed_stream(void **state) {
 }
 
 /* Who ends first is chance: the wait, or the end of the context. */
-static void a_context_may_be_destroyed_while_its_legacy_stream_is_waited_for(void **state) {
-    (void)state;
+TEST(a_context_may_be_destroyed_while_its_legacy_stream_is_waited_for) {
     for (int round = 0; round < ROUNDS; round++) {
         struct waiter waiter = {.stream = CU_STREAM_LEGACY}, other;
         CUcontext popped;
@@ -145,7 +137,6 @@ static void a_context_may_be_destroyed_while_its_legacy_stream_is_waited_for(voi
 }
 
 static int begin(void **state) {
-    (void)state;
     ok(cuInit(0));
     ok(cuDevicePrimaryCtxRetain(&primary, 0));
     ok(cuCtxSetCurrent(primary));
@@ -153,16 +144,8 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-    (void)state;
     ok(cuDevicePrimaryCtxRelease_v2(0));
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_may_be_destroyed_while_it_is_waited_for),
-        cmocka_unit_test(a_pool_hears_of_the_wait_for_a_destroyed_stream),
-        cmocka_unit_test(a_context_may_be_destroyed_while_its_legacy_stream_is_waited_for),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+ALL_TESTS(begin, end);

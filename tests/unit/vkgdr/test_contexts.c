@@ -2,6 +2,8 @@
 #include "vkgdr/internal.h"
 #include "vkgdr_test.h"
 
+EACH_TEST(start_with_context, end_with_context);
+
 static CUcontext make_context(CUdevice of) {
     CUcontext made = NULL;
     assert_int_equal(cu->cuCtxCreate_v2(&made, 0, of), CUDA_SUCCESS);
@@ -12,8 +14,7 @@ static void destroy_context(CUcontext context) {
     assert_int_equal(cu->cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 
-static void another_devices_context_is_refused(void **state) {
-    (void)state;
+TEST(allocating_in_another_devices_context_is_refused) {
     vkgdr_t g = open_gpu(0);
     CUcontext other = make_context(1);
     assert_null(vkgdr_memory_alloc(g, 64, 0));
@@ -23,9 +24,8 @@ static void another_devices_context_is_refused(void **state) {
     vkgdr_close(g);
 }
 
-static void slabs_are_a_contexts_own(void **state) {
+TEST(each_context_has_its_own_slabs) {
     CUcontext popped;
-    (void)state;
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t one = allocate(g, 64);
     CUcontext second = make_context(0);
@@ -44,8 +44,7 @@ static void slabs_are_a_contexts_own(void **state) {
 }
 
 /* CUDA's part went with the context; Vulkan's is given back. */
-static void a_context_may_end_before_its_memory(void **state) {
-    (void)state;
+TEST(a_context_may_end_before_its_memory) {
     vkgdr_t g = open_gpu(0);
     CUcontext context = make_context(0);
     vkgdr_memory_t small = allocate(g, 64), large = allocate(g, MIB);
@@ -57,8 +56,7 @@ static void a_context_may_end_before_its_memory(void **state) {
 }
 
 /* Its handle may come again. */
-static void memory_of_an_ended_context_is_not_handed_out(void **state) {
-    (void)state;
+TEST(memory_of_a_destroyed_context_is_not_reused) {
     vkgdr_t g = open_gpu(0);
     CUcontext context = make_context(0);
     vkgdr_memory_t old = allocate(g, 64);
@@ -77,8 +75,7 @@ static void memory_of_an_ended_context_is_not_handed_out(void **state) {
 
 /* The primary context has one handle for ever. What is at an address of before is somebody else's.
  */
-static void a_reset_context_is_another(void **state) {
-    (void)state;
+TEST(a_reset_primary_context_does_not_reuse_old_slabs) {
     CUcontext primary, popped;
     CUdeviceptr others[8];
     setenv("VULKAN_ICD_UUID", "736f6674677080758000000000000000,736f6674677080758000000000000001",
@@ -112,8 +109,7 @@ static void a_reset_context_is_another(void **state) {
 }
 
 /* softgpu gives no handle a second time, NVIDIA's driver may. */
-static void contexts_are_told_apart_by_their_number(void **state) {
-    (void)state;
+TEST(contexts_are_identified_by_handle_and_id) {
     struct gm_vkgdr_context current = gm_vkgdr_context_current(cu), later = current;
     assert_ptr_equal(current.handle, own_context());
     assert_true(current.id != 0);
@@ -122,9 +118,8 @@ static void contexts_are_told_apart_by_their_number(void **state) {
     assert_false(gm_vkgdr_context_same(current, later));
 }
 
-static void a_free_without_the_context_gives_vulkans_part_back(void **state) {
+TEST(freeing_without_the_context_frees_only_the_vulkan_memory) {
     CUcontext popped;
-    (void)state;
     vkgdr_t g = open_gpu(0);
     CUcontext context = make_context(0);
     vkgdr_memory_t small = allocate(g, 64), large = allocate(g, MIB);
@@ -142,22 +137,9 @@ static void a_free_without_the_context_gives_vulkans_part_back(void **state) {
     vkgdr_close(g);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start_with_context, end_with_context)
-
 static int start_with_two_devices(void **state) {
     assert_int_equal(setenv("SOFTGPU_DEVICES", "2", 1), 0);
     return start_vkgdr(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(another_devices_context_is_refused),
-        TEST(slabs_are_a_contexts_own),
-        TEST(a_context_may_end_before_its_memory),
-        TEST(memory_of_an_ended_context_is_not_handed_out),
-        TEST(a_reset_context_is_another),
-        TEST(contexts_are_told_apart_by_their_number),
-        TEST(a_free_without_the_context_gives_vulkans_part_back),
-    };
-    return cmocka_run_group_tests(tests, start_with_two_devices, close_device);
-}
+ALL_TESTS(start_with_two_devices, close_device);

@@ -1,10 +1,13 @@
 /* vkgdr's interface as a program knows it: bytes, life times, flags, coherence. */
 #include "vkgdr_test.h"
 
+ALL_TESTS(start_vkgdr, close_device);
+
+EACH_TEST(start_with_context, end_with_context);
+
 static const size_t sizes[] = {1, 13, 4096, 65536, 256 * KIB, 256 * KIB + 1, MIB + 17};
 
-static void bytes_cross_in_both_directions(void **state) {
-    (void)state;
+TEST(host_and_device_see_each_others_writes) {
     vkgdr_t g = open_gpu(VKGDR_OPEN_REQUIRE_COHERENT_BIT);
     for (unsigned i = 0; i < COUNT(sizes); i++) {
         vkgdr_memory_t memory = allocate(g, sizes[i]);
@@ -20,8 +23,7 @@ static void bytes_cross_in_both_directions(void **state) {
     vkgdr_close(g);
 }
 
-static void addresses_are_aligned_and_apart(void **state) {
-    (void)state;
+TEST(buffers_are_aligned_and_do_not_overlap) {
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t memory[COUNT(sizes)];
     for (unsigned i = 0; i < COUNT(sizes); i++) {
@@ -37,15 +39,13 @@ static void addresses_are_aligned_and_apart(void **state) {
     vkgdr_close(g);
 }
 
-static void null_is_closed_and_freed(void **state) {
-    (void)state;
+TEST(closing_and_freeing_null_is_allowed) {
     vkgdr_close(NULL);
     vkgdr_memory_free(NULL);
 }
 
 /* A mistake of the caller's that does not have to be one. */
-static void memory_outlives_the_close(void **state) {
-    (void)state;
+TEST(memory_outlives_its_closed_handle) {
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t small = allocate(g, 100), large = allocate(g, MIB);
     vkgdr_close(g);
@@ -55,8 +55,7 @@ static void memory_outlives_the_close(void **state) {
     vkgdr_memory_free(large);
 }
 
-static void the_current_contexts_device_is_opened(void **state) {
-    (void)state;
+TEST(opening_the_current_context_uses_its_device) {
     vkgdr_t g = vkgdr_open(77, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
     assert_non_null(g);
     NO_ERROR();
@@ -64,8 +63,7 @@ static void the_current_contexts_device_is_opened(void **state) {
     vkgdr_close(g);
 }
 
-static void wrong_arguments_are_named(void **state) {
-    (void)state;
+TEST(invalid_arguments_are_named_in_the_error) {
     assert_null(vkgdr_open(DEVICE, 8));
     ERROR_IS("vkgdr_open: unknown flags 0x8");
     assert_null(
@@ -95,8 +93,7 @@ static void check_flushed(vkgdr_memory_t memory, size_t size) {
 
 /* The test driver's non-coherent memory is a copy, of which a flush takes what differs from what
  * the copy was: without one the device sees the old. */
-static void non_coherent_memory_needs_flushes(void **state) {
-    (void)state;
+TEST(non_coherent_memory_needs_flushes) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     vkgdr_t g = open_gpu(0);
     for (unsigned i = 0; i < COUNT(sizes); i++) {
@@ -114,8 +111,7 @@ static void non_coherent_memory_needs_flushes(void **state) {
 }
 
 /* A flush that says more than its buffer has must leave the next one alone. */
-static void flushes_keep_to_their_buffer(void **state) {
-    (void)state;
+TEST(a_flush_does_not_touch_the_next_buffer) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t first = allocate(g, 100), second = allocate(g, 100);
@@ -135,8 +131,7 @@ static void flushes_keep_to_their_buffer(void **state) {
     vkgdr_close(g);
 }
 
-static void only_whats_asked_for_is_flushed(void **state) {
-    (void)state;
+TEST(only_the_requested_range_is_flushed) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t memory = allocate(g, 4096);
@@ -154,8 +149,7 @@ static void only_whats_asked_for_is_flushed(void **state) {
     vkgdr_close(g);
 }
 
-static void coherent_memory_can_be_treated_as_if_it_were_not(void **state) {
-    (void)state;
+TEST(coherent_memory_can_be_treated_as_non_coherent) {
     vkgdr_t g = open_gpu(VKGDR_OPEN_FORCE_NON_COHERENT_BIT);
     vkgdr_memory_t memory = allocate(g, 4096);
     assert_false(vkgdr_memory_is_coherent(memory));
@@ -167,8 +161,7 @@ static void coherent_memory_can_be_treated_as_if_it_were_not(void **state) {
     vkgdr_close(g);
 }
 
-static void coherent_memory_is_not_flushed(void **state) {
-    (void)state;
+TEST(coherent_memory_is_not_flushed) {
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t memory = allocate(g, 4096);
     check_flushed(memory, 4096);
@@ -178,29 +171,8 @@ static void coherent_memory_is_not_flushed(void **state) {
     vkgdr_close(g);
 }
 
-static void required_coherence_is_refused_at_the_opening(void **state) {
-    (void)state;
+TEST(opening_fails_if_required_coherence_is_missing) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     assert_null(vkgdr_open(DEVICE, VKGDR_OPEN_REQUIRE_COHERENT_BIT));
     ERROR_IS("Vulkan device does not provide a suitable memory type");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start_with_context, end_with_context)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_cross_in_both_directions),
-        TEST(addresses_are_aligned_and_apart),
-        TEST(null_is_closed_and_freed),
-        TEST(memory_outlives_the_close),
-        TEST(the_current_contexts_device_is_opened),
-        TEST(wrong_arguments_are_named),
-        TEST(non_coherent_memory_needs_flushes),
-        TEST(flushes_keep_to_their_buffer),
-        TEST(only_whats_asked_for_is_flushed),
-        TEST(coherent_memory_can_be_treated_as_if_it_were_not),
-        TEST(coherent_memory_is_not_flushed),
-        TEST(required_coherence_is_refused_at_the_opening),
-    };
-    return cmocka_run_group_tests(tests, start_vkgdr, close_device);
 }

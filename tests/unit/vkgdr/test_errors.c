@@ -4,6 +4,10 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+ALL_TESTS(start_vkgdr, close_device);
+
+EACH_TEST(start_with_context, end_with_context);
+
 /* What Vulkan may answer; the numbers are its registry's. */
 #define VK_ERROR_OUT_OF_DEVICE_MEMORY  (-2)
 #define VK_ERROR_INITIALIZATION_FAILED (-3)
@@ -18,8 +22,7 @@ static void check_open_fails(const char *function, int result, const char *text)
     ERROR_IS(text);
 }
 
-static void calls_of_vulkan_are_named_at_the_opening(void **state) {
-    (void)state;
+TEST(a_failed_open_names_the_vulkan_call) {
     check_open_fails("vkCreateInstance", VK_ERROR_INCOMPATIBLE_DRIVER,
                      "vkCreateInstance failed (VK_ERROR_INCOMPATIBLE_DRIVER)");
     check_open_fails("vkEnumeratePhysicalDevices", VK_ERROR_INITIALIZATION_FAILED,
@@ -40,8 +43,7 @@ static void check_alloc_fails(vkgdr_t g, const char *function, int result, const
     ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
 }
 
-static void calls_of_vulkan_are_named_at_allocations(void **state) {
-    (void)state;
+TEST(a_failed_allocation_names_the_vulkan_call) {
     vkgdr_t g = open_gpu(0);
     check_alloc_fails(g, "vkAllocateMemory", VK_ERROR_OUT_OF_DEVICE_MEMORY,
                       "vkAllocateMemory failed (VK_ERROR_OUT_OF_DEVICE_MEMORY)");
@@ -55,8 +57,7 @@ static void calls_of_vulkan_are_named_at_allocations(void **state) {
 }
 
 /* Asked of nobody, since Vulkan leaves it undefined. */
-static void too_much_reads_as_vulkan_would_say_it(void **state) {
-    (void)state;
+TEST(an_oversized_allocation_is_reported_as_a_vulkan_error) {
     setenv("VULKAN_ICD_ALLOCATIONS", "1", 1);
     vkgdr_t g = open_gpu(0);
     assert_null(vkgdr_memory_alloc(g, (size_t)1 << 55, 0));
@@ -77,8 +78,7 @@ static void check_cuda_fails(vkgdr_t g, const char *function, int error, const c
     ERROR_IS(text);
 }
 
-static void calls_of_cuda_are_named(void **state) {
-    (void)state;
+TEST(a_failed_cuda_call_is_named) {
     check_cuda_fails(NULL, "cuDeviceGetUuid_v2", CUDA_ERROR_OPERATING_SYSTEM,
                      "cuDeviceGetUuid failed (CUDA_ERROR_OPERATING_SYSTEM)");
     vkgdr_t g = open_gpu(0);
@@ -93,16 +93,14 @@ static void calls_of_cuda_are_named(void **state) {
     ERROR_IS("cuDeviceGetUuid failed (CUDA_ERROR_INVALID_DEVICE)");
 }
 
-static void other_devices_are_told(void **state) {
-    (void)state;
+TEST(a_missing_matching_vulkan_device_is_reported) {
     setenv("VULKAN_ICD_UUID", "00112233445566778899aabbccddeeff", 1);
     assert_null(vkgdr_open(DEVICE, 0));
     ERROR_IS("no Vulkan device matching the CUDA device found");
 }
 
-static void a_missing_library_is_named(void **state) {
+TEST(a_missing_library_is_named) {
     char *text;
-    (void)state;
     choose_vulkan("/nowhere/libvulkan.so.1");
     assert_null(vkgdr_open(DEVICE, 0));
     text = vkgdr_last_error();
@@ -111,9 +109,8 @@ static void a_missing_library_is_named(void **state) {
     free(text);
 }
 
-static void without_a_context_the_driver_call_is_named(void **state) {
+TEST(without_a_context_the_error_names_the_driver_call) {
     CUcontext popped;
-    (void)state;
     vkgdr_t g = open_gpu(0);
     assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
     assert_null(vkgdr_open(DEVICE, VKGDR_OPEN_CURRENT_CONTEXT_BIT));
@@ -126,8 +123,7 @@ static void without_a_context_the_driver_call_is_named(void **state) {
 
 /* ---- When there is an error ------------------------------------------------------------------ */
 
-static void open_and_alloc_alone_set_and_reset(void **state) {
-    (void)state;
+TEST(only_open_and_alloc_set_and_clear_the_last_error) {
     vkgdr_t g = open_gpu(0);
     NO_ERROR();
     assert_null(vkgdr_open(DEVICE, 8));
@@ -148,7 +144,6 @@ static void open_and_alloc_alone_set_and_reset(void **state) {
 
 static void *other_thread(void *data) {
     char *text = vkgdr_last_error();
-    (void)data;
     if (text) {
         free(text);
         return "a new thread has an error";
@@ -156,8 +151,7 @@ static void *other_thread(void *data) {
     return vkgdr_open(DEVICE, 16) ? "flags are taken" : NULL;
 }
 
-static void errors_are_the_threads_own(void **state) {
-    (void)state;
+TEST(each_thread_has_its_own_last_error) {
     pthread_t thread;
     void *failed = NULL;
     assert_null(vkgdr_open(DEVICE, 8));
@@ -188,9 +182,8 @@ static int child(vkgdr_t g, vkgdr_memory_t memory) {
     return 0;
 }
 
-static void a_forked_child_is_refused(void **state) {
+TEST(a_forked_child_is_refused) {
     int status;
-    (void)state;
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t memory = allocate(g, 64);
     fill(host_of(memory), 64, 1);
@@ -202,22 +195,4 @@ static void a_forked_child_is_refused(void **state) {
     check_device(memory, 64, 1); /* the parent's is as it was */
     vkgdr_memory_free(memory);
     vkgdr_close(g);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start_with_context, end_with_context)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(calls_of_vulkan_are_named_at_the_opening),
-        TEST(calls_of_vulkan_are_named_at_allocations),
-        TEST(too_much_reads_as_vulkan_would_say_it),
-        TEST(calls_of_cuda_are_named),
-        TEST(other_devices_are_told),
-        TEST(a_missing_library_is_named),
-        TEST(without_a_context_the_driver_call_is_named),
-        TEST(open_and_alloc_alone_set_and_reset),
-        TEST(errors_are_the_threads_own),
-        TEST(a_forked_child_is_refused),
-    };
-    return cmocka_run_group_tests(tests, start_vkgdr, close_device);
 }

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+ALL_TESTS(start_vkgdr, close_device);
+
 #define UNIT 256
 #define SLAB (2 * MIB)
 #define MANY 20000
@@ -22,8 +24,9 @@ static int end(void **state) {
     return end_with_context(state);
 }
 
-static void small_buffers_cost_no_call_of_vulkan(void **state) {
-    (void)state;
+EACH_TEST(start, end);
+
+TEST(small_buffers_of_one_slab_need_one_vulkan_allocation) {
     vkgdr_memory_t memory[SLAB / UNIT];
     for (size_t i = 0; i < COUNT(memory); i++)
         memory[i] = allocate(g, 1 + i % UNIT);
@@ -36,8 +39,7 @@ static void small_buffers_cost_no_call_of_vulkan(void **state) {
         vkgdr_memory_free(memory[i]);
 }
 
-static void a_warm_pair_costs_none_either(void **state) {
-    (void)state;
+TEST(allocating_and_freeing_from_a_slab_makes_no_vulkan_call) {
     vkgdr_memory_t held = allocate(g, 64);
     unsigned before = icd->calls("vkAllocateMemory");
     for (int i = 0; i < 1000; i++)
@@ -46,8 +48,7 @@ static void a_warm_pair_costs_none_either(void **state) {
     vkgdr_memory_free(held);
 }
 
-static void large_buffers_have_their_own(void **state) {
-    (void)state;
+TEST(large_buffers_have_their_own_vulkan_memory) {
     vkgdr_memory_t one = allocate(g, 256 * KIB + 1), other = allocate(g, SLAB);
     assert_int_equal(icd->live().memories, 2);
     vkgdr_memory_free(one);
@@ -55,8 +56,7 @@ static void large_buffers_have_their_own(void **state) {
     vkgdr_memory_free(other);
 }
 
-static void the_last_buffer_takes_the_slab_along(void **state) {
-    (void)state;
+TEST(freeing_the_last_buffer_frees_its_slab) {
     vkgdr_memory_t first = allocate(g, 64), second = allocate(g, 64);
     CUdeviceptr address = vkgdr_memory_get_device_ptr(first);
     unsigned char byte;
@@ -68,8 +68,7 @@ static void the_last_buffer_takes_the_slab_along(void **state) {
 }
 
 /* Not thrown away and made anew with each buffer that comes and goes. */
-static void one_empty_slab_is_kept_beside_buffers(void **state) {
-    (void)state;
+TEST(one_empty_slab_is_kept_while_buffers_live) {
     vkgdr_memory_t memory[25];
     for (size_t i = 0; i < COUNT(memory); i++)
         memory[i] = allocate(g, 256 * KIB);
@@ -97,8 +96,7 @@ static void end_piece(struct piece *piece) {
     piece->memory = NULL;
 }
 
-static void bytes_stay_apart_through_random_steps(void **state) {
-    (void)state;
+TEST(random_allocations_never_share_bytes) {
     static struct piece pieces[200];
     unsigned seed = 20261122;
     const char *takes_long = getenv("GPUMEM_TEST_LONG");
@@ -137,8 +135,7 @@ static void *open_when_waited_for(void *data) {
     return NULL;
 }
 
-static void a_free_waits_for_queued_work(void **state) {
-    (void)state;
+TEST(a_free_waits_for_queued_work) {
     pthread_t thread;
     vkgdr_memory_t held = allocate(g, 64), memory = allocate(g, 4096);
     struct opener opener = {.gate = gate_with_stream(),
@@ -159,8 +156,7 @@ static void a_free_waits_for_queued_work(void **state) {
     assert_int_equal(cu->cuMemFreeHost(opener.gate.flag), CUDA_SUCCESS);
 }
 
-static void bytes_that_cannot_be_waited_for_are_not_reused(void **state) {
-    (void)state;
+TEST(memory_is_not_reused_if_waiting_for_its_work_fails) {
     vkgdr_memory_t held = allocate(g, 64), memory = allocate(g, 64);
     CUdeviceptr address = vkgdr_memory_get_device_ptr(memory);
     assert_int_equal(
@@ -179,8 +175,7 @@ static void bytes_that_cannot_be_waited_for_are_not_reused(void **state) {
 }
 
 /* Nor is the slab kept that has lost them. */
-static void a_slab_that_lost_bytes_is_not_kept(void **state) {
-    (void)state;
+TEST(a_slab_with_unusable_memory_is_not_kept) {
     vkgdr_memory_t held[9];
     for (size_t i = 0; i < COUNT(held); i++)
         held[i] = allocate(g, 256 * KIB);
@@ -192,21 +187,4 @@ static void a_slab_that_lost_bytes_is_not_kept(void **state) {
     assert_int_equal(icd->live().memories, 1);
     for (size_t i = 0; i < 8; i++)
         vkgdr_memory_free(held[i]);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(small_buffers_cost_no_call_of_vulkan),
-        TEST(a_warm_pair_costs_none_either),
-        TEST(large_buffers_have_their_own),
-        TEST(the_last_buffer_takes_the_slab_along),
-        TEST(one_empty_slab_is_kept_beside_buffers),
-        TEST(bytes_stay_apart_through_random_steps),
-        TEST(a_free_waits_for_queued_work),
-        TEST(bytes_that_cannot_be_waited_for_are_not_reused),
-        TEST(a_slab_that_lost_bytes_is_not_kept),
-    };
-    return cmocka_run_group_tests(tests, start_vkgdr, close_device);
 }

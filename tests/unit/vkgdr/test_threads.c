@@ -3,6 +3,10 @@
 
 #include <pthread.h>
 
+ALL_TESTS(start_vkgdr, close_device);
+
+EACH_TEST(start_with_context, end_with_context);
+
 #define THREADS 16
 #define ROUNDS  60
 #define HELD    8
@@ -66,9 +70,8 @@ static void *work(void *data) {
     return (void *)(uintptr_t)failed;
 }
 
-static void threads_share_a_handle(void **state) {
+TEST(sixteen_threads_share_a_handle) {
     pthread_t threads[THREADS];
-    (void)state;
     shared = open_gpu(0);
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
@@ -81,12 +84,4 @@ static void threads_share_a_handle(void **state) {
     vkgdr_close(shared);
     if (failed)
         fail_msg("%s", failed);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(threads_share_a_handle, start_with_context,
-                                        end_with_context),
-    };
-    return cmocka_run_group_tests(tests, start_vkgdr, close_device);
 }

@@ -5,6 +5,8 @@
 #include "mapped_copies.h"
 #include "vulkan_test.h"
 
+ALL_TESTS(find_icd, NULL);
+
 static void copy_by(gpumem_mapped_method method, bool coherent) {
     struct copies c;
     gpumem_resource *mapped;
@@ -42,21 +44,33 @@ static int setup(void **state) {
     return 0;
 }
 
-static void of_imported_memory(void **state) {
-    (void)state;
+EACH_TEST(setup, close_device);
+
+TEST_WITH(copies_of_lavapipe_memory_are_correct_by_every_plan, NULL, NULL) {
+    unsigned char uuid[16];
+    if (!find_lavapipe(uuid))
+        skip();
+    write_uuid(uuid, "SOFTGPU_UUID");
+    choose_vulkan(NULL);
+    gm_plans_for_tests();
+    assert_int_equal(open_device(state), 0);
+    copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, true);
+    assert_int_equal(close_device(state), 0);
+    unsetenv("SOFTGPU_UUID");
+}
+
+TEST(copies_of_imported_memory_are_correct_by_every_plan) {
     copy_by(GPUMEM_MAPPED_VULKAN_IMPORT, true);
     assert_nothing_left();
 }
 
-static void of_exported_memory(void **state) {
-    (void)state;
+TEST(copies_of_exported_memory_are_correct_by_every_plan) {
     copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, true);
     assert_nothing_left();
 }
 
 /* What is stored reaches the memory with the flush alone, and the other way round. */
-static void of_memory_that_needs_flushes(void **state) {
-    (void)state;
+TEST(copies_of_non_coherent_memory_are_flushed) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     copy_by(GPUMEM_MAPPED_VULKAN_IMPORT, false);
     copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, false);
@@ -64,8 +78,7 @@ static void of_memory_that_needs_flushes(void **state) {
 }
 
 /* Stores that were not flushed yet are part of what this thread reads. */
-static void unflushed_stores_are_read(void **state) {
-    (void)state;
+TEST(a_read_returns_the_threads_unflushed_stores) {
     struct copies c;
     gpumem_resource *mapped;
     gpumem_buffer *buffer;
@@ -86,27 +99,7 @@ static void unflushed_stores_are_read(void **state) {
     assert_nothing_left();
 }
 
-static void by_lavapipe(void **state) {
-    unsigned char uuid[16];
-    if (!find_lavapipe(uuid))
-        skip();
-    write_uuid(uuid, "SOFTGPU_UUID");
-    choose_vulkan(NULL);
-    gm_plans_for_tests();
-    assert_int_equal(open_device(state), 0);
-    copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, true);
-    assert_int_equal(close_device(state), 0);
-    unsetenv("SOFTGPU_UUID");
-}
-
-int main(void) {
+BEFORE_TESTS {
     keep_lavapipe_loaded();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_lavapipe), /* first: for its UUID */
-        cmocka_unit_test_setup_teardown(of_imported_memory, setup, close_device),
-        cmocka_unit_test_setup_teardown(of_exported_memory, setup, close_device),
-        cmocka_unit_test_setup_teardown(of_memory_that_needs_flushes, setup, close_device),
-        cmocka_unit_test_setup_teardown(unflushed_stores_are_read, setup, close_device),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
+    return 0;
 }

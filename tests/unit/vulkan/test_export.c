@@ -5,6 +5,8 @@
 #include "vulkan/device.h"
 #include "vulkan_test.h"
 
+ALL_TESTS(open_device, close_device);
+
 /* One size of whole pages, one that is none. */
 static const size_t sizes[] = {5 * MIB, 100000};
 
@@ -72,7 +74,7 @@ static void share_all(struct gm_vulkan *vulkan, unsigned flags) {
     assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
 }
 
-static void by_the_test_driver(void **state) {
+TEST(softgpu_imports_memory_of_the_test_driver) {
     start_with_icd(state);
     struct gm_vulkan *vulkan;
     OK(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0));
@@ -81,8 +83,7 @@ static void by_the_test_driver(void **state) {
     assert_nothing_left();
 }
 
-static void by_lavapipe(void **state) {
-    (void)state;
+TEST(softgpu_imports_memory_of_lavapipe) {
     struct gm_vulkan *vulkan;
     struct gm_vulkan_type type;
     unsigned char uuid[16];
@@ -102,8 +103,7 @@ static void by_lavapipe(void **state) {
     gm_vulkan_close(vulkan);
 }
 
-static void flushes_reach_lavapipe(void **state) {
-    (void)state;
+TEST(lavapipe_accepts_flushes_of_any_range) {
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory;
     unsigned char uuid[16];
@@ -120,14 +120,9 @@ static void flushes_reach_lavapipe(void **state) {
     OK(gm_vulkan_free(memory));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_the_test_driver),
-        cmocka_unit_test(by_lavapipe),
-        cmocka_unit_test(flushes_reach_lavapipe),
-    };
+BEFORE_TESTS {
     keep_lavapipe_loaded();
     if (find_icd(NULL) != 0)
         return 1;
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return 0;
 }

@@ -5,6 +5,10 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+ALL_TESTS(find_icd, NULL);
+
+EACH_TEST(start_with_icd, NULL);
+
 static int exit_of(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -12,7 +16,7 @@ static int exit_of(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-#define CHILD(condition)                                                                           \
+#define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition))                                                                          \
             _exit((__LINE__ - first_line) % 250 + 1);                                              \
@@ -20,12 +24,11 @@ static int exit_of(pid_t child) {
 static const int first_line = __LINE__;
 
 /* Before anything else of this program, so that no library was opened. */
-static void a_child_before_the_first_open(void **state) {
-    (void)state;
+TEST(a_child_forked_before_the_first_open_may_open) {
     pid_t child = fork();
     if (child == 0) {
         struct gm_vulkan *vulkan;
-        CHILD(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0) == GPUMEM_OK);
+        HOLDS(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0) == GPUMEM_OK);
         gm_vulkan_close(vulkan);
         _exit(0);
     }
@@ -39,26 +42,25 @@ static void use_what_the_parent_has(struct gm_vulkan *vulkan, struct gm_vulkan_m
     int fd = -1;
     uint64_t budget, usage;
     char reason[200] = "";
-    CHILD(gm_vulkan_open(softgpu_uuid, &own, reason, sizeof reason) == GPUMEM_ERROR_FORKED);
-    CHILD(strstr(reason, "parent"));
-    CHILD(gm_vulkan_allocate(vulkan, 4096, 0, &more) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_import(vulkan, 0, 4096, 0, &more) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_get_budget(vulkan, &budget, &usage) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_export(memory, &fd) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_map(memory, NULL, &host) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_flush(memory, 0, 1) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_invalidate(memory, 0, 1) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_unmap(memory) == GPUMEM_ERROR_FORKED);
-    CHILD(gm_vulkan_free(memory) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_open(softgpu_uuid, &own, reason, sizeof reason) == GPUMEM_ERROR_FORKED);
+    HOLDS(strstr(reason, "parent"));
+    HOLDS(gm_vulkan_allocate(vulkan, 4096, 0, &more) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_import(vulkan, 0, 4096, 0, &more) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_get_budget(vulkan, &budget, &usage) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_export(memory, &fd) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_map(memory, NULL, &host) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_flush(memory, 0, 1) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_invalidate(memory, 0, 1) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_unmap(memory) == GPUMEM_ERROR_FORKED);
+    HOLDS(gm_vulkan_free(memory) == GPUMEM_ERROR_FORKED);
     gm_vulkan_close(vulkan);
-    CHILD(!own && !more && !host && fd == -1);
-    CHILD(icd->calls(NULL) == 0);
+    HOLDS(!own && !more && !host && fd == -1);
+    HOLDS(icd->calls(NULL) == 0);
     struct vulkan_icd_live live = icd->live();
-    CHILD(live.memories == 1 && live.maps == 1 && live.devices == 1);
+    HOLDS(live.memories == 1 && live.maps == 1 && live.devices == 1);
 }
 
-static void a_child_of_who_has_it_open(void **state) {
-    (void)state;
+TEST(a_child_forked_after_an_open_is_refused) {
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory;
     void *host;
@@ -83,15 +85,13 @@ static void a_child_of_who_has_it_open(void **state) {
 static int over;
 static void *open_and_close(void *data) {
     struct gm_vulkan *vulkan;
-    (void)data;
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
         if (gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0) == GPUMEM_OK)
             gm_vulkan_close(vulkan);
     return NULL;
 }
 
-static void children_while_threads_open(void **state) {
-    (void)state;
+TEST(children_forked_while_threads_open_do_not_hang) {
     pthread_t threads[2];
     struct gm_vulkan *vulkan;
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -99,7 +99,7 @@ static void children_while_threads_open(void **state) {
     for (int round = 0; round < 50; round++) {
         pid_t child = fork();
         if (child == 0) {
-            CHILD(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0) == GPUMEM_ERROR_FORKED);
+            HOLDS(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0) == GPUMEM_ERROR_FORKED);
             _exit(0);
         }
         assert_int_equal(exit_of(child), 0);
@@ -108,14 +108,4 @@ static void children_while_threads_open(void **state) {
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
     assert_nothing_left();
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(a_child_before_the_first_open),
-        TEST(a_child_of_who_has_it_open),
-        TEST(children_while_threads_open),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+ALL_TESTS(find_icd, NULL);
+
 #define SIZE (2 * MIB)
 
 static struct gm_vulkan *vulkan;
@@ -19,11 +21,12 @@ static int open_vulkan(void **state) {
 }
 
 static int close_vulkan(void **state) {
-    (void)state;
     gm_vulkan_close(vulkan);
     assert_nothing_left();
     return 0;
 }
+
+EACH_TEST(open_vulkan, close_vulkan);
 
 /* A file in memory as softgpu exports it, and the bytes as a device sees them. */
 static int make_file(size_t size, unsigned char **bytes) {
@@ -35,8 +38,7 @@ static int make_file(size_t size, unsigned char **bytes) {
     return fd;
 }
 
-static void both_sides_see_the_same_bytes(void **state) {
-    (void)state;
+TEST(exporter_and_importer_see_the_same_bytes) {
     unsigned char *bytes;
     struct gm_vulkan_memory *memory;
     void *host;
@@ -74,8 +76,7 @@ static void assert_reserved(void *at, size_t size) {
 }
 
 /* Chunks side by side, and one of them in two places: a ring without a seam. */
-static void placed_side_by_side_and_mirrored(void **state) {
-    (void)state;
+TEST(imports_are_mapped_side_by_side_and_mirrored) {
     unsigned char *bytes[2], *range = reserve(3 * SIZE);
     struct gm_vulkan_memory *memory[3];
     void *host;
@@ -107,8 +108,7 @@ static void placed_side_by_side_and_mirrored(void **state) {
         munmap(bytes[i], SIZE);
 }
 
-static void wrong_uses_are_refused(void **state) {
-    (void)state;
+TEST(invalid_imports_maps_and_flushes_are_refused) {
     unsigned char *bytes, *range = reserve(SIZE);
     struct gm_vulkan_memory *memory = NULL;
     void *host = NULL;
@@ -142,8 +142,7 @@ static void wrong_uses_are_refused(void **state) {
 }
 
 /* What is no file in memory is not taken, and stays the caller's. */
-static void foreign_descriptors_are_refused(void **state) {
-    (void)state;
+TEST(a_descriptor_that_is_not_memory_is_refused) {
     struct gm_vulkan_memory *memory = NULL;
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
@@ -152,15 +151,4 @@ static void foreign_descriptors_are_refused(void **state) {
     assert_int_equal(open_descriptors(), before);
     assert_int_equal(close(pipes[0]), 0);
     assert_int_equal(close(pipes[1]), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(both_sides_see_the_same_bytes, open_vulkan, close_vulkan),
-        cmocka_unit_test_setup_teardown(placed_side_by_side_and_mirrored, open_vulkan,
-                                        close_vulkan),
-        cmocka_unit_test_setup_teardown(wrong_uses_are_refused, open_vulkan, close_vulkan),
-        cmocka_unit_test_setup_teardown(foreign_descriptors_are_refused, open_vulkan, close_vulkan),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+ALL_TESTS(open_device, close_device);
+
 #define CHUNKS 3
 #define CHUNK  (4 * MIB)
 
@@ -54,7 +56,7 @@ static void both_ways(unsigned char *host, CUdeviceptr address, size_t size) {
     free(bytes);
 }
 
-static void chunks_grow_in_place_on_both_sides(void **state) {
+TEST(imported_chunks_grow_in_place_on_both_sides) {
     start_with_icd(state);
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory[CHUNKS];
@@ -85,11 +87,8 @@ static void chunks_grow_in_place_on_both_sides(void **state) {
     assert_nothing_left();
 }
 
-int main(void) {
+BEFORE_TESTS {
     if (find_icd(NULL) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_grow_in_place_on_both_sides),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return 0;
 }

@@ -4,6 +4,10 @@
 
 #include <sys/mman.h>
 
+ALL_TESTS(find_icd, NULL);
+
+EACH_TEST(start_with_icd, NULL);
+
 static struct gm_vulkan *vulkan;
 
 static void open_with(const char *coherent) {
@@ -25,8 +29,7 @@ static void check_type(unsigned flags, unsigned index, bool coherent) {
     assert_int_equal(type.heap_bytes, GIB);
 }
 
-static void coherent_memory_where_there_is_a_choice(void **state) {
-    (void)state;
+TEST(coherent_memory_is_preferred) {
     struct gm_vulkan_type type;
     open_with("both");
     check_type(0, 3, true);
@@ -77,8 +80,7 @@ static void unmap_both(void) {
     close_it();
 }
 
-static void writes_are_invisible_before_a_flush(void **state) {
-    (void)state;
+TEST(host_writes_are_invisible_before_a_flush) {
     map_both("no", 0);
     assert_false(gm_vulkan_memory_type(memory)->coherent);
     memset(host, 1, SIZE);
@@ -97,8 +99,7 @@ static void writes_are_invisible_before_a_flush(void **state) {
     unmap_both();
 }
 
-static void the_device_is_invisible_before_an_invalidate(void **state) {
-    (void)state;
+TEST(device_writes_are_invisible_before_an_invalidate) {
     map_both("no", 0);
     memset(device_side, 2, SIZE);
     assert_int_equal(host[0], 0);
@@ -111,8 +112,7 @@ static void the_device_is_invisible_before_an_invalidate(void **state) {
 }
 
 /* Widening to atoms writes nothing that the CPU did not write. */
-static void neighbours_in_an_atom_are_kept(void **state) {
-    (void)state;
+TEST(a_flush_keeps_device_bytes_in_the_same_atom) {
     map_both("no", 0);
     device_side[1] = 9;
     host[0] = 1;
@@ -122,8 +122,7 @@ static void neighbours_in_an_atom_are_kept(void **state) {
     unmap_both();
 }
 
-static void every_range_is_one_of_whole_atoms(void **state) {
-    (void)state;
+TEST(flushed_ranges_are_widened_to_whole_atoms) {
     map_both("no", 0);
     for (size_t offset = 0; offset <= SIZE; offset++)
         for (size_t size = 0; offset + size <= SIZE; size++) {
@@ -134,8 +133,7 @@ static void every_range_is_one_of_whole_atoms(void **state) {
     unmap_both();
 }
 
-static void coherent_memory_costs_no_call(void **state) {
-    (void)state;
+TEST(coherent_memory_makes_no_flush_call) {
     map_both("yes", 0);
     host[0] = 1;
     assert_int_equal(device_side[0], 1);
@@ -154,8 +152,7 @@ static void coherent_memory_costs_no_call(void **state) {
 
 /* ---- How much -------------------------------------------------------------------------------- */
 
-static void the_budget_runs_out(void **state) {
-    (void)state;
+TEST(allocating_beyond_the_budget_is_refused) {
     uint64_t budget, usage;
     struct gm_vulkan_memory *first, *second = NULL;
     setenv("VULKAN_ICD_BUDGET", "4194304", 1);
@@ -177,8 +174,7 @@ static void the_budget_runs_out(void **state) {
     close_it();
 }
 
-static void the_number_of_allocations_is_kept(void **state) {
-    (void)state;
+TEST(allocating_beyond_the_allocation_limit_is_refused) {
     struct gm_vulkan_memory *all[3], *more = NULL;
     int fd;
     setenv("VULKAN_ICD_ALLOCATIONS", "3", 1);
@@ -198,19 +194,4 @@ static void the_number_of_allocations_is_kept(void **state) {
     OK(gm_vulkan_free(all[2]));
     assert_int_equal(gm_vulkan_memory_count(vulkan), 0);
     close_it();
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(coherent_memory_where_there_is_a_choice),
-        TEST(writes_are_invisible_before_a_flush),
-        TEST(the_device_is_invisible_before_an_invalidate),
-        TEST(neighbours_in_an_atom_are_kept),
-        TEST(every_range_is_one_of_whole_atoms),
-        TEST(coherent_memory_costs_no_call),
-        TEST(the_budget_runs_out),
-        TEST(the_number_of_allocations_is_kept),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

@@ -2,6 +2,7 @@
  */
 #include "kept_driver.h"
 #include "lavapipe.h"
+#include "stand_in.h"
 #include "temporary.h"
 #include "vulkan/device.h"
 #include "vulkan_test.h"
@@ -11,15 +12,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#define NVIDIA_MODULE "/proc/driver/nvidia/version"
-
-/* Instead of libc's: whether this machine has NVIDIA's kernel module, the test says. */
-static int module_is_here;
-int access(const char *path, int mode) {
-    if (strcmp(path, NVIDIA_MODULE) == 0)
-        return module_is_here ? 0 : -1;
-    return faccessat(AT_FDCWD, path, mode, 0);
-}
+ALL_TESTS(find_icd, NULL);
+EACH_TEST(start_with_icd, NULL);
 
 static const unsigned char nobody[16] = {1, 2, 3};
 static struct gm_vulkan *vulkan;
@@ -45,8 +39,7 @@ static void refused(gpumem_status wanted) {
     assert_nothing_left();
 }
 
-static void one_device_for_all_who_open_it(void **state) {
-    (void)state;
+TEST(opening_a_device_again_returns_the_same_device) {
     struct gm_vulkan *first, *second;
     OK(gm_vulkan_open(softgpu_uuid, &first, NULL, 0));
     OK(gm_vulkan_open(softgpu_uuid, &second, NULL, 0));
@@ -67,8 +60,7 @@ static void one_device_for_all_who_open_it(void **state) {
     assert_nothing_left();
 }
 
-static void the_device_is_found_by_its_uuid(void **state) {
-    (void)state;
+TEST(the_device_is_found_by_its_uuid) {
     setenv("VULKAN_ICD_UUID",
            "00000000-0000-0000-0000-000000000001,736f6674-6770-8075-8000-000000000000", 1);
     OK(open_it());
@@ -77,8 +69,7 @@ static void the_device_is_found_by_its_uuid(void **state) {
     assert_nothing_left();
 }
 
-static void a_device_that_is_not_there(void **state) {
-    (void)state;
+TEST(an_unknown_uuid_is_refused) {
     FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, reason, sizeof reason));
     REASON("libvulkan_icd.so: it has no device with this UUID (only test driver, device 0)");
     SAYS("no device with this UUID");
@@ -88,7 +79,7 @@ static void a_device_that_is_not_there(void **state) {
     assert_nothing_left();
 }
 
-static void what_a_device_lacks_is_named(void **state) {
+TEST(a_missing_function_or_extension_is_named) {
     static const struct {
         const char *without, *says;
     } rows[] = {
@@ -96,7 +87,6 @@ static void what_a_device_lacks_is_named(void **state) {
 #include "vulkan/functions.def"
         {"VK_KHR_external_memory_fd", "lacks the extension VK_KHR_external_memory_fd"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         setenv("VULKAN_ICD_WITHOUT", rows[i].without, 1);
         /* Without an instance the test driver has no settings yet; and what cannot be destroyed
@@ -115,8 +105,7 @@ static void what_a_device_lacks_is_named(void **state) {
     }
 }
 
-static void without_what_is_not_needed(void **state) {
-    (void)state;
+TEST(optional_extensions_may_be_missing) {
     uint64_t budget, usage;
     setenv("VULKAN_ICD_PLACED", "no", 1);
     setenv("VULKAN_ICD_WITHOUT", "VK_EXT_memory_budget", 1);
@@ -142,23 +131,21 @@ static void without_what_is_not_needed(void **state) {
 }
 
 /* Without a choice each library has its turn, and its refusal. */
-static void refusals_are_kept(void **state) {
-    (void)state;
+TEST(the_refusals_of_all_libraries_are_reported) {
     choose_vulkan(NULL);
-    for (module_is_here = 0; module_is_here < 2; module_is_here++) {
+    for (machine_module = MODULE_ABSENT; machine_module <= MODULE_LOADED; machine_module++) {
         refused(GPUMEM_ERROR_NOT_SUPPORTED);
         REASON("libvulkan.so.1: ");
         REASON("; libEGL_nvidia.so.0: cannot open shared object file");
         REASON("; libGLX_nvidia.so.0: cannot open shared object file");
         SAYS(reason);
-        assert_int_equal(strstr(reason, "graphics") != NULL, module_is_here);
+        assert_int_equal(strstr(reason, "graphics") != NULL, machine_module == MODULE_LOADED);
     }
-    module_is_here = 0;
+    machine_module = MODULE_ABSENT;
 }
 
 /* Functions that a loader of Debian 12 does not know go through it as well. */
-static void the_loader_takes_the_test_driver(void **state) {
-    (void)state;
+TEST(the_vulkan_loader_opens_the_test_driver) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 16];
     unsigned char uuid[16];
     if (!find_lavapipe(uuid))
@@ -193,8 +180,7 @@ static void the_loader_takes_the_test_driver(void **state) {
 
 /* ---- What the environment may name ----------------------------------------------------------- */
 
-static void names_of_no_library(void **state) {
-    (void)state;
+TEST(invalid_library_names_are_refused) {
     static const struct {
         const char *name, *says;
         gpumem_status status;
@@ -217,8 +203,7 @@ static void names_of_no_library(void **state) {
     REASON("/nowhere/\\x1b[31mred: ");
 }
 
-static void a_library_of_something_else(void **state) {
-    (void)state;
+TEST(a_library_without_vulkan_is_refused) {
     struct link_map *map = NULL;
     assert_int_equal(dlinfo(dlopen("libc.so.6", RTLD_NOW), RTLD_DI_LINKMAP, &map), 0);
     choose_vulkan(map->l_name);
@@ -226,8 +211,7 @@ static void a_library_of_something_else(void **state) {
     REASON("not a Vulkan loader or driver");
 }
 
-static void a_long_name(void **state) {
-    (void)state;
+TEST(an_overlong_library_name_is_refused) {
     char name[20000];
     memset(name, '/', sizeof name);
     name[sizeof name - 1] = 0;
@@ -239,8 +223,7 @@ static void a_long_name(void **state) {
 }
 
 /* Opening it would wait for a writer for ever. */
-static void a_fifo(void **state) {
-    (void)state;
+TEST(a_fifo_as_library_is_refused_without_blocking) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 16];
     assert_non_null(temporary_folder(folder, "fifo"));
     snprintf(path, sizeof path, "%s/fifo", folder);
@@ -252,15 +235,13 @@ static void a_fifo(void **state) {
     rmdir(folder);
 }
 
-static void an_empty_name_is_no_choice(void **state) {
-    (void)state;
+TEST(an_empty_library_name_means_the_default) {
     choose_vulkan("");
     refused(GPUMEM_ERROR_NOT_SUPPORTED);
     REASON("libvulkan.so.1: ");
 }
 
-static void small_reasons(void **state) {
-    (void)state;
+TEST(a_reason_is_truncated_to_its_buffer) {
     char small[8] = "ABCDEFG";
     FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, small, 4));
     assert_int_equal(strlen(small), 3);
@@ -269,8 +250,7 @@ static void small_reasons(void **state) {
     FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, NULL, 0));
 }
 
-static void signals_stay_as_they_are(void **state) {
-    (void)state;
+TEST(opening_keeps_the_threads_signal_mask) {
     sigset_t wanted, got;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGUSR1);
@@ -284,24 +264,8 @@ static void signals_stay_as_they_are(void **state) {
     gm_vulkan_close(vulkan);
 }
 
-int main(void) {
+BEFORE_TESTS {
+    machine_module = MODULE_ABSENT;
     keep_lavapipe_loaded();
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(one_device_for_all_who_open_it),
-        TEST(the_device_is_found_by_its_uuid),
-        TEST(a_device_that_is_not_there),
-        TEST(what_a_device_lacks_is_named),
-        TEST(without_what_is_not_needed),
-        TEST(refusals_are_kept),
-        TEST(the_loader_takes_the_test_driver),
-        TEST(names_of_no_library),
-        TEST(a_library_of_something_else),
-        TEST(a_long_name),
-        TEST(a_fifo),
-        TEST(an_empty_name_is_no_choice),
-        TEST(small_reasons),
-        TEST(signals_stay_as_they_are),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
+    return 0;
 }

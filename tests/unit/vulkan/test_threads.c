@@ -4,6 +4,10 @@
 
 #include <pthread.h>
 
+ALL_TESTS(find_icd, NULL);
+
+EACH_TEST(start_with_icd, NULL);
+
 #define THREADS 16
 #define ROUNDS  30
 #define SIZE    ((size_t)2 * VULKAN_ICD_PLACE_MULTIPLE)
@@ -57,8 +61,7 @@ static void *a_life(void *data) {
     return NULL;
 }
 
-static void whole_lives_side_by_side(void **state) {
-    (void)state;
+TEST(threads_open_allocate_and_free_concurrently) {
     pthread_t threads[THREADS];
     unsigned char marks[THREADS];
     for (size_t i = 0; i < THREADS; i++)
@@ -82,8 +85,7 @@ static void *map_and_unmap(void *data) {
     return NULL;
 }
 
-static void one_memory_for_all(void **state) {
-    (void)state;
+TEST(threads_map_and_unmap_one_memory) {
     pthread_t threads[THREADS];
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory;
@@ -110,8 +112,7 @@ static void *allocate_under_a_limit(void *data) {
     return NULL;
 }
 
-static void a_limit_for_all(void **state) {
-    (void)state;
+TEST(threads_share_the_allocation_limit) {
     pthread_t threads[THREADS];
     struct gm_vulkan *vulkan;
     setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);
@@ -121,14 +122,4 @@ static void a_limit_for_all(void **state) {
     assert_int_equal(gm_vulkan_memory_count(vulkan), 0);
     gm_vulkan_close(vulkan);
     assert_nothing_left();
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
-    const struct CMUnitTest tests[] = {
-        TEST(whole_lives_side_by_side),
-        TEST(one_memory_for_all),
-        TEST(a_limit_for_all),
-    };
-    return cmocka_run_group_tests(tests, find_icd, NULL);
 }

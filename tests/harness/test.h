@@ -1,0 +1,120 @@
+/*
+ * How tests are declared. All files of a folder are one program, `run`, and each file's tests run
+ * in a process of their own: `run FILE`.
+ *
+ *     TEST(freed_memory_is_reused) {
+ *         ...
+ *     }
+ *
+ * defines a test of cmocka, and registers it; tests of a file run in the order in which it has
+ * them.
+ * A test in a header belongs to each file that includes the header.
+ */
+#ifndef TESTS_TEST_H
+#define TESTS_TEST_H
+
+#include "sizes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the headers above before it. */
+#include <cmocka.h>
+
+/* Called before and after tests; 0, or -1 for a failure. */
+typedef int (*test_fixture)(void **state);
+
+struct test_case {
+    const char *name, *file;
+    int place; /* in its file */
+    void (*run)(void **state);
+    test_fixture setup, teardown;
+    bool own_fixtures; /* instead of the file's */
+    void *state;       /* what the test receives, when it has no fixtures */
+    struct test_case *next;
+};
+
+/* What a file says about all of its tests; and its children. */
+struct test_setting {
+    const char *file;
+    enum { TEST_EACH, TEST_ALL, TEST_BEFORE, TEST_CHILD } kind;
+    test_fixture setup, teardown;
+    int (*run)(int argc, char **argv);
+    const char *name;
+    struct test_setting *next;
+};
+
+/* What a folder's harness says, for files that do not say otherwise. */
+struct test_folder {
+    /* Before tests and in each child: 0, or the exit status. */
+    int (*begin)(bool child);
+    test_fixture each_setup, each_teardown;
+    test_fixture all_setup, all_teardown;
+};
+extern const struct test_folder test_folder __attribute__((weak));
+
+void test_add(struct test_case *added);
+void test_add_setting(struct test_setting *added);
+
+/* The file whose tests run, as `run` was told. */
+const char *test_file(void);
+/* Which of its tests run, as `run` or GPUMEM_TEST says; NULL: all. */
+const char *test_pattern(void);
+
+#define TEST(function) TEST_FUNCTION(function, .own_fixtures = false)
+/* With fixtures of its own, each may be NULL. */
+#define TEST_WITH(function, setup_, teardown_)                                                     \
+    TEST_FUNCTION(function, .own_fixtures = true, .setup = (setup_), .teardown = (teardown_))
+
+/* For a function that is defined elsewhere: TEST_CASE(function); */
+#define TEST_CASE(function) TEST_ADD(function, #function, .own_fixtures = false)
+
+/* Around each test of the file, and around all of them together; NULL is nothing. */
+#define EACH_TEST(setup_, teardown_)                                                               \
+    TEST_SETTING(test_each, .kind = TEST_EACH, .setup = (setup_), .teardown = (teardown_))
+#define ALL_TESTS(setup_, teardown_)                                                               \
+    TEST_SETTING(test_all, .kind = TEST_ALL, .setup = (setup_), .teardown = (teardown_))
+
+/* BEFORE_TESTS { ... return 0; }: in the process of the tests, before all else, and not in
+ * children. It may add tests. Another value ends the process as its exit status. */
+#define BEFORE_TESTS                                                                               \
+    static int before_tests(int argc, char **argv);                                                \
+    TEST_SETTING(test_before, .kind = TEST_BEFORE, .run = before_tests);                           \
+    static int before_tests(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
+
+/* CHILD(name) { ... return 0; }: another process of a test, `run FILE --child name ARGUMENT...`.
+ * argv[0] is the name. What it returns is the exit status. */
+#define CHILD(function)                                                                            \
+    static int function(int argc, char **argv);                                                    \
+    TEST_SETTING(function##_child, .kind = TEST_CHILD, .run = function, .name = #function);        \
+    static int function(__attribute__((unused)) int argc, __attribute__((unused)) char **argv)
+
+/* ---- Inside ---------------------------------------------------------------------------------- */
+
+#define TEST_FUNCTION(function, ...)                                                               \
+    static void function(void **state);                                                            \
+    TEST_ADD(function, #function, __VA_ARGS__);                                                    \
+    static void function(__attribute__((unused)) void **state)
+
+/* The last of the three is what a semicolon ends. */
+#define TEST_ADD(function, name_, ...)                                                             \
+    static struct test_case function##_case;                                                       \
+    __attribute__((constructor)) static void function##_add(void) {                                \
+        test_add(&function##_case);                                                                \
+    }                                                                                              \
+    static struct test_case function##_case = {.name = (name_),                                    \
+                                               .file = __BASE_FILE__,                              \
+                                               .place = __COUNTER__,                               \
+                                               .run = (function),                                  \
+                                               __VA_ARGS__}
+
+#define TEST_SETTING(name_, ...)                                                                   \
+    static struct test_setting name_##_setting;                                                    \
+    __attribute__((constructor)) static void name_##_add(void) {                                   \
+        test_add_setting(&name_##_setting);                                                        \
+    }                                                                                              \
+    static struct test_setting name_##_setting = {.file = __BASE_FILE__, __VA_ARGS__}
+
+#endif
