@@ -3,7 +3,7 @@
 
     measure.py [--build build-coverage] [--jobs N] [--out FILE] [--match RE | --table]
 
-Each test runs in a build with counters (cmake --preset coverage). What its processes counted is kept by itself,
+Builds with counters (cmake --preset coverage), and runs each test there. What its processes counted is kept by itself,
 in BUILD/counters/<test>.zip, for reach.py; the sum of all goes into BUILD/lines.json and the table. --match runs
 some tests again and keeps what is known of the others; --table only makes the table again.
 
@@ -34,6 +34,16 @@ LIMIT = 400
 OUTPUT = 4000
 # Processes of one gcov are slow to start, and few files for one would be many of them.
 FILES_AT_ONCE = 100
+
+
+def make(build, jobs):
+    """Builds with counters. What is not shown of it is in BUILD/build.log."""
+    print(f"building into {build.name}/ ...", flush=True)
+    build.mkdir(exist_ok=True)
+    with (build / "build.log").open("w") as log:
+        for command in (["cmake", "--preset", "coverage", "-B", build], ["ninja", "-C", build, "-j", str(jobs)]):
+            if subprocess.run(command, cwd=SOURCE, stdout=log, stderr=subprocess.STDOUT, check=False).returncode:
+                raise SystemExit(f"measure: {' '.join(map(str, command))} failed, see {log.name}")
 
 
 def pack(folder, build, archive):
@@ -200,14 +210,14 @@ def parse():
 def main():
     options = parse()
     build = options.build
-    folder = tempfile.mkdtemp(prefix="gpumem-coverage-")
-    suites.runner.guard.enter(folder)
-    tempfile.tempdir = folder
+    suites.enter_guard()
+    if not options.table:
+        make(build, options.jobs)
     if not (options.match or options.table):
         shutil.rmtree(build / "counters", ignore_errors=True)
         (build / "outcomes.json").unlink(missing_ok=True)
     tests = [] if options.table else suites.tests_of(build, options.match or "")
-    outcomes = run_tests(build, suites.runner.slow_first(tests), options.jobs)
+    outcomes = run_tests(build, suites.slow_first(tests), options.jobs)
     sums, ran = add_up(build, sorted(outcomes))
     sources = look_at_objects(build, sums)
     shutil.rmtree(build / "reach", ignore_errors=True)

@@ -4,28 +4,44 @@ Parity is replayed by chapters (what a scenario's name begins with), each a test
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 sys.path.insert(0, str(SOURCE / "tests" / "runner"))
-import run as runner  # noqa: E402
+import catalogue  # noqa: E402
+import guard  # noqa: E402
+from clock import LOAD, Clock  # noqa: E402
+from launch import Test, run_one  # noqa: E402
 
 FOLDERS = ["unit", "fault", "conformance", "programs", "cli"]
-SCENARIOS = SOURCE / "tests" / "parity" / "scenarios"
+PARITY = SOURCE / "tests" / "parity"
 
 
 def chapters():
-    rows = "".join(path.read_text() for path in SCENARIOS.glob("*.c"))
+    rows = "".join(path.read_text() for path in (PARITY / "scenarios").glob("*.c"))
     return sorted(set(re.findall(r'\{(?:\.name = )?"([\w-]+)/[\w/-]+", ', rows)))
+
+
+def replay(build, chapter):
+    """The command for one chapter. What softgpu answers stays in a folder of the build."""
+    runs = build / "chapters" / chapter
+    return sys.executable, str(PARITY / "replay.py"), "--build", str(build), "--jobs", "2", "--runs", str(runs), \
+        "--scenario", f"{chapter}/"
 
 
 def tests_of(build, pattern=""):
     """(name, command) of each test whose name matches."""
-    found = runner.discover(build, FOLDERS)
-    found += [(f"parity/{chapter}", [sys.executable, str(HERE / "replay.py"), str(build), chapter])
-              for chapter in chapters()]
+    found = catalogue.discover(build, FOLDERS)
+    found += [(f"parity/{chapter}", replay(build, chapter)) for chapter in chapters()]
     return [test for test in found if re.search(pattern, test[0])]
+
+
+def slow_first(tests):
+    """A long test that starts last would run alone."""
+    seconds = catalogue.fallback_times()
+    return sorted(tests, key=lambda test: -seconds.get(test[0], catalogue.UNKNOWN))
 
 
 def target_of(command, build):
@@ -35,12 +51,21 @@ def target_of(command, build):
 
 
 class Running:
-    """Runs tests of one build, several at a time."""
+    """Runs tests of one build."""
 
     def __init__(self, build):
-        self.environment = runner.make_environment(build, "softgpu", "off", False)
-        self.clock = runner.Clock(runner.LOAD, len(os.sched_getaffinity(0)))
+        self.environment = catalogue.environment_of(build, "off", False)
+        self.clock = Clock(LOAD, len(os.sched_getaffinity(0)))
+        for chapter in chapters():
+            (build / "chapters" / chapter).mkdir(parents=True, exist_ok=True)
 
     def run(self, name, command, limit, **more):
         """What the runner makes of it: an outcome with its failures, seconds and output."""
-        return runner.run_one(name, command, limit, dict(self.environment, **more), self.clock)
+        return run_one(Test(name, command, limit, dict(self.environment, **more)), self.clock)
+
+
+def enter_guard():
+    """Goes on in a process that is ended with this one, with a folder for all temporary files."""
+    folder = tempfile.mkdtemp(prefix="gpumem-tests-")
+    guard.enter(folder)
+    tempfile.tempdir = folder

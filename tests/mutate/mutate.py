@@ -13,7 +13,6 @@ Exit status: 0 when each fault has its result and, with --again, all that were f
 is not; 3 when the time of this batch was over first."""
 import argparse
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -70,9 +69,7 @@ def main():
         print(faults.score(faults.Record(options.score).counted()))
         return 0
     end = time.monotonic() + 60 * options.minutes
-    folder = tempfile.mkdtemp(prefix="gpumem-mutate-")
-    workshop.suites.runner.guard.enter(folder)
-    tempfile.tempdir = folder
+    workshop.suites.enter_guard()
     old = faults.Record(options.again).counted() if options.again else {}
     if options.found:
         old = {fault: row for fault, row in old.items() if row["result"] == faults.FOUND}
