@@ -35,6 +35,11 @@ def counted(data):
                for tag, body in records(data))
 
 
+def stamp(data):
+    """What the counters of an object and the compiler's note of it share."""
+    return data[8:12]
+
+
 class Sum:
     """The sum of several files of the same object."""
 

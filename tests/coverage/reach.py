@@ -1,12 +1,11 @@
-"""Which tests run a line of src/, by what measure.py kept. Worked out for a source when it is asked for, since
+"""Which tests run a line of src/, by what lines.py kept. Worked out for a source when it is asked for, since
 for all of them it takes long, and then kept in BUILD/reach."""
-import hashlib
 import json
 import tempfile
 import zipfile
 from pathlib import Path
 
-from measure import SOURCE, gcov, lines_of
+from lines import checksum, gcov, lines_of
 
 
 class Stale(Exception):
@@ -21,6 +20,8 @@ class Reach:
             self.outcomes = json.loads((build / "outcomes.json").read_text())
         except FileNotFoundError as error:
             raise Stale(f"there is no {error.filename}: run ./dev coverage") from error
+        if known["of"] != checksum("src"):
+            raise Stale("src/ has changed since its coverage was measured: run ./dev coverage")
         self.ran, self.sources, self.known = known["ran"], known["sources"], {}
 
     def lines(self, source):
@@ -42,8 +43,6 @@ class Reach:
         path = self.build / "reach" / f"{source}.json"
         if path.exists():
             return json.loads(path.read_text())
-        if hashlib.sha256((SOURCE / source).read_bytes()).hexdigest() != self.sources[source]["sum"]:
-            raise Stale(f"{source} has changed since its coverage was measured: run ./dev coverage")
         found = self.ask(source)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found))

@@ -6,8 +6,9 @@
     mutate.py --score LIST     only what a list says
 
 The tests that run the changed line, as ./dev coverage measured it, look for the fault: those that are quick
-first, until one fails. The results go into a list (--list FILE, else one in build-mutate/), and the same command
-goes on where it was ended. faults.py says what they mean, changes.py which changes there are.
+first, until one fails. The results go into a list (--list FILE, else one in build-mutate/, which is begun anew
+when src/ or tests/ have changed), and the same command goes on where it was ended. faults.py says what they mean,
+changes.py which changes there are.
 
 Exit status: 0 when each fault has its result and, with --again, all that were found before are found; 1 when one
 is not; 3 when the time of this batch was over first."""
@@ -40,8 +41,9 @@ def parse():
     if sum(bool(given) for given in (options.count, options.again, options.score)) != 1:
         parser.error("one of N, --again LIST and --score LIST")
     if not options.list:
-        name = f"again-{options.again.name}" if options.again else f"faults-{options.count}-{options.seed}.jsonl"
-        options.list = options.folder / name
+        # Of this state of things: what was found in another has to be found again.
+        name = f"again-{options.again.stem}" if options.again else f"faults-{options.count}-{options.seed}"
+        options.list = options.folder / f"{name}-{workshop.checksum('src', 'tests')[:12]}.jsonl"
     return options
 
 

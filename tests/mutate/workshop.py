@@ -17,7 +17,8 @@ import hunt
 SOURCE = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests" / "coverage"))
 import suites  # noqa: E402
-from reach import Reach  # noqa: E402
+from lines import checksum  # noqa: E402,F401
+from reach import Reach, Stale  # noqa: E402
 
 # Quick to compile and to link, and optimised as the build is that coverage was measured in.
 OPTIONS = ["-DCMAKE_BUILD_TYPE=Mutate", "-DCMAKE_C_FLAGS_MUTATE=-O1", "-DCMAKE_LINK_DEPENDS_NO_SHARED=ON",
@@ -37,10 +38,21 @@ AMONG_LINKED = re.compile(r"(unit|fault)/.*\.(py|sh)$")
 Test = collections.namedtuple("Test", "name command target seconds")
 
 
+def measured(coverage):
+    """Which tests run what, measured now where that is not known of these sources."""
+    try:
+        return Reach(coverage)
+    except Stale as reason:
+        print(f"measuring what the tests run: {reason}", flush=True)
+    # Tests that fail there are not asked about faults.
+    subprocess.run([sys.executable, SOURCE / "tests/coverage/lines.py", "--build", coverage], check=False)
+    return Reach(coverage)
+
+
 class Workshop:
     def __init__(self, folder, coverage):
         self.tree, self.build_folder = folder / "tree", folder / "build"
-        self.reach = Reach(coverage)
+        self.reach = measured(coverage)
         self.running = suites.Running(self.build_folder)
         self.tests = {name: Test(name, command, suites.target_of(command, self.build_folder), self.seconds(name))
                       for name, command in suites.tests_of(self.build_folder) if not AMONG_LINKED.match(name)}

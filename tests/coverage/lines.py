@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which lines and branches of src/ the tests run, by folder; and which test runs which line.
 
-    measure.py [--build build-coverage] [--jobs N] [--out FILE] [--match RE | --table]
+    lines.py [--build build-coverage] [--jobs N] [--out FILE] [--match RE | --table]
 
 Builds with counters (cmake --preset coverage), and runs each test there. What its processes counted is kept by itself,
 in BUILD/counters/<test>.zip, for reach.py; the sum of all goes into BUILD/lines.json and the table. --match runs
@@ -43,7 +43,7 @@ def make(build, jobs):
     with (build / "build.log").open("w") as log:
         for command in (["cmake", "--preset", "coverage", "-B", build], ["ninja", "-C", build, "-j", str(jobs)]):
             if subprocess.run(command, cwd=SOURCE, stdout=log, stderr=subprocess.STDOUT, check=False).returncode:
-                raise SystemExit(f"measure: {' '.join(map(str, command))} failed, see {log.name}")
+                raise SystemExit(f"lines.py: {' '.join(map(str, command))} failed, see {log.name}")
 
 
 def pack(folder, build, archive):
@@ -75,7 +75,8 @@ def read_json(path, otherwise):
 def run_tests(build, tests, jobs):
     """Runs them all, adding to outcomes.json."""
     path = build / "outcomes.json"
-    outcomes = read_json(path, {})
+    there = {name for name, _ in suites.tests_of(build)}
+    outcomes = {name: row for name, row in read_json(path, {}).items() if name in there}
     running, begin = suites.Running(build), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         started = {pool.submit(run_counted, running, build, *test): test[0] for test in tests}
@@ -96,19 +97,38 @@ def objects_of(build):
     return sorted(str(path.relative_to(build))[:-len(".gcno")] for path in (build / "src").rglob("*.gcno"))
 
 
+def stamps(build):
+    return {thing: counters.stamp((build / f"{thing}.gcno").read_bytes()) for thing in objects_of(build)}
+
+
 def add_up(build, names):
     """The sum of all tests' counters by object, and which tests ran something of it."""
-    sums, ran = {}, {}
+    now, sums, ran, old = stamps(build), {}, {}, set()
     for name in names:
         archive = build / "counters" / f"{name}.zip"
         if not archive.exists():
             continue
         with zipfile.ZipFile(archive) as packed:
             for member in packed.namelist():
-                thing = member[:-len(".gcda")]
-                sums.setdefault(thing, counters.Sum()).add(packed.read(member))
+                thing, data = member[:-len(".gcda")], packed.read(member)
+                if counters.stamp(data) != now.get(thing):
+                    old.add(name)
+                    continue
+                sums.setdefault(thing, counters.Sum()).add(data)
                 ran.setdefault(thing, []).append(name)
+    if old:
+        print(f"{len(old)} tests ran before something was compiled anew: what they did there is not counted")
     return sums, ran
+
+
+def checksum(*folders):
+    """Of all sources in these folders: whether what was measured is of them."""
+    files = sorted(path for folder in folders for path in (SOURCE / folder).rglob("*")
+                   if path.suffix in (".c", ".h", ".def", ".py", ".sh"))
+    whole = hashlib.sha256()
+    for path in files:
+        whole.update(str(path.relative_to(SOURCE)).encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()
 
 
 def gcov(paths):
@@ -165,8 +185,6 @@ def look_at_objects(build, sums):
                     if branches:
                         known = entry["branches"].get(line, [])
                         entry["branches"][line] = merge_branches(known, branches)
-    for source, entry in sources.items():
-        entry["sum"] = hashlib.sha256((SOURCE / source).read_bytes()).hexdigest()
     return sources
 
 
@@ -221,7 +239,7 @@ def main():
     sums, ran = add_up(build, sorted(outcomes))
     sources = look_at_objects(build, sums)
     shutil.rmtree(build / "reach", ignore_errors=True)
-    (build / "lines.json").write_text(json.dumps({"ran": ran, "sources": sources}))
+    (build / "lines.json").write_text(json.dumps({"of": checksum("src"), "ran": ran, "sources": sources}))
     text = table(sources)
     if options.out:
         options.out.write_text(text)

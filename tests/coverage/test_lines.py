@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import counters  # noqa: E402
-import measure  # noqa: E402
+import lines  # noqa: E402
 import reach  # noqa: E402
 
 PROGRAM = """\
@@ -49,7 +49,7 @@ def counts_of_sum(folder, *files):
     for data in files:
         total.add(data)
     (folder / "p.gcda").write_bytes(total.to_bytes())
-    (said,) = measure.gcov([folder / "p.gcda"])
+    (said,) = lines.gcov([folder / "p.gcda"])
     return {line["line_number"]: line["count"] for line in said["files"][0]["lines"]}
 
 
@@ -77,30 +77,35 @@ def counters_of_another_build_are_refused(folder):
     return False
 
 
+def counters_of_an_object_have_the_stamp_of_its_note(folder):
+    data = counters_of(folder)
+    return (counters.stamp(data) == counters.stamp((folder / "p.gcno").read_bytes())
+            != counters.stamp((folder / "q.gcno").read_bytes()))
+
+
 def the_table_has_sums(_folder):
     sources = {"src/a/x.c": {"lines": {1: 2, 2: 0}, "branches": {1: [1, 0]}},
                "src/a/y.c": {"lines": {1: 1}, "branches": {}},
                "src/b/z.c": {"lines": {7: 0}, "branches": {}}}
-    return measure.table_rows(sources) == [["src/a", 3, 2, 2, 1], ["src/b", 1, 0, 0, 0], ["all", 4, 2, 2, 1]]
+    return lines.table_rows(sources) == [["src/a", 3, 2, 2, 1], ["src/b", 1, 0, 0, 0], ["all", 4, 2, 2, 1]]
 
 
 def branches_of_two_objects_are_taken_in_either(_folder):
-    return measure.merge_branches([1, 0], [0, 5]) == [1, 5] and measure.merge_branches([1], [0, 0]) == [0, 0]
-
-
-def known(folder, checksum):
-    source = "src/base/host_memory.c"
-    (folder / "lines.json").write_text(json.dumps(
-        {"ran": {}, "sources": {source: {"objects": [], "lines": {"1": 0}, "branches": {}, "sum": checksum}}}))
-    (folder / "outcomes.json").write_text("{}")
-    try:
-        return reach.Reach(folder).tests(source, 1)
-    except reach.Stale as error:
-        return str(error)
+    return lines.merge_branches([1, 0], [0, 5]) == [1, 5] and lines.merge_branches([1], [0, 0]) == [0, 0]
 
 
 def what_is_known_of_changed_sources_is_refused(folder):
-    return "has changed" in known(folder, "another")
+    (folder / "outcomes.json").write_text("{}")
+    for of, wanted in ((lines.checksum("src"), ""), ("another", "has changed")):
+        (folder / "lines.json").write_text(json.dumps({"of": of, "ran": {}, "sources": {}}))
+        try:
+            reach.Reach(folder)
+            said = ""
+        except reach.Stale as error:
+            said = str(error)
+        if wanted not in said or bool(wanted) != bool(said):
+            return False
+    return True
 
 
 def without_measurements_a_person_is_told_how_to_get_them(folder):
@@ -113,6 +118,7 @@ def without_measurements_a_person_is_told_how_to_get_them(folder):
 
 
 CASES = [one_run_by_itself, the_sum_of_two_runs, a_file_of_zeros_is_known, counters_of_another_build_are_refused,
+         counters_of_an_object_have_the_stamp_of_its_note,
          the_table_has_sums, branches_of_two_objects_are_taken_in_either, what_is_known_of_changed_sources_is_refused,
          without_measurements_a_person_is_told_how_to_get_them]
 
