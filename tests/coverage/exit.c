@@ -1,6 +1,6 @@
-/* Preloaded for ./dev coverage. A process writes its counters when it calls exit; children of tests,
- * and all of parity's processes, end by _exit, which says nothing to anybody. Here it has the
- * counters written first. */
+/* Preloaded for ./dev coverage. A process writes its counters when it calls exit; children of
+ * tests, and all of parity's processes, end by _exit, which says nothing to anybody. Here it has
+ * the counters written first. */
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <unistd.h>
