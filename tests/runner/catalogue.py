@@ -34,6 +34,7 @@ TARGETS = {
     "fuzz": (*PRODUCT, "tests/fuzz/all"),
     "install": PRODUCT,
     "lint": PRODUCT,
+    "mutate": (),
     "package": (),
     "parity": (*PRODUCT, "parity", "ptx_record", "tests/conformance/run"),
     "programs": (*PRODUCT, "programs"),
