@@ -47,9 +47,9 @@ REFUSED = [
      "gpumem::resource_ref a = nullptr, b = a; a = b;"),
     ("owning a C pointer unsaid", "auto b = gpumem::buffer::adopt(nullptr);",
      "gpumem_buffer *p = nullptr; gpumem::buffer b = p;"),
-    ("the handle of a stream that is gone", "auto s = gpumem::stream::create(d); CUstream r = s;",
+    ("the handle of a destroyed stream", "auto s = gpumem::stream::create(d); CUstream r = s;",
      "CUstream r = gpumem::stream::create(d);"),
-    ("a result that nobody looks at", "if (!gpumem::buffer().try_close()) q = nullptr;",
+    ("an ignored result", "if (!gpumem::buffer().try_close()) q = nullptr;",
      "gpumem::buffer().try_close();"),
     ("a callable of a temporary, to be kept",
      "auto f = [q](const gpumem_failure &) { return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; };"
@@ -110,7 +110,7 @@ def every_c_function_is_called():
     report(not missing, "every function of the C interface is in the C++ interface",
            "not called in include/gpumem/cpp:\n" + "\n".join(missing))
     gone = sorted(AS_THEY_ARE - names)
-    report(not gone, "what is used as it is exists", "\n".join(gone))
+    report(not gone, "C functions that C++ uses directly exist", "\n".join(gone))
 
 
 def members(text, name):
@@ -235,7 +235,7 @@ def costs_are_those_of_c(compiler):
                                  capture_output=True, text=True, check=True).stdout
     in_c, in_cpp = code_of(listing, "in_c_"), code_of(listing, "in_cpp_")
     wanted = set(re.findall(r"^PAIR\([^,]*, (\w+)", (PROGRAMS / "costs.cpp").read_text(), re.M))
-    report(wanted == set(in_c) == set(in_cpp), f"the pairs are found, {compiler}", listing)
+    report(wanted == set(in_c) == set(in_cpp), f"matching C and C++ functions are found, {compiler}", listing)
     for name in sorted(wanted):
         report(in_c.get(name) == in_cpp.get(name) and in_c[name], f"{name} costs as in C, {compiler}",
                f"C: {in_c.get(name)}\nC++: {in_cpp.get(name)}")
@@ -255,7 +255,7 @@ def main():
         modes_do_not_meet(compiler)
         costs_are_those_of_c(compiler)
         good, said = compile_text(compiler, "c++17", BEGIN)
-        report(not good and "needs C++20" in said, f"C++17 is refused plainly, {compiler}", said)
+        report(not good and "needs C++20" in said, f"C++17 is refused with a clear error, {compiler}", said)
     print(f"1..{len(results)}")
     return 0 if all(results) else 1
 

@@ -121,19 +121,19 @@ def check_static_names():
 CHECKS = [
     ("libgpumem exports what the headers declare", check_gpumem_exports),
     ("softgpu exports functions.def and its two own names", check_softgpu_exports),
-    ("the shim bears the driver's name and needs the engine", check_shim),
+    ("the shim has the driver's soname and needs the engine", check_shim),
     ("libvkgdr exports what vkgdr.h declares", check_vkgdr_exports),
-    ("libvkgdr is complete", lambda: check_complete(LIB / "libvkgdr.so.1")),
+    ("libvkgdr has no undefined symbols", lambda: check_complete(LIB / "libvkgdr.so.1")),
     ("libvkgdr needs only libc", lambda: check_needed(LIB / "libvkgdr.so.1")),
-    ("libgpumem is complete", lambda: check_complete(LIB / "libgpumem.so")),
-    ("softgpu is complete", lambda: check_complete(SOFTGPU / "libsoftgpu.so.0")),
+    ("libgpumem has no undefined symbols", lambda: check_complete(LIB / "libgpumem.so")),
+    ("softgpu has no undefined symbols", lambda: check_complete(SOFTGPU / "libsoftgpu.so.0")),
     ("libgpumem needs only libc", lambda: check_needed(LIB / "libgpumem.so")),
     ("softgpu needs only libc", lambda: check_needed(SOFTGPU / "libsoftgpu.so.0")),
     ("the command needs only libc and libgpumem",
      lambda: check_needed(BUILD / "bin/gpumem", "libgpumem.so.0")),
     ("libgpumem.a defines only names with our prefix", check_static_names),
     # The comparison itself must be able to fail.
-    ("a name too many and a name too few are found",
+    ("an extra name and a missing name are detected",
      lambda: [] if len(difference({"a"}, {"b"})) == 2 else ["not found"]),
 ]
 

@@ -64,13 +64,13 @@ def judge(compiler, flags):
     title = " ".join([compiler, "-O2", *flags])
     wrong = [f"{size}: {line}" for size in range(1, 65) for line in found[f"store_{size}"]
              if not MOVES.match(line)]
-    report(not wrong, f"{title}: sizes to 64 are moves alone", wrong[:10])
+    report(not wrong, f"{title}: stores of up to 64 bytes are plain moves", wrong[:10])
     for size in (1, 2, 4, 8, 16):
         report(len(stores(found[f"store_{size}"])) == 1, f"{title}: {size} bytes are one store",
                found[f"store_{size}"])
     report(1 <= len(stores(found["store_64"])) <= 4, f"{title}: 64 bytes are four stores at most",
            found["store_64"])
-    report(len(stores(found["store_twice"])) == 2, f"{title}: a later store replaces none",
+    report(len(stores(found["store_twice"])) == 2, f"{title}: a later store does not replace an earlier one",
            found["store_twice"])
     for name in ("store_65", "store_4096", "store_any"):
         calls = [line for line in found[name] if "gpumem_store_bytes" in line]

@@ -48,9 +48,9 @@ def main():
     back = [f"{folder} may use {below}" for folder in order for below in MEMORY[folder]
             if order.index(below) >= order.index(folder)]
     results = [("every source is built, and in a folder of the table", strays if sources else ["there is no source"]),
-               ("no object uses what a folder above it defines", found),
+               ("no object uses symbols of a folder above it", found),
                ("planted: a use that is not allowed is found", [] if planted else ["nothing"]),
-               ("the table goes downwards", back)]
+               ("the table has no upward dependencies", back)]
     print(f"1..{len(results)}")
     for number, (title, problems) in enumerate(results, 1):
         print(f"{'not ' if problems else ''}ok {number} - {title}")

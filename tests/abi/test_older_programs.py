@@ -122,9 +122,9 @@ PLANTED = [
     ("a struct without a row", "copy.h", "typedef struct gpumem_stream_options {",
      "typedef struct gpumem_fresh {\n    size_t size;\n    int a;\n} gpumem_fresh;\n"
      "typedef struct gpumem_stream_options {"),
-    ("a struct that is gone", "wrappers.h", "typedef struct gpumem_tracked {\n    size_t size;",
+    ("a removed struct", "wrappers.h", "typedef struct gpumem_tracked {\n    size_t size;",
      "typedef struct gpumem_tracked {\n    size_t magnitude;"),
-    ("a struct that has shrunk", "library.h", "    unsigned char uuid[16];", ""),
+    ("a shrunk struct", "library.h", "    unsigned char uuid[16];", ""),
     ("a member in place of two", "stats.h", "uint64_t quarantined;", "uint64_t quarantined[9];"),
 ]
 
@@ -138,7 +138,7 @@ def table_is_whole_and_kept():
     table = read_table(TABLE)
     with tempfile.TemporaryDirectory() as name:
         problems = judge(SOURCE / "include", table, Path(name))
-    report(not problems, "every versioned struct has a row, and has only grown by whole members",
+    report(not problems, "every versioned struct has a row and has grown only by whole members",
            "\n".join(problems))
     for title, header, text, instead in PLANTED:
         with tempfile.TemporaryDirectory() as name:
@@ -171,7 +171,7 @@ def cut_back(include, folder):
     wrong = [f"{name} has {layouts[name]['-'][0]} bytes instead of {table[name]}"
              for name in (layouts or {}) if layouts[name]["-"][0] != table[name]]
     report(layouts is not None and not wrong and len(smaller) >= 5,
-           "the older headers are as large as the table says", said + "\n".join(wrong + smaller))
+           "struct sizes of older headers agree with the table", said + "\n".join(wrong + smaller))
 
 
 def make_larger(include):
@@ -268,7 +268,7 @@ def this_programs_on_a_later_library():
                                          HERE / "cpp/throwing.cpp")
             report(code == 0, "a program of today's gpumem.hpp on it", said)
         for test in CONFORMANCE:
-            code, said = run([BUILD / "tests/conformance" / f"test_{test}"],
+            code, said = run([BUILD / "tests/conformance/run", f"test_{test}"],
                              env=environment(folder), cwd=folder)
             report(code == 0, f"conformance/test_{test} on it", "\n".join(
                 line for line in said.splitlines() if "OK ]" not in line and "RUN  " not in line))

@@ -81,4 +81,4 @@ size=$(du -sm "$BUNDLE" | cut -f1)
     echo "bundle: $size MiB; $MOST_MIB are allowed" >&2
     exit 1
 }
-echo "bundle: $BUNDLE, $size MiB, $(find "$BUNDLE/tests" -type f -name 'test_*' | wc -l) test programs"
+echo "bundle: $BUNDLE, $size MiB, $("$BUNDLE/tests/conformance/run" --files | wc -l) files of conformance tests"

@@ -57,28 +57,10 @@ about() {
 run_conformance() {
     mkdir -p "$OUT/conformance"
     : >"$OUT/conformance/counts"
-    for program in "$BUNDLE"/tests/conformance/test_* "$BUNDLE"/tests/conformance/*/test_*; do
-        if [ ! -f "$program" ] || [ ! -x "$program" ]; then
-            continue
-        fi
-        name=$(basename "$program")
-        CMOCKA_MESSAGE_OUTPUT=tap timeout -k 5 "$LIMIT" "$program" \
-            >"$OUT/conformance/$name.tap" 2>&1 </dev/null
-        code=$?
-        awk -v name="$name" -v code=$code '
-            /^1\.\.[0-9]+/ { planned += substr($1, 4) }
-            /^(not )?ok/ { seen++ }
-            /^(# )?skip: / { reason = $0 }
-            /# SKIP/ { skipped++; print "  skipped: " $0 " (" reason ")"; next }
-            /^ok/ { passed++ }
-            /^not ok/ { failed++; print "  failed: " $0 }
-            END {
-                if (seen < planned || seen == 0) {
-                    failed++; print "  failed: " planned - seen " tests gave no result"
-                }
-                if (code != 0 && failed == 0) { failed++; print "  failed: exit status " code }
-                print name ": " passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
-            }' "$OUT/conformance/$name.tap" >>"$OUT/conformance/counts"
+    for program in "$BUNDLE"/tests/conformance/run "$BUNDLE"/tests/conformance/*/run; do
+        "$program" --files | while read -r name; do
+            run_file "$program" "$name"
+        done
     done
     awk '{ print }
          /: [0-9]+ passed, / { p += $2; f += $4; s += $6 }
@@ -87,6 +69,27 @@ run_conformance() {
              exit (f > 0 || p == 0)
          }' "$OUT/conformance/counts" >"$OUT/conformance.txt" || STATUS=1
     cat "$OUT/conformance.txt"
+}
+
+# run_file PROGRAM FILE: the tests of one file, in a process of their own.
+run_file() {
+    CMOCKA_MESSAGE_OUTPUT=tap timeout -k 5 "$LIMIT" "$1" "$2" \
+        >"$OUT/conformance/$name.tap" 2>&1 </dev/null
+    code=$?
+    awk -v name="$name" -v code=$code '
+        /^1\.\.[0-9]+/ { planned += substr($1, 4) }
+        /^(not )?ok/ { seen++ }
+        /^(# )?skip: / { reason = $0 }
+        /# SKIP/ { skipped++; print "  skipped: " $0 " (" reason ")"; next }
+        /^ok/ { passed++ }
+        /^not ok/ { failed++; print "  failed: " $0 }
+        END {
+            if (seen < planned || seen == 0) {
+                failed++; print "  failed: " planned - seen " tests gave no result"
+            }
+            if (code != 0 && failed == 0) { failed++; print "  failed: exit status " code }
+            print name ": " passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
+        }' "$OUT/conformance/$name.tap" >>"$OUT/conformance/counts"
 }
 
 # Programs with kernels: what each prints goes to $OUT/programs, and is compared with golden/, which

@@ -108,7 +108,7 @@ def silent(folder, body, **variables):
     expect_text(text, SILENT)
 
 
-def test_bounds_of_a_variable(folder):
+def test_writing_outside_a_local_variable_is_reported(folder):
     body = 'launch("bounds", {}, threads=40)\nassert sync() == 0'
     code, out, text = run(folder, body.format(4), "memory")
     expect(code == 0, f"exit status {code}\n{out}{text}")
@@ -126,14 +126,14 @@ softgpu: checked: 40 errors, 0 warnings, 0 remarks
     silent(folder, body.format(1))
 
 
-def test_each_call_has_its_variables_anew(folder):
+def test_local_variables_start_uninitialized_in_each_call(folder):
     """What the first call wrote is not the second one's."""
     text = run(folder, 'launch("bounds", 2)\nassert sync() == 0', "init")[2]
     expect("(init, uninitialized): kernel bounds: 8 of these bytes" in text and "in function fills" in text and
            "checked: 0 errors, 1 warnings" in text, text)
 
 
-def test_use_after_return(folder):
+def test_using_a_variable_of_a_returned_function_is_reported(folder):
     body = 'o = alloc(8)\nlaunch("returned", o, {})\nassert sync() == 0\n{}free(o)'
     code, out, text = run(folder, body.format(0, ""), "memory")
     expect(code == 0, f"exit status {code}\n{out}{text}")
@@ -142,12 +142,12 @@ def test_use_after_return(folder):
     silent(folder, body.format(1, "assert get(o, 8)[0] == 9\n"))
 
 
-def test_a_variable_that_is_lent(folder):
+def test_using_a_callers_array_is_not_reported(folder):
     """A function reads its caller's array, which has been written, and has one of its own."""
     silent(folder, 'o = alloc(8)\nlaunch("lends", o, threads=3)\nassert sync() == 0\nassert get(o, 8)[0] == 7\nfree(o)')
 
 
-def test_functions_that_call_themselves(folder):
+def test_uninitialized_reads_in_recursive_functions_are_reported(folder):
     body = 'o = alloc(8)\nlaunch("deep", o, {})\nassert sync() == 0\nget(o, 8)\nfree(o)'
     text = run(folder, body.format(0), "init")[2]
     expect("(init, uninitialized): kernel deep: 8 of these bytes" in text and "at /src/checked.cu:65" in text and
@@ -155,7 +155,7 @@ def test_functions_that_call_themselves(folder):
     silent(folder, body.format(1))
 
 
-def test_what_alloca_gave_and_took_back(folder):
+def test_using_released_alloca_memory_is_reported(folder):
     body = 'launch("room", {})\nassert sync() == 0'
     text = run(folder, body.format(64), "memory")[2]
     expect("(memory, out-of-bounds): kernel room: behind the variables of all functions" in text, text)

@@ -110,7 +110,7 @@ softgpu: error 1 {what} of 4 bytes at ADDRESS
 """ + END
 
 
-def test_behind_a_block(folder):
+def test_writing_beyond_a_heap_block_is_reported(folder):
     """Hardware lets these pass."""
     for at in (60, 64, 200):
         hazard(folder, "memory", f'launch("writes", {at})', one_error(
@@ -119,20 +119,20 @@ def test_behind_a_block(folder):
     silent(folder, "memory", 'launch("writes", 56)')
 
 
-def test_after_the_free(folder):
+def test_using_a_freed_heap_block_is_reported(folder):
     hazard(folder, "memory", 'launch("late", 2)', one_error(
         "(memory, use-after-free): kernel late: use of freed memory: write", 20, "// after",
         "8 bytes inside of 60 bytes at ADDRESS that a kernel had allocated, and that have been freed"))
     silent(folder, "memory", 'launch("late", 0)')
 
 
-def test_blocks_that_are_never_freed(folder):
+def test_leaked_heap_blocks_are_reported(folder):
     hazard(folder, "memory", 'launch("late", 1)', """\
 softgpu: error 1 (memory, leak): 60 bytes of the heap of kernels at ADDRESS were not freed before their context ended
 """ + END)
 
 
-def test_bytes_that_nobody_wrote(folder):
+def test_uninitialized_reads_of_heap_blocks_are_reported(folder):
     # The second: what its former owner wrote there is not its own.
     for body, left in [('launch("reads", 16)', 48), ('launch("many", 1)\nlaunch("reads", 60)', 4)]:
         hazard(folder, "init", body, one_error(
@@ -141,13 +141,13 @@ def test_bytes_that_nobody_wrote(folder):
     silent(folder, "init", 'launch("reads", 12)')
 
 
-def test_the_next_owner_of_a_block(folder):
+def test_reusing_a_freed_heap_block_is_not_a_race(folder):
     """Who frees a block has done with it: another thread that gets it does not race."""
     for schedule in "eager", "late", "random":
         silent(folder, "memory,race,init,sync", 'launch("many", 3, blocks=4, threads=96)', SOFTGPU_SCHEDULE=schedule)
 
 
-def test_a_block_that_is_handed_over(folder):
+def test_handing_over_a_heap_block_unsynchronized_is_a_race(folder):
     silent(folder, "memory,race", 'launch("gives", 1, threads=64)')
     text = run(folder, "race", 'launch("gives", 0, threads=64)')[2]
     expect("(race, read-write-race): kernel gives" in text and "// takes" in text and "// gives" in text, text)

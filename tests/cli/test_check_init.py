@@ -93,13 +93,13 @@ softgpu: error 1 (init, uninitialized): kernel read: 4 of these bytes have not b
 END = "softgpu: checked: {} errors, {} warnings, 0 remarks\n"
 
 
-def test_memory_that_a_kernel_wrote_in_part(folder):
+def test_reading_beyond_what_a_kernel_wrote_is_reported(folder):
     body = 'a = alloc(400)\nlaunch("fill", a, threads=50)\nlaunch("read", a, threads={})\nassert sync() == 0\nfree(a)'
     hazard(folder, body.format(52), global_read(50, 200) + "softgpu: 1 was found 2 times\n" + END.format(2, 0))
     silent(folder, body.format(50))
 
 
-def test_memory_that_is_given_out_again(folder):
+def test_reused_memory_is_uninitialized(folder):
     """What was written before the free is the former owner's."""
     body = """a = alloc(400)
 put(a, bytes(400))
@@ -114,7 +114,7 @@ free(b)"""
     silent(folder, body.format("put(b, bytes(4))"))
 
 
-def test_sets_and_copies_write(folder):
+def test_memsets_initialize_memory(folder):
     silent(folder, """a = alloc(400)
 ok(cuda.cuMemsetD32_v2(ctypes.c_uint64(a), 5, ctypes.c_size_t(50)))
 ok(cuda.cuMemsetD2D8_v2(ctypes.c_uint64(a + 200), ctypes.c_size_t(100), 5, ctypes.c_size_t(100), ctypes.c_size_t(2)))
@@ -123,7 +123,7 @@ assert sync() == 0
 free(a)""")
 
 
-def test_copies_carry_on_what_is_written(folder):
+def test_copies_carry_over_which_bytes_are_initialized(folder):
     body = """a, b = alloc(400), alloc(400)
 put(a, bytes(100))
 ok(cuda.cuMemsetD8_v2(ctypes.c_uint64(b), 0, ctypes.c_size_t(400)))
@@ -137,7 +137,7 @@ free(b)"""
     silent(folder, body.format(25))
 
 
-def test_copies_to_the_host(folder):
+def test_copying_uninitialized_bytes_to_the_host_is_reported(folder):
     body = 'a = alloc(400)\nput(a, bytes(100))\nget(a, {})\nfree(a)'
     hazard(folder, body.format(104), """\
 softgpu: warning 1 (init, uninitialized): a copy of 104 bytes to the host reads 4 that nothing has written: ADDRESS
@@ -146,14 +146,14 @@ softgpu: warning 1 (init, uninitialized): a copy of 104 bytes to the host reads 
     silent(folder, body.format(100))
 
 
-def test_atomic_operations_read(folder):
+def test_atomic_operations_on_uninitialized_memory_are_reported(folder):
     body = 'a = alloc(4)\n{}\nlaunch("count", a)\nlaunch("count", a)\nassert sync() == 0\nget(a, 4)\nfree(a)'
     text = run(folder, body.format(""))[2]
     expect("kernel count: 4 of these bytes" in text and "checked: 1 errors" in text, text)
     silent(folder, body.format("put(a, bytes(4))"))
 
 
-def test_memory_that_the_cpu_writes_itself(folder):
+def test_bytes_written_by_the_cpu_are_initialized(folder):
     for make, free in [("cuMemAllocManaged(ref(m), ctypes.c_size_t(400), 1)", "cuMemFree_v2(ctypes.c_uint64(m.value))"),
                        ("cuMemHostAlloc(ref(m), ctypes.c_size_t(400), 2)", "cuMemFreeHost(m)")]:
         body = (f"m = ctypes.c_void_p()\nok(cuda.{make})\nctypes.memset(m.value, 0, 200)\n"
@@ -163,7 +163,7 @@ def test_memory_that_the_cpu_writes_itself(folder):
         silent(folder, body.format(50))
 
 
-def test_memory_of_a_pool(folder):
+def test_reused_pool_memory_is_uninitialized(folder):
     body = """s = stream()
 a = ctypes.c_uint64()
 for i in range(2):
@@ -179,7 +179,7 @@ ok(cuda.cuStreamDestroy_v2(s))"""
     silent(folder, body.format("[0, 1]"))
 
 
-def test_addresses_that_a_pool_gives_out_before_their_kernels_have_run(folder):
+def test_pool_memory_reused_before_its_kernels_run_is_not_reported(folder):
     silent(folder, """s = stream()
 a, b = ctypes.c_uint64(), ctypes.c_uint64()
 ok(cuda.cuMemAllocAsync(ref(a), ctypes.c_size_t(400), s))
@@ -194,7 +194,7 @@ assert sync() == 0
 ok(cuda.cuStreamDestroy_v2(s))""", SOFTGPU_SCHEDULE="late")
 
 
-def test_shared_memory(folder):
+def test_uninitialized_reads_of_shared_memory_are_reported(folder):
     body = 'launch("part", {}, threads=32, blocks=3)\nassert sync() == 0'
     hazard(folder, body.format(20), """\
 softgpu: warning 1 (init, uninitialized): kernel part: 4 of these bytes have not been written: read of 4 bytes at offset \
@@ -207,14 +207,14 @@ softgpu: 1 was found 36 times
     silent(folder, body.format(32))
 
 
-def test_shared_memory_that_compilers_reserve(folder):
+def test_shared_memory_reserved_by_compilers_is_not_checked(folder):
     """What is behind a kernel's own arrays is not the kernel's, and not looked at."""
     body = 'launch("reserved", 0)\nassert sync() == 0'
     silent(folder, body)
     expect_text(checked.run(folder, "memory", PTX, body)[2], SILENT)
 
 
-def test_local_memory(folder):
+def test_uninitialized_reads_of_local_memory_are_reported(folder):
     body = 'launch("frame", {})\nassert sync() == 0'
     hazard(folder, body.format(0), """\
 softgpu: warning 1 (init, uninitialized): kernel frame: 4 of these bytes have not been written: read of 4 bytes at \
@@ -226,7 +226,7 @@ offset 4 of local memory
     silent(folder, body.format(1))
 
 
-def test_asynchronous_copies(folder):
+def test_uninitialized_reads_by_asynchronous_copies_are_reported(folder):
     body = 'a = alloc(16)\nput(a, bytes({}))\nlaunch("copies", a)\nassert sync() == 0\nfree(a)'
     for schedule in "eager", "late":
         text = run(folder, body.format(12), SOFTGPU_SCHEDULE=schedule)[2]

@@ -75,13 +75,13 @@ MANAGED = {"make": "cuMemAllocManaged(ref(m), SIZE(4096), 1)", "free": "cuMemFre
 PINNED = {"make": "cuMemHostAlloc(ref(m), SIZE(4096), 2)", "free": "cuMemFreeHost(m)"}
 
 
-def test_any_bytes_of_the_cpu(folder):
+def test_arbitrary_bytes_written_by_the_cpu_are_initialized(folder):
     """Some of them are by chance what such memory begins with."""
     for kind in MANAGED, PINNED:
         silent(folder, RANDOM.format(**kind))
 
 
-def test_registered_memory(folder):
+def test_registered_memory_is_initialized(folder):
     silent(folder, """import mmap
 m = mmap.mmap(-1, 8192)
 address = ctypes.addressof(ctypes.c_char.from_buffer(m))
@@ -114,12 +114,12 @@ for at in a, b:
     ok(cuda.cuMemAddressFree(at, SIZE(2 * page)))"""
 
 
-def test_memory_that_is_mapped_twice(folder):
+def test_memory_mapped_twice_is_not_reported(folder):
     """Also accesses from one mapping into the next, in one copy."""
     silent(folder, TWICE)
 
 
-def test_memory_of_another_device(folder):
+def test_memory_of_a_peer_device_is_not_reported(folder):
     silent(folder, """a = alloc(4096)
 other, there = ctypes.c_void_p(), ctypes.c_void_p()
 ok(cuda.cuDevicePrimaryCtxRetain(ref(other), 1))
@@ -143,7 +143,7 @@ assert sync() == 0
 free(a)""", SOFTGPU_DEVICES="2")
 
 
-def test_memory_that_another_process_writes(folder):
+def test_memory_written_by_another_process_is_initialized(folder):
     """It says nothing of its stores: from the export on nothing is known."""
     silent(folder, """import subprocess
 if len(sys.argv) > 2:
@@ -166,7 +166,7 @@ assert sync() == 0
 free(a)""", ends=2)
 
 
-def test_a_pool_of_two_processes(folder):
+def test_a_pool_shared_by_two_processes_is_not_reported(folder):
     """Each reads what the other one has written, of which nobody here knows."""
     silent(folder, """import subprocess
 pool = ctypes.c_void_p()
@@ -200,7 +200,7 @@ ok(cuda.cuStreamDestroy_v2(s))
 os.close(fd.value)""", ends=2)
 
 
-def test_copies_of_graphs(folder):
+def test_copies_of_graphs_are_not_reported(folder):
     """The graph was made while its memory was there."""
     body = """a, b = alloc(4096), alloc(4096)
 put(a, bytes(4096))
@@ -230,7 +230,7 @@ free(b)
 ok(cuda.cuStreamDestroy_v2(s))""", SOFTGPU_SCHEDULE="late")
 
 
-def test_stores_through_multicast(folder):
+def test_stores_through_multicast_initialize_memory(folder):
     silent(folder, """import struct
 page = 2 << 20
 mc, m, s, at = U64(), U64(), stream(), U64()
@@ -254,7 +254,7 @@ assert sync() == 0
 ok(cuda.cuStreamDestroy_v2(s))""", SOFTGPU_DEVICES="2")
 
 
-def test_copies_and_sets_of_parts(folder):
+def test_partial_copies_and_memsets_initialize_their_bytes(folder):
     body = """a = alloc(4096)
 put(a, bytes(128))
 for row in range(2):
@@ -270,7 +270,7 @@ free(a)"""
     expect("checked: 4 errors" in text, text)
 
 
-def test_values_that_a_stream_writes(folder):
+def test_stream_value_writes_initialize_memory(folder):
     silent(folder, """a, s = alloc(64), stream()
 ok(cuda.cuStreamWriteValue32_v2(s, U64(a), 5, 0))
 launch("read", a, stream=s)
@@ -279,7 +279,7 @@ ok(cuda.cuStreamDestroy_v2(s))
 free(a)""")
 
 
-def test_kernels_that_are_not_chosen(folder):
+def test_unselected_kernels_initialize_memory_without_being_checked(folder):
     """What they write is written; what they do wrong is not told."""
     body = """a = alloc(400)
 launch("fill", a, threads={})
@@ -296,7 +296,7 @@ free(a)"""
     expect("softgpu: error: kernel fill: illegal address: write of 4 bytes" in text, text)
 
 
-def test_a_host_that_a_kernel_waits_for(folder):
+def test_a_kernel_that_waits_for_the_host_is_not_reported(folder):
     """The kernel is interrupted while it waits; what the CPU writes meanwhile is written."""
     for schedule in "eager", "late", "random":
         silent(folder, """import threading, time

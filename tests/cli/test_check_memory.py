@@ -136,7 +136,7 @@ def silent(folder, body):
 PADDING = 'a = alloc(400)\nlaunch("fill", a, threads={})\nassert sync() == 0\nassert len(get(a, 400)) == 400\nfree(a)'
 
 
-def test_padding_behind_an_allocation(folder):
+def test_writing_to_the_padding_of_an_allocation_is_reported(folder):
     hazard(folder, PADDING.format(103), """\
 softgpu: error 1 (memory, out-of-bounds): kernel fill: outside of all allocations: write of 4 bytes at ADDRESS
     at /src/checked.cu:7
@@ -157,7 +157,7 @@ free(a)
 free(b)"""
 
 
-def test_the_red_zone_before_the_next_allocation(folder):
+def test_writing_between_allocations_is_reported(folder):
     """Without it the write would be the next allocation's, and nobody would know."""
     hazard(folder, NEXT.format(129), """\
 softgpu: error 1 (memory, out-of-bounds): kernel fill: outside of all allocations: write of 4 bytes at ADDRESS
@@ -182,7 +182,7 @@ assert sync() == 0
 ok(cuda.cuStreamDestroy_v2(s))"""
 
 
-def test_red_zones_inside_a_pool(folder):
+def test_writing_between_allocations_of_a_pool_is_reported(folder):
     out = run(folder, POOL.format(129))[2]
     expect("(memory, out-of-bounds): kernel fill" in out and "thread 128,0,0" in out and
            "checked: 1 errors, 0 warnings" in out, out)
@@ -202,7 +202,7 @@ free({})
 free(c)"""
 
 
-def test_freed_memory_beside_what_lives(folder):
+def test_writing_to_freed_memory_on_a_live_page_is_reported(folder):
     """Hardware has the page still, and says nothing: so does the launch."""
     hazard(folder, FREED.format("a", "b"), """\
 softgpu: error 1 (memory, use-after-free): kernel fill: use of freed memory: write of 4 bytes at ADDRESS
@@ -217,7 +217,7 @@ softgpu: checked: 2 errors, 0 warnings, 0 remarks
     silent(folder, FREED.format("b", "a"))
 
 
-def test_freed_pages(folder):
+def test_writing_to_a_freed_page_is_reported_and_fails(folder):
     """As on hardware the launch fails, too."""
     body = 'a = alloc(4 << 20)\nput(a, b"1")\nfree(a)\nlaunch("fill", a)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)'
     out = hazard(folder, body, """\
@@ -231,12 +231,12 @@ softgpu: error 1 (memory, use-after-free): kernel fill: use of freed memory: wri
     expect(out == "700\n", out)
 
 
-def test_addresses_of_nothing(folder):
+def test_writing_to_an_invalid_address_is_reported(folder):
     out = run(folder, 'launch("fill", 16)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)')
     expect(out[1] == "700\n" and "no allocation within 1 GiB of it" in out[2], out)
 
 
-def test_a_double_free(folder):
+def test_freeing_memory_twice_is_reported(folder):
     hazard(folder, 'a = alloc(400)\nput(a, b"1")\nfree(a)\nassert cuda.cuMemFree_v2(ctypes.c_uint64(a)) == 1', """\
 softgpu: error 1 (memory, double-free): ADDRESS is freed twice
   called by cuMemFree_v2
@@ -247,7 +247,7 @@ softgpu: checked: 1 errors, 0 warnings, 0 remarks
     silent(folder, 'a = alloc(400)\nput(a, b"1")\nfree(a)')
 
 
-def test_leaks_of_device_and_host(folder):
+def test_leaked_device_and_pinned_memory_is_reported(folder):
     body = """a, b = alloc(400), ctypes.c_void_p()
 put(a, b"1")
 ok(cuda.cuMemAllocHost_v2(ref(b), ctypes.c_size_t(100)))
@@ -268,12 +268,12 @@ softgpu: checked: 2 errors, 0 warnings, 0 remarks
     silent(folder, body + "free(a)\nok(cuda.cuMemFreeHost(b))")
 
 
-def test_leaks_at_exit(folder):
+def test_leaks_are_reported_at_exit(folder):
     text = run(folder, 'a = alloc(400)\nput(a, b"1")\nsys.exit(0)')[2]
     expect("(memory, leak): 400 bytes" in text and "were not freed at exit" in text, text)
 
 
-def test_memory_that_was_never_used(folder):
+def test_unused_allocations_are_reported(folder):
     hazard(folder, "free(alloc(400))", """\
 softgpu: info 1 (memory, unused-memory): an allocation of 400 bytes was never used
   made by cuMemAlloc_v2
@@ -284,7 +284,7 @@ softgpu: checked: 0 errors, 0 warnings, 1 remarks
     silent(folder, 'a = alloc(400)\nlaunch("fill", a)\nassert sync() == 0\nfree(a)')
 
 
-def test_calls_that_are_refused(folder):
+def test_refused_api_calls_are_reported(folder):
     hazard(folder, 'assert cuda.cuMemcpyHtoD_v2(ctypes.c_uint64(5), b"ab", ctypes.c_size_t(2)) == 1', """\
 softgpu: warning 1 (memory, api-error): cuMemcpyHtoD_v2 answered CUDA_ERROR_INVALID_VALUE
   called by cuMemcpyHtoD_v2
@@ -293,7 +293,7 @@ softgpu: checked: 0 errors, 1 warnings, 0 remarks
     silent(folder, 'a = alloc(4)\nput(a, b"ab")\nfree(a)')
 
 
-def test_misaligned_addresses(folder):
+def test_misaligned_global_accesses_are_reported(folder):
     body = 'a = alloc(400)\nlaunch("fill", a + {})\nprint(sync())\nsys.stdout.flush()\n'
     out = hazard(folder, body.format(2) + "os._exit(0)", """\
 softgpu: error 1 (memory, misaligned): kernel fill: misaligned address: write of 4 bytes at ADDRESS
@@ -306,7 +306,7 @@ softgpu: error 1 (memory, misaligned): kernel fill: misaligned address: write of
     silent(folder, body.format(4) + "free(a)")
 
 
-def test_misaligned_addresses_in_a_block(folder):
+def test_misaligned_shared_and_local_accesses_are_reported(folder):
     body = 'launch("odd", {})\nprint(sync())\nsys.stdout.flush()\nos._exit(0)'
     for number, space, line in (6, "shared", 96), (14, "local", 97):
         _, out, text = run(folder, body.format(number))
@@ -315,7 +315,7 @@ def test_misaligned_addresses_in_a_block(folder):
     silent(folder, 'launch("odd", 4)\nlaunch("odd", 16)\nassert sync() == 0')
 
 
-def test_what_ends_a_kernel(folder):
+def test_traps_invalid_calls_and_assertions_are_reported(folder):
     """Traps, calls of what is no function, assertions."""
     body = 'launch("{}", 1)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)'
     for name, error, kind, line in [("stops", 719, "trap", 98), ("calls", 718, "illegal-instruction", 99),
@@ -326,7 +326,7 @@ def test_what_ends_a_kernel(folder):
         silent(folder, f'launch("{name}", 0)\nassert sync() == 0')
 
 
-def test_arrays_in_shared_memory(folder):
+def test_writing_beyond_a_shared_array_is_reported(folder):
     hazard(folder, 'launch("arrays", 4)\nassert sync() == 0', """\
 softgpu: error 1 (memory, out-of-bounds): kernel arrays: outside of its array: write of 4 bytes at offset 16 of \
 shared memory
@@ -339,7 +339,7 @@ softgpu: checked: 1 errors, 0 warnings, 0 remarks
     silent(folder, 'launch("arrays", 3)\nassert sync() == 0')
 
 
-def test_between_arrays_in_shared_memory(folder):
+def test_writing_between_shared_arrays_is_reported(folder):
     """The kernel gets an address: those of a block begin at 0x400."""
     hazard(folder, 'launch("gap", 0x408)\nassert sync() == 0', """\
 softgpu: error 1 (memory, out-of-bounds): kernel gap: outside of its array: write of 4 bytes at offset 8 of shared \
@@ -353,7 +353,7 @@ softgpu: checked: 1 errors, 0 warnings, 0 remarks
     silent(folder, 'launch("gap", 0x410)\nassert sync() == 0')
 
 
-def test_beyond_shared_memory(folder):
+def test_writing_beyond_shared_memory_is_reported_and_fails(folder):
     out = hazard(folder, 'launch("arrays", 8)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)', """\
 softgpu: error 1 (memory, out-of-bounds): kernel arrays: address outside of its space: write of 4 bytes at offset 32 \
 of shared memory
@@ -364,7 +364,7 @@ of shared memory
     expect(out == "700\n", out)
 
 
-def test_arrays_in_local_memory(folder):
+def test_writing_beyond_a_local_array_is_reported(folder):
     hazard(folder, 'launch("frame", 4)\nassert sync() == 0', """\
 softgpu: error 1 (memory, out-of-bounds): kernel frame: outside of its array: write of 4 bytes at offset 16 of local \
 memory
@@ -377,13 +377,13 @@ softgpu: checked: 1 errors, 0 warnings, 0 remarks
     silent(folder, 'launch("frame", 3)\nassert sync() == 0')
 
 
-def test_the_stack(folder):
+def test_a_stack_overflow_is_reported(folder):
     text = run(folder, 'launch("grows", 20)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)')[2]
     expect("(memory, stack-overflow): kernel grows" in text and "in function deeper" in text, text)
     silent(folder, 'launch("grows", 0)\nassert sync() == 0')
 
 
-def test_the_heap_of_kernels(folder):
+def test_an_invalid_free_of_heap_memory_is_reported(folder):
     text = run(folder, 'launch("heap", 1)\nprint(sync())\nsys.stdout.flush()\nos._exit(0)')[2]
     expect("(memory, invalid-free): kernel heap" in text, text)
     silent(folder, 'launch("heap", 0)\nassert sync() == 0')

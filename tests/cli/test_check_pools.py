@@ -83,7 +83,7 @@ give(c)
 assert sync() == 0"""
 
 
-def test_freed_memory_is_not_given_out_again_at_once(folder):
+def test_writing_to_freed_pool_memory_is_reported(folder):
     for wait in "", "assert sync() == 0":
         text = finds(folder, FREED.format("a", wait, "b"),
                      "(memory, use-after-free): kernel fill: use of freed memory: write of 4 bytes",
@@ -92,7 +92,7 @@ def test_freed_memory_is_not_given_out_again_at_once(folder):
         silent(folder, FREED.format("b", wait, "a"))
 
 
-def test_work_that_came_before_the_free(folder):
+def test_work_before_the_free_is_not_reported(folder):
     for schedule in "eager", "late", "random":
         silent(folder, """a = take(400)
 launch("fill", a, threads=100, stream=s)
@@ -101,14 +101,14 @@ give(a)
 assert sync() == 0""", SOFTGPU_SCHEDULE=schedule, SOFTGPU_SEED="3")
 
 
-def test_padding_behind_what_a_pool_gives(folder):
+def test_writing_beyond_a_pool_allocation_is_reported(folder):
     body = 'a = take(400)\nlaunch("fill", a, threads={}, stream=s)\ngive(a)\nassert sync() == 0'
     finds(folder, body.format(101), "(memory, out-of-bounds): kernel fill: outside of all allocations",
           "0 bytes behind the end of an allocation of 400 bytes", "thread 100,0,0", "checked: 1 errors")
     silent(folder, body.format(100))
 
 
-def test_a_free_without_a_stream(folder):
+def test_using_pool_memory_after_cumemfree_is_reported(folder):
     body = """keep_all(default_pool())
 a = take(400)
 launch("fill", a, threads=100, stream=s)
@@ -124,7 +124,7 @@ free(b)"""
     silent(folder, body.format("", "free(a)"))
 
 
-def test_frees_twice_and_leaks(folder):
+def test_double_frees_leaks_and_unused_pool_memory_are_reported(folder):
     finds(folder, """a = take(400)
 launch("fill", a, stream=s)
 give(a)
@@ -135,7 +135,7 @@ assert sync() == 0""", "(memory, double-free): 0x", "is freed twice", "made by c
     finds(folder, "a = take(400)\ngive(a)\nassert sync() == 0", "an allocation of 400 bytes was never used")
 
 
-def test_a_pool_that_is_trimmed(folder):
+def test_using_memory_of_a_trimmed_pool_is_reported_and_fails(folder):
     """Then the memory is gone, and the kernel fails as on hardware."""
     finds(folder, """pool = made_pool()
 keep_all(pool)
@@ -153,7 +153,7 @@ sys.stdout.flush()
 os._exit(0)""", "(memory, use-after-free): kernel read: use of freed memory", "400 bytes")
 
 
-def test_a_pool_that_ends(folder):
+def test_destroying_a_pool_is_not_reported(folder):
     silent(folder, """pool = made_pool()
 for i in range(3):
     a = take(400, pool=pool)
@@ -163,7 +163,7 @@ ok(cuda.cuMemPoolDestroy(pool))
 assert sync() == 0""")
 
 
-def test_memory_that_is_short_is_given_out_again(folder):
+def test_freed_pool_memory_is_reused_when_memory_is_short(folder):
     """What is kept goes back where the device or the pool would have none."""
     silent(folder, """for i in range(40):
     a = take(48 << 20)
@@ -204,7 +204,7 @@ ok(cuda.cuGraphDestroy(graph))
 ok(cuda.cuStreamDestroy_v2(capture))"""
 
 
-def test_memory_of_graphs(folder):
+def test_writing_beyond_a_graph_allocation_is_reported(folder):
     freed = {"free": "give(a, capture)", "after": "pass"}
     silent(folder, GRAPH.format(size=400, threads=100, reads=100, **freed))
     finds(folder, GRAPH.format(size=400, threads=101, reads=100, **freed),
@@ -220,7 +220,7 @@ def test_memory_of_graphs(folder):
     silent(folder, two.format(size=whole, threads=512, reads=512, over=1, **freed))
 
 
-def test_memory_that_a_graph_leaves(folder):
+def test_graph_memory_is_checked_until_it_is_freed(folder):
     left = {"free": "", "after": 'launch("read", a, threads={}, stream=s)\n    assert sync() == 0\n    free(a)'}
     silent(folder, GRAPH.format(size=400, threads=100, reads=100, **left).format(100))
     body = GRAPH.format(size=400, threads=100, reads=100, **left).format(100).replace("range(2)", "range(1)")

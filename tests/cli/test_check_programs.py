@@ -43,12 +43,12 @@ def each_is_silent(**variables):
     expect(not any(problems), "\n".join(filter(None, problems)))
 
 
-def test_programs_in_order(_folder):
+def test_correct_programs_have_no_findings(_folder):
     each_is_silent()
 
 
-def test_programs_in_random_order(_folder):
+def test_correct_programs_have_no_findings_in_random_order(_folder):
     each_is_silent(SOFTGPU_SCHEDULE="random", SOFTGPU_SEED="5")
 
 
-harness.main_unless_sanitized([test_programs_in_order, test_programs_in_random_order])
+harness.main_unless_sanitized([test_correct_programs_have_no_findings, test_correct_programs_have_no_findings_in_random_order])

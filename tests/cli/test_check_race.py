@@ -183,20 +183,20 @@ def outcome(folder, lines, **variables):
     return checked.run(folder, "race", PTX, BODY % lines, **variables)
 
 
-def test_races_between_streams(folder):
+def test_races_between_streams_are_reported(folder):
     for what, lines in RACES:
         status, _, error = outcome(folder, lines)
         harness.expect("checked: 0 errors" not in error and "error 1 (race, " in error,
                        f"{what}: status {status},\n{error}")
 
 
-def test_order_between_streams(folder):
+def test_ordered_streams_are_not_reported(folder):
     for what, lines in ORDERED:
         status, _, error = outcome(folder, lines)
         harness.expect(status == 0 and error == checked.SILENT, f"{what}: status {status},\n{error}")
 
 
-def test_order_under_other_schedules(folder):
+def test_races_are_found_under_every_schedule(folder):
     all_of_them = "\nok(sync())\n".join(lines for _, lines in ORDERED)
     for schedule, seed in [("late", 0), ("random", 1)]:
         settings = {"SOFTGPU_SCHEDULE": schedule, "SOFTGPU_SEED": str(seed)}
@@ -208,7 +208,7 @@ def test_order_under_other_schedules(folder):
             harness.expect("checked: 0 errors" not in error, f"{what}, {schedule}:\n{error}")
 
 
-def test_both_places_are_named(folder):
+def test_a_race_report_names_both_source_lines(folder):
     _, _, error = checked.run(folder, "race", PTX, 'launch("neighbour", 0, threads=64); ok(sync())')
     print("#", "\n# ".join(error.splitlines()))
     for wanted in ("race", "/src/checked.cu:30", "/src/checked.cu:32", "st.shared.u32 [%r4], %r2;",
@@ -216,7 +216,7 @@ def test_both_places_are_named(folder):
         harness.expect(wanted in error, f"{wanted} is not in\n{error}")
 
 
-def test_json_has_both_places(folder):
+def test_a_json_race_report_has_both_source_lines(folder):
     report = folder / "report.json"
     # The host knows that the first kernel has ended, but by no call that would order the second after it.
     lines = """
@@ -243,7 +243,7 @@ fill(a); ok(cuda.cuLaunchHostFunc(a, tell, None)); filled.wait(); add(b)
     harness.expect(total["errors"] >= 1 and total["warnings"] == 0, str(total))
 
 
-def test_both_kernels_are_named(folder):
+def test_a_race_report_names_both_kernels(folder):
     _, _, error = outcome(folder, "fill(a); add(b)")
     print("#", "\n# ".join(error.splitlines()))
     for wanted in ("kernel add", "kernel fill", "// reads", "// fills", "of an allocation of 4096 bytes", "in streams"):

@@ -56,7 +56,7 @@ def run(folder, *options, body=BODY, **variables):
     return checked.run(folder, "memory", PTX, body, *options, **variables)
 
 
-def test_text(folder):
+def test_findings_are_reported_as_text(folder):
     status, out, text = run(folder)
     expect(status == 0, f"exit status {status}\n{out}{text}")
     expect_text(text, FIRST + SECOND.format(2) + CALL.format(3) + """\
@@ -66,7 +66,7 @@ softgpu: checked: 4 errors, 1 warnings, 0 remarks
 """)
 
 
-def test_json(folder):
+def test_findings_are_reported_as_json(folder):
     status, _, text = run(folder, "--check-format", "json")
     expect(status == 0, text)
     lines = [json.loads(line) for line in plain(text).splitlines()]
@@ -91,7 +91,7 @@ def test_json(folder):
     expect(lines == wanted, f"{lines}\nnot\n{wanted}")
 
 
-def test_a_file(folder):
+def test_findings_are_written_to_a_file(folder):
     output = folder / "hazards"
     output.write_text("of before\n")
     status, _, text = run(folder, "--check-output", str(output))
@@ -101,7 +101,7 @@ def test_a_file(folder):
     expect("none/file' cannot be written: No such file or directory" in text, text)
 
 
-def test_suppressions(folder):
+def test_suppressed_findings_are_not_reported(folder):
     known = folder / "known"
 
     def said(lines):
@@ -120,7 +120,7 @@ def test_suppressions(folder):
     expect("nothing' cannot be read: No such file or directory" in text, text)
 
 
-def test_patterns_of_kernels(folder):
+def test_only_kernels_that_match_a_pattern_are_checked(folder):
     call = CALL.format(2) + "softgpu: 1 was found 2 times\nsoftgpu: checked: 2 errors, 1 warnings, 0 remarks\n"
     only = 'a = alloc(4)\nput(a, bytes(4))\nfor i in range(2):\n    launch("{}", a)\n    assert sync() == 0\n' + \
         "assert cuda.cuMemAlloc_v2(None, 1) == 1\nfree(a)"
@@ -132,7 +132,7 @@ def test_patterns_of_kernels(folder):
     expect(status == 1 and "softgpu: error: kernel second: illegal address: read of 4 bytes" in text, text)
 
 
-def test_the_exit_status(folder):
+def test_findings_change_the_exit_status_on_request(folder):
     expect(run(folder, "--error-exitcode", "7")[0] == 7, "errors were found")
     expect(run(folder, "--error-exitcode", "0")[0] == 0, "0 is the command's own")
     good = 'a = alloc(4)\nput(a, bytes(4))\nassert cuda.cuMemAlloc_v2(None, 1) == 1\nfree(a)'
@@ -144,7 +144,7 @@ def test_the_exit_status(folder):
     expect(run(folder, "--error-exitcode", "7", body=child)[0] == 7, "a child's errors count")
 
 
-def test_without_gpumem_run(folder):
+def test_environment_variables_enable_checks_without_gpumem_run(folder):
     """The variables alone: the process itself ends with the status."""
     import os
     import subprocess
@@ -158,7 +158,7 @@ def test_without_gpumem_run(folder):
     expect(done.returncode == 9 and "(memory, out-of-bounds): kernel first" in done.stderr, done)
 
 
-def test_words_that_are_not_understood(folder):
+def test_invalid_check_settings_are_refused(folder):
     for options, variable in [((), {"SOFTGPU_CHECK_FORMAT": "xml"}), ((), {"SOFTGPU_CHECK_ERROR_EXIT": "256"})]:
         status, _, text = run(folder, *options, **variable)
         expect(status == 2 and "is not understood" in text, text)

@@ -73,7 +73,7 @@ CASES = [
 ]
 
 
-def test_hazards_and_their_mended_twins(folder):
+def test_each_synchronization_hazard_is_reported_and_its_fix_is_not(folder):
     for kind, level, texts, broken, mended in CASES:
         status, _, error = checked.run(folder, "sync", kernel(broken), BODY)
         print("#", "\n# ".join(error.splitlines()))
@@ -90,14 +90,14 @@ def test_a_deadlock_names_the_barrier(folder):
         harness.expect(wanted in error, f"{wanted} is not in\n{error}")
 
 
-def test_an_mbarrier_fault_says_why(folder):
+def test_a_report_of_mbarrier_misuse_names_the_cause(folder):
     body = kernel("setp.eq.u32 %p, %r1, 0;\n@%p mbarrier.init.shared.b64 [s], 1;\n@%p mbarrier.arrive.shared.b64 %rd2, [s], 2;")
     _, _, error = checked.run(folder, "sync", body, 'launch("k", 0, threads=64); print(sync()); os._exit(0)')
     for wanted in ("(sync, mbarrier): kernel k: misuse of an mbarrier", "more arrivals than its phase still awaits"):
         harness.expect(wanted in error, f"{wanted} is not in\n{error}")
 
 
-def test_lanes_that_do_not_come_are_named(folder):
+def test_a_report_counts_the_missing_lanes(folder):
     body = kernel("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.warp.sync -1;\nbra end;\nlow: bar.sync 0;\nend:")
     _, _, error = checked.run(folder, "sync", body, 'launch("k", 0, threads=32); print(sync()); os._exit(0)')
     for wanted in ("(sync, member-mask)", "lanes that the member mask names do not come", "16 lanes missing"):

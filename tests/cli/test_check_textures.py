@@ -132,7 +132,7 @@ destroy(a)
 free(o)"""
 
 
-def test_texels_that_nothing_wrote(folder):
+def test_uninitialized_texels_are_reported(folder):
     hazard(folder, FETCH.format(30), """\
 softgpu: error 1 (init, uninitialized): kernel pick: 4 of these bytes have not been written: read of 4 bytes at ADDRESS
     at /src/checked.cu:5
@@ -153,7 +153,7 @@ no_texture(t)
 destroy(a)"""
 
 
-def test_a_filter_reads_what_it_weighs(folder):
+def test_a_filter_reads_only_texels_with_weight(folder):
     """At the middle of texel 7 its neighbour has no weight."""
     text = run(folder, "init", SMOOTH.format(7.75))[2]
     expect("kernel smooth: 4 of these bytes" in text and "at byte 32 of" in text and "checked: 1 errors" in text, text)
@@ -170,7 +170,7 @@ no_texture(t)
 destroy(a)"""
 
 
-def test_a_part_of_an_array_of_two_dimensions(folder):
+def test_uninitialized_parts_of_2d_arrays_are_reported(folder):
     silent(folder, PLANE.format("[(x, y) for x in range(3, 8) for y in range(2, 6)]"))
     text = run(folder, "init", PLANE.format("[(x, y) for x in range(2, 9) for y in range(1, 7)]"))[2]
     expect("checked: 22 errors" in text, text)
@@ -190,21 +190,21 @@ get(o, 80)
 free(o)"""
 
 
-def test_what_a_surface_stores_is_written(folder):
+def test_surface_stores_initialize_texels(folder):
     text = run(folder, "init", SURFACE.format(19))[2]
     expect("kernel take: 4 of these bytes" in text and "kernel pick: 4 of these bytes" in text and
            "suld.b.1d.b32.trap" in text and "thread 19,0,0" in text and "checked: 2 errors" in text, text)
     silent(folder, SURFACE.format(20))
 
 
-def test_a_reduction_reads(folder):
+def test_surface_reductions_of_uninitialized_texels_are_reported(folder):
     body = 'a = array(64)\ns = surface(a)\n{}\nlaunch("add", s)\nassert sync() == 0\nno_surface(s)\ndestroy(a)'
     text = run(folder, "init", body.format(""))[2]
     expect("kernel add: 4 of these bytes" in text and "checked: 1 errors" in text, text)
     silent(folder, body.format("fill(a, 1)"))
 
 
-def test_copies_out_of_an_array(folder):
+def test_copying_uninitialized_texels_to_the_host_is_reported(folder):
     body = """a = array(64)
 fill(a, 8)
 data = ctypes.create_string_buffer(64)
@@ -217,7 +217,7 @@ softgpu: warning 1 (init, uninitialized): a copy of 36 bytes to the host reads 4
     silent(folder, body.format(32))
 
 
-def test_copies_between_arrays_and_memory(folder):
+def test_array_copies_carry_over_which_bytes_are_initialized(folder):
     body = """a, b, m = array(64), array(64), alloc(64)
 fill(a, 8)
 ok(cuda.cuMemcpyAtoA_v2(b, SIZE(0), a, SIZE(0), SIZE(36)))
@@ -231,7 +231,7 @@ free(m)"""
     silent(folder, body.format(32))
 
 
-def test_textures_of_memory(folder):
+def test_uninitialized_texels_of_linear_memory_are_reported(folder):
     body = """m, o = alloc(400), alloc(256)
 put(m, bytes({}))
 t = texture(of_memory(m, 400))
@@ -247,7 +247,7 @@ free(o)"""
     silent(folder, body.format(400))
 
 
-def test_textures_of_freed_memory(folder):
+def test_textures_of_freed_memory_are_reported(folder):
     body = """m, n, o = alloc(400), alloc(400), alloc(256)
 put(m, bytes(400))
 put(n, bytes(400))
@@ -266,7 +266,7 @@ free(o)"""
     silent(folder, body.format("", "free(m)"))
 
 
-def test_textures_beyond_their_memory(folder):
+def test_textures_larger_than_their_memory_are_reported(folder):
     """The object says more than there is."""
     body = """m, o = alloc(400), alloc(256)
 put(m, bytes(400))
@@ -283,7 +283,7 @@ free(o)"""
     silent(folder, body.format(400))
 
 
-def test_destroyed_arrays(folder):
+def test_fetching_from_a_destroyed_array_is_reported_and_fails(folder):
     """As without a checker the kernel fails: hardware does not answer anything else for certain."""
     body = """a, o = array(64), alloc(256)
 fill(a, 64)
@@ -297,7 +297,7 @@ os._exit(0)"""
     expect("kernel fetch" in text and "its array was destroyed" in text, text)
 
 
-def test_outside_of_a_surface(folder):
+def test_storing_outside_a_surface_is_reported(folder):
     body = 'a = array(64)\ns = surface(a)\nlaunch("put", s, {}, threads=4)\nprint(sync())\nsys.stdout.flush()\n'
     _, out, text = run(folder, "memory", body.format(61) + "os._exit(0)")
     expect(out.strip() not in ("", "0") and "(memory, surface): kernel put: outside of a surface" in text and
@@ -305,7 +305,7 @@ def test_outside_of_a_surface(folder):
     silent(folder, body.format(60) + "no_surface(s)\ndestroy(a)", "memory")
 
 
-def test_an_array_of_another_shape(folder):
+def test_fetching_from_an_array_of_another_dimension_is_reported(folder):
     body = 'a = array(8, {})\n{}\nt = texture(of_array(a))\nlaunch("plane", t, 1, 0)\nprint(sync())\nsys.stdout.flush()\n'
     _, out, text = run(folder, "memory", body.format(0, "fill(a, 8)") + "os._exit(0)")
     expect(out.strip() not in ("", "0") and "(memory, texture): kernel plane: " in text and
@@ -313,7 +313,7 @@ def test_an_array_of_another_shape(folder):
     silent(folder, body.format(1, "rectangle(a, 0, 0, 8, 1)") + "no_texture(t)\ndestroy(a)", "memory")
 
 
-def test_leaks_and_unused_arrays(folder):
+def test_leaked_and_unused_arrays_are_reported(folder):
     hazard(folder, "a = array(64)\nfill(a, 1)", """\
 softgpu: error 1 (memory, leak): an array of 512 bytes was not destroyed before its context ended
   made by cuArray3DCreate_v2

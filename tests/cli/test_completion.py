@@ -91,19 +91,19 @@ def check(shell, folder):
     expect(not wrong, "\n".join(wrong))
 
 
-def test_bash(folder):
+def test_bash_completes_commands_options_and_values(folder):
     check("bash", folder)
 
 
-def test_zsh(folder):
+def test_zsh_completes_commands_options_and_values(folder):
     check("zsh", folder)
 
 
-def test_fish(folder):
+def test_fish_completes_commands_options_and_values(folder):
     check("fish", folder)
 
 
-def test_lists_are_completed_word_by_word(folder):
+def test_comma_separated_lists_are_completed_item_by_item(folder):
     asked = {"bash": {"caching,pool", "caching,pinned"}, "zsh": {"pool", "pinned"},
              "fish": {"caching,pool", "caching,pinned"}}
     there = {shell: wanted for shell, wanted in asked.items() if shutil.which(shell)}
@@ -114,7 +114,7 @@ def test_lists_are_completed_word_by_word(folder):
         expect(set(answer[0]) == wanted, f"{shell}: {answer}")
 
 
-def test_each_kind_of_value_is_known(_):
+def test_completion_handles_every_kind_of_value(_):
     known = FILES | FOLDERS | ANYTHING | OTHERS
     for command in help_text.commands():
         text = help_text.of(command)

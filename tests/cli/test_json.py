@@ -34,7 +34,7 @@ def make(folder, name):
     return path
 
 
-def test_any_file_name_gives_valid_json(folder):
+def test_any_file_name_produces_valid_json(folder):
     for name in NAMES:
         path = make(folder, name)
         process = run("load", "--json", "--no-share", path)
@@ -48,7 +48,7 @@ def test_any_file_name_gives_valid_json(folder):
             expect("\ufffd" in report["file"], f"{name!r}: {report['file']!r}")
 
 
-def test_no_control_character_leaves_the_json(folder):
+def test_json_output_contains_no_control_characters(folder):
     """It may be shown on a terminal as it is; \\n separates members."""
     process = run("load", "--json", "--no-share", make(folder, b"\x1b[2J\x7f\xc2\x9b1m"))
     text = process.stdout.decode("utf-8")
@@ -67,7 +67,7 @@ def failure(status, *arguments, **more):
     return report
 
 
-def test_a_failure_is_an_object_with_its_code(folder):
+def test_a_failure_is_reported_as_an_object_with_its_error_code(folder):
     path = make(folder, b"f")
     report = failure(4, "load", "--json", str(folder / "absent"))
     expect(report["status"] == "GPUMEM_ERROR_SYSTEM" and report["system_code"] == 2, str(report))
@@ -84,7 +84,7 @@ def test_a_failure_is_an_object_with_its_code(folder):
     failure(2, "load", "--json", "--nonsense", path)
 
 
-def test_every_command_with_json_says_why_it_failed(folder):
+def test_every_json_command_reports_why_it_failed(folder):
     failure(3, "info", "--json", "--device", "5")
     failure(3, "info", "--json", "--driver", "/nowhere/libcuda.so")
     failure(2, "info", "--json", "--nonsense")
@@ -93,14 +93,14 @@ def test_every_command_with_json_says_why_it_failed(folder):
     failure(2, "doctor", "--json", "--nonsense")
 
 
-def test_a_failure_in_the_middle_leaves_no_half_array(_):
+def test_a_late_failure_produces_no_partial_array(_):
     """The second device fails after the first was described."""
     report = failure(1, "info", "--json", SOFTGPU_DEVICES="2",
                      SOFTGPU_FAULT="cuDevicePrimaryCtxRetain:2:CUDA_ERROR_UNKNOWN:before")
     expect("CUDA_ERROR_UNKNOWN" in report["error"], str(report))
 
 
-def test_findings_of_doctor_are_no_failure_of_it(_):
+def test_doctor_reports_findings_without_an_error_object(_):
     process = run("doctor", "--json", "--driver", "/nowhere/libcuda.so")
     expect(process.returncode == 3, f"status {process.returncode}")
     findings = strict(process.stdout)

@@ -112,21 +112,21 @@ def expect_table(text):
     expect(steady(text) == TABLE, f"the table is\n{text}not\n{TABLE}")
 
 
-def test_a_table_on_standard_error(folder):
+def test_the_profile_is_printed_to_standard_error(folder):
     process = run(folder, ["--profile-kernels"])
     expect_status(process, 0)
     expect_table(process.stderr)
     expect(process.stdout == "", process.stdout)
 
 
-def test_a_table_in_a_file(folder):
+def test_the_profile_is_written_to_a_file(folder):
     process = run(folder, ["--profile-kernels=table"])
     expect_status(process, 0)
     expect(process.stderr == "", process.stderr)
     expect_table((folder / "table").read_text())
 
 
-def test_the_page_shows_this_table(_):
+def test_the_documentation_shows_the_actual_profile(_):
     page = (harness.SOURCE / "docs" / "softgpu.md").read_text()
     shown = re.search(r"```\n\$ gpumem run --softgpu --profile-kernels python3 scale.py\n(.*?)```", page, re.S)
     expect(shown, "docs/softgpu.md shows no profile")
@@ -137,7 +137,7 @@ def sums(kernel):
     return {name: value for name, value in kernel.items() if not isinstance(value, (list, dict))}
 
 
-def test_json(folder):
+def test_the_profile_is_written_as_json(folder):
     process = run(folder, ["--profile-kernels=out.json"])
     expect_status(process, 0)
     lines = (folder / "out.json").read_text().splitlines()
@@ -162,7 +162,7 @@ def test_json(folder):
            kernel["source_lines"])
 
 
-def test_processes_add_to_one_file(folder):
+def test_several_processes_append_to_one_profile(folder):
     process = run(folder, ["--profile-kernels=out.json"], "fork")
     expect_status(process, 0)
     wholes = [json.loads(line) for line in (folder / "out.json").read_text().splitlines()]
@@ -170,7 +170,7 @@ def test_processes_add_to_one_file(folder):
     expect(all(whole["kernels"][0]["launches"] == 2 for whole in wholes), wholes)
 
 
-def test_a_failed_launch(folder):
+def test_failed_launches_are_counted(folder):
     process = run(folder, ["--profile-kernels=out.json"], "fails")
     expect(process.stdout == "synchronize 700\n", process.stdout)
     kernel, = json.loads((folder / "out.json").read_text())["kernels"]
@@ -179,20 +179,20 @@ def test_a_failed_launch(folder):
     expect("  scale (1 failed)\n" in table, table)
 
 
-def test_nothing_without_launches(folder):
+def test_no_launches_produce_an_empty_profile(folder):
     process = run(folder, ["--profile-kernels=out.json"], "none")
     expect_status(process, 0)
     expect((folder / "out.json").read_text() == "", "a profile of nothing")
     expect(process.stderr == "", process.stderr)
 
 
-def test_nothing_without_the_option(folder):
+def test_no_profile_is_written_without_the_option(folder):
     process = run(folder, [], SOFTGPU_KERNELS="1")
     expect_status(process, 0)
     expect(process.stderr == "", process.stderr)
 
 
-def test_a_file_that_cannot_be_written(folder):
+def test_an_unwritable_profile_file_is_an_error(folder):
     for process in (run(folder, ["--profile-kernels=/nowhere/table"]),
                     run(folder, [], SOFTGPU_PROFILE_KERNELS="/nowhere/table")):
         expect_status(process, 2)
@@ -205,6 +205,6 @@ def test_a_file_that_cannot_be_written(folder):
 
 if __name__ == "__main__":
     harness.main_unless_sanitized([
-        test_a_table_on_standard_error, test_a_table_in_a_file, test_the_page_shows_this_table, test_json,
-        test_processes_add_to_one_file, test_a_failed_launch, test_nothing_without_launches,
-        test_nothing_without_the_option, test_a_file_that_cannot_be_written])
+        test_the_profile_is_printed_to_standard_error, test_the_profile_is_written_to_a_file, test_the_documentation_shows_the_actual_profile, test_the_profile_is_written_as_json,
+        test_several_processes_append_to_one_profile, test_failed_launches_are_counted, test_no_launches_produce_an_empty_profile,
+        test_no_profile_is_written_without_the_option, test_an_unwritable_profile_file_is_an_error])

@@ -134,7 +134,7 @@ def expect_text(got, wanted):
     expect(got == wanted, f"standard error is\n{got}not\n{wanted}")
 
 
-def test_an_address_behind_an_allocation(folder):
+def test_a_write_beyond_an_allocation_is_reported(folder):
     out, text = report(folder, "fill", "0", "101")
     expect(out == "synchronize 700\n", out)
     expect_text(text, """\
@@ -148,7 +148,7 @@ softgpu: error:   0 bytes behind the end of an allocation of 400 bytes at ADDRES
 """)
 
 
-def test_freed_memory(folder):
+def test_a_write_to_freed_memory_is_reported(folder):
     _, text = report(folder, "fill", "100", "1", "freed")
     expect_text(text, """\
 softgpu: error: kernel fill: illegal address: write of 4 bytes at ADDRESS
@@ -161,7 +161,7 @@ softgpu: error:   100 bytes inside of an allocation of 400 bytes at ADDRESS that
 """)
 
 
-def test_a_misaligned_address(folder):
+def test_a_misaligned_write_is_reported(folder):
     out, text = report(folder, "fill", "6", "1")
     expect(out == "synchronize 716\n", out)
     expect_text(text, """\
@@ -175,7 +175,7 @@ softgpu: error:   394 bytes before the end of an allocation of 400 bytes at ADDR
 """)
 
 
-def test_an_assertion_after_what_was_printed(folder):
+def test_an_assertion_is_reported_after_printed_output(folder):
     out, text = report(folder, "checked", "0", "3")
     expect(out == "t=0\nt=1\nt=2\nsynchronize 710\n", out)
     expect_text(text, """\
@@ -187,7 +187,7 @@ fill.cu:20: fill.cu: block: [0,0,0], thread: [2,0,0] Assertion `i < n` failed.
 """)
 
 
-def test_the_calls_that_led_there(folder):
+def test_the_call_stack_of_a_trap_is_reported(folder):
     def lines(n, count):
         out, text = report(folder, "deep", str(n), "1")
         expect(out == "synchronize 719\n", out)
@@ -205,7 +205,7 @@ softgpu: error:   block 0,0,0 thread 0,0,0
     lines(9, 6)
 
 
-def test_a_deadlock(folder):
+def test_a_deadlock_report_names_the_waiting_warps(folder):
     out, text = report(folder, "apart", "0", "64")
     expect(out == "synchronize 702\n", out)
     expect_text(text, """\
@@ -218,7 +218,7 @@ softgpu: error: block 0,0,0 warp 1 lanes ffffffff line 44 (/src/fill.cu:30): wai
 """)
 
 
-def test_a_deadlock_in_a_function(folder):
+def test_a_deadlock_report_has_the_calls_of_the_waiting_lanes(folder):
     """Calls of other lanes, which ran last, are not those of the lanes that are named."""
     out, text = report(folder, "halves", "0", "32")
     expect(out == "synchronize 702\n", out)

@@ -85,7 +85,7 @@ def fixture(folder, *words, options=("--leaks",)):
     return run(*options, sys.executable, str(path), *words)
 
 
-def test_what_a_released_primary_context_had_is_told(folder):
+def test_leaks_of_a_released_primary_context_are_reported(folder):
     for words in ((), ("capture",), ("reset",), ("retained",)):
         process = fixture(folder, *words)
         expect_status(process, 0)
@@ -99,28 +99,28 @@ def test_what_a_released_primary_context_had_is_told(folder):
         expect(process.stderr.count("still live") == 1, f"{words}: {process.stderr}")
 
 
-def test_a_retained_primary_context_is_no_leak_itself(folder):
+def test_a_retained_primary_context_is_not_reported_as_a_leak(folder):
     process = fixture(folder, "clean", "retained")
     expect_status(process, 0)
     expect(process.stderr == "", process.stderr)
     expect_status(fixture(folder, "clean", "retained", options=("--fail-on", "leaks")), 0)
 
 
-def test_nothing_left_is_nothing_said(folder):
+def test_a_program_without_leaks_prints_nothing(folder):
     for words in (("clean",), ("clean", "reset"), ("clean", "stream")):
         process = fixture(folder, *words)
         expect_status(process, 0)
         expect(process.stderr == "", f"{words}: {process.stderr}")
 
 
-def test_leaks_of_a_released_context_can_fail_the_job(folder):
+def test_leaks_of_a_released_context_fail_the_job_on_request(folder):
     for words, status in (((), 9), (("capture",), 9), (("reset",), 9), (("retained",), 9),
                           (("clean",), 0)):
         process = fixture(folder, *words, options=("--fail-on", "leaks"))
         expect(process.returncode == status, f"{words}: {process.returncode} {process.stderr}")
 
 
-def test_every_kind_of_object_is_told_with_its_maker(folder):
+def test_leaked_objects_are_reported_with_the_call_that_made_them(folder):
     process = fixture(folder, "stream")
     expect("2 objects still live" in process.stderr, process.stderr)
     expect(re.search(r"stream.*0x\w+.*cuStreamCreate", process.stderr), process.stderr)
@@ -130,7 +130,7 @@ def line_of(text):
     return next(n for n, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
 
 
-def test_call_sites_lead_to_the_source(folder):
+def test_call_sites_resolve_to_source_lines(folder):
     compiler, resolver = shutil.which("cc"), shutil.which("addr2line")
     if not compiler or not resolver:
         raise harness.Skip("no cc or no addr2line here")
@@ -150,7 +150,7 @@ def test_call_sites_lead_to_the_source(folder):
     expect("cuMemAlloc_v2" in line, line)
 
 
-def test_trace_has_arguments_and_what_was_made(folder):
+def test_the_trace_shows_arguments_and_created_handles(folder):
     """A leaked address can be looked up in it."""
     trace = folder / "trace"
     process = fixture(folder, "stream", options=("--leaks", "--trace", str(trace)))

@@ -58,7 +58,7 @@ def write_receiver(folder, text):
     return str(path)
 
 
-def test_loads_and_says_so(folder):
+def test_loading_a_file_reports_each_step(folder):
     process = run("load", make_file(folder / "f", 20 * MIB + 12345))
     expect_status(process, 0)
     for word in ("driver ", "device ", "loaded    20983865 bytes", "checked ", "shared ", "done "):
@@ -67,7 +67,7 @@ def test_loads_and_says_so(folder):
     expect_nothing_left(process)
 
 
-def test_json_has_every_figure(folder):
+def test_the_json_report_has_every_figure(folder):
     process = run("load", "--json", "--chunk", "1M", "--threads", "2",
                   make_file(folder / "f", 5 * MIB + 1))
     expect_status(process, 0)
@@ -81,7 +81,7 @@ def test_json_has_every_figure(folder):
     expect(process.stderr == "", process.stderr)
 
 
-def test_checksum_is_of_the_bytes(folder):
+def test_the_checksum_depends_only_on_the_bytes(folder):
     """One changed byte changes it, and the chunk size and the readers do not."""
     first = make_file(folder / "a", 17 * MIB)
     sums = []
@@ -94,7 +94,7 @@ def test_checksum_is_of_the_bytes(folder):
     expect(sums[0] == sums[1] and changed != sums[0], f"{sums} {changed}")
 
 
-def test_one_byte(folder):
+def test_a_file_of_one_byte_is_loaded(folder):
     (folder / "f").write_bytes(b"x")
     process = run("load", "--json", str(folder / "f"))
     expect_status(process, 0)
@@ -110,39 +110,39 @@ def refuses(status, words, *arguments, **more):
     expect_nothing_left(process)
 
 
-def test_no_such_file(folder):
+def test_a_missing_file_is_refused(folder):
     refuses(4, ["cannot open", "absent", "No such file"], "load", str(folder / "absent"))
 
 
-def test_directory(folder):
+def test_a_directory_is_refused(folder):
     refuses(4, [str(folder), "Is a directory"], "load", str(folder))
 
 
-def test_empty_file(folder):
+def test_an_empty_file_is_refused(folder):
     (folder / "f").touch()
     refuses(4, ["is empty"], "load", str(folder / "f"))
 
 
-def test_fifo_is_refused_and_not_waited_for(folder):
+def test_a_fifo_is_refused_without_waiting(folder):
     os.mkfifo(folder / "f")
     refuses(4, ["not a regular file"], "load", str(folder / "f"), timeout=20)
 
 
-def test_too_little_memory(folder):
+def test_a_file_larger_than_the_device_memory_is_refused(folder):
     path = make_file(folder / "f", 96 * MIB)
     refuses(6, ["100663296 bytes"], "load", path, SOFTGPU_MEMORY="64M")
 
 
-def test_no_such_device(folder):
+def test_an_unknown_device_is_refused(folder):
     refuses(3, ["7"], "load", "--device", "7", make_file(folder / "f", 10))
 
 
-def test_no_driver(folder):
+def test_a_missing_driver_is_an_error(folder):
     refuses(3, ["/nowhere/libcuda.so"], "load", "--driver", "/nowhere/libcuda.so",
             make_file(folder / "f", 10))
 
 
-def test_wrong_usage(folder):
+def test_invalid_usage_of_load_is_refused(folder):
     path = make_file(folder / "f", 10)
     refuses(2, ["one FILE"], "load")
     refuses(2, ["one FILE"], "load", path, path)
@@ -163,22 +163,22 @@ def changed_while_read(folder, change, words):
     expect_nothing_left(process)
 
 
-def test_file_that_shrinks(folder):
+def test_a_file_that_shrinks_while_it_is_read_is_an_error(folder):
     changed_while_read(folder, lambda path: os.truncate(path, 200 * MIB), ["shrank"])
 
 
-def test_file_that_grows(folder):
+def test_a_file_that_grows_while_it_is_read_is_an_error(folder):
     changed_while_read(folder, lambda path: os.truncate(path, 300 * MIB), ["grew"])
 
 
-def test_file_that_is_written_to(folder):
+def test_a_file_that_changes_while_it_is_read_is_an_error(folder):
     def write(path):
         with open(path, "r+b") as file:
             file.write(b"other bytes")
     changed_while_read(folder, write, ["was written to"])
 
 
-def test_interrupt_half_way(folder):
+def test_an_interrupt_during_loading_ends_cleanly(folder):
     path = make_file(folder / "f", 256 * MIB)
     process = start("--chunk", "64K", "--threads", "1", path)
     process.send_signal(signal.SIGINT)
@@ -190,13 +190,13 @@ def test_interrupt_half_way(folder):
     expect_nothing_left(process)
 
 
-def test_second_process_killed(folder):
+def test_a_killed_receiver_is_an_error(folder):
     path = make_file(folder / "f", MIB)
     receiver = write_receiver(folder, "kill -9 $$\n")
     refuses(8, ["killed by signal 9"], "load", "--receiver", receiver, path)
 
 
-def test_second_process_killed_after_the_import(folder):
+def test_a_receiver_killed_after_the_import_is_an_error(folder):
     """It lives long enough to take the descriptors, and dies before it says what it read."""
     path = make_file(folder / "f", MIB)
     receiver = write_receiver(
@@ -204,12 +204,12 @@ def test_second_process_killed_after_the_import(folder):
     refuses(8, ["killed by signal 9"], "load", "--receiver", receiver, path)
 
 
-def test_second_process_cannot_start(folder):
+def test_a_receiver_that_cannot_start_is_an_error(folder):
     path = make_file(folder / "f", MIB)
     refuses(8, ["cannot start"], "load", "--receiver", str(folder / "absent"), path)
 
 
-def test_second_process_reads_other_bytes(folder):
+def test_a_receiver_that_reads_different_bytes_is_an_error(folder):
     """A receiver that is told another checksum finds a difference: it does look."""
     path = make_file(folder / "f", MIB)
     receiver = write_receiver(
@@ -217,7 +217,7 @@ def test_second_process_reads_other_bytes(folder):
     refuses(7, ["different bytes"], "load", "--receiver", receiver, path)
 
 
-def test_without_the_second_process(folder):
+def test_a_file_is_loaded_without_a_receiver_on_request(folder):
     process = run("load", "--json", "--no-share", make_file(folder / "f", MIB))
     expect_status(process, 0)
     expect(json.loads(process.stdout)["shared"] is False, process.stdout)

@@ -34,7 +34,7 @@ def sanitizer_memory():
     return 0 if harness.SANITIZE == "off" else 100 * MIB
 
 
-def test_file_of_half_the_limit_arrives(folder):
+def test_a_file_of_half_the_limit_is_loaded(folder):
     path = make_file(folder / "f", 90 * MIB)
     with group_of(200 * 1000 * 1000 + sanitizer_memory()) as join:
         process = run_in(join, "load", "--threads", "8", "--json", path)
@@ -44,7 +44,7 @@ def test_file_of_half_the_limit_arrives(folder):
     expect(report["peak_pinned_bytes"] < 60 * MIB + sanitizer_memory(), str(report))
 
 
-def test_as_many_readers_as_asked_where_there_is_room(folder):
+def test_the_requested_number_of_readers_runs_within_a_large_limit(folder):
     path = make_file(folder / "f", 90 * MIB)
     with group_of(1 << 30) as join:
         process = run_in(join, "load", "--threads", "8", "--json", path)
@@ -52,7 +52,7 @@ def test_as_many_readers_as_asked_where_there_is_room(folder):
     expect(json.loads(process.stdout)["readers"] == 8, process.stdout)
 
 
-def test_file_that_was_read_before_is_no_usage(folder):
+def test_page_cache_does_not_count_as_used_memory(folder):
     """What reading brings into the page cache belongs to the group, and can be dropped."""
     path = make_file(folder / "f", 60 * MIB)
     more = make_file(folder / "more", 120 * MIB)
@@ -64,7 +64,7 @@ def test_file_that_was_read_before_is_no_usage(folder):
     expect(process.returncode == 0, f"status {process.returncode}\n{process.stderr}")
 
 
-def test_file_beyond_the_limit_is_refused(folder):
+def test_a_file_larger_than_the_limit_is_refused(folder):
     path = make_file(folder / "f", 240 * MIB)
     with group_of(200 * MIB) as join:
         process = run_in(join, "load", "--threads", "8", path)
@@ -76,8 +76,8 @@ def test_file_beyond_the_limit_is_refused(folder):
 
 if __name__ == "__main__":
     harness.main([
-        test_file_of_half_the_limit_arrives,
-        test_as_many_readers_as_asked_where_there_is_room,
-        test_file_that_was_read_before_is_no_usage,
-        test_file_beyond_the_limit_is_refused,
+        test_a_file_of_half_the_limit_is_loaded,
+        test_the_requested_number_of_readers_runs_within_a_large_limit,
+        test_page_cache_does_not_count_as_used_memory,
+        test_a_file_larger_than_the_limit_is_refused,
     ])

@@ -46,12 +46,12 @@ def load_without(closed, folder):
     expect(path.read_bytes() == before, "the file was changed")
 
 
-def test_load_with_each_subset_closed(folder):
+def test_load_works_with_any_standard_descriptors_closed(folder):
     for closed in SUBSETS:
         load_without(closed, folder)
 
 
-def test_started_program_finds_them_closed(_folder):
+def test_a_started_program_inherits_closed_standard_descriptors(_folder):
     program = ("import os\nfor fd in range(3):\n    try:\n        os.fstat(fd)\n"
                "    except OSError:\n        os._exit(40 + fd)\nos._exit(39)")
     for closed, wanted in (((), 39), ((0,), 40), ((1,), 41), ((2,), 42)):
@@ -64,7 +64,7 @@ def test_started_program_finds_them_closed(_folder):
                f"{closed} closed: status {process.returncode}, not {wanted}\n{process.stderr}")
 
 
-def test_other_commands_end(_folder):
+def test_other_commands_work_with_standard_descriptors_closed(_folder):
     for command in ("info", "doctor", "driver"):
         for closed in SUBSETS:
             process = run_without(closed, harness.COMMAND, command)
@@ -75,7 +75,7 @@ def test_other_commands_end(_folder):
 
 if __name__ == "__main__":
     harness.main([
-        test_load_with_each_subset_closed,
-        test_started_program_finds_them_closed,
-        test_other_commands_end,
+        test_load_works_with_any_standard_descriptors_closed,
+        test_a_started_program_inherits_closed_standard_descriptors,
+        test_other_commands_work_with_standard_descriptors_closed,
     ])

@@ -72,15 +72,15 @@ def interrupted_while_it_hangs(folder, before_sleep, signals):
     wait_for(lambda: is_gone(sleeper), "the end of what the second process started")
 
 
-def test_interrupt_ends_a_second_process_that_hangs(folder):
+def test_an_interrupt_terminates_a_hanging_receiver(folder):
     interrupted_while_it_hangs(folder, "", [signal.SIGTERM])
 
 
-def test_second_interrupt_ends_one_that_ignores_the_first(folder):
+def test_a_second_interrupt_ends_a_receiver_that_ignores_the_first(folder):
     interrupted_while_it_hangs(folder, "trap '' TERM\n", [signal.SIGINT, signal.SIGINT])
 
 
-def test_verdict_is_heard_where_child_signals_are_ignored(folder):
+def test_the_result_of_the_receiver_is_seen_with_sigchld_ignored(folder):
     receiver = make_receiver(
         folder, f'exec "{harness.COMMAND}" receive --socket 3 --expect 0123456789abcdef\n')
     process = finish(start("--receiver", receiver, make_file(folder, MIB),
@@ -106,15 +106,15 @@ def ignored_while_it_hangs(folder, number):
     expect(ignored >> (number - 1) & 1, f"signal {number} is not ignored any more")
 
 
-def test_an_inherited_ignored_interrupt_stays_ignored(folder):
+def test_an_inherited_ignored_sigint_stays_ignored(folder):
     ignored_while_it_hangs(folder, signal.SIGINT)
 
 
-def test_an_inherited_ignored_termination_stays_ignored(folder):
+def test_an_inherited_ignored_sigterm_stays_ignored(folder):
     ignored_while_it_hangs(folder, signal.SIGTERM)
 
 
-def test_second_process_ends_where_termination_is_ignored(folder):
+def test_a_receiver_is_terminated_with_sigterm_ignored_by_the_parent(folder):
     """It is told by SIGTERM to end, whatever disposition it would have inherited."""
     marker = folder / "pid"
     receiver = make_receiver(
@@ -128,7 +128,7 @@ def test_second_process_ends_where_termination_is_ignored(folder):
     expect(time.monotonic() - begin < 15, "the second process did not hear")
 
 
-def test_message_begins_a_line_on_a_terminal(folder):
+def test_an_error_message_begins_a_new_line_on_a_terminal(folder):
     """The progress line is rewritten in place; what is said after it does not hang on its end."""
     path = make_file(folder, 512 * MIB)
     try:

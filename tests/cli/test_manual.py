@@ -69,7 +69,7 @@ def each_command():
         yield command, help_text.of(command)
 
 
-def test_every_command_has_a_page_and_no_other_page_is_there(_):
+def test_every_command_has_exactly_one_manual_page(_):
     wanted = {f"{page_name(command)}.1" for command in ["", *help_text.commands()]}
     found = {path.name for path in PAGES.iterdir()}
     expect(wanted == found and len(found) > 5, f"pages {sorted(found)}, not {sorted(wanted)}")
@@ -77,13 +77,13 @@ def test_every_command_has_a_page_and_no_other_page_is_there(_):
         expect(f"{page_name(command)} - {summary}" in plain(page(command)), f"{command}: no summary")
 
 
-def test_pages_say_what_the_help_says(_):
+def test_manual_pages_agree_with_the_help(_):
     for command, wanted in each_command():
         found = differences(wanted, page(command))
         expect(not found, f"{page_name(command)}: {found}")
 
 
-def test_a_page_that_lacks_or_invents_is_noticed(_):
+def test_differences_between_page_and_help_are_detected(_):
     wanted, text = help_text.of("load"), page("load")
     for changed in (text.replace("\\fB\\-\\-quiet\\fR", "quiet"), text.replace("\\-\\-quiet", "\\-\\-silent"),
                     text.replace("\\fIFILE\\fR\n", "\\fIPATH\\fR\n", 1),
@@ -97,14 +97,14 @@ def source_of(command):
                    if re.match(rf"(cmd_)?{command}(_|\.)", path.name))
 
 
-def test_the_help_says_what_the_source_takes(_):
+def test_the_help_lists_the_options_that_the_source_parses(_):
     for command in help_text.commands():
         taken = {f"--{name}": how == "required" for name, how in TAKEN.findall(source_of(command))}
         said = {name: bool(kind) for name, kind in help_text.of(command).options.items()}
         expect(taken and taken == said, f"{command} takes {taken}, and its help says {said}")
 
 
-def test_every_help_has_the_same_form(_):
+def test_every_help_text_has_the_same_structure(_):
     for command, text in each_command():
         name = f"gpumem {command}".strip()
         expect(text.usage.startswith(f"usage: {name} "), text.usage)
@@ -113,7 +113,7 @@ def test_every_help_has_the_same_form(_):
         expect(not wide, f"{name}: {wide}")
 
 
-def test_no_reader_complains(_):
+def test_manual_page_readers_report_no_warnings(_):
     readers = [words for words in (["mandoc", "-T", "lint", "-W", "warning"],
                                    ["groff", "-man", "-ww", "-z", "-T", "utf8"]) if shutil.which(words[0])]
     if not readers:
@@ -135,7 +135,7 @@ def examples():
             yield section, line.strip()
 
 
-def test_pages_have_their_examples(_):
+def test_manual_pages_contain_their_examples(_):
     for section, line in examples():
         expect(section == "gpumem" or section in help_text.commands(), f"[{section}] is no command")
         expect(section == "gpumem" or line.split()[1] == section, f"[{section}]: {line}")
@@ -155,7 +155,7 @@ def expect_done(line, done):
     expect(done.returncode == 0, f"{line}: {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def test_examples_run(folder):
+def test_the_examples_of_the_manual_pages_run(folder):
     if harness.SANITIZE != "off":
         raise harness.Skip("run looks for softgpu's libcuda.so.1, which a sanitizer's build does not have")
     prepare(folder)

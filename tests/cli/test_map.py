@@ -101,7 +101,7 @@ def smallest(**more):
             "program": "p", "driver": None, "devices": [], **more}
 
 
-def test_a_snapshot_keeps_to_its_schema(folder):
+def test_a_snapshot_conforms_to_its_schema(folder):
     snapshot = demo(folder)
     problems = breaches(snapshot, SCHEMA)
     expect(not problems, "\n".join(problems[:20]))
@@ -115,7 +115,7 @@ def test_a_snapshot_keeps_to_its_schema(folder):
     expect({"free", "in_use", "thread"} <= states, f"pieces are {states}")
 
 
-def test_the_schema_is_not_kept_to_by_just_anything(folder):
+def test_the_schema_rejects_malformed_snapshots(folder):
     for path, value in ((("version",), 2), (("pid",), "1"), (("devices", 0, "ordinal"), -1),
                         (("devices", 0, "resources", 0, "upstream"), "x"),
                         (("devices", 0, "virtual_memory", "mappings", 0, "address"), 17),
@@ -128,7 +128,7 @@ def test_the_schema_is_not_kept_to_by_just_anything(folder):
         expect(breaches(snapshot, SCHEMA), f"{path}: {value!r} was not noticed")
 
 
-def test_pieces_leave_no_gap(folder):
+def test_pieces_of_a_segment_leave_no_gap(folder):
     for device in demo(folder)["devices"]:
         for resource in device["resources"]:
             for part in resource.get("slabs", []) + resource.get("cache", {}).get("segments", []):
@@ -139,7 +139,7 @@ def test_pieces_leave_no_gap(folder):
                 expect(at == part["bytes"], f"{part['address']} ends at {at}")
 
 
-def test_statistics_and_lists_agree(folder):
+def test_snapshot_statistics_agree_with_its_lists(folder):
     device = demo(folder)["devices"][0]
     memory = device["virtual_memory"]
     expect(len(memory["mappings"]) == device["statistics"]["mappings"], "mappings")
@@ -152,7 +152,7 @@ def test_statistics_and_lists_agree(folder):
                    f"{resource['kind']}: {listed}, {resource['statistics']['in_use_bytes']}")
 
 
-def test_the_page_asks_the_network_for_nothing(folder):
+def test_the_page_makes_no_network_requests(folder):
     snapshot = demo(folder)
     text = (folder / "demo.html").read_text(encoding="utf-8")
     page = Page(text)
@@ -165,7 +165,7 @@ def test_the_page_asks_the_network_for_nothing(folder):
     expect(json.loads(page.scripts["history"]).startswith("time_ns,event,"), "no history")
 
 
-def test_names_cannot_leave_the_data(folder):
+def test_names_in_a_snapshot_cannot_inject_markup(folder):
     for name in ("</script><script>alert(1)</script>", "<!-- <script>", "]]>", "\u2028", "'\"\\",
                  "<img src=http://x/ onerror=alert(1)>"):
         snapshot = smallest(program=name)
@@ -179,7 +179,7 @@ def test_names_cannot_leave_the_data(folder):
         expect(json.loads(page.scripts["history"]) == log.read_text(encoding="utf-8"), f"{name!r}")
 
 
-def test_what_is_no_snapshot_is_refused(folder):
+def test_files_that_are_not_snapshots_are_refused(folder):
     for content, text in ((b"", "empty"), (b"{", ":1: not JSON"), (b'{"a":1}\n]', ":2: not JSON"),
                           (b'{"a":01}', "not JSON"), (b'{"a":"\\x"}', "not JSON"), (b"\0", "not text"),
                           (b"[" * 100000, "not JSON"), (b'{"version":1}', "not a snapshot"),
@@ -195,7 +195,7 @@ def test_what_is_no_snapshot_is_refused(folder):
     expect_status(process, 4)
 
 
-def test_what_is_no_log_is_refused(folder):
+def test_files_that_are_not_logs_are_refused(folder):
     source, log = folder / "snapshot.json", folder / "log.csv"
     source.write_text(json.dumps(smallest()))
     for content in ("", "a,b,c\n1,2,3\n", "time,event,bytes\n", "# time,event,address,bytes\n"):
@@ -206,7 +206,7 @@ def test_what_is_no_log_is_refused(folder):
     expect_status(harness.run("map", "--log", str(log), str(source)), 0)
 
 
-def test_wrong_usage_is_told(folder):
+def test_invalid_usage_of_map_is_refused(folder):
     for arguments in ((), ("--demo", "x.json"), ("a", "b"), ("--snapshot", "x", "a"),
                       ("--device", "0", "a"), ("--device", "x", "--demo"), ("--what",)):
         process = harness.run("map", *arguments)
@@ -216,7 +216,7 @@ def test_wrong_usage_is_told(folder):
     expect_status(process, 4)
 
 
-def test_a_full_disk_leaves_no_half_page(folder):
+def test_a_full_disk_leaves_no_partial_page(folder):
     process = harness.run("map", "--demo", "--output", "/dev/full")
     expect(process.returncode != 0 and "No space" in process.stderr, process.stderr)
     expect(os.path.exists("/dev/full"), "the device was taken for half a page, and removed")

@@ -108,7 +108,7 @@ def demo(folder):
     return page, json.loads(snapshot.read_text(encoding="utf-8"))
 
 
-def test_the_demo_is_drawn(folder):
+def test_the_demo_page_is_drawn_without_errors(folder):
     browser()
     page, snapshot = demo(folder)
     document, found = dump(folder, page)
@@ -125,7 +125,7 @@ def test_the_demo_is_drawn(folder):
         expect(buffer["address"] in document, f"{buffer['address']} is not in a table")
 
 
-def test_the_keyboard_reaches_everything(folder):
+def test_every_part_of_the_page_is_reached_by_keyboard(folder):
     browser()
     _, found = dump(folder, demo(folder)[0])
     expect(found["focusable"], "a strip cannot be focused, or has no name")
@@ -135,7 +135,7 @@ def test_the_keyboard_reaches_everything(folder):
     expect(found["sorts"], "columns do not sort")
 
 
-def test_it_is_readable_at_1280(folder):
+def test_the_page_is_readable_at_1280_pixels(folder):
     browser()
     _, found = dump(folder, demo(folder)[0])
     expect(found["overflow"] <= 0, f"the page is {found['overflow']} pixels too wide")
@@ -144,7 +144,7 @@ def test_it_is_readable_at_1280(folder):
     expect(found["themes"], "light and dark look the same")
 
 
-def test_names_stay_text(folder):
+def test_names_are_shown_as_text_not_markup(folder):
     browser()
     _, snapshot = demo(folder)
     evil = '<img src=x onerror="document.body.dataset.broken=1">'
@@ -160,7 +160,7 @@ def test_names_stay_text(folder):
     expect(attribute(document, "broken") is None and "<img" not in document, "a name became markup")
 
 
-def test_odd_snapshots_are_drawn(folder):
+def test_unusual_snapshots_are_drawn_without_errors(folder):
     browser()
     _, snapshot = demo(folder)
     device = snapshot["devices"][0]
@@ -177,7 +177,7 @@ def test_odd_snapshots_are_drawn(folder):
                f"{len(devices)} devices: {found['errors']}")
 
 
-def test_parts_of_buffers_are_told_apart(folder):
+def test_parts_of_buffers_are_distinguished_by_their_state(folder):
     """What is decommitted, freed and kept, the program's own, and who made what."""
     browser()
     _, snapshot = demo(folder)
@@ -213,7 +213,7 @@ over two lines"
 """
 
 
-def test_a_log_becomes_the_history(folder):
+def test_a_log_is_shown_as_history(folder):
     browser()
     _, snapshot = demo(folder)
     source, log, page = folder / "some.json", folder / "log.csv", folder / "log.html"
@@ -233,7 +233,7 @@ def picture_facts(png):
     return struct.unpack(">II", png[16:24]), len(png)
 
 
-def test_a_screenshot_shows_something(folder):
+def test_a_screenshot_is_not_blank(folder):
     browser()
     page, _ = demo(folder)
     for theme in ("light", "dark"):

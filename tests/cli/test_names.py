@@ -25,7 +25,7 @@ def expect_harmless(process, lines):
         expect(line.startswith(lines), f"{line!r} of {text!r}")
 
 
-def test_of_the_loaded_file(folder):
+def test_a_file_name_cannot_control_the_terminal(folder):
     path = os.path.join(os.fsencode(folder), HOSTILE)
     with open(path, "wb") as file:
         file.write(b"x" * 5000)
@@ -35,7 +35,7 @@ def test_of_the_loaded_file(folder):
                               "loaded", "     ", "checked", "done"))
 
 
-def test_in_errors(folder):
+def test_names_in_errors_cannot_control_the_terminal(folder):
     path = os.path.join(os.fsencode(folder), HOSTILE)
     # run looks for softgpu's libcuda.so.1 first, which a sanitizer's build does not have.
     of_run = (("run", "--softgpu", HOSTILE), ("run", "--softgpu", "--fault", HOSTILE, "false"),
@@ -50,12 +50,12 @@ def test_in_errors(folder):
         expect_harmless(process, ("gpumem: ", "driver", "device", "file"))
 
 
-def test_in_findings(_):
+def test_names_in_findings_cannot_control_the_terminal(_):
     process = run("doctor", "--driver", b"/" + HOSTILE)
     expect_harmless(process, ("ok", "note", "bad", "gpumem: "))
 
 
-def test_in_the_logs_of_softgpu(folder):
+def test_names_in_softgpu_logs_cannot_control_the_terminal(folder):
     """Variables and profiles are named in its lines."""
     process = run("info", SOFTGPU_PROFILE=HOSTILE)
     expect(process.returncode != 0, "such a profile is taken")

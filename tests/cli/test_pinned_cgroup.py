@@ -61,19 +61,19 @@ def check(process, wanted, what):
            f"{what}: status {process.returncode}, not {wanted}\n{process.stderr}")
 
 
-def test_more_than_the_limit_at_once(_folder):
+def test_one_allocation_beyond_the_limit_is_refused(_folder):
     for method in (AUTO, REGISTERED, ALLOCATED, POOL):
         with group_of(200 * MIB) as join:
             check(run_in(join, method, 400, 1), OUT_OF_HOST_MEMORY, f"method {method}")
 
 
-def test_more_than_the_limit_bit_by_bit(_folder):
+def test_many_allocations_beyond_the_limit_are_refused(_folder):
     for method in (REGISTERED, ALLOCATED, POOL):
         with group_of(200 * MIB) as join:
             check(run_in(join, method, 10, 40), OUT_OF_HOST_MEMORY, f"method {method}")
 
 
-def test_less_than_the_limit(_folder):
+def test_allocations_within_the_limit_succeed(_folder):
     for method in (REGISTERED, ALLOCATED, POOL):
         with group_of(400 * MIB) as join:
             check(run_in(join, method, 10, 4), 0, f"method {method}")
@@ -83,7 +83,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 4:
         os._exit(pin(*map(int, sys.argv[1:])))
     harness.main([
-        test_more_than_the_limit_at_once,
-        test_more_than_the_limit_bit_by_bit,
-        test_less_than_the_limit,
+        test_one_allocation_beyond_the_limit_is_refused,
+        test_many_allocations_beyond_the_limit_are_refused,
+        test_allocations_within_the_limit_succeed,
     ])

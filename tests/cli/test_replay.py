@@ -40,7 +40,7 @@ def replay(path, *options):
     return process, (json.loads(process.stdout) if process.stdout else None)
 
 
-def test_every_resource_runs_a_log(folder):
+def test_every_resource_replays_a_log(folder):
     log = Log()
     for i in range(1, 41):
         log.row("allocate", i, 1000 * i, stream=0x1000 * (i % 3), thread=i % 4)
@@ -65,7 +65,7 @@ def test_every_resource_runs_a_log(folder):
     expect("\npool " in text.stdout and "\ncaching" not in text.stdout, text.stdout)
 
 
-def test_growth_in_place_and_by_moving(folder):
+def test_resizes_are_replayed_in_place_or_by_copying(folder):
     log = Log().row("allocate", 1, MIB, capacity=64 * MIB).row("resize", 1, 9 * MIB)
     log.row("resize", 1, 3 * MIB).row("allocate", 2, MIB).row("free", 1).row("free", 2)
     process, out = replay(log.write(folder), "--resource", "virtual,pool,driver")
@@ -76,14 +76,14 @@ def test_growth_in_place_and_by_moving(folder):
     expect(out["peak_in_use"] == 9 * MIB and out["resizes"] == 2, out)
 
 
-def test_alignment_is_asked_for(folder):
+def test_alignments_of_a_log_are_requested(folder):
     log = Log().row("allocate", 1, 100, alignment=1 << 16).row("allocate", 2, 100).row("free", 1)
     process, out = replay(log.write(folder), "--resource", ",".join(ALL))
     expect_status(process, 0)
     expect(all(row["done"] for row in out["resources"]), out)
 
 
-def test_running_out_is_told_with_its_line(folder):
+def test_running_out_of_memory_is_reported_with_its_line(folder):
     log = Log().row("allocate", 1, MIB).row("note", note='"two\nlines"')
     log.row("allocate", 2, 1 << 40).row("free", 1)
     process, out = replay(log.write(folder), "--resource", "pool,driver")
@@ -114,7 +114,7 @@ def changed(line, old, new):
     return "\n".join(lines) + "\n"
 
 
-def test_lines_that_are_wrong_are_refused(folder):
+def test_invalid_log_lines_are_refused(folder):
     good = "\n".join(Log().row("allocate", 1, 100).row("free", 1).lines) + "\n"
     refused(folder, "", 1, "#gpumem-log,1")
     refused(folder, good.replace("log,1", "log,2"), 1, "version 1")
@@ -146,7 +146,7 @@ def test_lines_that_are_wrong_are_refused(folder):
     refused(folder, good.encode() + b"\0\n", 0, "zero byte")
 
 
-def test_a_line_is_counted_where_it_is_in_the_file(folder):
+def test_line_numbers_count_newlines_in_quoted_fields(folder):
     log = Log().row("note", note='"one\ntwo\nthree"').row("free", 9)
     path = log.write(folder, "bad")
     process = run("replay", path)
@@ -180,7 +180,7 @@ def test_damaged_logs_never_crash(folder):
         expect_nothing_left(process)
 
 
-def test_wrong_usage(folder):
+def test_invalid_usage_of_replay_is_refused(folder):
     path = Log().write(folder)
     for options, says in ((("--resource", "heap", path), "'heap' is not a resource"),
                           (("--repeat", "0", path), "--repeat"), ((), "one LOG"),
@@ -196,7 +196,7 @@ def test_wrong_usage(folder):
     expect_status(process, 3)
 
 
-def test_what_a_trace_resource_wrote_is_read(folder):
+def test_a_log_of_a_trace_resource_is_replayed(folder):
     """The arena of examples/ with its upstream traced."""
     program = harness.BUILD / "examples" / "arena"
     if not program.exists():
@@ -214,7 +214,7 @@ def test_what_a_trace_resource_wrote_is_read(folder):
     expect(out["resources"][0]["peak_committed"] == 4 * MIB, out)
 
 
-def test_threads_are_run_in_their_order(folder):
+def test_events_of_several_threads_are_replayed_in_log_order(folder):
     """Eight threads on four streams, in the one order of the log."""
     order = random.Random(5)
     log, live, count = Log(), [], 0

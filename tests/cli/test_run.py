@@ -50,21 +50,21 @@ def expect_output(process, text):
     expect(process.stdout.strip() == text, f"{process.stdout!r} is not {text!r}")
 
 
-def test_opened_by_name(_):
+def test_a_program_opens_softgpu_by_name(_):
     expect_output(softgpu("--memory", "64M"), "0 1 67108864 NVIDIA H200")
 
 
-def test_children_too(folder):
+def test_child_processes_get_softgpu(folder):
     script = folder / "program.py"
     script.write_text(PROGRAM)
     expect_output(run("run", "--softgpu", "--devices", "3", "--memory", "64M", "sh", "-c",
                       f"sh -c '{sys.executable} {script}'"), "0 3 67108864 NVIDIA H200")
 
 
-def test_linked(folder):
+def test_a_program_linked_with_libcuda_gets_softgpu(folder):
     compiler = shutil.which("cc")
     if not compiler:
-        return  # opened_by_name has shown the library; a linker finds the same one
+        return  # a_program_opens_softgpu_by_name has shown the library; a linker finds the same one
     source, program = folder / "linked.c", folder / "linked"
     source.write_text(LINKED)
     subprocess.run([compiler, "-o", str(program), str(source), f"-L{SOFTGPU}",
@@ -72,7 +72,7 @@ def test_linked(folder):
     expect_status(run("run", "--softgpu", "--devices", "5", str(program)), 5)
 
 
-def test_profiles(folder):
+def test_a_profile_is_selected_by_name_or_path(folder):
     expect_output(softgpu("--memory", "64M", "--profile", "tiny"), "0 1 67108864 softgpu tiny")
     (folder / "mine.ini").write_text("[device]\nlike = h200\nname = Mine\nmemory = 8M\n")
     here = os.getcwd()
@@ -84,7 +84,7 @@ def test_profiles(folder):
         os.chdir(here)
 
 
-def test_trace(folder):
+def test_the_calls_of_a_program_are_traced(folder):
     trace = folder / "trace"
     here = os.getcwd()
     os.chdir(folder)
@@ -95,12 +95,12 @@ def test_trace(folder):
     expect("cuDeviceGetCount" in trace.read_text(), "the trace does not have the program's calls")
 
 
-def test_fault(_):
+def test_a_fault_is_injected_into_a_program(_):
     process = softgpu("--fault", "cuInit:1:CUDA_ERROR_NO_DEVICE:before")
     expect(process.stdout.startswith("100 "), process.stdout + process.stderr)
 
 
-def test_leaks(_):
+def test_leaks_of_a_program_are_reported_on_request(_):
     process = softgpu("--leaks", "--", "leak")
     expect_status(process, 0)
     expect("not destroyed" in process.stderr, f"no leak is reported:\n{process.stderr}")
@@ -108,26 +108,26 @@ def test_leaks(_):
     expect("not destroyed" not in process.stderr, f"reported unasked:\n{process.stderr}")
 
 
-def test_abort_on_error(_):
+def test_a_program_aborts_at_its_first_error_on_request(_):
     expect_status(softgpu("--", "mistake"), 0)
     expect_status(softgpu("--abort-on-error", "--", "mistake"), -signal.SIGABRT)
 
 
-def test_before_other_libraries(_):
+def test_softgpu_comes_first_in_the_library_path(_):
     process = run("run", "--softgpu", "--seed", "7", "--schedule", "random", "--poison", "--log",
                   "debug", "sh", "-c", "echo $LD_LIBRARY_PATH $GPUMEM_DRIVER $SOFTGPU_SEED "
                   "$SOFTGPU_SCHEDULE $SOFTGPU_POISON $SOFTGPU_LOG", LD_LIBRARY_PATH="/other")
     expect_output(process, f"{SOFTGPU.resolve()}:/other softgpu 7 random 1 debug")
 
 
-def test_exit_status(_):
+def test_the_exit_status_of_the_command_is_returned(_):
     expect_status(run("run", "--softgpu", "--", "sh", "-c", "exit 7"), 7)
     # A folder of PATH that may not be searched would make it a question of permission: 126.
     expect_status(run("run", "--softgpu", "--", "no-such-program", PATH="/usr/bin:/bin"), 127)
     expect_status(run("run", "--softgpu", "--", "/dev/null"), 126)
 
 
-def test_wrong_usage(_):
+def test_invalid_usage_of_run_is_refused(_):
     for arguments, text in [
             (["true"], "give --softgpu"),
             (["--softgpu"], "give a COMMAND"),
@@ -148,5 +148,5 @@ def test_wrong_usage(_):
 
 
 harness.main_unless_sanitized([
-    test_opened_by_name, test_children_too, test_linked, test_profiles, test_trace, test_fault, test_leaks,
-    test_abort_on_error, test_before_other_libraries, test_exit_status, test_wrong_usage])
+    test_a_program_opens_softgpu_by_name, test_child_processes_get_softgpu, test_a_program_linked_with_libcuda_gets_softgpu, test_a_profile_is_selected_by_name_or_path, test_the_calls_of_a_program_are_traced, test_a_fault_is_injected_into_a_program, test_leaks_of_a_program_are_reported_on_request,
+    test_a_program_aborts_at_its_first_error_on_request, test_softgpu_comes_first_in_the_library_path, test_the_exit_status_of_the_command_is_returned, test_invalid_usage_of_run_is_refused])

@@ -144,7 +144,7 @@ def linked(folder, name, source, client, way):
     return compile_it(folder, "client", client, *WAYS[way], f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}")
 
 
-def test_nvrtc_is_answered_for_in_each_way(folder):
+def test_nvrtc_is_intercepted_however_it_is_called(folder):
     for way in WAYS:
         done = run(linked(folder, "renamed", NVRTC, NVRTC_CLIENT, way))
         expect_status(done, 0)
@@ -152,13 +152,13 @@ def test_nvrtc_is_answered_for_in_each_way(folder):
                f"{way}: {done.stdout}")
 
 
-def test_nvrtc_itself_is_left_alone_without_gpumem_run(folder):
+def test_nvrtc_is_not_intercepted_without_gpumem_run(folder):
     client = linked(folder, "renamed", NVRTC, NVRTC_CLIENT, "early")
     done = subprocess.run([client], stdout=subprocess.PIPE, text=True, check=True)
     expect(done.stdout.splitlines() == ["call 6 CUBIN", "table 6 CUBIN", "dlsym 6 CUBIN", "own 6"], done.stdout)
 
 
-def test_a_library_with_the_older_hash_table_is_answered_for(folder):
+def test_a_library_with_a_sysv_hash_table_is_intercepted(folder):
     compile_it(folder, "librenamed.so", NVRTC, "-shared", "-fPIC", "-Wl,--hash-style=sysv")
     client = compile_it(folder, "client", NVRTC_CLIENT, *WAYS["without a table"], f"-L{folder}", "-lrenamed",
                         f"-Wl,-rpath,{folder}")
@@ -167,14 +167,14 @@ def test_a_library_with_the_older_hash_table_is_answered_for(folder):
     expect(done.stdout.splitlines() == ["call 9 the text", "table 9 the text", "dlsym 9 the text", "own 6"], done.stdout)
 
 
-def test_nvjitlink_is_answered_for_in_each_way(folder):
+def test_nvjitlink_is_intercepted_however_it_is_called(folder):
     for way in WAYS:
         done = run(linked(folder, "jit", JITLINK, JITLINK_CLIENT, way))
         expect_status(done, 0)
         expect(done.stdout == "9 the text\n", f"{way}: {done.stdout}")
 
 
-def test_a_cache_by_its_path_is_moved_in_each_way(folder):
+def test_a_cache_path_is_redirected_however_it_is_opened(folder):
     for number, way in enumerate(WAYS):
         user = folder / f"cache-{number}"
         user.mkdir()

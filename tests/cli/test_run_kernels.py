@@ -137,7 +137,7 @@ def library(folder, name, source, *options):
     return path
 
 
-def test_every_copy_of_nvrtc_gives_its_own_text(folder):
+def test_every_copy_of_nvrtc_returns_its_own_ptx(folder):
     first = library(folder, "libnvrtc.so.13", NVRTC, '-DNAME="first"')
     second = library(folder, "renamed-8f3a.so", NVRTC, '-DNAME="second"')
     done = run(sys.executable, "-c", CLIENT, first, second)
@@ -146,7 +146,7 @@ def test_every_copy_of_nvrtc_gives_its_own_text(folder):
     expect(done.stdout.strip() == r"b'first ptx\x00' b'second ptx\x00' b''", done.stdout)
 
 
-def test_without_kernels_nothing_is_put_in_front(folder):
+def test_without_kernels_nothing_is_intercepted(folder):
     first = library(folder, "libnvrtc.so.13", NVRTC, '-DNAME="first"')
     words = [sys.executable, "-c", CLIENT, first, first]
     for done in (run(*words, env=environment(SOFTGPU_KERNELS="0")), run(*words, options=["--no-kernels"])):
@@ -174,7 +174,7 @@ def expect_links(done):
     expect("softgpu's linker refuses the PTX" in done.stderr, done.stderr)
 
 
-def test_links_give_texts_or_what_softgpu_links_of_them(folder):
+def test_nvjitlink_returns_ptx_or_code_linked_by_softgpu(folder):
     expect_links(linked(folder, "", ""))
 
 
@@ -233,7 +233,7 @@ print("other", link([b"-arch=sm_90", b"-lto"], (3, b"ir"), ("library", b"/a/libm
 """
 
 
-def test_grids_meet_by_a_text_in_place_of_the_runtime_library(folder):
+def test_grid_synchronization_uses_ptx_instead_of_cudadevrt(folder):
     source = "#define PREFIX(x) x\n#define SUFFIX\n#define TEXT_OF_IR " + \
         "".join('"%s\\n" ' % line for line in GRID_TEXT.splitlines()) + "\n" + JITLINK
     jitlink = library(folder, "libnvJitLink.so.13", source)
@@ -247,7 +247,7 @@ def test_grids_meet_by_a_text_in_place_of_the_runtime_library(folder):
     expect("machine code beside LTO IR" in done.stderr, done.stderr)
 
 
-def test_names_with_a_version_are_the_same_functions(folder):
+def test_versioned_nvjitlink_names_are_intercepted(folder):
     expect_links(linked(folder, "__", "_12_0"))
 
 
@@ -265,7 +265,7 @@ def words_of(folder, *command):
     return done.stdout.splitlines()[1:]
 
 
-def test_nvcc_makes_text_of_the_name_that_was_asked_for(folder):
+def test_nvcc_writes_ptx_to_the_requested_file(folder):
     expect(words_of(folder, "nvcc", "-cubin", "-arch", "sm_90", "a b.cu") ==
            ["<-ptx>", "<-arch>", "<sm_90>", "<a b.cu>", "<-o>", "<a b.cubin>"], "a name of its own")
     expect(words_of(folder, "nvcc", "--cubin", "-o", "x.cubin", "a.cu") ==
@@ -274,7 +274,7 @@ def test_nvcc_makes_text_of_the_name_that_was_asked_for(folder):
            ["<-ptx>", "<-gencode>", "<arch=compute_90,code=compute_90>", "<-ox>", "<a.cu>"], "of an architecture")
 
 
-def test_nvcc_adds_text_to_machine_code(folder):
+def test_nvcc_adds_ptx_to_machine_code(folder):
     expect(words_of(folder, "nvcc", "-gencode=arch=compute_80,code=sm_80", "a.cu", "-o", "a") ==
            ["<-gencode=arch=compute_80,code=sm_80>", "<a.cu>", "<-o>", "<a>", "<-gencode>",
             "<arch=compute_80,code=compute_80>"], "text beside it")
@@ -287,7 +287,7 @@ def test_nvcc_adds_text_to_machine_code(folder):
         expect(words_of(folder, "nvcc", *words, "a.cu")[-2:] == text, f"no text beside {words}")
 
 
-def test_nvcc_adds_text_for_the_device_to_machine_code_for_many(folder):
+def test_nvcc_adds_ptx_for_the_device_to_code_for_several_architectures(folder):
     query = folder / "__nvcc_device_query"
     query.write_text("#!/bin/sh\nprintf '90\\n80\\n'\n")
     query.chmod(0o755)
@@ -298,7 +298,7 @@ def test_nvcc_adds_text_for_the_device_to_machine_code_for_many(folder):
     expect(words_of(folder, "nvcc", "-arch=native", "a.cu") == ["<-arch=native>", "<a.cu>"], "a device made up")
 
 
-def test_versions_differ_from_those_on_hardware(folder):
+def test_compiler_versions_differ_from_those_on_hardware(folder):
     for name in "nvcc", "ptxas":
         tool(folder, name)
         done = run(name, "--version", PATH=f"{folder}:{os.environ['PATH']}")
@@ -311,7 +311,7 @@ def test_versions_differ_from_those_on_hardware(folder):
     expect(alone.returncode == 0 and "release 13.0" in alone.stdout, alone.stdout)
 
 
-def test_ptxas_gives_the_text(folder):
+def test_ptxas_returns_ptx(folder):
     (folder / "a.ptx").write_text("text")
     done = run("ptxas", "-lineinfo", "-v", "--gpu-name=sm_90a", "-O", "3", folder / "a.ptx", "-o", folder / "a.cubin")
     expect_status(done, 0)
@@ -336,7 +336,7 @@ def caches(env, *options):
     return done.stdout.splitlines()
 
 
-def test_caches_are_apart_by_profile_and_version(folder):
+def test_caches_are_separate_for_each_profile_and_version(folder):
     env = environment(XDG_CACHE_HOME=str(folder))
     first, other = caches(env), caches(env, "--profile", "tiny")
     expect(all(path.startswith(f"{folder}/gpumem-h200-") for path in first), first)
@@ -349,7 +349,7 @@ def test_caches_are_apart_by_profile_and_version(folder):
     expect(home[0].startswith(f"{folder}/.cache/gpumem-h200-"), home)
 
 
-def test_a_setting_of_the_user_gets_a_folder_inside(folder):
+def test_a_cache_folder_set_by_the_user_gets_a_subfolder(folder):
     env = environment(XDG_CACHE_HOME=str(folder), **{name: f"{folder}/mine {name}" for name in VARIABLES})
     paths = caches(env)
     for name, path in zip(VARIABLES, paths):
@@ -377,7 +377,7 @@ except FileNotFoundError as error:
 """
 
 
-def test_the_cache_of_cuda_core_is_elsewhere(folder):
+def test_the_cache_of_cuda_core_is_redirected(folder):
     if harness.SANITIZE != "off":
         raise Skip("Python does not run the sanitizer's libraries")
     hardware = folder / "cuda-python" / "program-cache"
@@ -400,7 +400,7 @@ for attribute in 75, 76:
 """
 
 
-def test_profiles_say_where_their_figures_are_from(_folder):
+def test_profiles_name_the_source_of_their_figures(_folder):
     if harness.SANITIZE != "off":
         raise Skip("Python does not run the sanitizer's libraries")
     page = (harness.SOURCE / "docs" / "clients.md").read_text()
@@ -417,7 +417,7 @@ def test_profiles_say_where_their_figures_are_from(_folder):
         expect(line.rstrip(" |").endswith(source), line)
 
 
-def test_programs_that_cannot_be_reached_are_named(folder):
+def test_programs_that_cannot_be_intercepted_are_reported(folder):
     compiler = shutil.which("cc")
     if not compiler:
         raise Skip("there is no C compiler")
@@ -473,7 +473,7 @@ int main(int argc, char **argv) {
 """
 
 
-def test_a_compiler_inside_of_the_program_is_told_what_to_set(folder):
+def test_a_program_with_a_built_in_compiler_is_told_what_to_set(folder):
     compiler = shutil.which("cc")
     if not compiler:
         raise Skip("there is no C compiler")

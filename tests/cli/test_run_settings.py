@@ -98,7 +98,7 @@ VARIABLES = [
 ]
 
 
-def test_wrong_options_start_nothing(folder):
+def test_invalid_options_prevent_the_program_from_starting(folder):
     for arguments, text in WRONG:
         process = run(folder, *arguments)
         expect(process.returncode == 2, f"{arguments}: {process.returncode} {process.stderr}")
@@ -106,7 +106,7 @@ def test_wrong_options_start_nothing(folder):
         expect(text in process.stderr, f"{arguments}: {process.stderr!r} does not say {text!r}")
 
 
-def test_uuids_reach_the_program(folder):
+def test_a_uuid_option_reaches_the_program(folder):
     process = run(folder, "--devices", "2", "--uuid", UUID)
     expect_status(process, 0)
     process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--uuid", UUID, "--",
@@ -115,21 +115,21 @@ def test_uuids_reach_the_program(folder):
     expect(process.stdout.strip() == UUID, process.stdout + process.stderr)
 
 
-def test_wrong_options_of_the_profile_file(folder):
+def test_an_invalid_profile_file_prevents_the_program_from_starting(folder):
     (folder / "p.ini").write_text("[device]\nname = X\nmemory = lots\n")
     process = run(folder, "--profile", str(folder / "p.ini"))
     expect_status(process, 2)
     expect("memory = lots" in process.stderr and process.stdout == "", process.stderr)
 
 
-def test_wrong_variables_start_nothing(folder):
+def test_invalid_variables_prevent_the_program_from_starting(folder):
     for variable, value, text in VARIABLES:
         process = run(folder, **{variable: value})
         expect(process.returncode == 2, f"{variable}: {process.returncode} {process.stderr}")
         expect(process.stdout == "" and text in process.stderr, f"{variable}: {process.stderr!r}")
 
 
-def test_wrong_variables_fail_a_program_that_was_started_without_run(folder):
+def test_invalid_variables_fail_a_program_started_without_run(folder):
     for variable, value, text in VARIABLES:
         for words in ((), ("capture",)):
             process = without_run(folder, *words, **{variable: value})
@@ -142,7 +142,7 @@ def test_wrong_variables_fail_a_program_that_was_started_without_run(folder):
     expect_status(without_run(folder, "idle", SOFTGPU_DEVICES="9"), 0)
 
 
-def test_a_plain_name_is_all_versions(folder):
+def test_a_fault_without_a_suffix_applies_to_all_versions(folder):
     calls = ("cuMemAlloc_v2", "cuMemAlloc")  # the first version refuses such a context with 201
     for fault, answers in ((f"cuMemAlloc:*:{OUT}:before", (2, 2)),
                            (f"cuMemAlloc_v2:*:{OUT}:before", (2, 201)),
@@ -155,7 +155,7 @@ def test_a_plain_name_is_all_versions(folder):
         expect("never reached" not in process.stderr, f"{fault}: {process.stderr}")
 
 
-def test_a_fault_that_was_never_reached_is_told(folder):
+def test_an_unreached_fault_is_reported(folder):
     fault = f"cuMemAlloc:2:{OUT}:before"
     for words in (("cuMemAlloc_v2",), ("cuMemAlloc_v2", "capture"), ("idle",)):
         process = run(folder, "--fault", fault, words=words)
@@ -173,7 +173,7 @@ def test_a_fault_that_was_never_reached_is_told(folder):
     expect_status(without_run(folder, "cuMemAlloc_v2", SOFTGPU_FAULT=fault, SOFTGPU_FAIL_ON="fault"), 9)
 
 
-def test_any_process_of_the_job_may_reach_it(folder):
+def test_a_fault_may_be_reached_by_any_process_of_the_job(folder):
     """Of several, one that does is enough, and the others are no failures."""
     fault = f"cuMemAlloc:1:{OUT}:before"
     for words in (("child=cuMemAlloc_v2",), ("idle", "child=cuMemAlloc_v2"),
@@ -184,7 +184,7 @@ def test_any_process_of_the_job_may_reach_it(folder):
                f"{words}: {process.stdout}{process.stderr}")
 
 
-def test_what_is_run_keeps_its_status_and_its_signal(folder):
+def test_exit_status_and_signal_of_the_program_are_kept(folder):
     fault = ("--fault", f"cuInit:1:{OUT}:before")
     expect_status(run(folder, *fault, words=("fail",)), 5)
     for arguments, status in ((("sh", "-c", "kill -9 $$"), -9), (("sh", "-c", "exit 7"), 7),
@@ -195,7 +195,7 @@ def test_what_is_run_keeps_its_status_and_its_signal(folder):
         expect_status(process, status)
 
 
-def test_signals_reach_what_is_run(folder):
+def test_signals_are_forwarded_to_the_program(folder):
     marker = folder / "pid"
     os.mkfifo(marker)
     process = subprocess.Popen([harness.COMMAND, "run", "--softgpu", "--fault",
@@ -209,7 +209,7 @@ def test_signals_reach_what_is_run(folder):
     expect(process.returncode == 3, f"{process.returncode} {errors}")
 
 
-def test_leaks_can_fail_the_job(folder):
+def test_leaks_fail_the_job_on_request(folder):
     for words, status in ((("cuMemAlloc_v2", "leak"), 9), (("cuMemAlloc_v2",), 0),
                           (("cuMemAlloc_v2", "leak", "fail"), 5),
                           (("cuMemAlloc_v2", "child=cuMemAlloc_v2,leak"), 9),
@@ -228,7 +228,7 @@ def seed_of(text):
     return found[1]
 
 
-def test_a_random_schedule_prints_its_seed_first(folder):
+def test_a_random_schedule_prints_its_seed_before_the_program_starts(folder):
     """By run itself, before a test runner captures anything; and one seed for all processes."""
     seeds = set()
     for _ in range(4):
@@ -249,7 +249,7 @@ def test_a_random_schedule_prints_its_seed_first(folder):
     expect("seed" not in run(folder, "--schedule", "late").stderr, "a seed for nothing")
 
 
-def test_a_seed_that_softgpu_drew_survives_capture(folder):
+def test_a_seed_chosen_by_softgpu_is_printed_despite_captured_output(folder):
     for words in ((), ("capture",)):
         process = without_run(folder, *words, SOFTGPU_SCHEDULE="random")
         expect_status(process, 0)

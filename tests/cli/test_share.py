@@ -21,7 +21,7 @@ def is_gone(pid):
     return not os.path.exists(f"/proc/{pid}")
 
 
-def test_one_is_killed_and_all_comes_back(folder):
+def test_memory_is_released_after_a_process_is_killed(folder):
     at = str(folder / "socket")
     show = shown("--at", at, "--size", "8M", "--processes", "4")
     harness.expect(show["path"] == at and not os.path.exists(at), "the socket file is left")
@@ -42,7 +42,7 @@ def test_one_is_killed_and_all_comes_back(folder):
                    "no memory was taken")
 
 
-def test_it_says_what_happens(_folder):
+def test_each_step_is_printed(_folder):
     done = harness.run("share")
     harness.expect_status(done, 0)
     harness.expect_nothing_left(done)
@@ -51,7 +51,7 @@ def test_it_says_what_happens(_folder):
                    done.stdout)
 
 
-def test_many_processes(_folder):
+def test_thirty_two_processes_share_a_buffer(_folder):
     show = shown("--processes", "32", "--size", "2M")
     harness.expect(len(set(show["processes"])) == 32, "not 32 processes")
 
@@ -68,7 +68,7 @@ def wait_until(condition, what):
         time.sleep(0.002)
 
 
-def test_attached_processes_end_with_a_killed_owner(folder):
+def test_attached_processes_end_when_the_owner_is_killed(folder):
     """Wherever they are just then; the socket file that it leaves is replaced by the next owner."""
     at = str(folder / "socket")
     with subprocess.Popen([harness.COMMAND, "share", "--at", at, "--processes", "32"],
@@ -84,7 +84,7 @@ def test_attached_processes_end_with_a_killed_owner(folder):
     harness.expect(not os.path.exists(at), "the socket file is left")
 
 
-def test_a_place_in_use_is_refused(folder):
+def test_a_socket_path_in_use_is_refused(folder):
     at = str(folder / "socket")
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(at)
@@ -96,13 +96,13 @@ def test_a_place_in_use_is_refused(folder):
     os.unlink(at)
 
 
-def test_too_little_memory(_folder):
+def test_a_buffer_larger_than_the_device_memory_is_refused(_folder):
     done = harness.run("share", "--size", "700M", "--json")
     harness.expect_status(done, 6)
     harness.expect_nothing_left(done)
     harness.expect(json.loads(done.stdout)["status"] == "GPUMEM_ERROR_OUT_OF_MEMORY", done.stdout)
 
 
-harness.main([test_one_is_killed_and_all_comes_back, test_it_says_what_happens,
-              test_many_processes, test_attached_processes_end_with_a_killed_owner,
-              test_a_place_in_use_is_refused, test_too_little_memory])
+harness.main([test_memory_is_released_after_a_process_is_killed, test_each_step_is_printed,
+              test_thirty_two_processes_share_a_buffer, test_attached_processes_end_when_the_owner_is_killed,
+              test_a_socket_path_in_use_is_refused, test_a_buffer_larger_than_the_device_memory_is_refused])

@@ -67,12 +67,12 @@ def test_lines_are_wrapped_at_words(_):
                        f"{arguments} at {columns}: {len(line)} columns: {line!r}")
 
 
-def test_lines_elsewhere_are_as_long_as_they_are(_):
+def test_lines_are_not_wrapped_outside_a_terminal(_):
     lines = run("info").stdout.splitlines()
     expect(any(len(line) > 100 for line in lines), "no long line to show it by")
 
 
-def test_a_bar_with_rate_and_time_left(folder):
+def test_the_progress_bar_shows_rate_and_remaining_time(folder):
     path = make_file(folder, 192 * MIB)
     status, text = on_terminal(100, "load", "--no-share", "--chunk", "64K", "--threads", "1", path)
     expect(status == 0, text)
@@ -85,7 +85,7 @@ def test_a_bar_with_rate_and_time_left(folder):
         expect(len(line.rstrip()) < 100 or "[" not in line, f"{len(line)}: {line!r}")
 
 
-def test_a_narrow_terminal_has_figures_and_no_bar(folder):
+def test_a_narrow_terminal_shows_figures_without_a_bar(folder):
     path = make_file(folder, 64 * MIB)
     for columns in (20, 30, 50):
         status, text = on_terminal(columns, "load", "--no-share", "--chunk", "64K", path)
@@ -95,7 +95,7 @@ def test_a_narrow_terminal_has_figures_and_no_bar(folder):
         expect(progress and all(len(line.rstrip()) < columns for line in progress), f"{progress}")
 
 
-def test_plain_lines_in_a_pipe(folder):
+def test_a_pipe_gets_plain_lines(folder):
     process = run("load", "--no-share", make_file(folder, 8 * MIB))
     expect_status(process, 0)
     text = process.stdout + process.stderr
@@ -104,12 +104,12 @@ def test_plain_lines_in_a_pipe(folder):
                      re.M), process.stderr)
 
 
-def test_a_dumb_terminal_is_not_written_over(folder):
+def test_a_dumb_terminal_gets_no_rewritten_lines(folder):
     _, text = on_terminal(100, "load", "--no-share", make_file(folder, 8 * MIB), TERM="dumb")
     expect("\r" not in text and "\x1b" not in text, f"{text!r}")
 
 
-def test_colours_only_where_they_are_wanted(_):
+def test_colours_are_used_only_on_terminals_that_allow_them(_):
     arguments = ("doctor",)
     expect(COLOUR.search(on_terminal(100, *arguments)[1]), "none on a terminal")
     expect(COLOUR.search(on_terminal(100, *arguments, NO_COLOR="")[1]), "NO_COLOR is empty")
@@ -119,7 +119,7 @@ def test_colours_only_where_they_are_wanted(_):
     expect(not COLOUR.search(run(*arguments).stdout), "in a pipe")
 
 
-def test_one_is_singular(folder):
+def test_counts_of_one_use_the_singular(folder):
     (folder / "f").write_bytes(b"x")
     process = run("load", "--threads", "1", str(folder / "f"))
     expect_status(process, 0)
@@ -134,7 +134,7 @@ def test_one_is_singular(folder):
     expect("(s)" not in run("doctor").stdout, "(s)")
 
 
-def test_one_family_of_units(folder):
+def test_all_units_are_binary(folder):
     process = run("load", make_file(folder, 3 * MIB))
     text = process.stdout + process.stderr
     expect(not re.search(r"\b[KMG]B(/s)?\b", text), text)
@@ -154,7 +154,7 @@ def test_doctor_ends_with_a_verdict_and_names_softgpu(_):
     expect(last.startswith("bad ") and "GPUMEM_DRIVER=softgpu" in last, last)
 
 
-def test_driver_takes_names(_):
+def test_driver_filters_functions_by_name(_):
     def symbols(*arguments):
         process = run("driver", *arguments)
         expect_status(process, 0)
@@ -170,7 +170,7 @@ def test_driver_takes_names(_):
            process.stderr)
 
 
-def test_every_option_error_bears_the_name_of_the_program(folder):
+def test_option_errors_name_the_program(folder):
     for command in ("info", "doctor", "driver", "load", "run"):
         for words, text in ((["--nonsense"], "unknown option '--nonsense'"),
                             (["-x"], "unknown option '-x'"), (["-xy"], "unknown option '-x'"),
@@ -185,7 +185,7 @@ def test_every_option_error_bears_the_name_of_the_program(folder):
     expect("gpumem: load: option '--d' is ambiguous" in process.stderr, process.stderr)
 
 
-def test_errors_name_the_result(folder):
+def test_errors_name_the_driver_result(folder):
     for arguments, fault in ((("load",), "cuMemCreate:*:CUDA_ERROR_NOT_PERMITTED:before"),
                              (("info",), "cuInit:1:CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:before"),
                              (("doctor",), "cuInit:*:CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:before")):

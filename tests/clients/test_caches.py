@@ -42,7 +42,7 @@ def main():
     if not shutil.which("cc"):
         client.skip("there is no C compiler")
     pythons = {}
-    for name in ("numba", "pycuda"):
+    for name in ("numba", "pycuda keeps a separate cache for softgpu"):
         try:
             pythons[name] = environment.python_of(name, client.BUILD)
         except environment.Unavailable as why:
@@ -51,9 +51,9 @@ def main():
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as name:
         folder = Path(name)
         make_standin(folder)
-        checks = [("numba-cuda and cuda.core", lambda: in_turn(GPUMEM, pythons["numba"], folder)),
-                  ("pycuda", lambda: in_turn(GPUMEM, pythons["pycuda"], folder)),
-                  ("a cache that both use is noticed",
+        checks = [("numba-cuda and cuda.core keep separate caches for softgpu", lambda: in_turn(GPUMEM, pythons["numba"], folder)),
+                  ("pycuda keeps a separate cache for softgpu", lambda: in_turn(GPUMEM, pythons["pycuda keeps a separate cache for softgpu"], folder)),
+                  ("a shared cache is detected",
                    lambda: not in_turn(make_sharing(folder), pythons["numba"], folder))]
         good = True
         for number, (title, check) in enumerate(checks, 1):

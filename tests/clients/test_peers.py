@@ -31,13 +31,13 @@ def main():
         print(f"1..0 # SKIP no environment cuda13: {str(why).strip().splitlines()[-1]}")
         return 0
     checks = {
-        "what_is_installed_is_measured": status == 0 and has_times(text, "cuMemAllocFromPoolAsync, by", 6) and
+        "installed_packages_are_measured": status == 0 and has_times(text, "cuMemAllocFromPoolAsync, by", 6) and
             has_times(text, "driver.cuMemAllocFromPoolAsync", 6) and
             has_times(text, "DeviceMemoryResource", 6) and
             has_times(text, "PinnedMemoryResource", 6) and
             has_times(text, "VirtualMemoryResource", 2),
-        "what_is_not_installed_is_told": "RMM: not measured (ModuleNotFoundError" in text,
-        "a_name_that_is_none_is_refused": rows("--only", "nobody")[0] == 2,
+        "missing_packages_are_reported": "RMM: not measured (ModuleNotFoundError" in text,
+        "an_unknown_name_is_refused": rows("--only", "nobody")[0] == 2,
     }
     print(f"1..{len(checks)}")
     for number, (name, passed) in enumerate(checks.items(), 1):

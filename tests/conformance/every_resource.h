@@ -89,7 +89,7 @@ static inline void run_case(void **state) {
     end_scene(&scene);
 }
 
-TEST_WITH(nothing_is_left, NULL, NULL) {
+TEST_WITH(all_memory_is_released_at_the_end, NULL, NULL) {
     open_once();
     if (device) {
         assert_int_equal(device_stats().quarantined, 0);

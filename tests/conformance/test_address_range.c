@@ -14,7 +14,7 @@ static bool is_range(CUdeviceptr at, CUdeviceptr start, size_t size) {
     return base == start && bytes == size;
 }
 
-TEST(bounds_are_those_of_the_allocation) {
+TEST(an_address_range_has_the_bounds_of_its_allocation) {
     CUdeviceptr d, pooled, m = 0, base = 1;
     void *pinned;
     size_t size = 1;
@@ -39,7 +39,7 @@ TEST(bounds_are_those_of_the_allocation) {
     OK(cu.cuCtxSynchronize());
 }
 
-TEST(dma_buffers_are_descriptors) {
+TEST(a_dma_buffer_is_a_valid_descriptor) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
     CUdeviceptr d;
     int fd = -2;
@@ -52,7 +52,7 @@ TEST(dma_buffers_are_descriptors) {
     OK(cu.cuMemFree_v2(d));
 }
 
-TEST(bad_dma_buffers_are_refused) {
+TEST(invalid_dma_buffer_ranges_are_refused) {
     CUdeviceptr d;
     const CUmemRangeHandleType type = CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
     int fd = 77;
@@ -76,7 +76,7 @@ TEST(bad_dma_buffers_are_refused) {
     OK(cu.cuMemFree_v2(d));
 }
 
-TEST(writes_of_others_are_flushed) {
+TEST(gpu_direct_rdma_writes_can_be_flushed) {
     if (!(device_attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) &
           CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
         SKIP("the device cannot be asked to");

@@ -40,7 +40,7 @@ static CUmemLocation at_device(int id) {
 
 static const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 
-TEST(read_mostly_is_told_of_whole_ranges) {
+TEST(read_mostly_is_reported_only_for_fully_advised_ranges) {
     NEEDS_MANAGED();
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, SIZE), 0);
     OK(cu.cuMemAdvise(m + 4 * PAGE, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
@@ -53,7 +53,7 @@ TEST(read_mostly_is_told_of_whole_ranges) {
     assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m + 5 * PAGE, PAGE), 1);
 }
 
-TEST(preferred_locations_are_told) {
+TEST(preferred_locations_are_reported) {
     NEEDS_MANAGED();
     const CUmem_range_attribute which = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;
     const CUmem_range_attribute type = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE;
@@ -85,7 +85,7 @@ TEST(accessors_are_listed) {
     assert_int_equal(list[0], CU_DEVICE_INVALID);
 }
 
-TEST(several_attributes_are_asked_at_once) {
+TEST(several_range_attributes_can_be_queried_at_once) {
     NEEDS_MANAGED();
     CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                      CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
@@ -106,7 +106,7 @@ TEST(several_attributes_are_asked_at_once) {
 }
 
 /* Small allocations have pages in common; the end of one takes the advice of its pages along. */
-TEST(an_end_takes_advice_along) {
+TEST(freeing_managed_memory_ends_its_advice) {
     NEEDS_MANAGED();
     CUdeviceptr a, b;
     OK(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
@@ -123,7 +123,7 @@ TEST(an_end_takes_advice_along) {
     OK(cu.cuMemFree_v2(b));
 }
 
-TEST(bad_advice_is_refused) {
+TEST(invalid_advice_is_refused) {
     NEEDS_MANAGED();
     int value;
     CUdeviceptr d;

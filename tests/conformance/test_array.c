@@ -28,7 +28,7 @@ static void check_descriptor(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR *wante
     assert_int_equal(d.Flags, wanted->Flags);
 }
 
-TEST(arrays_say_what_they_were_made_as) {
+TEST(an_array_reports_its_descriptor) {
     const CUDA_ARRAY3D_DESCRIPTOR kinds[] = {
         form(100, 0, 0, 1, 0),
         form(64, 48, 0, 4, 0),
@@ -49,7 +49,7 @@ TEST(arrays_say_what_they_were_made_as) {
     }
 }
 
-TEST(flat_arrays_have_flat_descriptors) {
+TEST(a_2d_array_reports_its_2d_descriptor) {
     const CUDA_ARRAY_DESCRIPTOR wanted = {
         .Width = 40, .Height = 30, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
     CUDA_ARRAY_DESCRIPTOR d;
@@ -64,7 +64,7 @@ TEST(flat_arrays_have_flat_descriptors) {
     OK(cu.cuArrayDestroy(array));
 }
 
-TEST(two_arrays_are_not_one) {
+TEST(two_arrays_do_not_share_memory) {
     const CUDA_ARRAY_DESCRIPTOR d = {
         .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     unsigned char ones[16], twos[16], out[16];
@@ -84,7 +84,7 @@ TEST(two_arrays_are_not_one) {
     OK(cu.cuArrayDestroy(b));
 }
 
-TEST(what_is_no_array_is_refused) {
+TEST(invalid_array_descriptors_are_refused) {
     CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR d;
 #define REFUSED(...)                                                                               \
@@ -122,7 +122,7 @@ static CUDA_MEMCPY2D rows(CUarray array, unsigned char *bytes, size_t width, siz
 }
 
 /* NV12: brightness in full, two colours at half the width and height. */
-TEST(planes_are_arrays_in_an_array) {
+TEST(planes_of_an_array_are_arrays) {
     CUarray whole, plane[2], none;
     unsigned char bytes[64 * 32];
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
@@ -150,7 +150,7 @@ TEST(planes_are_arrays_in_an_array) {
 }
 
 /* Formats of video want their flag; blocks of texels are no surfaces. */
-TEST(formats_have_conditions) {
+TEST(format_requirements_are_enforced) {
     CUarray array;
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, 0);
     d.Format = CU_AD_FORMAT_NV12;
@@ -163,7 +163,7 @@ TEST(formats_have_conditions) {
 }
 
 /* Rows and bytes of compressed formats are those of blocks of 4 x 4. */
-TEST(blocks_are_copied_whole) {
+TEST(compressed_arrays_are_copied_in_whole_blocks) {
     CUarray array;
     unsigned char bytes[8 * 16 * 16];
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 64, 0, 4, 0);
@@ -188,7 +188,7 @@ TEST(blocks_are_copied_whole) {
 }
 
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */
-TEST(arrays_end_with_their_context) {
+TEST(arrays_are_freed_with_their_context) {
     CUcontext other;
     CUarray array;
     CUmipmappedArray mipmap;
@@ -206,7 +206,7 @@ TEST(arrays_end_with_their_context) {
 }
 
 /* 64 TiB. What was begun is taken back: the dump would show it. */
-TEST(memory_may_run_out) {
+TEST(oversized_arrays_are_refused) {
     NEEDS_SOFTGPU("the error of hardware is not recorded");
     CUarray array = NULL;
     CUmipmappedArray mipmap = NULL;
@@ -218,7 +218,7 @@ TEST(memory_may_run_out) {
     assert_null(mipmap);
 }
 
-TEST(stale_arrays_are_refused) {
+TEST(destroyed_arrays_are_refused) {
     NEEDS_SOFTGPU("hardware crashes");
     CUarray array;
     unsigned char bytes[4] = {0};

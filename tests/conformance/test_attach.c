@@ -21,7 +21,7 @@ static bool dump_says(const char *what) {
     return found;
 }
 
-TEST(an_attachment_takes_its_turn_in_the_stream) {
+TEST(an_attachment_runs_in_stream_order) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
     CUstream s;
@@ -42,7 +42,7 @@ TEST(an_attachment_takes_its_turn_in_the_stream) {
 }
 
 /* Where all may use it at once, no program sees who it is attached to; the state dump does. */
-TEST(the_attachment_is_kept) {
+TEST(the_attachment_is_recorded) {
     NEEDS_MANAGED();
     NEEDS_SOFTGPU("the attachment is looked at");
     CUdeviceptr m = managed();
@@ -68,7 +68,7 @@ TEST(the_attachment_is_kept) {
     OK(cu.cuMemFree_v2(m));
 }
 
-TEST(bad_attachments_are_refused) {
+TEST(invalid_attachments_are_refused) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed(), d;
     CUstream s;

@@ -59,7 +59,7 @@ static void is_all(const unsigned char *bytes, size_t count, unsigned char value
 /* ---- Order ----------------------------------------------------------------------------------- */
 
 /* Queued reads see what was there before the memory was given to somebody else. */
-TEST(a_stream_has_its_memory_back_in_order) {
+TEST(a_stream_reuses_its_memory_in_stream_order) {
     struct fixture f;
     begin(&f, 0, 0);
     gate_hold(&f.gate, f.stream);
@@ -80,7 +80,7 @@ TEST(a_stream_has_its_memory_back_in_order) {
 }
 
 /* The other stream works at once, while the first stands still: in other memory. */
-TEST(another_stream_has_it_only_after_passing) {
+TEST(another_stream_reuses_memory_only_after_the_first_passes) {
     struct fixture f;
     begin(&f, 0, 0);
     gate_hold(&f.gate, f.stream);
@@ -103,7 +103,7 @@ TEST(another_stream_has_it_only_after_passing) {
 }
 
 /* There is no other memory: the call waits until the streams have passed, whatever they ran. */
-TEST(within_a_limit_memory_changes_streams) {
+TEST(at_the_limit_memory_moves_between_streams) {
     struct fixture f;
     begin(&f, 0, 2 * MIB);
     for (unsigned char i = 0; i < 20; i++) {
@@ -131,7 +131,7 @@ TEST(within_a_limit_memory_changes_streams) {
 
 /* ---- What the CPU writes --------------------------------------------------------------------- */
 
-TEST(the_cpu_rewrites_nothing_that_is_to_be_copied) {
+TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     struct fixture f;
     begin(&f, 1, 0);
     CUdeviceptr target = 0;
@@ -188,7 +188,7 @@ static void is_unharmed(gpumem_buffer *buffer, unsigned char value, CUstream str
 }
 
 /* Whoever allocates between the launches has memory that no launch writes. */
-TEST(memory_of_a_graph_is_nobody_elses_between_launches) {
+TEST(memory_of_a_graph_is_not_reused_between_launches) {
     struct fixture f;
     begin(&f, 0, 0);
     gpumem_capture_pool *pool = NULL;

@@ -222,12 +222,12 @@ static void attempt_all(bool waits) {
     }
 }
 
-TEST(calls_that_wait_are_no_cancellation_points) {
+TEST(waiting_calls_are_not_cancellation_points) {
     NEEDS_SOFTGPU("nothing says what other drivers do");
     attempt_all(true);
 }
 
-TEST(calls_that_use_files_are_no_cancellation_points) {
+TEST(calls_that_use_files_are_not_cancellation_points) {
     NEEDS_SOFTGPU("nothing says what other drivers do");
     setenv("SOFTGPU_TRACE", "/dev/null", 1);
     setenv("CUDA_LOG_FILE", "/dev/null", 1);
@@ -295,7 +295,7 @@ TEST(a_thread_cancelled_at_any_moment_holds_no_lock) {
 /* ---- The state afterwards -------------------------------------------------------------------- */
 
 /* Disabled before, disabled afterwards: a call restores what it found. */
-TEST(a_call_restores_what_it_found) {
+TEST(a_call_restores_the_cancellation_state) {
     int before, count, now;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     OK(cu.cuDeviceGetCount(&count));

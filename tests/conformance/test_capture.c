@@ -74,7 +74,7 @@ static void discard(CUstream stream) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(work_runs_at_the_launch) {
+TEST(captured_work_runs_at_the_launch) {
     struct scene scene = make();
     CUgraph graph = NULL;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -95,7 +95,7 @@ TEST(work_runs_at_the_launch) {
     end(&scene);
 }
 
-TEST(the_first_version_captures_too) {
+TEST(the_first_version_of_begin_capture_works) {
     struct scene scene = make();
     CUgraph graph = NULL;
     OK(cu.cuStreamBeginCapture(scene.stream));
@@ -111,7 +111,7 @@ static void CUDAAPI count_call(void *data) {
     ++*(int *)data;
 }
 
-TEST(host_functions_and_values_are_nodes) {
+TEST(host_functions_and_value_operations_are_captured_as_nodes) {
     struct scene scene = make();
     CUgraph graph = NULL;
     int calls = 0;
@@ -141,7 +141,7 @@ TEST(host_functions_and_values_are_nodes) {
     end(&scene);
 }
 
-TEST(allocations_are_the_graphs) {
+TEST(captured_allocations_belong_to_the_graph) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     struct scene scene = make();
     CUgraph graph = NULL;
@@ -172,7 +172,7 @@ TEST(allocations_are_the_graphs) {
     end(&scene);
 }
 
-TEST(what_was_queued_before_is_no_part) {
+TEST(work_queued_before_the_capture_is_not_captured) {
     struct scene scene = make();
     struct gate gate;
     CUgraph graph = NULL;
@@ -191,7 +191,7 @@ TEST(what_was_queued_before_is_no_part) {
     end(&scene);
 }
 
-TEST(events_fork_and_join) {
+TEST(events_fork_and_join_a_capture) {
     struct scene scene = make();
     CUgraph graph = NULL;
     cuuint64_t id = 0, other_id = 1;
@@ -252,7 +252,7 @@ TEST(a_fork_must_be_joined) {
     end(&scene);
 }
 
-TEST(captures_do_not_merge) {
+TEST(two_captures_cannot_be_merged) {
     struct scene scene = make();
     CUgraph graph;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -266,7 +266,7 @@ TEST(captures_do_not_merge) {
     end(&scene);
 }
 
-TEST(captures_are_isolated) {
+TEST(a_capture_cannot_wait_for_uncaptured_work) {
     struct scene scene = make();
     CUgraph graph;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -279,7 +279,7 @@ TEST(captures_are_isolated) {
     end(&scene);
 }
 
-TEST(external_events_are_nodes) {
+TEST(external_events_are_captured_as_nodes) {
     struct scene scene = make();
     CUgraph graph = NULL;
     FAILS(CUDA_ERROR_ILLEGAL_STATE,
@@ -293,7 +293,7 @@ TEST(external_events_are_nodes) {
     end(&scene);
 }
 
-TEST(only_the_origin_ends_it) {
+TEST(only_the_origin_stream_ends_a_capture) {
     struct scene scene = make();
     CUgraph graph;
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -307,7 +307,7 @@ TEST(only_the_origin_ends_it) {
     end(&scene);
 }
 
-TEST(streams_may_go_while_they_capture) {
+TEST(a_capturing_stream_may_be_destroyed) {
     struct scene scene = make();
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
@@ -323,7 +323,7 @@ TEST(streams_may_go_while_they_capture) {
 }
 
 /* What lies at the address is looked at when the graph is instantiated; a copy's ends at once. */
-TEST(a_set_is_captured_whatever_its_address) {
+TEST(a_memset_is_captured_whatever_its_address) {
     struct scene scene = make();
     const CUdeviceptr addresses[] = {0, 0x1000, scene.memory};
     for (size_t i = 0; i < COUNT(addresses); i++) {

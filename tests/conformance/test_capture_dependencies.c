@@ -48,7 +48,7 @@ static CUgraph graph_of(CUstream stream) {
     return graph;
 }
 
-TEST(the_last_node_is_the_dependency) {
+TEST(the_last_captured_node_is_the_dependency) {
     struct scene scene = make();
     CUgraphNode node, later;
     cuuint64_t id = 0, next = 0;
@@ -79,7 +79,7 @@ static size_t predecessors(CUgraphNode node) {
     return count;
 }
 
-TEST(dependencies_are_added_and_replaced) {
+TEST(capture_dependencies_are_added_and_replaced) {
     struct scene scene = make();
     CUgraphNode a, b, first, foreign;
     CUgraph other;
@@ -115,7 +115,7 @@ TEST(dependencies_are_added_and_replaced) {
     end(&scene);
 }
 
-TEST(capture_goes_on_in_a_graph) {
+TEST(a_capture_can_continue_an_existing_graph) {
     struct scene scene = make();
     CUgraph graph, ended = NULL;
     CUgraphNode node, first;
@@ -144,7 +144,7 @@ TEST(capture_goes_on_in_a_graph) {
 }
 
 /* Seen on H200: the graph goes with the capture that failed. */
-TEST(a_failed_capture_takes_the_graph_along) {
+TEST(a_failed_capture_destroys_its_graph) {
     struct scene scene = make();
     CUgraph graph, ended = NULL;
     size_t count = 0;

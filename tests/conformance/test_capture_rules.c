@@ -63,7 +63,7 @@ TEST(captured_events_cannot_be_awaited) {
     OK(cu.cuEventDestroy_v2(event));
 }
 
-TEST(unsafe_calls_depend_on_the_modes) {
+TEST(unsafe_calls_are_refused_by_capture_mode) {
     CUdeviceptr p = 77;
     CUstream other;
     OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -115,7 +115,7 @@ static CUresult visited_in(CUstreamCaptureMode mode) {
     return visitor.result;
 }
 
-TEST(other_threads_are_bound_by_global_captures) {
+TEST(a_global_capture_restricts_other_threads) {
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(visited_in(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     OK(visited_in(CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -145,7 +145,7 @@ static CUresult ended_elsewhere(CUstream stream) {
     return *(CUresult *)result;
 }
 
-TEST(the_thread_that_began_ends_it) {
+TEST(only_the_beginning_thread_ends_a_non_relaxed_capture) {
     CUgraph graph;
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
     FAILS(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, ended_elsewhere(s));
@@ -155,7 +155,7 @@ TEST(the_thread_that_began_ends_it) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-TEST(the_legacy_stream_is_unusable_beside_a_blocking_one) {
+TEST(the_legacy_stream_is_unusable_while_a_blocking_stream_captures) {
     NEEDS_LEGACY_STREAM();
     CUdeviceptr p;
     CUstreamCaptureStatus status;
@@ -175,7 +175,7 @@ TEST(the_legacy_stream_is_unusable_beside_a_blocking_one) {
           cu.cuStreamBeginCapture_v2(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-TEST(modes_are_checked) {
+TEST(invalid_capture_modes_are_refused) {
     CUstream s;
     CUgraph graph;
     OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -185,7 +185,7 @@ TEST(modes_are_checked) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-TEST(asking_the_legacy_stream_is_use_of_it) {
+TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
     NEEDS_LEGACY_STREAM();
     unsigned flags;
     int priority;
@@ -200,7 +200,7 @@ TEST(asking_the_legacy_stream_is_use_of_it) {
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-TEST(events_of_captures_that_are_over_mean_nothing) {
+TEST(events_of_ended_captures_are_refused) {
     CUevent event, timed;
     float time;
     OK(cu.cuEventCreate(&event, 0));
@@ -217,7 +217,7 @@ TEST(events_of_captures_that_are_over_mean_nothing) {
     OK(cu.cuEventDestroy_v2(timed));
 }
 
-TEST(what_changes_or_asks_pools_is_unsafe) {
+TEST(pool_calls_are_unsafe_during_a_global_capture) {
     CUmemoryPool pool;
     cuuint64_t value;
     OK(cu.cuDeviceGetMemPool(&pool, dev));

@@ -55,7 +55,7 @@ static void be_patient(time_t since) {
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
-TEST(each_step_wants_its_state) {
+TEST(each_checkpoint_step_requires_its_state) {
     NEEDS();
     int pid = getpid();
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
@@ -75,7 +75,7 @@ TEST(each_step_wants_its_state) {
     unlock(pid);
 }
 
-TEST(arguments_are_checked) {
+TEST(invalid_arguments_are_refused) {
     NEEDS();
     int pid = getpid(), tid;
     CUprocessState found;
@@ -98,7 +98,7 @@ TEST(arguments_are_checked) {
 }
 
 /* softgpu leaves memory where it is, so a device comes back as itself or not at all. */
-TEST(a_device_comes_back_as_itself) {
+TEST(a_device_is_restored_only_as_itself) {
     NEEDS_UUID();
     NEEDS();
     int pid = getpid();
@@ -163,7 +163,7 @@ static void start(struct caller *caller, CUdeviceptr to) {
     assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
 }
 
-TEST(calls_wait_and_memory_stays) {
+TEST(calls_wait_during_a_checkpoint_and_memory_is_kept) {
     NEEDS();
     int pid = getpid();
     struct caller caller;
@@ -188,7 +188,7 @@ TEST(calls_wait_and_memory_stays) {
 }
 
 /* What asks about nothing of the process answers all the same. */
-TEST(what_needs_no_device_goes_on) {
+TEST(calls_that_need_no_device_work_while_locked) {
     NEEDS();
     int version = 0;
     const char *name;
@@ -226,7 +226,7 @@ static void *synchronize(void *argument) {
     return NULL;
 }
 
-TEST(locking_waits_for_calls) {
+TEST(locking_waits_for_running_calls) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 5};
     struct caller caller = {.done = 0};
@@ -252,7 +252,7 @@ static void CUDA_CB ask(void *result) {
     *(CUresult *)result = cu.cuCheckpointProcessGetState(getpid(), &state);
 }
 
-TEST(host_functions_may_not) {
+TEST(host_functions_may_not_checkpoint) {
     NEEDS();
     CUresult result = CUDA_SUCCESS;
     OK(cu.cuLaunchHostFunc(CU_STREAM_LEGACY, ask, &result));
@@ -328,7 +328,7 @@ static void end_worker(struct worker *worker, int status) {
     unlink(worker->path);
 }
 
-TEST(another_process_is_held) {
+TEST(another_process_can_be_locked_and_checkpointed) {
     NEEDS();
     struct worker worker;
     start_worker(&worker);
@@ -386,7 +386,7 @@ static void restore_while_stopped(struct restoring *restoring, int pid) {
 }
 
 /* While the process is stopped nobody restores it: the thread is one of its own. */
-TEST(the_restore_thread_restores) {
+TEST(the_restore_thread_restores_a_process) {
     NEEDS();
     struct worker worker;
     struct restoring restoring;
@@ -405,7 +405,7 @@ TEST(the_restore_thread_restores) {
 }
 
 /* Who restores a process that dies meanwhile does not wait for it. */
-TEST(a_process_dies_while_it_is_restored) {
+TEST(restoring_a_process_that_dies_fails) {
     NEEDS();
     struct worker worker;
     struct restoring restoring;
@@ -428,7 +428,7 @@ CHILD(locks) {
     return 1; /* not reached: it is killed while it waits */
 }
 
-TEST(who_dies_while_locking_is_forgotten) {
+TEST(a_process_that_dies_while_locking_leaves_no_lock) {
     NEEDS();
     CUcheckpointLockArgs args = {.timeoutMs = 1};
     char self[16];
@@ -470,7 +470,7 @@ static int act_as_child(int parent) {
     return cu.cuCheckpointProcessUnlock(parent, NULL) == CUDA_SUCCESS ? 0 : 4;
 }
 
-TEST(a_forked_child_is_not_its_parent) {
+TEST(a_forked_child_cannot_be_checkpointed_as_its_parent) {
     NEEDS();
     int ends[2], status = 0;
     CUprocessState found;
@@ -491,7 +491,7 @@ TEST(a_forked_child_is_not_its_parent) {
 }
 
 /* It is there until somebody asks how it ended, and uses nothing any more. */
-TEST(a_process_that_has_ended_is_none) {
+TEST(an_ended_process_is_refused) {
     NEEDS();
     CUprocessState found;
     siginfo_t info;

@@ -142,7 +142,7 @@ TEST(a_process_without_cuinit_cannot_be_locked) {
     assert_int_equal(run_child("asks_about_itself", NULL), 0);
 }
 
-TEST(cuinit_may_come_meanwhile) {
+TEST(a_process_may_call_cuinit_while_being_locked) {
     NEEDS_SOFTGPU("what hardware answers while cuInit runs has not been asked");
     assert_int_equal(child_with_pid("initializes_meanwhile"), 0);
 }

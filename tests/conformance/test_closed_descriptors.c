@@ -186,7 +186,7 @@ CHILD(writes) {
     return 0;
 }
 
-TEST(lines_for_closed_descriptors_land_in_no_other_file) {
+TEST(lines_for_closed_descriptors_never_reach_other_files) {
     NEEDS_SOFTGPU("its trace");
     char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
     close(temporary_file(trace, "gpumem-trace"));
@@ -213,9 +213,10 @@ TEST(lines_for_closed_descriptors_land_in_no_other_file) {
         assert_int_equal(status, 0);                                                               \
     }
 #define NOTHING ((void)0)
-IN_CHILD(freed_memory_is_given_back, "frees", NOTHING)
-IN_CHILD(freed_memory_that_is_locked_is_given_back, "frees_locked", NOTHING)
-IN_CHILD(a_device_grows, "grows", NOTHING)
-IN_CHILD(memory_is_pinned, "pins", NOTHING)
-IN_CHILD(shareable_memory_ends, "shares", NEEDS_DESCRIPTORS())
-IN_CHILD(a_shareable_pool_ends, "shares_a_pool", NEEDS_POOL_DESCRIPTORS())
+IN_CHILD(freeing_memory_leaves_reused_descriptors_alone, "frees", NOTHING)
+IN_CHILD(freeing_locked_memory_leaves_reused_descriptors_alone, "frees_locked", NOTHING)
+IN_CHILD(growing_the_device_file_leaves_reused_descriptors_alone, "grows", NOTHING)
+IN_CHILD(pinning_memory_leaves_reused_descriptors_alone, "pins", NOTHING)
+IN_CHILD(releasing_shareable_memory_leaves_reused_descriptors_alone, "shares", NEEDS_DESCRIPTORS())
+IN_CHILD(destroying_a_shareable_pool_leaves_reused_descriptors_alone, "shares_a_pool",
+         NEEDS_POOL_DESCRIPTORS())

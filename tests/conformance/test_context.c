@@ -12,7 +12,7 @@ static CUcontext current(void) {
     return context;
 }
 
-TEST(every_version_makes_one) {
+TEST(every_version_of_context_creation_works) {
     CUcontext made[3] = {0}, first = NULL;
     OK(cu.cuCtxCreate_v2(&made[0], 0, 0));
     OK(cu.cuCtxCreate_v3(&made[1], NULL, 0, 0, 0));
@@ -51,11 +51,11 @@ CHILD(first_version) {
 
 /* Contexts of the first version, whose addresses have 32 bits, and later ones exclude each other on
  * a device, so that these need a process of their own. */
-TEST(the_first_version_stands_alone) {
+TEST(contexts_of_the_first_version_exclude_later_ones) {
     assert_int_equal(run_child("first_version", NULL), 0);
 }
 
-TEST(arguments_are_checked) {
+TEST(invalid_arguments_are_refused) {
     CUcontext context = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, 0));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuCtxCreate_v2(&context, 0, 99));
@@ -107,7 +107,7 @@ TEST(a_context_knows_its_device_and_id) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetId(NULL, &id[0]));
 }
 
-TEST(destroyed_below_the_top) {
+TEST(a_destroyed_context_below_the_top_stays_on_the_stack) {
     CUcontext below, top, popped = NULL;
     OK(cu.cuCtxCreate_v2(&below, 0, 0));
     OK(cu.cuCtxCreate_v2(&top, 0, 0));
@@ -143,7 +143,7 @@ static void check_what_a_gone_context_answers(CUstream stream, CUdeviceptr memor
     OK(cu.cuEventSynchronize(event));
 }
 
-TEST(destroyed_by_another_thread) {
+TEST(a_context_may_be_destroyed_by_another_thread) {
     CUcontext context;
     pthread_t thread;
     void *result;
@@ -206,7 +206,7 @@ static void check_that_it_waits(CUresult (*synchronize)(CUcontext), CUcontext co
     assert_int_equal(was_finished, 1);
 }
 
-TEST(synchronize_waits_for_all_streams) {
+TEST(synchronizing_a_context_waits_for_all_streams) {
     CUcontext context;
     CUstream stream;
     OK(cu.cuCtxCreate_v2(&context, 0, 0));
@@ -226,7 +226,7 @@ TEST(synchronize_waits_for_all_streams) {
     OK(cu.cuCtxDestroy_v2(context));
 }
 
-TEST(destroy_waits_for_work) {
+TEST(destroying_a_context_waits_for_its_work) {
     CUcontext context;
     CUstream stream;
     OK(cu.cuCtxCreate_v2(&context, 0, 0));
@@ -253,7 +253,7 @@ TEST(attaching_and_detaching_are_counted) {
 }
 
 /* NVIDIA's driver dereferences such values, so only softgpu is asked. */
-TEST(wrong_handles_are_recognised) {
+TEST(invalid_context_handles_are_refused) {
     NEEDS_SOFTGPU("a wrong handle is undefined behaviour on hardware");
     CUcontext stale, wrong[3];
     CUdevice device;
@@ -281,7 +281,7 @@ TEST(wrong_handles_are_recognised) {
     assert_ptr_equal(current(), ctx);
 }
 
-TEST(affinity_needs_mps) {
+TEST(execution_affinity_needs_mps) {
     CUcontext context = NULL;
     CUexecAffinityParam one = {CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}}, got;
     int supported = 1, processors = -1;

@@ -11,7 +11,7 @@ static int begin(void) {
     return soft ? 0 : 1;
 }
 
-CHILD_TEST(later_calls_answer_the_fault) {
+CHILD_TEST(later_calls_return_the_fault) {
     CUevent event;
     CUcontext current = NULL;
     CUdevice device = -1;
@@ -43,7 +43,7 @@ CHILD_TEST(later_calls_answer_the_fault) {
 }
 
 /* Seen on H200: the reset succeeds, and the next retain answers the fault again. */
-CHILD_TEST(reset_does_not_repair) {
+CHILD_TEST(a_reset_does_not_repair_the_context) {
     CUcontext again = NULL;
     int active = 77;
     unsigned flags;
@@ -62,7 +62,7 @@ CHILD_TEST(reset_does_not_repair) {
     return 0;
 }
 
-CHILD_TEST(first_fault_stays) {
+CHILD_TEST(the_first_fault_is_kept) {
     if (begin())
         return 1;
     poison();
@@ -71,7 +71,7 @@ CHILD_TEST(first_fault_stays) {
     return 0;
 }
 
-CHILD_TEST(other_device_goes_on) {
+CHILD_TEST(contexts_of_other_devices_are_unaffected) {
     CUcontext other;
     if (begin())
         return 1;
@@ -84,7 +84,7 @@ CHILD_TEST(other_device_goes_on) {
 }
 
 /* Seen on H200: a fault in one context of a device is one in all, and outlives the one. */
-CHILD_TEST(every_context_of_the_device) {
+CHILD_TEST(a_fault_affects_every_context_of_the_device) {
     CUcontext other, current = NULL;
     if (begin())
         return 1;

@@ -21,7 +21,7 @@ static unsigned leaked(const char *text) {
     return count;
 }
 
-TEST(dump_lists_devices_and_contexts) {
+TEST(the_state_dump_lists_devices_and_contexts) {
     NEEDS_SOFTGPU("its state dump");
     CUcontext other;
     assert_true(dump_has("device 0 "));
@@ -36,7 +36,7 @@ TEST(dump_lists_devices_and_contexts) {
 }
 
 /* Two equal states give equal text, whatever was made and ended between them. */
-TEST(dump_forgets_what_has_ended) {
+TEST(the_state_dump_forgets_destroyed_contexts) {
     NEEDS_SOFTGPU("its state dump");
     char *before = soft->state_dump();
     for (int i = 0; i < 3; i++) {
@@ -50,7 +50,7 @@ TEST(dump_forgets_what_has_ended) {
     soft->free_text(after);
 }
 
-TEST(leaks_name_live_contexts) {
+TEST(the_leak_report_names_live_contexts) {
     NEEDS_SOFTGPU("its leak report");
     CUcontext other;
     assert_int_equal(leaked("created on device"), 0);

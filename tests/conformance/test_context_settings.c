@@ -20,7 +20,7 @@ TEST(limits_belong_to_the_context) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-TEST(stack_size_can_grow) {
+TEST(the_stack_size_can_be_raised) {
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
     size_t before = limit(CU_LIMIT_STACK_SIZE);
@@ -30,7 +30,7 @@ TEST(stack_size_can_grow) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-TEST(wrong_limits_are_refused) {
+TEST(invalid_limits_are_refused) {
     size_t value = 77;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
     assert_int_not_equal(cu.cuCtxGetLimit(&value, (CUlimit)1000), CUDA_SUCCESS);
@@ -38,7 +38,7 @@ TEST(wrong_limits_are_refused) {
     assert_int_equal(value, 77);
 }
 
-TEST(preferences_are_kept) {
+TEST(cache_preferences_are_kept) {
     CUcontext other;
     CUfunc_cache cache = CU_FUNC_CACHE_PREFER_EQUAL;
     CUsharedconfig shared = (CUsharedconfig)77;
@@ -59,7 +59,7 @@ TEST(preferences_are_kept) {
 }
 
 /* The range is that of real devices: 0 is the least, numbers below it come first. */
-TEST(priorities_have_a_range) {
+TEST(the_stream_priority_range_is_reported) {
     int least = 77, greatest = 77, again = 77;
     OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
     assert_int_equal(least, 0);
@@ -70,7 +70,7 @@ TEST(priorities_have_a_range) {
     assert_int_equal(again, least);
 }
 
-TEST(all_need_a_context) {
+TEST(context_settings_need_a_context) {
     size_t value;
     int least, greatest;
     unsigned version;

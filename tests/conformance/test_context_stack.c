@@ -16,7 +16,7 @@ static CUcontext pop(void) {
     return context;
 }
 
-TEST(last_in_first_out) {
+TEST(contexts_are_popped_in_reverse_order) {
     CUcontext a, b;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxCreate_v2(&b, 0, dev));
@@ -33,7 +33,7 @@ TEST(last_in_first_out) {
     assert_ptr_equal(current(), ctx);
 }
 
-TEST(first_versions_move_it_too) {
+TEST(the_first_versions_of_push_and_pop_work) {
     CUcontext a, popped = NULL;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxPopCurrent(&popped));
@@ -44,7 +44,7 @@ TEST(first_versions_move_it_too) {
     OK(cu.cuCtxDestroy_v2(a));
 }
 
-TEST(set_replaces_the_top) {
+TEST(setting_the_current_context_replaces_the_top) {
     CUcontext a;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxSetCurrent(ctx));
@@ -58,7 +58,7 @@ TEST(set_replaces_the_top) {
 }
 
 /* As recorded; but hardware reads what it has freed, and what follows is chance there. */
-TEST(a_destroyed_one_is_taken) {
+TEST(a_destroyed_context_can_be_pushed_but_not_used) {
     NEEDS_SOFTGPU("a dangling context is undefined behaviour elsewhere");
     CUcontext a;
     CUdevice device;
@@ -88,7 +88,7 @@ TEST(setting_null_pops) {
     OK(cu.cuCtxDestroy_v2(a));
 }
 
-TEST(an_empty_stack_refuses_to_pop) {
+TEST(popping_an_empty_stack_is_refused) {
     CUcontext popped = ctx;
     CUdevice device;
     OK(cu.cuCtxSetCurrent(NULL));
@@ -100,7 +100,7 @@ TEST(an_empty_stack_refuses_to_pop) {
 }
 
 /* A destroyed context that is not on top stays where it is. */
-TEST(a_destroyed_context_in_the_middle_stays_there) {
+TEST(a_destroyed_context_in_the_middle_stays_on_the_stack) {
     CUcontext a, b;
     OK(cu.cuCtxCreate_v2(&a, 0, dev));
     OK(cu.cuCtxCreate_v2(&b, 0, dev));
@@ -113,7 +113,7 @@ TEST(a_destroyed_context_in_the_middle_stays_there) {
 }
 
 /* However deep a stack may be, a push that is refused leaves it as it was. */
-TEST(too_deep_is_refused_whole) {
+TEST(pushing_beyond_the_stack_limit_changes_nothing) {
     NEEDS_SOFTGPU("hardware's limit is not known");
     int pushed = 0;
     while (pushed < 1000 && cu.cuCtxPushCurrent_v2(ctx) == CUDA_SUCCESS)
@@ -158,7 +158,7 @@ static void *use_own_stack(void *unused) {
     return unused;
 }
 
-TEST(threads_have_their_own) {
+TEST(each_thread_has_its_own_context_stack) {
     pthread_t threads[THREADS];
     atomic_store(&wrong, 0);
     shared[0] = ctx;
@@ -185,7 +185,7 @@ static void *make_and_end(void *unused) {
     return unused;
 }
 
-TEST(threads_make_and_end_contexts) {
+TEST(threads_create_and_destroy_contexts) {
     pthread_t threads[THREADS / 2];
     atomic_store(&wrong, 0);
     for (int i = 0; i < THREADS / 2; i++)

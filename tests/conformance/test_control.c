@@ -21,7 +21,7 @@ TEST(calls_are_counted) {
     assert_int_equal(soft->call_count("cuNoSuchFunction"), 0);
 }
 
-TEST(the_dump_sees_what_lives) {
+TEST(the_state_dump_shows_live_objects) {
     NEEDS_SOFTGPU("dumps its state");
     char *before = soft->state_dump();
     CUdeviceptr memory;
@@ -42,7 +42,7 @@ TEST(the_dump_sees_what_lives) {
     soft->free_text(after);
 }
 
-TEST(leaks_are_named) {
+TEST(the_leak_report_names_live_memory) {
     NEEDS_SOFTGPU("reports leaks");
     char *none = soft->leak_report();
     CUdeviceptr memory;
@@ -56,7 +56,7 @@ TEST(leaks_are_named) {
     soft->free_text(one);
 }
 
-TEST(functions_know_whether_they_are_real) {
+TEST(the_control_tells_implemented_functions_from_refused_ones) {
     NEEDS_SOFTGPU("knows its functions");
     const char *test = NULL;
     assert_int_not_equal(soft->function_state("cuMemAlloc_v2", &test), SOFTGPU_FUNCTION_REFUSED);
@@ -74,7 +74,7 @@ TEST(functions_know_whether_they_are_real) {
         assert_int_equal(soft->function_state(launches[i], NULL) == SOFTGPU_FUNCTION_REFUSED, !run);
 }
 
-TEST(what_is_not_there_is_refused) {
+TEST(unsupported_functions_are_refused) {
     NEEDS_SOFTGPU("has no displays");
     unsigned int count = 7;
     CUdevice device = 7;
@@ -99,12 +99,12 @@ CHILD(dump_before_init) {
     return 0;
 }
 
-TEST(before_init_there_is_no_state) {
+TEST(the_state_dump_is_empty_before_cuinit) {
     NEEDS_SOFTGPU("dumps its state");
     assert_int_equal(run_child("dump_before_init", NULL), 0);
 }
 
-TEST(memory_is_accounted) {
+TEST(memory_use_is_reported) {
     NEEDS_SOFTGPU("tells its memory");
     uint64_t before = 0, with = 0, limit = 0;
     CUdeviceptr memory;
@@ -116,7 +116,7 @@ TEST(memory_is_accounted) {
     assert_int_equal(soft->memory_info(99, &with, &limit), -1);
 }
 
-TEST(another_version_of_the_control_is_not_there) {
+TEST(an_unknown_control_version_is_refused) {
     NEEDS_SOFTGPU("has a control");
     softgpu_get_control_fn get;
     *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
@@ -167,7 +167,7 @@ TEST(leaks_are_reported_at_exit) {
     assert_string_equal(output, "");
 }
 
-TEST(calls_are_traced) {
+TEST(calls_are_traced_with_arguments_and_result) {
     NEEDS_SOFTGPU("traces calls");
     assert_int_equal(run_with("SOFTGPU_TRACE", NULL, "leave_memory"), 3);
     const char *init = strstr(output, " cuInit(0) CUDA_SUCCESS\n");
@@ -205,7 +205,7 @@ CHILD(refused_init) {
     return 0;
 }
 
-TEST(settings_can_be_checked_beforehand) {
+TEST(settings_can_be_checked_before_cuinit) {
     NEEDS_SOFTGPU("reads its environment");
     char text[2048] = "";
     const char *given = getenv("SOFTGPU_SEED");
@@ -224,7 +224,7 @@ TEST(settings_can_be_checked_beforehand) {
     assert_int_equal(soft->settings_check(NULL, 0), -1);
 }
 
-TEST(nonsense_in_the_environment_is_explained) {
+TEST(an_invalid_environment_variable_is_explained) {
     NEEDS_SOFTGPU("reads its environment");
     assert_int_equal(run_with("SOFTGPU_MEMORY", "lots", "refused_init"), SETTINGS_STATUS);
     assert_non_null(
@@ -243,7 +243,7 @@ CHILD(reserve) {
     return cu.cuMemAddressReserve(&second, bytes, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
 }
 
-TEST(too_many_addresses_are_explained) {
+TEST(a_refused_address_range_is_explained) {
     NEEDS_SOFTGPU("writes to standard error");
     static const struct {
         const char *bytes, *limit, *says, *never;

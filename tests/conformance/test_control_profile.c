@@ -34,7 +34,7 @@ static CUmodule load(CUfunction *function) {
 }
 
 /* Two texts of one kernel, of which one is unloaded; then the same in a graph, launched twice. */
-TEST(launches_add_up) {
+TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     NEEDS_SOFTGPU("counts what kernels do");
     CUfunction function;
     CUdeviceptr memory;

@@ -104,7 +104,7 @@ static unsigned most_blocks(CUfunction f) {
     return (unsigned)each * (unsigned)device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 }
 
-TEST(the_whole_grid_waits_for_itself) {
+TEST(a_grid_wide_barrier_waits_for_all_blocks) {
     kernels_open(text);
     CUdeviceptr out;
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH), 1);
@@ -117,7 +117,7 @@ TEST(the_whole_grid_waits_for_itself) {
 }
 
 /* As many as the device has room for; one more is refused. */
-TEST(every_block_that_fits_takes_part) {
+TEST(a_cooperative_launch_takes_as_many_blocks_as_fit) {
     kernels_open(text);
     CUdeviceptr out;
     CUfunction f = kernel("rounds");
@@ -144,7 +144,7 @@ TEST(an_ordinary_launch_has_no_workspace) {
     kernels_close();
 }
 
-TEST(tiles_of_two_warps_meet) {
+TEST(a_tile_of_two_warps_synchronizes) {
     kernels_open(text);
     struct shared_words words = words_make(256);
     void *params[] = {&words.device};

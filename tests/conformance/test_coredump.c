@@ -204,23 +204,23 @@ CHILD(nowhere) {
     return 0;
 }
 
-TEST(each_scope_has_its_own) {
+TEST(global_and_context_core_dump_settings_are_separate) {
     assert_int_equal(run_child("scopes", NULL), 0);
 }
 
-TEST(sizes_are_exact) {
+TEST(core_dump_settings_need_their_exact_size) {
     assert_int_equal(run_child("sizes", NULL), 0);
 }
 
-TEST(names_are_kept) {
+TEST(core_dump_file_names_are_kept) {
     assert_int_equal(run_child("names", NULL), 0);
 }
 
-TEST(settings_without_a_context_are_refused) {
+TEST(core_dump_settings_without_a_context_are_refused) {
     assert_int_equal(run_child("without_context", NULL), 0);
 }
 
-TEST(a_fault_leaves_a_text) {
+TEST(a_fault_writes_a_core_dump_text) {
     NEEDS_SOFTGPU("provokes faults, and writes text");
     char folder[TEMPORARY_ROOM];
     assert_non_null(temporary_folder(folder, "gpumem-test-fault"));

@@ -13,7 +13,7 @@ static const unsigned char deflated[] = {0x2b, 0xce, 0x4f, 0x2b, 0x49, 0x2f, 0x2
 static const unsigned char lz4[] = {0x8f, 's',  'o',  'f',  't', 'g', 'p', 'u', ' ', 0x08,
                                     0x00, 0xff, 0xe1, 0x50, 't', 'g', 'p', 'u', ' '};
 
-TEST(without_an_engine_it_is_refused) {
+TEST(decompression_without_an_engine_is_refused) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK) != 0)
         SKIP("the device decompresses");
     CUmemDecompressParams params = {.algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE};
@@ -192,14 +192,14 @@ static int with_engine(const char *child) {
 
 #define NEEDS_PROFILES() NEEDS_SOFTGPU("an H200 has no engine; a profile can have one")
 
-TEST(an_engine_decompresses) {
+TEST(a_device_with_an_engine_decompresses) {
     NEEDS_PROFILES();
     assert_int_equal(with_engine("mask_is_what_is_done"), 0);
     assert_int_equal(with_engine("decompresses"), 0);
     assert_int_equal(with_engine("pools"), 0);
 }
 
-TEST(an_engine_refuses_what_it_cannot_do) {
+TEST(invalid_decompressions_are_refused) {
     NEEDS_PROFILES();
     assert_int_equal(with_engine("refuses"), 0);
     assert_int_equal(with_engine("faults"), 0);

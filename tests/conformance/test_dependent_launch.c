@@ -62,7 +62,7 @@ static void let_go(void) {
 }
 
 /* The second runs while the first waits for the host, which waits for the second. */
-TEST(a_kernel_begins_before_the_one_in_front_of_it_ends) {
+TEST(a_dependent_kernel_begins_before_its_predecessor_ends) {
     begin();
     CUlaunchAttribute early = serialization();
     launch("primary", NULL);
@@ -76,7 +76,7 @@ TEST(a_kernel_begins_before_the_one_in_front_of_it_ends) {
     end();
 }
 
-TEST(without_the_attribute_it_comes_afterwards) {
+TEST(a_kernel_without_the_attribute_waits_for_its_predecessor) {
     begin();
     CUlaunchAttribute early = serialization();
     launch("primary", NULL);
@@ -172,7 +172,7 @@ static void is_recorded_before_the_end(CUlaunchAttribute *attribute, CUevent eve
  * Hardware promises no more than its best effort: whoever waits for such an event may have to wait
  * for the kernel's end, and on an H200 did so for ever.
  */
-TEST(events_are_recorded_in_the_midst_of_a_kernel) {
+TEST(programmatic_events_are_recorded_during_a_kernel) {
     NEEDS_SOFTGPU("on hardware the event may wait for the kernel, which waits for the event here");
     begin();
     CUevent event;
@@ -190,7 +190,7 @@ TEST(events_are_recorded_in_the_midst_of_a_kernel) {
 }
 
 /* Whenever it is recorded: not later than the kernel's end. */
-TEST(such_events_are_complete_after_the_kernel) {
+TEST(programmatic_events_are_complete_after_their_kernel) {
     begin();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -216,7 +216,7 @@ TEST(such_events_are_complete_after_the_kernel) {
 }
 
 /* A kernel that lets nobody go lets all go at its end. */
-TEST(the_end_of_a_kernel_records_its_event) {
+TEST(a_kernel_that_triggers_nothing_records_its_event_at_its_end) {
     begin();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));

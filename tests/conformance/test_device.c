@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TEST(numbered_from_zero) {
+TEST(devices_are_numbered_from_zero) {
     int count = -1;
     OK(cu.cuDeviceGetCount(&count));
     assert_true(count >= 1);
@@ -21,7 +21,7 @@ TEST(numbered_from_zero) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetCount(NULL));
 }
 
-TEST(name_is_cut_to_length) {
+TEST(a_device_name_is_truncated_to_the_buffer) {
     char whole[256] = "", cut[256];
     OK(cu.cuDeviceGetName(whole, sizeof whole, 0));
     size_t length = strlen(whole);
@@ -37,7 +37,7 @@ TEST(name_is_cut_to_length) {
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetName(cut, 8, 99));
 }
 
-TEST(uuid_tells_devices_apart) {
+TEST(every_device_has_its_own_uuid) {
     NEEDS_UUID();
     CUuuid first, again, second;
     memset(&first, 0, sizeof first);
@@ -53,7 +53,7 @@ TEST(uuid_tells_devices_apart) {
     assert_memory_not_equal(&first, &second, sizeof first);
 }
 
-TEST(pci_address_finds_the_device) {
+TEST(a_device_is_found_by_its_pci_address) {
     char before[16] = "";
     for (int i = 0; i < device_count; i++) {
         char address[16] = "";
@@ -77,7 +77,7 @@ TEST(pci_address_finds_the_device) {
     }
 }
 
-TEST(pci_address_is_checked) {
+TEST(invalid_pci_addresses_are_refused) {
     char address[16];
     CUdevice found = 77;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetPCIBusId(NULL, 16, 0));
@@ -120,7 +120,7 @@ TEST(unknown_attributes_are_refused) {
     assert_int_equal(value, 77);
 }
 
-TEST(memory_is_told_twice_alike) {
+TEST(both_versions_of_total_memory_agree) {
     size_t bytes = 0;
     unsigned small = 0;
     OK(cu.cuDeviceTotalMem_v2(&bytes, 0));
@@ -131,7 +131,7 @@ TEST(memory_is_told_twice_alike) {
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceTotalMem_v2(&bytes, 99));
 }
 
-TEST(texture_width_by_format) {
+TEST(the_maximum_texture_width_depends_on_the_format) {
     size_t width = 0;
     OK(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 0));
     assert_true(width > 0);
@@ -145,7 +145,7 @@ TEST(texture_width_by_format) {
 }
 
 /* Only kernels make atomic operations on other memory than the device's own. */
-TEST(atomics_are_told_by_operation) {
+TEST(atomic_capabilities_are_reported_by_operation) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuDeviceGetHostAtomicCapabilities))
         SKIP("the driver is older than 13.0");
     CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS};
@@ -169,7 +169,7 @@ TEST(atomics_are_told_by_operation) {
     assert_int_not_equal(capabilities[0], 77);
 }
 
-TEST(affinity_needs_mps) {
+TEST(execution_affinity_support_is_reported) {
     int value = 77;
     OK(cu.cuDeviceGetExecAffinitySupport(&value, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
     assert_in_range(value, 0, 1);
@@ -178,7 +178,7 @@ TEST(affinity_needs_mps) {
 }
 
 /* A device must not claim what the same driver then refuses. */
-TEST(claims_hold) {
+TEST(attributes_promise_only_what_works) {
     if (!device_attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
         CUdeviceptr address = 0;
         assert_int_not_equal(cu.cuMemAllocManaged(&address, 4096, CU_MEM_ATTACH_GLOBAL),

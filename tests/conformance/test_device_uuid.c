@@ -124,7 +124,7 @@ static void restore(struct kept kept) {
     put_back("SOFTGPU_PROFILE", kept.profile);
 }
 
-TEST(every_answer_is_the_one_set) {
+TEST(every_query_returns_the_configured_uuid) {
     NEEDS_SOFTGPU("its UUIDs are chosen");
     struct kept kept = keep();
     set("1", FIRST, NULL);
@@ -145,7 +145,7 @@ TEST(every_answer_is_the_one_set) {
 
 #define SETTINGS_STATUS 2 /* docs/softgpu.md: instead of 0 */
 
-TEST(bad_ones_are_refused) {
+TEST(invalid_uuids_are_refused) {
     NEEDS_SOFTGPU("its UUIDs are chosen");
     struct kept kept = keep();
     static const char *const bad[] = {"mesa22.3.6", FIRST "," FIRST,
@@ -159,7 +159,7 @@ TEST(bad_ones_are_refused) {
 }
 
 /* Where only the place of a number differs, too. */
-TEST(memory_is_opened_on_its_device) {
+TEST(shared_memory_is_opened_on_the_device_of_its_uuid) {
     NEEDS_SOFTGPU("its UUIDs are chosen");
     struct kept kept = keep();
     set("2", SECOND "," THIRD, NULL);
@@ -167,7 +167,7 @@ TEST(memory_is_opened_on_its_device) {
     restore(kept);
 }
 
-TEST(a_profile_has_them_and_the_variable_wins) {
+TEST(the_uuid_variable_overrides_the_profile) {
     NEEDS_SOFTGPU("profiles");
     struct kept kept = keep();
     static const char text[] = "[device]\nlike = h200\nuuid = " SECOND ", " THIRD "\n";

@@ -57,7 +57,7 @@ static int with(const char *variable, const char *value, const char *child, cons
     return status;
 }
 
-TEST(as_many_as_asked_for) {
+TEST(the_number_of_devices_is_configurable) {
     NEEDS_SOFTGPU("the number of its devices is chosen");
     assert_int_equal(with("SOFTGPU_DEVICES", "1", "show", "0", "1"), 0);
     assert_int_equal(with("SOFTGPU_DEVICES", "8", "show", "0", "8"), 0);
@@ -84,12 +84,12 @@ TEST(visible_devices_are_reordered) {
                      0);
 }
 
-TEST(memory_is_as_asked_for) {
+TEST(the_device_memory_is_configurable) {
     NEEDS_SOFTGPU("its memory is chosen");
     assert_int_equal(with("SOFTGPU_MEMORY", "64M", "memory", "67108864", NULL), 0);
 }
 
-TEST(profiles_are_found) {
+TEST(profiles_are_found_by_name) {
     NEEDS_SOFTGPU("profiles");
     assert_int_equal(with("SOFTGPU_PROFILE", "h200", "name", "NVIDIA H200", NULL), 0);
     assert_int_equal(with("SOFTGPU_PROFILE", "tiny", "name", "softgpu tiny", NULL), 0);
@@ -99,7 +99,7 @@ TEST(profiles_are_found) {
 
 /* cuInit answers SYSTEM_NOT_READY, the log has said why, and no job is green that found no driver
  * for that reason. */
-TEST(wrong_profile_is_refused) {
+TEST(an_invalid_profile_is_refused) {
     NEEDS_SOFTGPU("profiles");
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-visibility");

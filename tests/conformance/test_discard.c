@@ -23,7 +23,7 @@ static CUdeviceptr managed(void) {
     return m;
 }
 
-TEST(what_is_not_discarded_stays) {
+TEST(memory_outside_the_discarded_range_is_kept) {
     NEEDS_DISCARD();
     CUdeviceptr m = managed(), part = m + 4 * PAGE;
     size_t size = 4 * PAGE;
@@ -42,7 +42,7 @@ TEST(what_is_not_discarded_stays) {
 }
 
 /* On hardware nothing is said of such bytes; here they are gone, in the order of the stream. */
-TEST(bytes_go_in_order_of_the_stream) {
+TEST(discarding_happens_in_stream_order) {
     NEEDS_DISCARD();
     NEEDS_SOFTGPU("the contents of discarded memory are not defined");
     CUdeviceptr m = managed();
@@ -64,7 +64,7 @@ TEST(bytes_go_in_order_of_the_stream) {
     OK(cu.cuMemFree_v2(m));
 }
 
-TEST(discarded_memory_is_prefetched_in_the_same_call) {
+TEST(memory_can_be_discarded_and_prefetched_in_one_call) {
     NEEDS_DISCARD();
     CUdeviceptr m[2] = {managed(), managed()};
     size_t sizes[2] = {SIZE, SIZE}, first[2] = {0, 1};
@@ -88,7 +88,7 @@ TEST(discarded_memory_is_prefetched_in_the_same_call) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-TEST(bad_discards_are_refused) {
+TEST(invalid_discards_are_refused) {
     NEEDS_DISCARD();
     CUdeviceptr m[2] = {0, managed()};
     size_t sizes[2] = {SIZE, SIZE};

@@ -77,12 +77,12 @@ static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-TEST(the_attribute_says_that_buffers_are_made) {
+TEST(the_device_attribute_reports_dma_buffer_support) {
     NEEDS_SOFTGPU("/dev/udmabuf, or a stand-in for it");
     assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED), 1);
 }
 
-TEST(a_buffer_has_the_bytes_of_its_range) {
+TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr d, small;
     OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
@@ -111,7 +111,7 @@ TEST(a_buffer_has_the_bytes_of_its_range) {
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
-TEST(mappings_side_by_side_are_one_buffer) {
+TEST(adjacent_mappings_export_as_one_dma_buffer) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUdeviceptr range;
@@ -131,7 +131,7 @@ TEST(mappings_side_by_side_are_one_buffer) {
     OK(cu.cuMemAddressFree(range, 4 * CHUNK));
 }
 
-TEST(memory_of_pools_is_exported) {
+TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUmemPoolProps props;
@@ -156,7 +156,7 @@ TEST(memory_of_pools_is_exported) {
 
 /* The pages stay those of the buffer: what is allocated next must have others, without the bytes.
  */
-TEST(pages_of_a_buffer_are_not_used_again) {
+TEST(pages_of_a_dma_buffer_are_not_reused) {
     NEEDS_SOFTGPU("pages that are used again keep their bytes");
     CUdeviceptr d;
     OK(cu.cuMemAlloc_v2(&d, CHUNK));
@@ -172,7 +172,7 @@ TEST(pages_of_a_buffer_are_not_used_again) {
 }
 
 /* As documented: all of a range is mapped, of one device, with the same properties. */
-TEST(unlike_pieces_are_refused) {
+TEST(a_range_of_unlike_mappings_is_refused) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("documented, but not how hardware answers");
     CUdeviceptr range;
@@ -195,7 +195,7 @@ TEST(unlike_pieces_are_refused) {
 }
 
 /* A file that is imported is closed, and its number may be another file's by now. */
-TEST(memory_of_others_is_refused) {
+TEST(imported_memory_cannot_be_exported_as_a_dma_buffer) {
     NEEDS_SOFTGPU("imports a plain memory file");
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC part;
@@ -221,7 +221,7 @@ TEST(memory_of_others_is_refused) {
     OK(cu.cuDestroyExternalMemory(memory));
 }
 
-TEST(multicast_has_no_bytes_to_export) {
+TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
     NEEDS_SOFTGPU("multicast objects are made nowhere else by tests");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmulticastObjectProp prop;
@@ -247,7 +247,7 @@ TEST(multicast_has_no_bytes_to_export) {
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
  * state of softgpu. */
-TEST(what_the_kernel_refuses_leaves_nothing) {
+TEST(a_dma_buffer_refused_by_the_kernel_leaks_nothing) {
     NEEDS_SOFTGPU("makes the kernel's device fail");
     if (!udmabuf_stands_in)
         SKIP("/dev/udmabuf is the kernel's");

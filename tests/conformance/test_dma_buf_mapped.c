@@ -399,26 +399,26 @@ static void must_pass(int status) {
         must_pass(with_profile(child));                                                            \
     }
 
-PROFILED(the_driver_says_that_it_has_them, "by_version")
-PROFILED(a_mapping_has_the_bytes_of_its_range, "buffers")
-PROFILED(one_range_has_many_mappings, "many_views")
-PROFILED(a_mapping_outlives_its_memory, "outlives")
+PROFILED(the_device_attribute_reports_mappable_dma_buffers, "by_version")
+PROFILED(a_mapped_dma_buffer_has_the_bytes_of_its_range, "buffers")
+PROFILED(one_range_has_many_dma_buffer_mappings, "many_views")
+PROFILED(a_dma_buffer_mapping_outlives_its_memory, "outlives")
 
 /* The pattern of freed memory is not written over bytes that somebody still maps. */
-TEST(a_mapping_outlives_poisoned_memory) {
+TEST(a_dma_buffer_mapping_outlives_poisoned_memory) {
     char *poison = replace("SOFTGPU_POISON", "1");
     int status = with_profile("outlives");
     put_back("SOFTGPU_POISON", poison);
     must_pass(status);
 }
 
-PROFILED(mapped_handles_are_exported, "virtual_memory")
-PROFILED(legacy_ipc_is_not_misled, "beside_ipc")
-PROFILED(pages_move_beside_running_work, "under_work")
-PROFILED(bytes_never_written_take_no_memory, "sparse")
+PROFILED(memory_of_cumemcreate_is_exported_as_a_dma_buffer, "virtual_memory")
+PROFILED(legacy_ipc_works_beside_dma_buffers, "beside_ipc")
+PROFILED(dma_buffers_are_exported_while_work_is_running, "under_work")
+PROFILED(bytes_never_written_consume_no_memory, "sparse")
 
 /* The default profile answers as the recorded H200. */
-TEST(by_default_no_mapped_dma_buffer_is_made) {
+TEST(by_default_mappable_dma_buffers_are_not_offered) {
     NEEDS_SOFTGPU("its profile is chosen");
     int value = 7, version = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, MMAP_SUPPORTED, dev));

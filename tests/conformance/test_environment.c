@@ -160,7 +160,7 @@ static char *read_file(const char *path) {
     return text;
 }
 
-TEST(variables_switch_core_dumps_and_fix_them) {
+TEST(variables_enable_core_dumps_and_lock_the_setting) {
     NEEDS_SOFTGPU("documented, but what a set answers then was not recorded");
     static const struct {
         const char *variable, *setting;
@@ -184,7 +184,7 @@ TEST(variables_switch_core_dumps_and_fix_them) {
     unsetenv("CUDA_ENABLE_COREDUMP_ON_EXCEPTION");
 }
 
-TEST(a_variable_sets_flags_of_core_dumps_and_fixes_them) {
+TEST(a_variable_sets_core_dump_flags_and_locks_them) {
     NEEDS_SOFTGPU("documented, but what a set answers then was not recorded");
     static const struct {
         const char *text, *flags, *kept;
@@ -205,7 +205,7 @@ TEST(a_variable_sets_flags_of_core_dumps_and_fixes_them) {
     }
 }
 
-TEST(a_variable_names_the_core_dump_and_enables_nothing) {
+TEST(a_variable_names_the_core_dump_without_enabling_it) {
     NEEDS_SOFTGPU("provokes a fault, and reads the text that is written");
     assert_non_null(temporary_folder(folder, "gpumem-test-environment"));
     const char *file = in_folder("fault");

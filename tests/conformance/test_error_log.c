@@ -31,7 +31,7 @@ static unsigned count_lines(const char *text, size_t size) {
     return lines;
 }
 
-TEST(a_refused_call_leaves_lines) {
+TEST(a_refused_call_is_logged) {
     static char text[ROOM];
     CUlogIterator before = now();
     size_t size = sizeof text;
@@ -54,7 +54,7 @@ TEST(a_refused_call_leaves_lines) {
     assert_int_equal(size, 0);
 }
 
-TEST(what_succeeds_leaves_none) {
+TEST(a_successful_call_is_not_logged) {
     CUlogIterator before = now();
     CUdeviceptr p;
     OK(cu.cuMemAlloc_v2(&p, 64));
@@ -62,7 +62,7 @@ TEST(what_succeeds_leaves_none) {
     assert_int_equal(now(), before);
 }
 
-TEST(work_in_progress_is_no_refusal) {
+TEST(not_ready_is_not_logged) {
     struct gate gate;
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -77,7 +77,7 @@ TEST(work_in_progress_is_no_refusal) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(the_last_hundred_are_kept) {
+TEST(the_last_hundred_lines_are_kept) {
     static char text[ROOM];
     size_t size = sizeof text;
     CUlogIterator first = now();
@@ -93,7 +93,7 @@ TEST(the_last_hundred_are_kept) {
     assert_int_equal(first, now());
 }
 
-TEST(a_small_buffer_gets_the_newest) {
+TEST(a_small_buffer_gets_the_newest_lines) {
     static char all[ROOM], some[ROOM];
     for (int i = 0; i < 10; i++)
         refuse();
@@ -115,7 +115,7 @@ TEST(a_small_buffer_gets_the_newest) {
     }
 }
 
-TEST(files_get_the_same) {
+TEST(a_log_file_gets_the_same_lines) {
     static char text[ROOM], file[ROOM];
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-test-log");
@@ -162,7 +162,7 @@ static void CUDAAPI listen(void *data, CUlogLevel level, char *message, size_t l
     atomic_fetch_add(&heard->calls, 1);
 }
 
-TEST(callbacks_hear_of_each_line) {
+TEST(callbacks_are_called_for_each_line) {
     struct heard one = {.whole = false}, two = {.whole = false};
     CUlogsCallbackHandle first = NULL, second = NULL;
     OK(cu.cuLogsRegisterCallback(listen, &one, &first));
@@ -189,7 +189,7 @@ TEST(callbacks_hear_of_each_line) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsRegisterCallback(NULL, NULL, &first));
 }
 
-TEST(stale_handles_are_refused) {
+TEST(unregistered_callback_handles_are_refused) {
     NEEDS_SOFTGPU("knows stale handles");
     struct heard one = {.whole = false};
     CUlogsCallbackHandle handle;
@@ -276,7 +276,7 @@ CHILD(log_before_init) {
     return strstr(text, "CUDA_ERROR_NOT_INITIALIZED") ? 0 : 1;
 }
 
-TEST(there_is_a_log_before_init) {
+TEST(the_log_works_before_cuinit) {
     NEEDS_SOFTGPU("logs before cuInit");
     assert_int_equal(run_child("log_before_init", NULL), 0);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-TEST(names_are_the_enumerators) {
+TEST(error_names_are_the_enumerators) {
     const char *name = NULL;
     OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));
     assert_string_equal(name, "CUDA_SUCCESS");
@@ -13,7 +13,7 @@ TEST(names_are_the_enumerators) {
     assert_string_equal(name, "CUDA_ERROR_UNKNOWN");
 }
 
-TEST(texts_are_not_the_names) {
+TEST(error_texts_describe_the_error) {
     const char *text = NULL;
     OK(cu.cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
     assert_string_equal(text, "out of memory");
@@ -21,7 +21,7 @@ TEST(texts_are_not_the_names) {
     assert_string_equal(text, "no error");
 }
 
-TEST(unknown_values_are_refused) {
+TEST(unknown_error_values_are_refused) {
     const char *name = "untouched";
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetErrorName((CUresult)12345, &name));
     assert_null(name);

@@ -51,7 +51,7 @@ TEST(a_record_completes_with_its_stream) {
 }
 
 /* What follows in the stream is no part of the record. */
-TEST(a_record_is_of_what_came_before) {
+TEST(a_record_covers_only_earlier_work) {
     struct scene scene = make();
     OK(cu.cuEventRecord(scene.event, scene.stream));
     gate_hold(&scene.gate, scene.stream);
@@ -60,7 +60,7 @@ TEST(a_record_is_of_what_came_before) {
     end(&scene);
 }
 
-TEST(the_last_record_counts) {
+TEST(a_new_record_replaces_the_last_one) {
     struct scene scene = make();
     OK(cu.cuEventRecord(scene.event, scene.stream));
     OK(cu.cuEventSynchronize(scene.event));
@@ -90,13 +90,13 @@ TEST(an_event_may_be_destroyed_while_pending) {
     end(&scene);
 }
 
-TEST(the_first_destroy_still_works) {
+TEST(the_first_version_of_event_destroy_works) {
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC));
     OK(cu.cuEventDestroy(event));
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     CUevent event = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventCreate(NULL, CU_EVENT_DEFAULT));

@@ -40,7 +40,7 @@ static void end(struct scene *scene) {
 }
 
 /* The gate keeps the second event from completing for a time that the host measures. */
-TEST(it_is_the_time_between_completions) {
+TEST(elapsed_time_is_measured_between_completions) {
     struct scene scene = make(CU_EVENT_DEFAULT);
     float elapsed = -1;
     OK(cu.cuEventRecord(scene.start, scene.stream));
@@ -68,7 +68,7 @@ TEST(it_is_the_time_between_completions) {
     end(&scene);
 }
 
-TEST(both_must_be_recorded_and_complete) {
+TEST(elapsed_time_needs_two_completed_events) {
     struct scene scene = make(CU_EVENT_DEFAULT);
     float elapsed = -1;
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
@@ -81,7 +81,7 @@ TEST(both_must_be_recorded_and_complete) {
     end(&scene);
 }
 
-TEST(untimed_events_have_no_time) {
+TEST(events_without_timing_have_no_elapsed_time) {
     struct scene scene = make(CU_EVENT_DISABLE_TIMING);
     float elapsed = -1;
     OK(cu.cuEventRecord(scene.start, scene.stream));
@@ -175,7 +175,7 @@ static void put_back(const struct setting *setting) {
         unsetenv(setting->name);
 }
 
-TEST(events_may_be_destroyed_while_asked) {
+TEST(an_event_may_be_destroyed_during_a_query) {
     NEEDS_SOFTGPU("knows which thread copies, and when");
     struct setting schedule = put("SOFTGPU_SCHEDULE", "eager");
     /* What is freed is overwritten at once. */

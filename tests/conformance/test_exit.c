@@ -40,7 +40,7 @@ CHILD(handlers) {
     return 0;
 }
 
-TEST(handlers_from_before_init_are_too_late) {
+TEST(exit_handlers_registered_before_cuinit_run_after_the_driver) {
     assert_int_equal(run_child("handlers", NULL), SEEN);
 }
 
@@ -58,7 +58,7 @@ CHILD(destructor) {
     return 0;
 }
 
-TEST(destructors_are_too_late) {
+TEST(destructors_run_after_the_driver) {
     assert_int_equal(run_child("destructor", NULL), SEEN);
 }
 
@@ -84,7 +84,7 @@ CHILD(busy) {
     return SEEN;
 }
 
-TEST(a_waiting_thread_does_not_hold_it_up) {
+TEST(a_waiting_thread_does_not_delay_process_exit) {
     NEEDS_SOFTGPU("the driver's own behaviour here is not promised");
     assert_int_equal(run_child("busy", NULL), SEEN);
 }

@@ -73,20 +73,20 @@ CHILD(leave_a_held_stream) {
     return 0;
 }
 
-TEST(a_process_leaves_with_copies_under_way) {
+TEST(a_process_may_exit_during_copies) {
     assert_int_equal(run_child("leave_copies", NULL), 0);
 }
 
-TEST(a_process_leaves_with_copies_under_way_and_slow_handlers) {
+TEST(a_process_may_exit_during_copies_with_slow_exit_handlers) {
     assert_int_equal(run_child("leave_copies_slowly", NULL), 0);
 }
 
-TEST(a_process_leaves_with_a_host_function_that_stays) {
+TEST(a_process_may_exit_during_a_host_function) {
     NEEDS_SOFTGPU("hardware may wait for host functions");
     assert_int_equal(run_child("leave_a_host_function", NULL), 0);
 }
 
-TEST(a_process_leaves_with_a_stream_held_for_ever) {
+TEST(a_process_may_exit_with_a_stream_blocked_forever) {
     NEEDS_SOFTGPU("nothing says what hardware does");
     assert_int_equal(run_child("leave_a_held_stream", NULL), 0);
 }

@@ -76,7 +76,7 @@ static void check_same(unsigned char *bytes, CUdeviceptr p, size_t size) {
     free(copy);
 }
 
-TEST(a_sealed_file_is_memory) {
+TEST(a_sealed_memory_file_can_be_imported) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(100000, SEALS, &fd);
@@ -94,7 +94,7 @@ TEST(a_sealed_file_is_memory) {
 }
 
 /* What Mesa's llvmpipe makes: size of the file, where the data begin, 16 bytes of identity. */
-TEST(lavapipe_s_header_is_skipped) {
+TEST(the_header_of_lavapipe_memory_is_skipped) {
     NEEDS_FDS;
     static const size_t starts[] = {4096, 64, 256, 65536};
     for (size_t i = 0; i < COUNT(starts); i++) {
@@ -114,7 +114,7 @@ TEST(lavapipe_s_header_is_skipped) {
 }
 
 /* The header says less than there is, or more: then the file is plain memory. */
-TEST(a_header_that_does_not_agree_is_bytes) {
+TEST(an_inconsistent_header_is_read_as_plain_bytes) {
     NEEDS_FDS;
     static const uint64_t headers[][2] = {{8191, 4096}, {8192, 8192}, {8192, 16}, {8192, 4097}};
     for (size_t i = 0; i < COUNT(headers); i++) {
@@ -154,7 +154,7 @@ static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
     return p;
 }
 
-TEST(the_driver_s_own_export_is_the_same_memory) {
+TEST(an_export_of_the_driver_can_be_imported_as_external_memory) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
     int fd = exported(&handle);
@@ -183,7 +183,7 @@ static void refuse(CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc) {
 
 /* A descriptor that is no memory's is gone all the same, as on H200; one that was not looked at
  * stays the caller's. */
-TEST(what_is_no_memory_is_refused) {
+TEST(descriptors_that_are_not_memory_are_refused) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), open_ended;
     unsigned char *bytes = memory_file(4096, 0, &open_ended);
     refuse(description(-1, 4096));
@@ -205,7 +205,7 @@ TEST(what_is_no_memory_is_refused) {
     munmap(bytes, 4096);
 }
 
-TEST(sizes_and_flags_are_checked) {
+TEST(invalid_sizes_and_flags_are_refused) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
@@ -228,7 +228,7 @@ TEST(sizes_and_flags_are_checked) {
 }
 
 /* A size that is too large shows when the memory is mapped. */
-TEST(a_size_is_believed_at_the_import) {
+TEST(an_excessive_size_is_refused_when_mapped) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(8192, SEALS, &fd);
@@ -242,7 +242,7 @@ TEST(a_size_is_believed_at_the_import) {
     munmap(bytes, 8192);
 }
 
-TEST(nothing_answers_a_stale_handle) {
+TEST(a_destroyed_external_memory_handle_is_refused) {
     NEEDS_FDS;
     CUdeviceptr p;
     int fd;
@@ -255,7 +255,7 @@ TEST(nothing_answers_a_stale_handle) {
 }
 
 /* Buffers and memory of a context that ends, with it: the state is as before. */
-TEST(a_context_takes_them_along) {
+TEST(external_memory_is_destroyed_with_its_context) {
     NEEDS_FDS;
     CUcontext other;
     CUdeviceptr p;
@@ -272,7 +272,7 @@ TEST(a_context_takes_them_along) {
 }
 
 /* Levels lie in the memory from the offset on. */
-TEST(arrays_lie_in_it) {
+TEST(arrays_are_mapped_into_external_memory) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64];
@@ -304,7 +304,7 @@ TEST(arrays_lie_in_it) {
 }
 
 /* An array that outlives its memory keeps to its own bytes. */
-TEST(arrays_may_outlive_it) {
+TEST(an_array_may_outlive_its_external_memory) {
     NEEDS_FDS;
     int fd;
     unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64], copy[64];

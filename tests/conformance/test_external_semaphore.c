@@ -72,7 +72,7 @@ static CUstream new_stream(void) {
     return stream;
 }
 
-TEST(a_signal_sets_the_value) {
+TEST(a_signal_sets_the_semaphore_value) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5), binary = make(BINARY, 0);
     OK(signal_to(timeline, 6, NULL));
@@ -84,7 +84,7 @@ TEST(a_signal_sets_the_value) {
     end(binary);
 }
 
-TEST(a_timeline_orders_streams) {
+TEST(a_timeline_semaphore_orders_streams) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 5);
     CUstream producer = new_stream(), consumer = new_stream();
@@ -124,7 +124,7 @@ TEST(a_signal_comes_after_the_work_before_it) {
 }
 
 /* "Therefore for every signal operation, there can only be one wait operation." */
-TEST(a_binary_one_is_taken_by_one_wait) {
+TEST(a_binary_semaphore_releases_one_wait_per_signal) {
     NEEDS_FDS;
     struct both binary = make(BINARY, 0);
     CUstream first = new_stream(), second = new_stream();
@@ -144,7 +144,7 @@ TEST(a_binary_one_is_taken_by_one_wait) {
     end(binary);
 }
 
-TEST(several_are_signalled_and_awaited_at_once) {
+TEST(several_semaphores_are_signalled_and_awaited_in_one_call) {
     NEEDS_FDS;
     enum { MANY = 20 };
     struct both all[MANY];
@@ -188,7 +188,7 @@ CHILD(answering) {
     return 0;
 }
 
-TEST(a_timeline_orders_two_processes) {
+TEST(a_timeline_semaphore_orders_two_processes) {
     NEEDS_FDS;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0), copy = fcntl(fd, F_DUPFD, 10);
     struct both both = {0};
@@ -206,7 +206,7 @@ TEST(a_timeline_orders_two_processes) {
     OK(cu.cuDestroyExternalSemaphore(both.semaphore));
 }
 
-TEST(what_is_no_semaphore_is_refused) {
+TEST(descriptors_that_are_not_semaphores_are_refused) {
     CUexternalSemaphore semaphore = (CUexternalSemaphore)(uintptr_t)1;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     assert_int_not_equal(import(&semaphore, BINARY, null), CUDA_SUCCESS);
@@ -218,7 +218,7 @@ TEST(what_is_no_semaphore_is_refused) {
     close(null);
 }
 
-TEST(the_type_must_be_the_semaphore_s) {
+TEST(importing_with_the_wrong_semaphore_type_is_refused) {
     NEEDS_FDS;
     CUexternalSemaphore semaphore;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_BINARY, 0);
@@ -228,7 +228,7 @@ TEST(the_type_must_be_the_semaphore_s) {
     assert_int_equal(soft->semaphore_create((softgpu_semaphore_kind)3, 0), -1);
 }
 
-TEST(nothing_answers_a_stale_handle) {
+TEST(a_destroyed_semaphore_is_refused) {
     NEEDS_FDS;
     struct both binary = make(BINARY, 1), live = make(BINARY, 1);
     end(binary);
@@ -245,7 +245,7 @@ TEST(nothing_answers_a_stale_handle) {
 }
 
 /* A wait that is queued holds the semaphore. */
-TEST(one_may_be_destroyed_while_waited_for) {
+TEST(a_semaphore_may_be_destroyed_during_a_wait) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();
@@ -258,7 +258,7 @@ TEST(one_may_be_destroyed_while_waited_for) {
     munmap(timeline.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
-TEST(a_context_takes_them_along) {
+TEST(semaphores_are_destroyed_with_their_context) {
     NEEDS_FDS;
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -302,7 +302,7 @@ static void wait_node(struct wait_node *node, struct both both, uint64_t value) 
 }
 
 /* wait for 1 -> signal 2 */
-TEST(nodes_wait_and_signal) {
+TEST(graph_nodes_wait_for_and_signal_semaphores) {
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
     CUstream stream = new_stream();

@@ -75,7 +75,7 @@ CHILD(refused) {
 }
 
 /* A machine with a channel is not what this is about. */
-TEST(refused_without_a_channel) {
+TEST(fabric_handles_without_a_channel_are_refused) {
     int status = run_child("refused", "create", NULL);
     if (status == HAS_A_FABRIC)
         SKIP("this machine has a fabric");
@@ -189,7 +189,7 @@ CHILD(exporter) {
     return 0;
 }
 
-TEST(a_fabric_handle_crosses_processes) {
+TEST(memory_is_shared_between_processes_by_fabric_handle) {
     NEEDS_SOFTGPU("its profiles");
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
     char path[TEMPORARY_ROOM];

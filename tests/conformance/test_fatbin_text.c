@@ -22,7 +22,7 @@ static CUresult run(CUfunction f, unsigned *word, int number) {
     return result;
 }
 
-TEST(either_form_runs) {
+TEST(kernels_of_a_fatbin_run_from_ptx_or_machine_code) {
     const void *const images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
     for (size_t i = 0; i < COUNT(images); i++) {
         CUmodule module;
@@ -40,7 +40,7 @@ TEST(either_form_runs) {
 }
 
 /* The module is whole, and everything but a launch works. */
-TEST(a_text_that_is_refused_leaves_the_machine_code) {
+TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     static unsigned char image[sizeof image_plain_fatbin];
     CUmodule module;
     CUfunction f;
@@ -112,7 +112,7 @@ static size_t make_fatbin(unsigned char *to) {
     return 16 + size;
 }
 
-TEST(what_is_linked_of_a_fatbin_runs) {
+TEST(a_fatbin_linked_with_another_text_runs) {
     static const char giver[] =
         HEAD ".visible .global .u32 shared_value = 1000;\n"
              ".visible .func (.param .b32 r) outside(.param .b32 a) { .reg .b32 %r;\n"

@@ -47,7 +47,7 @@ static uint64_t used(void) {
     return bytes;
 }
 
-TEST(the_nth_call_is_refused) {
+TEST(a_fault_before_refuses_the_nth_call) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr first, second = 7, third;
     assert_int_equal(
@@ -63,7 +63,7 @@ TEST(the_nth_call_is_refused) {
     OK(cu.cuMemFree_v2(third));
 }
 
-TEST(after_the_effect_the_error_is_told) {
+TEST(a_fault_after_reports_an_error_after_the_effect) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = 7;
     assert_int_equal(soft->fault_arm("cuMemAlloc_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
@@ -75,7 +75,7 @@ TEST(after_the_effect_the_error_is_told) {
 }
 
 /* An error of the call's own is the better news. */
-TEST(after_a_refusal_nothing_is_added) {
+TEST(a_fault_after_keeps_the_calls_own_error) {
     NEEDS_SOFTGPU("injects faults");
     assert_int_equal(soft->fault_arm("cuMemFree_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
@@ -83,7 +83,7 @@ TEST(after_a_refusal_nothing_is_added) {
     soft->fault_disarm();
 }
 
-TEST(from_then_on_all_calls_are_refused) {
+TEST(a_fault_from_refuses_all_later_calls) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = allocate(), other;
     CUcontext current;
@@ -130,7 +130,7 @@ static void work_ends_where_a_lasting_error_is_told(softgpu_fault_mode mode, CUr
     region_end(&m);
 }
 
-TEST(queued_work_is_dropped_where_a_lasting_error_is_told) {
+TEST(a_sticky_injected_error_drops_queued_work) {
     NEEDS_SOFTGPU("injects faults");
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_BEFORE, CUDA_ERROR_LAUNCH_FAILED);
     work_ends_where_a_lasting_error_is_told(SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -138,7 +138,7 @@ TEST(queued_work_is_dropped_where_a_lasting_error_is_told) {
 }
 
 /* What could run had begun before the device stopped; so programs find what they had queued. */
-TEST(work_that_can_run_has_run_by_then) {
+TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
     CUstream stream;
     size_t limit;
@@ -158,7 +158,7 @@ TEST(work_that_can_run_has_run_by_then) {
 }
 
 /* Any other error tells nothing of queued work. */
-TEST(queued_work_runs_after_other_errors) {
+TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
     struct gate gate;
     CUstream stream;
@@ -182,7 +182,7 @@ TEST(queued_work_runs_after_other_errors) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-TEST(a_skipped_call_does_nothing) {
+TEST(a_fault_skip_makes_the_call_do_nothing) {
     NEEDS_SOFTGPU("injects faults");
     CUdeviceptr memory = 7;
     uint64_t before = used();
@@ -209,7 +209,7 @@ TEST(a_star_counts_every_call) {
     assert_int_equal(soft->fault_disarm(), 0);
 }
 
-TEST(nonsense_is_not_armed) {
+TEST(invalid_faults_are_not_armed) {
     NEEDS_SOFTGPU("injects faults");
     assert_int_equal(soft->fault_arm("cuNoSuchFunction", 1, 1, SOFTGPU_FAULT_BEFORE), -1);
     assert_int_equal(soft->fault_arm(NULL, 1, 1, SOFTGPU_FAULT_BEFORE), -1);
@@ -223,7 +223,7 @@ CHILD(fault_from_environment) {
     return 0;
 }
 
-TEST(the_environment_can_ask_for_one) {
+TEST(an_environment_variable_arms_a_fault) {
     NEEDS_SOFTGPU("injects faults");
     const char *given = getenv("SOFTGPU_FAULT");
     char saved[256] = "";

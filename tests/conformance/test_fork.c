@@ -33,7 +33,7 @@ static int calls_that_answer(void) {
            (cu.cuCtxSynchronize() != CUDA_ERROR_NOT_INITIALIZED);
 }
 
-TEST(a_child_is_not_initialized) {
+TEST(a_forked_child_is_not_initialized) {
     pid_t pid = fork();
     if (pid == 0) {
         alarm(LIMIT_SECONDS);
@@ -58,7 +58,7 @@ static void *keep_calling(void *argument) {
     return NULL;
 }
 
-TEST(no_child_finds_a_lock_held) {
+TEST(a_forked_child_never_finds_a_lock_held) {
     pthread_t threads[2];
     atomic_store(&stop, false);
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -79,7 +79,7 @@ TEST(no_child_finds_a_lock_held) {
     assert_int_equal(bad, 0);
 }
 
-TEST(pinned_memory_stays_shared) {
+TEST(pinned_memory_stays_shared_with_a_forked_child) {
     void *memory;
     OK(cu.cuMemHostAlloc(&memory, 4096, 0));
     volatile int *word = memory;
@@ -110,6 +110,6 @@ CHILD(fork_first) {
     return status;
 }
 
-TEST(a_child_from_before_init_may_call_it) {
+TEST(a_child_forked_before_cuinit_may_call_it) {
     assert_int_equal(run_child("fork_first", NULL), 0);
 }

@@ -19,7 +19,7 @@ static int attribute(CUfunction f, CUfunction_attribute which) {
     return value;
 }
 
-TEST(attributes_of_machine_code) {
+TEST(functions_of_machine_code_have_attributes) {
     CUfunction f = function("static_shared"), heavy;
     OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
     assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), 4096);
@@ -36,7 +36,7 @@ TEST(attributes_of_machine_code) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(some_attributes_can_be_set) {
+TEST(some_function_attributes_can_be_set) {
     CUfunction f = function("empty"), clustered;
     OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
     assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 100000);
@@ -51,7 +51,7 @@ TEST(some_attributes_can_be_set) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(parameters_are_laid_out) {
+TEST(parameters_have_the_offsets_of_their_types) {
     static const size_t offsets[] = {0, 2, 4, 8, 16, 24, 32, 40, 64};
     static const size_t sizes[] = {1, 2, 4, 8, 4, 8, 8, 24, 1};
     CUfunction f = function("types");
@@ -67,7 +67,7 @@ TEST(parameters_are_laid_out) {
 }
 
 /* A preference for cache leaves less shared memory. */
-TEST(cache_config_changes_occupancy) {
+TEST(the_cache_preference_changes_occupancy) {
     CUfunction f = function("dynamic_shared");
     int blocks = 0;
     OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 0));
@@ -79,14 +79,14 @@ TEST(cache_config_changes_occupancy) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(bank_sizes_are_checked) {
+TEST(invalid_shared_memory_bank_sizes_are_refused) {
     CUfunction f = function("empty");
     OK(cu.cuFuncSetSharedMemConfig(f, CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetSharedMemConfig(f, (CUsharedconfig)9));
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(the_first_way_to_launch_is_checked) {
+TEST(invalid_arguments_of_the_first_launch_api_are_refused) {
     CUfunction f = function("bounded"), heavy;
     char bytes[8] = {0};
     OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
@@ -125,7 +125,7 @@ static CUfunction look(CUtexref *picture) {
     return f;
 }
 
-TEST(textures_are_bound_before_they_are_parameters) {
+TEST(a_texture_parameter_must_be_bound_first) {
     CUtexref picture, made;
     CUdeviceptr memory;
     size_t offset;
@@ -152,7 +152,7 @@ static void check_dump(const char *line) {
 }
 
 /* What only a launch that runs would show. */
-TEST(functions_keep_what_they_are_told) {
+TEST(functions_keep_their_launch_settings) {
     NEEDS_SOFTGPU("reads its state");
     CUfunction f = function("types");
     unsigned char bytes[] = {0xaa, 0xbb};
@@ -176,7 +176,7 @@ TEST(functions_keep_what_they_are_told) {
     OK(cu.cuLibraryUnload(library));
 }
 
-TEST(functions_keep_their_textures) {
+TEST(functions_keep_their_texture_parameters) {
     NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
     CUtexref picture, strange, made;
     CUmodule second;

@@ -61,7 +61,7 @@ TEST(a_graph_begins_empty) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphCreate(NULL, 0));
 }
 
-TEST(nodes_are_listed) {
+TEST(graph_nodes_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), nodes[4];
     size_t count = 4;
     memset(nodes, 0x5a, sizeof nodes);
@@ -82,7 +82,7 @@ TEST(nodes_are_listed) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, &count));
 }
 
-TEST(roots_have_no_dependencies) {
+TEST(root_nodes_are_those_without_dependencies) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0), roots[3];
     size_t count = 3;
     (void)b;
@@ -95,7 +95,7 @@ TEST(roots_have_no_dependencies) {
     assert_int_equal(count, 2);
 }
 
-TEST(neighbours_are_listed) {
+TEST(dependencies_and_dependents_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(NULL, 0), both[] = {a, b}, list[3];
     CUgraphNode c = after(both, 2);
     size_t count = 3;
@@ -114,7 +114,7 @@ TEST(neighbours_are_listed) {
     assert_int_equal(count, 0);
 }
 
-TEST(edges_are_listed) {
+TEST(graph_edges_are_listed) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
     size_t count = 2;
     OK(cu.cuGraphGetEdges(graph, from, to, &count));
@@ -125,7 +125,7 @@ TEST(edges_are_listed) {
     assert_null(to[1]);
 }
 
-TEST(versions_with_edge_data_list_the_same) {
+TEST(functions_with_edge_data_list_the_same_edges) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
     CUgraphEdgeData data[2];
     size_t count = 2;
@@ -171,7 +171,7 @@ TEST(edges_are_added_and_removed) {
 }
 
 /* The edges before the refused one stay. */
-TEST(a_refused_edge_ends_the_call) {
+TEST(a_refused_edge_keeps_the_edges_before_it) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0);
     CUgraphNode from[] = {b, a, a}, to[] = {c, b, c};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, from, to, 3));
@@ -184,7 +184,7 @@ TEST(a_refused_edge_ends_the_call) {
     assert_true(has_edge(a, b));
 }
 
-TEST(cycles_may_be_built) {
+TEST(a_graph_may_contain_a_cycle_before_instantiation) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1);
     size_t count;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &a, 1));
@@ -196,7 +196,7 @@ TEST(cycles_may_be_built) {
     assert_int_equal(count, 1);
 }
 
-TEST(wrong_edges_are_refused) {
+TEST(invalid_edges_are_refused) {
     CUgraph other;
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), stranger;
     OK(cu.cuGraphCreate(&other, 0));
@@ -212,7 +212,7 @@ TEST(wrong_edges_are_refused) {
     OK(cu.cuGraphDestroy(other));
 }
 
-TEST(wrong_dependencies_of_new_nodes_are_refused) {
+TEST(invalid_dependencies_of_new_nodes_are_refused) {
     CUgraph other;
     CUgraphNode a = after(NULL, 0), stranger, made, list[2] = {a, a};
     OK(cu.cuGraphCreate(&other, 0));
@@ -227,7 +227,7 @@ TEST(wrong_dependencies_of_new_nodes_are_refused) {
     OK(cu.cuGraphDestroy(other));
 }
 
-TEST(destroying_a_node_severs_it) {
+TEST(destroying_a_node_removes_its_edges) {
     CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(&b, 1), roots[3];
     size_t count = 3;
     OK(cu.cuGraphDestroyNode(b));
@@ -239,7 +239,7 @@ TEST(destroying_a_node_severs_it) {
     assert_ptr_equal(roots[1], a);
 }
 
-TEST(gone_handles_are_refused) {
+TEST(handles_of_destroyed_graphs_are_refused) {
     NEEDS_SOFTGPU("hardware may crash on handles that are gone");
     CUgraph gone;
     CUgraphNode node, made;

@@ -34,7 +34,7 @@ static size_t count_nodes(CUgraph of) {
 static void nothing(void *data) {
 }
 
-TEST(a_clone_stands_by_itself) {
+TEST(a_clone_is_independent_of_its_original) {
     CUgraph copy;
     CUgraphNode a = empty(graph, NULL, 0), b = empty(graph, &a, 1), found, from[2], to[2];
     size_t count = 2;
@@ -72,7 +72,7 @@ TEST(nodes_are_found_in_their_clone_only) {
     OK(cu.cuGraphDestroy(other));
 }
 
-TEST(clones_copy_parameters) {
+TEST(a_clone_copies_node_parameters) {
     static int data[2];
     CUgraph copy;
     CUgraphNode node, found;
@@ -88,7 +88,7 @@ TEST(clones_copy_parameters) {
     OK(cu.cuGraphDestroy(copy));
 }
 
-TEST(a_child_is_a_copy) {
+TEST(a_child_graph_is_a_copy) {
     CUgraph child, embedded, again;
     CUgraphNode node, in_child, found;
     CUgraphNodeType type;
@@ -111,7 +111,7 @@ TEST(a_child_is_a_copy) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &found, &node, 1));
 }
 
-TEST(children_are_cloned) {
+TEST(child_graphs_are_cloned) {
     CUgraph child, copy, embedded, in_copy;
     CUgraphNode node, found;
     OK(cu.cuGraphCreate(&child, 0));
@@ -129,7 +129,7 @@ TEST(children_are_cloned) {
     OK(cu.cuGraphDestroy(copy));
 }
 
-TEST(missing_children_are_refused) {
+TEST(missing_child_graphs_are_refused) {
     CUgraph embedded;
     CUgraphNode node, plain = empty(graph, NULL, 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, NULL));

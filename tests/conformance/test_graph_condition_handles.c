@@ -28,7 +28,7 @@ static size_t node_count(CUgraph graph) {
     return count;
 }
 
-TEST(another_graphs_handle_is_refused) {
+TEST(a_condition_handle_of_another_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
     FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
@@ -40,7 +40,7 @@ TEST(another_graphs_handle_is_refused) {
     OK(cu.cuGraphDestroy(other));
 }
 
-TEST(one_of_a_graph_that_is_gone_is_refused) {
+TEST(a_condition_handle_of_a_destroyed_graph_is_refused) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraphConditionalHandle theirs = condition_of(other);
     OK(cu.cuGraphDestroy(other));
@@ -48,7 +48,7 @@ TEST(one_of_a_graph_that_is_gone_is_refused) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(bodies_share_the_handles_of_their_graph) {
+TEST(conditional_bodies_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), other = new_graph();
     CUgraph body = NULL, inner = NULL, foreign = NULL;
     CUgraphConditionalHandle first = condition_of(graph), second = condition_of(graph);
@@ -64,7 +64,7 @@ TEST(bodies_share_the_handles_of_their_graph) {
 }
 
 /* So do graphs that are embedded: in the copy, not in what it was copied from. */
-TEST(embedded_graphs_share_the_handles_too) {
+TEST(child_graphs_may_use_condition_handles_of_their_graph) {
     CUgraph graph = new_graph(), child = new_graph(), embedded = NULL;
     CUgraphNode node = NULL;
     CUgraphConditionalHandle outer = condition_of(graph);
@@ -81,7 +81,7 @@ TEST(embedded_graphs_share_the_handles_too) {
 }
 
 /* Bodies are counted before the context is looked at, and the handle after it. */
-TEST(what_is_refused_first) {
+TEST(body_count_context_and_handle_are_checked_in_this_order) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
@@ -96,7 +96,7 @@ TEST(what_is_refused_first) {
 }
 
 /* What is left of a handle, wherever its node was. */
-TEST(a_handle_is_free_again_after_its_node) {
+TEST(a_condition_handle_can_be_reused_after_its_node_is_destroyed) {
     CUgraph graph = new_graph(), body = NULL;
     CUgraphNode node = NULL;
     size_t one = 1;
@@ -114,7 +114,7 @@ TEST(a_handle_is_free_again_after_its_node) {
 /* Handles of a graph are many, and each is its own. */
 #define MANY 300
 
-TEST(many_handles_are_told_apart) {
+TEST(many_condition_handles_are_distinct) {
     CUgraph graph = new_graph();
     CUgraphConditionalHandle handles[MANY];
     for (int i = 0; i < MANY; i++)

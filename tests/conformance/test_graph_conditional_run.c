@@ -56,24 +56,24 @@ static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned val
     end_graph(graph, exec);
 }
 
-TEST(a_condition_chooses_between_if_and_else) {
+TEST(an_if_node_runs_the_chosen_body) {
     chooses(CU_GRAPH_COND_TYPE_IF, 1, 0, 0x11);
     chooses(CU_GRAPH_COND_TYPE_IF, 1, 2, 0x40);
     chooses(CU_GRAPH_COND_TYPE_IF, 2, 0, 0x41);
     chooses(CU_GRAPH_COND_TYPE_IF, 2, 1, 0x40);
 }
 
-TEST(a_switch_takes_one_or_none) {
+TEST(a_switch_node_runs_one_body_or_none) {
     for (unsigned value = 0; value < 3; value++)
         chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, value, (unsigned char)(0x40 + value));
     chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, 3, 0x11);
 }
 
-TEST(a_loop_may_be_over_before_it_begins) {
+TEST(a_while_node_may_run_its_body_zero_times) {
     chooses(CU_GRAPH_COND_TYPE_WHILE, 1, 0, 0x11);
 }
 
-TEST(conditions_nest) {
+TEST(conditional_nodes_nest) {
     CUgraph outer[1], inner[2], graph = new_graph();
     add_condition(graph, CU_GRAPH_COND_TYPE_IF, 1, 1, outer);
     add_condition(outer[0], CU_GRAPH_COND_TYPE_IF, 2, 0, inner);
@@ -85,7 +85,7 @@ TEST(conditions_nest) {
     end_graph(graph, exec);
 }
 
-TEST(an_update_changes_the_value) {
+TEST(an_update_changes_the_default_condition_value) {
     CUgraph bodies[2][2], graphs[2];
     CUgraphExecUpdateResultInfo info;
     for (unsigned i = 0; i < 2; i++) {
@@ -106,7 +106,7 @@ TEST(an_update_changes_the_value) {
 
 /* Nothing ends a loop whose value is not 0 but the end of its context. Meanwhile it goes on, and
  * other streams do. */
-TEST(a_loop_runs_until_its_context_ends) {
+TEST(an_endless_loop_runs_until_its_context_is_destroyed) {
 #ifdef __SANITIZE_THREAD__
     SKIP("it looks at memory that the loop is writing, which ThreadSanitizer reports");
 #endif
@@ -145,7 +145,7 @@ TEST(a_loop_runs_until_its_context_ends) {
 }
 
 /* Of a batch in a body each operation is done. */
-TEST(a_loop_does_all_of_a_batch) {
+TEST(a_loop_runs_every_operation_of_a_batch_node) {
 #ifdef __SANITIZE_THREAD__
     SKIP("it looks at memory that the loop is writing, which ThreadSanitizer reports");
 #endif
@@ -198,7 +198,7 @@ CHILD(exit_in_a_loop) {
     return 0;
 }
 
-TEST(a_loop_does_not_keep_the_process) {
+TEST(an_endless_loop_does_not_prevent_process_exit) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     assert_int_equal(run_child("exit_in_a_loop", NULL), 0);
 }

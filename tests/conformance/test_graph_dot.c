@@ -42,7 +42,7 @@ static unsigned arrows(const char *text) {
 static void work(void *data) {
 }
 
-TEST(the_file_shows_nodes_and_edges) {
+TEST(the_dot_file_shows_nodes_and_edges) {
     CUgraph graph;
     CUgraphNode a, b;
     CUDA_HOST_NODE_PARAMS host = {work, NULL};
@@ -61,7 +61,7 @@ TEST(the_file_shows_nodes_and_edges) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(bad_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     CUgraph graph;
     OK(cu.cuGraphCreate(&graph, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDebugDotPrint(graph, NULL, 0));
@@ -72,7 +72,7 @@ TEST(bad_arguments_are_refused) {
 }
 
 /* Each flag adds what it names. */
-TEST(flags_add_parameters_to_the_file) {
+TEST(flags_add_parameters_to_the_dot_file) {
     NEEDS_SOFTGPU("what exactly a driver writes is its own affair");
     CUgraph graph, child;
     CUgraphNode node, inner;

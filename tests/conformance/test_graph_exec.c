@@ -30,7 +30,7 @@ static void works_once(CUgraphExec exec) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, NULL));
 }
 
-TEST(every_version_makes_one) {
+TEST(every_version_of_instantiate_works) {
     CUgraph graph = new_graph();
     CUgraphNode error = (CUgraphNode)(uintptr_t)1;
     CUgraphExec exec = NULL;
@@ -54,7 +54,7 @@ TEST(every_version_makes_one) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(flags_are_kept_but_for_upload) {
+TEST(instantiation_flags_are_kept_except_upload) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     cuuint64_t flags = 99;
@@ -73,7 +73,7 @@ TEST(flags_are_kept_but_for_upload) {
     end_graph(graph, exec);
 }
 
-TEST(impossible_flags_are_refused) {
+TEST(impossible_instantiation_flags_are_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     add_set(graph, NULL, memory, 0x22, 64);
@@ -108,7 +108,7 @@ static void fails_with(CUgraph graph, cuuint64_t flags, CUgraphInstantiateResult
 static void nothing(void *unused) {
 }
 
-TEST(what_the_device_cannot_launch_is_refused_with_its_node) {
+TEST(a_node_unsupported_for_device_launch_is_named) {
     const cuuint64_t flags = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     const CUgraphInstantiateResult not_supported =
         CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
@@ -120,7 +120,7 @@ TEST(what_the_device_cannot_launch_is_refused_with_its_node) {
                add_host(graph, add_set(graph, NULL, memory, 1, 16), nothing, NULL));
 }
 
-TEST(a_circle_is_no_order) {
+TEST(instantiating_a_cycle_is_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = 0};
@@ -133,14 +133,14 @@ TEST(a_circle_is_no_order) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(a_condition_wants_its_node) {
+TEST(an_unused_condition_handle_is_refused) {
     CUgraph graph = new_graph();
     CUgraphConditionalHandle condition;
     OK(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, 1, 0));
     fails_with(graph, 0, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL);
 }
 
-TEST(memory_must_still_be_there) {
+TEST(instantiating_a_graph_with_freed_memory_is_refused) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     CUdeviceptr gone;
@@ -152,7 +152,7 @@ TEST(memory_must_still_be_there) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(the_graph_may_go) {
+TEST(an_executable_graph_outlives_its_graph) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
@@ -179,7 +179,7 @@ TEST(an_exec_destroyed_in_flight_finishes) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(execs_are_shown_in_the_state) {
+TEST(executable_graphs_are_listed_in_state_and_leaks) {
     NEEDS_SOFTGPU("reads its reports");
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
@@ -194,7 +194,7 @@ TEST(execs_are_shown_in_the_state) {
 }
 
 /* Empty nodes are no steps, as long as the dependencies that they join are few. */
-TEST(empty_nodes_cost_nothing) {
+TEST(empty_nodes_add_no_steps) {
     NEEDS_SOFTGPU("reads its reports");
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;

@@ -47,7 +47,7 @@ static CUgraphNode kernel(void) {
     return node;
 }
 
-TEST(parameters_come_back) {
+TEST(kernel_node_parameters_are_returned) {
     CUgraphNode node;
     CUgraphNodeType type;
     CUDA_KERNEL_NODE_PARAMS params = params_of(nothing), out;
@@ -77,7 +77,7 @@ TEST(parameters_come_back) {
     assert_int_equal(out.blockDimX, 64);
 }
 
-TEST(arguments_are_copied) {
+TEST(kernel_arguments_are_copied_into_the_node) {
     CUgraph copy;
     CUgraphNode node, found;
     uint32_t a = 0x11223344;
@@ -103,7 +103,7 @@ TEST(arguments_are_copied) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
-TEST(arguments_in_one_buffer) {
+TEST(kernel_arguments_may_be_packed_in_one_buffer) {
     struct {
         uint32_t a, pad;
         uint64_t b;
@@ -122,7 +122,7 @@ TEST(arguments_in_one_buffer) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
 }
 
-TEST(the_first_layout_of_parameters_is_taken) {
+TEST(the_first_version_of_kernel_node_parameters_works) {
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing,
                                          .gridDimX = 1,
@@ -143,7 +143,7 @@ TEST(the_first_layout_of_parameters_is_taken) {
     assert_int_equal(out.blockDimX, 16);
 }
 
-TEST(attributes_are_kept_and_copied) {
+TEST(kernel_node_attributes_are_kept_and_copied) {
     CUgraphNode node = kernel(), other = kernel(), plain;
     CUkernelNodeAttrValue value, out;
     OK(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
@@ -173,7 +173,7 @@ TEST(attributes_are_kept_and_copied) {
           cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
 }
 
-TEST(updatable_nodes_exist_once) {
+TEST(device_updatable_nodes_cannot_be_copied) {
     CUgraph copy;
     CUgraphNode node = kernel();
     CUkernelNodeAttrValue value, out;
@@ -193,7 +193,7 @@ TEST(updatable_nodes_exist_once) {
 }
 
 /* Who waits for a programmatic event depends on the kernel by its programmatic port. */
-TEST(captured_programmatic_events_give_edges_data) {
+TEST(captured_programmatic_events_become_edge_data) {
     CUstream s, t;
     CUevent event, join;
     CUgraph captured, of;
@@ -241,7 +241,7 @@ TEST(captured_programmatic_events_give_edges_data) {
     OK(cu.cuStreamDestroy_v2(t));
 }
 
-TEST(edges_keep_their_data) {
+TEST(edges_keep_their_edge_data) {
     CUgraphNode a = kernel(), b = kernel(), plain, node, from[2], to[2];
     const CUgraphEdgeData programmatic = {1, 0, 1, {0}}, wrong = {0, 0, 1, {0}};
     CUgraphEdgeData data[2];

@@ -64,7 +64,7 @@ static unsigned sum_of(CUgraphExec exec) {
     return words.host[0];
 }
 
-TEST(much_shared_memory_must_be_asked_for) {
+TEST(shared_memory_above_48_kib_needs_the_attribute) {
     begin();
     CUfunction f = kernel("dynamic");
     CUgraphNode node, refused;
@@ -117,7 +117,7 @@ static CUresult run_node(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params
 
 /* The grid that a node gets after its cluster, or its function's, was set must be one of
  * clusters. */
-TEST(grids_are_made_of_clusters) {
+TEST(a_grid_must_be_divisible_into_clusters) {
     begin();
     CUgraphNode node;
     CUkernelNodeAttrValue value;
@@ -173,7 +173,7 @@ static void has_shapes(CUgraphNode node, const char *name, const unsigned shapes
     }
 }
 
-TEST(blocks_have_the_shape_of_their_function) {
+TEST(a_block_must_fit_the_shape_its_function_requires) {
     begin();
     /* A block, and how many threads run; 0: none may. */
     static const unsigned required[][4] = {{8, 4, 2, 64}, {4, 8, 2, 0},  {64, 1, 1, 0},

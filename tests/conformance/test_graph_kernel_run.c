@@ -77,7 +77,7 @@ static unsigned after_launch(CUgraphExec exec) {
     return words.host[0];
 }
 
-TEST(kernels_follow_the_edges) {
+TEST(kernels_of_a_graph_run_in_edge_order) {
     begin();
     CUgraphNode nodes[3];
     nodes[0] = append(NULL, 0, 1);
@@ -102,7 +102,7 @@ TEST(kernels_follow_the_edges) {
     end();
 }
 
-TEST(arguments_are_those_of_the_moment_of_adding) {
+TEST(kernel_arguments_are_read_when_the_node_is_added) {
     begin();
     CUstream stream;
     CUgraph captured;
@@ -130,7 +130,7 @@ TEST(arguments_are_those_of_the_moment_of_adding) {
     end();
 }
 
-TEST(one_node_of_an_exec_changes) {
+TEST(one_kernel_node_of_an_exec_can_be_changed) {
     begin();
     CUdeviceptr p = words.device, q = words.device + 4;
     void *first[] = {&p}, *second[] = {&q};
@@ -161,7 +161,7 @@ TEST(one_node_of_an_exec_changes) {
     end();
 }
 
-TEST(a_whole_exec_is_updated) {
+TEST(a_whole_exec_with_kernels_can_be_updated) {
     begin();
     CUgraph other;
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
@@ -186,7 +186,7 @@ TEST(a_whole_exec_is_updated) {
     end();
 }
 
-TEST(disabled_kernels_are_left_out) {
+TEST(disabled_kernel_nodes_do_not_run) {
     begin();
     CUgraphNode nodes[2];
     unsigned enabled = 9;
@@ -209,7 +209,7 @@ static void count_up(void *user) {
 }
 
 /* Kernels between copies, sets, host functions and memory operations of one graph. */
-TEST(other_nodes_stand_beside_kernels) {
+TEST(kernels_run_beside_nodes_of_other_types) {
     begin();
     static unsigned calls;
     CUgraphNode nodes[5];
@@ -265,7 +265,7 @@ static CUgraphExec waiting_graph(CUdeviceptr p) {
 }
 
 /* Each waits for what the other writes: the first for the host, the second for the first. */
-TEST(two_graphs_are_in_flight) {
+TEST(two_graphs_may_wait_for_each_other) {
     begin();
     CUstream streams[2];
     CUgraphExec execs[2];
@@ -289,7 +289,7 @@ TEST(two_graphs_are_in_flight) {
     end();
 }
 
-TEST(kernels_in_child_graphs_and_chosen_bodies_run) {
+TEST(kernels_in_child_graphs_and_conditional_bodies_run) {
     begin();
     CUgraph inner = graph, body;
     CUgraphNode child, condition;
@@ -320,7 +320,7 @@ TEST(kernels_in_child_graphs_and_chosen_bodies_run) {
 }
 
 /* After its module, a kernel cannot be launched any more; nothing is queued then. */
-TEST(a_graph_outlives_the_module_of_its_kernel) {
+TEST(launching_a_graph_after_unloading_its_module_is_refused) {
     NEEDS_SOFTGPU("on hardware the behaviour is undefined");
     begin();
     append(NULL, 0, 1);
@@ -335,7 +335,7 @@ TEST(a_graph_outlives_the_module_of_its_kernel) {
 }
 
 /* A body of a loop runs its kernels again and again, and one that waits lets others run. */
-TEST(kernels_in_loops_run_each_time) {
+TEST(kernels_in_a_loop_run_in_every_iteration) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     begin();
     CUcontext context, primary = ctx;

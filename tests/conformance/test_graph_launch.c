@@ -35,7 +35,7 @@ static void append(void *letter) {
     order[strlen(order)] = *(const char *)letter;
 }
 
-TEST(nodes_run_in_order) {
+TEST(nodes_run_in_dependency_order) {
     static char letters[] = "abcd";
     CUgraph graph = new_graph();
     memset(order, 0, sizeof order);
@@ -54,7 +54,7 @@ TEST(nodes_run_in_order) {
 }
 
 /* A chain through three copies, made backwards. */
-TEST(edges_decide_not_creation) {
+TEST(edges_decide_the_order_not_creation) {
     CUgraph graph = new_graph();
     CUgraphNode last = add_copy(graph, NULL, memory + 192, memory + 128, 64);
     CUgraphNode middle = add_copy(graph, NULL, memory + 128, memory + 64, 64);
@@ -68,7 +68,7 @@ TEST(edges_decide_not_creation) {
 }
 
 /* Many branches that meet: more than there are lanes in softgpu. */
-TEST(branches_meet) {
+TEST(many_branches_join) {
     enum { BRANCHES = 200 };
     CUgraph graph = new_graph();
     CUgraphNode ends[BRANCHES], join;
@@ -87,7 +87,7 @@ TEST(branches_meet) {
     end_graph(graph, exec);
 }
 
-TEST(stream_order_is_kept) {
+TEST(a_graph_launch_keeps_stream_order) {
     CUgraph graph = new_graph();
     add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphExec exec = instantiate(graph);
@@ -104,7 +104,7 @@ TEST(stream_order_is_kept) {
 }
 
 /* Launches of one exec follow one another; those of two execs do not. */
-TEST(one_exec_is_one_at_a_time) {
+TEST(launches_of_one_exec_do_not_overlap) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph), second = instantiate(graph);
@@ -121,7 +121,7 @@ TEST(one_exec_is_one_at_a_time) {
     end_graph(graph, exec);
 }
 
-TEST(uploads_wait_for_launches) {
+TEST(an_upload_waits_for_earlier_launches) {
     CUgraph graph = new_graph();
     add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
@@ -140,7 +140,7 @@ TEST(uploads_wait_for_launches) {
 }
 
 /* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
-TEST(instantiation_uploads_in_its_stream) {
+TEST(instantiation_with_upload_uses_the_given_stream) {
     CUgraph graph = new_graph();
     CUgraphExec exec = NULL;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
@@ -155,7 +155,7 @@ TEST(instantiation_uploads_in_its_stream) {
     end_graph(graph, exec);
 }
 
-TEST(events_are_recorded) {
+TEST(event_record_nodes_record_events) {
     CUevent before, after;
     CUgraphNode node;
     float ms = -1;
@@ -184,7 +184,7 @@ TEST(events_are_recorded) {
     end_graph(graph, exec);
 }
 
-TEST(events_are_waited_for) {
+TEST(event_wait_nodes_wait_for_events) {
     CUevent event;
     CUgraphNode node;
     CUgraph graph = new_graph();
@@ -205,7 +205,7 @@ TEST(events_are_waited_for) {
 }
 
 /* What a node records, a later node of the same launch may wait for. */
-TEST(recorded_and_awaited_in_one_graph) {
+TEST(a_graph_may_wait_for_an_event_it_records) {
     CUevent event;
     CUgraphNode record, wait;
     CUgraph graph = new_graph();
@@ -222,7 +222,7 @@ TEST(recorded_and_awaited_in_one_graph) {
     end_graph(graph, exec);
 }
 
-TEST(memory_operations_wait_and_write) {
+TEST(memory_operation_nodes_wait_and_write) {
     CUstreamBatchMemOpParams ops[2];
     CUgraphNode node;
     CUgraph graph = new_graph();
@@ -246,7 +246,7 @@ TEST(memory_operations_wait_and_write) {
     end_graph(graph, exec);
 }
 
-TEST(embedded_graphs_run_in_place) {
+TEST(child_graphs_run_in_place_of_their_node) {
     CUgraph inner = new_graph(), nothing = new_graph(), outer = new_graph();
     add_copy(inner, NULL, memory + 64, memory, 64);
     CUgraphNode node = add_child(outer, add_set(outer, NULL, memory, 0x22, 64), inner);
@@ -260,7 +260,7 @@ TEST(embedded_graphs_run_in_place) {
     end_graph(outer, exec);
 }
 
-TEST(a_default_stream_orders_it) {
+TEST(a_graph_in_the_legacy_stream_is_ordered_with_blocking_streams) {
     NEEDS_LEGACY_STREAM();
     CUstream blocking;
     CUgraph graph = new_graph();
@@ -279,7 +279,7 @@ TEST(a_default_stream_orders_it) {
     end_graph(graph, exec);
 }
 
-TEST(any_schedule_gives_the_same) {
+TEST(every_schedule_gives_the_same_result) {
     NEEDS_SOFTGPU("chooses the schedule");
     CUgraph graph = new_graph();
     CUgraphNode left = add_set(graph, NULL, memory, 1, 64);
@@ -308,7 +308,7 @@ static void user_freed(void *flag) {
     __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
 }
 
-TEST(an_exec_keeps_user_objects) {
+TEST(an_executable_graph_keeps_user_objects) {
     static int freed;
     CUuserObject object;
     CUgraph graph = new_graph();
@@ -339,6 +339,6 @@ CHILD(lose_memory) {
     return 0;
 }
 
-TEST(lost_memory_is_a_fault) {
+TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     assert_int_equal(run_child("lose_memory", NULL), 0);
 }

@@ -18,7 +18,7 @@ static int end(void **state) {
 EACH_TEST(begin, end);
 
 /* One chain: each node copies what the one before it wrote. */
-TEST(a_long_chain_runs_to_its_end) {
+TEST(a_chain_of_100000_nodes_runs_to_its_end) {
     enum { NODES = 100000 };
     CUgraph graph = new_graph();
     OK(cu.cuMemsetD8_v2(memory, 0, 4096));
@@ -48,7 +48,7 @@ TEST(a_wide_graph_runs_all_its_branches) {
 }
 
 /* Layers of empty nodes, each behind all of the one before: joins that are not left out. */
-TEST(layers_of_empty_nodes_are_launched) {
+TEST(layers_of_densely_joined_empty_nodes_can_be_launched) {
     enum { LAYERS = 40, WIDTH = 40 };
     CUgraph graph = new_graph();
     CUgraphNode layers[2][WIDTH], last;
@@ -64,7 +64,7 @@ TEST(layers_of_empty_nodes_are_launched) {
     end_graph(graph, exec);
 }
 
-TEST(many_launches_run_in_order) {
+TEST(many_launches_of_one_graph_run_in_order) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     OK(cu.cuMemsetD8_v2(memory, 0, 4096));

@@ -30,7 +30,7 @@ static uint64_t attribute(CUgraphMem_attribute which) {
     return value;
 }
 
-TEST(memory_allocated_and_freed_inside_comes_back) {
+TEST(memory_allocated_and_freed_in_a_graph_is_reusable) {
     CUdeviceptr p;
     CUgraph graph = new_graph();
     CUgraphNode node = add_alloc(graph, NULL, 3 * MIB, &p);
@@ -52,7 +52,7 @@ TEST(memory_allocated_and_freed_inside_comes_back) {
     end_graph(graph, exec);
 }
 
-TEST(memory_left_by_a_graph_is_freed_outside) {
+TEST(memory_left_by_a_graph_can_be_freed_outside_it) {
     CUdeviceptr p, base;
     size_t size;
     CUgraph graph = new_graph();
@@ -78,7 +78,7 @@ TEST(memory_left_by_a_graph_is_freed_outside) {
 }
 
 /* What is left outlives the exec and the graph. */
-TEST(it_outlives_its_graph) {
+TEST(memory_left_by_a_graph_outlives_it) {
     CUdeviceptr p;
     CUgraph graph = new_graph();
     CUgraphNode node = add_alloc(graph, NULL, 4096, &p);
@@ -91,7 +91,7 @@ TEST(it_outlives_its_graph) {
     OK(cu.cuMemFreeAsync(p, stream));
 }
 
-TEST(memory_is_freed_automatically_at_the_next_launch) {
+TEST(auto_free_on_launch_frees_memory_at_the_next_launch) {
     CUdeviceptr p;
     CUgraphExec exec = NULL;
     CUgraph graph = new_graph();
@@ -107,7 +107,7 @@ TEST(memory_is_freed_automatically_at_the_next_launch) {
     end_graph(graph, exec);
 }
 
-TEST(one_graph_allocates_another_frees) {
+TEST(one_graph_may_free_memory_of_another) {
     CUdeviceptr p;
     CUgraph first = new_graph(), second = new_graph();
     add_alloc(first, NULL, 2 * MIB, &p);
@@ -126,7 +126,7 @@ TEST(one_graph_allocates_another_frees) {
     end_graph(second, use);
 }
 
-TEST(the_pool_counts) {
+TEST(graph_memory_attributes_count_used_and_reserved_bytes) {
     CUdeviceptr p, q;
     uint64_t zero = 0, one = 1;
     size_t total, before, held, after;
@@ -170,7 +170,7 @@ TEST(the_pool_counts) {
     end_graph(graph, exec);
 }
 
-TEST(held_memory_is_not_trimmed) {
+TEST(trimming_keeps_graph_memory_in_use) {
     CUdeviceptr p;
     struct gate gate;
     CUgraph graph = new_graph();
@@ -201,7 +201,7 @@ static CUgraph through_memory(unsigned value) {
 
 /* Memory of a launch under way is given back at its end, and not that of the nodes that took the
  * place of its own meanwhile. */
-TEST(an_update_comes_before_the_end) {
+TEST(an_update_during_a_launch_does_not_free_new_memory) {
     NEEDS_SOFTGPU("an H200 refuses to update the set to memory of another graph's allocation");
     struct gate gate;
     CUgraphExecUpdateResultInfo info;
@@ -223,7 +223,7 @@ TEST(an_update_comes_before_the_end) {
 }
 
 /* Allocations that follow one another in a chain need the memory of one. */
-TEST(a_chain_reuses_its_memory) {
+TEST(sequential_graph_allocations_reuse_memory) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     for (unsigned i = 0; i < 64; i++) {
@@ -243,7 +243,7 @@ TEST(a_chain_reuses_its_memory) {
     end_graph(graph, exec);
 }
 
-TEST(more_than_there_is_is_refused) {
+TEST(a_graph_allocating_more_than_the_device_has_is_refused) {
     NEEDS_SOFTGPU("would take the device's memory");
     CUdeviceptr p;
     size_t total = 0;

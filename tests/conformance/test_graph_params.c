@@ -52,7 +52,7 @@ static CUDA_MEMCPY3D copy_of(size_t width) {
     return copy;
 }
 
-TEST(parameters_of_copies_are_kept_and_changed) {
+TEST(memcpy_node_parameters_are_kept_and_changed) {
     CUgraphNode node, none = empty();
     CUDA_MEMCPY3D copy = copy_of(64), out;
     OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, ctx));
@@ -84,7 +84,7 @@ static CUDA_MEMSET_NODE_PARAMS set_of(unsigned value, unsigned element, size_t w
         .dst = memory, .value = value, .elementSize = element, .width = width, .height = 1};
 }
 
-TEST(parameters_of_sets_are_kept_and_changed) {
+TEST(memset_node_parameters_are_kept_and_changed) {
     CUgraphNode node, made, none = empty();
     CUDA_MEMSET_NODE_PARAMS set = set_of(7, 1, 16), out;
     OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
@@ -117,7 +117,7 @@ static void first(void *data) {
 static void second(void *data) {
 }
 
-TEST(parameters_of_host_functions_are_kept_and_changed) {
+TEST(host_node_parameters_are_kept_and_changed) {
     int data[2];
     CUgraphNode node, none = empty();
     CUDA_HOST_NODE_PARAMS host = {first, &data[0]}, out;
@@ -135,7 +135,7 @@ TEST(parameters_of_host_functions_are_kept_and_changed) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphHostNodeGetParams(none, &out));
 }
 
-TEST(parameters_of_events_are_kept_and_changed) {
+TEST(event_node_parameters_are_kept_and_changed) {
     CUevent a, b, out;
     CUgraphNode record, wait;
     OK(cu.cuEventCreate(&a, 0));
@@ -163,7 +163,7 @@ TEST(parameters_of_events_are_kept_and_changed) {
     OK(cu.cuEventDestroy_v2(b));
 }
 
-TEST(parameters_of_batches_are_kept_and_changed) {
+TEST(batch_memory_operation_node_parameters_are_kept_and_changed) {
     CUgraphNode node;
     CUstreamBatchMemOpParams ops[2];
     memset(ops, 0, sizeof ops);
@@ -190,7 +190,7 @@ TEST(parameters_of_batches_are_kept_and_changed) {
 }
 
 /* Lists of no semaphore, and of one that is none: nothing looks at it before a launch. */
-TEST(parameters_of_semaphores_are_kept_and_changed) {
+TEST(semaphore_node_parameters_are_kept_and_changed) {
     CUgraphNode signal, wait, none = empty();
     CUexternalSemaphore list[1] = {NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signals[1];
@@ -227,7 +227,7 @@ TEST(parameters_of_semaphores_are_kept_and_changed) {
 
 /* ---- cuGraphAddNode and cuGraphNodeSetParams ------------------------------------------------- */
 
-TEST(nodes_of_any_type_are_made_by_one_call) {
+TEST(one_function_adds_nodes_of_any_type) {
     CUgraphNode a, b, list[2];
     CUgraphNodeParams params;
     size_t count = 2;
@@ -252,7 +252,7 @@ TEST(nodes_of_any_type_are_made_by_one_call) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&b, graph, NULL, 0, &params));
 }
 
-TEST(parameters_of_any_type_are_set_by_one_call) {
+TEST(one_function_sets_parameters_of_any_node_type) {
     CUgraphNode node;
     CUgraphNodeParams params;
     CUDA_MEMSET_NODE_PARAMS out;

@@ -50,7 +50,7 @@ static CUgraphNode allocate(CUdeviceptr *address) {
     return node;
 }
 
-TEST(allocations_have_an_address) {
+TEST(allocation_nodes_have_an_address_when_added) {
     CUdeviceptr address, freed;
     CUgraphNode node = allocate(&address), free_node;
     CUgraphNodeType type;
@@ -70,7 +70,7 @@ TEST(allocations_have_an_address) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemAllocNodeGetParams(free_node, &out));
 }
 
-TEST(an_allocation_is_freed_once) {
+TEST(a_graph_allocation_can_be_freed_only_once) {
     CUdeviceptr address;
     CUgraphNode node = allocate(&address), made;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, graph, &node, 1, 0));
@@ -86,7 +86,7 @@ TEST(an_allocation_is_freed_once) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemFreeNode(&made, other, NULL, 0, second));
 }
 
-TEST(graphs_with_allocations_are_not_copied) {
+TEST(graphs_with_allocations_cannot_be_cloned_or_embedded) {
     CUdeviceptr address;
     CUgraph copy, embedded;
     CUgraphNode a = empty(graph), b, made;
@@ -126,7 +126,7 @@ static CUgraphNodeParams conditional(CUgraphConditionalHandle handle, unsigned s
     return params;
 }
 
-TEST(conditional_nodes_have_bodies) {
+TEST(conditional_nodes_own_their_body_graphs) {
     CUgraph copy;
     CUgraphNode node, made;
     CUgraphNodeType type;
@@ -148,7 +148,7 @@ TEST(conditional_nodes_have_bodies) {
     assert_int_equal(count_nodes(graph), 0);
 }
 
-TEST(a_condition_is_for_one_node) {
+TEST(a_condition_handle_serves_one_node) {
     CUgraphConditionalHandle handle = condition();
     CUgraphNode node, made;
     CUgraphNodeParams params = conditional(handle, 1), again = conditional(handle, 1);
@@ -158,7 +158,7 @@ TEST(a_condition_is_for_one_node) {
     OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &again));
 }
 
-TEST(bad_conditions_are_refused) {
+TEST(invalid_conditional_nodes_are_refused) {
     CUgraphConditionalHandle handle;
     CUgraphNode made;
     CUgraphNodeParams params = conditional(condition(), 3);
@@ -179,7 +179,7 @@ TEST(bad_conditions_are_refused) {
 
 /* ---- Moved graphs --------------------------------------------------------------------------- */
 
-TEST(a_moved_graph_is_the_child) {
+TEST(a_moved_graph_becomes_the_child) {
     NEEDS_SOFTGPU("moving is not recorded on hardware yet");
     CUgraph embedded;
     CUgraphNode node, made;

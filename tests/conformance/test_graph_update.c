@@ -23,7 +23,7 @@ static int end(void **state) {
 
 EACH_TEST(begin, end);
 
-TEST(a_set_may_change) {
+TEST(a_memset_node_of_an_exec_can_be_changed) {
     CUgraph graph = new_graph();
     CUgraphNode node = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphExec exec = instantiate(graph);
@@ -41,7 +41,7 @@ TEST(a_set_may_change) {
     end_graph(graph, exec);
 }
 
-TEST(a_set_of_rows_keeps_its_shape_and_may_change_place_and_value) {
+TEST(a_2d_memset_node_can_change_target_and_value_but_not_shape) {
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
     CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x22, 8);
@@ -59,7 +59,7 @@ TEST(a_set_of_rows_keeps_its_shape_and_may_change_place_and_value) {
     end_graph(graph, exec);
 }
 
-TEST(a_copy_may_change) {
+TEST(a_memcpy_node_of_an_exec_can_be_changed) {
     CUgraph graph = new_graph();
     CUgraphNode node = add_copy(graph, NULL, memory + 64, memory, 64);
     CUgraphNode empty = add_empty(graph, NULL);
@@ -84,7 +84,7 @@ static void count_up(void *number) {
 }
 
 /* What is queued already stays as it was. */
-TEST(a_host_function_may_change) {
+TEST(a_host_node_of_an_exec_can_be_changed) {
     int first = 0, second = 0;
     struct gate gate;
     CUstream stream;
@@ -112,7 +112,7 @@ TEST(a_host_function_may_change) {
     end_graph(graph, exec);
 }
 
-TEST(events_may_change) {
+TEST(event_nodes_of_an_exec_can_be_changed) {
     CUevent events[4];
     CUgraphNode record, wait;
     CUgraph graph = new_graph();
@@ -147,7 +147,7 @@ TEST(events_may_change) {
     OK(cu.cuStreamDestroy_v2(other));
 }
 
-TEST(a_child_may_change_but_not_its_shape) {
+TEST(a_child_graph_node_can_be_changed_but_not_its_topology) {
     CUgraph child = new_graph(), same = new_graph(), longer = new_graph(), graph = new_graph();
     add_set(child, NULL, memory, 0x22, 64);
     add_set(same, NULL, memory, 0x33, 64);
@@ -176,7 +176,7 @@ TEST(a_child_may_change_but_not_its_shape) {
     OK(cu.cuGraphDestroy(longer));
 }
 
-TEST(a_batch_may_change_but_not_its_operations) {
+TEST(a_batch_node_can_be_changed_but_not_its_operation_types) {
     CUstreamBatchMemOpParams ops[2];
     CUgraphNode node;
     CUgraph graph = new_graph();
@@ -201,7 +201,7 @@ TEST(a_batch_may_change_but_not_its_operations) {
     end_graph(graph, exec);
 }
 
-TEST(nodes_of_any_type_are_changed_by_one_call) {
+TEST(one_function_changes_exec_nodes_of_any_type) {
     CUgraph graph = new_graph();
     CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphNode copy = add_copy(graph, set, memory + 64, memory, 64);
@@ -220,7 +220,7 @@ TEST(nodes_of_any_type_are_changed_by_one_call) {
     end_graph(graph, exec);
 }
 
-TEST(nodes_are_switched_off_and_on) {
+TEST(exec_nodes_can_be_disabled_and_enabled) {
     CUgraph graph = new_graph();
     CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
     CUgraphNode copy = add_copy(graph, set, memory + 64, memory, 64);
@@ -268,7 +268,7 @@ static void shows(const char *line) {
     soft->free_text(report);
 }
 
-TEST(a_kernel_may_change) {
+TEST(a_kernel_node_of_an_exec_can_be_changed) {
     CUmodule module;
     CUfunction nothing, one;
     CUgraphNode node = NULL;
@@ -309,7 +309,7 @@ TEST(a_kernel_may_change) {
 }
 
 /* A function of another context is another thing altogether. */
-TEST(a_kernel_stays_in_its_context) {
+TEST(a_kernel_node_cannot_change_its_context) {
     CUcontext other;
     CUmodule modules[2];
     CUfunction functions[2];
@@ -350,7 +350,7 @@ static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
 }
 
 /* Signals `to` one semaphore, waits for `until` of the other, and then copies. */
-TEST(semaphores_may_change) {
+TEST(semaphore_nodes_of_an_exec_can_be_changed) {
     NEEDS_SOFTGPU("semaphores of a graphics driver would be needed");
     softgpu_semaphore *shared[2];
     CUexternalSemaphore list[] = {timeline(&shared[0]), timeline(&shared[1])};
@@ -442,7 +442,7 @@ CHILD(update_in_a_fault) {
     return 0;
 }
 
-TEST(after_a_fault_nothing_is_compared) {
+TEST(an_update_after_a_fault_returns_the_fault) {
     NEEDS_SOFTGPU("makes the context fail");
     assert_int_equal(run_child("update_in_a_fault", NULL), 0);
 }
@@ -464,7 +464,7 @@ static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult res
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(another_shape_changes_nothing) {
+TEST(an_update_with_another_topology_changes_nothing) {
     CUgraph graph = pair(memory, 0x22);
     CUgraphExec exec = instantiate(graph);
     CUgraph other = new_graph();
@@ -491,7 +491,7 @@ TEST(another_shape_changes_nothing) {
 }
 
 /* Branches are paired by the edges, not by when they were made. */
-TEST(branches_in_another_order) {
+TEST(an_update_pairs_branches_by_their_edges) {
     CUgraphNode both[2], join;
     CUgraph graphs[2];
     for (unsigned i = 0; i < 2; i++) {

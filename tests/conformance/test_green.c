@@ -60,7 +60,7 @@ TEST(a_device_has_all_its_multiprocessors) {
 }
 
 /* What a split gives adds up, and a simulated one says how much there will be. */
-TEST(splits_add_up) {
+TEST(splits_of_multiprocessors_add_up) {
     CUdevResource all = whole(), part[128], rest;
     for (unsigned flags = 0; flags < 3; flags++) {
         for (unsigned wanted = 1; wanted <= all.sm.smCount; wanted += 5) {
@@ -85,7 +85,7 @@ TEST(splits_add_up) {
     }
 }
 
-TEST(wrong_splits_are_refused) {
+TEST(invalid_splits_are_refused) {
     CUdevResource all = whole(), part[2], rest, bad;
     unsigned groups = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE,
@@ -110,7 +110,7 @@ TEST(wrong_splits_are_refused) {
           cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
 }
 
-TEST(descriptions_take_what_splits_give) {
+TEST(resource_descriptions_accept_results_of_splits) {
     CUdevResource all = whole(), part[2], rest, bad;
     CUdevResourceDesc desc = NULL;
     CUgreenCtx green = NULL;
@@ -133,7 +133,7 @@ TEST(descriptions_take_what_splits_give) {
 }
 
 /* Where hardware follows a pointer that leads nowhere. */
-TEST(made_up_things_are_recognised) {
+TEST(forged_resources_are_refused) {
     NEEDS_SOFTGPU("hardware crashes");
     CUdevResource part, all = whole(), changed = all;
     CUdevResourceDesc desc = least(&part);
@@ -159,7 +159,7 @@ TEST(made_up_things_are_recognised) {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-TEST(it_is_a_context_with_a_part) {
+TEST(a_green_context_reports_its_part_of_the_device) {
     CUdevResource part, got;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green[2] = {NULL, NULL};
@@ -195,7 +195,7 @@ TEST(it_is_a_context_with_a_part) {
     OK(cu.cuGreenCtxDestroy(green[1]));
 }
 
-TEST(wrong_contexts_are_refused) {
+TEST(invalid_green_contexts_are_refused) {
     CUdevResource part;
     CUdevResourceDesc desc = least(&part);
     CUgreenCtx green = NULL;
@@ -244,7 +244,7 @@ CHILD(it_holds_the_primary_context) {
     return 0;
 }
 
-TEST(it_keeps_the_primary_context_alive) {
+TEST(a_green_context_keeps_the_primary_context_alive) {
     assert_int_equal(run_child("it_holds_the_primary_context", NULL), 0);
 }
 
@@ -265,7 +265,7 @@ CHILD(a_reset_ends_parts) {
     return 0;
 }
 
-TEST(a_reset_of_the_primary_context_ends_it) {
+TEST(resetting_the_primary_context_destroys_its_green_contexts) {
     NEEDS_SOFTGPU("not defined");
     assert_int_equal(run_child("a_reset_ends_parts", NULL), 0);
 }
@@ -323,12 +323,12 @@ CHILD(a_reset_waits_for_a_part_that_ends) {
     return 0;
 }
 
-TEST(a_reset_does_not_overtake_it) {
+TEST(a_reset_waits_for_work_of_green_contexts) {
     NEEDS_SOFTGPU("resets the device");
     assert_int_equal(run_child("a_reset_waits_for_a_part_that_ends", NULL), 0);
 }
 
-TEST(what_is_made_in_it_belongs_to_the_primary) {
+TEST(memory_of_a_green_context_belongs_to_the_primary_context) {
     CUgreenCtx green = make_green();
     CUdeviceptr p = 0;
     CUcontext owner = NULL;
@@ -358,7 +358,7 @@ TEST(what_is_made_in_it_belongs_to_the_primary) {
 
 /* ---- Streams and events ---------------------------------------------------------------------- */
 
-TEST(its_streams_know_it) {
+TEST(streams_of_a_green_context_report_it) {
     CUgreenCtx green = make_green(), got = NULL;
     CUcontext context = context_of(green), of = NULL;
     CUstream stream = NULL, plain = NULL;
@@ -401,7 +401,7 @@ TEST(its_streams_know_it) {
     OK(cu.cuGreenCtxDestroy(green));
 }
 
-TEST(its_streams_work_and_end_with_it) {
+TEST(streams_of_a_green_context_end_with_it) {
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
     CUstream stream;
@@ -425,7 +425,7 @@ TEST(its_streams_work_and_end_with_it) {
     OK(cu.cuMemFree_v2(p));
 }
 
-TEST(an_event_stands_for_its_work) {
+TEST(an_event_can_stand_for_all_work_of_a_green_context) {
     CUgreenCtx green = make_green();
     CUevent event, of_plain;
     CUstream stream, plain;
@@ -464,7 +464,7 @@ TEST(an_event_stands_for_its_work) {
 }
 
 /* As documented: the primary context as a whole includes its parts. */
-TEST(the_primary_context_waits_for_it) {
+TEST(the_primary_context_waits_for_its_green_contexts) {
     CUgreenCtx green = make_green();
     CUstream stream;
     CUevent event;
@@ -488,7 +488,7 @@ TEST(the_primary_context_waits_for_it) {
     OK(cu.cuGreenCtxDestroy(green));
 }
 
-TEST(it_is_in_the_reports) {
+TEST(green_contexts_are_listed_in_state_and_leaks) {
     NEEDS_SOFTGPU("reports");
     CUgreenCtx green = make_green();
     char *state_text = soft->state_dump(), *leaks = soft->leak_report();

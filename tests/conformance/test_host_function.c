@@ -26,7 +26,7 @@ static void CUDAAPI note(void *argument) {
     record->order[atomic_fetch_add(&record->calls, 1)] = step->tag;
 }
 
-TEST(they_run_in_stream_order) {
+TEST(host_functions_run_in_stream_order) {
     CUstream stream;
     struct gate gate;
     struct record record = {0};
@@ -57,7 +57,7 @@ static void CUDAAPI ask(void *argument) {
     record->answers[2] = cu.cuStreamQuery(record->stream);
 }
 
-TEST(the_driver_may_not_be_called_from_them) {
+TEST(most_driver_calls_in_a_host_function_are_refused) {
     struct record record = {0};
     OK(cu.cuStreamCreate(&record.stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuLaunchHostFunc(record.stream, ask, &record));
@@ -84,7 +84,7 @@ static void CUDAAPI queue_more(void *argument) {
 }
 
 /* Seen on H200, though the documentation forbids all calls. */
-TEST(they_may_record_events_and_launch_others) {
+TEST(host_functions_may_record_events_and_launch_host_functions) {
     struct inside inside = {.recorded = CUDA_ERROR_UNKNOWN};
     inside.step = (struct step){&inside.record, 5};
     OK(cu.cuStreamCreate(&inside.stream, CU_STREAM_NON_BLOCKING));
@@ -110,7 +110,7 @@ static void CUDAAPI called_back(CUstream stream, CUresult status, void *argument
     atomic_fetch_add(&record->calls, 1);
 }
 
-TEST(callbacks_are_told_stream_and_status) {
+TEST(a_stream_callback_gets_its_stream_and_status) {
     struct record record = {.status = CUDA_ERROR_UNKNOWN};
     OK(cu.cuStreamCreate(&record.stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuStreamAddCallback(record.stream, called_back, &record, 0));
@@ -140,7 +140,7 @@ static void wait_until(atomic_bool *flag) {
         nanosleep(&pause, NULL);
 }
 
-TEST(a_function_that_stays_stops_no_copies) {
+TEST(a_blocking_host_function_does_not_delay_other_copies) {
     CUstream held, other;
     struct block block = {0};
     CUdeviceptr bytes;
@@ -163,7 +163,7 @@ TEST(a_function_that_stays_stops_no_copies) {
     OK(cu.cuMemFree_v2(bytes));
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchHostFunc(NULL, NULL, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(NULL, NULL, NULL, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(NULL, called_back, NULL, 1));

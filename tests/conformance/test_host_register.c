@@ -26,7 +26,7 @@ static unsigned memory_type(const void *p) {
     return result == CUDA_SUCCESS ? type : 0;
 }
 
-TEST(the_driver_knows_it_until_unregistered) {
+TEST(registered_memory_is_known_until_unregistered) {
     char *p = pages(PROT_READ | PROT_WRITE);
     CUdeviceptr d = 0;
     assert_int_equal(memory_type(p), 0);
@@ -48,7 +48,7 @@ TEST(the_driver_knows_it_until_unregistered) {
     munmap(p, PAGES);
 }
 
-TEST(ranges_may_be_unaligned_but_not_overlap) {
+TEST(registered_ranges_may_be_unaligned_but_not_overlap) {
     char *p = pages(PROT_READ | PROT_WRITE);
     OK(cu.cuMemHostRegister_v2(p + 100, 200, 0));
     OK(cu.cuMemHostRegister_v2(p + 1000, 200, 0));
@@ -63,7 +63,7 @@ TEST(ranges_may_be_unaligned_but_not_overlap) {
     munmap(p, PAGES);
 }
 
-TEST(each_combination_of_flags_is_kept_or_refused) {
+TEST(each_combination_of_register_flags_is_kept_or_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
     for (unsigned asked = 0; asked < 32; asked++) {
         unsigned got = 0;
@@ -79,7 +79,7 @@ TEST(each_combination_of_flags_is_kept_or_refused) {
     munmap(p, PAGES);
 }
 
-TEST(what_cannot_be_pinned_is_refused) {
+TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     char *p = pages(PROT_READ);
     void *pinned;
     CUdeviceptr d;
@@ -100,7 +100,7 @@ TEST(what_cannot_be_pinned_is_refused) {
 }
 
 /* What lies half in a registration is no memory that a copy may touch as a whole. */
-TEST(copies_stay_inside) {
+TEST(a_copy_beyond_a_registered_range_is_refused) {
     char *p = pages(PROT_READ | PROT_WRITE);
     CUdeviceptr d;
     OK(cu.cuMemAlloc_v2(&d, PAGES));
@@ -116,7 +116,7 @@ TEST(copies_stay_inside) {
 /* Pinned memory must not be shared with a forked child, or a write of one side gives it another
  * page than the device's. What is kept from children can be registered, and is the same afterwards.
  */
-TEST(what_children_lack_stays_whole) {
+TEST(registering_keeps_memory_excluded_from_forks) {
     char *p = pages(PROT_READ | PROT_WRITE), back[2] = {0};
     CUdeviceptr d;
     assert_int_equal(madvise(p, PAGES, MADV_DONTFORK), 0);
@@ -146,7 +146,7 @@ TEST(what_children_lack_stays_whole) {
 }
 
 /* READ_ONLY: the device may read it, and is refused at the call when it would write. */
-TEST(what_is_read_only_is_no_target) {
+TEST(writing_read_only_registered_memory_is_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
     char *p = pages(PROT_READ | PROT_WRITE), back[8];
     CUdeviceptr d;
@@ -166,7 +166,7 @@ TEST(what_is_read_only_is_no_target) {
     munmap(p, PAGES);
 }
 
-TEST(pages_without_rights_cannot_be_pinned) {
+TEST(inaccessible_pages_cannot_be_registered) {
     char *p = pages(PROT_NONE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE,

@@ -29,7 +29,7 @@ CHILD(before_init) {
     return 0;
 }
 
-TEST(most_calls_need_it) {
+TEST(most_calls_before_cuinit_are_refused) {
     assert_int_equal(run_child("before_init", NULL), 0);
 }
 
@@ -43,11 +43,11 @@ CHILD(init_in_steps) {
     return 0;
 }
 
-TEST(flags_must_be_zero) {
+TEST(cuinit_flags_must_be_zero) {
     assert_int_equal(run_child("init_in_steps", NULL), 0);
 }
 
-TEST(a_second_one_is_welcome) {
+TEST(a_second_cuinit_succeeds) {
     CUcontext current;
     OK(cu.cuInit(0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuInit(2));
@@ -63,7 +63,7 @@ CHILD(no_device) {
     return 0;
 }
 
-TEST(without_devices_it_fails) {
+TEST(cuinit_without_devices_fails) {
     NEEDS_SOFTGPU("hides its devices");
     setenv("SOFTGPU_DEVICES", "0", 1);
     int status = run_child("no_device", NULL);
@@ -71,7 +71,7 @@ TEST(without_devices_it_fails) {
     assert_int_equal(status, 0);
 }
 
-TEST(the_version_is_that_of_the_api) {
+TEST(the_driver_version_is_that_of_the_api) {
     int version = 0;
     OK(cu.cuDriverGetVersion(&version));
     assert_true(version >= 11000 && version % 10 == 0);

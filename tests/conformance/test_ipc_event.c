@@ -95,7 +95,7 @@ CHILD(wait_for_parent) {
     return 0;
 }
 
-TEST(another_process_waits_for_a_record) {
+TEST(another_process_waits_for_a_recorded_event) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     struct talk talk;
     struct gate gate;
@@ -147,7 +147,7 @@ CHILD(record_for_parent) {
     return 0;
 }
 
-TEST(another_process_records) {
+TEST(another_process_records_a_shared_event) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     struct talk talk;
     CUipcEventHandle handle;
@@ -183,7 +183,7 @@ CHILD(record_and_die) {
     _exit(0);
 }
 
-TEST(a_recorder_that_died_keeps_nobody_waiting) {
+TEST(an_event_recorded_by_a_dead_process_is_complete) {
     NEEDS_SOFTGPU("nothing says what hardware does");
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
@@ -249,7 +249,7 @@ static bool reached_within(CUevent event, int seconds) {
     return false;
 }
 
-TEST(a_dead_recorder_is_not_taken_for_who_has_its_id) {
+TEST(a_dead_recorder_is_not_confused_with_a_process_of_its_id) {
     NEEDS_SOFTGPU("nothing says what hardware does");
     CUipcEventHandle handle;
     char text[2 * sizeof handle + 1];
@@ -274,7 +274,7 @@ TEST(a_dead_recorder_is_not_taken_for_who_has_its_id) {
     assert_true(reached);
 }
 
-TEST(wrong_handles_are_refused) {
+TEST(invalid_event_handles_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     CUipcEventHandle handle, zero;
     CUevent plain, event = make_event(), opened = NULL;

@@ -79,7 +79,7 @@ static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
     assert_int_equal(word_at(p + size - 4), 0x5a5a1234);
 }
 
-TEST(another_process_reads_and_writes) {
+TEST(another_process_reads_and_writes_shared_memory) {
     CUdeviceptr large, small, other;
     OK(cu.cuMemAlloc_v2(&large, SIZE));
     OK(cu.cuMemAlloc_v2(&other, 100));
@@ -91,7 +91,7 @@ TEST(another_process_reads_and_writes) {
     OK(cu.cuMemFree_v2(other));
 }
 
-TEST(a_handle_names_one_allocation) {
+TEST(an_ipc_handle_names_one_allocation) {
     CUdeviceptr p;
     CUipcMemHandle first, again;
     void *pinned;
@@ -109,7 +109,7 @@ TEST(a_handle_names_one_allocation) {
     OK(cu.cuMemFreeHost(pinned));
 }
 
-TEST(what_cannot_be_opened_is_refused) {
+TEST(invalid_ipc_handles_are_refused) {
     CUdeviceptr p, opened = 5;
     CUipcMemHandle handle, garbage;
     OK(cu.cuMemAlloc_v2(&p, 4096));
@@ -150,7 +150,7 @@ CHILD(trying) {
 
 /* When something else lies there since, H200 does not refuse the handle; softgpu tells the two
  * apart. */
-TEST(a_handle_ends_with_its_allocation) {
+TEST(an_ipc_handle_ends_with_its_allocation) {
     CUdeviceptr p, next;
     CUipcMemHandle handle, other;
     char text[2 * sizeof handle + 1], other_text[2 * sizeof other + 1];
@@ -172,7 +172,7 @@ TEST(a_handle_ends_with_its_allocation) {
 }
 
 /* What a process exported stays good for others when it forks, and nothing of it is the fork's. */
-TEST(a_fork_changes_nothing) {
+TEST(an_ipc_handle_stays_valid_after_a_fork) {
     CUdeviceptr p;
     CUipcMemHandle handle;
     char text[2 * sizeof handle + 1];

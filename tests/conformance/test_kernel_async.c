@@ -142,7 +142,7 @@ static size_t cases_in_child(size_t first, unsigned *wrong) {
     return last + (size_t)1;
 }
 
-TEST(each_case_answers) {
+TEST(each_async_case_answers_as_defined) {
     unsigned wrong = 0;
     need_kernels();
     for (size_t i = 0; soft && i < ASYNC_CASES; i++)
@@ -170,7 +170,7 @@ static void reduces(const char *operation, const void *old, const void *with, co
         }
 }
 
-TEST(each_reduction_answers) {
+TEST(each_async_reduction_matches_the_reference) {
     need_kernels();
     integers_are_reduced(reduces);
     floats_are_reduced(reduces);
@@ -200,7 +200,7 @@ TEST(a_kernel_may_require_its_cluster) {
 }
 
 /* A launch with a cluster, captured: the node keeps it, and each launch of the graph has it. */
-TEST(clusters_run_in_graphs) {
+TEST(captured_cluster_launches_keep_their_cluster) {
     static const char text[] =
         CLUSTER("@%q st.shared.u32 [%r10], %r15;\n" SYNC
                 "mapa.shared::cluster.u32 %r6, %r10, %r14; ld.shared::cluster.u32 %r2, [%r6];\n"
@@ -348,7 +348,7 @@ CHILD(go_wrong) {
     return wrongs[which].error ? result != wrongs[which].error : result == CUDA_SUCCESS;
 }
 
-TEST(what_goes_wrong_is_noticed) {
+TEST(each_async_misuse_is_a_fault) {
     unsigned unnoticed = 0;
     need_kernels();
     for (size_t i = 0; i < COUNT(wrongs); i++) {

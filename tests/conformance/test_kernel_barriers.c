@@ -28,20 +28,20 @@ static void expect(const char *name, unsigned threads, unsigned first, uint32_t 
     kernels_close();
 }
 
-TEST(a_warp_of_few_lanes_counts_whole) {
+TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
     expect("few", 40, 0, 77, 40, 77, 40);
 }
 
-TEST(exited_lanes_count) {
+TEST(exited_lanes_count_as_arrived_at_a_barrier) {
     expect("exited", 64, 5, 78, 63, 78, 63);
 }
 
-TEST(what_arrives_may_have_few_lanes) {
+TEST(a_partial_warp_may_arrive_without_waiting) {
     expect("arrives", 64, 20, 1, 32, 520, 64);
 }
 
 /* 72 threads: the last warp has 8. */
-TEST(the_last_warp_may_be_partial) {
+TEST(the_last_warp_of_a_block_may_be_partial) {
     uint32_t out[72];
     CUdeviceptr memory;
     void *params[] = {&memory};

@@ -67,7 +67,7 @@ static void close_module(CUdeviceptr memory) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(blocks_wait_for_earlier_ones) {
+TEST(blocks_may_wait_for_earlier_blocks) {
     static unsigned got[BLOCKS];
     CUdeviceptr sums = open_module(), flags = sums + BLOCKS * sizeof *got;
     void *params[] = {&sums, &flags};
@@ -79,7 +79,7 @@ TEST(blocks_wait_for_earlier_ones) {
     close_module(sums);
 }
 
-TEST(blocks_count_together) {
+TEST(global_atomics_of_many_blocks_add_up) {
     unsigned got[THREADS], none = UINT32_MAX;
     CUdeviceptr bins = open_module();
     void *params[] = {&bins, &none};
@@ -91,7 +91,7 @@ TEST(blocks_count_together) {
 }
 
 /* Two streams with kernels of many blocks, and copies between them. */
-TEST(two_kernels_at_a_time) {
+TEST(two_kernels_of_many_blocks_run_concurrently) {
     unsigned got[THREADS], none = UINT32_MAX;
     CUstream streams[2];
     CUdeviceptr bins = open_module();

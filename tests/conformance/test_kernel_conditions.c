@@ -100,7 +100,7 @@ static unsigned noted(CUgraphExec exec, unsigned first, unsigned second) {
     return words.host[0];
 }
 
-TEST(if_takes_what_a_kernel_decided) {
+TEST(a_kernel_chooses_the_body_of_an_if_node) {
     begin();
     CUgraph graph = new_graph(), bodies[2];
     CUgraphConditionalHandle handle = new_handle(graph, 0);
@@ -117,7 +117,7 @@ TEST(if_takes_what_a_kernel_decided) {
     end(graph);
 }
 
-TEST(while_runs_until_a_kernel_ends_it) {
+TEST(a_while_node_runs_until_a_kernel_ends_it) {
     begin();
     CUgraph graph = new_graph(), body;
     CUgraphConditionalHandle handle = new_handle(graph, 1);
@@ -132,7 +132,7 @@ TEST(while_runs_until_a_kernel_ends_it) {
     end(graph);
 }
 
-TEST(a_long_loop_gets_on) {
+TEST(a_loop_of_5000_iterations_completes) {
     begin();
     CUgraph graph = new_graph(), body;
     CUgraphConditionalHandle handle = new_handle(graph, 1);
@@ -145,7 +145,7 @@ TEST(a_long_loop_gets_on) {
     end(graph);
 }
 
-TEST(switch_takes_the_body_of_its_number) {
+TEST(a_kernel_chooses_the_body_of_a_switch_node) {
     begin();
     CUgraph graph = new_graph(), bodies[3];
     CUgraphConditionalHandle handle = new_handle(graph, 0);
@@ -164,7 +164,7 @@ TEST(switch_takes_the_body_of_its_number) {
 }
 
 /* while (first--) { 1; if (second) { 2; second-- → its own handle } else { 3 } } 4 */
-TEST(conditions_within_conditions) {
+TEST(kernels_set_nested_conditions) {
     begin();
     CUgraph graph = new_graph(), body, inner[2];
     CUgraphConditionalHandle loop = new_handle(graph, 1), choice = new_handle(graph, 1);
@@ -183,7 +183,7 @@ TEST(conditions_within_conditions) {
 }
 
 /* Each launch has values of its own: both are queued before either runs. */
-TEST(launches_do_not_share_values) {
+TEST(each_launch_has_its_own_condition_values) {
     begin();
     CUgraph graph = new_graph(), body;
     CUgraphConditionalHandle handle = new_handle(graph, 0);

@@ -19,7 +19,7 @@ static const char text[] = KERNELS_HEAD
     "cvt.u64.u32 %d2, %r2; add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r10; ret; }\n"
     ".visible .entry probe() { ret; }\n";
 
-TEST(a_size_makes_it_static) {
+TEST(a_sized_extern_shared_array_is_static) {
     kernels_open(text);
     struct shared_words words = words_make(64);
     int bytes = -1;

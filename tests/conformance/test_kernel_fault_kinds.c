@@ -197,7 +197,7 @@ CHILD(faults) {
     return 0;
 }
 
-TEST(each_error_stays_and_says_where_it_was) {
+TEST(each_kernel_fault_is_sticky_and_names_its_place) {
     NEEDS_KERNELS();
     bool good = true;
     for (size_t i = 0; i < COUNT(kinds); i++) {

@@ -73,18 +73,18 @@ static void fault(const char *kernel, CUresult wanted, const char *value) {
     assert_int_equal(run_child("faults", kernel, number, value, NULL), 0);
 }
 
-TEST(an_address_without_memory) {
+TEST(an_access_to_unmapped_memory_is_an_illegal_address) {
     NEEDS_KERNELS();
     fault("address", CUDA_ERROR_ILLEGAL_ADDRESS, "16");
 }
 
-TEST(a_misaligned_address) {
+TEST(a_misaligned_access_is_a_fault) {
     NEEDS_KERNELS();
     fault("misaligned", CUDA_ERROR_MISALIGNED_ADDRESS, "+0");
 }
 
 /* Which errors these are, tests/parity records. */
-TEST(a_trap_and_shared_memory_that_is_not_there) {
+TEST(traps_and_out_of_range_shared_accesses_are_faults) {
     NEEDS_KERNELS();
     fault("trap", CUDA_SUCCESS, "0");
     fault("shared", CUDA_SUCCESS, "1048576");
@@ -111,7 +111,7 @@ CHILD(asserts) {
     return 0;
 }
 
-TEST(an_assertion_says_what_failed) {
+TEST(a_failed_assertion_prints_its_text) {
     NEEDS_KERNELS();
     assert_int_equal(run_child("asserts", NULL), 0);
 }
@@ -134,7 +134,7 @@ CHILD(found_by_query) {
     return 0;
 }
 
-TEST(an_assertion_is_told_by_the_call_that_finds_it) {
+TEST(the_call_that_finds_a_failed_assertion_has_its_text_printed) {
     NEEDS_SOFTGPU("when hardware writes it is not known");
     NEEDS_KERNELS();
     for (int i = 0; i < 10; i++)
@@ -203,14 +203,14 @@ CHILD(reported_in_time) {
     return 0;
 }
 
-TEST(the_report_is_there_when_the_error_is) {
+TEST(the_fault_report_is_written_before_the_error_is_returned) {
     NEEDS_SOFTGPU("the reports are its own");
     NEEDS_KERNELS();
     for (int i = 0; i < 20; i++)
         assert_int_equal(run_child("reported_in_time", NULL), 0);
 }
 
-TEST(reports_say_where_the_address_is) {
+TEST(fault_reports_locate_the_address) {
     NEEDS_SOFTGPU("the reports are its own");
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "address", "100", "",
@@ -236,7 +236,7 @@ TEST(reports_say_where_the_address_is) {
                      0);
 }
 
-TEST(reports_say_who_waits_where) {
+TEST(deadlock_reports_name_who_waits_where) {
     NEEDS_SOFTGPU("the reports are its own");
     NEEDS_KERNELS();
     assert_int_equal(run_child("reports", "apart", "0", "", "kernel apart: deadlock",
@@ -245,7 +245,7 @@ TEST(reports_say_who_waits_where) {
                      0);
 }
 
-TEST(a_kernel_that_never_ends_is_ended_at_the_limit) {
+TEST(an_endless_kernel_is_ended_at_the_time_limit) {
     NEEDS_SOFTGPU("SOFTGPU_KERNEL_LIMIT");
     NEEDS_KERNELS();
     assert_int_equal(setenv("SOFTGPU_KERNEL_LIMIT", "1", 1), 0);

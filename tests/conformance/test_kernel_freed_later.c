@@ -49,7 +49,7 @@ static void end(void) {
     kernels_close();
 }
 
-TEST(memory_of_a_pool) {
+TEST(pool_memory_lives_until_its_queued_free) {
     CUdeviceptr memory;
     struct gate gate;
     begin();
@@ -66,7 +66,7 @@ TEST(memory_of_a_pool) {
 }
 
 /* A smaller allocation has the addresses before the kernels have run. */
-TEST(memory_that_is_given_out_again) {
+TEST(reused_addresses_do_not_affect_earlier_kernels) {
     CUdeviceptr memory, smaller;
     struct gate gate;
     begin();
@@ -85,7 +85,7 @@ TEST(memory_that_is_given_out_again) {
     end();
 }
 
-TEST(memory_of_an_allocation) {
+TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
     CUdeviceptr memory;
     struct gate gate;
     begin();
@@ -131,11 +131,11 @@ static void in_a_graph(bool inside) {
     end();
 }
 
-TEST(memory_that_a_graph_frees) {
+TEST(kernels_use_memory_that_their_graph_frees) {
     in_a_graph(true);
 }
 
-TEST(memory_that_a_graph_leaves) {
+TEST(kernels_use_memory_that_their_graph_leaves) {
     in_a_graph(false);
 }
 
@@ -154,7 +154,7 @@ CHILD(behind) {
     return cu.cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 3;
 }
 
-TEST(memory_used_behind_its_free) {
+TEST(a_kernel_after_the_free_of_its_memory_faults) {
     if (!soft)
         SKIP("hardware may still have the pages");
     begin();

@@ -53,7 +53,7 @@ static void expect_reversed(unsigned k, unsigned threads) {
         assert_int_equal(words.host[THREADS * (k + 1) + i], threads - 1 - i);
 }
 
-TEST(a_kernel_is_queued_when_its_memory_is_freed) {
+TEST(a_queued_kernel_uses_memory_freed_after_it) {
     begin();
     CUdeviceptr memory = allocate(NULL, THREADS);
     launch(NULL, 0, memory, THREADS);
@@ -64,7 +64,7 @@ TEST(a_kernel_is_queued_when_its_memory_is_freed) {
 }
 
 /* The second and third allocation have the first one's address, and are smaller and larger. */
-TEST(its_addresses_are_allocated_again) {
+TEST(queued_kernels_use_freed_memory_whose_addresses_are_reused) {
     begin();
     const unsigned counts[KERNELS] = {THREADS, SMALL, THREADS};
     CUdeviceptr first = 0;
@@ -84,7 +84,7 @@ TEST(its_addresses_are_allocated_again) {
     end();
 }
 
-TEST(another_stream_frees_it_after_an_event) {
+TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     begin();
     CUstream stream, other;
     CUevent event;

@@ -178,7 +178,7 @@ CHILD(frees) {
         NEEDS_KERNELS();                                                                           \
         assert_int_equal(run_child(child, NULL), 0);                                               \
     }
-IN_CHILD(blocks_live_across_kernels_and_modules, "lives")
-IN_CHILD(blocks_are_aligned_as_asked, "aligns")
-IN_CHILD(the_heap_ends_at_its_limit, "ends")
-IN_CHILD(what_is_no_block_is_not_freed_and_a_block_only_once, "frees")
+IN_CHILD(heap_blocks_live_across_kernels_and_modules, "lives")
+IN_CHILD(heap_blocks_have_the_requested_alignment, "aligns")
+IN_CHILD(malloc_beyond_the_heap_limit_returns_null, "ends")
+IN_CHILD(freeing_an_unknown_pointer_does_nothing_and_a_double_free_faults, "frees")

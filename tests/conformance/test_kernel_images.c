@@ -27,7 +27,7 @@ static void begin(void) {
         SKIP("the images are for compute capability 9.0");
 }
 
-TEST(text_of_a_fatbin_runs) {
+TEST(the_ptx_of_a_fatbin_runs) {
     NEEDS_KERNELS();
     begin();
     const unsigned char *images[] = {image_small_fatbin, image_plain_fatbin, image_ptx_fatbin};
@@ -38,7 +38,7 @@ TEST(text_of_a_fatbin_runs) {
     }
 }
 
-TEST(machine_code_alone_runs_or_says_what_to_do) {
+TEST(machine_code_alone_runs_or_is_refused_with_advice) {
     NEEDS_KERNELS();
     begin();
     int got = 7;

@@ -102,16 +102,16 @@ static void check(const unsigned *order) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(names_mean_what_a_linker_makes_of_them) {
+TEST(names_of_linked_texts_resolve_as_by_a_linker) {
     check((const unsigned[]){0, 1, 2});
 }
 
-TEST(the_order_of_the_inputs_changes_nothing) {
+TEST(the_order_of_linked_inputs_does_not_matter) {
     check((const unsigned[]){2, 1, 0});
     check((const unsigned[]){1, 0, 2});
 }
 
-TEST(a_text_for_one_architecture_is_one_of_them) {
+TEST(a_text_for_one_architecture_can_be_linked) {
     int major = 0;
     OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
     if (major != 9)

@@ -48,7 +48,7 @@ static void memory_has(CUdeviceptr p, unsigned plus) {
     free(copy);
 }
 
-TEST(plain_and_pool_memory) {
+TEST(kernels_reach_plain_and_pool_memory) {
     CUdeviceptr p;
     kernels_open(text);
     OK(cu.cuMemAlloc_v2(&p, BYTES));
@@ -65,7 +65,7 @@ TEST(plain_and_pool_memory) {
     kernels_close();
 }
 
-TEST(managed_memory) {
+TEST(kernels_reach_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr p;
     kernels_open(text);
@@ -82,7 +82,7 @@ TEST(managed_memory) {
     kernels_close();
 }
 
-TEST(pinned_and_registered_memory) {
+TEST(kernels_reach_pinned_and_registered_memory) {
     void *host;
     CUdeviceptr p;
     kernels_open(text);
@@ -138,7 +138,7 @@ static void unmap(CUdeviceptr p, unsigned count) {
 }
 
 /* A warp's access lies in two pieces of memory; the second piece is mapped once more. */
-TEST(memory_of_two_pieces) {
+TEST(a_warp_access_may_cross_two_mappings) {
     kernels_open(text);
     const CUmemGenericAllocationHandle two[2] = {memory_on(dev), memory_on(dev)};
     CUdeviceptr p = map(two, 2), again = map(&two[1], 1);
@@ -158,7 +158,7 @@ TEST(memory_of_two_pieces) {
 
 /* ---- another device's ------------------------------------------------------------------------ */
 
-TEST(a_peers_memory) {
+TEST(kernels_reach_peer_memory) {
     NEEDS_PEERS();
     CUcontext other;
     CUdeviceptr p;
@@ -190,7 +190,7 @@ static CUmemGenericAllocationHandle multicast(CUmemGenericAllocationHandle memor
     return object;
 }
 
-TEST(memory_of_a_multicast_object) {
+TEST(kernels_write_through_a_multicast_object) {
     NEEDS_SOFTGPU("multicast is not tried on hardware");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     kernels_open(text);
@@ -288,7 +288,7 @@ CHILD(peer_ends) {
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 
-TEST(what_is_taken_back_is_a_fault) {
+TEST(accessing_revoked_or_unmapped_memory_is_a_fault) {
     kernels_open(text); /* skips without kernels */
     kernels_close();
     assert_int_equal(run_child("taken_back", "none", NULL), 0);
@@ -296,7 +296,7 @@ TEST(what_is_taken_back_is_a_fault) {
     assert_int_equal(run_child("unmapped", NULL), 0);
 }
 
-TEST(the_objects_own_address_is_a_fault) {
+TEST(loading_from_a_multicast_address_is_a_fault) {
     NEEDS_SOFTGPU("multicast is not tried on hardware");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     kernels_open(text);
@@ -311,7 +311,7 @@ TEST(a_peers_memory_without_access_is_a_fault) {
     assert_int_equal(run_child("no_peer", NULL), 0);
 }
 
-TEST(a_peers_access_ends_under_a_kernel) {
+TEST(disabling_peer_access_during_a_kernel_is_a_fault) {
     NEEDS_SOFTGPU("hardware may wait for the kernel, which waits for ever");
     NEEDS_PEERS();
     kernels_open(text);

@@ -226,15 +226,15 @@ CHILD(overflow) {
         NEEDS_KERNELS();                                                                           \
         assert_int_equal(run_child(child, NULL), 0);                                               \
     }
-IN_CHILD(values_are_printed_as_the_host_prints_them, "values")
-IN_CHILD(vectors_show_what_lies_behind_the_arguments, "vectors")
-IN_CHILD(text_comes_when_the_host_waits, "moments")
-TEST(text_comes_at_the_end_of_a_launch_that_waits) {
+IN_CHILD(values_are_printed_as_on_the_host, "values")
+IN_CHILD(vector_conversions_print_the_bytes_after_the_arguments, "vectors")
+IN_CHILD(text_is_printed_when_the_host_synchronizes, "moments")
+TEST(text_is_printed_at_the_end_of_a_blocking_launch) {
     NEEDS_KERNELS();
     assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     int status = run_child("blocking", NULL);
     unsetenv("CUDA_LAUNCH_BLOCKING");
     assert_int_equal(status, 0);
 }
-IN_CHILD(text_comes_when_the_context_ends, "context_end")
-IN_CHILD(what_does_not_fit_is_lost, "overflow")
+IN_CHILD(text_is_printed_when_the_context_is_destroyed, "context_end")
+IN_CHILD(text_beyond_the_printf_buffer_is_lost, "overflow")

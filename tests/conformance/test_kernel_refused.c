@@ -90,7 +90,7 @@ static void is_refused(const char *name, const char *const wanted[2]) {
     ok_runs();
 }
 
-TEST(instructions_are_refused_at_their_kernel) {
+TEST(unsupported_instructions_are_refused_at_launch) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) != 9)
         SKIP("these instructions are of compute capability 9.0 alone");
     kernels_open(text);
@@ -106,7 +106,7 @@ TEST(instructions_are_refused_at_their_kernel) {
     kernels_close();
 }
 
-TEST(launches_from_kernels_are_refused_by_name) {
+TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     NEEDS_SOFTGPU("hardware needs the device runtime's library for it");
     kernels_open(launching);
     ok_runs();

@@ -75,7 +75,7 @@ static void end(void) {
     kernels_close();
 }
 
-TEST(the_rounding_of_the_thread_does_not_matter) {
+TEST(kernels_ignore_the_threads_rounding_mode) {
     static const struct {
         const char *name;
         int mode;
@@ -93,7 +93,7 @@ TEST(the_rounding_of_the_thread_does_not_matter) {
     end();
 }
 
-TEST(flushing_and_traps_of_the_thread_do_not_matter) {
+TEST(kernels_ignore_the_threads_flush_and_trap_modes) {
 #ifdef __x86_64__
     /* Subnormal results and operands are zeros; invalid operations, divisions by zero and
      * overflows are signals. */

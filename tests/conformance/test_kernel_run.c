@@ -117,7 +117,7 @@ TEST(blocks_add_up_through_shared_memory) {
     close_module();
 }
 
-TEST(launches_follow_one_another_in_a_stream) {
+TEST(launches_in_a_stream_run_in_order) {
     open_module();
     CUdeviceptr counter;
     CUstream stream;
@@ -137,7 +137,7 @@ TEST(launches_follow_one_another_in_a_stream) {
 }
 
 /* One kernel waits for what the other writes, and the other way round for the host. */
-TEST(a_kernel_that_waits_lets_others_run) {
+TEST(a_waiting_kernel_lets_other_kernels_run) {
     open_module();
     CUstream first, second;
     unsigned *flag;

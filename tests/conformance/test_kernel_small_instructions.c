@@ -265,11 +265,11 @@ static void check(const struct form *forms, size_t count) {
     assert_int_equal(wrong, 0);
 }
 
-TEST(rows_are_as_ptx_defines) {
+TEST(rare_instructions_answer_as_ptx_defines) {
     check(defined, COUNT(defined));
 }
 
-TEST(what_ptx_leaves_open_is_as_recorded) {
+TEST(results_undefined_by_ptx_match_the_h200) {
     check(open_questions, COUNT(open_questions));
 }
 
@@ -292,7 +292,7 @@ static const char many[] =
     "red.global.v8.f16.max.noftz [p+16], {h, k, h, k, h, k, h, k};\n"
     "mov.b32 j, 0x3c003c00; red.global.add.noftz.v2.f16x2 [p+32], {j, j}; ret; }\n";
 
-TEST(vectors_and_pairs_are_atomic) {
+TEST(vector_and_128_bit_atomics_are_atomic) {
     CUmodule module;
     CUfunction pair, sums;
     uint64_t words[2] = {0, 0};

@@ -255,7 +255,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-TEST(threads_with_kernels) {
+TEST(threads_launch_kernels_while_objects_are_destroyed) {
     struct actor actors[THREADS];
     pthread_t threads[THREADS];
     const char *seconds = getenv("GPUMEM_STRESS_SECONDS"), *seed = getenv("SOFTGPU_SEED");

@@ -47,7 +47,7 @@ static unsigned backwards(unsigned thread) {
     return wanted(2 - thread % 3, thread);
 }
 
-TEST(kernels_call_through_tables) {
+TEST(kernels_call_through_function_tables) {
     NEEDS_KERNELS();
     CUdeviceptr out;
     CUmodule module = kernel_module(
@@ -65,7 +65,7 @@ TEST(kernels_call_through_tables) {
 }
 
 /* The text of the kernel says neither which table it is nor which functions there are. */
-TEST(a_table_is_handed_over) {
+TEST(a_function_table_may_be_a_kernel_argument) {
     NEEDS_KERNELS();
     CUdeviceptr out, table;
     size_t size;
@@ -84,7 +84,7 @@ TEST(a_table_is_handed_over) {
 
 /* As constructors of C++ do: one kernel makes an object that refers to a table of functions behind
  * other words, another calls what it finds there. */
-TEST(objects_are_made_by_another_kernel) {
+TEST(one_kernel_calls_virtual_functions_of_anothers_object) {
     NEEDS_KERNELS();
     CUdeviceptr out, object;
     CUmodule module = kernel_module(
@@ -106,7 +106,7 @@ TEST(objects_are_made_by_another_kernel) {
 }
 
 /* A variable holds what code gets for the function's name. */
-TEST(both_ways_give_one_address) {
+TEST(code_and_initializers_have_the_same_function_address) {
     NEEDS_SOFTGPU("hardware may have two addresses of a function");
     NEEDS_KERNELS();
     CUdeviceptr out, table;
@@ -146,7 +146,7 @@ static unsigned of_two(unsigned thread) {
     return thread + (thread % 3 == 1 ? 500 : 2);
 }
 
-TEST(tables_of_linked_texts_are_their_own) {
+TEST(function_tables_of_linked_texts_refer_to_their_own_text) {
     static const char *const texts[] = {PART("1"), PART("2"),
                                         KERNEL_MODULE_HEAD
                                         ".visible " FUNCTION("shared", "add.u32 %a, %a, 500;")};

@@ -245,7 +245,7 @@ static void compare(const struct guide *g, CUtexObject object, int axes, bool no
     }
 }
 
-TEST(each_mode_of_each_axis) {
+TEST(every_address_mode_and_filter_matches_the_guide) {
     static const int sizes[3][3] = {{16, 1, 1}, {8, 4, 1}, {4, 8, 2}};
     float texels[64];
     open_module();
@@ -299,7 +299,7 @@ static bool near(float a, double b) {
     return fabs((double)a - b) < 1e-6;
 }
 
-TEST(integers_read_as_parts_of_one) {
+TEST(integer_texels_are_normalized_to_one) {
     open_module();
     read_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, 0, (unsigned char[]){0, 255, 128, 1}, 4, "t_1d");
     assert_true(got[0].f[0] == 0 && got[0].f[1] == 1);
@@ -314,7 +314,7 @@ TEST(integers_read_as_parts_of_one) {
     close_module();
 }
 
-TEST(elements_read_as_they_are) {
+TEST(elements_can_be_read_unchanged) {
     open_module();
     read_format(CU_AD_FORMAT_UNSIGNED_INT8, 4, CU_TRSF_READ_AS_INTEGER,
                 (unsigned char[]){0, 255, 128, 1}, 4, "t_1d_u32");
@@ -340,7 +340,7 @@ TEST(elements_read_as_they_are) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-TEST(linear_memory_and_rows) {
+TEST(textures_read_linear_and_pitched_memory) {
     uint32_t words[512];
     CUdeviceptr memory;
     open_module();
@@ -389,7 +389,7 @@ TEST(linear_memory_and_rows) {
 
 /* ---- layers, cubes, levels ------------------------------------------------------------------- */
 
-TEST(layers_are_apart) {
+TEST(layers_are_sampled_separately) {
     float texels[48];
     open_module();
     for (int i = 0; i < 48; i++)
@@ -423,7 +423,7 @@ TEST(layers_are_apart) {
 }
 
 /* The table of faces: a direction whose place on its face is column 2, row 1 of 4. */
-TEST(cubes_have_six_faces) {
+TEST(cube_directions_select_the_face) {
     static const float s = 0.25f, t = -0.25f; /* (2.5 / 4, 1.5 / 4) of the face */
     static const float rays[6][3] = {{1, -t, -s}, {-1, -t, s}, {s, 1, t},
                                      {s, -1, -t}, {s, -t, 1},  {-s, -t, -1}};
@@ -472,7 +472,7 @@ static CUmipmappedArray make_levels(void) {
     return mipmap;
 }
 
-TEST(levels_by_number_and_gradient) {
+TEST(mipmap_levels_are_selected_by_number_and_gradient) {
     static const struct {
         float asked, bias, least, most, want;
         bool linear;
@@ -519,7 +519,7 @@ TEST(levels_by_number_and_gradient) {
     close_module();
 }
 
-TEST(gathers_and_offsets) {
+TEST(gathers_and_offsets_select_texels) {
     float texels[2 * 64];
     open_module();
     for (int i = 0; i < 128; i++)
@@ -561,7 +561,7 @@ static CUtexObject view_of(const CUDA_RESOURCE_DESC *resource, unsigned flags,
     return object;
 }
 
-TEST(views_have_formats_of_their_own) {
+TEST(a_resource_view_may_change_the_format) {
     static const uint32_t words[4] = {0x04030201, 0x08070605, 0x0c0b0a09, 0xff807f00};
     open_module();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 4, 0, 0, 0);
@@ -592,7 +592,7 @@ TEST(views_have_formats_of_their_own) {
     close_module();
 }
 
-TEST(views_have_levels_and_layers_of_their_own) {
+TEST(a_resource_view_may_restrict_levels_and_layers) {
     float texels[48];
     open_module();
     CUmipmappedArray mipmap = make_levels();
@@ -640,7 +640,7 @@ TEST(views_have_levels_and_layers_of_their_own) {
 }
 
 /* Of a sparse array only one tile has memory. */
-TEST(sparse_arrays_say_what_is_resident) {
+TEST(sampling_a_sparse_array_reports_residency) {
     enum { SIDE = 256 };
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     static float texels[128 * 128];
@@ -756,7 +756,7 @@ TEST(surfaces_are_read_and_written) {
 
 /* Width, height and depth of a surface can be asked. A driver refuses the other queries: an H200's
  * when the module is loaded, softgpu at the kernel alone. */
-TEST(surfaces_say_how_large_they_are) {
+TEST(surface_size_queries_return_the_dimensions) {
     open_module();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 4, 2, CUDA_ARRAY3D_SURFACE_LDST);
     CUsurfObject object = surface_of(array);
@@ -782,7 +782,7 @@ TEST(surfaces_say_how_large_they_are) {
     close_module();
 }
 
-TEST(surfaces_have_layers_and_slices) {
+TEST(surface_coordinates_select_layers_and_slices) {
     uint32_t words[32];
     open_module();
     for (uint32_t i = 0; i < 32; i++)
@@ -807,7 +807,7 @@ TEST(surfaces_have_layers_and_slices) {
 }
 
 /* What a kernel stores, the next one samples. */
-TEST(a_surface_becomes_a_texture) {
+TEST(a_texture_samples_what_a_surface_stored) {
     open_module();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0, CUDA_ARRAY3D_SURFACE_LDST);
     float zeros[64] = {0};
@@ -837,7 +837,7 @@ TEST(a_surface_becomes_a_texture) {
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-TEST(a_module_samples_its_own_references) {
+TEST(a_module_samples_its_texture_references) {
     float texels[64];
     CUtexref texture;
     CUsurfref surface;
@@ -871,7 +871,7 @@ TEST(a_module_samples_its_own_references) {
     close_module();
 }
 
-TEST(references_to_memory) {
+TEST(texture_references_sample_linear_and_pitched_memory) {
     float texels[256];
     CUtexref texture;
     CUdeviceptr memory;

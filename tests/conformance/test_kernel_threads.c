@@ -133,7 +133,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-TEST(all_that_was_accepted_has_run) {
+TEST(every_accepted_launch_of_many_threads_runs) {
     unsigned total = 0, counted, own;
     CUdeviceptr variable;
     size_t size;

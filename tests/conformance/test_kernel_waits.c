@@ -52,7 +52,7 @@ static void launch_turns(CUstream stream, unsigned mine, unsigned other, unsigne
 }
 
 /* Of two kernels each waits for the other, a thousand times; whoever waits for either. */
-TEST(two_kernels_spin_for_each_other) {
+TEST(two_kernels_may_spin_for_each_other) {
     enum { ROUNDS = 1000 };
     begin();
     for (int way = 0; way < 3; way++) {
@@ -73,7 +73,7 @@ TEST(two_kernels_spin_for_each_other) {
 }
 
 /* Nobody waits: the driver itself runs both, while the host only looks. */
-TEST(kernels_run_while_the_host_only_looks) {
+TEST(kernels_run_while_the_host_only_polls) {
     begin();
     CUstream first = stream_with(0), second = stream_with(0);
     launch_turns(first, 0, 1, 100, 0);
@@ -97,7 +97,7 @@ static void *answer(void *argument) {
     return NULL;
 }
 
-TEST(host_and_kernel_take_turns) {
+TEST(host_and_kernel_may_wait_for_each_other) {
     begin();
     pthread_t thread;
     CUstream stream = stream_with(0);
@@ -112,7 +112,7 @@ TEST(host_and_kernel_take_turns) {
 }
 
 /* What a kernel waits for may be written by anything that comes later, in any other stream. */
-TEST(other_work_ends_a_kernels_wait) {
+TEST(work_in_another_stream_ends_a_kernels_wait) {
     begin();
     CUstream waits = stream_with(0), writes = stream_with(0);
     CUdeviceptr source;
@@ -161,7 +161,7 @@ TEST(a_host_function_ends_a_kernels_wait) {
 }
 
 /* It waits for an event, while another stream's kernel spins for the host. */
-TEST(a_waiting_thread_leaves_a_kernel) {
+TEST(a_thread_waiting_for_one_stream_does_not_wait_for_another) {
     begin();
     CUstream spins = stream_with(0), stream = stream_with(0);
     CUevent event;
@@ -195,7 +195,7 @@ static void *synchronize(void *argument) {
 }
 
 /* Many threads wait for many kernels, which all wait for one another in a ring. */
-TEST(a_ring_of_kernels_and_threads) {
+TEST(kernels_waiting_in_a_ring_complete) {
     enum { KERNELS = 6, ROUNDS = 20 };
     begin();
     struct waiter waiters[KERNELS];

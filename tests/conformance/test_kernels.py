@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+import c_test  # noqa: E402
+
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", Path(__file__).resolve().parents[2] / "build")).resolve()
 
 
 def run(program, **variables):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SOFTGPU_", "CMOCKA_"))}
     environment.update(GPUMEM_DRIVER="softgpu", **variables)
-    done = subprocess.run([BUILD / "tests/conformance" / program], env=environment, check=False,
+    done = subprocess.run(c_test.command(BUILD, f"conformance/{program}"), env=environment, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode, done.stdout
 
@@ -33,27 +36,27 @@ SANITIZED = os.environ.get("GPUMEM_SANITIZE", "off") != "off"
 # Each when work is done late, in a random order, and with one worker. Sanitizers look at the paths through the code
 # and at what threads share, of which the random order has the most: with them the others are for long runs.
 PROGRAMS = [
-    ("what kernels compute, their order, waits and faults", "test_kernel_run"),
-    ("names of several texts", "test_kernel_link"),
-    ("mbarriers, asynchronous copies and clusters", "test_kernel_async"),
-    ("kernels in graphs", "test_graph_kernel_run"),
-    ("every way to launch", "test_launch_ways"),
-    ("cooperative launches", "test_cooperative_run"),
-    ("kernels that begin before another has ended", "test_dependent_launch"),
-    ("kernels that wait for each other", "test_kernel_waits"),
-    ("what Triton's compiler makes", "triton/test_triton_kernels"),
-    ("memory that is freed while kernels are queued", "test_kernel_freed_memory"),
-    ("what ends while a kernel runs", "test_kernel_ends"),
-    ("barriers that count warps", "test_kernel_barriers"),
-    ("what kernels print, and when", "test_kernel_print"),
-    ("kernels of fatbins", "test_fatbin_text"),
-    ("memory that kernels allocate", "test_kernel_heap"),
-    ("conditions that kernels set", "test_kernel_conditions"),
-    ("faults of kernels, and what is said of them", "test_kernel_faults"),
-    ("updates of graphs with kernels", "test_graph_update"),
-    ("memory whose free stands behind a kernel", "test_kernel_freed_later"),
-    ("kernels that fault, by every way to launch them", "test_kernel_fault_ways"),
-    ("threads with kernels, and what ends under them", "test_kernel_stress"),
+    ("kernels compute, wait and fault in stream order", "test_kernel_run"),
+    ("symbols of several PTX texts are linked", "test_kernel_link"),
+    ("mbarriers, asynchronous copies and clusters work", "test_kernel_async"),
+    ("kernels run in graphs", "test_graph_kernel_run"),
+    ("every launch call works", "test_launch_calls"),
+    ("cooperative launches work", "test_cooperative_run"),
+    ("dependent kernels may begin early", "test_dependent_launch"),
+    ("kernels may wait for each other", "test_kernel_waits"),
+    ("kernels of Triton's compiler are correct", "triton/test_triton_kernels"),
+    ("memory may be freed while kernels are queued", "test_kernel_freed_memory"),
+    ("objects may be destroyed while a kernel runs", "test_kernel_destroyed_objects"),
+    ("barriers count warps", "test_kernel_barriers"),
+    ("kernel output appears at synchronization", "test_kernel_print"),
+    ("kernels of fatbins run", "test_fatbin_text"),
+    ("kernels allocate heap memory", "test_kernel_heap"),
+    ("kernels set graph conditions", "test_kernel_conditions"),
+    ("kernel faults are reported", "test_kernel_faults"),
+    ("graphs with kernels are updated", "test_graph_update"),
+    ("memory is freed after the kernel that uses it", "test_kernel_freed_later"),
+    ("kernel faults are reported for every launch call", "test_kernel_fault_launches"),
+    ("many threads launch kernels and destroy their objects", "test_kernel_stress"),
 ]
 SETTINGS = [
     (", in a random order", {"SOFTGPU_SCHEDULE": "random", "SOFTGPU_SEED": "11"}),

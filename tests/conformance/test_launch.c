@@ -18,7 +18,7 @@ static CUresult launch(CUfunction f, unsigned grid, unsigned block, unsigned sha
     return cu.cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, NULL, params, extra);
 }
 
-TEST(wrong_shapes_and_parameters_are_refused) {
+TEST(invalid_shapes_and_parameters_are_refused) {
     CUfunction f = function("bounded"), heavy, pair;
     CUdeviceptr p = 0;
     void *params[] = {&p, &p}, *missing[] = {NULL, NULL}, *end[] = {CU_LAUNCH_PARAM_END};
@@ -37,7 +37,7 @@ TEST(wrong_shapes_and_parameters_are_refused) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(attributes_of_launches_are_checked) {
+TEST(invalid_launch_attributes_are_refused) {
     CUfunction f = function("empty");
     CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)99};
     CUlaunchConfig config = {3, 1, 1, 32, 1, 1, 0, NULL, &attribute, 1};
@@ -53,7 +53,7 @@ TEST(attributes_of_launches_are_checked) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(cooperative_launches_fit) {
+TEST(cooperative_launches_that_do_not_fit_are_refused) {
     CUfunction f = function("empty"), heavy;
     CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
     CUdeviceptr p = 0;
@@ -70,7 +70,7 @@ TEST(cooperative_launches_fit) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(other_contexts_functions_are_refused) {
+TEST(launching_a_function_of_another_context_is_refused) {
     CUfunction f = function("empty");
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -79,7 +79,7 @@ TEST(other_contexts_functions_are_refused) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(captured_launches_are_nodes) {
+TEST(captured_launches_become_nodes) {
     CUfunction f = function("bounded");
     CUdeviceptr p = 0x1234;
     void *params[] = {&p};
@@ -114,7 +114,7 @@ TEST(captured_launches_are_nodes) {
 }
 
 /* Missing arguments are noticed before the stream is looked at: the capture goes on. */
-TEST(missing_arguments_spare_captures) {
+TEST(missing_arguments_do_not_invalidate_a_capture) {
     CUfunction f = function("bounded");
     CUstream stream;
     CUgraph graph = NULL;
@@ -131,7 +131,7 @@ TEST(missing_arguments_spare_captures) {
 }
 
 /* A launch that is refused ends the capture. */
-TEST(bad_launches_invalidate_captures) {
+TEST(a_refused_launch_invalidates_its_capture) {
     CUfunction f = function("empty");
     CUstream stream;
     CUgraph graph = NULL;
@@ -146,7 +146,7 @@ TEST(bad_launches_invalidate_captures) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(machine_code_is_refused) {
+TEST(launching_machine_code_is_refused) {
     NEEDS_SOFTGPU("hardware runs it");
     CUfunction f = function("empty"), bounded;
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};

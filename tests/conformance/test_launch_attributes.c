@@ -146,7 +146,7 @@ static CUresult answer_of_launch(int id) {
     }
 }
 
-TEST(launches_take_each_or_refuse_it) {
+TEST(launches_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         if (id != 15) /* no attribute has this number */
@@ -157,7 +157,7 @@ TEST(launches_take_each_or_refuse_it) {
     end();
 }
 
-TEST(launches_refuse_wrong_values) {
+TEST(launches_refuse_invalid_attribute_values) {
     begin();
     CUlaunchAttribute a = good(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW);
     a.value.accessPolicyWindow.hitRatio = 2;
@@ -185,7 +185,7 @@ TEST(launches_refuse_wrong_values) {
 }
 
 /* The nearest priority that there is is taken. */
-TEST(launches_clamp_priorities) {
+TEST(out_of_range_launch_priorities_are_clamped) {
     begin();
     CUlaunchAttribute a = good(CU_LAUNCH_ATTRIBUTE_PRIORITY);
     for (int priority = -100; priority <= 100; priority += 50) {
@@ -281,7 +281,7 @@ static void launch_graph(CUgraph graph, unsigned blocks, unsigned cluster, int i
 }
 
 /* One by one: set, read, copied to another node, and the graph runs with both. */
-TEST(nodes_take_each_or_refuse_it) {
+TEST(kernel_nodes_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         CUgraph graph;
@@ -305,7 +305,7 @@ TEST(nodes_take_each_or_refuse_it) {
 }
 
 /* A capture gives the node what the launch was given, where nodes have it. */
-TEST(captured_launches_hand_them_on) {
+TEST(captured_launches_pass_attributes_to_their_node) {
     begin();
     EACH_ID(id) {
         CUgraph graph;
@@ -354,7 +354,7 @@ static void stream_has(CUstream of, int id, const CUstreamAttrValue *wanted, con
         fail_msg("%s: attribute %d is another", what, id);
 }
 
-TEST(streams_take_each_or_refuse_it) {
+TEST(streams_accept_or_refuse_each_attribute) {
     begin();
     EACH_ID(id) {
         CUstream own, other;

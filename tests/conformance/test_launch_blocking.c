@@ -84,7 +84,7 @@ CHILD(launches) {
     return 0;
 }
 
-TEST(each_call_waits_for_its_kernel) {
+TEST(with_launch_blocking_each_call_waits_for_its_kernel) {
     bool good = true;
     kernels_open(text);
     kernels_close();

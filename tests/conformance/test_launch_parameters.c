@@ -76,7 +76,7 @@ static void **packed(void) {
     return list;
 }
 
-TEST(launches_take_them) {
+TEST(launches_accept_32764_bytes_of_parameters) {
     begin();
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
     fill(1);
@@ -98,7 +98,7 @@ TEST(launches_take_them) {
     end();
 }
 
-TEST(cooperative_launches_take_them) {
+TEST(cooperative_launches_accept_32764_bytes_of_parameters) {
     begin();
     fill(5);
     OK(cu.cuLaunchCooperativeKernel(large, 1, 1, 1, 1, 1, 1, 0, stream, listed()));
@@ -114,7 +114,7 @@ TEST(cooperative_launches_take_them) {
     end();
 }
 
-TEST(the_old_calls_take_them) {
+TEST(the_first_launch_api_accepts_32764_bytes_of_parameters) {
     begin();
     fill(7);
     OK(cu.cuFuncSetBlockShape(large, 1, 1, 1));
@@ -152,7 +152,7 @@ static CUgraphExec instantiate(CUgraph graph) {
     return exec;
 }
 
-TEST(nodes_take_them) {
+TEST(kernel_nodes_accept_32764_bytes_of_parameters) {
     begin();
     CUgraph graph;
     CUgraphNode node;
@@ -187,7 +187,7 @@ TEST(nodes_take_them) {
     end();
 }
 
-TEST(captured_launches_take_them) {
+TEST(captured_launches_accept_32764_bytes_of_parameters) {
     begin();
     for (unsigned way = 0; way < 2; way++) {
         CUgraph graph;

@@ -44,7 +44,7 @@ TEST(kernels_are_found_and_listed) {
 }
 
 /* A kernel belongs to no context; how its parameters lie is told in one all the same. */
-TEST(parameters_want_a_context) {
+TEST(kernel_parameter_layout_needs_a_context) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel types = kernel(library, "types");
     size_t offset = 99, size = 99;
@@ -64,7 +64,7 @@ TEST(parameters_want_a_context) {
 }
 
 /* nvcc's host programs hand over a wrapper that points to the fatbin. */
-TEST(wrappers_are_taken) {
+TEST(fatbin_wrappers_are_loaded) {
     struct {
         unsigned magic, version;
         const void *data;
@@ -79,7 +79,7 @@ TEST(wrappers_are_taken) {
 }
 
 /* An image that cannot be read makes a library without kernels; asking for one says why. */
-TEST(what_cannot_be_read_is_empty) {
+TEST(an_unreadable_image_makes_an_empty_library) {
     CUlibrary library = load("no program");
     CUkernel found = NULL;
     unsigned count = 9;
@@ -91,7 +91,7 @@ TEST(what_cannot_be_read_is_empty) {
     OK(cu.cuLibraryUnload(library));
 }
 
-TEST(files_are_loaded) {
+TEST(a_library_is_loaded_from_a_file) {
     CUlibrary library = NULL;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-library");
@@ -108,7 +108,7 @@ TEST(files_are_loaded) {
 }
 
 /* What is wrong with an image comes out when something of it is asked for. */
-TEST(bad_images_are_found_late) {
+TEST(an_invalid_image_is_reported_at_the_first_lookup) {
     CUlibrary library = load("this is no program");
     CUkernel found;
     FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "a"));
@@ -118,7 +118,7 @@ TEST(bad_images_are_found_late) {
     OK(cu.cuLibraryUnload(library));
 }
 
-TEST(each_context_has_its_own_module) {
+TEST(each_context_has_its_own_module_of_a_library) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel empty = kernel(library, "empty");
     CUcontext other;
@@ -155,7 +155,7 @@ static int of_kernel(CUkernel k, CUfunction_attribute which) {
 }
 
 /* A function's own setting comes before its kernel's. */
-TEST(a_functions_setting_comes_before_its_kernels) {
+TEST(a_function_attribute_overrides_the_kernel_attribute) {
     const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUlibrary library = load(image_kernels_cubin);
     CUkernel k = kernel(library, "empty");
@@ -184,7 +184,7 @@ TEST(a_functions_setting_comes_before_its_kernels) {
     ".visible .global .align 4 .u32 plain_one = 8;\n"                                              \
     ".visible .entry a()\n{\nret;\n}\n"
 
-TEST(managed_variables_are_found_with_their_content) {
+TEST(managed_variables_are_found_with_their_initial_values) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUlibrary library = load(MANAGED);
     CUcontext other;
@@ -262,7 +262,7 @@ TEST(managed_variables_outlive_contexts) {
 }
 
 /* Work that was queued before reads the variable as it was. */
-TEST(unloading_waits_for_work) {
+TEST(unloading_a_library_waits_for_queued_work) {
     NEEDS_SOFTGPU("chooses a schedule");
     CUlibrary library = load(image_kernels_cubin);
     CUmodule module;
@@ -288,7 +288,7 @@ TEST(unloading_waits_for_work) {
     OK(cu.cuMemFreeHost(seen));
 }
 
-TEST(there_are_no_unified_functions) {
+TEST(unified_functions_are_not_found) {
     CUlibrary library = load(image_kernels_cubin);
     void *address = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLibraryGetUnifiedFunction(&address, library, "empty"));
@@ -311,6 +311,6 @@ CHILD(without_context) {
     return 0;
 }
 
-TEST(a_context_is_not_needed) {
+TEST(a_library_needs_no_context) {
     assert_int_equal(run_child("without_context", NULL), 0);
 }

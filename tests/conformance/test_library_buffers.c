@@ -52,7 +52,7 @@ static gpumem_resource *make_pinned(gpumem_pinned_method method) {
     return resource;
 }
 
-TEST(a_view_keeps_its_buffer_and_its_work) {
+TEST(a_view_keeps_its_buffer_alive) {
     unsigned char bytes[KIB];
     begin();
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
@@ -102,7 +102,7 @@ static void check_copies(gpumem_resource *to_resource, gpumem_resource *from_res
     DONE(gpumem_buffer_free(from, stream));
 }
 
-TEST(every_form_of_copy_between_every_memory) {
+TEST(every_form_of_copy_works_between_all_memory_kinds) {
     begin();
     gpumem_resource *resources[] = {make_pool(), make_pinned(GPUMEM_PINNED_REGISTERED),
                                     make_virtual(GPUMEM_LOCATION_DEVICE)};
@@ -182,7 +182,7 @@ static void free_now(void *user, CUdeviceptr pointer, size_t bytes, CUstream unu
     ++*(int *)user;
 }
 
-TEST(foreign_memory_is_used_and_given_back) {
+TEST(foreign_memory_is_used_and_released) {
     int deleted = 0;
     CUdeviceptr plain, ordered;
     gpumem_buffer *first, *second, *refused = NULL;
@@ -211,7 +211,7 @@ TEST(foreign_memory_is_used_and_given_back) {
 }
 
 /* Memory of many handles has pieces, all of which the driver is asked about. */
-TEST(mapped_memory_is_foreign_memory_as_a_whole) {
+TEST(memory_of_several_mappings_is_wrapped_as_one_foreign_buffer) {
     gpumem_buffer *foreign, *refused = NULL;
     begin();
     gpumem_resource *resource = make_virtual(GPUMEM_LOCATION_DEVICE);
@@ -272,7 +272,7 @@ static void listen(void *user, const gpumem_leaving_event *event) {
     heard->mapped = cu.cuMemGetAddressRange_v2(&base, &bytes, event->base);
 }
 
-TEST(what_is_unmapped_was_announced) {
+TEST(an_unmapping_is_announced_to_the_watcher_first) {
     struct heard heard = {0};
     gpumem_watch *watch;
     gpumem_segment segments[8];

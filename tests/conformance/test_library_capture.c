@@ -102,7 +102,7 @@ static void *use_all_elsewhere(void *unused) {
     return NULL;
 }
 
-TEST(everything_can_be_done_beside_a_capture) {
+TEST(library_calls_leave_captures_undisturbed) {
     open_library();
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstream stream = make_stream(CU_STREAM_DEFAULT);
@@ -119,7 +119,7 @@ TEST(everything_can_be_done_beside_a_capture) {
 }
 
 /* The thread's own mode is what it was. */
-TEST(the_mode_of_the_thread_stays) {
+TEST(library_calls_preserve_the_capture_mode_of_the_thread) {
     open_library();
     for (size_t i = 0; i < COUNT(modes); i++) {
         CUstreamCaptureMode mode = modes[i];
@@ -171,7 +171,7 @@ static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, boo
     OK(cu.cuStreamDestroy_v2(captured));
 }
 
-TEST(frees_on_the_default_stream_leave_captures_alone) {
+TEST(frees_on_the_default_stream_do_not_invalidate_captures) {
     open_library();
     uint64_t used = pool_used();
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -185,7 +185,7 @@ TEST(frees_on_the_default_stream_leave_captures_alone) {
 }
 
 /* The driver would refuse, and spoil the capture. */
-TEST(allocating_on_the_default_stream_is_refused_without_harm) {
+TEST(a_refused_allocation_on_the_default_stream_leaves_the_capture_valid) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
@@ -222,7 +222,7 @@ static void let_them_free(void) {
 }
 
 /* A capture may begin between any two calls of a free. */
-TEST(captures_that_begin_during_a_free_are_not_spoilt) {
+TEST(a_capture_that_begins_during_a_free_stays_valid) {
     open_library();
     gpumem_resource *resources[] = {make_pinned(), make_virtual()};
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
@@ -294,7 +294,7 @@ static int capture_while_others_free(struct exchange *exchanges, size_t count, C
 
 /* What one thread has allocated on its stream another one frees, while that stream begins to
  * capture. */
-TEST(frees_in_other_threads_leave_the_streams_captures_alone) {
+TEST(frees_in_other_threads_do_not_invalidate_captures) {
     NEEDS_SOFTGPU("NVIDIA's driver 580 crashes when one thread begins captures on a stream while "
                   "another asks anything of it");
     open_library();
@@ -331,7 +331,7 @@ static void *allocate_and_end(void *exchange) {
 }
 
 /* Where only the whole context can tell that memory is unused, it is waited for without harm. */
-TEST(waiting_for_the_context_leaves_captures_alone) {
+TEST(waiting_for_the_context_does_not_invalidate_captures) {
     open_library();
     struct exchange exchange = {.resource = make_virtual()};
     CUstream captured = make_stream(CU_STREAM_DEFAULT);
@@ -375,7 +375,7 @@ static void launch_and_end(CUgraph graph, CUstream stream) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(allocated_and_freed_inside_becomes_nodes) {
+TEST(memory_allocated_and_freed_in_a_capture_becomes_nodes) {
     open_library();
     gpumem_resource *pool = make_pool();
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -401,7 +401,7 @@ TEST(allocated_and_freed_inside_becomes_nodes) {
 }
 
 /* A second stream of the capture: the free comes after what it did. */
-TEST(other_streams_of_the_capture_are_joined) {
+TEST(a_free_in_a_capture_joins_the_other_streams) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
@@ -446,7 +446,7 @@ static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mod
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(allocated_outside_and_freed_inside_waits_for_the_end) {
+TEST(a_free_in_a_capture_of_older_memory_is_deferred) {
     open_library();
     gpumem_resource *pool = make_pool(), *big = make_virtual();
     uint64_t used = pool_used();
@@ -462,7 +462,7 @@ TEST(allocated_outside_and_freed_inside_waits_for_the_end) {
 }
 
 /* Its owner may end the stream once the capture is over. */
-TEST(the_stream_may_end_after_the_capture) {
+TEST(a_stream_may_be_destroyed_before_a_deferred_free) {
     open_library();
     gpumem_resource *pool = make_pool();
     uint64_t used = pool_used();
@@ -482,7 +482,7 @@ TEST(the_stream_may_end_after_the_capture) {
 }
 
 /* A wrapper has let go; the pool that it wraps has not. */
-TEST(memory_of_a_wrapped_pool_waits_too) {
+TEST(a_free_in_a_capture_through_a_wrapper_is_deferred) {
     open_library();
     gpumem_resource *pool = make_pool(), *limit;
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
@@ -506,7 +506,7 @@ TEST(memory_of_a_wrapped_pool_waits_too) {
 }
 
 /* The capture comes to nothing; the memory does not. */
-TEST(a_spoilt_capture_loses_no_memory) {
+TEST(an_invalidated_capture_leaks_no_memory) {
     open_library();
     gpumem_resource *pool = make_pool();
     uint64_t used = pool_used();
@@ -532,7 +532,7 @@ TEST(a_spoilt_capture_loses_no_memory) {
 }
 
 /* As the driver has it: before the launch there is no memory to free, after it there is. */
-TEST(allocated_inside_and_freed_outside) {
+TEST(a_buffer_allocated_in_a_capture_is_freed_outside) {
     open_library();
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);

@@ -36,7 +36,7 @@ static gpumem_managed_range range_of(size_t offset, size_t bytes) {
     return range;
 }
 
-TEST(advice_and_prefetch_are_told_again) {
+TEST(advice_and_prefetch_are_read_back) {
     NEEDS_MANAGED();
     begin(GPUMEM_MANAGED_ALLOCATED);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -64,7 +64,7 @@ TEST(advice_and_prefetch_are_told_again) {
     end();
 }
 
-TEST(discarded_memory_is_written_again) {
+TEST(discarded_memory_can_be_written_again) {
     NEEDS_MANAGED();
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemDiscardBatchAsync))
         SKIP("the driver is older than 13.0");
@@ -84,7 +84,7 @@ TEST(discarded_memory_is_written_again) {
     end();
 }
 
-TEST(captures_are_left_whole) {
+TEST(managed_memory_calls_leave_captures_valid) {
     NEEDS_MANAGED();
     CUgraph graph = NULL;
     begin(GPUMEM_MANAGED_ALLOCATED);
@@ -100,7 +100,7 @@ TEST(captures_are_left_whole) {
     end();
 }
 
-TEST(managed_memory_comes_from_a_pool_or_says_why_not) {
+TEST(a_managed_resource_uses_a_pool_or_reports_why_not) {
     NEEDS_MANAGED();
     gpumem_resource_properties properties = {.size = sizeof properties};
     begin(GPUMEM_MANAGED_POOL);
@@ -143,7 +143,7 @@ static CUresult other_sets(CUdeviceptr at, unsigned char value) {
     return result;
 }
 
-TEST(peers_of_a_pool_reach_early_and_late_buffers) {
+TEST(peers_of_a_pool_access_existing_and_new_buffers) {
     NEEDS_PEERS();
     gpumem_resource *pool;
     gpumem_buffer *early, *late;
@@ -186,7 +186,7 @@ static uint64_t number(gpumem_graph_memory_attribute attribute) {
     return value;
 }
 
-TEST(memory_of_graphs_is_counted_and_trimmed) {
+TEST(graph_memory_is_counted_and_trimmed) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     CUgraph graph;
     CUgraphExec exec;

@@ -278,7 +278,7 @@ static void everything_of(gpumem_resource *resource) {
     small_buffers_rest(resource);
 }
 
-TEST(each_method_that_works_does_all) {
+TEST(every_available_method_supports_all_operations) {
     open_library();
     for (size_t i = 0; i < COUNT(methods); i++) {
         const char *name = gpumem_mapped_method_name(methods[i]);
@@ -296,7 +296,7 @@ TEST(each_method_that_works_does_all) {
     close_library();
 }
 
-TEST(the_best_is_chosen_and_says_why) {
+TEST(the_best_method_is_chosen_and_refusals_are_explained) {
     open_library();
     gpumem_resource *resource = make(NULL);
     assert_non_null(resource); /* host memory at least */
@@ -310,7 +310,7 @@ TEST(the_best_is_chosen_and_says_why) {
     close_library();
 }
 
-TEST(forced_flushes_reach_the_device) {
+TEST(forced_non_coherent_writes_reach_the_device) {
     open_library();
     gpumem_resource *resource = make(GPUMEM_MAPPED_OPTIONS(.force_non_coherent = 1));
     assert_non_null(resource);
@@ -338,7 +338,7 @@ static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
     }
 }
 
-TEST(a_view_maps_a_buffer_that_is_there) {
+TEST(a_host_view_maps_an_existing_buffer) {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;

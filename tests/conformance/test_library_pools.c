@@ -74,13 +74,13 @@ static void use_choices(bool host) {
     }
 }
 
-TEST(device_pools_of_any_choice_give_memory) {
+TEST(every_choice_of_device_pool_allocates) {
     open_library();
     use_choices(false);
     close_library();
 }
 
-TEST(host_pools_of_any_choice_give_memory) {
+TEST(every_choice_of_host_pool_allocates) {
     char reason[192];
     open_library();
     bool there = has(GPUMEM_CAPABILITY_HOST_POOL, reason);
@@ -91,7 +91,7 @@ TEST(host_pools_of_any_choice_give_memory) {
         SKIP("no host pools: %s", reason);
 }
 
-TEST(all_eight_attributes_are_read) {
+TEST(all_eight_pool_attributes_are_read) {
     open_library();
     gpumem_resource *pool = make(false, GPUMEM_POOL_OWN, false);
     for (int which = 1; which <= 8; which++) {

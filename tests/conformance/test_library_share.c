@@ -107,7 +107,7 @@ static void begin_sharing(struct owner *owner) {
     }
 }
 
-TEST(importers_follow_growth_and_one_is_killed) {
+TEST(importers_follow_growth_after_one_is_killed) {
     struct owner o;
     uint64_t free_before, free_after, total;
     char reason[192];
@@ -252,12 +252,12 @@ static void share_pool(bool host, gpumem_capability capability) {
         SKIP("no such pool can be shared: %s", reason);
 }
 
-TEST(a_device_pool_and_an_event_cross_processes) {
+TEST(a_device_pool_and_an_event_are_shared_between_processes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     share_pool(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
 }
 
-TEST(a_host_pool_and_an_event_cross_processes) {
+TEST(a_host_pool_and_an_event_are_shared_between_processes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
     share_pool(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
 }

@@ -42,7 +42,7 @@ static gpumem_resource *make_virtual(const gpumem_virtual_options *options) {
     return resource;
 }
 
-TEST(a_virtual_buffer_is_listed_as_it_is_mapped) {
+TEST(a_snapshot_lists_the_mappings_of_a_virtual_buffer) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer;
@@ -72,7 +72,7 @@ static CUresult is_mapped_at(CUdeviceptr address) {
 }
 
 /* Where a chunk is listed the driver has memory, and where none is it has not. */
-TEST(holes_are_where_nothing_is_listed) {
+TEST(decommitted_ranges_are_not_listed_in_a_snapshot) {
     gpumem_resource *resource = make_virtual(
         GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer;
@@ -94,7 +94,7 @@ TEST(holes_are_where_nothing_is_listed) {
     close_library();
 }
 
-TEST(freed_ranges_are_mapped_still) {
+TEST(cached_ranges_stay_mapped_and_listed) {
     gpumem_resource *resource =
         make_virtual(GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB));
     gpumem_buffer *buffer;
@@ -118,7 +118,7 @@ TEST(freed_ranges_are_mapped_still) {
     close_library();
 }
 
-TEST(who_made_what_is_told) {
+TEST(a_snapshot_names_the_resource_of_each_buffer) {
     gpumem_resource *pinned, *tracking;
     gpumem_buffer *buffer, *view;
     open_library();
@@ -143,7 +143,7 @@ TEST(who_made_what_is_told) {
     close_library();
 }
 
-TEST(the_device_is_described) {
+TEST(a_snapshot_describes_the_device) {
     open_library();
     char *text = take(), name[256] = "";
     size_t total = 0;

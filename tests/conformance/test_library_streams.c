@@ -30,7 +30,7 @@ static void free_elsewhere(gpumem_buffer *buffer) {
 }
 
 /* Work of this thread's stream is held, and the stream of the thread that frees is idle. */
-TEST(another_threads_free_leaves_the_work_its_memory) {
+TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
     struct gate gate;
     open_library();
     gpumem_resource *resource;
@@ -71,7 +71,7 @@ static CUstream make_again(CUstream destroyed) {
 }
 
 /* What the old one ran is not known any more, so that its memory is kept until all is done. */
-TEST(a_new_stream_of_an_old_value_is_not_asked_for_it) {
+TEST(a_free_does_not_query_a_new_stream_with_a_reused_handle) {
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuStreamDestroy_v2(stream));

@@ -35,7 +35,7 @@ static unsigned char byte_at(gpumem_buffer *buffer, size_t offset, CUstream stre
     return byte;
 }
 
-TEST(a_freed_range_is_its_streams_at_once) {
+TEST(the_same_stream_reuses_a_freed_range_immediately) {
     struct gate gate;
     CUstream other;
     open_library();
@@ -75,7 +75,7 @@ TEST(a_freed_range_is_its_streams_at_once) {
 
 /* The number of the stream tells, not its handle: what a destroyed stream still runs is not what a
  * new one of the same handle comes after. */
-TEST(a_new_stream_of_the_same_handle_is_another) {
+TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
     struct gate gate;
     CUstream stream, made[TRIES], again = NULL;
     CUevent event;
@@ -115,7 +115,7 @@ TEST(a_new_stream_of_the_same_handle_is_another) {
         SKIP("no new stream got the handle of one that still had work");
 }
 
-TEST(access_comes_and_goes) {
+TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     CUstream stream;
     open_library();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -141,7 +141,7 @@ TEST(access_comes_and_goes) {
     close_library();
 }
 
-TEST(peers_come_and_go) {
+TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
     NEEDS_DEVICES(2);
     CUdevice second;
     int can = 0, peer = 1;
@@ -165,7 +165,7 @@ TEST(peers_come_and_go) {
         SKIP("the devices do not reach each other");
 }
 
-TEST(holes_and_moves_keep_the_rest) {
+TEST(decommitting_and_moving_keep_the_other_bytes) {
     struct gate gate;
     CUstream stream;
     open_library();
@@ -199,7 +199,7 @@ TEST(holes_and_moves_keep_the_rest) {
     close_library();
 }
 
-TEST(doubling_takes_one_handle_a_step) {
+TEST(each_doubling_creates_one_handle) {
     open_library();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));

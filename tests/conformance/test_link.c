@@ -49,14 +49,14 @@ static void check(CUlinkState link) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(two_texts_are_linked) {
+TEST(two_ptx_texts_are_linked) {
     CUlinkState link = create();
     OK(add(link, CALLER));
     OK(add(link, GIVER));
     check(link);
 }
 
-TEST(text_and_machine_code_are_linked) {
+TEST(ptx_and_a_cubin_are_linked) {
     CUlinkState link = create();
     OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_part_cubin,
                            sizeof image_part_cubin, "part", 0, NULL, NULL));
@@ -64,7 +64,7 @@ TEST(text_and_machine_code_are_linked) {
     check(link);
 }
 
-TEST(the_first_versions_link_too) {
+TEST(the_first_abi_of_the_linker_works) {
     CUlinkState link = NULL;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "gpumem-link");
@@ -87,7 +87,7 @@ TEST(the_first_versions_link_too) {
     OK(cu.cuLinkDestroy(link));
 }
 
-TEST(names_that_are_missing_or_there_twice_are_refused) {
+TEST(undefined_and_duplicate_symbols_are_refused) {
     void *image = NULL;
     size_t size;
     CUlinkState link = create();
@@ -137,7 +137,7 @@ static CUdeviceptr global(CUmodule module, const char *name) {
          "st.global.u32 [x], r;\nret;\n}\n"
 
 /* What the linker itself says has no input to name. Before a text is refused. */
-TEST(messages_of_the_linker_name_no_input) {
+TEST(linker_errors_name_no_input) {
     char error[512] = "x";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {error, (void *)sizeof error}, *image;
@@ -164,7 +164,7 @@ TEST(a_template_in_two_units_is_linked_once) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(weak_gives_way_to_strong) {
+TEST(a_strong_symbol_overrides_a_weak_symbol) {
     for (int i = 0; i < 2; i++) {
         static const char *const texts[] = {
             TEMPLATE("5"), HEAD ".visible .global .align 4 .u32 held = 7;\n"
@@ -180,7 +180,7 @@ TEST(weak_gives_way_to_strong) {
 }
 
 /* What is not visible is its own input's, where another has one of that name too. */
-TEST(hidden_variables_of_one_name_stay_apart) {
+TEST(local_variables_of_the_same_name_stay_separate) {
     CUlinkState link = create();
     OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"
                       ".visible .global .align 8 .u64 to_first = generic(own);\n"));
@@ -196,7 +196,7 @@ TEST(hidden_variables_of_one_name_stay_apart) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(inputs_are_of_their_kind) {
+TEST(inputs_that_do_not_match_their_type_are_refused) {
     void *text = (void *)(uintptr_t)GIVER, *cubin = (void *)(uintptr_t)image_small_cubin;
     const struct {
         CUresult answer;
@@ -222,7 +222,7 @@ TEST(inputs_are_of_their_kind) {
 
 /* As text, any image is read, and left out when it is not for the device; as machine code, what
  * is none spoils the whole. NVVM has no compiler here, and that spoils it too. */
-TEST(what_images_are_taken_for) {
+TEST(every_image_is_answered_by_its_input_type) {
 #define IMAGE(image) image, sizeof image
     static const struct {
         CUjitInputType type;
@@ -264,7 +264,7 @@ TEST(what_images_are_taken_for) {
 }
 
 /* Whole programs are no inputs, in a fatbin neither; what one spoils stays so. */
-TEST(whole_programs_are_no_inputs) {
+TEST(whole_program_images_are_refused) {
     CUlinkState link = create();
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
           cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_fatbin,
@@ -277,7 +277,7 @@ TEST(whole_programs_are_no_inputs) {
 }
 
 /* As a fatbin, code for another device adds nothing: not even to what was spoilt. */
-TEST(code_for_others_is_left_out) {
+TEST(a_fatbinary_input_for_another_device_is_ignored) {
     CUlinkState link = create();
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
           cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_cubin,
@@ -287,7 +287,7 @@ TEST(code_for_others_is_left_out) {
     OK(cu.cuLinkDestroy(link));
 }
 
-TEST(text_that_does_not_compile_is_left_out) {
+TEST(ptx_that_does_not_compile_is_ignored) {
     void *image = NULL;
     size_t size;
     CUlinkState link = create();
@@ -299,7 +299,7 @@ TEST(text_that_does_not_compile_is_left_out) {
 }
 
 /* What is no machine code, but was given as such, spoils the whole. */
-TEST(text_as_machine_code_spoils_it) {
+TEST(ptx_given_as_a_cubin_fails_the_whole_link) {
     void *image = NULL;
     size_t size;
     char path[TEMPORARY_ROOM];
@@ -333,7 +333,7 @@ static unsigned char *linked(size_t *size) {
 }
 
 /* What comes out is an ELF for the device, and what its header says is looked at. */
-TEST(the_output_is_an_elf) {
+TEST(the_output_is_an_elf_file) {
     static const struct {
         size_t at;
         unsigned char value;
@@ -370,7 +370,7 @@ TEST(the_output_is_an_elf) {
 }
 
 /* It is no text any more that could be compiled for another device. */
-TEST(the_output_is_compiled) {
+TEST(the_output_cannot_be_compiled_for_another_device) {
     CUjit_option target = CU_JIT_TARGET;
     void *value = (void *)80;
     CUmodule module;
@@ -384,7 +384,7 @@ TEST(the_output_is_compiled) {
 }
 
 /* Size options become what was used; the buffers are the linker's until it ends. */
-TEST(logs_are_written_with_each_input) {
+TEST(logs_are_written_after_each_input) {
     char error[512] = "x";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_WALL_TIME};
@@ -400,7 +400,7 @@ TEST(logs_are_written_with_each_input) {
 }
 
 /* An array of options of which none counts belongs to the caller all the same. */
-TEST(options_beyond_the_count_are_left_alone) {
+TEST(options_beyond_the_count_are_not_written) {
     CUjit_option options[] = {CU_JIT_WALL_TIME};
     void *values[] = {(void *)77};
     CUlinkState link;
@@ -424,7 +424,7 @@ TEST(a_link_completes_once) {
 }
 
 /* What one linker refused changes what later ones of the process answer. */
-TEST(what_is_missing_after_a_refused_text) {
+TEST(a_missing_symbol_after_refused_ptx_is_an_unknown_error) {
     void *image;
     CUlinkState link = create();
     FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
@@ -435,7 +435,7 @@ TEST(what_is_missing_after_a_refused_text) {
     OK(cu.cuLinkDestroy(link));
 }
 
-TEST(text_ends_with_its_zero) {
+TEST(ptx_ends_at_its_null_terminator) {
     static char text[] = GIVER "\0frob;\n";
     const size_t sizes[] = {1, 60, sizeof GIVER - 1, sizeof text};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -447,7 +447,7 @@ TEST(text_ends_with_its_zero) {
     }
 }
 
-TEST(of_equal_names_the_visible_is_found) {
+TEST(a_visible_variable_is_found_before_a_local_one) {
     CUlinkState link = create();
     OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
     OK(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
@@ -456,7 +456,7 @@ TEST(of_equal_names_the_visible_is_found) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(a_variable_and_a_function_of_one_name_are_refused) {
+TEST(a_variable_and_a_function_of_the_same_name_are_refused) {
     CUlinkState link = create();
     OK(add(link, HEAD ".weak .global .align 4 .u32 both = 1;\n"));
     FAILS(CUDA_ERROR_UNKNOWN, add(link, HEAD ".weak .func (.param .b32 result) both()\n{\n"
@@ -465,7 +465,7 @@ TEST(a_variable_and_a_function_of_one_name_are_refused) {
     OK(cu.cuLinkDestroy(link));
 }
 
-TEST(a_verbose_linker_says_something) {
+TEST(a_verbose_linker_writes_an_info_log) {
     char info[2048] = "";
     CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
                               CU_JIT_LOG_VERBOSE};

@@ -69,7 +69,7 @@ static void check_all(CUlinkState link) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(an_object_needs_the_archive) {
+TEST(an_object_is_linked_with_an_archive) {
     CUlinkState link = create();
     OK(ADD(link, OBJECT, image_caller_object));
     OK(ADD(link, LIBRARY, image_archive));
@@ -83,7 +83,7 @@ TEST(the_archive_may_come_first) {
     check_all(link);
 }
 
-TEST(an_object_alone_misses_it) {
+TEST(an_object_without_its_archive_is_refused) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
@@ -99,7 +99,7 @@ static void write_file(char path[TEMPORARY_ROOM], const void *data, size_t size)
     close(fd);
 }
 
-TEST(files_are_taken) {
+TEST(objects_and_archives_are_read_from_files) {
     char object[TEMPORARY_ROOM], archive[TEMPORARY_ROOM];
     CUlinkState link = create();
     write_file(object, image_caller_object, sizeof image_caller_object);
@@ -112,7 +112,7 @@ TEST(files_are_taken) {
 }
 
 /* A member has a function that calls what is nowhere; no kernel comes there. */
-TEST(what_nothing_reaches_is_not_missed) {
+TEST(an_undefined_symbol_in_unreachable_code_is_accepted) {
     CUlinkState link = create();
     void *image = NULL;
     size_t size = 0;
@@ -146,14 +146,14 @@ static CUresult link_texts(const char *first, const char *second) {
     return result;
 }
 
-TEST(the_same_holds_for_texts) {
+TEST(an_undefined_symbol_in_unreachable_ptx_is_accepted) {
     OK(link_texts(UNUSED, NULL));
     FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(UNUSED, USED));
     FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(USED, UNUSED));
     FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(POINTS, NULL));
 }
 
-TEST(other_bytes_are_refused) {
+TEST(an_input_that_is_not_an_archive_is_refused) {
     CUlinkState link = create();
     FAILS(CUDA_ERROR_UNKNOWN, add(link, CU_JIT_INPUT_LIBRARY, HEAD, sizeof HEAD));
     OK(cu.cuLinkDestroy(link));
@@ -162,7 +162,7 @@ TEST(other_bytes_are_refused) {
     OK(cu.cuLinkDestroy(link));
 }
 
-TEST(a_name_in_two_inputs_is_refused) {
+TEST(a_symbol_defined_in_two_inputs_is_refused) {
     void *image = NULL;
     size_t size = 0;
     CUlinkState link = create();
@@ -179,7 +179,7 @@ TEST(a_name_in_two_inputs_is_refused) {
 }
 
 /* A linker that has refused an input says so of an archive, and nothing of an object. */
-TEST(what_was_refused_stays_so) {
+TEST(a_linker_that_refused_an_input_refuses_archives) {
     void *image = NULL;
     size_t size = 0;
     CUlinkState link = create();
@@ -207,7 +207,7 @@ static void check_nothing_in(CUjitInputType type, const void *data, size_t size)
     assert_int_equal(function_count(link), 1);
 }
 
-TEST(what_has_nothing_for_a_device_is_refused) {
+TEST(inputs_without_device_code_are_refused) {
     size_t size;
     const unsigned char *object = member("empty.o/", &size);
     check_nothing_in(CU_JIT_INPUT_OBJECT, object, size);
@@ -216,14 +216,14 @@ TEST(what_has_nothing_for_a_device_is_refused) {
     check_nothing_in(CU_JIT_INPUT_LIBRARY, image_archive, 68);
 }
 
-TEST(a_cut_archive_is_refused) {
+TEST(a_truncated_archive_is_refused) {
     NEEDS_SOFTGPU("hardware reads the member behind the end, too");
     check_nothing_in(CU_JIT_INPUT_LIBRARY, image_archive, sizeof image_archive / 2);
     check_nothing_in(CU_JIT_INPUT_LIBRARY, image_archive, sizeof image_archive - 100);
 }
 
 /* Whatever is cut off or changed: an answer, and the linker still ends. */
-TEST(damaged_archives_are_survived) {
+TEST(damaged_archives_do_not_crash_the_linker) {
     NEEDS_SOFTGPU("other drivers need not survive it");
     unsigned char *copy = malloc(sizeof image_archive);
     assert_non_null(copy);

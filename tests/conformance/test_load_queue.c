@@ -29,7 +29,7 @@ static size_t heap(void) {
     return info.uordblks + info.hblkhd;
 }
 
-TEST(a_thousand_streams_work_together) {
+TEST(a_thousand_streams_run_concurrently) {
     CUstream *streams = calloc(STREAMS, sizeof *streams);
     CUevent *events = calloc(STREAMS, sizeof *events);
     CUdeviceptr memory;
@@ -115,7 +115,7 @@ static void see_bytes(CUdeviceptr memory) {
     }
 }
 
-TEST(many_operations_run_in_one_stream) {
+TEST(a_million_operations_run_in_one_stream) {
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream stream;
     CUdeviceptr memory;
@@ -127,7 +127,7 @@ TEST(many_operations_run_in_one_stream) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-TEST(many_operations_run_in_a_thousand_streams) {
+TEST(a_million_operations_run_in_a_thousand_streams) {
     NEEDS_SOFTGPU("hardware's queues are shorter");
     CUstream *streams = calloc(STREAMS, sizeof *streams);
     CUdeviceptr memory;

@@ -31,7 +31,7 @@ TEST(cpu_and_device_see_the_same_bytes) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(m));
 }
 
-TEST(the_cpu_may_use_it_while_the_device_works) {
+TEST(the_cpu_accesses_managed_memory_while_the_device_works) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
     CUdeviceptr m;
     CUstream s;
@@ -54,7 +54,7 @@ TEST(the_cpu_may_use_it_while_the_device_works) {
     OK(cu.cuMemFree_v2(m));
 }
 
-TEST(bad_requests_are_refused) {
+TEST(invalid_managed_allocations_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m = 1;
     static const unsigned flags[] = {0, 3, 4, 5, 8};
@@ -73,7 +73,7 @@ static unsigned number(CUpointer_attribute attribute, CUdeviceptr p) {
     return value;
 }
 
-TEST(pointers_say_that_it_is_managed) {
+TEST(pointer_attributes_report_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got = 0;
     CUcontext owner = NULL;
@@ -113,7 +113,7 @@ TEST(managed_memory_ends_with_its_context) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
-TEST(managed_memory_is_no_pinned_memory) {
+TEST(calls_for_pinned_memory_refuse_managed_memory) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got;
     CUipcMemHandle handle;

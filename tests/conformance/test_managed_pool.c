@@ -19,7 +19,7 @@ static CUmemPoolProps props_of(CUmemLocationType type, int id) {
     return props;
 }
 
-TEST(the_cpu_reads_and_writes) {
+TEST(the_cpu_reads_and_writes_memory_of_a_managed_pool) {
     NEEDS_POOLS();
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemoryPool pool, told = NULL;
@@ -57,7 +57,7 @@ TEST(the_cpu_reads_and_writes) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
-TEST(each_kind_has_its_current_pool) {
+TEST(each_allocation_type_has_its_own_current_pool) {
     NEEDS_POOLS();
     const CUmemAllocationType kind = CU_MEM_ALLOCATION_TYPE_MANAGED;
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
@@ -79,7 +79,7 @@ TEST(each_kind_has_its_current_pool) {
     OK(cu.cuMemPoolDestroy(pool));
 }
 
-TEST(what_cannot_be_made_is_refused) {
+TEST(invalid_managed_pools_are_refused) {
     NEEDS_POOLS();
     CUmemoryPool pool;
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, 99);
@@ -102,7 +102,7 @@ TEST(what_cannot_be_made_is_refused) {
     }
 }
 
-TEST(access_is_told_as_advice) {
+TEST(access_to_a_managed_pool_is_reported_as_advice) {
     NEEDS_POOLS();
     CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_HOST, 0);
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};

@@ -108,7 +108,7 @@ static void calibrate(gpumem_resource *resource, gpumem_mapped_method method) {
     assert_int_equal(source_of(resource), GPUMEM_MEASURED_HERE);
 }
 
-TEST(by_each_method_before_and_after_calibration) {
+TEST(copies_are_correct_before_and_after_calibration) {
     begin();
     for (size_t i = 0; i < COUNT(methods); i++) {
         gpumem_buffer *buffer;
@@ -140,7 +140,7 @@ static void there_and_back(gpumem_buffer *buffer, unsigned char *host, unsigned 
 }
 
 /* cuMemcpyHtoD would wait for the stream, which is a blocking one. */
-TEST(a_held_stream_holds_no_copy) {
+TEST(a_blocked_stream_does_not_block_copies) {
     struct gate gate;
     CUstream stream;
     gpumem_buffer *buffer;
@@ -162,7 +162,7 @@ TEST(a_held_stream_holds_no_copy) {
     end();
 }
 
-TEST(a_capture_goes_on) {
+TEST(copies_do_not_invalidate_captures) {
     CUstream stream;
     CUgraph graph = NULL;
     gpumem_buffer *buffer;
@@ -184,7 +184,7 @@ TEST(a_capture_goes_on) {
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-TEST(of_a_view) {
+TEST(copies_of_a_host_view_are_correct) {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_host_view *view = NULL;

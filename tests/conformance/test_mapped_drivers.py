@@ -11,6 +11,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build")).resolve()
 sys.path.insert(0, str(SOURCE / "tests/clients"))
+sys.path.insert(0, str(SOURCE / "tests/harness"))
+import c_test  # noqa: E402
 import lavapipe  # noqa: E402
 
 TEST_DRIVER = str(BUILD / "tests/vulkan_icd/libvulkan_icd.so")
@@ -23,7 +25,7 @@ def run(program, variables):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("SOFTGPU_", "VULKAN_ICD_", "GPUMEM_VULKAN"))}
     environment.update(GPUMEM_DRIVER="softgpu", VULKAN_ICD_VIOLATION="abort", **variables)
-    done = subprocess.run([BUILD / "tests/conformance" / program], env=environment, check=False,
+    done = subprocess.run(c_test.command(BUILD, f"conformance/{program}"), env=environment, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode, done.stdout
 
@@ -62,35 +64,35 @@ def check_vkgdr(variables):
 def cases():
     icd = {"GPUMEM_VULKAN": TEST_DRIVER}
     incoherent = dict(icd, VULKAN_ICD_COHERENT="no")
-    yield "the test driver", lambda: check_mapped(icd, WITH_ICD, "vulkan-import")
+    yield "mapped memory works on the test driver", lambda: check_mapped(icd, WITH_ICD, "vulkan-import")
     for atom in 4, 64, 256:
         yield (f"memory that needs flushes in atoms of {atom}", lambda a=atom: check_mapped(
             dict(incoherent, VULKAN_ICD_ATOM=str(a)), WITH_ICD, "vulkan-import", a))
-    yield ("a driver that cannot place maps", lambda: check_mapped(
+    yield ("a driver without placed maps falls back to export", lambda: check_mapped(
         dict(icd, VULKAN_ICD_PLACED="no"), WITH_ICD - {"vulkan-import"}, "vulkan-export"))
-    yield ("a driver that does not keep ranges", lambda: check_mapped(
+    yield ("a driver that does not reserve ranges falls back to export", lambda: check_mapped(
         dict(icd, VULKAN_ICD_PLACED="unreserved"), WITH_ICD - {"vulkan-import"}, "vulkan-export"))
-    yield ("a driver without memory that both reach", lambda: check_mapped(
+    yield ("a driver without shared memory types falls back to a descriptor", lambda: check_mapped(
         dict(icd, VULKAN_ICD_COHERENT="none"), {"descriptor", "host"}, "descriptor"))
-    yield ("a driver of other devices", lambda: check_mapped(
+    yield ("a driver of other devices is not used", lambda: check_mapped(
         dict(icd, VULKAN_ICD_UUID="ff" * 16), {"descriptor", "host"}, "descriptor"))
     yield ("no Vulkan", lambda: check_mapped(
         {"GPUMEM_VULKAN": "off"}, {"descriptor", "host"}, "descriptor"))
-    yield ("a file that is no driver", lambda: check_mapped(
+    yield ("a file that is not a driver is not used", lambda: check_mapped(
         {"GPUMEM_VULKAN": "/dev/null"}, {"descriptor", "host"}, "descriptor"))
     yield ("dma-bufs", lambda: check_mapped(
         dict(icd, SOFTGPU_PROFILE="dmabuf"), WITH_ICD | {"dma-buf"}, "vulkan-import"))
     yield ("dma-bufs without Vulkan", lambda: check_mapped(
         {"GPUMEM_VULKAN": "off", "SOFTGPU_PROFILE": "dmabuf"}, {"dma-buf", "descriptor", "host"}, "dma-buf"))
-    yield "vkgdr on the test driver", lambda: check_vkgdr(icd)
+    yield "vkgdr works on the test driver", lambda: check_vkgdr(icd)
 
 
 def lavapipe_cases():
     """lavapipe imports no memory of others and so has vkgdr's way only."""
     uuid = {"SOFTGPU_UUID": lavapipe.device_uuid()}
-    yield ("lavapipe by the loader", lambda: check_mapped(
+    yield ("mapped memory works on lavapipe", lambda: check_mapped(
         uuid, {"vulkan-export", "descriptor", "host"}, "vulkan-export"))
-    yield "vkgdr on lavapipe", lambda: check_vkgdr(dict(uuid, GPUMEM_VULKAN=loader()))
+    yield "vkgdr works on lavapipe", lambda: check_vkgdr(dict(uuid, GPUMEM_VULKAN=loader()))
 
 
 def loader():

@@ -238,7 +238,7 @@ static void poll_both_ways(struct source *source, void *user) {
     }
 }
 
-TEST(a_polling_kernel_sees_payloads_whole_by_each_method) {
+TEST(a_polling_kernel_sees_complete_payloads_by_each_method) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -247,7 +247,7 @@ TEST(a_polling_kernel_sees_payloads_whole_by_each_method) {
     polling_free(&polling);
 }
 
-TEST(a_polling_kernel_sees_payloads_whole_through_a_view) {
+TEST(a_polling_kernel_sees_complete_payloads_through_a_view) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -296,7 +296,7 @@ static void notice_damage(struct source *source, void *user) {
     }
 }
 
-TEST(the_kernel_notices_wrong_words) {
+TEST(the_polling_kernel_detects_wrong_words) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -320,7 +320,7 @@ static void stop_after_three(struct source *source, void *user) {
     assert_int_equal(polling_wrong(polling), 0);
 }
 
-TEST(a_stop_ends_the_kernel) {
+TEST(the_stop_flag_ends_the_polling_kernel) {
     struct polling polling;
     polling_make(&polling);
     open_library();
@@ -382,13 +382,13 @@ static void wait_all_sizes(struct source *source, void *user) {
     OK(cu.cuMemFree_v2(out));
 }
 
-TEST(queued_work_behind_the_flag_sees_payloads_whole_by_each_method) {
+TEST(queued_work_after_the_flag_sees_complete_payloads_by_each_method) {
     open_library();
     for_methods(wait_all_sizes, NULL, false);
     close_library();
 }
 
-TEST(queued_work_behind_the_flag_sees_payloads_whole_through_a_view) {
+TEST(queued_work_after_the_flag_sees_complete_payloads_through_a_view) {
     open_library();
     bool can = for_view(wait_all_sizes, NULL);
     close_library();

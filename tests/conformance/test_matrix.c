@@ -86,7 +86,7 @@ static void one_form(const struct matrix_form *form, const char *name, bool exac
     }
 }
 
-TEST(every_mma_multiplies) {
+TEST(every_mma_form_multiplies_correctly) {
     char name[32];
     begin();
     size_t count = matrix_forms(forms, MATRIX_FORMS);
@@ -109,7 +109,7 @@ TEST(every_mma_multiplies) {
 static struct wide_form wide[WIDE_FORMS];
 static unsigned char wide_in[3 * WIDE_PART], wide_out[WIDE_PART];
 
-TEST(every_wmma_multiplies) {
+TEST(every_wmma_form_multiplies_correctly) {
     char name[32], words[128], why[200];
     uint32_t seed = 43;
     begin();
@@ -137,7 +137,7 @@ static void fragment_name(char *name, size_t size, size_t form, unsigned which) 
     snprintf(name, size, "f%zu_%u", form, which);
 }
 
-TEST(fragments_lie_as_for_mma) {
+TEST(wmma_fragments_have_the_layout_of_mma) {
     uint32_t wanted[32][8], got[32][8], seed = 47;
     char name[32], words[128];
     begin();
@@ -201,7 +201,7 @@ static void add_kinds(size_t count) {
     load();
 }
 
-TEST(sums_of_floats_are_near_and_always_the_same) {
+TEST(sums_of_floats_are_accurate_and_deterministic) {
     const char *print = getenv("GPUMEM_MATRIX_EDGES");
     begin();
     size_t count = matrix_edges(edges, MATRIX_EDGES);

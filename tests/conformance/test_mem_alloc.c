@@ -13,7 +13,7 @@ static size_t free_bytes(void) {
     return left;
 }
 
-TEST(bytes_stay_in_their_allocation) {
+TEST(allocations_keep_their_own_bytes) {
     static const size_t sizes[] = {1, 255, 512, 513, 65536, (1 << 20) + 1, 3 * PAGE + 5};
     CUdeviceptr p[COUNT(sizes)];
     unsigned char *bytes = malloc(4 * PAGE);
@@ -33,7 +33,7 @@ TEST(bytes_stay_in_their_allocation) {
     free(bytes);
 }
 
-TEST(refusals_zero_the_output) {
+TEST(a_refused_allocation_zeroes_its_output) {
     CUdeviceptr p = 7;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
     assert_int_equal(p, 0);
@@ -44,7 +44,7 @@ TEST(refusals_zero_the_output) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(NULL, 1));
 }
 
-TEST(small_ones_share_a_page) {
+TEST(small_allocations_share_a_page) {
     CUdeviceptr a, b, c, d;
     size_t before = free_bytes();
     OK(cu.cuMemAlloc_v2(&a, 1));
@@ -65,7 +65,7 @@ TEST(small_ones_share_a_page) {
     assert_int_equal(free_bytes(), before);
 }
 
-TEST(only_a_start_is_freed_and_only_once) {
+TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
     CUdeviceptr p;
     void *host;
     OK(cu.cuMemAlloc_v2(&p, 4096));
@@ -79,7 +79,7 @@ TEST(only_a_start_is_freed_and_only_once) {
     OK(cu.cuMemFreeHost(host));
 }
 
-TEST(freeing_waits_for_work) {
+TEST(freeing_memory_waits_for_work) {
     NEEDS_LEGACY_STREAM();
     CUdeviceptr p, other;
     CUstream stream;
@@ -94,7 +94,7 @@ TEST(freeing_waits_for_work) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(a_context_takes_its_memory_along) {
+TEST(destroying_a_context_frees_its_memory) {
     CUcontext made;
     CUdeviceptr p, mine;
     size_t before = free_bytes();
@@ -109,7 +109,7 @@ TEST(a_context_takes_its_memory_along) {
         assert_int_equal(free_bytes(), before);
 }
 
-TEST(ranges_are_told) {
+TEST(the_address_range_of_an_allocation_is_reported) {
     CUdeviceptr p, base = 1;
     size_t size = 1;
     OK(cu.cuMemAlloc_v2(&p, 1000));
@@ -154,7 +154,7 @@ TEST(whole_pages_are_charged) {
     }
 }
 
-TEST(memory_runs_out_and_comes_back) {
+TEST(all_memory_can_be_allocated_freed_and_allocated_again) {
     NEEDS_SOFTGPU("fills the device");
     CUdeviceptr p, q = 7;
     size_t all = free_bytes();
@@ -167,7 +167,7 @@ TEST(memory_runs_out_and_comes_back) {
 
 /* Every second one is freed, and the device is then asked for more than any hole: what is free in
  * all counts, not how it lies. */
-TEST(holes_are_no_shortage) {
+TEST(fragmented_memory_can_be_allocated_in_one_piece) {
     NEEDS_SOFTGPU("fills the device");
     enum { PIECES = 64 };
     CUdeviceptr p[PIECES], q;
@@ -200,7 +200,7 @@ TEST(many_small_allocations_keep_their_bytes) {
     free(p);
 }
 
-TEST(old_forms_are_refused) {
+TEST(the_32_bit_calls_are_refused) {
     CUdeviceptr_v1 p = 1, base = 1;
     unsigned pitch = 1, size = 1, left = 1, total = 1;
     void *host = &p;
@@ -254,7 +254,7 @@ CHILD(reuse) {
 }
 
 /* What was recorded of hardware's choice fits this; in general it chooses by more than this. */
-TEST(the_closest_hole_is_taken) {
+TEST(the_best_fitting_hole_is_reused) {
     NEEDS_SOFTGPU("which hole is taken is left to the driver");
     assert_int_equal(run_child("reuse", NULL), 0);
 }

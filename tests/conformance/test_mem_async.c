@@ -12,7 +12,7 @@ static void end_stream(CUstream stream) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(memory_holds_bytes) {
+TEST(stream_ordered_memory_holds_its_bytes) {
     static unsigned char out[8192], back[8192];
     CUstream stream = make_stream();
     CUdeviceptr p = 0, q = 0;
@@ -31,7 +31,7 @@ TEST(memory_holds_bytes) {
     end_stream(stream);
 }
 
-TEST(addresses_are_aligned) {
+TEST(addresses_are_aligned_to_512_bytes) {
     static const size_t sizes[] = {1, 3, 512, 513, 4097, 70000};
     CUdeviceptr p[COUNT(sizes)];
     CUstream stream = make_stream();
@@ -44,7 +44,7 @@ TEST(addresses_are_aligned) {
     end_stream(stream);
 }
 
-TEST(bad_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     CUdeviceptr p;
     CUstream stream = make_stream();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocAsync(NULL, 4096, stream));
@@ -56,7 +56,7 @@ TEST(bad_arguments_are_refused) {
     end_stream(stream);
 }
 
-TEST(too_much_is_refused) {
+TEST(more_than_the_device_memory_is_refused) {
     CUdeviceptr p = 77;
     size_t free_bytes, total;
     CUstream stream = make_stream();
@@ -67,7 +67,7 @@ TEST(too_much_is_refused) {
     end_stream(stream);
 }
 
-TEST(the_pointer_is_known_to_the_driver) {
+TEST(the_address_range_of_stream_ordered_memory_is_found) {
     CUdeviceptr p, base = 0;
     size_t size = 0;
     CUstream stream = make_stream();
@@ -85,7 +85,7 @@ TEST(the_pointer_is_known_to_the_driver) {
     end_stream(stream);
 }
 
-TEST(memory_of_a_stream_may_be_freed_at_once) {
+TEST(stream_ordered_memory_may_be_freed_with_cumemfree) {
     CUdeviceptr p;
     size_t size;
     CUstream stream = make_stream();
@@ -98,7 +98,7 @@ TEST(memory_of_a_stream_may_be_freed_at_once) {
 }
 
 /* The free is queued: work queued before it in its stream still has the memory. */
-TEST(a_free_waits_its_turn_in_the_stream) {
+TEST(a_free_runs_in_stream_order) {
     const size_t size = 4096;
     CUdeviceptr p;
     CUstream stream = make_stream();
@@ -124,7 +124,7 @@ TEST(a_free_waits_its_turn_in_the_stream) {
 
 /* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.
  */
-TEST(plain_memory_may_be_freed_in_stream_order) {
+TEST(memory_of_cumemalloc_may_be_freed_in_stream_order) {
     size_t before, held, after, total;
     CUdeviceptr p;
     CUstream stream = make_stream();
@@ -149,7 +149,7 @@ TEST(plain_memory_may_be_freed_in_stream_order) {
     gate_free(&gate);
 }
 
-TEST(no_bytes_are_no_memory) {
+TEST(allocating_no_bytes_returns_a_null_pointer) {
     CUdeviceptr p = 5;
     CUstream stream = make_stream();
     OK(cu.cuMemAllocAsync(&p, 0, stream));
@@ -159,7 +159,7 @@ TEST(no_bytes_are_no_memory) {
 }
 
 /* Memory belongs to the pool, not to the stream or to the context that was current. */
-TEST(memory_outlives_stream_and_context) {
+TEST(memory_outlives_its_stream_and_context) {
     unsigned char byte = 0;
     CUcontext other;
     CUdeviceptr p;

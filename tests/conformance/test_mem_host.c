@@ -11,7 +11,7 @@ static CUdeviceptr unified(const void *host) {
     return (CUdeviceptr)(uintptr_t)host;
 }
 
-TEST(both_sides_use_one_address) {
+TEST(host_and_device_use_the_same_address) {
     unsigned char *p;
     CUdeviceptr d;
     OK(cu.cuMemHostAlloc((void **)&p, SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
@@ -25,7 +25,7 @@ TEST(both_sides_use_one_address) {
     OK(cu.cuMemFreeHost(p));
 }
 
-TEST(flags_are_told) {
+TEST(allocation_flags_are_reported) {
     for (unsigned flags = 0; flags < 8; flags++) {
         void *p;
         unsigned got = 99;
@@ -39,7 +39,7 @@ TEST(flags_are_told) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetFlags(NULL, NULL));
 }
 
-TEST(wrong_requests_are_refused) {
+TEST(invalid_pinned_allocations_are_refused) {
     void *p = &p;
     CUdeviceptr d = 7;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostAlloc(&p, 4096, 8));
@@ -53,7 +53,7 @@ TEST(wrong_requests_are_refused) {
     assert_null(p);
 }
 
-TEST(memory_is_freed_once_and_by_its_start) {
+TEST(pinned_memory_is_freed_once_and_by_its_start) {
     char *p;
     OK(cu.cuMemAllocHost_v2((void **)&p, 8192));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p + 8));
@@ -64,7 +64,7 @@ TEST(memory_is_freed_once_and_by_its_start) {
     OK(cu.cuMemFreeHost(NULL));
 }
 
-TEST(freeing_waits_for_work) {
+TEST(freeing_pinned_memory_waits_for_work) {
     void *p;
     CUdeviceptr d;
     CUstream stream;
@@ -80,7 +80,7 @@ TEST(freeing_waits_for_work) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(memory_ends_with_its_context) {
+TEST(pinned_memory_ends_with_its_context) {
     CUcontext made;
     void *p;
     OK(cu.cuCtxCreate_v2(&made, 0, dev));
@@ -91,7 +91,7 @@ TEST(memory_ends_with_its_context) {
 }
 
 /* Seen on H200: pinned memory is the same memory in a forked child. */
-TEST(memory_is_shared_with_forked_children) {
+TEST(pinned_memory_is_shared_with_forked_children) {
     volatile int *p;
     int status;
     OK(cu.cuMemHostAlloc((void **)&p, 4096, 0));
@@ -109,7 +109,7 @@ TEST(memory_is_shared_with_forked_children) {
     OK(cu.cuMemFreeHost((void *)p));
 }
 
-TEST(many_allocations_live_at_once) {
+TEST(two_thousand_pinned_allocations_keep_their_bytes) {
     enum { MANY = 2000 };
     static unsigned *p[MANY];
     for (unsigned i = 0; i < MANY; i++) {

@@ -42,7 +42,7 @@ static void end(struct places *at) {
     free(at->out);
 }
 
-TEST(bytes_cross_to_the_device_and_back) {
+TEST(bytes_are_copied_to_the_device_and_back) {
     struct places at = make();
     OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
     OK(cu.cuMemcpyDtoD_v2(at.b, at.a, SIZE));
@@ -51,7 +51,7 @@ TEST(bytes_cross_to_the_device_and_back) {
     end(&at);
 }
 
-TEST(bytes_cross_through_pinned_memory) {
+TEST(bytes_are_copied_through_pinned_memory) {
     struct places at = make();
     fill_pattern(at.pinned, SIZE, 9);
     OK(cu.cuMemcpyHtoD_v2(at.a, at.pinned, SIZE));
@@ -61,7 +61,7 @@ TEST(bytes_cross_through_pinned_memory) {
     end(&at);
 }
 
-TEST(the_generic_copy_finds_the_direction) {
+TEST(the_generic_copy_infers_the_direction) {
     struct places at = make();
     OK(cu.cuMemcpy(at.a, unified(at.in), SIZE));
     OK(cu.cuMemcpy(at.b, at.a, SIZE));
@@ -72,7 +72,7 @@ TEST(the_generic_copy_finds_the_direction) {
     end(&at);
 }
 
-TEST(only_the_named_bytes_move) {
+TEST(a_copy_changes_only_the_requested_bytes) {
     struct places at = make();
     OK(cu.cuMemsetD8_v2(at.a, 0xee, SIZE));
     const size_t page = (size_t)2 << 20, begin = page - 13, size = 29;
@@ -84,7 +84,7 @@ TEST(only_the_named_bytes_move) {
     end(&at);
 }
 
-TEST(peer_copies_name_contexts) {
+TEST(peer_copies_work_within_one_context) {
     struct places at = make();
     OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
     OK(cu.cuMemcpyPeer(at.b, ctx, at.a, ctx, SIZE));
@@ -122,14 +122,14 @@ TEST(peer_copies_reach_another_device) {
     end(&at);
 }
 
-TEST(empty_copies_look_at_nothing) {
+TEST(empty_copies_ignore_their_addresses) {
     OK(cu.cuMemcpyHtoD_v2(0, NULL, 0));
     OK(cu.cuMemcpyDtoH_v2(NULL, 0, 0));
     OK(cu.cuMemcpyDtoD_v2(0x1000, 0x2000, 0));
     OK(cu.cuMemcpy(0, 0, 0));
 }
 
-TEST(wrong_addresses_are_refused) {
+TEST(invalid_addresses_are_refused) {
     struct places at = make();
     CUdeviceptr gone;
     OK(cu.cuMemAlloc_v2(&gone, SIZE));

@@ -67,7 +67,7 @@ static void check_device(struct scene *scene) {
     }
 }
 
-TEST(a_plane_lands_with_its_offsets) {
+TEST(a_2d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpy2D_v2(&copy));
@@ -75,7 +75,7 @@ TEST(a_plane_lands_with_its_offsets) {
     end(&scene);
 }
 
-TEST(the_unaligned_copy_does_the_same) {
+TEST(an_unaligned_2d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpy2DUnaligned_v2(&copy));
@@ -83,7 +83,7 @@ TEST(the_unaligned_copy_does_the_same) {
     end(&scene);
 }
 
-TEST(so_does_the_asynchronous_one) {
+TEST(an_asynchronous_2d_copy_runs_in_stream_order) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     struct gate gate;
@@ -104,7 +104,7 @@ TEST(so_does_the_asynchronous_one) {
     end(&scene);
 }
 
-TEST(planes_come_back) {
+TEST(a_2d_copy_to_host_memory_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D there = to_device(&scene), back;
     OK(cu.cuMemcpy2D_v2(&there));
@@ -126,7 +126,7 @@ TEST(planes_come_back) {
     end(&scene);
 }
 
-TEST(planes_move_on_the_device) {
+TEST(a_2d_copy_within_the_device_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     OK(cu.cuMemcpyHtoD_v2(scene.device + SIZE / 2, scene.in, SIZE / 2));
@@ -139,7 +139,7 @@ TEST(planes_move_on_the_device) {
     end(&scene);
 }
 
-TEST(an_empty_plane_succeeds) {
+TEST(an_empty_2d_copy_succeeds) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     copy.WidthInBytes = 0;
@@ -157,7 +157,7 @@ static void refuse(struct scene *scene, CUDA_MEMCPY2D *copy) {
     *copy = to_device(scene);
 }
 
-TEST(wrong_descriptors_are_refused) {
+TEST(invalid_descriptors_are_refused) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(NULL));

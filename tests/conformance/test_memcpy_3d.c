@@ -81,7 +81,7 @@ static void check_device(struct scene *scene) {
     free(wanted);
 }
 
-TEST(a_box_lands_with_its_offsets) {
+TEST(a_3d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
     OK(cu.cuMemcpy3D_v2(&copy));
@@ -89,7 +89,7 @@ TEST(a_box_lands_with_its_offsets) {
     end(&scene);
 }
 
-TEST(so_does_the_asynchronous_one) {
+TEST(an_asynchronous_3d_copy_honours_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
     OK(cu.cuMemcpy3DAsync_v2(&copy, scene.stream));
@@ -124,7 +124,7 @@ static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
     return copy;
 }
 
-TEST(peer_boxes_name_contexts) {
+TEST(peer_3d_copies_honour_pitches_and_offsets) {
     struct scene scene = make();
     CUDA_MEMCPY3D_PEER copy = between_contexts(&scene);
     OK(cu.cuMemcpy3DPeer(&copy));
@@ -137,7 +137,7 @@ TEST(peer_boxes_name_contexts) {
     end(&scene);
 }
 
-TEST(boxes_come_back_packed) {
+TEST(a_3d_copy_to_host_memory_can_be_packed) {
     struct scene scene = make();
     CUDA_MEMCPY3D there = to_device(&scene), back;
     OK(cu.cuMemcpy3D_v2(&there));
@@ -168,7 +168,7 @@ static void refuse(struct scene *scene, CUDA_MEMCPY3D *copy) {
     *copy = to_device(scene);
 }
 
-TEST(wrong_descriptors_are_refused) {
+TEST(invalid_descriptors_are_refused) {
     struct scene scene = make();
     CUDA_MEMCPY3D copy = to_device(&scene);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(NULL));
@@ -204,7 +204,7 @@ static CUDA_MEMCPY3D_BATCH_OP batch_entry(CUdeviceptr to, CUdeviceptr from) {
     return entry;
 }
 
-TEST(a_batch_copies_all_its_boxes) {
+TEST(a_batch_runs_all_its_3d_copies) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpy3DBatchAsync))
         SKIP("the driver has no batches");
     struct scene scene = make();

@@ -61,7 +61,7 @@ static void end(struct scene *scene) {
 
 /* ---- One row --------------------------------------------------------------------------------- */
 
-TEST(bytes_come_back_from_a_line) {
+TEST(bytes_are_copied_to_a_1d_array_and_back) {
     struct scene s = make();
     OK(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));
     OK(cu.cuMemcpyAtoH_v2(s.out, s.line, 0, LENGTH));
@@ -74,7 +74,7 @@ TEST(bytes_come_back_from_a_line) {
     end(&s);
 }
 
-TEST(lines_copy_asynchronously) {
+TEST(copies_of_1d_arrays_may_be_asynchronous) {
     struct scene s = make();
     OK(cu.cuMemcpyHtoAAsync_v2(s.line, 0, s.in, LENGTH, s.stream));
     OK(cu.cuMemcpyAtoHAsync_v2(s.out, s.line, 0, LENGTH, s.stream));
@@ -83,7 +83,7 @@ TEST(lines_copy_asynchronously) {
     end(&s);
 }
 
-TEST(lines_copy_to_lines_and_devices) {
+TEST(copies_of_1d_arrays_go_to_arrays_and_device_memory) {
     struct scene s = make();
     OK(cu.cuMemcpyHtoD_v2(s.device, s.in, LENGTH));
     OK(cu.cuMemcpyDtoA_v2(s.line, 8, s.device, 200));
@@ -98,7 +98,7 @@ TEST(lines_copy_to_lines_and_devices) {
     end(&s);
 }
 
-TEST(lines_have_ends) {
+TEST(copies_past_the_end_of_a_1d_array_are_refused) {
     struct scene s = make();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH + 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoH_v2(s.out, s.line, LENGTH - 4, 5));
@@ -136,7 +136,7 @@ static void read_plane(struct scene *s) {
     OK(cu.cuMemcpy2D_v2(&copy));
 }
 
-TEST(planes_take_rows) {
+TEST(a_2d_array_takes_rows_and_rectangles) {
     struct scene s = make();
     CUDA_MEMCPY2D copy = plane_in(&s);
     OK(cu.cuMemcpy2DAsync_v2(&copy, s.stream));
@@ -160,7 +160,7 @@ TEST(planes_take_rows) {
     end(&s);
 }
 
-TEST(planes_have_edges_and_elements) {
+TEST(copies_past_the_edges_of_a_2d_array_are_refused) {
     struct scene s = make();
     CUDA_MEMCPY2D copy;
 #define REFUSED(...)                                                                               \
@@ -192,7 +192,7 @@ static CUDA_MEMCPY3D solid_in(const struct scene *s) {
     return copy;
 }
 
-TEST(solids_take_boxes) {
+TEST(a_3d_array_takes_boxes) {
     struct scene s = make();
     CUDA_MEMCPY3D copy = solid_in(&s);
     OK(cu.cuMemcpy3D_v2(&copy));
@@ -223,7 +223,7 @@ TEST(solids_take_boxes) {
     end(&s);
 }
 
-TEST(solids_copy_between_contexts) {
+TEST(peer_copies_transfer_3d_arrays) {
     struct scene s = make();
     CUDA_MEMCPY3D in = solid_in(&s);
     CUDA_MEMCPY3D_PEER peer;
@@ -250,7 +250,7 @@ TEST(solids_copy_between_contexts) {
 }
 
 /* Extents and offsets in batches are counted in elements when arrays take part. */
-TEST(batches_take_arrays) {
+TEST(batches_count_array_extents_in_elements) {
     struct scene s = make();
     CUDA_MEMCPY3D_BATCH_OP op;
     size_t failed = 0;
@@ -280,7 +280,7 @@ TEST(batches_take_arrays) {
     end(&s);
 }
 
-TEST(levels_of_detail_are_named_by_their_arrays) {
+TEST(a_level_of_detail_of_an_array_must_be_zero) {
     struct scene s = make();
     CUDA_MEMCPY3D copy = solid_in(&s);
     copy.dstLOD = 1;
@@ -292,7 +292,7 @@ TEST(levels_of_detail_are_named_by_their_arrays) {
 }
 
 /* Bytes inside elements may be copied. */
-TEST(elements_may_be_taken_apart) {
+TEST(copies_may_begin_and_end_within_an_element) {
     struct scene s = make();
     CUDA_MEMCPY2D copy = plane_in(&s);
     OK(cu.cuMemcpy2D_v2(&copy));
@@ -308,7 +308,7 @@ TEST(elements_may_be_taken_apart) {
 }
 
 /* Captured copies run at each launch, on the bytes of that moment. */
-TEST(captured_copies_are_nodes) {
+TEST(captured_array_copies_become_nodes) {
     struct scene s = make();
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
@@ -333,7 +333,7 @@ TEST(captured_copies_are_nodes) {
 }
 
 /* A batch is refused and the capture goes on; a copy between contexts ends it. */
-TEST(some_copies_are_not_captured) {
+TEST(batches_and_peer_copies_cannot_be_captured) {
     struct scene s = make();
     CUgraph graph = NULL;
     CUdeviceptr to = s.device, from = s.device + 256;
@@ -353,7 +353,7 @@ TEST(some_copies_are_not_captured) {
     end(&s);
 }
 
-TEST(arrays_of_two_devices_copy) {
+TEST(arrays_are_copied_between_two_devices) {
     NEEDS_DEVICES(2);
     struct scene s = make();
     CUcontext other;

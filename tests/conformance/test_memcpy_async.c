@@ -46,7 +46,7 @@ static CUdeviceptr unified(void *host) {
     return (CUdeviceptr)(uintptr_t)host;
 }
 
-TEST(copies_follow_each_other) {
+TEST(copies_of_a_stream_run_in_order) {
     struct scene scene = make();
     fill_pattern(scene.pinned, SIZE, 4);
     gate_hold(&scene.gate, scene.stream);
@@ -66,7 +66,7 @@ TEST(copies_follow_each_other) {
 }
 
 /* Pinned memory is read when the copy runs, pageable memory at the call. */
-TEST(a_held_copy_reads_pinned_memory_late) {
+TEST(a_pending_copy_reads_pinned_memory_when_it_runs) {
     struct scene scene = make();
     unsigned char out = 0;
     memset(scene.pinned, 1, SMALL);
@@ -80,7 +80,7 @@ TEST(a_held_copy_reads_pinned_memory_late) {
     end(&scene);
 }
 
-TEST(a_held_copy_read_pageable_memory_at_the_call) {
+TEST(a_pending_copy_has_read_pageable_memory_at_the_call) {
     struct scene scene = make();
     unsigned char out = 0;
     memset(scene.plain, 1, SMALL);
@@ -96,7 +96,7 @@ TEST(a_held_copy_read_pageable_memory_at_the_call) {
 }
 
 /* However large, the source may be overwritten as soon as the call is back. */
-TEST(pageable_sources_may_be_reused_at_once) {
+TEST(a_pageable_source_may_be_reused_after_the_call) {
     struct scene scene = make();
     fill_pattern(scene.plain, SIZE, 6);
     OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.plain, SIZE, scene.stream));
@@ -107,7 +107,7 @@ TEST(pageable_sources_may_be_reused_at_once) {
     end(&scene);
 }
 
-TEST(copies_to_pageable_memory_are_done_at_return) {
+TEST(copies_to_pageable_memory_are_synchronous) {
     struct scene scene = make();
     OK(cu.cuMemsetD8Async(scene.a, 0x33, SIZE, scene.stream));
     OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SIZE, scene.stream));
@@ -116,7 +116,7 @@ TEST(copies_to_pageable_memory_are_done_at_return) {
     end(&scene);
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SIZE + 1, scene.stream));
@@ -131,7 +131,7 @@ TEST(wrong_arguments_are_refused) {
     end(&scene);
 }
 
-TEST(without_a_context_the_stream_s_is_used) {
+TEST(a_copy_without_a_current_context_uses_the_context_of_its_stream) {
     struct scene scene = make();
     memset(scene.pinned, 7, SMALL);
     OK(cu.cuCtxSetCurrent(NULL));
@@ -155,7 +155,7 @@ static CUmemcpyAttributes in_order(CUmemcpySrcAccessOrder order) {
     return attributes;
 }
 
-TEST(a_batch_copies_all_its_rows) {
+TEST(a_batch_runs_all_its_copies) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     struct scene scene = make();
@@ -190,7 +190,7 @@ TEST(a_batch_copies_all_its_rows) {
 }
 
 /* Host memory that was mapped for the device alone. */
-TEST(a_batch_reads_what_the_cpu_may_not) {
+TEST(a_batch_reads_host_memory_that_only_the_device_can_access) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     CUmemGenericAllocationHandle handle;
@@ -227,7 +227,7 @@ TEST(a_batch_reads_what_the_cpu_may_not) {
 
 /* The row is named. Whether the rows before it are done is left open: an H200 does them, softgpu
  * does none. */
-TEST(a_wrong_row_is_named) {
+TEST(a_batch_reports_the_index_of_an_invalid_copy) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
     struct scene scene = make();

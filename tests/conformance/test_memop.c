@@ -64,7 +64,7 @@ TEST(a_stream_waits_for_each_condition) {
     end(&scene);
 }
 
-TEST(a_stream_waits_for_nor) {
+TEST(a_stream_waits_for_the_nor_condition) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR);
     struct scene scene = make();
     held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_NOR, 0xfffffff0u, 0xf, 0);
@@ -72,7 +72,7 @@ TEST(a_stream_waits_for_nor) {
     end(&scene);
 }
 
-TEST(a_condition_that_holds_does_not_hold_up) {
+TEST(a_condition_that_already_holds_does_not_block) {
     struct scene scene = make();
     put(&scene, 7);
     OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 7, CU_STREAM_WAIT_VALUE_EQ));
@@ -80,7 +80,7 @@ TEST(a_condition_that_holds_does_not_hold_up) {
     end(&scene);
 }
 
-TEST(writes_reach_host_and_device) {
+TEST(value_writes_reach_host_and_device_memory) {
     struct scene scene = make();
     uint32_t words[4] = {0};
     OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0x1122334455667788u, 0));
@@ -97,7 +97,7 @@ TEST(writes_reach_host_and_device) {
     end(&scene);
 }
 
-TEST(one_stream_frees_another) {
+TEST(a_value_write_releases_a_waiting_stream) {
     struct scene scene = make();
     OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.device, 7, CU_STREAM_WAIT_VALUE_EQ));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
@@ -107,7 +107,7 @@ TEST(one_stream_frees_another) {
 }
 
 /* Any writer will do. Long ones are seen at work by who waits, which ThreadSanitizer must allow. */
-TEST(sets_and_copies_free_a_stream) {
+TEST(memsets_and_copies_release_a_waiting_stream) {
     struct scene scene = make();
     const size_t size = (size_t)16 << 20;
     CUdeviceptr device, host;
@@ -145,7 +145,7 @@ static CUstreamBatchMemOpParams entry(CUstreamBatchMemOpType operation, CUdevice
     return params;
 }
 
-TEST(a_batch_runs_in_order) {
+TEST(a_batch_of_memory_operations_runs_in_order) {
     struct scene scene = make();
     CUstreamBatchMemOpParams batch[5] = {
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_64, scene.device, 21, 0),
@@ -167,7 +167,7 @@ TEST(a_batch_runs_in_order) {
     end(&scene);
 }
 
-TEST(a_wrong_entry_leaves_the_batch_undone) {
+TEST(a_batch_with_an_invalid_entry_does_nothing) {
     struct scene scene = make();
     CUstreamBatchMemOpParams batch[2] = {
         entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address, 3, 0),
@@ -184,7 +184,7 @@ TEST(a_wrong_entry_leaves_the_batch_undone) {
     end(&scene);
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     CUdeviceptr plain = (CUdeviceptr)(uintptr_t)&scene;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, 4));
@@ -204,7 +204,7 @@ TEST(wrong_arguments_are_refused) {
 }
 
 /* Where the attribute says no, and captures are not helped either. */
-TEST(the_first_version_is_refused) {
+TEST(memory_operations_of_version_1_are_refused) {
     if (device_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1) > 0)
         SKIP("the device has the first version of memory operations");
     struct scene scene = make();
@@ -224,7 +224,7 @@ TEST(the_first_version_is_refused) {
 }
 
 /* As managed memory is. A graph takes it, and cannot be launched. */
-TEST(pool_memory_is_refused) {
+TEST(memory_operations_on_pool_memory_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
     struct scene scene = make();
     CUdeviceptr pooled;

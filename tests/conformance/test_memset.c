@@ -44,7 +44,7 @@ static void check_row(struct scene *scene, size_t begin, size_t size, uint32_t v
     OK(cu.cuMemsetD8_v2(scene->bytes, 0xcc, SIZE));
 }
 
-TEST(rows_are_set_by_each_element) {
+TEST(a_memset_works_for_each_element_size) {
     struct scene scene = make();
     const size_t begin = ((size_t)2 << 20) - 1000, count = 700000;
     OK(cu.cuMemsetD8_v2(scene.bytes + begin + 1, 0x12, count));
@@ -58,7 +58,7 @@ TEST(rows_are_set_by_each_element) {
     end(&scene);
 }
 
-TEST(rows_are_set_asynchronously_by_each_element) {
+TEST(an_asynchronous_memset_works_for_each_element_size) {
     struct scene scene = make();
     const size_t begin = 512, count = 300001;
     OK(cu.cuMemsetD8Async(scene.bytes + begin, 0x12, count, scene.stream));
@@ -85,7 +85,7 @@ static void check_plane(struct scene *scene, uint32_t value, unsigned element) {
     OK(cu.cuMemsetD8_v2(scene->bytes, 0xcc, SIZE));
 }
 
-TEST(planes_are_set_by_each_element) {
+TEST(a_2d_memset_works_for_each_element_size) {
     struct scene scene = make();
     OK(cu.cuMemsetD2D8_v2(scene.bytes, PITCH, 0x12, 11, 9));
     check_plane(&scene, 0x12, 1);
@@ -96,7 +96,7 @@ TEST(planes_are_set_by_each_element) {
     end(&scene);
 }
 
-TEST(planes_are_set_asynchronously_by_each_element) {
+TEST(an_asynchronous_2d_memset_works_for_each_element_size) {
     struct scene scene = make();
     OK(cu.cuMemsetD2D8Async(scene.bytes, PITCH, 0x12, 11, 9, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
@@ -111,7 +111,7 @@ TEST(planes_are_set_asynchronously_by_each_element) {
 }
 
 /* Asynchronous to the host for device memory; done at return for pinned memory. */
-TEST(sets_of_pinned_memory_are_done_at_return) {
+TEST(a_memset_of_pinned_memory_is_synchronous) {
     void *memory;
     OK(cu.cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
     memset(memory, 0, 4096);
@@ -121,7 +121,7 @@ TEST(sets_of_pinned_memory_are_done_at_return) {
     OK(cu.cuMemFreeHost(memory));
 }
 
-TEST(a_held_set_waits_for_its_stream) {
+TEST(an_asynchronous_memset_runs_in_stream_order) {
     struct scene scene = make();
     struct gate gate;
     gate_make(&gate);
@@ -135,7 +135,7 @@ TEST(a_held_set_waits_for_its_stream) {
     end(&scene);
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     struct scene scene = make();
     int plain = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(scene.bytes, 1, SIZE + 1));

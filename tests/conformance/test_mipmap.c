@@ -34,7 +34,7 @@ static CUDA_MEMCPY2D rows(CUarray level, unsigned char *bytes, size_t width, siz
     return copy;
 }
 
-TEST(levels_are_halves) {
+TEST(each_level_is_half_the_size_of_the_one_before) {
     CUmipmappedArray mipmap = make(7);
     for (unsigned i = 0; i < 7; i++) {
         CUarray level = NULL;
@@ -49,7 +49,7 @@ TEST(levels_are_halves) {
     OK(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
-TEST(each_level_has_bytes_of_its_own) {
+TEST(each_level_has_its_own_bytes) {
     unsigned char bytes[SIDE * SIDE];
     CUmipmappedArray mipmap = make(4);
     CUarray level[4];
@@ -68,7 +68,7 @@ TEST(each_level_has_bytes_of_its_own) {
     OK(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
-TEST(what_is_no_mipmap_is_refused) {
+TEST(invalid_mipmap_descriptions_are_refused) {
     CUmipmappedArray mipmap;
     CUDA_ARRAY3D_DESCRIPTOR d;
     memset(&d, 0, sizeof d);

@@ -34,7 +34,7 @@ static void check_counter(CUmodule module) {
     assert_int_equal(value, 7);
 }
 
-TEST(text_and_machine_code_are_loaded) {
+TEST(ptx_and_cubins_are_loaded) {
     CUmodule text = load(TEXT), machine = load(image_kernels_cubin);
     check_counter(text);
     check_counter(machine);
@@ -45,7 +45,7 @@ TEST(text_and_machine_code_are_loaded) {
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
 }
 
-TEST(each_way_to_load_gives_the_function) {
+TEST(every_load_call_finds_the_function) {
     CUmodule module = NULL;
     CUfunction function;
     OK(cu.cuModuleLoadFatBinary(&module, image_small_fatbin));
@@ -69,7 +69,7 @@ TEST(each_way_to_load_gives_the_function) {
 }
 
 /* Words of pairs: the option, its value. */
-TEST(logs_say_how_much_was_used) {
+TEST(jit_logs_report_how_much_was_written) {
     CUmodule module = NULL;
     char error[256] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
@@ -113,7 +113,7 @@ TEST(functions_are_found_and_listed) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(variables_are_memory) {
+TEST(variables_are_device_memory) {
     CUmodule module = load(TEXT);
     CUdeviceptr counter, pointer, large, factors, word = 0, base = 0;
     size_t size = 0;
@@ -148,7 +148,7 @@ static CUdeviceptr place_of(CUmodule module, const char *name, CUdeviceptr *base
 }
 
 /* Constants lie in one bank, whose range is theirs; other variables have a range each. */
-TEST(constants_lie_together) {
+TEST(constants_share_one_range) {
     static const char text[] =
         HEAD ".visible .const .align 8 .b8 first[12] = {1, 2, 3};\n.const .u32 second = 7;\n"
              ".visible .global .align 4 .u32 third = 5;\n.visible .global .align 4 .u32 fourth;\n"
@@ -180,7 +180,7 @@ TEST(constants_lie_together) {
 }
 
 /* Whatever lies between them. An H200 put `far` at an odd multiple of 512. */
-TEST(variables_are_aligned) {
+TEST(variables_have_their_declared_alignment) {
     NEEDS_SOFTGPU("hardware keeps no alignment beyond 512 bytes");
     static const char text[] =
         HEAD ".visible .global .align 4 .u32 before = 5;\n"
@@ -195,7 +195,7 @@ TEST(variables_are_aligned) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(each_module_has_its_own) {
+TEST(each_module_has_its_own_variables) {
     CUmodule one = load(TEXT), two = load(TEXT);
     CUdeviceptr a, b;
     uint32_t value = 99;
@@ -208,7 +208,7 @@ TEST(each_module_has_its_own) {
     OK(cu.cuModuleUnload(two));
 }
 
-TEST(addresses_of_32_bits_are_refused) {
+TEST(a_current_context_refuses_32_bit_variable_addresses) {
     CUmodule module = load(TEXT);
     CUdeviceptr_v1 address = 5;
     unsigned bytes = 5;
@@ -254,11 +254,11 @@ CHILD(use_old_addresses) {
 }
 
 /* A context of that time does not go together with one of today: a process of its own. */
-TEST(old_contexts_have_addresses_of_32_bits) {
+TEST(a_32_bit_context_returns_32_bit_variable_addresses) {
     assert_int_equal(run_child("use_old_addresses", NULL), 0);
 }
 
-TEST(unloaded_is_gone) {
+TEST(an_unloaded_module_is_an_invalid_handle) {
     NEEDS_SOFTGPU("hardware may have the next object where the last one was");
     CUmodule module = load(TEXT);
     CUfunction function;
@@ -274,7 +274,7 @@ TEST(unloaded_is_gone) {
 }
 
 /* What a context had loaded goes with it. */
-TEST(a_context_unloads_its_modules) {
+TEST(destroying_a_context_unloads_its_modules) {
     NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
     CUcontext other;
     CUfunction function;
@@ -287,7 +287,7 @@ TEST(a_context_unloads_its_modules) {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncGetName(&name, function));
 }
 
-TEST(references_have_names) {
+TEST(unknown_texture_and_surface_references_are_not_found) {
     CUmodule module = load(TEXT);
     CUtexref texture;
     CUsurfref surface;
@@ -298,7 +298,7 @@ TEST(references_have_names) {
     OK(cu.cuModuleUnload(module));
 }
 
-TEST(managed_variables_are_seen_by_both) {
+TEST(managed_variables_are_visible_to_host_and_device) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUmodule module =
         load(HEAD ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
@@ -331,7 +331,7 @@ CHILD(look_at_mode) {
     return (int)mode * 16 + (int)before * 4 + (int)after;
 }
 
-TEST(functions_load_when_wanted) {
+TEST(the_environment_selects_lazy_or_eager_loading) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     assert_int_equal(run_child("look_at_mode", NULL), CU_MODULE_EAGER_LOADING * 16 + 4 + 1);
     setenv("CUDA_MODULE_LOADING", "LAZY", 1);
@@ -349,7 +349,7 @@ CHILD(load_each) {
 }
 
 /* NVIDIA documents that these forbid the one or the other; driver 580 loads both. */
-TEST(variables_about_compiling_change_nothing) {
+TEST(environment_variables_for_ptx_compilation_have_no_effect) {
     assert_int_equal(run_child("load_each", NULL), 0);
     setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
     assert_int_equal(run_child("load_each", NULL), 0);
@@ -368,12 +368,12 @@ CHILD(change_mode) {
     return (int)mode;
 }
 
-TEST(modes_come_too_late) {
+TEST(a_loading_mode_set_after_initialization_has_no_effect) {
     assert_int_equal(run_child("change_mode", NULL), CU_MODULE_LAZY_LOADING);
 }
 
 /* Some attributes are known once a function is loaded, as it is when it is told something. */
-TEST(attributes_want_loading) {
+TEST(some_attributes_need_a_loaded_function) {
     CUmodule module = load(image_kernels_cubin);
     CUfunction function;
     CUfunctionLoadingState loaded = CU_FUNCTION_LOADING_STATE_LOADED;
@@ -396,7 +396,7 @@ TEST(attributes_want_loading) {
 }
 
 /* What a linker is to be given first loads, and gives nothing. */
-TEST(unlinked_code_has_no_functions) {
+TEST(relocatable_code_has_no_callable_functions) {
     CUmodule module = load(image_part_cubin);
     CUfunction function = NULL;
     CUdeviceptr p = 0;

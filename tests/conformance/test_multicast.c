@@ -97,7 +97,7 @@ static void both_have(const struct bound *bound, size_t at, unsigned word) {
     assert_int_equal(word_at(bound->own[1] + at), word);
 }
 
-TEST(a_store_reaches_every_memory) {
+TEST(a_multicast_store_reaches_every_bound_memory) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -124,7 +124,7 @@ TEST(a_store_reaches_every_memory) {
     end_bound(&bound);
 }
 
-TEST(loads_are_refused) {
+TEST(copies_from_a_multicast_address_are_refused) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -136,7 +136,7 @@ TEST(loads_are_refused) {
     end_bound(&bound);
 }
 
-TEST(memory_is_bound_by_its_address) {
+TEST(memory_is_bound_to_a_multicast_object_by_address) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -160,7 +160,7 @@ TEST(memory_is_bound_by_its_address) {
     OK(cu.cuMemRelease(object));
 }
 
-TEST(a_binding_ends_as_it_began_only) {
+TEST(a_binding_is_removed_only_as_a_whole) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -197,14 +197,14 @@ CHILD(nothing_bound) {
     return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
 }
 
-TEST(a_store_to_nothing_is_a_fault) {
+TEST(a_multicast_store_without_bound_memory_is_a_fault) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     assert_int_equal(run_child("nothing_bound", NULL), 0);
 }
 
-TEST(rights_are_given_to_members) {
+TEST(access_is_granted_only_to_member_devices) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -224,7 +224,7 @@ TEST(rights_are_given_to_members) {
     OK(cu.cuMemRelease(memory));
 }
 
-TEST(arguments_are_checked) {
+TEST(invalid_arguments_are_refused) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -269,7 +269,7 @@ static void *add_second(void *unused) {
 }
 
 /* Seen in the state, because what needs a device that is not there waits for it. */
-TEST(a_device_joins_the_object) {
+TEST(adding_a_device_is_shown_in_the_state_dump) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -295,7 +295,7 @@ static pthread_t start_object(void *(*function)(void *)) {
 }
 
 /* "Any calls ... will block until all devices have been added." */
-TEST(binding_waits_for_all_devices) {
+TEST(binding_waits_until_all_devices_are_added) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -314,7 +314,7 @@ static void *release_it(void *unused) {
 }
 
 /* Else the waiting call would never return. */
-TEST(binding_to_what_is_released_meanwhile_fails) {
+TEST(a_waiting_binding_fails_when_the_object_is_released) {
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
@@ -326,7 +326,7 @@ TEST(binding_to_what_is_released_meanwhile_fails) {
 }
 
 /* The one call that hardware is asked, too. */
-TEST(granularity_goes_with_the_attribute) {
+TEST(the_granularity_is_reported_where_multicast_is_supported) {
     CUmulticastObjectProp prop = prop_of(2, PAGE);
     size_t n = 0;
     if (device_attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) < 1 || device_count < 2) {

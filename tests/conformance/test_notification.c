@@ -54,7 +54,7 @@ TEST(a_callback_is_registered_and_unregistered) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceRegisterAsyncNotification(dev, NULL, NULL, &one));
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(a_callback_reports_refused_allocations) {
     NEEDS_SOFTGPU("tells of memory that it refuses");
     struct heard heard = {.driver = CUDA_ERROR_UNKNOWN};
     CUasyncCallbackHandle handle = NULL;

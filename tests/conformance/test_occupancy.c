@@ -32,7 +32,7 @@ static int blocks(CUfunction f, int threads, size_t shared) {
     return count;
 }
 
-TEST(each_limit_limits) {
+TEST(each_hardware_limit_bounds_occupancy) {
     CUfunction empty = function("empty"), heavy = function("heavy");
     assert_int_equal(blocks(empty, 32, 0), 32);    /* blocks */
     assert_int_equal(blocks(empty, 1024, 0), 2);   /* warps */
@@ -49,7 +49,7 @@ TEST(each_limit_limits) {
           cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0));
 }
 
-TEST(shared_memory_that_is_left_is_computed) {
+TEST(the_remaining_dynamic_shared_memory_is_computed) {
     CUfunction f = function("static_shared");
     size_t size = 0;
     OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 16, 64));
@@ -90,7 +90,7 @@ static CUlaunchConfig config_of(CUlaunchAttribute *attribute, unsigned width, un
     return (CUlaunchConfig){width * 8, 1, 1, threads, 1, 1, 0, NULL, attribute, 1};
 }
 
-TEST(clusters_are_counted_and_sized) {
+TEST(active_clusters_and_cluster_sizes_are_computed) {
     CUfunction f = function("empty"), pair = function("clustered");
     CUlaunchAttribute attribute;
     CUlaunchConfig config = config_of(&attribute, 2, 1024);
@@ -109,7 +109,7 @@ TEST(clusters_are_counted_and_sized) {
 }
 
 /* A kernel may stand for its function in the current context. */
-TEST(kernels_stand_for_functions) {
+TEST(a_kernel_handle_is_accepted_as_a_function) {
     CUlibrary library;
     CUkernel kernel;
     OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));

@@ -15,7 +15,7 @@ static void needs_peers(void) {
         SKIP("device 0 cannot access device 1");
 }
 
-TEST(links_are_described) {
+TEST(peer_attributes_agree_with_peer_access) {
     NEEDS_DEVICES(2);
     int value = -1, supported = -2;
     OK(cu.cuDeviceCanAccessPeer(&value, 0, 1));
@@ -36,7 +36,7 @@ TEST(links_are_described) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceCanAccessPeer(NULL, 0, 1));
 }
 
-TEST(access_is_enabled_once_and_in_one_direction) {
+TEST(peer_access_is_enabled_once_and_in_one_direction) {
     needs_peers();
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, 1));
@@ -52,7 +52,7 @@ TEST(access_is_enabled_once_and_in_one_direction) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-TEST(access_is_shown_in_the_state) {
+TEST(peer_access_is_shown_in_the_state_dump) {
     NEEDS_SOFTGPU("its state dump");
     needs_peers();
     CUcontext other;
@@ -70,7 +70,7 @@ TEST(access_is_shown_in_the_state) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-TEST(arguments_are_checked) {
+TEST(invalid_arguments_are_refused) {
     needs_peers();
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, 1));
@@ -81,7 +81,7 @@ TEST(arguments_are_checked) {
     OK(cu.cuCtxDestroy_v2(other));
 }
 
-TEST(a_device_needs_no_access_to_itself) {
+TEST(peer_access_to_the_same_device_is_refused) {
     CUcontext other;
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
     FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(ctx, 0));
@@ -89,7 +89,7 @@ TEST(a_device_needs_no_access_to_itself) {
 }
 
 /* A peer that ends takes the access with it, and does not come back by a new context's handle. */
-TEST(access_ends_with_either_context) {
+TEST(peer_access_ends_with_either_context) {
     needs_peers();
     CUcontext other, again;
     OK(cu.cuCtxCreate_v2(&other, 0, 1));
@@ -174,7 +174,7 @@ CHILD(strangers) {
     return 0;
 }
 
-TEST(links_come_from_the_profile) {
+TEST(peer_attributes_come_from_the_profile) {
     NEEDS_SOFTGPU("its profiles");
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
                                   "[links]\nnative_atomics = 1\n"
@@ -194,7 +194,7 @@ TEST(links_come_from_the_profile) {
 }
 
 /* What the other device has there is not the stream's to write. */
-TEST(sets_need_access) {
+TEST(memsets_of_peer_memory_need_access) {
     needs_peers();
     CUcontext other;
     CUdeviceptr p;
@@ -232,7 +232,7 @@ TEST(sets_need_access) {
 }
 
 /* A mapping is open to the devices that cuMemSetAccess named, whoever has the memory. */
-TEST(mappings_need_access) {
+TEST(mappings_of_peer_memory_need_access) {
     needs_peers();
     const size_t size = (size_t)2 << 20;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
@@ -260,7 +260,7 @@ TEST(mappings_need_access) {
     OK(cu.cuMemRelease(handle));
 }
 
-TEST(addresses_are_found_by_who_may_use_them) {
+TEST(peer_addresses_are_found_only_with_access) {
     needs_peers();
     CUcontext other;
     CUdeviceptr p, base = 1;

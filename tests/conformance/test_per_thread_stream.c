@@ -24,7 +24,7 @@ static void *look_from_another_thread(void *argument) {
     return NULL;
 }
 
-TEST(each_thread_has_its_own) {
+TEST(each_thread_has_its_own_default_stream) {
     pthread_t thread;
     struct other other = {0, CUDA_ERROR_UNKNOWN};
     struct gate gate;
@@ -41,7 +41,7 @@ TEST(each_thread_has_its_own) {
     gate_free(&gate);
 }
 
-TEST(twins_take_null_for_it) {
+TEST(per_thread_variants_treat_a_null_stream_as_per_thread) {
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
     struct gate gate;
     unsigned char out = 0;
@@ -63,7 +63,7 @@ TEST(twins_take_null_for_it) {
 }
 
 /* Of the batches only those of the first version do. */
-TEST(the_second_batches_do_not) {
+TEST(batch_calls_of_version_2_treat_a_null_stream_as_legacy) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync_v2))
         SKIP("the driver has no second version of batches");
     const gpumem_driver_api *plain = gpumem_driver_table(driver);
@@ -110,7 +110,7 @@ static void *leave_work_behind(void *bytes) {
     return bytes;
 }
 
-TEST(work_outlives_its_thread) {
+TEST(work_of_a_per_thread_stream_outlives_its_thread) {
     pthread_t thread;
     CUdeviceptr bytes;
     void *left;

@@ -71,7 +71,7 @@ static void print(const char *way, struct charged before, struct charged after) 
 }
 
 /* Pages of the process's own: their count is that of the process, so nobody else disturbs it. */
-TEST(registered_memory_is_the_processs_own) {
+TEST(registered_memory_is_charged_to_the_process) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
     struct charged before = charged();
     if (!before.anonymous)
@@ -89,7 +89,7 @@ TEST(registered_memory_is_the_processs_own) {
     assert_true(charged().anonymous - before.anonymous < (int64_t)SIZE / 2);
 }
 
-TEST(what_the_driver_allocates_can_be_used) {
+TEST(pinned_memory_of_the_driver_can_be_used) {
     void *base;
     struct charged before = charged();
     OK(cu.cuMemHostAlloc(&base, SIZE, 0));

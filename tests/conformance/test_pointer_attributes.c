@@ -17,7 +17,7 @@ static int number_of(CUpointer_attribute attribute, CUdeviceptr p) {
     return number;
 }
 
-TEST(device_memory_has_its_attributes) {
+TEST(device_memory_reports_its_attributes) {
     CUdeviceptr p;
     uint64_t zeroed = 5;
     OK(cu.cuMemAlloc_v2(&p, 1000));
@@ -46,7 +46,7 @@ TEST(device_memory_has_its_attributes) {
     assert_int_equal(zeroed, 5);
 }
 
-TEST(host_memory_has_its_attributes) {
+TEST(pinned_memory_reports_its_attributes) {
     void *pinned;
     OK(cu.cuMemHostAlloc(&pinned, 10000, 0));
     CUdeviceptr p = (CUdeviceptr)(uintptr_t)pinned;
@@ -58,7 +58,7 @@ TEST(host_memory_has_its_attributes) {
     OK(cu.cuMemFreeHost(pinned));
 }
 
-TEST(mappings_have_their_attributes) {
+TEST(mappings_report_their_attributes) {
     NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -91,7 +91,7 @@ TEST(mappings_have_their_attributes) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-TEST(buffer_ids_are_never_used_twice) {
+TEST(buffer_ids_are_never_reused) {
     CUdeviceptr a, b;
     OK(cu.cuMemAlloc_v2(&a, 64));
     OK(cu.cuMemAlloc_v2(&b, 64));
@@ -105,7 +105,7 @@ TEST(buffer_ids_are_never_used_twice) {
     OK(cu.cuMemFree_v2(b));
 }
 
-TEST(many_attributes_are_asked_at_once) {
+TEST(several_attributes_are_queried_in_one_call) {
     CUdeviceptr p;
     unsigned type = 9;
     CUcontext context = NULL;
@@ -149,7 +149,7 @@ TEST(sync_memops_can_be_set) {
     OK(cu.cuMemFree_v2(p));
 }
 
-TEST(bad_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     CUdeviceptr p;
     unsigned value = 5;
     OK(cu.cuMemAlloc_v2(&p, 16));

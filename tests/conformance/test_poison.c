@@ -34,7 +34,7 @@ CHILD(look) {
     return 0;
 }
 
-TEST(memory_that_nobody_wrote_does_not_read_as_zero) {
+TEST(poisoned_memory_does_not_read_as_zero) {
     NEEDS_SOFTGPU("SOFTGPU_POISON");
     setenv("SOFTGPU_POISON", "1", 1);
     int status = run_child("look", NULL);

@@ -14,7 +14,7 @@ static CUresult set_access(CUmemoryPool pool, int device, CUmemAccess_flags flag
     return cu.cuMemPoolSetAccess(pool, &desc, 1);
 }
 
-TEST(a_pools_own_device_has_access) {
+TEST(the_device_of_a_pool_always_has_access) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, dev), 3);
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_HOST, 0), 0);
@@ -28,7 +28,7 @@ TEST(a_pools_own_device_has_access) {
 }
 
 /* The rights hold for what is allocated already and for what comes later. */
-TEST(host_pool_is_opened_to_the_device) {
+TEST(a_device_gains_access_to_a_host_pool) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_HOST, 0), 3);
@@ -51,7 +51,7 @@ TEST(host_pool_is_opened_to_the_device) {
     pool_end(pool);
 }
 
-TEST(a_peer_has_access_while_it_is_given) {
+TEST(a_peer_has_access_until_it_is_revoked) {
     NEEDS_PEERS();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUcontext other;
@@ -195,7 +195,7 @@ static void between_contexts(struct ends *ends) {
 }
 
 /* As on two H200s, before a grant and after it was taken back. */
-TEST(of_another_device_is_refused_without_access) {
+TEST(pool_memory_of_another_device_is_refused_without_access) {
     NEEDS_PEERS();
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
@@ -222,7 +222,7 @@ TEST(of_another_device_is_refused_without_access) {
 }
 
 /* Access is what pools ask for, not where the memory is. */
-TEST(plain_memory_of_another_device_is_copied) {
+TEST(memory_of_cumemalloc_on_another_device_is_copied_without_access) {
     NEEDS_DEVICES(2);
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
@@ -245,7 +245,7 @@ TEST(plain_memory_of_another_device_is_copied) {
     ends_free(&ends, pool);
 }
 
-TEST(access_changes_for_the_whole_list_or_none) {
+TEST(access_changes_for_the_whole_list_or_not_at_all) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemAccessDesc desc[2] = {
         {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},

@@ -18,7 +18,7 @@ TEST(reuse_flags_are_kept) {
     pool_end(pool);
 }
 
-TEST(the_threshold_is_kept) {
+TEST(the_release_threshold_is_kept) {
     CUmemPoolProps props = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
@@ -50,7 +50,7 @@ TEST(reserved_and_used_bytes_are_counted) {
     pool_end(pool);
 }
 
-TEST(high_marks_are_reset) {
+TEST(high_water_marks_are_reset) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     uint64_t zero = 0, one = 1;
@@ -71,7 +71,7 @@ TEST(high_marks_are_reset) {
     pool_end(pool);
 }
 
-TEST(counts_cannot_be_set) {
+TEST(counters_cannot_be_set) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     uint64_t value = 0;
     FAILS(CUDA_ERROR_INVALID_VALUE,

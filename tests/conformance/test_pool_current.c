@@ -14,7 +14,7 @@ static CUmemoryPool pool_of(CUdeviceptr p) {
     return pool;
 }
 
-TEST(the_default_pool_is_current_at_first) {
+TEST(the_default_pool_is_initially_current) {
     CUmemoryPool fallback = NULL, current = NULL;
     CUdeviceptr p;
     OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
@@ -28,7 +28,7 @@ TEST(the_default_pool_is_current_at_first) {
     OK(cu.cuStreamSynchronize(NULL));
 }
 
-TEST(another_pool_is_made_current) {
+TEST(allocations_come_from_the_current_pool) {
     CUmemoryPool fallback, current = NULL;
     CUdeviceptr p;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
@@ -53,7 +53,7 @@ TEST(the_default_pool_cannot_be_destroyed) {
     assert_int_equal(pool_flag(fallback, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
 }
 
-TEST(pools_are_found_by_location) {
+TEST(default_and_current_pools_are_found_by_location) {
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemGetDefaultMemPool))
         SKIP("the driver is older than 13.0");
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev};
@@ -75,7 +75,7 @@ TEST(pools_are_found_by_location) {
 }
 
 /* The allocation lives on, and with its end the rest of the pool goes. */
-TEST(a_destroyed_pools_live_memory_stays) {
+TEST(live_memory_outlives_its_destroyed_pool) {
     unsigned char byte = 0;
     size_t before, after, total;
     CUstream stream = stream_make();
@@ -130,7 +130,7 @@ TEST(a_stream_may_be_destroyed_with_a_pending_free) {
     gate_free(&gate);
 }
 
-TEST(bad_properties_are_refused) {
+TEST(invalid_pool_properties_are_refused) {
     CUmemoryPool pool;
     CUmemPoolProps props = device_props();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(NULL, &props));

@@ -30,21 +30,21 @@ static void check(CUmemLocationType location, CUmemAllocationHandleType handles)
     pool_end(pool);
 }
 
-TEST(a_pool_of_host_memory_serves_both_sides) {
+TEST(host_and_device_use_memory_of_a_host_pool) {
     check(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE);
 }
 
-TEST(a_pool_of_a_numa_node_serves_both_sides) {
+TEST(host_and_device_use_memory_of_a_numa_node_pool) {
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
 }
 
-TEST(a_shareable_pool_of_a_numa_node_serves_both_sides) {
+TEST(host_and_device_use_memory_of_a_shareable_numa_node_pool) {
     NEEDS_POOL_DESCRIPTORS();
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 /* Copies that find out by themselves what an address is take the memory as the CPU does. */
-TEST(copies_reach_memory_that_the_device_may_not) {
+TEST(generic_copies_reach_host_pool_memory_without_device_access) {
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
     CUdeviceptr hidden = pool_take(pool, 4096, stream), device;
@@ -66,7 +66,7 @@ TEST(copies_reach_memory_that_the_device_may_not) {
     stream_end(stream);
 }
 
-TEST(wrong_host_pools_are_refused) {
+TEST(invalid_host_pool_properties_are_refused) {
     CUmemoryPool pool = NULL;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -102,7 +102,7 @@ CHILD(copied_too_late) {
     return 0;
 }
 
-TEST(memory_freed_under_a_copy_is_a_fault) {
+TEST(freeing_memory_under_a_running_copy_is_a_fault) {
     NEEDS_SOFTGPU("faults the device");
     assert_int_equal(run_child("copied_too_late", NULL), 0);
 }

@@ -20,7 +20,7 @@ static size_t free_bytes(void) {
     return available;
 }
 
-TEST(trimming_gives_unused_memory_back) {
+TEST(trimming_releases_unused_memory) {
     begin(0);
     size_t before = free_bytes();
     CUdeviceptr p = pool_take(pool, 64 * MIB, s);
@@ -45,7 +45,7 @@ TEST(trimming_gives_unused_memory_back) {
     end();
 }
 
-TEST(trimming_leaves_pending_frees) {
+TEST(trimming_keeps_memory_with_a_pending_free) {
     begin(0);
     struct gate gate;
     gate_make(&gate);
@@ -70,7 +70,7 @@ static void cache_some(void) {
     assert_int_equal(pool_reserved(pool), 32 * MIB);
 }
 
-TEST(memory_over_the_threshold_goes_at_synchronization) {
+TEST(synchronization_releases_memory_above_the_threshold) {
     begin(0);
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -111,7 +111,7 @@ TEST(synchronizing_another_stream_releases_nothing) {
     end();
 }
 
-TEST(a_pool_keeps_to_its_limit) {
+TEST(a_pool_does_not_exceed_its_maximum_size) {
     begin(64 * MIB);
     CUdeviceptr q = 5;
     CUdeviceptr p = pool_take(pool, 64 * MIB, s);
@@ -129,7 +129,7 @@ TEST(a_pool_keeps_to_its_limit) {
 }
 
 /* A cache never makes an allocation fail. */
-TEST(cached_memory_is_available) {
+TEST(cached_memory_is_released_when_another_pool_needs_it) {
     NEEDS_SOFTGPU("it fills the device's memory");
     begin(0);
     CUdeviceptr p, whole;
@@ -156,7 +156,7 @@ TEST(cached_memory_is_available) {
 
 /* A pool that was destroyed ends with its last free; a dump has noticed that before it tells what
  * is in use. */
-TEST(one_dump_is_like_the_next) {
+TEST(consecutive_state_dumps_are_equal) {
     NEEDS_SOFTGPU("reads its state");
     struct gate gate;
     gate_make(&gate);

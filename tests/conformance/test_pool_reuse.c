@@ -41,7 +41,7 @@ static CUdeviceptr freed_behind_gate(void) {
     return p;
 }
 
-TEST(the_same_stream_reuses_at_once) {
+TEST(the_same_stream_reuses_freed_memory_immediately) {
     begin(0, 0, 0, 0);
     CUdeviceptr p = freed_behind_gate();
     CUdeviceptr q = pool_take(pool, SIZE, s);
@@ -51,7 +51,7 @@ TEST(the_same_stream_reuses_at_once) {
     end();
 }
 
-TEST(another_stream_reuses_nothing_that_is_pending) {
+TEST(another_stream_does_not_reuse_memory_with_a_pending_free) {
     begin(1, 1, 0, 0);
     CUdeviceptr p = freed_behind_gate();
     CUdeviceptr q = pool_take(pool, SIZE, t);
@@ -61,7 +61,7 @@ TEST(another_stream_reuses_nothing_that_is_pending) {
     end();
 }
 
-TEST(another_stream_reuses_once_complete) {
+TEST(another_stream_reuses_memory_after_the_free_completes) {
     begin(0, 1, 0, 0);
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -78,7 +78,7 @@ TEST(another_stream_reuses_once_complete) {
     end();
 }
 
-TEST(completed_memory_is_not_reused_when_forbidden) {
+TEST(without_opportunistic_reuse_another_stream_reuses_nothing_yet) {
     begin(0, 0, 0, 0);
     CUdeviceptr p = freed_behind_gate();
     gate_release(&gate);
@@ -109,16 +109,16 @@ static void after_an_event(int follow, bool reused) {
     end();
 }
 
-TEST(follows_event) {
+TEST(a_stream_that_waits_for_an_event_reuses_memory_freed_before_it) {
     after_an_event(1, true);
 }
 
-TEST(follows_event_when_forbidden) {
+TEST(without_event_reuse_a_waiting_stream_reuses_nothing) {
     after_an_event(0, false);
 }
 
 /* s -> event -> u -> event -> t. */
-TEST(follows_event_over_a_stream) {
+TEST(event_dependencies_are_followed_through_a_third_stream) {
     begin(1, 0, 0, 0);
     CUstream u = stream_make();
     CUevent first, second;
@@ -176,17 +176,17 @@ static void small_after_an_event(int follow, int opportunistic, bool reused) {
     end();
 }
 
-TEST(follows_event_past_spare_memory) {
+TEST(memory_freed_before_an_event_is_preferred_to_idle_memory) {
     small_after_an_event(1, 1, true);
     small_after_an_event(1, 0, true);
 }
 
-TEST(stays_off_past_spare_memory) {
+TEST(without_event_reuse_idle_memory_is_used) {
     small_after_an_event(0, 1, false);
 }
 
 /* s -> event -> u -> event, recorded again behind it -> t; the first record counts for nothing. */
-TEST(follows_chains_past_spare_memory) {
+TEST(a_chain_of_events_is_preferred_to_idle_memory) {
     begin(1, 1, 0, 0);
     CUstream u = stream_make();
     CUevent early = record_in(s);
@@ -211,7 +211,7 @@ TEST(follows_chains_past_spare_memory) {
 
 /* Work in the legacy stream comes after what a blocking stream freed, and before what another
  * blocking stream does. */
-TEST(follows_the_default_stream_past_spare_memory) {
+TEST(default_stream_order_is_preferred_to_idle_memory) {
     NEEDS_LEGACY_STREAM();
     begin(1, 1, 0, 0);
     CUstream own = s, a, b;
@@ -266,18 +266,18 @@ static void complete_before_it_is_asked(int follow, bool waited_before) {
     end();
 }
 
-TEST(follows_an_event_that_is_complete) {
+TEST(memory_freed_before_a_completed_event_is_reused) {
     complete_before_it_is_asked(1, true);
     complete_before_it_is_asked(1, false);
 }
 
-TEST(no_complete_event_when_forbidden) {
+TEST(without_event_reuse_a_completed_event_allows_no_reuse) {
     complete_before_it_is_asked(0, true);
     complete_before_it_is_asked(0, false);
 }
 
 /* An event that was recorded when its stream had nothing left to do. */
-TEST(follows_an_event_of_an_idle_stream) {
+TEST(memory_freed_before_an_event_of_an_idle_stream_is_reused) {
     NEEDS_SOFTGPU("not recorded: the scenarios record their events behind a gate");
     begin(1, 0, 0, 0);
     CUdeviceptr p = small_freed_behind_gate();
@@ -293,7 +293,7 @@ TEST(follows_an_event_of_an_idle_stream) {
 
 /* s -> event -> u -> event -> t, all complete, and u gone; but not what u waited for only after its
  * event was recorded. */
-TEST(follows_complete_chains) {
+TEST(memory_freed_before_a_completed_chain_of_events_is_reused) {
     NEEDS_SOFTGPU("not recorded: chains were pending when they were asked for");
     begin(1, 0, 0, 0);
     CUstream u = stream_make();
@@ -319,7 +319,7 @@ TEST(follows_complete_chains) {
 }
 
 /* What joins all streams of a context is no dependency that the rule follows. */
-TEST(follows_no_event_of_a_context) {
+TEST(context_events_allow_no_reuse) {
     for (int records = 0; records < 2; records++) {
         begin(1, 1, 0, 0);
         CUdeviceptr p = small_freed_behind_gate();
@@ -344,7 +344,7 @@ TEST(follows_no_event_of_a_context) {
 
 /* Of two that are large enough the closer fit is left alone. On softgpu, because the other one is
  * lower; an H200 was not asked for its reason. */
-TEST(follows_to_the_lowest_place) {
+TEST(event_reuse_takes_the_lowest_address) {
     begin(1, 1, 0, 0);
     CUstream u = stream_make();
     CUdeviceptr large = pool_take(pool, 4 * MIB, s), wall = pool_take(pool, 512, s);
@@ -375,7 +375,7 @@ TEST(follows_to_the_lowest_place) {
 }
 
 /* What lies side by side and is freed in pieces serves a stream behind it in one piece. */
-TEST(follows_to_pieces_that_are_joined) {
+TEST(event_reuse_joins_adjacent_pieces) {
     unsigned char byte = 0;
     begin(1, 1, 0, 0);
     CUdeviceptr a = pool_take(pool, MIB, s), b = pool_take(pool, MIB, s);
@@ -405,7 +405,7 @@ TEST(follows_to_pieces_that_are_joined) {
 
 /* Pieces of two streams, with idle memory behind them; what is over stays as it was, and what
  * cuMemFree gives back comes after all that it was joined of. */
-TEST(joins_pieces_of_several_streams) {
+TEST(event_reuse_joins_pieces_of_several_streams) {
     NEEDS_SOFTGPU("not recorded: the pieces were of one stream");
     begin(1, 0, 0, SIZE);
     CUstream u = stream_make();
@@ -435,7 +435,7 @@ TEST(joins_pieces_of_several_streams) {
     end();
 }
 
-TEST(event_before_the_free_does_not_count) {
+TEST(an_event_recorded_before_the_free_allows_no_reuse) {
     begin(1, 0, 0, 0);
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -453,7 +453,7 @@ TEST(event_before_the_free_does_not_count) {
 }
 
 /* With no more memory to be had, the allocating stream is made to wait. */
-TEST(the_allocating_stream_is_made_to_wait) {
+TEST(with_internal_dependencies_the_allocating_stream_waits) {
     unsigned char byte = 0;
     begin(0, 0, 1, SIZE);
     CUdeviceptr p = pool_take(pool, SIZE, s);
@@ -472,7 +472,7 @@ TEST(the_allocating_stream_is_made_to_wait) {
     end();
 }
 
-TEST(the_allocating_stream_does_not_wait_when_forbidden) {
+TEST(without_internal_dependencies_the_allocation_fails) {
     CUdeviceptr q;
     begin(1, 1, 0, SIZE);
     freed_behind_gate();
@@ -481,7 +481,7 @@ TEST(the_allocating_stream_does_not_wait_when_forbidden) {
 }
 
 /* The default stream orders blocking streams without any event. */
-TEST(the_default_stream_orders_reuse) {
+TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
     NEEDS_LEGACY_STREAM();
     begin(1, 0, 0, 0);
     CUstream blocking;
@@ -501,7 +501,7 @@ TEST(the_default_stream_orders_reuse) {
 }
 
 /* A free in a blocking stream comes after what the default stream holds. */
-TEST(a_free_waits_for_the_default_stream) {
+TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
     NEEDS_LEGACY_STREAM();
     begin(0, 1, 0, 0);
     unsigned char byte = 0;
@@ -526,7 +526,7 @@ TEST(a_free_waits_for_the_default_stream) {
 
 /* cuMemFree does not wait. Whether another stream gets the bytes before the earlier work is done is
  * left to the driver: an H200's hands them out at once, softgpu does not. */
-TEST(a_plain_free_waits_for_a_held_stream) {
+TEST(cumemfree_of_pool_memory_does_not_wait_for_its_stream) {
     begin(0, 1, 0, 0);
     CUdeviceptr p = freed_behind_gate();
     CUdeviceptr q = pool_take(pool, SIZE, s);
@@ -551,7 +551,7 @@ TEST(a_plain_free_waits_for_a_held_stream) {
 }
 
 /* What a stream freed in pieces serves it in one piece. */
-TEST(pieces_of_a_stream_are_joined) {
+TEST(adjacent_pieces_freed_in_a_stream_are_joined) {
     begin(0, 0, 0, 32 * MIB);
     CUdeviceptr piece[4];
     for (int i = 0; i < 4; i++)

@@ -153,7 +153,7 @@ static void end(struct program *program) {
     gate_free(&program->gate);
 }
 
-TEST(blocks_stay_apart) {
+TEST(no_stream_writes_to_a_block_of_another) {
     const char *longer = getenv("GPUMEM_REUSE_STEPS");
     unsigned steps = longer ? (unsigned)strtoul(longer, NULL, 10) : STEPS;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {

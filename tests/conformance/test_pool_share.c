@@ -212,7 +212,7 @@ CHILD(exporter) {
     _exit(0);
 }
 
-TEST(memory_outlives_its_exporter) {
+TEST(imported_pool_memory_outlives_its_exporter) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
     struct offer offer;
@@ -239,7 +239,7 @@ TEST(memory_outlives_its_exporter) {
     OK(cu.cuMemPoolDestroy(pool));
 }
 
-TEST(what_cannot_be_exported_is_refused) {
+TEST(exports_of_unshareable_memory_are_refused) {
     NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool plain = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemoryPool shared =
@@ -263,7 +263,7 @@ TEST(what_cannot_be_exported_is_refused) {
     pool_end(shared);
 }
 
-TEST(what_cannot_be_imported_is_refused) {
+TEST(imports_of_invalid_descriptors_are_refused) {
     NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool pool;
     int ends[2];
@@ -302,7 +302,7 @@ CHILD(nearly_full) {
 }
 
 /* The file of a pool cannot shrink, and what was asked for in vain must not be in the way. */
-TEST(a_pool_takes_what_is_left) {
+TEST(a_shareable_pool_uses_all_remaining_memory) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("a device of 64 MiB");
     setenv("SOFTGPU_MEMORY", "64M", 1);

@@ -27,7 +27,7 @@ static CUdeviceptr managed(void) {
     return m;
 }
 
-TEST(the_last_place_is_told) {
+TEST(the_last_prefetch_location_is_reported) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
     CUstream s;
@@ -49,7 +49,7 @@ TEST(the_last_place_is_told) {
     OK(cu.cuMemFree_v2(m));
 }
 
-TEST(a_prefetch_takes_its_turn_in_the_stream) {
+TEST(a_prefetch_runs_in_stream_order) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed();
     CUstream s;
@@ -68,7 +68,7 @@ TEST(a_prefetch_takes_its_turn_in_the_stream) {
     OK(cu.cuMemFree_v2(m));
 }
 
-TEST(batches_go_to_several_places) {
+TEST(a_batch_prefetches_to_several_locations) {
     NEEDS_MANAGED();
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemPrefetchBatchAsync))
         SKIP("the driver is older than 13.0");
@@ -95,7 +95,7 @@ TEST(batches_go_to_several_places) {
         OK(cu.cuMemFree_v2(m[i]));
 }
 
-TEST(bad_prefetches_are_refused) {
+TEST(invalid_prefetches_are_refused) {
     NEEDS_MANAGED();
     CUdeviceptr m = managed(), d;
     CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
@@ -112,7 +112,7 @@ TEST(bad_prefetches_are_refused) {
     OK(cu.cuMemFree_v2(m));
 }
 
-TEST(other_devices_take_part) {
+TEST(managed_memory_is_prefetched_to_a_second_device) {
     NEEDS_MANAGED();
     NEEDS_DEVICES(2);
     CUdevice second;

@@ -19,7 +19,7 @@ static CUcontext retain(void) {
     return context;
 }
 
-CHILD_TEST(retains_are_counted) {
+CHILD_TEST(retains_of_the_primary_context_are_counted) {
     OK(cu.cuInit(0));
     assert_state(0, 0);
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
@@ -35,7 +35,7 @@ CHILD_TEST(retains_are_counted) {
     return 0;
 }
 
-CHILD_TEST(is_not_made_current) {
+CHILD_TEST(retaining_the_primary_context_does_not_make_it_current) {
     OK(cu.cuInit(0));
     CUcontext current = (CUcontext)&current;
     retain();
@@ -46,7 +46,7 @@ CHILD_TEST(is_not_made_current) {
     return 0;
 }
 
-CHILD_TEST(arguments_are_checked) {
+CHILD_TEST(invalid_arguments_are_refused) {
     OK(cu.cuInit(0));
     CUcontext context = NULL;
     unsigned flags;
@@ -64,7 +64,7 @@ CHILD_TEST(arguments_are_checked) {
     return 0;
 }
 
-CHILD_TEST(flags_last_as_long_as_it_lives) {
+CHILD_TEST(flags_are_reset_when_the_primary_context_is_released) {
     OK(cu.cuInit(0));
     unsigned flags = 0;
     OK(cu.cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
@@ -85,7 +85,7 @@ CHILD_TEST(flags_last_as_long_as_it_lives) {
 }
 
 /* A reset ends everything in the context, but not the retains. */
-CHILD_TEST(reset_ends_what_it_holds) {
+CHILD_TEST(a_reset_destroys_everything_in_the_primary_context) {
     OK(cu.cuInit(0));
     CUcontext context = retain();
     CUstream stream = NULL;
@@ -105,7 +105,7 @@ CHILD_TEST(reset_ends_what_it_holds) {
     return 0;
 }
 
-CHILD_TEST(id_is_new_in_each_life) {
+CHILD_TEST(the_primary_context_has_a_new_id_after_its_release) {
     OK(cu.cuInit(0));
     unsigned long long first = 0, second = 0;
     OK(cu.cuCtxGetId(retain(), &first));
@@ -118,7 +118,7 @@ CHILD_TEST(id_is_new_in_each_life) {
 }
 
 /* Unlike cuCtxDestroy a release pops nothing: the thread keeps a context that is no more. */
-CHILD_TEST(released_while_current) {
+CHILD_TEST(a_released_primary_context_stays_current) {
     OK(cu.cuInit(0));
     CUcontext context = retain(), current = NULL;
     OK(cu.cuCtxPushCurrent_v2(context));
@@ -134,7 +134,7 @@ CHILD_TEST(released_while_current) {
     return 0;
 }
 
-CHILD_TEST(cannot_be_destroyed) {
+CHILD_TEST(the_primary_context_cannot_be_destroyed) {
     OK(cu.cuInit(0));
     CUcontext context = retain();
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
@@ -164,7 +164,7 @@ static void *retain_and_release(void *unused) {
     return unused;
 }
 
-CHILD_TEST(many_threads_retain) {
+CHILD_TEST(many_threads_retain_the_primary_context) {
     pthread_t threads[8];
     OK(cu.cuInit(0));
     for (int i = 0; i < 8; i++)

@@ -20,7 +20,7 @@ static void *exported(const char *symbol) {
     return gpumem_driver_symbol(driver, symbol);
 }
 
-TEST(the_newest_abi_of_the_version_is_found) {
+TEST(the_newest_abi_of_the_requested_version_is_found) {
     NEEDS_SOFTGPU("compares with exported symbols");
     assert_ptr_equal(ask("cuMemAlloc", 2000, 0), exported("cuMemAlloc"));
     assert_ptr_equal(ask("cuMemAlloc", 3010, 0), exported("cuMemAlloc"));
@@ -32,7 +32,7 @@ TEST(the_newest_abi_of_the_version_is_found) {
     assert_ptr_equal(ask("cuGetProcAddress", 11030, 0), exported("cuGetProcAddress"));
 }
 
-TEST(the_flag_chooses_the_default_stream) {
+TEST(a_flag_selects_the_kind_of_default_stream) {
     NEEDS_SOFTGPU("compares with exported symbols");
     assert_ptr_equal(ask("cuMemcpyHtoD", 7000, LEGACY), exported("cuMemcpyHtoD_v2"));
     assert_ptr_equal(ask("cuMemcpyHtoD", 7000, PER_THREAD), exported("cuMemcpyHtoD_v2_ptds"));
@@ -44,7 +44,7 @@ TEST(the_flag_chooses_the_default_stream) {
     assert_ptr_equal(ask("cuMemAlloc", 7000, PER_THREAD), exported("cuMemAlloc_v2"));
 }
 
-TEST(a_twin_is_as_old_as_it_is) {
+TEST(a_per_thread_variant_needs_its_own_version) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     OK(cu.cuGetProcAddress_v2("cuMemcpyHtoD", &function, 6000, PER_THREAD, &status));
@@ -52,7 +52,7 @@ TEST(a_twin_is_as_old_as_it_is) {
     assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-TEST(what_is_found_can_be_called) {
+TEST(a_function_that_is_found_can_be_called) {
     CUresult(CUDAAPI * get_version)(int *);
     void *function = ask("cuDriverGetVersion", 12000, 0);
     memcpy(&get_version, &function, sizeof function);
@@ -62,7 +62,7 @@ TEST(what_is_found_can_be_called) {
     assert_int_equal(version, same);
 }
 
-TEST(every_row_is_found_at_its_version) {
+TEST(every_function_is_found_at_its_version) {
     NEEDS_SOFTGPU("a driver may lack some");
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         const gpumem_driver_fn_info *row = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
@@ -75,7 +75,7 @@ TEST(every_row_is_found_at_its_version) {
     }
 }
 
-TEST(an_unknown_name_is_a_null_pointer) {
+TEST(an_unknown_name_returns_a_null_pointer) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     OK(cu.cuGetProcAddress_v2("cuNoSuchFunction", &function, 12000, 0, &status));
@@ -86,7 +86,7 @@ TEST(an_unknown_name_is_a_null_pointer) {
     assert_null(function);
 }
 
-TEST(a_version_before_the_function_is_said) {
+TEST(an_insufficient_version_is_reported) {
     void *function = &function;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
     OK(cu.cuGetProcAddress_v2("cuMemCreate", &function, 9000, 0, &status));
@@ -94,7 +94,7 @@ TEST(a_version_before_the_function_is_said) {
     assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-TEST(bad_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     void *const untouched = &state;
     void *function = untouched;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 12000, 4, NULL));
@@ -106,7 +106,7 @@ TEST(bad_arguments_are_refused) {
     assert_ptr_equal(function, untouched);
 }
 
-TEST(the_first_abi_refuses_unknown_names) {
+TEST(the_first_abi_fails_for_unknown_names) {
     void *function = NULL;
     OK(cu.cuGetProcAddress("cuDriverGetVersion", &function, 11030, 0));
     assert_non_null(function);

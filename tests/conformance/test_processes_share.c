@@ -77,7 +77,7 @@ static unsigned open_descriptors(void) {
     return count;
 }
 
-TEST(one_buffer_in_many_processes) {
+TEST(many_processes_write_to_one_shared_buffer) {
     CUipcMemHandle handle;
     CUdeviceptr p, first;
     char text[2 * sizeof handle + 1], number[16];
@@ -161,7 +161,7 @@ CHILD(survivor) {
     return write(atoi(argv[4]), good ? "g" : "b", 1) == 1 ? 0 : 1;
 }
 
-TEST(the_bytes_outlive_the_exporter) {
+TEST(shared_bytes_outlive_the_exporter) {
     int results[2];
     char text[16], answers[SURVIVORS + 1] = "";
     assert_int_equal(pipe2(results, O_CLOEXEC), 0);

@@ -10,7 +10,7 @@ static bool shown(void) {
     return is;
 }
 
-TEST(the_profiler_belongs_to_the_context) {
+TEST(profiling_is_started_and_stopped_per_context) {
     NEEDS_SOFTGPU("shows its state");
     CUcontext other;
     assert_false(shown());
@@ -33,6 +33,6 @@ TEST(the_profiler_needs_a_context) {
     OK(cu.cuCtxSetCurrent(ctx));
 }
 
-TEST(nothing_is_configured) {
+TEST(profiler_initialization_is_not_supported) {
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV));
 }

@@ -16,7 +16,7 @@ static CUresult loaded(int version) {
     return result;
 }
 
-TEST(the_driver_says_which_is_the_newest) {
+TEST(the_driver_version_determines_the_newest_ptx) {
     int version;
     OK(cu.cuDriverGetVersion(&version));
     if (version < 13000 || version >= 14000)

@@ -144,7 +144,7 @@ static void choose(softgpu_schedule schedule, uint64_t seed) {
 
 /* ---- Tests ---- */
 
-TEST(ordered_work_comes_out_right) {
+TEST(ordered_work_is_correct_under_the_default_schedule) {
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct program *program = begin();
         run(program, seed, true);
@@ -153,14 +153,14 @@ TEST(ordered_work_comes_out_right) {
     }
 }
 
-TEST(ordered_work_comes_out_right_as_late_as_possible) {
+TEST(ordered_work_is_correct_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
-    ordered_work_comes_out_right(state);
+    ordered_work_is_correct_under_the_default_schedule(state);
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-TEST(ordered_work_comes_out_right_in_random_order) {
+TEST(ordered_work_is_correct_under_random_schedules) {
     NEEDS_SOFTGPU("chooses a schedule");
     for (uint64_t seed = 10; seed < 18; seed++) {
         choose(SOFTGPU_SCHEDULE_RANDOM, seed);
@@ -172,7 +172,7 @@ TEST(ordered_work_comes_out_right_in_random_order) {
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
 }
 
-TEST(missing_waits_show_under_some_seed) {
+TEST(missing_waits_are_exposed_by_some_seed) {
     NEEDS_SOFTGPU("chooses a schedule");
     unsigned wrong = 0;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -215,7 +215,7 @@ static unsigned char copy_after_set(bool wait) {
     return out;
 }
 
-TEST(a_missing_wait_shows_when_late) {
+TEST(a_missing_wait_is_exposed_by_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     assert_int_equal(copy_after_set(true), 1);
@@ -228,7 +228,7 @@ TEST(a_missing_wait_shows_when_late) {
 }
 
 /* Polling is no waiting, so that the late schedule has to give in some time. */
-TEST(polling_makes_progress_when_late) {
+TEST(polling_makes_progress_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     CUstream stream;
     CUdeviceptr bytes;
@@ -249,7 +249,7 @@ TEST(polling_makes_progress_when_late) {
 
 /* The disorder of an unordered program is that of the seed. A stalled machine may disturb it, so
  * that it is tried more than once; by chance it would not agree once. */
-TEST(a_seed_gives_the_same_order_again) {
+TEST(a_seed_reproduces_its_order) {
     NEEDS_SOFTGPU("chooses a schedule");
     unsigned char bytes[2][BUFFERS * BYTES];
     bool same = false;

@@ -225,11 +225,11 @@ static void choose(softgpu_schedule schedule, uint64_t seed) {
 
 /* ---- Tests ---- */
 
-TEST(a_long_program_comes_out_right) {
+TEST(a_long_program_is_correct_under_the_default_schedule) {
     assert_true(run(steps_wanted(STEPS), 1, true));
 }
 
-TEST(a_long_program_comes_out_right_as_late_as_possible) {
+TEST(a_long_program_is_correct_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     bool right = run(steps_wanted(STEPS), 1, true);
@@ -237,7 +237,7 @@ TEST(a_long_program_comes_out_right_as_late_as_possible) {
     assert_true(right);
 }
 
-TEST(a_long_program_comes_out_right_under_each_seed) {
+TEST(a_long_program_is_correct_under_each_seed) {
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t wrong = 0;
     for (uint64_t seed = 1; seed <= SEEDS && !wrong; seed++) {
@@ -278,7 +278,7 @@ static bool handed_over(bool wait) {
     return out == 1;
 }
 
-TEST(a_missing_wait_shows_under_some_seed) {
+TEST(a_missing_wait_is_exposed_by_some_seed) {
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t shows = 0;
     bool with_wait = true;
@@ -295,7 +295,7 @@ TEST(a_missing_wait_shows_under_some_seed) {
                   (unsigned long long)shows);
 }
 
-TEST(missing_waits_of_a_long_program_show) {
+TEST(missing_waits_of_a_long_program_are_exposed) {
     NEEDS_SOFTGPU("chooses a schedule");
     uint64_t shows = 0;
     for (uint64_t seed = 1; seed <= SEEDS && !shows; seed++) {

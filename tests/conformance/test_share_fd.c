@@ -46,7 +46,7 @@ static unsigned word_at(CUdeviceptr p) {
     return word;
 }
 
-TEST(imported_here_it_is_the_same_memory) {
+TEST(an_import_in_the_same_process_is_the_same_memory) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
@@ -97,7 +97,7 @@ static int inheritable(int fd) {
     return copy;
 }
 
-TEST(another_process_reads_and_writes) {
+TEST(another_process_reads_and_writes_imported_memory) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
@@ -164,7 +164,7 @@ TEST(shared_memory_outlives_its_exporter) {
     close(ends[1]);
 }
 
-TEST(what_is_no_export_is_refused) {
+TEST(descriptors_that_are_not_exports_are_refused) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -190,7 +190,7 @@ TEST(what_is_no_export_is_refused) {
 }
 
 /* The importer validates, and what is sealed cannot be cut off under it. */
-TEST(an_export_cannot_be_cut) {
+TEST(an_exported_file_cannot_be_truncated) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);

@@ -83,9 +83,9 @@ def name_left_free(folder):
 
 CHECKS = [
     ("a program linked with -lcuda runs on the engine", linked),
-    ("libcuda.so.1 opened by path answers", lambda _: opened(SOFTGPU / "libcuda.so.1")),
-    ("libcuda.so opened by path answers", lambda _: opened(SOFTGPU / "libcuda.so")),
-    ("gpumem leaves the name libcuda.so.1 free", name_left_free),
+    ("libcuda.so.1 can be opened by path", lambda _: opened(SOFTGPU / "libcuda.so.1")),
+    ("libcuda.so can be opened by path", lambda _: opened(SOFTGPU / "libcuda.so")),
+    ("gpumem does not occupy the name libcuda.so.1", name_left_free),
 ]
 
 

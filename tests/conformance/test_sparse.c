@@ -114,7 +114,7 @@ static bool came_back(const struct scene *s, size_t right, size_t lower) {
     return true;
 }
 
-TEST(tiles_of_floats_are_128_square) {
+TEST(tiles_of_32_bit_elements_are_128_by_128) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
@@ -126,7 +126,7 @@ TEST(tiles_of_floats_are_128_square) {
     end(&s);
 }
 
-TEST(mapped_tiles_hold_bytes) {
+TEST(mapped_tiles_keep_their_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
@@ -148,7 +148,7 @@ TEST(mapped_tiles_hold_bytes) {
 }
 
 /* Nothing goes in, and zeros come out. */
-TEST(unmapped_tiles_take_nothing) {
+TEST(unmapped_tiles_ignore_writes_and_read_as_zero) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map = entry(&s, 0, 128, 128, 128);
@@ -185,7 +185,7 @@ TEST(tiles_are_mapped_in_stream_order) {
 }
 
 /* The memory may go while tiles lie on it: it stays until they are mapped no more. */
-TEST(released_pools_stay_under_their_tiles) {
+TEST(released_tile_memory_stays_while_it_is_mapped) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     NEEDS_SOFTGPU("the bytes of a released pool are not promised");
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
@@ -200,7 +200,7 @@ TEST(released_pools_stay_under_their_tiles) {
     end(&s);
 }
 
-TEST(tiles_are_mapped_whole) {
+TEST(mappings_of_partial_tiles_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUarrayMapInfo map;
@@ -219,7 +219,7 @@ TEST(tiles_are_mapped_whole) {
     end(&s);
 }
 
-TEST(mipmaps_have_tiles_and_a_tail) {
+TEST(a_sparse_mipmap_has_tiles_and_a_mip_tail) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     CUmipmappedArray mipmap;
     CUDA_ARRAY_SPARSE_PROPERTIES properties;
@@ -249,7 +249,7 @@ static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t widt
 }
 
 /* All levels of the tail have bytes of their own, once its memory is mapped. */
-TEST(tails_hold_their_levels) {
+TEST(levels_of_a_mip_tail_keep_their_bytes) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE);
     CUmipmappedArray mipmap;
@@ -281,7 +281,7 @@ TEST(tails_hold_their_levels) {
 }
 
 /* Solids have tiles of three dimensions. */
-TEST(solids_have_deep_tiles) {
+TEST(sparse_3d_arrays_have_3d_tiles) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_SPARSE), solid = s;
     CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 32, CUDA_ARRAY3D_SPARSE);
@@ -319,7 +319,7 @@ TEST(solids_have_deep_tiles) {
     end(&s);
 }
 
-TEST(deferred_arrays_say_what_they_need) {
+TEST(deferred_arrays_report_their_memory_requirements) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED);
     struct scene s = make(CUDA_ARRAY3D_DEFERRED_MAPPING);
     CUmipmappedArray mipmap;
@@ -343,7 +343,7 @@ TEST(deferred_arrays_say_what_they_need) {
 }
 
 /* The body of a loop, which ends with its context, lets go of the tiles that it reads. */
-TEST(a_loop_gives_its_tiles_back) {
+TEST(a_loop_that_ends_with_its_context_releases_its_tiles) {
     NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
     CUcontext context;

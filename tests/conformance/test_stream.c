@@ -36,7 +36,7 @@ TEST(a_priority_out_of_range_is_clamped) {
     OK(cu.cuStreamDestroy_v2(low));
 }
 
-TEST(a_stream_knows_context_and_device) {
+TEST(a_stream_reports_its_context_and_device) {
     CUstream stream;
     CUcontext context = NULL;
     CUgreenCtx green = (CUgreenCtx)(uintptr_t)1;
@@ -70,7 +70,7 @@ TEST(a_stream_knows_context_and_device) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(ids_are_unique) {
+TEST(stream_ids_are_unique) {
     CUstream a, b;
     unsigned long long first = 0, second = 0, again = 0, legacy = 0;
     OK(cu.cuStreamCreate(&a, CU_STREAM_DEFAULT));
@@ -86,7 +86,7 @@ TEST(ids_are_unique) {
     OK(cu.cuStreamDestroy_v2(b));
 }
 
-TEST(query_tells_whether_work_is_left) {
+TEST(a_query_reports_whether_work_is_pending) {
     CUstream stream;
     struct gate gate;
     gate_make(&gate);
@@ -102,7 +102,7 @@ TEST(query_tells_whether_work_is_left) {
 }
 
 /* Nobody waits: polling alone must come to an end. */
-TEST(polling_makes_progress) {
+TEST(polling_a_stream_makes_progress) {
     CUstream stream;
     CUdeviceptr bytes;
     unsigned char out = 0;
@@ -138,7 +138,7 @@ TEST(a_destroyed_stream_finishes_its_work) {
     OK(cu.cuMemFree_v2(bytes));
 }
 
-TEST(a_destroyed_stream_is_gone) {
+TEST(a_destroyed_stream_is_an_invalid_handle) {
     NEEDS_SOFTGPU("a dangling stream handle is undefined behaviour elsewhere");
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
@@ -148,13 +148,13 @@ TEST(a_destroyed_stream_is_gone) {
     assert_int_not_equal(cu.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
 }
 
-TEST(the_first_destroy_still_works) {
+TEST(the_first_abi_of_stream_destruction_works) {
     CUstream stream;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     OK(cu.cuStreamDestroy(stream));
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     CUstream stream = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(NULL, CU_STREAM_DEFAULT));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(&stream, 0x100));
@@ -167,7 +167,7 @@ TEST(wrong_arguments_are_refused) {
 }
 
 /* The output is written before the context is looked for, and not taken back. */
-TEST(without_a_context_the_handle_leads_nowhere) {
+TEST(a_stream_created_without_a_context_is_an_invalid_handle) {
     CUstream stream = NULL, other = NULL;
     OK(cu.cuCtxSetCurrent(NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
@@ -184,7 +184,7 @@ TEST(without_a_context_the_handle_leads_nowhere) {
 
 /* ---- Attributes ----------------------------------------------------------------------------- */
 
-TEST(attributes_are_kept_and_copied) {
+TEST(stream_attributes_are_kept_and_copied) {
     CUstream from, to;
     CUstreamAttrValue value = {.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC};
     OK(cu.cuStreamCreate(&from, CU_STREAM_DEFAULT));
@@ -201,7 +201,7 @@ TEST(attributes_are_kept_and_copied) {
     OK(cu.cuStreamDestroy_v2(to));
 }
 
-TEST(priority_is_an_attribute) {
+TEST(the_priority_is_read_as_an_attribute) {
     CUstream stream;
     CUstreamAttrValue value = {.priority = 99};
     int least, greatest;
@@ -216,7 +216,7 @@ TEST(priority_is_an_attribute) {
 
 /* ---- Capture: what can be asked of a stream that does not ----------------------------------- */
 
-TEST(no_stream_captures) {
+TEST(a_stream_is_initially_not_capturing) {
     CUstream stream;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
     OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
@@ -236,7 +236,7 @@ TEST(no_stream_captures) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-TEST(the_capture_mode_is_the_thread_s) {
+TEST(the_capture_mode_belongs_to_the_thread) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
     assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -252,7 +252,7 @@ TEST(the_capture_mode_is_the_thread_s) {
 }
 
 /* Seen on H200: a priority out of range is taken for the nearest, other values are refused. */
-TEST(attributes_are_checked) {
+TEST(invalid_stream_attributes_are_refused) {
     CUstream stream;
     CUstreamAttrValue value;
     int priority = 77, window = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE),

@@ -33,7 +33,7 @@ static unsigned char first_byte(const struct scene *scene) {
     return out;
 }
 
-TEST(blocking_streams_wait_for_it) {
+TEST(blocking_streams_wait_for_the_legacy_stream) {
     struct scene scene = make();
     gate_hold(&scene.gate, CU_STREAM_LEGACY);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, CU_STREAM_LEGACY));
@@ -46,7 +46,7 @@ TEST(blocking_streams_wait_for_it) {
     end(&scene);
 }
 
-TEST(it_waits_for_blocking_streams) {
+TEST(the_legacy_stream_waits_for_blocking_streams) {
     struct scene scene = make();
     gate_hold(&scene.gate, scene.blocking);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, 4096, scene.blocking));
@@ -59,7 +59,7 @@ TEST(it_waits_for_blocking_streams) {
     end(&scene);
 }
 
-TEST(a_null_stream_is_the_legacy_one) {
+TEST(a_null_stream_is_the_legacy_stream) {
     NEEDS_LEGACY_STREAM();
     struct scene scene = make();
     gate_hold(&scene.gate, NULL);
@@ -72,7 +72,7 @@ TEST(a_null_stream_is_the_legacy_one) {
     end(&scene);
 }
 
-TEST(non_blocking_streams_stand_apart) {
+TEST(non_blocking_streams_are_independent_of_the_legacy_stream) {
     struct scene scene = make();
     gate_hold(&scene.gate, CU_STREAM_LEGACY);
     OK(cu.cuMemsetD8Async(scene.bytes, 3, 4096, scene.free));
@@ -90,7 +90,7 @@ TEST(non_blocking_streams_stand_apart) {
 }
 
 /* Two blocking streams meet only through the legacy stream's work between them. */
-TEST(it_orders_blocking_streams_among_each_other) {
+TEST(the_legacy_stream_orders_blocking_streams_with_each_other) {
     struct scene scene = make();
     CUstream second;
     OK(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
@@ -107,7 +107,7 @@ TEST(it_orders_blocking_streams_among_each_other) {
 }
 
 /* The order outlives the stream. */
-TEST(it_waits_for_streams_that_were_destroyed) {
+TEST(the_legacy_stream_waits_for_destroyed_streams) {
     struct scene scene = make();
     CUstream second;
     OK(cu.cuStreamCreate(&second, CU_STREAM_DEFAULT));
@@ -123,7 +123,7 @@ TEST(it_waits_for_streams_that_were_destroyed) {
 }
 
 /* Asking completes what has nothing left to wait for; the streams asked about may go with it. */
-TEST(a_query_may_end_destroyed_streams) {
+TEST(a_query_may_complete_destroyed_streams) {
     struct scene scene = make();
     CUstream gone[3];
     CUevent event;

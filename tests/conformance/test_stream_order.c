@@ -86,7 +86,7 @@ TEST(a_wait_for_an_event_orders_streams) {
 }
 
 /* A wait is for what the event stood for when the wait was made. */
-TEST(a_later_record_changes_no_earlier_wait) {
+TEST(recording_an_event_again_does_not_change_earlier_waits) {
     struct scene scene = make();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -102,7 +102,7 @@ TEST(a_later_record_changes_no_earlier_wait) {
     end(&scene);
 }
 
-TEST(a_chain_of_streams_is_worked_off) {
+TEST(a_chain_of_waiting_streams_completes) {
     struct scene scene = make();
     CUstream chain[20];
     CUevent events[20];
@@ -124,7 +124,7 @@ TEST(a_chain_of_streams_is_worked_off) {
     end(&scene);
 }
 
-TEST(context_synchronize_waits_for_all_streams) {
+TEST(context_synchronization_waits_for_all_streams) {
     struct scene scene = make();
     CUdeviceptr bytes;
     unsigned char out[2] = {0, 0};
@@ -146,7 +146,7 @@ TEST(context_synchronize_waits_for_all_streams) {
 
 /* ---- Contexts as a whole -------------------------------------------------------------------- */
 
-TEST(a_context_s_event_stands_for_all_its_streams) {
+TEST(a_context_event_covers_all_streams_of_the_context) {
     struct scene scene = make();
     CUevent event;
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -170,7 +170,7 @@ static void assert_held(CUstream stream) {
     }
 }
 
-TEST(a_context_can_wait_as_a_whole) {
+TEST(a_context_wait_blocks_all_streams_of_the_context) {
     struct scene scene = make();
     CUevent event;
     CUstream later;
@@ -204,7 +204,7 @@ static void *synchronize(void *stream) {
     return cu.cuStreamSynchronize(stream) == CUDA_SUCCESS ? stream : NULL;
 }
 
-TEST(many_threads_may_wait_for_one_stream) {
+TEST(many_threads_synchronize_with_one_stream) {
     struct scene scene = make();
     pthread_t threads[8];
     gate_hold(&scene.gate, scene.a);

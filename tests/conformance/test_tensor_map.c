@@ -20,7 +20,7 @@ static void expect_words(const CUtensorMap *map, const uint64_t words[10]) {
         assert_int_equal(map->opaque[i], i < 10 ? words[i] : 0);
 }
 
-TEST(tiles_are_encoded) {
+TEST(tiled_maps_are_encoded_as_on_hardware) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const uint64_t words[] = {0x7f1234567000, 0x10000003c0, 0x200000000200,    0x10000,
                                      0x1f0000003f,   0x70000000f,  0x700000000000003, 0x103,
@@ -30,7 +30,7 @@ TEST(tiles_are_encoded) {
     expect_words(&map, words);
 }
 
-TEST(bad_tiles_are_refused) {
+TEST(invalid_tiled_maps_are_refused) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const cuuint32_t odd[] = {7, 4, 2, 1, 1}, wide[] = {8, 257, 2, 1, 1};
     CUtensorMap map;
@@ -45,7 +45,7 @@ TEST(bad_tiles_are_refused) {
     OK(cu.cuCtxSetCurrent(ctx));
 }
 
-TEST(columns_are_encoded) {
+TEST(im2col_maps_are_encoded_as_on_hardware) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const uint64_t words[] = {0x7f1234567000, 0x10000003b1, 0x200000000200,    0,
                                      0x1f0000003f,   0x70000000f,  0xf00000000000000, 0x1f0101ffff,
@@ -72,7 +72,7 @@ static CUresult wide(CUtensorMap *map, CUtensorMapSwizzle swizzle) {
         CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-TEST(wide_columns_are_encoded) {
+TEST(wide_im2col_maps_are_encoded_as_on_hardware) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const uint64_t words[] = {0x7f1234567000, 0x10000063b1, 0x200000000200,     0,
                                      0x1f0000003f,   0x70000000f,  0x1f00000000000000, 0x1f000100ff,
@@ -83,7 +83,7 @@ TEST(wide_columns_are_encoded) {
     FAILS(CUDA_ERROR_INVALID_VALUE, wide(&map, CU_TENSOR_MAP_SWIZZLE_64B));
 }
 
-TEST(the_address_is_replaced_alone) {
+TEST(replacing_the_address_keeps_the_rest_of_the_map) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     CUtensorMap map;
     OK(tiled(&map, 3, box, ADDRESS));

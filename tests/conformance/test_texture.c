@@ -30,7 +30,7 @@ static CUDA_RESOURCE_DESC of_memory(CUdeviceptr address) {
     return resource;
 }
 
-TEST(descriptions_read_back) {
+TEST(texture_descriptions_are_read_back) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array), got_resource;
     CUDA_TEXTURE_DESC texture, got_texture;
@@ -58,7 +58,7 @@ TEST(descriptions_read_back) {
     OK(cu.cuArrayDestroy(array));
 }
 
-TEST(wrong_descriptions_are_refused) {
+TEST(invalid_texture_descriptions_are_refused) {
     CUdeviceptr memory;
     OK(cu.cuMemAlloc_v2(&memory, 65536));
     CUDA_RESOURCE_DESC resource = of_memory(memory + 16);
@@ -79,7 +79,7 @@ TEST(wrong_descriptions_are_refused) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-TEST(surfaces_are_no_textures) {
+TEST(a_surface_object_is_not_a_texture_object) {
     CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST);
     CUDA_RESOURCE_DESC resource = of_array(array), got;
     CUsurfObject surface;
@@ -95,7 +95,7 @@ TEST(surfaces_are_no_textures) {
 }
 
 /* A border counts where fetches can be there. */
-TEST(only_what_counts_is_told) {
+TEST(an_unused_border_colour_is_not_reported) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUDA_TEXTURE_DESC texture, got;
@@ -109,7 +109,7 @@ TEST(only_what_counts_is_told) {
     OK(cu.cuArrayDestroy(array));
 }
 
-TEST(many_textures_live_at_once) {
+TEST(a_thousand_textures_exist_at_once) {
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array);
     CUDA_TEXTURE_DESC texture;

@@ -18,7 +18,7 @@ static CUarray make_array(unsigned flags) {
     return array;
 }
 
-TEST(a_reference_keeps_its_modes) {
+TEST(a_texture_reference_keeps_its_modes_and_flags) {
     CUaddress_mode address;
     CUfilter_mode filter;
     unsigned flags;
@@ -41,7 +41,7 @@ TEST(a_reference_keeps_its_modes) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-TEST(a_reference_keeps_its_numbers) {
+TEST(a_texture_reference_keeps_its_mipmap_and_format_settings) {
     float bias = 0, least = 0, most = 0, border[4] = {0.25f, 0.5f, 0.75f, 1}, got[4] = {0};
     int anisotropy = 0, channels = 0;
     CUarray_format format;
@@ -66,7 +66,7 @@ TEST(a_reference_keeps_its_numbers) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-TEST(a_reference_binds_memory) {
+TEST(a_texture_reference_is_bound_to_memory) {
     CUDA_ARRAY_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUdeviceptr memory, got;
@@ -131,11 +131,11 @@ CHILD(bind_small_addresses) {
     return 0;
 }
 
-TEST(old_contexts_bind_small_addresses) {
+TEST(a_32_bit_context_binds_32_bit_addresses) {
     assert_int_equal(run_child("bind_small_addresses", NULL), 0);
 }
 
-TEST(contexts_of_today_bind_no_small_addresses) {
+TEST(a_current_context_refuses_to_bind_32_bit_addresses) {
     CUDA_ARRAY_DESCRIPTOR_v1 desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUdeviceptr_v1 got = 77;
@@ -151,7 +151,7 @@ TEST(contexts_of_today_bind_no_small_addresses) {
     OK(cu.cuTexRefDestroy(ref));
 }
 
-TEST(a_reference_binds_arrays) {
+TEST(a_texture_reference_is_bound_to_arrays) {
     CUDA_ARRAY3D_DESCRIPTOR desc = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUarray array = make_array(0), got;
@@ -180,7 +180,7 @@ static const char text[] = ".version 7.8\n.target sm_70\n.address_size 64\n"
                            ".global .texref tex_a;\n.global .surfref surf_a;\n"
                            ".visible .entry nothing() { ret; }\n";
 
-TEST(modules_have_references) {
+TEST(references_of_a_module_are_found_by_name) {
     CUmodule module;
     CUtexref of_module, again;
     CUsurfref surface;
@@ -199,7 +199,7 @@ TEST(modules_have_references) {
     OK(cu.cuArrayDestroy(array));
 }
 
-TEST(stale_references_are_refused) {
+TEST(destroyed_texture_references_are_refused) {
     NEEDS_SOFTGPU("hardware's driver crashes on them");
     unsigned flags;
     make_reference();

@@ -34,7 +34,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-TEST(threads_do_not_meet) {
+TEST(concurrent_threads_do_not_disturb_each_other) {
     pthread_t threads[THREADS];
     unsigned seeds[THREADS];
     uint64_t before = soft ? soft->call_count("cuMemAlloc_v2") : 0;
@@ -56,7 +56,7 @@ static void *arm_and_disarm(void *argument) {
     return NULL;
 }
 
-TEST(faults_come_and_go_under_calls) {
+TEST(faults_are_injected_and_cleared_during_calls) {
     NEEDS_UUID();
     NEEDS_SOFTGPU("injects faults");
     pthread_t thread;

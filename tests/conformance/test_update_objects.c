@@ -81,7 +81,7 @@ static CUresult update(CUgraphExec exec, CUgraph graph) {
     return cu.cuGraphExecUpdate_v2(exec, graph, &info);
 }
 
-TEST(an_update_changes_the_owner) {
+TEST(an_update_transfers_the_user_objects_of_the_new_graph) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph other = graph_with(10);
     assert_int_equal(ended_after(0), 0);
@@ -94,7 +94,7 @@ TEST(an_update_changes_the_owner) {
     assert_int_equal(ended_after(11), 11);
 }
 
-TEST(updates_follow_one_another) {
+TEST(each_update_releases_the_user_objects_of_the_last) {
     CUgraphExec exec = exec_of(graph_with(1));
     for (int weight = 2, sum = 1; weight <= 64; sum += weight, weight *= 2) {
         CUgraph other = graph_with(weight);
@@ -106,7 +106,7 @@ TEST(updates_follow_one_another) {
     assert_int_equal(ended_after(127), 127);
 }
 
-TEST(a_refused_update_changes_nothing) {
+TEST(a_refused_update_changes_no_user_objects) {
     CUgraphExec exec = exec_of(graph_with(1));
     CUgraph other = graph_with(10);
     add_empty(other, NULL);
@@ -118,7 +118,7 @@ TEST(a_refused_update_changes_nothing) {
     assert_int_equal(ended_after(11), 11);
 }
 
-TEST(an_object_of_both_graphs_stays) {
+TEST(a_user_object_of_both_graphs_survives_the_update) {
     CUgraph graph = new_graph(), other = new_graph(), none = new_graph();
     CUuserObject object = own(graph, 1);
     OK(cu.cuGraphRetainUserObject(other, object, 3, 0));
@@ -134,7 +134,7 @@ TEST(an_object_of_both_graphs_stays) {
     assert_int_equal(ended_after(1), 1);
 }
 
-TEST(objects_of_embedded_graphs_change_too) {
+TEST(an_update_transfers_user_objects_of_child_graphs) {
     CUgraphNode node;
     CUgraphExec exec = exec_of(outer_with(1, &node));
     CUgraph other = outer_with(10, &node);
@@ -147,7 +147,7 @@ TEST(objects_of_embedded_graphs_change_too) {
     assert_int_equal(ended_after(11), 11);
 }
 
-TEST(a_new_embedded_graph_brings_its_objects) {
+TEST(a_new_child_graph_brings_its_user_objects) {
     CUgraphNode node;
     CUgraph outer = outer_with(1, &node), child = graph_with(10);
     CUgraphExec exec = instantiate(outer);
@@ -162,7 +162,7 @@ TEST(a_new_embedded_graph_brings_its_objects) {
 }
 
 /* "Any references which would be released are held until the launches have finished." */
-TEST(launches_keep_what_they_began_with) {
+TEST(a_pending_launch_keeps_its_user_objects) {
     struct gate gate;
     CUstream stream;
     gate_make(&gate);

@@ -52,7 +52,7 @@ static CUuserObject object_of(int *weight, unsigned count) {
     return object;
 }
 
-TEST(the_last_release_destroys) {
+TEST(the_last_release_runs_the_destructor) {
     CUuserObject object = object_of(&one, 2);
     OK(cu.cuUserObjectRetain(object, 3));
     OK(cu.cuUserObjectRelease(object, 4));
@@ -63,7 +63,7 @@ TEST(the_last_release_destroys) {
     assert_int_equal(inside, CUDA_ERROR_NOT_PERMITTED);
 }
 
-TEST(graphs_hold_objects) {
+TEST(graphs_retain_user_objects) {
     CUgraph graph, copy;
     CUuserObject object = object_of(&one, 1);
     OK(cu.cuGraphCreate(&graph, 0));
@@ -77,7 +77,7 @@ TEST(graphs_hold_objects) {
     assert_int_equal(calls_after(1), 1);
 }
 
-TEST(references_are_moved) {
+TEST(references_to_user_objects_are_moved_to_a_graph) {
     CUgraph graph;
     CUuserObject object = object_of(&ten, 1);
     OK(cu.cuGraphCreate(&graph, 0));
@@ -88,7 +88,7 @@ TEST(references_are_moved) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(embedded_graphs_hold_objects) {
+TEST(child_graphs_retain_user_objects) {
     CUgraph graph, child;
     CUgraphNode node;
     CUuserObject object = object_of(&one, 1);
@@ -105,7 +105,7 @@ TEST(embedded_graphs_hold_objects) {
 
 #define MANY 1000
 
-TEST(many_objects_are_each_destroyed_once) {
+TEST(each_of_many_user_objects_is_destroyed_once) {
     CUgraph graph;
     OK(cu.cuGraphCreate(&graph, 0));
     for (int i = 0; i < MANY; i++) {
@@ -117,7 +117,7 @@ TEST(many_objects_are_each_destroyed_once) {
     assert_int_equal(calls_after(MANY), MANY);
 }
 
-TEST(bad_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     CUuserObject object;
     CUgraph graph;
     unsigned too_many = (unsigned)INT_MAX + 1;
@@ -140,7 +140,7 @@ TEST(bad_arguments_are_refused) {
     OK(cu.cuGraphDestroy(graph));
 }
 
-TEST(references_of_others_are_not_released) {
+TEST(releasing_more_references_than_are_held_is_refused) {
     NEEDS_SOFTGPU("the documentation leaves it undefined");
     CUuserObject object = object_of(&one, 1);
     CUgraph graph;

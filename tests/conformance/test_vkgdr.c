@@ -168,18 +168,18 @@ static void run(const char *name) {
     assert_int_equal(status, 0);
 }
 
-TEST(memory_is_seen_by_both) {
+TEST(host_and_device_see_vkgdr_memory) {
     run("any_memory");
 }
 
-TEST(coherent_memory_is_seen_by_both) {
+TEST(host_and_device_see_coherent_memory) {
     run("coherent_memory");
 }
 
-TEST(flushed_memory_is_seen_by_both) {
+TEST(host_and_device_see_flushed_non_coherent_memory) {
     run("non_coherent_memory");
 }
 
-TEST(freed_memory_is_the_devices_again) {
+TEST(freed_memory_returns_to_the_device) {
     run("freed_memory");
 }

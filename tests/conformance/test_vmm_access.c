@@ -47,7 +47,7 @@ static unsigned long long access_at(CUdeviceptr p, CUmemLocationType type, int i
 #define READ   CU_MEM_ACCESS_FLAGS_PROT_READ
 #define BOTH   CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
-TEST(rights_decide_what_copies_may) {
+TEST(access_rights_control_copies_and_memsets) {
     struct mapping m = map(DEVICE, dev, PAGE);
     unsigned word = 0;
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
@@ -73,7 +73,7 @@ TEST(rights_decide_what_copies_may) {
     unmap(&m);
 }
 
-TEST(refused_calls_change_nothing) {
+TEST(refused_access_changes_change_nothing) {
     struct mapping m = map(DEVICE, dev, 4 * PAGE);
     CUmemAccessDesc good = access_of(DEVICE, dev, BOTH), bad[2] = {good, good};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, PAGE, &good, 1));
@@ -104,7 +104,7 @@ TEST(the_last_description_wins) {
     unmap(&m);
 }
 
-TEST(access_is_set_over_several_mappings_at_once) {
+TEST(access_is_set_over_several_mappings_in_one_call) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle[4];
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
@@ -134,7 +134,7 @@ TEST(access_is_set_over_several_mappings_at_once) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-TEST(a_new_mapping_begins_without_access) {
+TEST(a_new_mapping_has_no_access_rights) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
     OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
@@ -148,7 +148,7 @@ TEST(a_new_mapping_begins_without_access) {
     unmap(&m);
 }
 
-TEST(host_memory_is_reached_from_both_sides) {
+TEST(host_and_device_access_mapped_host_memory) {
     struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 2 * PAGE);
     CUmemAccessDesc both[2] = {access_of(DEVICE, dev, BOTH),
                                access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH)};
@@ -177,7 +177,7 @@ TEST(host_memory_is_reached_from_both_sides) {
     unmap(&m);
 }
 
-TEST(questions_with_wrong_arguments_are_refused) {
+TEST(access_queries_with_invalid_arguments_are_refused) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemLocation where = {.type = DEVICE, .id = dev}, wrong = {.type = DEVICE, .id = 99};
     unsigned long long flags = 5;
@@ -190,7 +190,7 @@ TEST(questions_with_wrong_arguments_are_refused) {
 }
 
 /* Seen on H200: the second of two mappings of one handle, whose access was taken away again. */
-TEST(what_nobody_may_reach_has_no_address_range) {
+TEST(a_mapping_without_access_has_no_address_range) {
     struct mapping m = map(DEVICE, dev, PAGE);
     CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
     CUdeviceptr second, base;
@@ -220,7 +220,7 @@ TEST(what_nobody_may_reach_has_no_address_range) {
 }
 
 /* As recorded: what counts is whether a device may reach it, and the base is 0. */
-TEST(host_memory_has_an_address_range_where_a_device_reaches_it) {
+TEST(host_memory_has_an_address_range_only_with_device_access) {
     struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, PAGE);
     CUmemAccessDesc cpu = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH);
     CUmemAccessDesc device = access_of(DEVICE, dev, BOTH);
@@ -241,7 +241,7 @@ TEST(host_memory_has_an_address_range_where_a_device_reaches_it) {
     unmap(&m);
 }
 
-TEST(another_device_reaches_what_it_may) {
+TEST(another_device_needs_access_to_a_mapping) {
     NEEDS_DEVICES(2);
     int can = 0;
     OK(cu.cuDeviceCanAccessPeer(&can, 1, 0));

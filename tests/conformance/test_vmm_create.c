@@ -18,7 +18,7 @@ static size_t free_bytes(void) {
     return left;
 }
 
-TEST(creation_is_charged_and_release_gives_back) {
+TEST(created_memory_is_charged_until_its_release) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle;
     size_t before = free_bytes();
@@ -30,7 +30,7 @@ TEST(creation_is_charged_and_release_gives_back) {
     assert_int_equal(free_bytes(), before);
 }
 
-TEST(bad_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle = 77;
     static const size_t sizes[] = {0, 1, 4096, PAGE - 1, PAGE + 1, ~(size_t)0};
@@ -64,7 +64,7 @@ TEST(bad_arguments_are_refused) {
     assert_int_equal(handle, 77);
 }
 
-TEST(host_memory_is_created_where_it_is_asked) {
+TEST(host_memory_is_created_on_the_requested_numa_node) {
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0), got;
@@ -85,7 +85,7 @@ TEST(host_memory_is_created_where_it_is_asked) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
 }
 
-TEST(properties_are_told) {
+TEST(allocation_properties_are_read_back) {
     NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev), got;
     CUmemGenericAllocationHandle handle;
@@ -104,7 +104,7 @@ TEST(properties_are_told) {
     OK(cu.cuMemRelease(handle));
 }
 
-TEST(stale_and_foreign_handles_are_refused) {
+TEST(released_and_foreign_handles_are_refused) {
     NEEDS_SOFTGPU("hardware's driver may crash on them");
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle;
@@ -117,7 +117,7 @@ TEST(stale_and_foreign_handles_are_refused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 }
 
-TEST(the_granularity_is_that_of_large_pages) {
+TEST(the_granularity_is_the_large_page_size) {
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     for (int option = 0; option < 2; option++) {
         size_t size = 0;

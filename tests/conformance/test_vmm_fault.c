@@ -61,7 +61,7 @@ CHILD(unmapped_under_work) {
     return 0;
 }
 
-TEST(work_faults_and_virtual_memory_still_answers) {
+TEST(virtual_memory_can_be_released_after_unmapping_under_queued_work) {
     assert_int_equal(run_child("unmapped_under_work", NULL), 0);
 }
 
@@ -91,7 +91,7 @@ CHILD(released_under_running_work) {
     return 0;
 }
 
-TEST(releasing_under_running_work_is_no_crash) {
+TEST(releasing_memory_under_running_work_does_not_crash) {
     for (int i = 0; i < 5; i++)
         assert_int_equal(run_child("released_under_running_work", NULL), 0);
 }

@@ -57,7 +57,7 @@ CHILD(hold_many) {
     return 0;
 }
 
-TEST(sixty_thousand_handles_are_mapped_at_once) {
+TEST(sixty_thousand_handles_are_mapped_simultaneously) {
     NEEDS_SOFTGPU("120 GiB of device memory");
     setenv("SOFTGPU_MEMORY", "140G", 1);
     int status = run_child("hold_many", NULL);
@@ -77,7 +77,7 @@ CHILD(run_out_of_addresses) {
     return 0;
 }
 
-TEST(the_address_space_has_a_limit) {
+TEST(reserving_beyond_the_address_space_fails) {
     NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
     setenv("SOFTGPU_ADDRESS_SPACE", "2G", 1);
     int status = run_child("run_out_of_addresses", NULL);
@@ -115,7 +115,7 @@ CHILD(run_out_of_descriptors) {
     return 0;
 }
 
-TEST(descriptors_run_out_cleanly) {
+TEST(running_out_of_descriptors_is_an_error) {
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("hardware's handles take no descriptor");
     assert_int_equal(run_child("run_out_of_descriptors", NULL), 0);
@@ -153,7 +153,7 @@ static void *vmm_rounds(void *argument) {
     return (void *)wrong;
 }
 
-TEST(threads_do_not_disturb_one_another) {
+TEST(concurrent_threads_map_and_unmap_independently) {
     pthread_t threads[4];
     unsigned seeds[4] = {1000, 2000, 3000, 4000};
     for (unsigned i = 0; i < 4; i++)
@@ -166,7 +166,7 @@ TEST(threads_do_not_disturb_one_another) {
 }
 
 /* Host memory loses the CPU's mapping while copies run into it: no crash, and the bytes arrive. */
-TEST(host_memory_is_unmapped_beside_running_work) {
+TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     NEEDS_SOFTGPU("on hardware the work would fault");
     enum { PAGES = 16 };
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};

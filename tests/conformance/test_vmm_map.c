@@ -37,7 +37,7 @@ static unsigned read_word(CUdeviceptr p) {
     return word;
 }
 
-TEST(one_handle_at_two_addresses) {
+TEST(one_handle_is_mapped_at_two_addresses) {
     CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE);
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
@@ -70,7 +70,7 @@ TEST(bytes_outlive_unmapping) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-TEST(what_cannot_be_mapped_is_refused) {
+TEST(invalid_mappings_are_refused) {
     CUdeviceptr a = reserve(4 * PAGE), d;
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
     OK(cu.cuMemAlloc_v2(&d, 2 * PAGE));
@@ -90,7 +90,7 @@ TEST(what_cannot_be_mapped_is_refused) {
     OK(cu.cuMemFree_v2(d));
 }
 
-TEST(whole_mappings_in_any_number) {
+TEST(one_call_unmaps_any_number_of_whole_mappings) {
     CUdeviceptr a = reserve(8 * PAGE), d;
     CUmemGenericAllocationHandle four = create(4 * PAGE), two = create(2 * PAGE);
     OK(cu.cuMemAlloc_v2(&d, PAGE));
@@ -116,7 +116,7 @@ TEST(whole_mappings_in_any_number) {
     OK(cu.cuMemFree_v2(d));
 }
 
-TEST(a_released_handle_lives_while_it_is_mapped) {
+TEST(a_released_handle_stays_valid_while_it_is_mapped) {
     CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE), again = 0;
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
@@ -137,7 +137,7 @@ TEST(a_released_handle_lives_while_it_is_mapped) {
     OK(cu.cuMemAddressFree(b, PAGE));
 }
 
-TEST(a_retained_handle_is_released_apart) {
+TEST(a_retained_handle_needs_its_own_release) {
     CUdeviceptr a = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE), again;
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
@@ -152,7 +152,7 @@ TEST(a_retained_handle_is_released_apart) {
     OK(cu.cuMemAddressFree(a, PAGE));
 }
 
-TEST(a_mapping_may_cross_two_reservations) {
+TEST(a_mapping_may_span_two_reservations) {
     CUdeviceptr a = reserve(8 * PAGE), b, c;
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
     OK(cu.cuMemAddressFree(a, 8 * PAGE));
@@ -170,7 +170,7 @@ TEST(a_mapping_may_cross_two_reservations) {
 }
 
 /* A buffer that grows in place: what the library's virtual resource does. */
-TEST(growing_keeps_address_and_content) {
+TEST(growing_in_place_keeps_address_and_content) {
     enum { STEPS = 40 };
     CUdeviceptr a = reserve(STEPS * PAGE);
     CUmemGenericAllocationHandle handle[STEPS];

@@ -6,7 +6,7 @@
 
 #define PAGE ((size_t)2 << 20)
 
-TEST(wrong_sizes_and_alignments_are_refused) {
+TEST(invalid_sizes_and_alignments_are_refused) {
     static const size_t bad[] = {0, 1, 4096, 65536, PAGE - 1, PAGE + 4096};
     static const size_t alignments[] = {
         0, 1, 4096, PAGE, 4 * PAGE, (size_t)1 << 30, (size_t)1 << 38};
@@ -26,7 +26,7 @@ TEST(wrong_sizes_and_alignments_are_refused) {
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&p, (size_t)1 << 48, 0, 0, 0));
 }
 
-TEST(addresses_do_not_overlap) {
+TEST(reservations_do_not_overlap) {
     enum { MANY = 100 };
     CUdeviceptr p[MANY];
     for (unsigned i = 0; i < MANY; i++)
@@ -39,7 +39,7 @@ TEST(addresses_do_not_overlap) {
         OK(cu.cuMemAddressFree(p[i], (i % 7 + 1) * PAGE));
 }
 
-TEST(large_ranges_do_not_overlap) {
+TEST(large_reservations_do_not_overlap) {
     CUdeviceptr p, q;
     OK(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
     OK(cu.cuMemAddressReserve(&q, (size_t)70 << 30, 0, 0, 0));
@@ -48,7 +48,7 @@ TEST(large_ranges_do_not_overlap) {
     OK(cu.cuMemAddressFree(q, (size_t)70 << 30));
 }
 
-TEST(a_hint_is_taken_where_the_range_is_free) {
+TEST(an_address_hint_is_used_where_the_range_is_free) {
     CUdeviceptr a, b, c;
     OK(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
     OK(cu.cuMemAddressReserve(&b, PAGE, 0, a, 0));
@@ -67,7 +67,7 @@ TEST(a_hint_is_taken_where_the_range_is_free) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-TEST(a_range_is_freed_exactly_as_reserved) {
+TEST(a_reservation_is_freed_only_as_a_whole) {
     CUdeviceptr p, d;
     OK(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
     OK(cu.cuMemAlloc_v2(&d, 4 * PAGE));
@@ -101,7 +101,7 @@ static bool cpu_faults_at(CUdeviceptr p) {
     return faulted;
 }
 
-TEST(device_addresses_are_not_the_cpus) {
+TEST(the_cpu_cannot_access_device_addresses) {
     CUdeviceptr p, d;
     OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
     OK(cu.cuMemAlloc_v2(&d, PAGE));

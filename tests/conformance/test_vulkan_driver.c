@@ -2,7 +2,7 @@
 #include "kept_driver.h"
 #include "library.h"
 
-TEST(facts_that_hold_together) {
+TEST(reported_vulkan_properties_are_consistent) {
     gpumem_vulkan_info info = {.size = sizeof info}, again = {.size = sizeof again};
     keep_lavapipe_loaded();
     open_library();

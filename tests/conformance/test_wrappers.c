@@ -154,7 +154,7 @@ static void over(gpumem_resource *upstream) {
     assert_int_equal(asked, 0);
 }
 
-TEST(every_pair_works_over_virtual_memory) {
+TEST(every_pair_of_wrappers_works_over_virtual_memory) {
     gpumem_resource *upstream = NULL;
     open_library();
     DONE(gpumem_virtual_resource_create(device, NULL, &upstream));
@@ -162,7 +162,7 @@ TEST(every_pair_works_over_virtual_memory) {
     close_library();
 }
 
-TEST(every_pair_works_over_a_pool) {
+TEST(every_pair_of_wrappers_works_over_a_pool) {
     gpumem_resource *upstream = NULL;
     open_library();
     DONE(gpumem_device_pool_resource_create(
@@ -171,7 +171,7 @@ TEST(every_pair_works_over_a_pool) {
     close_library();
 }
 
-TEST(every_pair_works_over_pinned_memory) {
+TEST(every_pair_of_wrappers_works_over_pinned_memory) {
     gpumem_resource *upstream = NULL;
     open_library();
     DONE(gpumem_pinned_resource_create(
@@ -183,7 +183,7 @@ TEST(every_pair_works_over_pinned_memory) {
 
 /* ---- Device memory, then pinned -------------------------------------------------------------- */
 
-TEST(pinned_memory_takes_over) {
+TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     gpumem_resource *memory = NULL, *little = NULL, *pinned = NULL, *both = NULL, *source = NULL;
     open_library();
     DONE(gpumem_virtual_resource_create(device, NULL, &memory));
@@ -211,7 +211,7 @@ TEST(pinned_memory_takes_over) {
 /* ---- Order ----------------------------------------------------------------------------------- */
 
 /* Held work keeps the memory below whatever lies between. */
-TEST(memory_stays_under_queued_work) {
+TEST(wrappers_keep_memory_until_queued_work_ends) {
     gpumem_resource *upstream = NULL;
     struct gate gate;
     open_library();

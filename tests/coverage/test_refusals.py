@@ -51,11 +51,11 @@ def main():
     # As seen where standard output is a file, and the teardown's message comes in between.
     torn = "test.c:68: error: Failure!Test teardown failed[  ERROR   ] shown\n"
     results = [
-        ("none that succeeds is no complaint", complaints({"cuMemAlloc_v2"}) == fails),
-        ("one that succeeds is", sorted(complaints({"cuDeviceGetLuid", "cuMemAlloc_v2"})) == sorted(
+        ("refused functions raise no complaint", complaints({"cuMemAlloc_v2"}) == fails),
+        ("a function that succeeds raises a complaint", sorted(complaints({"cuDeviceGetLuid", "cuMemAlloc_v2"})) == sorted(
             [f"cuDeviceGetLuid is listed as refused and succeeds in {of}test_other" for of in ("", "ptds ")]
             + fails)),
-        ("a failure is read behind other words", trial.FAILED.findall(torn) == ["shown"]),
+        ("a failure is recognized after other output", trial.FAILED.findall(torn) == ["shown"]),
         ("tests that name a function come first, those about refusals behind them",
          order("cuMemAlloc_v2") == ["memory_is_there", "bad_sizes", "memory_is_freed"]),
         ("an older version is another function", order("cuMemAlloc") == ["old_memory"]),

@@ -56,12 +56,12 @@ def named_programs(rows):
 def main():
     rows = rows_of(PAGE.read_text())
     if not rows:
-        return report([("the page names programs", ["no table names a benchmark"])])
+        return report([("the page names benchmark programs", ["no table names a benchmark"])])
     checks = [(f"each program of {PAGE.name} has rows in its table", [f"{name} has none" for name in named_programs(rows)])]
     for name in sorted(rows):
         for method in METHODS:
             checks.append((f"{name} runs by {method} and prints its rows", problems_of(name, rows[name], method)))
-    checks.append(("a row that is not printed is noticed",
+    checks.append(("a missing row is detected",
                    [] if problems_of("bench_mapped", ["no such row"], "host") else ["it is not"]))
     return report(checks)
 

@@ -92,9 +92,9 @@ def main():
         results.append((f"docs/{name} shows, names and measures what there is",
                         problems_of(text, program, headers, measured)))
     text, example = found["grow.md"]
-    results.append(("planted mistakes are found",
+    results.append(("planted mistakes are detected",
                     planted(text, (SOURCE / example).read_text(), headers, measured)))
-    results.append(("there are chapters", [] if len(found) >= 4 else [f"only {list(found)}"]))
+    results.append(("the documentation has chapters", [] if len(found) >= 4 else [f"only {list(found)}"]))
     pages = ["README.md", *(f"docs/{path.name}" for path in sorted((SOURCE / "docs").glob("*.md")))]
     results.append(("links lead to files", [problem for page in pages
                                             for problem in lost_links(page, (SOURCE / page).read_text())]))

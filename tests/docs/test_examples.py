@@ -88,8 +88,8 @@ def main():
     results.append(("each file of examples/ is a program that is run",
                     [path.name for path in files if path.suffix != ".c"] or
                     ([] if len(results) > 4 else ["hardly any"])))
-    results.append(("pages show programs as they are", repeated_programs(pages)))
-    results.append(("planted mistakes are found", planted(pages)))
+    results.append(("pages show programs unchanged", repeated_programs(pages)))
+    results.append(("planted mistakes are detected", planted(pages)))
     return report(results)
 
 

@@ -42,7 +42,7 @@ def problems_of(text, headers):
 
 def planted(headers):
     """Rows with one mistake each, and one with none."""
-    good = ["a row", "yes: `gpumem_open`", "`unit/test_limit:a_limit_counts_what_it_handed_out`", "unknown", "no", "partly: x",
+    good = ["a row", "yes: `gpumem_open`", "`unit/test_limit:a_limit_counts_the_bytes_the_upstream_handed_out`", "unknown", "no", "partly: x",
             "not found (#1)"]
     wrong = [(1, "yes: `gpumem_no_such_call`"), (1, "yes"), (1, "no"), (1, "perhaps"), (2, "–"),
              (2, "`unit/test_no_such`"), (2, "`unit/test_limit:no_such`"), (3, ""), (4, "surely"), (0, "")]
@@ -56,9 +56,9 @@ def main():
     text = (SOURCE / "docs/peers.md").read_text()
     rows = [cells for _, cells in rows_of(text) if len(cells) == COLUMNS]
     return report([
-        ("rows are complete, and what they name exists", problems_of(text, headers)),
-        ("planted mistakes are found", planted(headers)),
-        ("both answers are there", [] if sum(cells[1].startswith("yes") for cells in rows) > 20
+        ("rows are complete and name existing tests and functions", problems_of(text, headers)),
+        ("planted mistakes are detected", planted(headers)),
+        ("rows with both answers exist", [] if sum(cells[1].startswith("yes") for cells in rows) > 20
          and sum(cells[1] == "no" for cells in rows) > 3 else ["hardly any rows"]),
     ])
 

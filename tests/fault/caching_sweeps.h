@@ -48,24 +48,24 @@ static inline void sweep_all(const char *over, gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-static inline void a_cache_over_a_pool_is_whole_or_nothing(void **state) {
+static inline void a_cache_over_a_pool_is_all_or_nothing(void **state) {
     sweep_all("a pool", make_pool());
 }
 
-static inline void a_cache_over_virtual_memory_is_whole_or_nothing(void **state) {
+static inline void a_cache_over_virtual_memory_is_all_or_nothing(void **state) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     sweep_all("virtual memory", resource);
 }
 
-static inline void a_cache_over_pinned_memory_is_whole_or_nothing(void **state) {
+static inline void a_cache_over_pinned_memory_is_all_or_nothing(void **state) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
     sweep_all("pinned memory", resource);
 }
 
-static inline void a_cache_over_managed_memory_is_whole_or_nothing(void **state) {
+static inline void a_cache_over_managed_memory_is_all_or_nothing(void **state) {
     gpumem_resource *resource;
     OK(gpumem_managed_resource_create(device, NULL, &resource));
     sweep_all("managed memory", resource);

@@ -1,9 +1,15 @@
 #include "operations.h"
 
+#include "test.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* Where each file's processes write what they counted, for test_every_operation.py. */
+#define RESULTS GPUMEM_BINARY_DIR "/tests/fault/counts"
 
 #define MOST 512
 
@@ -68,6 +74,26 @@ void operation_leave(const struct operation_entry *entry, int good) {
     if (entry->calls < at && at <= now)
         atomic_fetch_add(&of->failed, 1);
 }
+
+/* A file's counts begin with the program that they are of: its size and the time of its making. */
+static int begin_counts(bool child) {
+    char path[sizeof RESULTS + 96];
+    struct stat program;
+    if (child || test_pattern())
+        return 0; /* a child has its parent's environment; and some tests are not all */
+    (void)mkdir(RESULTS, 0777);
+    snprintf(path, sizeof path, RESULTS "/%s", test_file());
+    FILE *file = fopen(path, "we");
+    if (!file || stat("/proc/self/exe", &program) != 0) {
+        perror(path);
+        return 1;
+    }
+    fprintf(file, "program %lld %lld\n", (long long)program.st_size,
+            (long long)program.st_mtim.tv_sec);
+    return fclose(file) != 0 || setenv("GPUMEM_OPERATIONS", path, 1) != 0;
+}
+
+const struct test_folder test_folder = {.begin = begin_counts};
 
 __attribute__((destructor)) static void write_counts(void) {
     const char *path = getenv("GPUMEM_OPERATIONS");

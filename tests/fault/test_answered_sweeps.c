@@ -204,7 +204,7 @@ static int send_and_answer(void *user) {
     return (int)(status == GPUMEM_OK ? freed : status);
 }
 
-TEST(receiving_asking_and_answering_are_whole_or_nothing) {
+TEST(failed_receives_requests_and_answers_change_nothing) {
     sweep_act("receive an event", receive_event, end_event, NULL);
     sweep_act("receive memory and its growth", receive_and_update, NULL, NULL);
     sweep_act("send memory and answer", send_and_answer, NULL, NULL);

@@ -198,7 +198,7 @@ static void end_subject(struct subject *subject) {
     cu->cuCtxPopCurrent_v2(&before);
 }
 
-TEST(views_are_whole_or_nothing) {
+TEST(views_are_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("view, fill, free", view_and_free, NULL, &subject);
     sweep("attributes", ask_attributes, NULL, &subject);
@@ -206,7 +206,7 @@ TEST(views_are_whole_or_nothing) {
 }
 
 /* Where host memory is only its handle tells, which is retained for the question. */
-TEST(asking_where_host_memory_lies_leaves_no_handle) {
+TEST(querying_the_location_of_host_memory_leaks_no_handle) {
     struct subject subject = {.location = GPUMEM_LOCATION_HOST_NUMA};
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
@@ -218,26 +218,26 @@ TEST(asking_where_host_memory_lies_leaves_no_handle) {
     (void)gpumem_resource_destroy(resource);
 }
 
-TEST(watched_shrinks_are_whole_or_nothing) {
+TEST(shrinking_a_watched_buffer_is_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("shrink what is watched", shrink_watched, grow_back, &subject);
     end_subject(&subject);
 }
 
-TEST(copies_in_every_form_are_whole_or_nothing) {
+TEST(copies_of_every_form_are_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("copies in every form", copy_in_every_form, NULL, &subject);
     end_subject(&subject);
 }
 
-TEST(taking_foreign_memory_over_is_whole_or_nothing) {
+TEST(wrapping_foreign_memory_is_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("a buffer from a pointer", take_over, give_up, &subject);
     sweep("and its end", take_over_and_free, all_was_given_back, &subject);
     end_subject(&subject);
 }
 
-TEST(tensors_are_whole_or_nothing) {
+TEST(dlpack_conversions_are_all_or_nothing) {
     struct subject subject = make_subject();
     sweep("to DLPack", make_tensor, delete_tensor, &subject);
     OK(gpumem_buffer_to_dlpack(subject.buffer, NULL, &given));

@@ -61,11 +61,11 @@ static void sweep_all(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-TEST(without_host_memory_a_cache_over_a_pool_stays_as_it_was) {
+TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
     sweep_all(make_pool());
 }
 
-TEST(without_host_memory_a_cache_over_pinned_memory_stays_as_it_was) {
+TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));

@@ -6,5 +6,5 @@
 
 ALL_TESTS(begin_sweeps, end_sweeps);
 
-TEST_CASE(a_cache_over_pinned_memory_is_whole_or_nothing);
-TEST_CASE(a_cache_over_managed_memory_is_whole_or_nothing);
+TEST_CASE(a_cache_over_pinned_memory_is_all_or_nothing);
+TEST_CASE(a_cache_over_managed_memory_is_all_or_nothing);

@@ -12,5 +12,5 @@ static int begin(void **state) {
 
 ALL_TESTS(begin, end_sweeps);
 
-TEST_CASE(a_cache_over_pinned_memory_is_whole_or_nothing);
-TEST_CASE(a_cache_over_managed_memory_is_whole_or_nothing);
+TEST_CASE(a_cache_over_pinned_memory_is_all_or_nothing);
+TEST_CASE(a_cache_over_managed_memory_is_all_or_nothing);

@@ -133,14 +133,14 @@ static void sweep(bool offends, long *failures, long *others) {
     print_message("%ld allocations failed, %ld times without an error\n", *failures, *others);
 }
 
-TEST(each_allocation_of_watched_work_fails) {
+TEST(checkers_without_memory_report_nothing_false) {
     long failures, others;
     sweep(false, &failures, &others);
     assert_in_range(failures - others, 40, 10000);
     assert_in_range(others, 20, 10000);
 }
 
-TEST(each_allocation_of_reported_work_fails) {
+TEST(reporting_a_hazard_without_memory_fails_cleanly) {
     long failures, others;
     sweep(true, &failures, &others);
     assert_in_range(failures - others, 5, 10000);

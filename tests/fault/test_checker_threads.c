@@ -137,7 +137,7 @@ static void ends_with(const char *text, const char *wanted) {
 
 static const char *const schedules[] = {"eager", "late", "random"};
 
-TEST(good_work_is_silent) {
+TEST(correct_work_of_several_threads_is_not_reported) {
     static char text[1 << 18];
     for (unsigned i = 0; i < sizeof schedules / sizeof *schedules; i++) {
         reports("memory,init,race,sync", schedules[i], false, text, sizeof text);
@@ -145,7 +145,7 @@ TEST(good_work_is_silent) {
     }
 }
 
-TEST(each_hazard_is_counted) {
+TEST(each_hazard_of_several_threads_is_counted) {
     static char text[1 << 18], wanted[80];
     snprintf(wanted, sizeof wanted, "softgpu: checked: %d errors, %d warnings, 0 remarks\n",
              3 * THREADS * ROUNDS, THREADS * ROUNDS);

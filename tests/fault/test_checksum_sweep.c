@@ -11,7 +11,7 @@ static int take_checksum(void *user) {
     return result;
 }
 
-TEST(a_checksum_is_written_on_success_only) {
+TEST(a_checksum_is_written_only_on_success) {
     struct subject subject = make_subject(2, NULL);
     assert_int_equal(load(&subject), 0);
     sweep_run(&(struct sweep){.name = "checksum of a buffer",

@@ -93,7 +93,7 @@ static int map_and_give_back(void *user) {
 static void nothing(void *user) {
 }
 
-TEST(a_refused_mapping_leaves_nothing) {
+TEST(a_refused_mapping_leaks_nothing) {
     struct region region = {.size = 0};
     sweep_run(&(struct sweep){.name = "reserve, create, map, access",
                               .act = map_region,
@@ -102,7 +102,7 @@ TEST(a_refused_mapping_leaves_nothing) {
                               .user = &region});
 }
 
-TEST(mapping_and_giving_back_leave_nothing) {
+TEST(mapping_and_unmapping_leak_nothing) {
     struct region region = {.size = 0};
     sweep_run(&(struct sweep){.name = "reserve to free",
                               .act = map_and_give_back,
@@ -152,7 +152,7 @@ static void end_pool(void *user) {
         cu.cuMemPoolDestroy(p->pool);
 }
 
-TEST(refused_calls_on_pools_leave_nothing) {
+TEST(refused_pool_calls_leak_nothing) {
     struct pooled pooled = {.pool = NULL};
     sweep_run(&(struct sweep){
         .name = "pool", .act = use_pool, .recover = end_pool, .undo = end_pool, .user = &pooled});
@@ -190,7 +190,7 @@ static void end_context(void *user) {
     cu.cuCtxSetCurrent(context);
 }
 
-TEST(refused_calls_on_contexts_leave_nothing) {
+TEST(refused_context_calls_leak_nothing) {
     struct places places = {.made = NULL};
     sweep_run(&(struct sweep){.name = "context",
                               .act = use_context,

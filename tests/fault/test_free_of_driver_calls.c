@@ -34,7 +34,7 @@ static void end_count(const char *what, int line) {
     } while (0)
 #define FREE_OK(call) FREE((call) == GPUMEM_OK)
 
-TEST(questions_without_an_object_make_no_driver_call) {
+TEST(queries_without_an_object_make_no_driver_call) {
     FREE(gpumem_version() > 0);
     FREE(strlen(gpumem_version_string()) > 0);
     FREE(strcmp(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK") == 0);
@@ -48,7 +48,7 @@ TEST(questions_without_an_object_make_no_driver_call) {
     FREE_OK(gpumem_resource_fail(GPUMEM_OK, "what is answered is what was given"));
 }
 
-TEST(libraries_and_devices_answer_without_a_driver_call) {
+TEST(library_and_device_queries_make_no_driver_call) {
     gpumem_library_info info = {.size = sizeof info};
     int count = 0;
     FREE_OK(gpumem_library_get_info(library, &info));
@@ -61,7 +61,7 @@ TEST(libraries_and_devices_answer_without_a_driver_call) {
     FREE(gpumem_device_library(device) == library);
 }
 
-TEST(buffers_answer_without_a_driver_call) {
+TEST(buffer_queries_make_no_driver_call) {
     size_t offset, bytes;
     gpumem_buffer *view;
     gpumem_layout layout = {.size = sizeof layout};
@@ -93,7 +93,7 @@ TEST(watches_make_no_driver_call) {
     FREE_OK(gpumem_watch_end(of_resource));
 }
 
-TEST(exports_answer_without_a_driver_call) {
+TEST(export_queries_make_no_driver_call) {
     gpumem_export *exported;
     const void *description;
     size_t bytes;
@@ -106,7 +106,7 @@ TEST(exports_answer_without_a_driver_call) {
     FREE_OK(gpumem_export_destroy(exported));
 }
 
-TEST(pools_answer_without_a_driver_call) {
+TEST(pool_queries_make_no_driver_call) {
     gpumem_pool_info info = {.size = sizeof info};
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_resource *mapped, *found;
@@ -121,7 +121,7 @@ TEST(pools_answer_without_a_driver_call) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-TEST(memory_by_hand_answers_without_a_driver_call) {
+TEST(low_level_memory_queries_make_no_driver_call) {
     gpumem_reservation *range;
     gpumem_physical *physical;
     gpumem_mapping *mapping;
@@ -151,7 +151,7 @@ static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) 
     return GPUMEM_FAILURE_GIVE_UP;
 }
 
-TEST(wrappers_are_made_without_a_driver_call) {
+TEST(creating_a_wrapper_makes_no_driver_call) {
     gpumem_resource *made[6], *both, *source = NULL;
     gpumem_buffer *of_both;
     int seen = 0;
@@ -190,7 +190,7 @@ static void describe(void *user, gpumem_resource_properties *properties) {
     properties->device_accessible = 1;
 }
 
-TEST(resources_answer_without_a_driver_call) {
+TEST(resource_queries_make_no_driver_call) {
     gpumem_resource *own, *cache;
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_caching_info info = {.size = sizeof info};
@@ -240,7 +240,7 @@ TEST(connections_make_no_driver_call) {
     FREE_OK(gpumem_listener_close(listener));
 }
 
-TEST(detached_exports_make_no_driver_call) {
+TEST(detaching_an_export_makes_no_driver_call) {
     gpumem_export *exported = NULL;
     OK(gpumem_export_create(buffer, &exported));
     FREE_OK(gpumem_export_detach(exported));

@@ -123,7 +123,7 @@ static void end(void *user) {
     *scene = (struct scene){0};
 }
 
-TEST(every_call_may_fail) {
+TEST(graph_calls_that_fail_leak_nothing) {
     struct scene scene;
     const struct sweep sweep = {.name = "a graph is built, made executable, launched and updated",
                                 .act = build_and_run,
@@ -235,7 +235,7 @@ static void starve_set(struct scene *scene) {
     assert_int_equal(cu.cuCtxDestroy_v2(scene->other), 0);
 }
 
-TEST(every_allocation_may_fail) {
+TEST(graph_calls_without_memory_leak_nothing) {
     if (!CAN_REFUSE_LIBRARIES) {
         print_message("skip: a sanitizer has the allocator\n");
         skip();

@@ -25,7 +25,7 @@ static void unpin(void *user) {
     settle(user);
 }
 
-TEST(slabs_of_huge_pages_are_whole_or_nothing) {
+TEST(allocating_slabs_of_huge_pages_is_all_or_nothing) {
     gm_huge_for_tests(take_from_reserve, "");
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB,

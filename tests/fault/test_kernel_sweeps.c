@@ -112,7 +112,7 @@ static void wait(void *user) {
     assert_int_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(a_launch_that_prints_and_allocates) {
+TEST(launching_a_printing_and_allocating_kernel_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
     assert_int_equal(launch_heap(NULL), CUDA_SUCCESS); /* the context has its heap */
     wait(NULL);
@@ -120,7 +120,7 @@ TEST(a_launch_that_prints_and_allocates) {
 }
 
 /* In a new context each time: its heap, and its function's code, are made by the launch. */
-TEST(the_first_launch_of_a_context) {
+TEST(the_first_launch_of_a_context_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
     for (long n = 1;; n++) {
         char *before = state_now();
@@ -203,7 +203,7 @@ static int launch_graph(void *user) {
     return (int)cu.cuGraphLaunch(scene->exec, NULL);
 }
 
-TEST(a_graph_with_conditions) {
+TEST(launching_a_conditional_graph_is_all_or_nothing) {
     NEEDS_ALLOCATIONS_THAT_FAIL();
     struct scene scene = {0};
     build(&scene);

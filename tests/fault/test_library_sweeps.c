@@ -33,7 +33,7 @@ static void close_all(void *user) {
         OK(gpumem_close(o->library));
 }
 
-TEST(opening_is_whole_or_nothing) {
+TEST(opening_a_library_is_all_or_nothing) {
     struct opened opened = {.library = NULL};
     sweep_run(&(struct sweep){.name = "open",
                               .act = open_all,
@@ -186,39 +186,39 @@ static void freeing(const char *name, gpumem_resource *resource, size_t capacity
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(allocating_virtual_memory_is_whole_or_nothing) {
+TEST(allocating_virtual_memory_is_all_or_nothing) {
     allocating("allocate virtual", virtual_resource(), 64 * MIB);
 }
 
-TEST(allocating_from_a_pool_is_whole_or_nothing) {
+TEST(allocating_from_a_pool_is_all_or_nothing) {
     allocating("allocate from a pool", pool_resource(), 0);
 }
 
-TEST(allocating_pinned_memory_is_whole_or_nothing) {
+TEST(allocating_pinned_memory_is_all_or_nothing) {
     allocating("allocate pinned", pinned_resource(), 0);
 }
 
-TEST(allocating_managed_memory_is_whole_or_nothing) {
+TEST(allocating_managed_memory_is_all_or_nothing) {
     allocating("allocate managed", managed_resource(), 0);
 }
 
-TEST(freeing_managed_memory_is_whole_or_nothing) {
+TEST(freeing_managed_memory_is_all_or_nothing) {
     freeing("free managed", managed_resource(), 0);
 }
 
-TEST(freeing_virtual_memory_is_whole_or_nothing) {
+TEST(freeing_virtual_memory_is_all_or_nothing) {
     freeing("free virtual", virtual_resource(), 64 * MIB);
 }
 
-TEST(freeing_into_a_pool_is_whole_or_nothing) {
+TEST(freeing_into_a_pool_is_all_or_nothing) {
     freeing("free to a pool", pool_resource(), 0);
 }
 
-TEST(freeing_pinned_memory_is_whole_or_nothing) {
+TEST(freeing_pinned_memory_is_all_or_nothing) {
     freeing("free pinned", pinned_resource(), 0);
 }
 
-TEST(growing_is_whole_or_nothing) {
+TEST(growing_a_buffer_is_all_or_nothing) {
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};
     assert_int_equal(allocate(&subject), 0);
     OK(gpumem_buffer_fill(subject.buffer, 0, 5 * MIB, 0x3c, NULL));
@@ -243,7 +243,7 @@ TEST(growing_is_whole_or_nothing) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-TEST(exporting_is_whole_or_nothing) {
+TEST(exporting_and_importing_are_all_or_nothing) {
     struct subject subject = {.resource = virtual_resource(), .capacity = 64 * MIB};
     assert_int_equal(allocate(&subject), 0);
     sweep_run(
@@ -262,7 +262,7 @@ TEST(exporting_is_whole_or_nothing) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-TEST(loading_is_whole_or_nothing) {
+TEST(loading_a_file_is_all_or_nothing) {
     char path[TEMPORARY_ROOM];
     static unsigned char block[64 * KIB];
     int fd = temporary_file(path, "gpumem-sweep");

@@ -3,6 +3,6 @@
 
 ALL_TESTS(begin, end);
 
-TEST(a_faulted_load_by_one_reader_is_whole_or_nothing) {
+TEST(a_faulted_load_by_one_reader_is_all_or_nothing) {
     sweep_load("load by one reader", SWEEP_FAULTED, 1, NULL);
 }

@@ -58,7 +58,7 @@ static void free_it(void *user) {
     settle(user);
 }
 
-TEST(advice_prefetch_and_discard_leave_nothing) {
+TEST(failed_advice_prefetch_and_discard_leak_nothing) {
     assert_int_equal(make(GPUMEM_MANAGED_ALLOCATED, GPUMEM_POOL_CURRENT), 0);
     sweep("advise, prefetch, discard and ask", use_a_range, free_it);
     OK(gpumem_resource_destroy(resource));
@@ -82,7 +82,7 @@ static int from_an_own_pool(void *user) {
     return make_and_take(GPUMEM_POOL_OWN);
 }
 
-TEST(managed_pools_are_whole_or_nothing) {
+TEST(allocating_from_managed_pools_is_all_or_nothing) {
     assert_int_equal(from_the_current_pool(NULL), 0); /* it is made when it is first asked for */
     end_all(NULL);
     sweep("allocate from the current pool", from_the_current_pool, end_all);
@@ -118,7 +118,7 @@ static int trim_pool(void *user) {
     return (int)gpumem_pool_trim(pool, 0);
 }
 
-TEST(who_may_use_a_pool_changes_for_all_or_none) {
+TEST(changing_access_to_a_pool_is_all_or_nothing) {
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     sweep("give a device access", give_access, take_access);
@@ -137,7 +137,7 @@ static int use_graph_memory(void *user) {
     return result ? result : (int)gpumem_graph_memory_trim(device);
 }
 
-TEST(questions_about_graph_memory_leave_nothing) {
+TEST(failed_graph_memory_queries_change_nothing) {
     sweep("ask, reset and trim", use_graph_memory, settle);
 }
 

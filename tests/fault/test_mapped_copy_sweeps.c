@@ -59,14 +59,14 @@ static void sweep_copies(const char *name, int (*act)(void *)) {
                               .explain = last_message});
 }
 
-TEST(writes_and_reads) {
+TEST(mapped_writes_and_reads_are_all_or_nothing) {
     always_by_the_driver(mapped->engine->plans);
     sweep_copies("mapped write and read by the driver", copies);
 }
 
 /* One call refused at a time, on streams that are there: never an error, and the bytes are right.
  */
-TEST(a_single_refusal_is_survived) {
+TEST(a_copy_survives_one_refused_driver_call) {
     static const char *const calls[] = {
         "cuCtxGetCurrent",     "cuCtxPushCurrent_v2",  "cuThreadExchangeStreamCaptureMode",
         "cuStreamCreate",      "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
@@ -91,7 +91,7 @@ TEST(a_single_refusal_is_survived) {
 
 /* The end of a copy that the driver does not tell is the error; the caller's memory may be in use.
  */
-TEST(a_copy_that_does_not_end_is_an_error) {
+TEST(a_copy_that_cannot_be_waited_for_is_an_error) {
     gpumem_buffer *buffer;
     OK(gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer));
     always_by_the_driver(mapped->engine->plans);
@@ -125,7 +125,7 @@ static int viewed(void *user) {
     return (int)(status == GPUMEM_OK ? freed : status);
 }
 
-TEST(views) {
+TEST(mapped_view_copies_are_all_or_nothing) {
     always_by_the_driver(mapped->engine->plans);
     sweep_copies("a view's write and read by the driver", viewed);
 }
@@ -140,7 +140,7 @@ static int calibrate(void *user) {
     return (int)status;
 }
 
-TEST(calibration) {
+TEST(mapped_calibration_is_all_or_nothing) {
     sweep_copies("mapped calibrate", calibrate);
 }
 

@@ -43,15 +43,15 @@ static void sweep_method(gpumem_mapped_method method) {
     end_subject(&s);
 }
 
-TEST(by_vulkan_import) {
+TEST(cuda_failures_leak_nothing_with_vulkan_import) {
     sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-TEST(by_vulkan_export) {
+TEST(cuda_failures_leak_nothing_with_vulkan_export) {
     sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT);
 }
 
-TEST(by_dma_buf) {
+TEST(cuda_failures_leak_nothing_with_dma_buf) {
     sweep_method(GPUMEM_MAPPED_DMA_BUF);
 }
 

@@ -27,7 +27,7 @@ static void destroy(void *user) {
     settle(user);
 }
 
-TEST(creation) {
+TEST(creating_a_mapped_resource_is_all_or_nothing) {
     struct subject s = {0};
     sweep_act("mapped resource", create, destroy, &s);
 }
@@ -91,7 +91,7 @@ static int mapped_holes(void *user) {
     return with_buffer(((struct subject *)user)->resource, 16 * MIB, punch_and_fill);
 }
 
-TEST(buffers) {
+TEST(changing_a_mapped_buffer_is_all_or_nothing) {
     struct subject s = {0};
     OK(gpumem_mapped_resource_create(device, &options, &s.resource));
     sweep_act("mapped allocate, grow, shrink and free", mapped_growth, NULL, &s);
@@ -121,7 +121,7 @@ static int viewed_growth(void *user) {
 }
 
 /* Growth that a view cannot follow fails whole. */
-TEST(views) {
+TEST(growing_a_viewed_buffer_is_all_or_nothing) {
     struct subject s = {0};
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
@@ -136,7 +136,7 @@ static int query_vulkan(void *user) {
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : (int)status;
 }
 
-TEST(vulkan) {
+TEST(a_failed_query_of_vulkan_leaks_nothing) {
     sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL);
 }
 

@@ -92,15 +92,15 @@ static void sweep_method(gpumem_mapped_method method, const char *coherent) {
     end_subject(&s);
 }
 
-TEST(by_import) {
+TEST(vulkan_failures_leak_nothing_with_import) {
     sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "yes");
 }
 
-TEST(by_import_of_memory_that_needs_flushes) {
+TEST(vulkan_failures_leak_nothing_with_import_and_flushes) {
     sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "no");
 }
 
-TEST(by_export) {
+TEST(vulkan_failures_leak_nothing_with_export) {
     sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT, "yes");
 }
 
@@ -116,7 +116,7 @@ static bool is_anybodys(void *place) {
 }
 
 /* Its driver may still unmap them one day. */
-TEST(addresses_that_stay_mapped_are_nobodys) {
+TEST(an_address_that_vulkan_cannot_unmap_is_never_reused) {
     struct subject s;
     gpumem_buffer *buffer;
     begin_subject(&s, GPUMEM_MAPPED_VULKAN_IMPORT);

@@ -63,7 +63,7 @@ static int create_and_destroy_pool(void *user) {
     return result;
 }
 
-TEST(creating_resources_is_whole_or_nothing) {
+TEST(creating_a_resource_is_all_or_nothing) {
     sweep("create a virtual resource", create_virtual, end_resource);
     sweep("create a device pool", create_pool, end_resource);
     sweep("create a host pool", create_host_pool, end_resource);
@@ -102,7 +102,7 @@ static void grow_if_needed(void *user) {
     OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
 }
 
-TEST(shrinking_is_whole_or_nothing) {
+TEST(shrinking_a_buffer_is_all_or_nothing) {
     make_buffer(20 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 0x77, NULL));
     synchronize(NULL);
@@ -124,7 +124,7 @@ static void free_buffer(void *user) {
     settle(user);
 }
 
-TEST(allocating_from_slabs_and_own_pools_is_whole_or_nothing) {
+TEST(allocating_from_slabs_and_host_pools_is_all_or_nothing) {
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB,
                                                     .method = GPUMEM_PINNED_ALLOCATED,
@@ -166,7 +166,7 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     end_resource(NULL);
 }
 
-TEST(freeing_behind_work_is_whole_or_nothing) {
+TEST(freeing_behind_queued_work_is_all_or_nothing) {
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER,
                                                SOFTGPU_FAULT_FROM};
     for (size_t m = 0; m < COUNT(modes); m++) {
@@ -218,7 +218,7 @@ static void take_access(void *user) {
     settle(user);
 }
 
-TEST(low_level_memory_is_whole_or_nothing) {
+TEST(low_level_memory_calls_are_all_or_nothing) {
     sweep("reserve", reserve, unreserve);
     sweep("create memory", create_memory, end_memory);
     assert_int_equal(reserve(NULL), 0);
@@ -251,7 +251,7 @@ static void end_event(void *user) {
     OK(gpumem_event_destroy(device, event));
 }
 
-TEST(streams_and_events_are_whole_or_nothing) {
+TEST(creating_streams_and_events_is_all_or_nothing) {
     sweep("create a stream", create_stream, end_stream);
     sweep("create an event", create_event, end_event);
 }
@@ -281,7 +281,7 @@ static int ask_all(void) {
     return result;
 }
 
-TEST(questions_leave_nothing) {
+TEST(queries_change_no_driver_state) {
     char *before = soft->state_dump();
     assert_int_equal(ask_all(), 0);
     SAME_STATE(before);

@@ -57,7 +57,7 @@ static int copy_between_addresses(void *user) {
     return (int)status;
 }
 
-TEST(plain_copies_are_whole_or_nothing) {
+TEST(plain_copies_are_all_or_nothing) {
     sweep_act("copy from the host", copy_from_the_host, NULL, NULL);
     sweep_act("copy to the host", copy_to_the_host, NULL, NULL);
     sweep_act("copy between buffers", copy_between_buffers, NULL, NULL);
@@ -133,7 +133,7 @@ static int time_events(void *user) {
     return (int)status;
 }
 
-TEST(streams_and_events_are_whole_or_nothing) {
+TEST(stream_and_event_calls_are_all_or_nothing) {
     sweep_run(&(struct sweep){.name = "make and end a stream",
                               .act = make_and_end_stream,
                               .recover = end_stream,
@@ -213,7 +213,7 @@ static int count_what_is_held(void *user) {
     return (int)(status != GPUMEM_OK ? status : gpumem_library_get_stats(library, &stats));
 }
 
-TEST(questions_leave_nothing) {
+TEST(failed_queries_leak_nothing) {
     gpumem_resource *pool, *own = memory;
     sweep_act("ask about the device", ask_about_the_device, NULL, NULL);
     sweep_act("open a device by its UUID", open_by_uuid, NULL, NULL);
@@ -303,7 +303,7 @@ static int free_and_trim(void *user) {
     return result ? result : (int)gpumem_device_trim(device, 1);
 }
 
-TEST(uses_and_ends_of_buffers_are_whole_or_nothing) {
+TEST(using_and_freeing_a_buffer_is_all_or_nothing) {
     sweep_act("use a buffer and free it", use_and_free, NULL, NULL);
     sweep_act("let go of what was freed", free_what_is_held, NULL, NULL);
     sweep_act("mark as shared, ask for access", mark_and_ask, NULL, NULL);
@@ -355,7 +355,7 @@ static void end_the_rest(void *user) {
     settle(user);
 }
 
-TEST(memory_by_hand_is_whole_or_nothing) {
+TEST(low_level_memory_calls_are_all_or_nothing) {
     sweep_run(&(struct sweep){.name = "map, ask and end",
                               .act = map_ask_and_end,
                               .recover = end_the_rest,

@@ -141,7 +141,7 @@ static void meet_the_drivers_pools(void) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(choosing_a_pool_is_whole_or_nothing) {
+TEST(selecting_a_pool_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         meet_the_drivers_pools();
         sweep_act("choose the current pool", choose_current, end_pool, NULL);
@@ -150,7 +150,7 @@ TEST(choosing_a_pool_is_whole_or_nothing) {
     }
 }
 
-TEST(allocating_for_no_stream_is_whole_or_nothing) {
+TEST(allocating_pool_memory_without_a_stream_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         sweep_act("allocate for no stream", allocate_for_no_stream, free_it, NULL);
         assert_int_equal(make(GPUMEM_POOL_OWN, 0), 0);
@@ -161,7 +161,7 @@ TEST(allocating_for_no_stream_is_whole_or_nothing) {
     }
 }
 
-TEST(sharing_a_pool_is_whole_or_nothing) {
+TEST(sharing_a_pool_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         sweep_act("export a pool", export_pool, end_pool, NULL);
         assert_int_equal(export_pool(NULL), 0);

@@ -23,7 +23,7 @@ static int register_and_free(void *user) {
     return (int)status;
 }
 
-TEST(registering_is_whole_or_nothing) {
+TEST(registering_host_memory_is_all_or_nothing) {
     memory = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(memory, MAP_FAILED);
     sweep_act("register and free", register_and_free, NULL, NULL);
@@ -35,7 +35,7 @@ static int ask(void *user) {
     return (int)gpumem_pinned_get_info(user, &info);
 }
 
-TEST(asking_what_was_settled_leaves_nothing) {
+TEST(a_failed_query_of_pinned_settings_leaks_nothing) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     sweep_act("what a pinned resource has settled on", ask, NULL, pinned);
@@ -70,7 +70,7 @@ static int warm_up(void *user) {
     return (int)(status == GPUMEM_OK ? ended : status);
 }
 
-TEST(warming_up_is_whole_or_nothing) {
+TEST(warming_up_pinned_memory_is_all_or_nothing) {
     gpumem_set_log(hear, NULL, GPUMEM_LOG_WARNING);
     sweep_act("pinned warm-up", warm_up, NULL, NULL);
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_WARNING);

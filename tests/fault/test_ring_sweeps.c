@@ -68,7 +68,7 @@ static void sweep_ring(const char *name, int (*act)(void *), void (*undo)(void *
                               .user = s});
 }
 
-TEST(creation) {
+TEST(creating_a_ring_is_all_or_nothing) {
     struct subject s = {.resource = make_resource()};
     sweep_ring("ring", create_plain, end_ring, &s);
     sweep_ring("mirrored ring", create_mirrored, end_ring, &s);
@@ -184,7 +184,7 @@ static void end_of_way(void *user) {
     end_ring(user);
 }
 
-TEST(ways) {
+TEST(releasing_a_chunk_behind_streams_or_events_is_all_or_nothing) {
     struct subject s = {.resource = make_resource()};
     OK(gpumem_stream_create(device, NULL, &s.stream));
     OK(gpumem_event_create(device, NULL, &s.event));

@@ -95,7 +95,7 @@ static void forget_growth(void *user) {
     OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
 }
 
-TEST(growth_of_an_export) {
+TEST(updating_a_grown_export_is_all_or_nothing) {
     struct subject s = {.resource = virtual_resource()};
     OK(gpumem_buffer_allocate(s.resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
                               &s.buffer));
@@ -136,7 +136,7 @@ static int import_and_extend(void *user) {
     return result;
 }
 
-TEST(growth_of_an_import) {
+TEST(updating_a_grown_import_is_all_or_nothing) {
     struct growing g = {.s = {.resource = virtual_resource(), .capacity = 64 * MIB}};
     struct subject *s = &g.s;
     OK(gpumem_buffer_allocate(s->resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
@@ -164,7 +164,7 @@ TEST(growth_of_an_import) {
     OK(gpumem_resource_destroy(s->resource));
 }
 
-TEST(imports_with_a_capacity) {
+TEST(importing_with_a_capacity_is_all_or_nothing) {
     struct subject s = {.resource = virtual_resource(), .capacity = 64 * MIB};
     OK(gpumem_buffer_allocate(s.resource, 3 * CHUNK, NULL, &s.buffer));
     assert_int_equal(export_it(&s), 0);
@@ -207,11 +207,11 @@ static void share_pool(int host) {
     OK(gpumem_resource_destroy(s.resource));
 }
 
-TEST(memory_of_a_device_pool) {
+TEST(sharing_device_pool_memory_is_all_or_nothing) {
     share_pool(0);
 }
 
-TEST(memory_of_a_host_pool) {
+TEST(sharing_host_pool_memory_is_all_or_nothing) {
     share_pool(1);
 }
 
@@ -250,7 +250,7 @@ static void sweep_event(const char *name, struct subject *s, int (*act)(void *),
                               .user = s});
 }
 
-TEST(events) {
+TEST(sharing_an_event_is_all_or_nothing) {
     struct subject s = {.event = NULL};
     sweep_event("make an interprocess event", &s, make_event, end_event);
     assert_int_equal(make_event(&s), 0);

@@ -86,7 +86,7 @@ static int receive_the_pool(void *user) {
     return talk(receive_pool, send_pool);
 }
 
-TEST(both_sides_are_told_when_sending_a_buffer_fails) {
+TEST(a_failed_buffer_transfer_is_an_error_on_both_sides) {
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
     OK(gpumem_buffer_allocate(memory, 6 * MIB, NULL, &buffer));
@@ -99,7 +99,7 @@ TEST(both_sides_are_told_when_sending_a_buffer_fails) {
     OK(gpumem_resource_destroy(memory));
 }
 
-TEST(both_sides_are_told_when_sending_a_pool_fails) {
+TEST(a_failed_pool_transfer_is_an_error_on_both_sides) {
     OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     sweep_act("send a pool", send_the_pool, NULL, NULL);
     sweep_act("receive a pool", receive_the_pool, NULL, NULL);

@@ -70,7 +70,7 @@ static void destroy(void *user) {
 
 /* ---- Calls of the driver --------------------------------------------------------------------- */
 
-TEST(creation) {
+TEST(creating_a_mapped_resource_with_slabs_is_all_or_nothing) {
     struct subject s = {0};
     sweep_act("a mapped resource with slabs", create, destroy, &s);
 }
@@ -95,7 +95,7 @@ static int slabs_make_room(void *user) {
     return (int)(status == GPUMEM_OK ? one(s, MAXIMUM) : status);
 }
 
-TEST(a_slab_that_makes_room) {
+TEST(trimming_to_make_room_for_a_slab_is_all_or_nothing) {
     struct subject s = {.stream = NULL};
     sweep_run(&(struct sweep){.name = "a slab that makes room",
                               .prepare = prepare,
@@ -119,15 +119,15 @@ static void sweep_driver(const char *name, const gpumem_mapped_options *given) {
     OK(gpumem_stream_destroy(device, s.stream));
 }
 
-TEST(slabs_of_descriptors) {
+TEST(slabs_of_mapped_descriptors_are_all_or_nothing) {
     sweep_driver("small buffers of mapped descriptors", &by_descriptor);
 }
 
-TEST(slabs_of_vulkan_import) {
+TEST(slabs_of_imported_vulkan_memory_are_all_or_nothing) {
     sweep_driver("small buffers of imported memory", &by_import);
 }
 
-TEST(slabs_of_vulkan_export) {
+TEST(slabs_of_exported_vulkan_memory_are_all_or_nothing) {
     sweep_driver("small buffers of exported memory", &by_export);
 }
 
@@ -178,7 +178,7 @@ static void sweep_vulkan(const gpumem_mapped_options *options, const char *const
     OK(gpumem_resource_destroy(s.resource));
 }
 
-TEST(each_call_of_vulkan) {
+TEST(a_slab_survives_each_failed_vulkan_call) {
     setenv("VULKAN_ICD_COHERENT", "both", 1);
     sweep_vulkan(&by_import, (const char *const[]){"vkAllocateMemory", "vkMapMemory2KHR", NULL});
     sweep_vulkan(&by_export, (const char *const[]){"vkAllocateMemory", "vkMapMemory",

@@ -29,7 +29,7 @@ static const char *refuse(int n, bool *fired) {
     return status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ? NULL : gpumem_last_error()->message;
 }
 
-TEST(without_host_memory_a_snapshot_is_all_or_nothing) {
+TEST(a_snapshot_without_host_memory_is_all_or_nothing) {
     struct held held = {0};
     hold_all(&held);
     char *before = soft->state_dump(), *after;
@@ -57,7 +57,7 @@ TEST(without_host_memory_a_snapshot_is_all_or_nothing) {
 }
 
 /* What there is no memory to note is held all the same, and counted as not listed. */
-TEST(objects_that_could_not_be_noted_are_counted) {
+TEST(objects_missing_from_a_snapshot_for_lack_of_memory_are_counted) {
     gpumem_physical *physical = NULL;
     char *text = NULL;
     bool fired = false;

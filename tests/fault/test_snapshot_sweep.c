@@ -33,7 +33,7 @@ static void pop_contexts(void *user) {
         cu->cuCtxPopCurrent_v2(&context);
 }
 
-TEST(a_driver_that_fails_is_told_of) {
+TEST(a_snapshot_reports_a_failing_driver) {
     struct held held = {0};
     hold_all(&held);
     struct sweep sweep = {

@@ -74,7 +74,7 @@ static int allocate_and_free(void *user) {
     return (int)status;
 }
 
-TEST(freeing_into_the_cache_is_whole_or_nothing) {
+TEST(freeing_into_the_cache_is_all_or_nothing) {
     struct subject s = make(GIB);
     sweep_act("allocate and free, cached", allocate_and_free, settle, &s);
     end(&s, 0);
@@ -102,7 +102,7 @@ static void shrink_behind_work(softgpu_fault_mode mode) {
     end(&s, 1);
 }
 
-TEST(shrinking_behind_work_that_a_fault_has_ended) {
+TEST(shrinking_after_a_device_fault_fails_cleanly) {
     shrink_behind_work(SOFTGPU_FAULT_BEFORE);
     shrink_behind_work(SOFTGPU_FAULT_AFTER);
 }
@@ -120,7 +120,7 @@ static void give_to_all(void *user) {
     settle(user);
 }
 
-TEST(changing_access_of_all_is_whole_or_nothing) {
+TEST(changing_access_to_all_buffers_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("access of all buffers", take_from_all, give_to_all, &s);
@@ -139,7 +139,7 @@ static void give_the_part(void *user) {
     settle(user);
 }
 
-TEST(changing_access_of_a_part_is_whole_or_nothing) {
+TEST(changing_access_to_part_of_a_buffer_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("access of a part", take_a_part, give_the_part, &s);
@@ -159,7 +159,7 @@ static void recommit_again(void *user) {
     settle(user);
 }
 
-TEST(decommitting_is_whole_or_nothing) {
+TEST(decommitting_a_range_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("decommit", decommit, recommit_again, &s);
@@ -177,7 +177,7 @@ static void decommit_again(void *user) {
     settle(user);
 }
 
-TEST(recommitting_is_whole_or_nothing) {
+TEST(recommitting_a_range_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     OK(gpumem_buffer_grow(s.buffer, 16 * MIB, NULL));
@@ -201,7 +201,7 @@ static void move_back(void *user) {
     settle(user);
 }
 
-TEST(moving_is_whole_or_nothing) {
+TEST(moving_a_buffer_is_all_or_nothing) {
     struct subject s = make(0);
     allocate(&s);
     sweep_act("move", move, move_back, &s);

@@ -52,7 +52,7 @@ static void set_access_back(void *user) {
 }
 
 /* An unmap that was refused is tried again. */
-TEST(ranges_are_whole_or_nothing) {
+TEST(changing_a_mapped_range_is_all_or_nothing) {
     map_all(NULL);
     sweep("unmap a range", unmap_range, map_all, true);
     sweep("give access to a range", set_access, set_access_back, false);
@@ -91,7 +91,7 @@ static void nothing(void *user) {
 }
 
 /* Leaving the context has a second way, and a release that is refused is counted. */
-TEST(memory_by_address_is_whole_or_nothing) {
+TEST(finding_memory_by_address_is_all_or_nothing) {
     sweep("find memory", find, end_other, true);
     sweep("find memory of a known size", find_of_size, end_other, true); /* believed then */
     sweep("find memory and let go of it", find_and_destroy, pop_contexts, true);
@@ -127,7 +127,7 @@ static void end_received(void *user) {
     OK(gpumem_physical_destroy(received));
 }
 
-TEST(handles_that_cross_processes_are_whole_or_nothing) {
+TEST(exporting_and_importing_handles_is_all_or_nothing) {
     sweep("export a descriptor", export_fd, close_fd, false);
     assert_int_equal(export_fd(NULL), 0);
     sweep("import a descriptor", import_fd, end_other, false);
@@ -159,7 +159,7 @@ static void take_cpu_access(void *user) {
     OK(gpumem_mapping_set_access(mapping[0], -1, GPUMEM_ACCESS_NONE));
 }
 
-TEST(memory_of_the_host_is_whole_or_nothing) {
+TEST(creating_virtual_host_memory_is_all_or_nothing) {
     for (place = GPUMEM_LOCATION_HOST; place <= GPUMEM_LOCATION_HOST_NUMA_CURRENT; place++)
         sweep(gpumem_location_name(place), create_on_host, end_other, false);
     gpumem_mapping *first = mapping[0];

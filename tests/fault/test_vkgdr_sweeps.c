@@ -84,7 +84,7 @@ static void sweep_cuda(const char *name, int (*act)(void *), struct subject *sub
                               .user = subject});
 }
 
-TEST(a_failing_call_of_cuda_leaves_nothing) {
+TEST(a_failing_cuda_call_leaks_nothing) {
     struct subject subject = {.g = NULL};
     sweep_cuda("vkgdr_open", open_and_close, &subject);
     subject.g = open_gpu(0);
@@ -131,7 +131,7 @@ static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *s
         }
 }
 
-TEST(a_failing_call_of_vulkan_leaves_nothing) {
+TEST(a_failing_vulkan_call_leaks_nothing) {
     struct subject subject = {.g = NULL};
     sweep_vulkan("vkgdr_open", open_and_close, &subject);
     subject.g = open_gpu(0);

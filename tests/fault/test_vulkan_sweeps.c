@@ -181,11 +181,11 @@ static int end(void **state) {
 
 EACH_TEST(begin, end);
 
-TEST(opening) {
+TEST(opening_vulkan_is_all_or_nothing) {
     sweep(&(struct operation){"open", open_it, close_it}, *state);
 }
 
-TEST(making) {
+TEST(allocating_and_importing_vulkan_memory_is_all_or_nothing) {
     struct subject *subject = *state;
     OK(open_it(subject));
     sweep(&(struct operation){"allocate", allocate, free_it}, subject);
@@ -196,7 +196,7 @@ TEST(making) {
     sweep(&(struct operation){"import with two types", import, free_it}, subject);
 }
 
-TEST(using) {
+TEST(exporting_mapping_and_flushing_vulkan_memory_is_all_or_nothing) {
     struct subject *subject = *state;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     OK(open_it(subject));
@@ -214,7 +214,7 @@ TEST(using) {
 
 /* Without the unmap the range cannot be kept, so the memory stays, and the device with it. Last of
  * its program, because it stays to the end. */
-TEST_WITH(freeing, begin, NULL) {
+TEST_WITH(vulkan_memory_that_cannot_be_unmapped_is_kept, begin, NULL) {
     struct subject *subject = *state;
     OK(open_it(subject));
     OK(import(subject));

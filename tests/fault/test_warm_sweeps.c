@@ -98,7 +98,7 @@ static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes
     OK(gpumem_stream_destroy(device, s.other));
 }
 
-TEST(warm_virtual_memory_loses_nothing_in_use) {
+TEST(failures_beside_cached_virtual_memory_change_nothing_in_use) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .cache_bytes = 64 * MIB),
@@ -160,7 +160,7 @@ static void sweep_change(const char *name, int (*act)(void *), void (*undo)(void
     settle(NULL);
 }
 
-TEST(changing_warm_virtual_buffers_loses_nothing_in_use) {
+TEST(failed_changes_beside_a_warm_cache_change_nothing_in_use) {
     struct subject s = {.bytes = 4 * MIB};
     OK(gpumem_stream_create(device, NULL, &s.stream));
     OK(gpumem_virtual_resource_create(device,
@@ -179,14 +179,14 @@ TEST(changing_warm_virtual_buffers_loses_nothing_in_use) {
     OK(gpumem_stream_destroy(device, s.stream));
 }
 
-TEST(warm_pinned_memory_loses_nothing_in_use) {
+TEST(failures_beside_cached_pinned_slabs_change_nothing_in_use) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
                                      &resource));
     sweep_warm("allocate beside warm slabs", resource, MIB + 4096);
 }
 
-TEST(a_warm_cache_loses_nothing_in_use) {
+TEST(failures_beside_cached_segments_change_nothing_in_use) {
     gpumem_resource *memory, *cache;
     OK(gpumem_virtual_resource_create(device, NULL, &memory));
     /* All segments stay: giving idle ones back first leaves an event for later use, which is more

@@ -187,32 +187,32 @@ static void sweep_wrapper(wrap_fn wrap) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-TEST(allocating_through_a_limit_is_whole_or_nothing) {
+TEST(allocating_through_a_limit_is_all_or_nothing) {
     sweep_wrapper(limit);
 }
 
-TEST(allocating_through_a_log_is_whole_or_nothing) {
+TEST(allocating_through_a_log_is_all_or_nothing) {
     sweep_wrapper(logging);
 }
 
-TEST(allocating_through_a_trace_is_whole_or_nothing) {
+TEST(allocating_through_a_trace_is_all_or_nothing) {
     sweep_wrapper(trace);
     assert_true(written > 1000);
 }
 
-TEST(allocating_through_tracking_is_whole_or_nothing) {
+TEST(allocating_through_tracking_is_all_or_nothing) {
     sweep_wrapper(tracking);
 }
 
-TEST(allocating_through_alignment_is_whole_or_nothing) {
+TEST(allocating_through_alignment_is_all_or_nothing) {
     sweep_wrapper(alignment);
 }
 
-TEST(allocating_through_a_failure_callback_is_whole_or_nothing) {
+TEST(allocating_through_a_failure_callback_is_all_or_nothing) {
     sweep_wrapper(failure);
 }
 
-TEST(allocating_through_a_second_choice_is_whole_or_nothing) {
+TEST(allocating_through_a_fallback_is_all_or_nothing) {
     struct subject subject = {.asked = 0};
     gpumem_resource *first = virtual_resource(), *second = virtual_resource();
     OK(gpumem_fallback_resource_create(first, second, &subject.resource));
@@ -224,7 +224,7 @@ TEST(allocating_through_a_second_choice_is_whole_or_nothing) {
 
 /* ---- Making wrappers: no driver call, so nothing but memory and files can be missing --------- */
 
-TEST(making_one_asks_the_driver_nothing) {
+TEST(creating_a_wrapper_makes_no_driver_call) {
     static const wrap_fn all[] = {limit, logging, trace, tracking, alignment, failure};
     struct subject subject = {.asked = 0};
     gpumem_resource *upstream = virtual_resource(), *made;

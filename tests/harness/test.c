@@ -1,7 +1,8 @@
 /*
  * main of each program of tests.
  *
- *     run --list                       every file and test, a line each
+ *     run --files                      the files, a line each
+ *     run --list                       every file and test, but those that files make as they run
  *     run FILE [PATTERN]               a file's tests, or those whose names match (with * and ?)
  *     run FILE --child NAME ARG...     another process of a test
  *
@@ -15,7 +16,7 @@
 
 static struct test_case *cases;
 static struct test_setting *settings;
-static const char *chosen;
+static const char *chosen, *pattern;
 
 void test_add(struct test_case *added) {
     added->next = cases;
@@ -29,6 +30,10 @@ void test_add_setting(struct test_setting *added) {
 
 const char *test_file(void) {
     return chosen;
+}
+
+const char *test_pattern(void) {
+    return pattern;
 }
 
 /* Whether `path` is of the source that is called `name`, without folder and .c. */
@@ -55,6 +60,16 @@ static int compare(const void *left, const void *right) {
     return files ? files : a->place - b->place;
 }
 
+static bool has_tests(const char *name) {
+    for (const struct test_case *one = cases; one; one = one->next)
+        if (is_file(one->file, name))
+            return true;
+    for (const struct test_setting *s = settings; s; s = s->next)
+        if (s->kind == TEST_BEFORE && is_file(s->file, name))
+            return true;
+    return false;
+}
+
 /* Cases of the chosen file, or all, in order; the caller frees the array. */
 static struct test_case **cases_in_order(size_t *count) {
     size_t room = 0;
@@ -69,6 +84,36 @@ static struct test_case **cases_in_order(size_t *count) {
             found[(*count)++] = one;
     qsort(found, *count, sizeof *found, compare);
     return found;
+}
+
+static int compare_names(const void *left, const void *right) {
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* Names of files may come from cases and settings, and are often the same. */
+static int list_files(void) {
+    size_t count = 0, room = 0;
+    for (struct test_case *one = cases; one; one = one->next)
+        room++;
+    for (struct test_setting *s = settings; s; s = s->next)
+        room++;
+    const char **files = calloc(room + 1, sizeof *files);
+    if (!files)
+        abort();
+    for (struct test_case *one = cases; one; one = one->next)
+        files[count++] = one->file;
+    for (struct test_setting *s = settings; s; s = s->next)
+        if (s->kind == TEST_BEFORE)
+            files[count++] = s->file;
+    qsort(files, count, sizeof *files, compare_names);
+    for (size_t i = 0; i < count; i++) {
+        const char *slash = strrchr(files[i], '/');
+        const char *base = slash ? slash + 1 : files[i];
+        if (i == 0 || strcmp(files[i], files[i - 1]) != 0)
+            printf("%.*s\n", (int)strcspn(base, "."), base);
+    }
+    free(files);
+    return 0;
 }
 
 static int list(void) {
@@ -115,19 +160,10 @@ static int run_file(void) {
     return failed;
 }
 
-static bool has_tests(const char *name) {
-    for (const struct test_case *one = cases; one; one = one->next)
-        if (is_file(one->file, name))
-            return true;
-    for (const struct test_setting *s = settings; s; s = s->next)
-        if (s->kind == TEST_BEFORE && is_file(s->file, name))
-            return true;
-    return false;
-}
-
 static int usage(const char *program) {
     fprintf(stderr,
-            "usage: %s --list\n       %s FILE [PATTERN]\n       %s FILE --child NAME ARGUMENT...\n",
+            "usage: %s --list | --files\n       %s FILE [PATTERN]\n       %s FILE --child NAME "
+            "ARGUMENT...\n",
             program, program, program);
     return 2;
 }
@@ -135,6 +171,8 @@ static int usage(const char *program) {
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
+    if (argc == 2 && strcmp(argv[1], "--files") == 0)
+        return list_files();
     if (argc < 2 || argv[1][0] == '-')
         return usage(argv[0]);
     chosen = argv[1];
@@ -142,7 +180,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s has no tests of a file %s; --list names them\n", argv[0], chosen);
         return 2;
     }
-    const char *pattern = argc > 2 ? argv[2] : getenv("GPUMEM_TEST");
+    pattern = argc > 2 ? argv[2] : getenv("GPUMEM_TEST");
     bool child = argc > 3 && strcmp(argv[2], "--child") == 0;
     const struct test_setting *before = child ? NULL : setting_of(TEST_BEFORE, NULL);
     int status = before ? before->run(argc - 1, argv + 1) : 0;

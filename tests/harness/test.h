@@ -59,6 +59,8 @@ void test_add_setting(struct test_setting *added);
 
 /* The file whose tests run, as `run` was told. */
 const char *test_file(void);
+/* Which of its tests run, as `run` or GPUMEM_TEST says; NULL: all. */
+const char *test_pattern(void);
 
 #define TEST(function) TEST_FUNCTION(function, .own_fixtures = false)
 /* With fixtures of its own, each may be NULL. */

@@ -91,5 +91,5 @@ def check_planted():
 if __name__ == "__main__":
     sys.exit(tap([
         ("descriptors are made in one place", violations(SOURCE)),
-        ("planted violations are found, and nothing else", check_planted()),
+        ("only planted violations are detected", check_planted()),
     ]))

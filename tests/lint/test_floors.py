@@ -89,4 +89,4 @@ if __name__ == "__main__":
         sys.exit(0)
     sys.exit(tap([(f"{house}: every use and include goes downwards", judge(SOURCE, BUILD, house))
                   for house in floors.FLOORS] +
-                 [("planted violations are found", planted()), ("the picture is of this code", picture())]))
+                 [("planted violations are detected", planted()), ("the diagram agrees with the code", picture())]))

@@ -241,5 +241,5 @@ def check_planted():
 if __name__ == "__main__":
     sys.exit(tap([
         ("every #include is allowed where it stands", violations(SOURCE)),
-        ("planted violations are found", check_planted()),
+        ("planted violations are detected", check_planted()),
     ]))

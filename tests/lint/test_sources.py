@@ -170,16 +170,16 @@ def check_temporary_files(root):
 
 CHECKS = [
     ("no file is too long", check_sizes),
-    ("file names say what is in the file", check_names),
+    ("file names describe their content", check_names),
     ("nothing is left unfinished", lambda root: lines_matching(root, UNFINISHED)),
-    ("no path of one machine", lambda root: lines_matching(root, MACHINE_PATHS)),
+    ("no file contains a path of one machine", lambda root: lines_matching(root, MACHINE_PATHS)),
     ("no text of NVIDIA's", lambda root: lines_matching(root, FOREIGN)),
-    ("no foreign binaries or headers", check_foreign_files),
-    ("whitespace", check_layout),
+    ("the repository has no foreign binaries or headers", check_foreign_files),
+    ("whitespace is consistent", check_layout),
     ("comments fit into 100 columns", check_columns),
     ("scripts parse", check_scripts),
     ("threads are started in one place", check_threads),
-    ("public calls are no cancellation points", check_cancellation),
+    ("public calls are not cancellation points", check_cancellation),
     ("tests make files in $TMPDIR", check_temporary_files),
     ("pip is a virtual environment's", lambda root: lines_matching(root, BARE_PIP)),
 ]
@@ -187,23 +187,23 @@ CHECKS = [
 PLANTED = [
     ("src/a.c", "int a;\n" * 1201, "no file is too long"),
     ("src/a.c", "int a;\n" * 400, "no file is too long"),
-    ("src/utils.c", "int a;\n", "file names say what is in the file"),
-    ("src/str_util.h", "int a;\n", "file names say what is in the file"),
+    ("src/utils.c", "int a;\n", "file names describe their content"),
+    ("src/str_util.h", "int a;\n", "file names describe their content"),
     ("src/a.c", "/* TODO: more */\n", "nothing is left unfinished"),
-    ("docs/a.md", "See /root/gpumem/a.c\n", "no path of one machine"),
+    ("docs/a.md", "See /root/gpumem/a.c\n", "no file contains a path of one machine"),
     ("src/a.h", "/* Copyright 2024 NVIDIA */\n", "no text of NVIDIA's"),
     ("src/a.h", " * \\param dptr - the pointer\n", "no text of NVIDIA's"),
-    ("lib/a.so", "\x7fELF", "no foreign binaries or headers"),
-    ("tests/a.object", "\x7fELF", "no foreign binaries or headers"),
-    ("src/a.c", "int a; \n", "whitespace"),
-    ("src/a.c", "\tint a;\n", "whitespace"),
-    ("src/a.c", "int a;", "whitespace"),
+    ("lib/a.so", "\x7fELF", "the repository has no foreign binaries or headers"),
+    ("tests/a.object", "\x7fELF", "the repository has no foreign binaries or headers"),
+    ("src/a.c", "int a; \n", "whitespace is consistent"),
+    ("src/a.c", "\tint a;\n", "whitespace is consistent"),
+    ("src/a.c", "int a;", "whitespace is consistent"),
     ("src/a.h", f"/* {'a comment ' * 10}*/\n", "comments fit into 100 columns"),
     ("a.sh", "if true; then\n", "scripts parse"),
     ("a.py", "def\n", "scripts parse"),
     ("src/load/a.c", "int e = pthread_create(&t, 0, f, 0);\n", "threads are started in one place"),
     ("src/memory/a.c", "gpumem_status gpumem_wait(int a,\n                    int b) {\n    return a;\n}\n",
-     "public calls are no cancellation points"),
+     "public calls are not cancellation points"),
     ("tests/unit/a.c", 'char path[] = "/tmp/a-XXXXXX";\n', "tests make files in $TMPDIR"),
     ("docs/a.md", "pip install gpumem\n", "pip is a virtual environment's"),
     ("a.sh", "sudo pip3 install gpumem\n", "pip is a virtual environment's"),
@@ -228,4 +228,4 @@ def check_planted():
 
 if __name__ == "__main__":
     sys.exit(tap([(title, check(SOURCE)) for title, check in CHECKS] +
-                 [("planted violations are found", check_planted())]))
+                 [("planted violations are detected", check_planted())]))

@@ -22,7 +22,7 @@ def run(workers, schedule, loops, seed):
                        SOFTGPU_WORKERS=workers, SOFTGPU_KERNEL_WORKERS=workers, SOFTGPU_SCHEDULE=schedule)
     busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(loops)]
     try:
-        done = subprocess.run([BUILD / "tests/conformance/test_kernel_stress"], env=environment, check=False,
+        done = subprocess.run([BUILD / "tests/conformance/run", "test_kernel_stress"], env=environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     finally:
         for loop in busy:

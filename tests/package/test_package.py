@@ -82,7 +82,7 @@ def check_flags(pkgconfig, folder, *wanted):
     assert said == list(wanted), f"pkg-config prints {said}, not {list(wanted)}"
 
 
-def test_deb_has_what_a_package_has(dist, folder):
+def test_the_deb_conforms_to_package_conventions(dist, folder):
     run("dpkg-deb", "-x", next(dist.glob("gpumem_*.deb")), folder)
     doc = folder / "usr/share/doc/gpumem"
     for page in ("README.md", "docs/api-tour.md", "docs/softgpu.md", "examples/tour.c"):
@@ -116,7 +116,7 @@ def check_manual(share, command):
         assert b"\n.SH SYNOPSIS\n" in gzip.decompress(content), name
 
 
-def test_deb_has_man_pages_and_completions(dist, folder):
+def test_the_deb_contains_manual_pages_and_completions(dist, folder):
     run("dpkg-deb", "-x", next(dist.glob("gpumem_*.deb")), folder)
     share = folder / "usr/share"
     check_manual(share, folder / "usr/bin/gpumem")
@@ -127,7 +127,7 @@ def test_deb_has_man_pages_and_completions(dist, folder):
         assert (share / place).read_text() == (source / name).read_text(), place
 
 
-def test_deb(dist, folder):
+def test_programs_build_and_run_against_the_deb(dist, folder):
     package = next(dist.glob("gpumem_*.deb"))
     run("dpkg-deb", "-x", package, folder)
     for path in folder.rglob("libcuda.so*"):
@@ -189,7 +189,7 @@ def check_vkgdr(pip, dist, folder):
     run(*pip, "uninstall", "--yes", "vkgdr")
 
 
-def test_wheel(dist, folder):
+def test_programs_build_and_run_against_the_wheel(dist, folder):
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     pip = [folder / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
     run(*pip, "install", "--no-index", next(dist.glob("gpumem-*.whl")))

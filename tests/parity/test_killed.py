@@ -85,9 +85,9 @@ def check(wanted, *arguments):
 def main():
     guard.prctl(guard.PR_SET_CHILD_SUBREAPER, 1)
     with tempfile.TemporaryDirectory() as folder:
-        cases = [("scenario dies with the recorder",
+        cases = [("scenario ends when the recorder is killed",
                   ["one", "run", "--jobs", "4", "--scenario", "stream", "-o", f"{folder}/run"]),
-                 ("helper dies with its scenario", ["helper", "one", "ipc/memory-to-peer", "0", "1", "0", "0"])]
+                 ("helper ends when its scenario is killed", ["helper", "one", "ipc/memory-to-peer", "0", "1", "0", "0"])]
         print(f"1..{len(cases)}")
         bad = 0
         for number, (title, arguments) in enumerate(cases, 1):

@@ -146,12 +146,12 @@ def programs_end(kept):
 
 
 TESTS = [
-    ("softgpu answers what hardware answered, or there is a reason", recorded, "there is no recording yet"),
-    ("a planted difference is named with its inputs", planted, ""),
-    ("what optimising changes is told apart", optimised, ""),
-    ("each instruction has forms, or a reason", complete, ""),
-    ("the forms are those of the decoder's rules", current, "there is no ptxas"),
-    ("random programs end, whatever the schedule", programs_end, "there is no recording yet"),
+    ("softgpu agrees with hardware or has a recorded reason", recorded, "there is no recording yet"),
+    ("a planted difference is reported with its inputs", planted, ""),
+    ("differences by optimization are distinguished", optimised, ""),
+    ("each instruction has forms or a recorded reason", complete, ""),
+    ("the forms agree with the decoder's rules", current, "there is no ptxas"),
+    ("random programs end under every schedule", programs_end, "there is no recording yet"),
 ]
 
 

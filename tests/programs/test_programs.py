@@ -81,9 +81,9 @@ def write():
 
 
 def main():
-    tests = [(f"programs print what they should{how}", lambda variables=variables: under(variables))
+    tests = [(f"programs print the expected output{how}", lambda variables=variables: under(variables))
              for how, variables in SETTINGS]
-    tests += [("without kernels they say so", without_kernels), ("golden/ is of these", golden_has_nothing_else)]
+    tests += [("programs report that kernels are disabled", without_kernels), ("golden/ has a file for each program only", golden_has_nothing_else)]
     print(f"1..{len(tests)}")
     failed = 0
     for number, (title, test) in enumerate(tests, 1):

@@ -39,7 +39,7 @@ def problems_of(name, variables):
 def main():
     if os.environ.get("GPUMEM_SANITIZE") == "thread" and os.environ.get("GPUMEM_TEST_LONG") != "1":
         print("1..1\n# skip: checked kernels run with one worker; with --long under ThreadSanitizer, too\n"
-              "ok 1 - nothing is found in right programs # SKIP")
+              "ok 1 - correct programs have no findings # SKIP")
         return 0
     schedules = SCHEDULES[:1] if SANITIZED else SCHEDULES
     print(f"1..{len(schedules)}")
@@ -47,7 +47,7 @@ def main():
     for number, (how, variables) in enumerate(schedules, 1):
         problems = [problem for name in test_programs.names() for problem in problems_of(name, variables)]
         failed += bool(problems)
-        print(f"{'not ' if problems else ''}ok {number} - nothing is found in right programs{how}")
+        print(f"{'not ' if problems else ''}ok {number} - correct programs have no findings{how}")
         for line in problems[:60]:
             print(f"# {line}")
     return 1 if failed else 0

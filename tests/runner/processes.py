@@ -4,7 +4,8 @@ import signal
 import time
 from pathlib import Path
 
-PATIENCE = 60  # seconds until something that must happen is taken as not happening
+# Seconds until something that must happen is taken as not happening, on a machine with much else to do.
+PATIENCE = 240
 
 
 def is_running(pid):

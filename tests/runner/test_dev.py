@@ -13,8 +13,10 @@ import processes
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
-COMMANDS = ("demo", "test", "bench", "parity", "clients", "lint", "fuzz", "package", "bundle", "deps",
-            "format")
+COMMANDS = ("demo", "test", "bench", "parity", "prove", "coverage", "mutate", "clients", "lint", "fuzz", "package",
+            "floors", "bundle", "deps", "format")
+# A test that is quick and needs a build.
+QUICK = "docs/test_coverage_table"
 # What the commands call, of ours: each writes its name and number, and then does as $STAYS says.
 STUB = """#!/bin/sh
 echo "${0##*/} $$ $*" >>"$NOTES"
@@ -42,7 +44,8 @@ class Place:
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         self.environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}",
-                                NOTES=str(self.notes), TMPDIR=str(self.temporary), **environment)
+                                NOTES=str(self.notes), TMPDIR=str(self.temporary),
+                                GPUMEM_TEST_RECORDS=str(folder / "records"), **environment)
 
     def start(self, *arguments):
         return subprocess.Popen([str(SOURCE / "dev"), *arguments], env=self.environment,
@@ -69,16 +72,18 @@ def help_builds_nothing(folder):
             status, output = place.run(*arguments)
             if status != 0 or f"usage: ./dev {command}" not in output:
                 problems.append(f"{arguments}: status {status}: {output}")
-    status, output = place.run("test", "--quick", "--help")
+    status, output = place.run("test", "--all", "--help")
     if status != 0 or "--long" not in output:
-        problems.append(f"test --quick --help: {status}: {output}")
+        problems.append(f"test --all --help: {status}: {output}")
     return problems + place.called()
 
 
-def wrong_arguments_build_nothing(folder):
+def invalid_arguments_build_nothing(folder):
     place = Place(folder)
     problems = []
-    for arguments in (["test", "--quik"], ["test", "a", "b"], ["lint", "x"], ["deps", "x"], ["nothing"],
+    for arguments in (["test", "--quik"], ["test", "a", "b"], ["test", "("], ["test", "--only"],
+                      ["test", "--only", "x"], ["test", "--all", "--long"], ["test", "--long", "x"],
+                      ["lint", "x"], ["lint", "format", "x"], ["deps", "x"], ["nothing"], ["prove"],
                       ["package", "x"], ["bundle", "x"], ["format", "x"]):
         status, output = place.run(*arguments)
         if status != 2 or not output.strip():
@@ -91,9 +96,13 @@ NEEDED = {
     "demo": (["gcc", "cmake"], ["python3", "clang", "cppcheck", "python3-venv", "g++"]),
     "bench": (["gcc", "cmake"], ["python3", "clang", "cppcheck"]),
     "bundle": (["gcc", "cmake"], ["python3", "clang", "cppcheck"]),
-    "test --quick": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "test": (["gcc", "python3", "g++"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "test unit/test_limit": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "test --only asan": (["gcc", "python3"], ["clang-tidy", "cppcheck", "python3-venv"]),
+    "test --long tidy": (["clang-tidy"], ["python3-venv"]),
     "parity": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
-    "test": (["gcc", "clang-tidy", "cppcheck", "python3-venv", "g++", "pkg-config"], []),
+    "test --all": (["gcc", "clang-tidy", "cppcheck", "python3-venv", "g++", "pkg-config"], []),
+    "test --long": (["gcc", "clang-tidy", "cppcheck", "python3-venv", "g++", "pkg-config"], []),
     "lint": (["clang-tidy", "cppcheck"], ["python3-venv", "dpkg-dev", "mesa-vulkan-drivers"]),
     "clients": (["python3-venv", "g++"], ["clang", "cppcheck"]),
     "fuzz": (["clang", "libclang-rt-dev"], ["cppcheck", "python3-venv"]),
@@ -102,7 +111,7 @@ NEEDED = {
 }
 
 
-def missing_packages_are_those_of_the_command(folder):
+def only_missing_packages_of_the_command_are_reported(folder):
     place = Place(folder, packages=MISSING)
     problems = []
     for command, (needed, others) in NEEDED.items():
@@ -122,17 +131,16 @@ def missing_packages_are_those_of_the_command(folder):
     return problems + place.called()
 
 
-def no_file_is_left(folder):
+def temporary_files_are_removed(folder):
     """Neither when all goes well nor when a build fails."""
     problems = []
     for number, (arguments, status) in enumerate(
-            [(["test", "--quick", "runner/no such test"], "0"), (["test", "--quick", "x"], "1"),
-             (["demo", "/nonexistent"], "1"), (["bench"], "1"), (["bundle"], "1"), (["package"], "1"),
-             (["clients"], "1"), (["parity"], "1")]):
+            [(["test", QUICK], "0"), (["test", QUICK], "1"), (["demo", "/nonexistent"], "1"), (["bench"], "1"),
+             (["bundle"], "1"), (["package"], "1"), (["parity"], "1")]):
         (folder / str(number)).mkdir()
         place = Place(folder / str(number), STUB_STATUS=status)
         code, output = place.run(*arguments)
-        if code == 0 or not place.called():
+        if str(min(code, 1)) != status or not place.called():
             problems.append(f"{arguments}: status {code}: {output}")
         if status == "1" and ("a warning" not in output or "[3/7]" in output):
             problems.append(f"{arguments} shows more or less than what failed: {output}")
@@ -140,22 +148,71 @@ def no_file_is_left(folder):
     return problems
 
 
-def a_long_build_tells_how_far_it_is(folder):
-    place = Place(folder, STAYS="clang-tidy")
+def a_long_build_reports_its_progress(folder):
+    """Without Python, too: a machine on which nothing but the demo is wanted has none."""
+    place = Place(folder)
     cmake = folder / "programs/cmake"
     cmake.write_text("#!/bin/sh\n[ \"$1\" = --build ] || exit 0\n"
                      "echo '[3/7] Building C'; echo stays >>\"$NOTES\"; sleep 1000\n")
-    process = place.start("test", "--quick", "x")
+    process = place.start("demo")
     try:
-        line = process.stdout.readline()
+        lines = [process.stdout.readline(), process.stdout.readline()]
     finally:
         process.kill()
         process.communicate()
-    good = re.fullmatch(r"\.\.\.  gcc, release, \d+ s, step 3 of 7\n", line)
-    return [] if good else [f"said {line!r}"]
+    return [] if re.fullmatch(r"\.\.\.  building, \d+ s, step 3 of 7\n", lines[1]) else [f"said {lines}"]
 
 
-def the_demo_builds_what_it_names_next(folder):
+def the_demo_and_the_tests_have_one_configuration(folder):
+    """Else what one of them compiled the other would compile again. Whoever calls CMake himself has no -Werror."""
+    problems, presets = [], []
+    for number, arguments in enumerate((["demo"], ["test", QUICK], ["bench"], ["parity"])):
+        (folder / str(number)).mkdir()
+        place = Place(folder / str(number), STUB_STATUS="1")
+        place.run(*arguments)
+        configured = [line.split(" ", 2)[2] for line in place.called() if "--preset release" in line
+                      and "--build" not in line]
+        presets += configured
+        if not configured:
+            problems.append(f"{arguments} configures nothing: {place.called()}")
+    if set(presets) != {"--preset release"}:
+        problems.append(f"different configurations: {set(presets)}")
+    if not re.search(r"option\(GPUMEM_WERROR .* OFF\)", (SOURCE / "cmake/GpumemOptions.cmake").read_text()):
+        problems.append("-Werror is on for everybody")
+    return problems
+
+
+def stages_and_parts_are_listed(folder):
+    """And nothing is built for that."""
+    place = Place(folder)
+    problems = []
+    for option, wanted in (("--all", ("release", "asan", "lint")), ("--long", ("programs", "threads", "mutate"))):
+        status, output = place.run("test", option, "--list")
+        named = [line.split()[0] for line in output.splitlines()]
+        if status != 0 or set(wanted) - set(named) or len(set(named)) != len(named):
+            problems.append(f"{option}: {status}: {output}")
+    return problems + place.called()
+
+
+def a_cache_of_compilations_is_used_where_there_is_one(folder):
+    """Unless somebody set the launcher, to nothing too."""
+    problems = []
+    for number, (environment, wanted) in enumerate((({}, "ccache"), ({"CMAKE_C_COMPILER_LAUNCHER": ""}, ""))):
+        (folder / str(number)).mkdir()
+        place = Place(folder / str(number), **environment)
+        if not environment:
+            place.environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
+        programs = folder / str(number) / "programs"
+        (programs / "ccache").write_text(STUB)
+        (programs / "ccache").chmod(0o755)
+        (programs / "cmake").write_text('#!/bin/sh\necho "launcher: $CMAKE_C_COMPILER_LAUNCHER" >>"$NOTES"\n')
+        place.run("test", QUICK)
+        if set(place.called()) != {f"launcher: {wanted}"}:
+            problems.append(f"{environment}: {place.called()}")
+    return problems
+
+
+def the_demo_builds_the_commands_that_it_suggests(folder):
     """The program that docs/api-tour.md begins with."""
     place = Place(folder, GPUMEM_DRIVER="softgpu")
     file = folder / "file"
@@ -199,7 +256,7 @@ def nothing_outlives(command, number, group=False):
     return check
 
 
-def a_killed_parity_takes_its_scenarios_along(folder):
+def killing_parity_ends_its_scenarios(folder):
     """The real recorder, of a build that cmake need not make: its scenarios are stopped, so that they do not end
     by themselves."""
     place = Place(folder, GPUMEM_PARITY_RUNS=str(folder))
@@ -233,15 +290,17 @@ def a_killed_parity_takes_its_scenarios_along(folder):
 
 
 def main():
-    tests = [help_builds_nothing, wrong_arguments_build_nothing,
-             missing_packages_are_those_of_the_command, no_file_is_left,
-             a_long_build_tells_how_far_it_is, the_demo_builds_what_it_names_next]
+    tests = [help_builds_nothing, invalid_arguments_build_nothing,
+             only_missing_packages_of_the_command_are_reported, temporary_files_are_removed,
+             a_long_build_reports_its_progress, the_demo_and_the_tests_have_one_configuration,
+             stages_and_parts_are_listed, a_cache_of_compilations_is_used_where_there_is_one,
+             the_demo_builds_the_commands_that_it_suggests]
     tests += [nothing_outlives(command, number)
-              for command in (["test"], ["test", "--quick", "x"], ["parity"], ["bench"], ["demo"])
+              for command in (["test"], ["test", QUICK], ["parity"], ["bench"], ["demo"])
               for number in (signal.SIGKILL, signal.SIGTERM)]
     tests += [nothing_outlives(command, signal.SIGINT, group=True)
-              for command in (["test", "--quick", "x"], ["parity"])]
-    tests += [a_killed_parity_takes_its_scenarios_along]
+              for command in (["test", QUICK], ["parity"])]
+    tests += [killing_parity_ends_its_scenarios]
     print(f"1..{len(tests)}")
     bad = 0
     for count, test in enumerate(tests, 1):

@@ -97,7 +97,7 @@ def main():
         bad += problem is not None
         if problem:
             print(f"# {problem}")
-        print(f"{'not ' if problem else ''}ok {count} - nothing outlives {kind} and {number.name}")
+        print(f"{'not ' if problem else ''}ok {count} - no process survives {number.name} to {kind}")
     return 1 if bad else 0
 
 

@@ -49,7 +49,7 @@ static void check_aligned(gpumem_resource *upstream, size_t alignment) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(every_kind_is_aligned) {
+TEST(every_resource_returns_aligned_buffers) {
     gpumem_resource *list[5];
     OK(gpumem_device_pool_resource_create(device, NULL, &list[0]));
     OK(gpumem_pinned_resource_create(device, NULL, &list[1]));
@@ -93,7 +93,7 @@ static void careless_properties(void *user, gpumem_resource_properties *properti
     properties->device_accessible = 1;
 }
 
-TEST(a_part_is_handed_on_where_it_must_be) {
+TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
     struct careless c = {.odd = 48};
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(device, NULL, &c.pool));
@@ -112,7 +112,7 @@ TEST(a_part_is_handed_on_where_it_must_be) {
 
 /* ---- Growth, exports, options ---------------------------------------------------------------- */
 
-TEST(growth_and_exports_pass_through) {
+TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     gpumem_resource *upstream, *resource;
     gpumem_resource_properties p = {.size = sizeof p};
     gpumem_export *exported;
@@ -149,7 +149,7 @@ TEST(growth_and_exports_pass_through) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-TEST(small_ones_pass_as_they_are) {
+TEST(buffers_below_the_threshold_are_not_aligned) {
     gpumem_resource *pool, *resource;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     resource = aligned(pool, MIB, 0, 64 * KIB);
@@ -171,7 +171,7 @@ TEST(small_ones_pass_as_they_are) {
 }
 
 /* A freed buffer waits for the work that was there when it was freed, not for what came later. */
-TEST(frees_do_not_wait_for_later_work) {
+TEST(a_free_does_not_wait_for_later_work) {
     gpumem_resource *upstream, *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &upstream));
     resource = aligned(upstream, 4096, 0, 0);

@@ -112,13 +112,13 @@ TEST(threads_share_a_cache_over_virtual_memory) {
 }
 
 /* The device has 36 MiB. */
-TEST(threads_share_a_small_device) {
+TEST(threads_share_a_small_device_without_false_refusals) {
     gpumem_resource *memory = virtual_memory(GIB);
     hammer(memory, 3 * MIB);
     OK(gpumem_resource_destroy(memory));
 }
 
-TEST(threads_share_a_small_device_through_a_cache) {
+TEST(threads_share_a_small_device_through_a_virtual_cache) {
     gpumem_resource *memory = virtual_memory(GIB), *cache;
     /* Segments that are no larger than they must be: a stream's memory is its own while it is used.
      */

@@ -20,7 +20,7 @@ static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(device_memory_says_where_it_is_and_who_reaches_it) {
+TEST(device_memory_reports_location_and_access) {
     gpumem_resource *resource;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
@@ -37,7 +37,7 @@ TEST(device_memory_says_where_it_is_and_who_reaches_it) {
     end(buffer, resource);
 }
 
-TEST(pinned_memory_says_where_it_is_and_who_reaches_it) {
+TEST(pinned_memory_reports_location_and_access) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED,
                                             GPUMEM_PINNED_POOL};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -57,7 +57,7 @@ TEST(pinned_memory_says_where_it_is_and_who_reaches_it) {
     }
 }
 
-TEST(managed_memory_says_that_both_reach_it) {
+TEST(managed_memory_reports_access_by_host_and_device) {
     gpumem_resource *resource;
     OK(gpumem_managed_resource_create(device, NULL, &resource));
     gpumem_buffer *buffer = allocate(resource);
@@ -69,7 +69,7 @@ TEST(managed_memory_says_that_both_reach_it) {
     end(buffer, resource);
 }
 
-TEST(virtual_memory_says_in_which_place_it_is) {
+TEST(virtual_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
         gpumem_resource *resource;
@@ -112,7 +112,7 @@ static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
     return imported;
 }
 
-TEST(imported_memory_is_what_it_is) {
+TEST(imported_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
         gpumem_resource *resource;
@@ -134,7 +134,7 @@ TEST(imported_memory_is_what_it_is) {
     }
 }
 
-TEST(a_struct_of_another_size_is_refused) {
+TEST(an_attributes_struct_of_wrong_size_is_refused) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     gpumem_buffer *buffer = allocate(resource);

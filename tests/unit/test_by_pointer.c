@@ -13,7 +13,7 @@ static CUdeviceptr allocate(gpumem_resource *resource, size_t bytes, CUstream st
     return pointer;
 }
 
-TEST(every_resource_allocates_and_deallocates) {
+TEST(every_resource_allocates_and_frees_by_address) {
     gpumem_resource *resources[6], *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &resources[0]));
     OK(gpumem_pinned_resource_create(
@@ -48,7 +48,7 @@ TEST(every_resource_allocates_and_deallocates) {
 }
 
 /* Without a stream in the stream of the allocation; with one in that one's. */
-TEST(the_stream_of_the_allocation_is_the_default) {
+TEST(freeing_by_address_uses_the_allocations_stream_by_default) {
     gpumem_resource *pool;
     uint64_t reserved = 0;
     OK(gpumem_device_pool_resource_create(
@@ -95,7 +95,7 @@ static void *churn(void *argument) {
     return NULL;
 }
 
-TEST(threads_share_the_table) {
+TEST(threads_allocate_and_free_by_address) {
     gpumem_resource *pool;
     pthread_t threads[THREADS];
     OK(gpumem_device_pool_resource_create(

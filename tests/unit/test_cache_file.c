@@ -54,7 +54,7 @@ static void put(const char *bytes, size_t length, mode_t mode) {
     close(fd);
 }
 
-TEST(what_was_kept_is_found) {
+TEST(a_written_text_is_read_back) {
     struct stat about;
     char gpumem[TEMPORARY_ROOM + 16], small[4];
     check_text(NULL);
@@ -72,7 +72,7 @@ TEST(what_was_kept_is_found) {
     assert_int_equal(about.st_mode & 0777, 0700);
 }
 
-TEST(the_home_folder_is_the_second_choice) {
+TEST(the_home_folder_is_used_without_xdg_cache_home) {
     char home[TEMPORARY_ROOM + 16];
     struct stat about;
     snprintf(home, sizeof home, "%s/home", folder);
@@ -98,7 +98,7 @@ TEST(the_home_folder_is_the_second_choice) {
     assert_int_not_equal(stat("relative", &about), 0);
 }
 
-TEST(corrupt_files_are_not_believed) {
+TEST(corrupt_cache_files_are_ignored) {
     char bytes[GM_CACHE_MOST + 64] = {0};
     assert_int_equal(gm_cache_write("one", "threads 7\n"), 1);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -127,7 +127,7 @@ TEST(corrupt_files_are_not_believed) {
 }
 
 /* What others could have written, or what would keep the program waiting. */
-TEST(foreign_files_are_not_believed) {
+TEST(cache_files_that_others_may_write_are_ignored) {
     char target[TEMPORARY_ROOM + 16], bytes[64] = {0};
     assert_int_equal(gm_cache_write("one", "text\n"), 1);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -163,7 +163,7 @@ TEST(foreign_files_are_not_believed) {
 }
 
 /* Root may write anywhere; so that a file stands where a folder should be. */
-TEST(unwritable_homes_are_fine) {
+TEST(an_unwritable_cache_folder_is_no_error) {
     char file[TEMPORARY_ROOM + 16];
     snprintf(file, sizeof file, "%s/file", folder);
     int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -191,7 +191,7 @@ TEST(unwritable_homes_are_fine) {
     }
 }
 
-TEST(too_much_is_not_kept) {
+TEST(an_oversized_text_is_not_written) {
     char text[GM_CACHE_MOST + 1];
     memset(text, 'a', sizeof text);
     text[GM_CACHE_MOST] = 0;
@@ -215,7 +215,7 @@ static void *write_and_read(void *argument) {
     return NULL;
 }
 
-TEST(many_writers_leave_one_whole_text) {
+TEST(concurrent_writers_leave_one_complete_text) {
     pthread_t threads[4];
     size_t wrong[4] = {0};
     char gpumem[TEMPORARY_ROOM + 16];

@@ -69,7 +69,7 @@ static gpumem_stats stats_of(gpumem_resource *resource) {
 
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
 
-TEST(its_own_stream_gets_memory_back_at_once) {
+TEST(freed_memory_is_reused_at_once_on_its_own_stream) {
     gpumem_resource *cache = cache_of(pool, 0);
     struct gate gate = gate_with_stream();
     const size_t sizes[] = {1, 256, 5000, MIB, 3 * MIB, 100 * MIB};
@@ -103,7 +103,7 @@ static void *ask_for_a_mib(void *data) {
 }
 
 /* A limit leaves no other memory: the call waits for the first stream, and then has it. */
-TEST(another_stream_gets_it_when_the_first_has_passed) {
+TEST(at_the_limit_another_stream_waits_for_freed_memory) {
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
     struct asking asking = {.cache = cache, .stream = make_stream()};
     struct gate gate = gate_with_stream();
@@ -122,7 +122,7 @@ TEST(another_stream_gets_it_when_the_first_has_passed) {
     gate_remove(&gate);
 }
 
-TEST(without_a_limit_another_stream_gets_other_memory) {
+TEST(without_a_limit_another_stream_gets_different_memory) {
     gpumem_resource *cache = cache_of(pool, 0);
     CUstream stream = make_stream();
     struct gate gate = gate_with_stream();
@@ -138,7 +138,7 @@ TEST(without_a_limit_another_stream_gets_other_memory) {
     gate_remove(&gate);
 }
 
-TEST(named_streams_must_pass_first) {
+TEST(freed_memory_is_not_reused_before_named_streams_pass) {
     gpumem_resource *cache = cache_of(pool, 0);
     CUstream own = make_stream();
     for (int named_at_free = 0; named_at_free < 2; named_at_free++) {
@@ -165,7 +165,7 @@ TEST(named_streams_must_pass_first) {
     OK(gpumem_stream_destroy(device, own));
 }
 
-TEST(streams_without_an_order_are_refused) {
+TEST(device_memory_for_an_unordered_stream_is_refused) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffer = NULL;
     FAILS(INVALID_ARGUMENT, try_allocate(cache, 1, GPUMEM_STREAM_NONE, &buffer));
@@ -175,7 +175,7 @@ TEST(streams_without_an_order_are_refused) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(a_forgotten_stream_is_another_one) {
+TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     gpumem_resource *cache = cache_of(pool, 0);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
@@ -198,7 +198,7 @@ TEST(a_forgotten_stream_is_another_one) {
 
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
 
-TEST(what_the_cpu_writes_waits_for_queued_copies) {
+TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     gpumem_resource *cache = cache_of(pinned, 0);
     struct gate gate = gate_with_stream();
     CUdeviceptr addresses[200];
@@ -225,7 +225,7 @@ TEST(what_the_cpu_writes_waits_for_queued_copies) {
     gate_remove(&gate);
 }
 
-TEST(without_a_stream_it_is_ready_at_once) {
+TEST(host_memory_freed_without_a_stream_is_reused_at_once) {
     gpumem_resource *cache = cache_of(pinned, 0);
     gpumem_buffer *buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -249,7 +249,7 @@ TEST(without_a_stream_it_is_ready_at_once) {
 
 /* ---- Sizes, limits, numbers ------------------------------------------------------------------ */
 
-TEST(sizes_and_alignments_are_kept) {
+TEST(requested_sizes_and_alignments_are_respected) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffers[22];
     for (size_t i = 0; i < COUNT(buffers); i++) {
@@ -281,7 +281,7 @@ TEST(sizes_and_alignments_are_kept) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(pieces_join_again) {
+TEST(adjacent_free_blocks_merge) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *parts[8];
     for (size_t i = 0; i < COUNT(parts); i++)
@@ -302,7 +302,7 @@ TEST(pieces_join_again) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(a_limit_is_kept_and_explained) {
+TEST(a_maximum_is_enforced_and_named_in_the_error) {
     gpumem_resource *cache = cache_of(pool, 64 * MIB);
     gpumem_buffer *buffers[64], *more = NULL;
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -317,7 +317,7 @@ TEST(a_limit_is_kept_and_explained) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(numbers_add_up) {
+TEST(statistics_of_cache_and_device_add_up) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *small = allocate(cache, 1000, NULL), *large = allocate(cache, 3 * MIB, NULL);
     gpumem_stats stats = stats_of(cache), all = device_stats();
@@ -343,7 +343,7 @@ TEST(numbers_add_up) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(trimming_leaves_what_is_asked) {
+TEST(trimming_leaves_the_requested_bytes) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffers[10];
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -356,7 +356,7 @@ TEST(trimming_leaves_what_is_asked) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(holds_keep_memory) {
+TEST(held_memory_is_not_reused) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *buffer = allocate(cache, 4096, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -373,7 +373,7 @@ TEST(holds_keep_memory) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(wrappers_and_other_resources_below) {
+TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
     gpumem_resource *virtual, *cache, *limit;
     OK(gpumem_virtual_resource_create(device, NULL, &virtual));
     cache = cache_of(virtual, 0);
@@ -393,7 +393,7 @@ TEST(wrappers_and_other_resources_below) {
     OK(gpumem_resource_destroy(virtual));
 }
 
-TEST(memory_of_a_cache_is_there_for_others) {
+TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
     gpumem_resource *virtual, *cache;
@@ -422,7 +422,7 @@ static void *fill_and_end(void *data) {
     return NULL;
 }
 
-TEST(an_ending_thread_gives_its_blocks_up) {
+TEST(an_ending_thread_returns_its_cached_blocks) {
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
     for (int i = 0; i < 20; i++) {
         pthread_t thread;
@@ -481,7 +481,7 @@ TEST(one_thread_may_use_many_caches) {
     }
 }
 
-TEST(a_forked_child_is_refused) {
+TEST(a_forked_child_may_not_use_the_cache) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_buffer *kept = allocate(cache, 4096, NULL);
     OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
@@ -501,7 +501,7 @@ TEST(a_forked_child_is_refused) {
 
 /* ---- Captures -------------------------------------------------------------------------------- */
 
-TEST(memory_of_a_capture_stays_the_graphs) {
+TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_capture_pool *captured;
     CUstream stream = make_stream();

@@ -27,7 +27,7 @@ static void *allocate_gift(void *data) {
 }
 
 /* Threads report late: the free below is counted before the allocation. */
-TEST(frees_counted_first_raise_no_mark) {
+TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     struct gift first = {.cache = cache, .buffer = allocate(cache, 1000, NULL)}, second = first;
     run_thread(free_gift, &first);
@@ -43,7 +43,7 @@ TEST(frees_counted_first_raise_no_mark) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(a_thread_keeps_no_more_than_it_may) {
+TEST(a_thread_caches_at_most_its_configured_bytes) {
     gpumem_resource *pool = make_pool(), *cache;
     const size_t most = 256 * KIB;
     OK(gpumem_caching_resource_create(
@@ -62,7 +62,7 @@ TEST(a_thread_keeps_no_more_than_it_may) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(a_stream_that_stands_still_hides_no_other) {
+TEST(a_blocked_stream_does_not_delay_memory_of_another) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     CUstream own = make_stream();
     struct gate still = gate_with_stream(), passing = gate_with_stream();
@@ -103,7 +103,7 @@ static void *take_many(void *data) {
 }
 
 /* What comes for one thread, others must not take before it. */
-TEST(threads_that_grow_at_once_all_get_memory) {
+TEST(threads_that_grow_the_cache_together_all_get_memory) {
     gpumem_resource *pool = make_pool(), *cache;
     OK(gpumem_caching_resource_create(
         pool, GPUMEM_OPTIONS(gpumem_caching_options, .segment_bytes = 2 * MIB), &cache));
@@ -146,7 +146,7 @@ static size_t after_creeping_sizes(size_t idle_bytes) {
     return taken;
 }
 
-TEST(sizes_that_creep_up_leave_no_segment_behind_each) {
+TEST(growing_sizes_do_not_leave_a_segment_each) {
     const size_t in_use = (8 + 23 + 22) * MIB; /* at most, when the last is allocated */
     assert_in_range(after_creeping_sizes(0), 31 * MIB, in_use + in_use / 4);
     assert_in_range(after_creeping_sizes(16 * MIB), 31 * MIB, in_use + 16 * MIB);
@@ -187,7 +187,7 @@ static void *take(void *data) {
 }
 
 /* Under its maximum there is room for one of the two. */
-TEST(what_is_just_given_back_is_waited_for) {
+TEST(an_allocation_waits_for_memory_being_returned) {
     gpumem_resource *memory, *cache;
     OK(gpumem_virtual_resource_create(device, NULL, &memory));
     OK(gpumem_caching_resource_create(

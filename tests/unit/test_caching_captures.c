@@ -74,7 +74,7 @@ TEST(branches_of_a_capture_share_no_memory) {
 }
 
 /* The CPU writes both now, the graph copies both later. */
-TEST(what_the_cpu_writes_is_not_shared_within_a_capture) {
+TEST(host_memory_is_not_reused_within_a_capture) {
     struct all all = make_all(make_pinned());
     gpumem_resource *pool = make_pool();
     gpumem_buffer *target = allocate(pool, 8192, all.second);
@@ -111,7 +111,7 @@ TEST(what_the_cpu_writes_is_not_shared_within_a_capture) {
 
 /* Freed outside of any capture, while its stream still works: the next capture may run elsewhere.
  */
-TEST(work_beside_the_graph_is_waited_for) {
+TEST(a_capture_does_not_reuse_memory_of_running_work) {
     struct all all = make_all(make_pool());
     struct gate gate = gate_with_stream();
     begin(all.pool, gate.stream);
@@ -133,7 +133,7 @@ TEST(work_beside_the_graph_is_waited_for) {
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-TEST(a_resource_with_a_pool_stays) {
+TEST(a_resource_with_a_capture_pool_cannot_be_destroyed) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     gpumem_capture_pool *captured;
     OK(gpumem_capture_pool_create(cache, &captured));
@@ -146,7 +146,7 @@ TEST(a_resource_with_a_pool_stays) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(a_resource_whose_memory_a_capture_uses_stays) {
+TEST(a_resource_used_by_a_capture_cannot_be_destroyed) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     CUstream stream = make_stream(), other = make_stream();
     use_context();
@@ -169,7 +169,7 @@ TEST(a_resource_whose_memory_a_capture_uses_stays) {
 }
 
 /* Its thread is the one that destroys the pool. */
-TEST(the_last_stream_may_be_the_threads_own) {
+TEST(a_capture_pool_may_be_destroyed_on_the_per_thread_stream) {
     struct all all = make_all(make_pool());
     begin(all.pool, all.first);
     gpumem_buffer *buffer = allocate(all.cache, 4096, all.first);
@@ -180,7 +180,7 @@ TEST(the_last_stream_may_be_the_threads_own) {
     end_all(&all);
 }
 
-TEST(a_pool_serves_captures_in_turn) {
+TEST(a_capture_pool_reuses_memory_for_successive_captures) {
     struct all all = make_all(make_pool());
     CUdeviceptr address = 0;
     size_t bytes = 0;

@@ -446,6 +446,6 @@ TEST(random_use_of_device_memory_keeps_every_byte) {
     run(make_pool(), 0);
 }
 
-TEST(random_use_of_memory_that_the_cpu_writes_keeps_every_byte) {
+TEST(random_use_of_pinned_memory_keeps_every_byte) {
     run(make_pinned(), 1);
 }

@@ -36,7 +36,7 @@ static void *use_and_free(void *data) {
     return (void *)(uintptr_t)failed;
 }
 
-TEST(who_frees_on_its_own_default_stream_is_waited_for) {
+TEST(a_free_on_another_threads_default_stream_is_waited_for) {
     gpumem_resource *pinned = make_pinned(), *cache = make_cache(pinned);
     struct gate gate = gate_with_stream(); /* for its flag */
     struct visit visit = {.buffer = allocate(cache, 4096, GPUMEM_STREAM_PER_THREAD),
@@ -97,15 +97,15 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     leave_context();
 }
 
-TEST(a_gone_stream_is_not_asked_about_device_memory) {
+TEST(a_destroyed_stream_is_not_queried_for_device_memory) {
     a_gone_stream_is_not_asked(make_pool());
 }
 
-TEST(a_gone_stream_is_not_asked_about_what_the_cpu_writes) {
+TEST(a_destroyed_stream_is_not_queried_for_pinned_memory) {
     a_gone_stream_is_not_asked(make_pinned());
 }
 
-TEST(streams_that_come_and_go_leave_nothing) {
+TEST(destroyed_streams_leave_nothing_in_the_cache) {
     gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
     for (int i = 0; i < 500; i++) {
         CUstream stream = make_stream();
@@ -120,7 +120,7 @@ TEST(streams_that_come_and_go_leave_nothing) {
 /* ---- Caches below caches --------------------------------------------------------------------- */
 
 /* The stream on which the outer cache asks the inner one ends with it. */
-TEST(an_inner_cache_outlives_the_stream_of_the_outer) {
+TEST(an_inner_cache_survives_the_destruction_of_its_outer_cache) {
     gpumem_resource *pool = make_pool(), *inner = make_cache(pool), *outer = make_cache(inner);
     OK(gpumem_buffer_free(allocate(outer, 4096, NULL), NULL));
     OK(gpumem_buffer_free(allocate(outer, 5 * MIB, NULL), NULL));

@@ -58,11 +58,11 @@ static void destructors_may_allocate(gpumem_resource *upstream) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-TEST(destructors_may_allocate_device_memory) {
+TEST(thread_destructors_may_allocate_device_memory) {
     destructors_may_allocate(make_pool());
 }
 
-TEST(destructors_may_allocate_pinned_memory) {
+TEST(thread_destructors_may_allocate_pinned_memory) {
     destructors_may_allocate(make_pinned());
 }
 
@@ -78,7 +78,7 @@ static int use_and_end(void *cache) {
 }
 
 /* The driver may have ended its part of the thread before. */
-TEST(an_ending_thread_asks_nothing_for_device_memory) {
+TEST(an_ending_thread_makes_no_driver_call_for_device_memory) {
 #if defined(__SANITIZE_THREAD__)
     print_message("skip: ThreadSanitizer does not know the threads of C11\n");
     skip();

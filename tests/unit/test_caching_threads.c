@@ -192,7 +192,7 @@ TEST(threads_never_share_a_block_of_device_memory) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(threads_never_share_a_block_that_the_cpu_writes) {
+TEST(threads_never_share_a_block_of_pinned_memory) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB), &pinned));

@@ -26,7 +26,7 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-TEST_WITH(fewer_are_chosen_where_they_are_faster, NULL, NULL) {
+TEST_WITH(the_fewest_threads_near_the_best_time_are_chosen, NULL, NULL) {
     const unsigned counts[] = {2, 4, 8, 16};
     const uint64_t clear[] = {800, 400, 200, 100}, flat[] = {100, 101, 102, 105},
                    middle[] = {800, 100, 150, 300}, border[] = {900, 106, 100, 106},
@@ -39,7 +39,7 @@ TEST_WITH(fewer_are_chosen_where_they_are_faster, NULL, NULL) {
     assert_int_equal(gm_calibration_choose(counts, middle, 1), 2);
 }
 
-TEST_WITH(candidates_end_at_the_most, NULL, NULL) {
+TEST_WITH(the_candidate_thread_counts_end_at_the_maximum, NULL, NULL) {
     const unsigned wanted[][5] = {
         {1, 1}, {2, 1, 2}, {3, 1, 2, 3}, {6, 1, 2, 3, 6}, {16, 2, 4, 8, 16}};
     for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -80,7 +80,7 @@ static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
         }                                                                                          \
     } while (0)
 
-TEST(measured_once_and_kept) {
+TEST(the_thread_count_is_measured_once_and_stored) {
     NEEDS_THREADS();
     char name[600];
     gpumem_pinned_info info = pin(8 * MIB, 0);
@@ -105,7 +105,7 @@ TEST(measured_once_and_kept) {
 }
 
 /* The file says whose it is: of another machine, driver or GPU it is none, whatever its name. */
-TEST(another_machines_file_is_not_believed) {
+TEST(a_calibration_file_of_another_machine_is_ignored) {
     NEEDS_THREADS();
     char name[600], text[1000] = "";
     (void)pin(64 * MIB, 0);
@@ -133,7 +133,7 @@ TEST(another_machines_file_is_not_believed) {
     assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_BEFORE); /* replaced */
 }
 
-TEST(an_unwritable_home_is_fine) {
+TEST(calibration_works_without_a_writable_cache_folder) {
     NEEDS_THREADS();
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     assert_int_equal(pin(64 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE);

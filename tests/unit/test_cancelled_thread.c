@@ -118,7 +118,7 @@ static void *load_and_tell(void *argument) {
     return NULL;
 }
 
-TEST(a_load_ends_with_its_buffer) {
+TEST(a_load_in_a_cancelled_thread_completes) {
     struct thread thread = {0};
     OK(gpumem_device_trim(device, 1));
     char *before = soft->state_dump();
@@ -143,7 +143,7 @@ static void check_sums(struct thread *thread) {
     OK(gpumem_buffer_free(thread->buffer, NULL));
 }
 
-TEST(a_cancelled_thread_loads_and_checks_to_the_end) {
+TEST(checksums_in_a_cancelled_thread_complete) {
     run_in_thread(check_sums);
 }
 
@@ -160,7 +160,7 @@ static void receive_buffer(struct thread *thread) {
     OK(gpumem_import_receive(device, thread->socket, NULL, &thread->buffer));
 }
 
-TEST(cancelled_threads_send_and_receive_to_the_end) {
+TEST(sends_and_receives_in_cancelled_threads_complete) {
     int ends[2];
     struct thread sender = {.run = send_buffer}, receiver = {.run = receive_buffer};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -183,7 +183,7 @@ static void receive_nothing(struct thread *thread) {
     FAILS(PEER, gpumem_import_receive(device, thread->socket, NULL, &thread->buffer));
 }
 
-TEST(a_cancelled_receiver_is_told_that_its_sender_went) {
+TEST(a_cancelled_receiver_notices_that_its_sender_left) {
     int ends[2];
     struct thread receiver = {.run = receive_nothing};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -270,16 +270,16 @@ static void use_low_level(struct thread *thread) {
     OK(gpumem_reservation_destroy(reservation));
 }
 
-TEST(buffers_are_no_cancellation_points) {
+TEST(buffer_calls_are_not_cancellation_points) {
     run_in_thread(use_buffers);
 }
-TEST(streams_and_events_are_no_cancellation_points) {
+TEST(stream_and_event_calls_are_not_cancellation_points) {
     run_in_thread(use_streams);
 }
-TEST(libraries_and_devices_are_no_cancellation_points) {
+TEST(library_and_device_calls_are_not_cancellation_points) {
     run_in_thread(use_devices);
 }
-TEST(low_level_objects_are_no_cancellation_points) {
+TEST(low_level_memory_calls_are_not_cancellation_points) {
     run_in_thread(use_low_level);
 }
 

@@ -9,7 +9,7 @@ static gpumem_capability_report ask(gpumem_capability capability) {
     return report;
 }
 
-TEST(every_no_has_a_reason) {
+TEST(every_missing_capability_has_a_reason) {
     char *before = soft->state_dump();
     int yes = 0, no = 0;
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
@@ -30,7 +30,7 @@ TEST(every_no_has_a_reason) {
     assert_int_equal(stats.chunks + stats.quarantined, 0);
 }
 
-TEST(what_the_profile_says_is_answered) {
+TEST(capabilities_match_the_profile) {
     assert_true(ask(GPUMEM_CAPABILITY_VIRTUAL_MEMORY).supported);
     assert_true(ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD).supported);
     assert_true(ask(GPUMEM_CAPABILITY_DEVICE_POOL).supported);
@@ -44,7 +44,7 @@ TEST(what_the_profile_says_is_answered) {
     assert_true(ask(GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD).supported);
 }
 
-TEST(answers_are_remembered) {
+TEST(capability_answers_are_cached) {
     gpumem_capability_report first = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);
     uint64_t pools = soft->call_count("cuMemPoolCreate");
     gpumem_capability_report second = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);

@@ -44,11 +44,11 @@ static void give_back(int own) {
     close(own);
 }
 
-TEST(the_file_is_not_closed) {
+TEST(destroying_an_export_does_not_close_a_reused_descriptor) {
     give_back(take_over());
 }
 
-TEST(the_file_is_not_sent) {
+TEST(sending_an_export_does_not_send_a_reused_descriptor) {
     int ends[2], own = take_over();
     char byte;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -63,7 +63,7 @@ TEST(the_file_is_not_sent) {
     give_back(own);
 }
 
-TEST(the_file_is_not_handed_out) {
+TEST(an_export_does_not_return_a_reused_descriptor) {
     int fd = -5, own = take_over();
     FAILS(SYSTEM, gpumem_export_get_descriptor(exported, 0, &fd));
     assert_int_equal(fd, -5);

@@ -49,7 +49,7 @@ TEST(a_released_context_is_not_made_current) {
     assert_int_equal(pushes_of_a_close(), plain);
 }
 
-TEST(imports_that_work_still_uses_keep_the_device_open) {
+TEST(a_device_with_imports_in_use_cannot_be_closed) {
     assert_int_equal(open_device(state), 0);
     gpumem_buffer *imported = only_an_import();
     struct gate gate = gate_with_stream();
@@ -80,7 +80,7 @@ static void *read_stats(void *unused) {
 }
 
 /* The lock of the library is free while a close waits for work. */
-TEST(a_waiting_close_keeps_no_other_call_waiting) {
+TEST(a_waiting_close_does_not_block_other_calls) {
     assert_int_equal(open_device(state), 0);
     gpumem_buffer *imported = only_an_import();
     struct gate gate = gate_with_stream();
@@ -128,7 +128,7 @@ static void check_refused_pop(softgpu_fault_mode mode, const char *wanted) {
 }
 
 /* A context that may stay behind in the caller's thread is never silent. */
-TEST(a_pop_that_is_refused_is_told) {
+TEST(a_refused_context_pop_is_logged) {
     assert_int_equal(open_device(state), 0);
     gpumem_set_log(keep_line, NULL, GPUMEM_LOG_ERROR);
     check_refused_pop(SOFTGPU_FAULT_BEFORE, ""); /* a second try succeeds */

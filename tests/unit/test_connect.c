@@ -88,7 +88,7 @@ static void meet(gpumem_listener *listener, const char *path) {
     FAILS(INVALID_ARGUMENT, gpumem_disconnect(connection));
 }
 
-TEST(both_learn_who_the_other_is) {
+TEST(both_sides_learn_the_identity_of_the_peer) {
     size_t descriptors = open_descriptors();
     const char *path = path_of("meet");
     gpumem_listener *listener = listen_at(path);
@@ -104,7 +104,7 @@ TEST(both_learn_who_the_other_is) {
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-TEST(an_abstract_name_is_no_file) {
+TEST(an_abstract_name_leaves_no_file) {
     char name[64];
     snprintf(name, sizeof name, "@gpumem-test-%d", (int)getpid());
     gpumem_listener *listener = listen_at(name), *second = NULL;
@@ -148,7 +148,7 @@ TEST(a_stale_file_is_replaced) {
     OK(gpumem_listener_close(listener));
 }
 
-TEST(what_is_no_socket_is_never_removed) {
+TEST(a_file_that_is_not_a_socket_is_never_removed) {
     const char *path = path_of("file"), *link = path_of("link");
     gpumem_listener *none = NULL;
     struct stat about;
@@ -170,7 +170,7 @@ TEST(what_is_no_socket_is_never_removed) {
 }
 
 /* Closing removes the listener's own file, and nobody else's. */
-TEST(a_file_that_was_replaced_stays) {
+TEST(closing_a_listener_keeps_a_replaced_socket_file) {
     const char *path = path_of("replaced");
     gpumem_listener *first = listen_at(path), *second;
     assert_int_equal(unlink(path), 0);
@@ -180,7 +180,7 @@ TEST(a_file_that_was_replaced_stays) {
     OK(gpumem_listener_close(second));
 }
 
-TEST(permissions_are_those_that_were_named) {
+TEST(a_socket_file_has_the_requested_permissions) {
     const char *path = path_of("mode");
     const unsigned users[] = {getuid(), 12345};
     gpumem_listener *listener;
@@ -215,7 +215,7 @@ static void *run_starter(void *argument) {
 }
 
 /* Of many that find the same stale file one listens, and is still to be reached. */
-TEST(one_of_many_replaces_a_stale_file) {
+TEST(one_of_many_concurrent_listeners_replaces_a_stale_file) {
     const char *path = path_of("race");
     for (int round = 0; round < 20; round++) {
         struct starter starters[STARTERS];
@@ -262,7 +262,7 @@ static int exit_of(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-TEST(users_are_let_in_by_name) {
+TEST(only_listed_users_may_connect) {
     if (getuid() != 0) {
         print_message("skip: only root can be another user\n");
         skip();
@@ -302,7 +302,7 @@ TEST(users_are_let_in_by_name) {
 }
 
 /* Root's descriptor, connected by root, in a process that is not: it greets as who it is. */
-TEST(who_was_given_a_connection_greets_as_itself) {
+TEST(a_process_with_an_inherited_connection_identifies_as_itself) {
     if (getuid() != 0) {
         print_message("skip: only root can be another user\n");
         skip();
@@ -340,7 +340,7 @@ static int raw_client(const char *path) {
 }
 
 /* Neither who is silent nor who speaks something else keeps the next one out. */
-TEST(strangers_are_passed_over) {
+TEST(silent_and_foreign_clients_do_not_block_the_next_one) {
     const char *path = path_of("strangers");
     gpumem_listener *listener = listen_at(path);
     size_t descriptors = open_descriptors();
@@ -357,7 +357,7 @@ TEST(strangers_are_passed_over) {
     OK(gpumem_listener_close(listener));
 }
 
-TEST(waits_end_in_time) {
+TEST(accepting_and_connecting_time_out) {
     const char *path = path_of("time");
     const gpumem_connect_options soon = {.size = sizeof soon, .timeout_ms = 50};
     gpumem_listener *listener;
@@ -385,7 +385,7 @@ TEST(waits_end_in_time) {
     OK(gpumem_listener_close(listener));
 }
 
-TEST(wrong_arguments_are_told) {
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_listener *none = NULL;
     int connection = -1;
     char longest[200];
@@ -418,7 +418,7 @@ TEST(wrong_arguments_are_told) {
 }
 
 /* A child of the listener has no part in it. */
-TEST(a_forked_child_leaves_the_file) {
+TEST(a_forked_child_does_not_remove_the_socket_file) {
     const char *path = path_of("fork");
     gpumem_listener *listener = listen_at(path);
     pid_t child = fork();

@@ -37,13 +37,13 @@ static void use_everything(void) {
     OK(gpumem_resource_destroy(virtual_resource));
 }
 
-TEST(no_context_stays_no_context) {
+TEST(library_calls_leave_no_context_current) {
     assert_null(current());
     use_everything();
     assert_null(current());
 }
 
-TEST(another_context_stays) {
+TEST(library_calls_keep_another_context_current) {
     CUcontext other = NULL, popped = NULL;
     assert_int_equal(cu->cuCtxCreate_v2(&other, 0, gpumem_device_handle(device)), CUDA_SUCCESS);
     use_everything();
@@ -53,7 +53,7 @@ TEST(another_context_stays) {
     assert_int_equal(cu->cuCtxDestroy_v2(other), CUDA_SUCCESS);
 }
 
-TEST(the_devices_own_is_not_pushed_again) {
+TEST(the_devices_own_context_is_not_pushed_again) {
     CUcontext popped = NULL;
     assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
     uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
@@ -63,7 +63,7 @@ TEST(the_devices_own_is_not_pushed_again) {
     cu->cuCtxPopCurrent_v2(&popped);
 }
 
-TEST(opening_and_closing_do_not_touch_it) {
+TEST(opening_and_closing_leave_the_current_context_unchanged) {
     gpumem_library *second;
     gpumem_device *other;
     OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));

@@ -56,7 +56,7 @@ static void check_choice(const struct gm_copy_timing *timings, enum gm_copy_kern
     }
 }
 
-TEST(choices_are_the_fastest_measured) {
+TEST(calibration_picks_the_fastest_measured_kernels) {
     struct driver driver = {0};
     struct gm_copy_subject subject = subject_of(&driver);
     struct gm_copy_plan plan;
@@ -73,7 +73,7 @@ TEST(choices_are_the_fastest_measured) {
     assert_true(driver.stores >= 2 * 3 * SIZES && driver.loads >= 2 * 3 * SIZES);
 }
 
-TEST(without_a_driver_nothing_is_cut_over) {
+TEST(without_a_driver_no_copy_goes_to_the_driver) {
     struct gm_copy_subject subject = subject_of(NULL);
     struct gm_copy_plan plan;
     assert_int_equal(gm_copy_calibrate(&subject, sizes, SIZES, &plan, NULL), GM_COPY_MEASURED);
@@ -81,7 +81,7 @@ TEST(without_a_driver_nothing_is_cut_over) {
     assert_true(plan.load.pinned == GM_COPY_NEVER && plan.load.pageable == GM_COPY_NEVER);
 }
 
-TEST(without_pinned_memory_the_other_is_measured) {
+TEST(without_pinned_memory_pageable_memory_is_measured) {
     struct driver driver = {0};
     struct gm_copy_subject subject = subject_of(&driver);
     struct gm_copy_plan plan;
@@ -93,7 +93,7 @@ TEST(without_pinned_memory_the_other_is_measured) {
 }
 
 /* Each of the driver's copies in turn: the plan stays what it was. */
-TEST(a_driver_that_fails_ends_it) {
+TEST(a_failing_driver_copy_ends_the_calibration) {
     for (unsigned call = 1; call < 200; call += call < 20 ? 1 : 37) {
         struct driver driver = {.fail_at = call};
         struct gm_copy_subject subject = subject_of(&driver);
@@ -110,7 +110,7 @@ TEST(a_driver_that_fails_ends_it) {
     }
 }
 
-TEST(bad_sizes_are_refused) {
+TEST(invalid_size_classes_are_refused) {
     static const size_t same[] = {8, 8}, falling[] = {64, 8}, zero[] = {0, 8},
                         large[] = {8, SIZE + 1};
     size_t many[GM_COPY_CLASS_LIMIT + 1];
@@ -132,7 +132,7 @@ TEST(bad_sizes_are_refused) {
 }
 
 /* Timings by hand: what is chosen does not depend on the machine. */
-TEST(a_plan_is_what_the_timings_say) {
+TEST(the_plan_follows_from_the_timings) {
     struct gm_copy_timings timings;
     for (unsigned i = 0; i < GM_COPY_CLASS_LIMIT; i++) {
         for (int j = 0; j < GM_COPY_KERNEL_COUNT; j++)
@@ -166,7 +166,7 @@ TEST(a_plan_is_what_the_timings_say) {
 }
 
 /* Loads that take a hundred times as long as the driver's copy are not made for every size. */
-TEST(a_hopeless_direction_is_the_drivers) {
+TEST(a_hopelessly_slow_direction_is_left_to_the_driver) {
     struct gm_copy_timings timings;
     for (unsigned i = 0; i < SIZES; i++) {
         for (int j = 0; j < GM_COPY_KERNEL_COUNT; j++)
@@ -200,7 +200,7 @@ static bool late_or_at_once(void *user, void *host, size_t bytes) {
     return true;
 }
 
-TEST(a_hopeless_direction_is_not_measured_on) {
+TEST(a_hopelessly_slow_direction_is_not_measured_further) {
     static const size_t four[] = {8, 64, LARGE, LARGEST};
     struct gm_copy_subject subject = subject_of(NULL);
     subject.mapped = aligned_alloc(64, LARGEST);
@@ -227,7 +227,7 @@ TEST(a_hopeless_direction_is_not_measured_on) {
     free(subject.pinned);
 }
 
-TEST(sizes_find_their_class) {
+TEST(each_copy_size_finds_its_class) {
     struct gm_copy_plan plan = {.classes = {{.bytes = 8}, {.bytes = 64}, {.bytes = 4096}},
                                 .class_count = 3};
     static const struct {
@@ -238,7 +238,7 @@ TEST(sizes_find_their_class) {
         assert_ptr_equal(gm_copy_plan_class(&plan, cases[i].bytes), &plan.classes[cases[i].class]);
 }
 
-TEST(the_default_has_what_the_cpu_has) {
+TEST(the_default_plan_uses_only_kernels_of_the_cpu) {
     struct gm_copy_plan plan = gm_copy_plan_default();
     assert_true(plan.class_count >= 1);
     assert_true(plan.classes[plan.class_count - 1].bytes == UINT64_MAX);

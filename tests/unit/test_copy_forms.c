@@ -33,7 +33,7 @@ static void read_all(gpumem_buffer *buffer, void *bytes) {
     OK(gpumem_buffer_read_sync(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
 }
 
-TEST(patterns_of_1_2_and_4_bytes) {
+TEST(patterns_of_1_2_and_4_bytes_fill_their_range_only) {
     const unsigned char pattern[] = {0x11, 0x22, 0x33, 0x44};
     unsigned char bytes[256];
     gpumem_buffer *buffer = allocate(pool, sizeof bytes);
@@ -70,7 +70,7 @@ TEST(patterns_that_do_not_fit_are_refused) {
 enum { WIDTH = 24, COUNT_OF_ROWS = 5, WIDE = 40, NARROW = 32 };
 
 /* Every kind of memory on either side: the driver's typed copies refuse some of it. */
-TEST(rows_are_copied_and_gaps_are_left) {
+TEST(copying_rows_leaves_the_gaps_untouched) {
     gpumem_resource *resources[] = {pool, pinned, host_pool};
     const gpumem_rows rows = {
         .width = WIDTH, .count = COUNT_OF_ROWS, .to_pitch = WIDE, .from_pitch = NARROW};
@@ -100,7 +100,7 @@ TEST(rows_are_copied_and_gaps_are_left) {
     }
 }
 
-TEST(rows_are_written_from_the_host) {
+TEST(writing_rows_from_the_host_leaves_the_gaps_untouched) {
     const gpumem_rows rows = {.width = 2, .count = 3, .to_pitch = 4};
     const unsigned char source[] = {1, 2, 3, 4, 5, 6};
     const unsigned char wanted[] = {0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0};
@@ -168,7 +168,7 @@ static gpumem_batch_report copy_in_a_batch(CUstream stream) {
     return report;
 }
 
-TEST(a_batch_is_one_call) {
+TEST(a_batch_is_one_driver_call) {
     CUstream stream;
     OK(gpumem_stream_create(device, NULL, &stream));
     gpumem_batch_report report = copy_in_a_batch(stream);
@@ -177,13 +177,13 @@ TEST(a_batch_is_one_call) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(the_legacy_stream_gets_one_copy_after_the_other) {
+TEST(a_batch_on_the_legacy_stream_is_copied_one_by_one) {
     gpumem_batch_report report = copy_in_a_batch(NULL);
     assert_int_equal(report.batched, 0);
     assert_non_null(strstr(report.note, "legacy default stream"));
 }
 
-TEST(a_batch_that_is_wrong_queues_nothing) {
+TEST(an_invalid_batch_queues_nothing) {
     CUstream stream;
     unsigned char bytes[64];
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -214,7 +214,7 @@ TEST(a_batch_that_is_wrong_queues_nothing) {
 
 /* ---- Synchronous forms ----------------------------------------------------------------------- */
 
-TEST(synchronous_forms_are_done_when_they_return) {
+TEST(synchronous_copies_are_complete_when_they_return) {
     CUstream stream;
     int done = 0;
     unsigned char bytes[64] = {5};
@@ -237,7 +237,7 @@ TEST(synchronous_forms_are_done_when_they_return) {
 }
 
 /* The capture goes on, and has nothing of it. */
-TEST(a_capture_is_not_waited_for) {
+TEST(a_synchronous_copy_does_not_disturb_a_capture) {
     CUstream stream;
     CUgraph graph = NULL;
     size_t nodes = 1;

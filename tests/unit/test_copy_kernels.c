@@ -122,7 +122,7 @@ static void borders(const struct direction *direction, enum gm_copy_kernel kerne
     end_guarded(from, size);
 }
 
-TEST(nothing_beyond_a_page_border_is_reached) {
+TEST(no_kernel_reads_or_writes_past_a_page_border) {
     with_every_kernel(borders);
 }
 
@@ -150,7 +150,7 @@ static void nothing_needs_no_memory(const struct direction *direction, enum gm_c
     direction->copy(kernel, NULL, NULL, 0);
 }
 
-TEST(no_bytes_need_no_memory) {
+TEST(copying_zero_bytes_touches_no_memory) {
     with_every_kernel(nothing_needs_no_memory);
 }
 
@@ -170,7 +170,7 @@ static bool cpu_has(const char *flag) {
     return found;
 }
 
-TEST(the_kernels_are_those_of_the_cpu) {
+TEST(the_available_kernels_match_the_cpu_flags) {
     assert_true(gm_copy_kernel_can(GM_COPY_PLAIN, GM_COPY_STORE | GM_COPY_LOAD));
 #if defined(__x86_64__)
     static const struct {
@@ -197,7 +197,7 @@ TEST(the_kernels_are_those_of_the_cpu) {
     assert_false(gm_copy_kernel_can(GM_COPY_KERNEL_COUNT, 0));
 }
 
-TEST(kernels_have_names) {
+TEST(kernels_are_found_by_their_names) {
     for (int i = 0; i < GM_COPY_KERNEL_COUNT; i++) {
         enum gm_copy_kernel found = GM_COPY_KERNEL_COUNT;
         assert_true(gm_copy_kernel_find(gm_copy_kernel_name((enum gm_copy_kernel)i), &found));
@@ -211,7 +211,7 @@ TEST(kernels_have_names) {
 }
 
 /* A plan of another machine does no harm. */
-TEST(a_kernel_that_is_not_there_is_plain) {
+TEST(an_unavailable_kernel_falls_back_to_plain_copying) {
     unsigned char from[100], to[100] = {0};
     for (size_t i = 0; i < sizeof from; i++)
         from[i] = byte_at(i);

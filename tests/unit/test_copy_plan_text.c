@@ -36,7 +36,7 @@ static bool decode(const char *text, size_t length, struct gm_copy_plan *plan) {
     return gm_copy_plan_decode(text, length, &key, plan, why, sizeof why);
 }
 
-TEST(what_is_written_is_read_back) {
+TEST(a_written_plan_is_read_back) {
     struct gm_copy_plan plan = example(), got;
     char text[GM_COPY_TEXT_ROOM];
     size_t length = gm_copy_plan_encode(&plan, &key, text);
@@ -46,7 +46,7 @@ TEST(what_is_written_is_read_back) {
     assert_true(same(&plan, &got));
 }
 
-TEST(the_largest_plan_fits) {
+TEST(the_largest_plan_fits_the_text_buffer) {
     struct gm_copy_plan plan = {.class_count = GM_COPY_CLASS_LIMIT}, got;
     struct gm_copy_key long_key;
     char text[GM_COPY_TEXT_ROOM];
@@ -64,7 +64,7 @@ TEST(the_largest_plan_fits) {
 }
 
 /* Every byte changed, every prefix, every line left out or doubled. */
-TEST(every_change_is_refused) {
+TEST(every_modified_plan_text_is_refused) {
     struct gm_copy_plan plan = example(), got = {.class_count = 77};
     char text[GM_COPY_TEXT_ROOM], changed[2 * GM_COPY_TEXT_ROOM];
     size_t length = gm_copy_plan_encode(&plan, &key, text);
@@ -100,7 +100,7 @@ static void refused(const char *text, size_t length, const char *reason) {
         fail_msg("'%s' does not say '%s'", why, reason);
 }
 
-TEST(the_reason_is_told) {
+TEST(a_refused_plan_text_has_a_reason) {
     struct gm_copy_plan plan = example();
     struct gm_copy_key other = key;
     char text[GM_COPY_TEXT_ROOM], large[GM_COPY_TEXT_ROOM + 1];
@@ -129,7 +129,7 @@ TEST(the_reason_is_told) {
     "gpu NVIDIA H200\n"
 
 /* Texts that could have been written on another machine, or by hand. */
-TEST(lines_that_mean_nothing_are_refused) {
+TEST(invalid_plan_lines_are_refused) {
     static const struct {
         const char *text, *reason;
     } cases[] = {
@@ -152,7 +152,7 @@ TEST(lines_that_mean_nothing_are_refused) {
         refused(cases[i].text, strlen(cases[i].text), cases[i].reason);
 }
 
-TEST(what_could_not_be_read_is_not_written) {
+TEST(a_plan_that_could_not_be_read_back_is_not_written) {
     struct gm_copy_plan good = example(), plan;
     struct gm_copy_key bad;
     char text[GM_COPY_TEXT_ROOM];
@@ -182,7 +182,7 @@ TEST(what_could_not_be_read_is_not_written) {
     assert_true(gm_copy_plan_encode(&good, &key, text) > 0);
 }
 
-TEST(the_cpu_has_a_name_that_can_be_a_key) {
+TEST(the_cpu_name_can_be_used_as_a_key) {
     struct gm_copy_plan plan = example(), got;
     struct gm_copy_key here = key;
     char text[GM_COPY_TEXT_ROOM];

@@ -128,7 +128,7 @@ static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes)
 }
 
 /* Memory of wrapped resources is counted once for a device, by the innermost. */
-TEST(memory_is_counted_once) {
+TEST(memory_of_wrapped_resources_is_counted_once) {
     gpumem_resource *limited;
     OK(gpumem_limit_resource_create(resource, 32 * MIB, &limited));
     gpumem_resource *through[] = {resource, limited};
@@ -151,7 +151,7 @@ TEST(memory_is_counted_once) {
     OK(gpumem_resource_destroy(limited));
 }
 
-TEST(what_is_wrapped_stays) {
+TEST(a_wrapped_resource_cannot_be_destroyed) {
     FAILS(BUSY, gpumem_resource_destroy(upstream));
     SAYS("wrapped by 1 other");
     gpumem_buffer *buffer = make(resource, MIB, 0);
@@ -197,7 +197,7 @@ static void check_export(gpumem_resource *through) {
     OK(gpumem_buffer_free(imported, NULL));
 }
 
-TEST(exports_pass_through) {
+TEST(exports_pass_through_custom_wrappers) {
     gpumem_resource *logged, *outer;
     check_export(resource);
     OK(gpumem_logging_resource_create(
@@ -212,7 +212,7 @@ TEST(exports_pass_through) {
 }
 
 /* A part of a buffer cannot be given away without the rest. */
-TEST(what_is_no_whole_buffer_is_not_exported) {
+TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
     gpumem_export *none;
     wrapper.offset = 2 * MIB;
     gpumem_buffer *part = make(resource, 2 * MIB, 0);
@@ -228,7 +228,7 @@ TEST(what_is_no_whole_buffer_is_not_exported) {
 }
 
 /* Without `upstream` it is a resource like any other, whatever properties it copies. */
-TEST(without_upstream_nothing_is_promised) {
+TEST(a_resource_without_an_upstream_promises_no_exports) {
     gpumem_resource *plain;
     gpumem_resource_properties now = {.size = sizeof now};
     gpumem_export *none;
@@ -254,7 +254,7 @@ TEST(without_upstream_nothing_is_promised) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(a_cache_is_told_and_trimmed) {
+TEST(a_wrapper_that_caches_is_counted_and_trimmed) {
     wrapper.caches = 1;
     OK(gpumem_buffer_free(make(resource, 4 * MIB, 0), NULL));
     assert_int_equal(device_stats().cached_bytes, 4 * MIB);
@@ -265,7 +265,7 @@ TEST(a_cache_is_told_and_trimmed) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-TEST(what_cannot_be_wrapped_is_refused) {
+TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {
     gpumem_library *second;
     gpumem_device *other;
     gpumem_resource *none, *gone;

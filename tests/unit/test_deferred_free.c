@@ -38,7 +38,7 @@ static void work_off(void) {
     OK(gpumem_device_trim(device, 0));
 }
 
-TEST(idle_streams_hold_nothing_back) {
+TEST(idle_streams_do_not_defer_a_free) {
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     assert_true(is_mapped(address));
@@ -67,7 +67,7 @@ static void check_held_back(CUdeviceptr address, struct gate gate) {
     gate_remove(&gate);
 }
 
-TEST(the_stream_of_allocation_holds_back) {
+TEST(the_stream_of_the_allocation_defers_a_free) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -75,7 +75,7 @@ TEST(the_stream_of_allocation_holds_back) {
     check_held_back(address, gate);
 }
 
-TEST(the_stream_of_the_free_holds_back) {
+TEST(the_stream_of_the_free_defers_it) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     struct gate gate = gate_with_stream();
@@ -86,7 +86,7 @@ TEST(the_stream_of_the_free_holds_back) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-TEST(named_streams_hold_back) {
+TEST(named_streams_defer_a_free) {
     CUstream others[8];
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(NULL);
@@ -103,7 +103,7 @@ TEST(named_streams_hold_back) {
         OK(gpumem_stream_destroy(device, others[i]));
 }
 
-TEST(copies_name_their_stream) {
+TEST(a_copy_defers_a_free_by_its_stream) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -112,7 +112,7 @@ TEST(copies_name_their_stream) {
     check_held_back(address, gate);
 }
 
-TEST(later_allocations_work_off) {
+TEST(later_allocations_complete_deferred_frees) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *held = allocate_on(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(held);
@@ -125,7 +125,7 @@ TEST(later_allocations_work_off) {
     gate_remove(&gate);
 }
 
-TEST(destroying_the_resource_waits) {
+TEST(destroying_a_resource_waits_for_deferred_frees) {
     gpumem_resource *second;
     gpumem_buffer *buffer;
     CUstream stream;
@@ -143,7 +143,7 @@ TEST(destroying_the_resource_waits) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(holds_put_a_free_off) {
+TEST(a_hold_defers_a_free) {
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_hold(buffer));
@@ -156,7 +156,7 @@ TEST(holds_put_a_free_off) {
     assert_false(is_mapped(address));
 }
 
-TEST(stream_ordered_memory_follows_the_streams) {
+TEST(a_pool_free_is_queued_behind_all_named_streams) {
     gpumem_resource *pool;
     gpumem_buffer *buffer;
     CUstream stream;
@@ -180,7 +180,7 @@ TEST(stream_ordered_memory_follows_the_streams) {
 }
 
 /* When memory runs out, what is held back is waited for. */
-TEST(running_out_drains) {
+TEST(running_out_of_memory_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     size_t most = (size_t)free_bytes / (4 * MIB) * (4 * MIB) - 4 * MIB;

@@ -33,7 +33,7 @@ static gpumem_status read_it(const void *data, size_t bytes, uint64_t maximum) {
     return status;
 }
 
-TEST(what_is_written_can_be_read) {
+TEST(a_written_description_is_read_back) {
     size_t bytes;
     unsigned char *data = write_good(&bytes);
     struct gm_description_head head;
@@ -74,7 +74,7 @@ TEST(sums_do_not_overflow) {
 }
 
 /* The description of growth goes on exactly where an importer's memory ends. */
-TEST(growth_goes_on_where_an_import_ends) {
+TEST(growth_must_continue_where_the_import_ends) {
     size_t bytes, rest;
     unsigned char *data = write_good(&bytes), *tail = gm_description_tail(data, 1, &rest);
     struct gm_description_head head;
@@ -108,7 +108,7 @@ TEST(growth_goes_on_where_an_import_ends) {
 }
 
 /* Every byte, every bit, and pairs at random: refused, or consistent all the same. */
-TEST(damage_is_refused_or_harmless) {
+TEST(a_damaged_description_is_refused_or_harmless) {
     size_t bytes, refused = 0;
     unsigned char *data = write_good(&bytes);
     for (size_t at = 0; at < bytes; at++) {

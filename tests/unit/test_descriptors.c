@@ -68,7 +68,7 @@ static int make_each(int closed) {
     return taken(closed);
 }
 
-TEST(made_above_the_standard_ones) {
+TEST(created_descriptors_are_above_the_standard_ones) {
     with_each_closed(make_each);
 }
 
@@ -131,7 +131,7 @@ static int receive_each(int closed) {
     return taken(closed);
 }
 
-TEST(received_above_the_standard_ones) {
+TEST(received_descriptors_are_above_the_standard_ones) {
     with_each_closed(receive_each);
 }
 
@@ -175,7 +175,7 @@ static int fail_each(int closed) {
     return count_open() == before ? 0 : 38;
 }
 
-TEST(nothing_is_left_when_it_fails) {
+TEST(failing_to_create_a_descriptor_leaks_none) {
     for (int closed = 1; closed < 8; closed++)
         in_child_without(closed, fail_each);
 }
@@ -216,7 +216,7 @@ static int make_while_printing(int closed) {
     return atomic_load(&landed) ? 51 : taken(6);
 }
 
-TEST(no_line_lands_in_a_new_file) {
+TEST(a_printed_line_never_lands_in_a_new_descriptor) {
     in_child_without(6, make_while_printing);
 }
 
@@ -248,7 +248,7 @@ static int fork_while_making(int closed) {
     return wrong ? wrong : taken(closed);
 }
 
-TEST(a_forked_child_makes_them_too) {
+TEST(a_forked_child_may_create_descriptors) {
     in_child_without(7, fork_while_making);
 }
 
@@ -279,7 +279,7 @@ static int lose_race(int closed) {
     return is_good(fd) && fcntl(1, F_GETFD) < 0 ? 0 : 40;
 }
 
-TEST(one_that_got_a_standard_number_is_moved) {
+TEST(a_descriptor_with_a_standard_number_is_moved) {
     in_child_without(0, lose_race);
 }
 
@@ -293,7 +293,7 @@ static int lose_race_without_room(int closed) {
     return fd < 0 && (errno == EMFILE || errno == EINVAL) && fcntl(2, F_GETFD) < 0 ? 0 : 41;
 }
 
-TEST(one_that_cannot_be_moved_is_closed) {
+TEST(a_descriptor_that_cannot_be_moved_is_closed) {
     in_child_without(0, lose_race_without_room);
 }
 

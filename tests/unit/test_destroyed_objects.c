@@ -72,7 +72,7 @@ TEST(freed_buffers_and_exports_are_refused_by_name) {
 }
 
 /* Its memory is still there, for the work that is queued, and the buffer is not. */
-TEST(a_freed_buffer_is_refused_while_its_memory_is_held_back) {
+TEST(a_freed_buffer_is_refused_while_its_free_is_deferred) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
@@ -129,7 +129,7 @@ TEST(memory_that_was_never_an_object_is_refused) {
 }
 
 /* A child knows both apart. */
-TEST(a_forked_child_tells_freed_from_live) {
+TEST(a_forked_child_distinguishes_freed_from_live_objects) {
     gpumem_resource *resource;
     gpumem_buffer *freed, *live;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));

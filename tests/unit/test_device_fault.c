@@ -10,7 +10,7 @@ static void poison(void) {
     cu->cuCtxPopCurrent_v2(&popped);
 }
 
-TEST(a_fault_is_told_and_all_can_be_closed) {
+TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {
     gpumem_resource *pinned, *pool, *big;
     gpumem_buffer *a, *b, *c, *held, *none = NULL;
     CUstream stream;

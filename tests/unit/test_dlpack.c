@@ -33,7 +33,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
 /* ---- The structs ----------------------------------------------------------------------------- */
 
 /* Where DLPack 1's members are on 64 bits: consumers were compiled with these. */
-TEST(the_structs_lie_as_dlpack_has_them) {
+TEST(the_structs_have_the_layout_of_dlpack) {
     assert_int_equal(sizeof(DLDevice), 8);
     assert_int_equal(sizeof(DLDataType), 4);
     assert_int_equal(offsetof(DLTensor, device), 8);
@@ -53,7 +53,7 @@ TEST(the_structs_lie_as_dlpack_has_them) {
 
 /* ---- Buffers as tensors ---------------------------------------------------------------------- */
 
-TEST(a_buffer_is_bytes_in_one_dimension) {
+TEST(a_buffer_becomes_a_one_dimensional_tensor_of_bytes) {
     gpumem_buffer *buffer = allocate(memory, 1000);
     DLManagedTensorVersioned *tensor;
     OK(gpumem_buffer_to_dlpack(buffer, NULL, &tensor));
@@ -73,7 +73,7 @@ TEST(a_buffer_is_bytes_in_one_dimension) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(shape_type_and_strides_are_as_asked) {
+TEST(a_tensor_has_the_requested_shape_type_and_strides) {
     const int64_t shape[] = {2, 3, 4}, strides[] = {16, 5, 1};
     gpumem_buffer *buffer = allocate(memory, 4096);
     DLManagedTensor *tensor;
@@ -107,7 +107,7 @@ static void refused(gpumem_buffer *buffer, const gpumem_dlpack_options *options)
     assert_null(tensor);
 }
 
-TEST(what_reaches_outside_is_refused) {
+TEST(a_tensor_that_exceeds_its_buffer_is_refused) {
     const int64_t shape[] = {10, 10}, far[] = {INT64_MAX, 1}, back[] = {-10, 1};
     const int64_t huge[] = {INT64_MAX, INT64_MAX}, negative[] = {-1, 1}, none[] = {0, 10};
     DLManagedTensorVersioned *tensor;
@@ -134,7 +134,7 @@ TEST(what_reaches_outside_is_refused) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(devices_are_named_as_the_driver_has_them) {
+TEST(the_tensors_device_type_follows_the_memory) {
     gpumem_resource *resources[] = {memory, pinned, managed};
     const int types[] = {kDLCUDA, kDLCUDAHost, kDLCUDAManaged};
     for (size_t i = 0; i < COUNT(resources); i++) {
@@ -148,7 +148,7 @@ TEST(devices_are_named_as_the_driver_has_them) {
     }
 }
 
-TEST(read_only_is_said_where_it_can_be) {
+TEST(read_only_is_flagged_or_refused) {
     DLManagedTensorVersioned *tensor;
     DLManagedTensor *plain = NULL;
     gpumem_buffer *buffer = allocate(memory, KIB);
@@ -167,7 +167,7 @@ static void *delete_it(void *tensor) {
     return NULL;
 }
 
-TEST(the_deleter_releases_the_hold) {
+TEST(the_tensors_deleter_releases_the_buffer) {
     struct gate gate = gate_with_stream();
     DLManagedTensorVersioned *tensor;
     pthread_t thread;
@@ -246,7 +246,7 @@ TEST(a_tensor_becomes_a_buffer) {
     gate_remove(&gate);
 }
 
-TEST(a_tensor_that_is_refused_stays_the_callers) {
+TEST(a_refused_tensor_stays_with_the_caller) {
     struct producer producer;
     gpumem_buffer *buffer = NULL, *behind = allocate(memory, KIB);
     CUdeviceptr data = gpumem_buffer_pointer(behind);
@@ -279,7 +279,7 @@ TEST(a_tensor_that_is_refused_stays_the_callers) {
     OK(gpumem_buffer_free(behind, NULL));
 }
 
-TEST(there_and_back_is_the_same_memory) {
+TEST(a_round_trip_through_dlpack_keeps_the_memory) {
     gpumem_resource *resources[] = {memory, pinned, managed};
     for (size_t i = 0; i < COUNT(resources); i++) {
         DLManagedTensorVersioned *tensor;

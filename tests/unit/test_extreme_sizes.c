@@ -83,7 +83,7 @@ static void of_allocations(size_t x) {
     assert_null(made);
 }
 
-static void of_memory_by_hand(size_t x) {
+static void of_low_level_memory(size_t x) {
     gpumem_reservation *range = NULL, *none = NULL;
     gpumem_physical *physical = NULL, *found = NULL;
     gpumem_mapping *mapping = NULL;
@@ -177,7 +177,7 @@ static void run_all(void (*check)(size_t)) {
 TEST_OF(of_buffers)
 TEST_OF(of_copies)
 TEST_OF(of_allocations)
-TEST_OF(of_memory_by_hand)
+TEST_OF(of_low_level_memory)
 TEST_OF(of_options)
 TEST_OF(of_tensors)
 

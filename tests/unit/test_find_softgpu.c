@@ -29,7 +29,7 @@ static int found(const char *place, char *path) {
     return gm_find_softgpu(path, PATH_MAX);
 }
 
-TEST(it_is_found_beside_the_program) {
+TEST(softgpu_is_found_beside_the_program) {
     char program[PATH_MAX], path[PATH_MAX], place[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     assert_true(length > 0);
@@ -44,7 +44,7 @@ TEST(it_is_found_beside_the_program) {
     assert_int_equal(asked_count, 2);
 }
 
-TEST(it_is_found_where_it_was_configured_to_be) {
+TEST(softgpu_is_found_in_the_configured_folder) {
     static const char last[] = GPUMEM_INSTALL_LIBDIR "/gpumem/softgpu/libsoftgpu.so.0";
     char path[PATH_MAX];
     assert_int_equal(last[0], '/');
@@ -53,7 +53,7 @@ TEST(it_is_found_where_it_was_configured_to_be) {
 }
 
 /* The program's run path is the build's lib/, which its build gave it. */
-TEST(it_is_looked_for_where_the_program_searches) {
+TEST(softgpu_is_searched_on_the_programs_library_path) {
     char path[PATH_MAX];
     assert_false(found(NULL, path));
     assert_true(asked_count > 4);
@@ -65,7 +65,7 @@ TEST(it_is_looked_for_where_the_program_searches) {
                         GPUMEM_INSTALL_LIBDIR "/gpumem/softgpu/libsoftgpu.so.0");
 }
 
-TEST(a_path_without_room_is_not_found) {
+TEST(a_path_too_long_for_its_buffer_is_not_found) {
     char path[20];
     there = GPUMEM_INSTALL_LIBDIR "/gpumem/softgpu/libsoftgpu.so.0";
     asked_count = 0;

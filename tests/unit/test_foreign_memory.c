@@ -39,7 +39,7 @@ static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
 
 /* ---- What is taken --------------------------------------------------------------------------- */
 
-TEST(memory_that_is_not_owned_stays) {
+TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     CUdeviceptr pointer = take(KIB);
     unsigned char bytes[KIB];
     gpumem_buffer *buffer = over(pointer + 256, 512, NULL);
@@ -78,7 +78,7 @@ static void check_kind(CUdeviceptr pointer, gpumem_location location, int manage
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(every_kind_of_memory_is_known) {
+TEST(every_kind_of_driver_memory_is_recognized) {
     CUdeviceptr pointer = take(KIB), managed = 0;
     void *pinned = NULL;
     check_kind(pointer, GPUMEM_LOCATION_DEVICE, 0, 0);
@@ -97,7 +97,7 @@ TEST(every_kind_of_memory_is_known) {
 }
 
 /* A virtual buffer of many handles, as if another library had mapped it. */
-TEST(mapped_memory_may_have_many_pieces) {
+TEST(foreign_memory_may_be_mapped_in_many_pieces) {
     gpumem_resource *resource;
     gpumem_buffer *inner;
     OK(gpumem_virtual_resource_create(
@@ -114,7 +114,7 @@ TEST(mapped_memory_may_have_many_pieces) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(what_is_no_memory_of_the_drivers_is_refused) {
+TEST(memory_unknown_to_the_driver_is_refused) {
     char plain[KIB];
     CUdeviceptr pointer = take(2 * MIB);
     gpumem_buffer *buffer = NULL;
@@ -154,7 +154,7 @@ TEST(memory_of_another_device_is_refused) {
     OK(gpumem_device_close(other));
 }
 
-TEST(read_only_memory_is_not_written) {
+TEST(writing_read_only_foreign_memory_is_refused) {
     CUdeviceptr pointer = take(KIB);
     unsigned char bytes[KIB] = {0};
     gpumem_buffer *view, *buffer = over(pointer, KIB, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
@@ -202,7 +202,7 @@ static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstrea
     assert_int_equal(cu->cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
 }
 
-TEST(the_deleter_comes_after_the_last_use) {
+TEST(the_deleter_is_called_after_the_last_use) {
     struct deleted deleted = {0};
     struct gate gate = gate_with_stream();
     CUdeviceptr pointer = take(KIB);
@@ -252,7 +252,7 @@ TEST(a_stream_ordered_deleter_is_called_at_once) {
     gate_remove(&gate);
 }
 
-TEST(nothing_is_taken_over_on_failure) {
+TEST(a_refused_foreign_buffer_does_not_call_the_deleter) {
     struct deleted deleted = {0};
     gpumem_buffer *buffer = NULL;
     CUdeviceptr pointer = take(KIB);

@@ -36,7 +36,7 @@ static void run_a_graph(size_t bytes) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(kept_counted_and_given_back) {
+TEST(graph_memory_is_kept_counted_and_trimmed) {
     OK(gpumem_graph_memory_trim(device));
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
     OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
@@ -58,7 +58,7 @@ TEST(kept_counted_and_given_back) {
     assert_int_equal(number(GPUMEM_GRAPH_MEMORY_USED_HIGH), 0);
 }
 
-TEST(wrong_arguments_are_refused_with_their_reason) {
+TEST(invalid_arguments_are_refused_with_a_reason) {
     uint64_t value;
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
@@ -75,7 +75,7 @@ TEST(wrong_arguments_are_refused_with_their_reason) {
 }
 
 /* Asking and giving back is no work of a capture, and does not spoil one. */
-TEST(a_capture_goes_on) {
+TEST(querying_and_trimming_do_not_spoil_a_capture) {
     CUstream stream;
     CUgraph graph = NULL;
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -88,7 +88,7 @@ TEST(a_capture_goes_on) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(refusals_are_told) {
+TEST(driver_refusals_are_reported) {
     uint64_t value = 5;
     soft->fault_arm("cuDeviceGetGraphMemAttribute", 1, CUDA_ERROR_NOT_SUPPORTED,
                     SOFTGPU_FAULT_BEFORE);

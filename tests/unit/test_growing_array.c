@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-TEST(what_is_there_is_kept_while_it_grows) {
+TEST(growing_keeps_the_items) {
     unsigned *list = NULL;
     size_t room = 0;
     for (unsigned i = 0; i < 10000; i++) {
@@ -21,7 +21,7 @@ TEST(what_is_there_is_kept_while_it_grows) {
     free(list);
 }
 
-TEST(it_is_copied_a_logarithmic_number_of_times) {
+TEST(growing_copies_a_logarithmic_number_of_times) {
     char *list = NULL;
     size_t room = 0;
     unsigned grown = 0;
@@ -35,7 +35,7 @@ TEST(it_is_copied_a_logarithmic_number_of_times) {
     free(list);
 }
 
-TEST(enough_room_changes_nothing) {
+TEST(reserving_less_than_the_room_changes_nothing) {
     long *list = NULL;
     size_t room = 0;
     assert_true(GM_RESERVE(list, room, 0));
@@ -51,7 +51,7 @@ TEST(enough_room_changes_nothing) {
     free(list);
 }
 
-TEST(many_at_once_get_room_for_all) {
+TEST(reserving_many_items_at_once_makes_room_for_all) {
     short *list = NULL;
     size_t room = 0;
     assert_true(GM_RESERVE(list, room, 1));
@@ -75,7 +75,7 @@ struct large {
     char bytes[1000];
 };
 
-TEST(a_size_that_is_no_number_is_refused) {
+TEST(a_size_that_overflows_is_refused) {
     struct large *list = NULL;
     size_t room = 0;
     assert_false(GM_RESERVE(list, room, SIZE_MAX));
@@ -93,7 +93,7 @@ TEST(a_size_that_is_no_number_is_refused) {
     free(list);
 }
 
-TEST(without_memory_it_stays_as_it_was) {
+TEST(a_failed_allocation_leaves_the_array_unchanged) {
     int *list = NULL;
     size_t room = 0;
     refuse_memory_of_threads(1);

@@ -26,7 +26,7 @@ static struct gm_host_memory now(void) {
     return memory;
 }
 
-TEST(without_files_nothing_is_known) {
+TEST(without_system_files_host_memory_is_unknown) {
     assert_int_equal(now().machine, UNKNOWN);
     assert_int_equal(now().available, UNKNOWN);
     assert_int_equal(now().groups, UNKNOWN);
@@ -40,7 +40,7 @@ TEST(without_files_nothing_is_known) {
     assert_int_equal(now().machine, UNKNOWN);
 }
 
-TEST(the_machine_says_what_it_has_and_what_is_left) {
+TEST(total_and_available_memory_are_read_from_meminfo) {
     plant("/proc/meminfo", "MemTotal:       8 kB\nMemFree: 1 kB\nMemAvailable:    3 kB\n");
     struct gm_host_memory memory = now();
     assert_int_equal(memory.machine, 8192);
@@ -49,7 +49,7 @@ TEST(the_machine_says_what_it_has_and_what_is_left) {
 }
 
 /* The level with the least left binds, which is not the one with the smallest limit. */
-TEST(groups_of_version_2_bind_at_every_level) {
+TEST(cgroup_v2_limits_apply_at_every_level) {
     plant("/proc/self/cgroup", "0::/a/b/c\n");
     plant("/sys/fs/cgroup/a/b/c/memory.max", "max\n");
     plant("/sys/fs/cgroup/a/b/c/memory.current", "300\n");
@@ -68,7 +68,7 @@ TEST(groups_of_version_2_bind_at_every_level) {
     assert_int_equal(now().groups_left, 100);
 }
 
-TEST(groups_of_version_1_bind_at_every_level) {
+TEST(cgroup_v1_limits_apply_at_every_level) {
     plant("/proc/self/cgroup", "9:name=systemd:/x\n5:cpu,cpuacct:/x\n4:hugetlb,memory:/job/part\n");
     plant("/sys/fs/cgroup/memory/job/part/memory.limit_in_bytes", "9223372036854771712\n");
     plant("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3000\n");
@@ -80,7 +80,7 @@ TEST(groups_of_version_1_bind_at_every_level) {
     assert_int_equal(now().groups_left, 100);
 }
 
-TEST(droppable_cache_is_not_counted) {
+TEST(reclaimable_page_cache_does_not_count_as_used) {
     plant("/proc/self/cgroup", "0::/a\n4:memory:/b\n");
     plant("/sys/fs/cgroup/a/memory.max", "1000\n");
     plant("/sys/fs/cgroup/a/memory.current", "990\n");
@@ -101,7 +101,7 @@ TEST(droppable_cache_is_not_counted) {
     assert_int_equal(now().groups_left, 0);
 }
 
-TEST(both_versions_are_read_beside_each_other) {
+TEST(both_cgroup_versions_are_read_together) {
     plant("/proc/self/cgroup", "4:memory:/one\n0::/two\n");
     plant("/proc/self/mountinfo",
           "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n"
@@ -118,7 +118,7 @@ TEST(both_versions_are_read_beside_each_other) {
     assert_int_equal(now().groups_left, 1500);
 }
 
-TEST(groups_are_found_where_they_are_mounted) {
+TEST(cgroups_are_found_at_their_mount_point) {
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/proc/self/mountinfo", "41 31 0:38 / /my\\040groups rw - cgroup2 none rw\n");
     plant("/my groups/a/memory.max", "70\n");
@@ -126,7 +126,7 @@ TEST(groups_are_found_where_they_are_mounted) {
 }
 
 /* The part of the hierarchy that a container sees, with the host's path for the process. */
-TEST(a_mounted_part_of_the_hierarchy_is_found) {
+TEST(a_partly_mounted_cgroup_hierarchy_is_found) {
     plant("/proc/self/cgroup", "4:memory:/docker/0123/inner\n");
     plant("/proc/self/mountinfo",
           "35 31 0:32 /docker/0123 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
@@ -140,7 +140,7 @@ TEST(a_mounted_part_of_the_hierarchy_is_found) {
 }
 
 /* In a namespace the path is relative to its root, and may lead out of it. */
-TEST(a_path_in_a_namespace_is_relative_to_its_root) {
+TEST(a_cgroup_path_is_relative_to_its_namespace_root) {
     plant("/proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n");
     plant("/proc/self/cgroup", "0::/\n");
     plant("/sys/fs/cgroup/memory.max", "600\n");
@@ -160,7 +160,7 @@ TEST(a_path_in_a_namespace_is_relative_to_its_root) {
 }
 
 /* Limits above what a container shows are told by version 1. */
-TEST(limits_of_hidden_levels_bind) {
+TEST(limits_of_hidden_cgroup_levels_apply) {
     plant("/proc/self/cgroup", "4:memory:/\n");
     plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     plant("/sys/fs/cgroup/memory/memory.usage_in_bytes", "100\n");
@@ -168,7 +168,7 @@ TEST(limits_of_hidden_levels_bind) {
     assert_int_equal(now().groups_left, 900);
 }
 
-TEST(the_smaller_of_machine_and_groups_is_left) {
+TEST(free_memory_is_the_smaller_of_machine_and_cgroup) {
     plant("/proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 2 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4096\n");
@@ -186,7 +186,7 @@ TEST(the_smaller_of_machine_and_groups_is_left) {
 }
 
 /* What the groups give is less than what they have left, but never much less. */
-TEST(at_most_32_mib_of_a_group_are_kept) {
+TEST(at_most_32_mib_of_a_cgroup_are_kept_free) {
     struct gm_host_memory memory = {.groups_left = (uint64_t)1 << 33,
                                     .groups_level = (uint64_t)1 << 34};
     assert_int_equal(gm_host_memory_groups_give(&memory),
@@ -202,7 +202,7 @@ static size_t descriptors(void) {
     return count;
 }
 
-TEST(no_descriptor_is_left) {
+TEST(reading_host_memory_leaks_no_descriptor) {
     plant("/proc/meminfo", "MemTotal: 8 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/proc/self/mountinfo", "41 31 0:38 / /g rw - cgroup2 none rw\n");

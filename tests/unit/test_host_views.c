@@ -72,7 +72,7 @@ static void hold_memory(void) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_view_holds_the_memory) {
+TEST(a_host_view_keeps_its_memory) {
     by_each(hold_memory, 0);
 }
 
@@ -96,7 +96,7 @@ static void fill_holes(void) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(holes_are_filled_on_both_sides) {
+TEST(recommitted_holes_are_mapped_on_both_sides) {
     by_each(fill_holes, 0);
 }
 
@@ -123,7 +123,7 @@ static void end_in_any_order(void) {
     OK(gpumem_host_view_destroy(views[2]));
 }
 
-TEST(views_and_buffer_end_in_any_order) {
+TEST(views_and_their_buffer_may_be_freed_in_any_order) {
     by_each(end_in_any_order, 0);
 }
 
@@ -142,7 +142,7 @@ static void reuse_from_cache(void) {
     OK(gpumem_device_trim(device, 1));
 }
 
-TEST(views_of_cached_buffers) {
+TEST(views_of_cached_buffers_see_their_own_memory) {
     by_each(reuse_from_cache, 64 * MIB);
 }
 
@@ -189,7 +189,7 @@ static void grow_meanwhile(void) {
     OK(gpumem_buffer_free(shared, NULL));
 }
 
-TEST(views_come_and_go_while_it_grows) {
+TEST(views_are_created_and_destroyed_while_the_buffer_grows) {
     by_each(grow_meanwhile, 0);
 }
 

@@ -77,7 +77,7 @@ static gpumem_pinned_info info_of(gpumem_resource *resource) {
     return info;
 }
 
-TEST(reserved_pages_are_used_while_there_are_some) {
+TEST(reserved_huge_pages_are_used_while_available) {
     reserve = 3;
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_pinned_info info = info_of(resource);
@@ -104,7 +104,7 @@ TEST(reserved_pages_are_used_while_there_are_some) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(pages_that_cannot_be_touched_are_given_back) {
+TEST(huge_pages_that_cannot_be_touched_are_returned) {
     gm_huge_for_tests(give_addresses_alone, planted_root);
     gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
@@ -116,7 +116,7 @@ TEST(pages_that_cannot_be_touched_are_given_back) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_refused_registration_falls_back_too) {
+TEST(a_refused_registration_falls_back_to_ordinary_pages) {
     reserve = 100;
     gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
     soft->fault_arm("cuMemHostRegister_v2", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_AFTER);
@@ -129,7 +129,7 @@ TEST(a_refused_registration_falls_back_too) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(slabs_of_no_number_of_huge_pages_have_none) {
+TEST(slabs_not_a_multiple_of_the_huge_page_size_use_none) {
     gpumem_resource *resource;
     reserve = 100;
     OK(gpumem_pinned_resource_create(device,
@@ -144,7 +144,7 @@ TEST(slabs_of_no_number_of_huge_pages_have_none) {
 }
 
 /* What is set aside is not what a control group of ordinary memory limits. */
-TEST(a_full_control_group_does_not_matter) {
+TEST(a_full_cgroup_does_not_limit_reserved_huge_pages) {
     plant("/proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1024 kB\n");
     gm_host_memory_set_root(planted_root);
     reserve = 2;
@@ -156,7 +156,7 @@ TEST(a_full_control_group_does_not_matter) {
     gm_host_memory_set_root("");
 }
 
-TEST(it_is_told_when_transparent_ones_are_off) {
+TEST(disabled_transparent_huge_pages_are_reported) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     plant("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
     gpumem_pinned_info info = info_of(resource);
@@ -171,7 +171,7 @@ TEST(it_is_told_when_transparent_ones_are_off) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(wrong_options_are_refused_with_their_reason) {
+TEST(invalid_options_are_refused_with_a_reason) {
     gpumem_resource *none, *pool;
     gpumem_pinned_info info = {.size = sizeof info};
     const gpumem_pinned_options wrong[] = {
@@ -198,7 +198,7 @@ TEST(wrong_options_are_refused_with_their_reason) {
 }
 
 /* The system's own reserve, where there is one. */
-TEST(the_systems_own_huge_pages_are_used) {
+TEST(the_systems_reserved_huge_pages_are_used) {
     gm_huge_for_tests(NULL, "");
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB);

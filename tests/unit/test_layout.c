@@ -41,7 +41,7 @@ static void check_segments(const gpumem_layout *layout, const gpumem_segment *se
     assert_int_equal(end, layout->bytes);
 }
 
-TEST(a_virtual_buffer_has_a_segment_for_each_handle) {
+TEST(a_virtual_buffer_has_one_segment_per_handle) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *view, *buffer = allocate(resource, 9 * MIB);
     gpumem_segment segments[8];
@@ -64,7 +64,7 @@ TEST(a_virtual_buffer_has_a_segment_for_each_handle) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(no_more_is_filled_than_there_is_room) {
+TEST(no_more_segments_are_written_than_fit) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *buffer = allocate(resource, 16 * MIB);
     gpumem_segment segments[3] = {{0}, {0}, {99, 99, 99}};
@@ -82,7 +82,7 @@ TEST(no_more_is_filled_than_there_is_room) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(every_change_of_mapping_is_another_generation) {
+TEST(every_mapping_change_gets_a_new_generation) {
     uint64_t seen[5];
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *other = allocate(resource, 1), *buffer = allocate(resource, 4 * MIB);
@@ -110,7 +110,7 @@ TEST(every_change_of_mapping_is_another_generation) {
 }
 
 /* A refusal may have had its effect, and been undone: the same memory, and mapped anew. */
-TEST(a_refused_shrink_is_another_generation) {
+TEST(a_refused_shrink_gets_a_new_generation) {
     gpumem_resource *resource = make_virtual();
     gpumem_buffer *buffer = allocate(resource, 12 * MIB);
     uint64_t before = layout_of(buffer, NULL, 0).generation;
@@ -149,7 +149,7 @@ TEST(an_import_has_the_exporters_segments) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(other_memory_is_one_segment_without_a_handle) {
+TEST(pool_and_pinned_buffers_have_one_segment_without_a_handle) {
     gpumem_resource *pool, *pinned;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
@@ -172,7 +172,7 @@ TEST(other_memory_is_one_segment_without_a_handle) {
 }
 
 /* A limit's buffer is the virtual one in another coat. */
-TEST(a_wrapper_shows_what_it_wraps) {
+TEST(a_wrapped_buffer_shows_the_layout_of_the_inner_one) {
     gpumem_resource *resource = make_virtual(), *limit;
     OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 9 * MIB);

@@ -9,7 +9,7 @@ static gpumem_capability_report ask(gpumem_capability capability) {
     return report;
 }
 
-TEST(a_device_without_a_uuid_says_so) {
+TEST(a_device_without_a_uuid_reports_why) {
     const unsigned char zeros[16] = {0};
     gpumem_device_info info = {.size = sizeof info};
     gpumem_device *none;
@@ -24,7 +24,7 @@ TEST(a_device_without_a_uuid_says_so) {
     SAYS("by ordinal");
 }
 
-TEST(buffers_are_shared_by_the_devices_place) {
+TEST(buffers_are_shared_by_device_location) {
     gpumem_resource *resource;
     gpumem_buffer *buffer, *imported;
     gpumem_export *exported;

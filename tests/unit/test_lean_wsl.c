@@ -21,7 +21,7 @@ TEST(each_missing_capability_has_its_reason) {
     assert_int_equal(ask(GPUMEM_CAPABILITY_DEVICE_UUID).supported, 1);
 }
 
-TEST(virtual_memory_goes_on_unshared) {
+TEST(virtual_memory_works_without_sharing) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     gpumem_export *none;
@@ -44,7 +44,7 @@ TEST(virtual_memory_goes_on_unshared) {
                              device, GPUMEM_VIRTUAL_OPTIONS(.handle_strict = 1), &resource));
 }
 
-TEST(pools_say_what_refused_them) {
+TEST(refused_pools_name_the_driver_call) {
     gpumem_resource *pool;
     FAILS(DRIVER,
           gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));

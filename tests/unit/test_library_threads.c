@@ -72,18 +72,18 @@ static void run_threads(void) {
     assert_int_equal(stats.chunks, 0);
 }
 
-TEST(a_virtual_resource_is_shared) {
+TEST(threads_share_a_virtual_resource) {
     OK(gpumem_virtual_resource_create(device, NULL, &shared));
     run_threads();
 }
 
-TEST(a_pinned_resource_is_shared) {
+TEST(threads_share_a_pinned_resource) {
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &shared));
     run_threads();
 }
 
-TEST(a_pool_is_shared) {
+TEST(threads_share_a_pool) {
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &shared));
     run_threads();

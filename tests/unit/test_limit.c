@@ -29,7 +29,7 @@ static void generous_properties(void *user, gpumem_resource_properties *properti
     properties->can_resize = 1;
 }
 
-TEST(a_limit_counts_what_it_handed_out) {
+TEST(a_limit_counts_the_bytes_the_upstream_handed_out) {
     gpumem_resource *generous, *limited;
     gpumem_buffer *one, *two, *none;
     const gpumem_resource_ops ops = {.size = sizeof ops,

@@ -80,7 +80,7 @@ static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads
     return report;
 }
 
-TEST(every_size_arrives) {
+TEST(files_of_every_size_are_loaded_completely) {
     static const size_t sizes[] = {1,       64 * KIB - 1,   64 * KIB,     64 * KIB + 1,
                                    2 * MIB, 2 * MIB + 4097, 9 * MIB + 511};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -94,7 +94,7 @@ TEST(every_size_arrives) {
 }
 
 /* The first bytes of each 8 MiB are hashed alone: a wrong order or place would show. */
-TEST(checksum_is_as_documented) {
+TEST(the_checksum_is_as_documented) {
     gpumem_buffer *buffer = NULL;
     uint64_t first, second;
     write_file(17 * MIB, 1);
@@ -113,7 +113,7 @@ TEST(checksum_is_as_documented) {
 }
 
 /* A small file pins little, and no more is said than is pinned. */
-TEST(a_small_file_pins_little) {
+TEST(a_small_file_pins_little_memory) {
     uint64_t high = device_stats().pinned_high;
     gpumem_load_report report = load_size(1, 0, 0);
     assert_int_equal(report.chunk_bytes, 64 * KIB);
@@ -123,14 +123,14 @@ TEST(a_small_file_pins_little) {
 }
 
 /* The readers' first round needs no growth, and growth comes in few pieces. */
-TEST(growth_comes_in_few_pieces) {
+TEST(a_load_grows_its_buffer_in_few_steps) {
     gpumem_load_report report = load_size(8 * MIB, 64 * KIB, 16);
     assert_true(report.mappings <= 6);
     report = load_size(16 * MIB, MIB, 16);
     assert_int_equal(report.mappings, 1);
 }
 
-TEST(staging_memory_can_be_given) {
+TEST(staging_memory_can_come_from_the_caller) {
     gpumem_resource *pinned;
     gpumem_buffer *buffer;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -180,7 +180,7 @@ TEST(missing_arguments_are_refused) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(options_are_checked) {
+TEST(invalid_load_options_are_refused) {
     struct {
         gpumem_load_options options;
         size_t later;
@@ -206,7 +206,7 @@ TEST(options_are_checked) {
 }
 
 /* Nothing is loaded for a report that cannot be given, and none is touched by a failure. */
-TEST(the_report_is_checked_first) {
+TEST(an_invalid_report_is_refused_before_loading) {
     gpumem_buffer *buffer = NULL;
     gpumem_load_report report = {.size = 0, .chunks = 77};
     write_file(10, 1);
@@ -218,7 +218,7 @@ TEST(the_report_is_checked_first) {
     assert_int_equal(report.chunks, 77);
 }
 
-TEST(what_is_no_file_is_refused) {
+TEST(paths_that_are_not_regular_files_are_refused) {
     REFUSED(SYSTEM, memory, "/absent", NULL);
     assert_int_equal(gpumem_last_error()->system_code, ENOENT);
     REFUSED(SYSTEM, memory, "/tmp", NULL);
@@ -261,7 +261,7 @@ TEST(too_little_staging_is_refused) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-TEST(a_limit_half_way_undoes_the_load) {
+TEST(hitting_a_limit_undoes_the_load) {
     gpumem_resource *limit;
     OK(gpumem_limit_resource_create(memory, 5 * MIB, &limit));
     write_file(8 * MIB, 1);
@@ -271,7 +271,7 @@ TEST(a_limit_half_way_undoes_the_load) {
 }
 
 /* A sparse file, larger than the device: nothing is read for nothing. */
-TEST(more_than_the_device_has_is_refused_at_once) {
+TEST(a_file_larger_than_free_memory_is_refused_at_once) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     write_file(1, 1);
@@ -298,7 +298,7 @@ static int grow_the_file(void *user, const gpumem_load_progress *progress) {
     return truncate(path, 4 * (off_t)MIB);
 }
 
-TEST(a_file_that_changes_is_refused) {
+TEST(a_file_that_grows_while_loading_is_refused) {
     write_file(3 * MIB, 1);
     REFUSED(DATA, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file));
     SAYS("grew while it was read: from 3145728 to 4194304");
@@ -313,7 +313,7 @@ TEST(a_file_that_changes_is_refused) {
 
 /* A blocking stream that stands still holds the default stream up, and with it what is freed on
  * that: staging memory comes back at once all the same. */
-TEST(other_work_does_not_hold_it_up) {
+TEST(blocked_streams_do_not_delay_a_load) {
     struct gate gate = gate_with_stream();
     CUstream blocked;
     CUevent reached;
@@ -380,7 +380,7 @@ TEST(several_loads_run_at_once) {
 }
 
 /* Memory that only frees hold back is no reason to refuse. */
-TEST(held_back_memory_is_waited_for) {
+TEST(a_load_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
     gpumem_resource *pool;
     gpumem_buffer *cached, *buffer = NULL;
@@ -401,7 +401,7 @@ TEST(held_back_memory_is_waited_for) {
 }
 
 /* Free memory of the device says nothing of the host's. */
-TEST(host_memory_is_not_the_devices) {
+TEST(free_device_memory_does_not_limit_loads_into_host_memory) {
     uint64_t free_bytes, total;
     gpumem_resource *host;
     gpumem_buffer *most, *buffer = NULL;
@@ -421,7 +421,7 @@ TEST(host_memory_is_not_the_devices) {
 
 /* The wait for the last copies is refused while they are still to be done: nothing that they use
  * may be given back under them, which would be the end of the context. */
-TEST(a_refused_wait_is_made_again) {
+TEST(a_refused_wait_is_retried) {
     gpumem_buffer *buffer = NULL;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
@@ -443,7 +443,7 @@ TEST(a_refused_wait_is_made_again) {
 }
 
 /* A successful call leaves the last failure of the thread alone, whatever it met on its way. */
-TEST(success_says_nothing) {
+TEST(a_successful_load_keeps_the_last_error) {
     gpumem_buffer *buffer = NULL;
     FAILS(SYSTEM, gpumem_file_checksum("/absent", NULL, &(uint64_t){0}));
     write_file(MIB, 7);

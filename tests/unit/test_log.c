@@ -36,7 +36,7 @@ static void say_all(const char *setting) {
 #define INFO    "gpumem: info: c\n"
 #define DEBUG   "gpumem: debug: d\n"
 
-TEST(each_name_lets_its_level_and_worse_through) {
+TEST(each_level_name_shows_its_level_and_worse) {
     say_all("off");
     assert_string_equal(said, "");
     say_all("error");
@@ -51,7 +51,7 @@ TEST(each_name_lets_its_level_and_worse_through) {
     assert_string_equal(said, ERROR WARNING);
 }
 
-TEST(what_is_no_name_is_said_and_ignored) {
+TEST(an_unknown_level_name_is_reported_and_ignored) {
     static const char *const wrong[] = {"", "2", "loud", "ERROR", "in\nfo"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         say_all(wrong[i]);

@@ -6,7 +6,7 @@
 
 EACH_TEST(open_device, close_device);
 
-TEST(a_mapping_holds_bytes) {
+TEST(a_mapping_keeps_its_bytes) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
@@ -46,7 +46,7 @@ TEST(a_mapping_holds_bytes) {
 }
 
 /* Each of these is answered without a call of the driver that could do it. */
-TEST(misuse_is_refused_before_the_driver) {
+TEST(misuse_is_refused_without_a_driver_call) {
     gpumem_reservation *range, *none;
     gpumem_physical *memory, *no_memory;
     gpumem_mapping *mapping, *no_mapping;
@@ -80,7 +80,7 @@ TEST(misuse_is_refused_before_the_driver) {
     OK(gpumem_reservation_destroy(range));
 }
 
-TEST(objects_of_two_libraries_do_not_mix) {
+TEST(mixing_objects_of_two_libraries_is_refused) {
     gpumem_library *second;
     gpumem_device *other;
     gpumem_reservation *range;
@@ -98,7 +98,7 @@ TEST(objects_of_two_libraries_do_not_mix) {
     OK(gpumem_close(second));
 }
 
-TEST(memory_crosses_as_a_descriptor) {
+TEST(physical_memory_is_shared_by_descriptor) {
     gpumem_physical *memory, *same;
     gpumem_reservation *range;
     gpumem_mapping *first, *second;
@@ -144,7 +144,7 @@ TEST(memory_crosses_as_a_descriptor) {
 }
 
 /* As for the driver: an alignment says where addresses begin, not how sizes and offsets go on. */
-TEST(alignment_is_of_the_address_alone) {
+TEST(alignment_applies_only_to_the_address) {
     static const size_t alignments[] = {0, 1, 2 * MIB, 64 * MIB};
     gpumem_physical *memory;
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
@@ -163,7 +163,7 @@ TEST(alignment_is_of_the_address_alone) {
     OK(gpumem_physical_destroy(memory));
 }
 
-TEST(granularities_are_told) {
+TEST(granularities_are_reported) {
     size_t bytes = 0;
     OK(gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &bytes));
     assert_int_equal(bytes, 2 * MIB);

@@ -38,7 +38,7 @@ static void advise(size_t offset, size_t bytes, gpumem_advice advice, gpumem_loc
     OK(gpumem_buffer_advise(buffer, offset, bytes, advice, location, id));
 }
 
-TEST(advice_holds_for_its_range) {
+TEST(advice_applies_to_its_range_only) {
     begin(ALLOCATED, 4 * MIB);
     gpumem_managed_range all = range_of(0, 4 * MIB);
     assert_true(!all.read_mostly && !all.has_preferred && !all.has_prefetched);
@@ -74,7 +74,7 @@ TEST(advice_holds_for_its_range) {
     end();
 }
 
-TEST(prefetched_in_order_of_the_stream) {
+TEST(prefetches_run_in_stream_order) {
     begin(ALLOCATED, 4 * MIB);
     memset(gpumem_buffer_host_pointer(buffer), 6, 4 * MIB);
     OK(gpumem_buffer_prefetch(buffer, MIB, MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
@@ -99,7 +99,7 @@ TEST(prefetched_in_order_of_the_stream) {
 }
 
 /* The stream is named for the buffer: its memory stays as long as the prefetch is held. */
-TEST(a_free_waits_for_the_prefetch) {
+TEST(a_free_waits_for_a_queued_prefetch) {
     struct gate gate = gate_with_stream();
     begin(ALLOCATED, MIB);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, gate.stream));
@@ -114,7 +114,7 @@ TEST(a_free_waits_for_the_prefetch) {
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */
-TEST(whole_discarded_pages_lose_their_content_and_no_others) {
+TEST(discarding_affects_only_whole_pages_of_the_range) {
     begin(ALLOCATED, 4 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
     memset(bytes, 6, 4 * MIB);
@@ -136,7 +136,7 @@ TEST(whole_discarded_pages_lose_their_content_and_no_others) {
     end();
 }
 
-TEST(views_and_foreign_memory_are_taken) {
+TEST(advice_applies_to_views_and_foreign_memory) {
     gpumem_buffer *view, *whole, *foreign;
     begin(ALLOCATED, 4 * MIB);
     OK(gpumem_buffer_view(buffer, MIB, MIB, &view));
@@ -159,7 +159,7 @@ TEST(views_and_foreign_memory_are_taken) {
     end();
 }
 
-TEST(wrong_arguments_are_refused_with_their_reason) {
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *plain;
     gpumem_buffer *other;
     gpumem_managed_range range = {.size = sizeof range};
@@ -209,7 +209,7 @@ TEST(wrong_arguments_are_refused_with_their_reason) {
 
 /* A stream that captures is refused before the driver would spoil its capture; advice and questions
  * go on beside one. */
-TEST(captures_are_left_whole) {
+TEST(managed_memory_calls_do_not_spoil_a_capture) {
     CUgraph graph = NULL;
     begin(ALLOCATED, MIB);
     assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
@@ -229,7 +229,7 @@ TEST(captures_are_left_whole) {
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
-TEST(pool_memory_is_for_both_and_ordered) {
+TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_pool_info info = {.size = sizeof info};
     unsigned char back[64];
@@ -257,7 +257,7 @@ TEST(pool_memory_is_for_both_and_ordered) {
     end();
 }
 
-TEST(own_pools_have_their_place) {
+TEST(own_managed_pools_have_the_requested_location) {
     const gpumem_managed_place places[] = {GPUMEM_MANAGED_ANYWHERE, GPUMEM_MANAGED_ON_DEVICE,
                                            GPUMEM_MANAGED_ON_HOST};
     for (size_t i = 0; i < COUNT(places); i++) {
@@ -291,7 +291,7 @@ TEST(own_pools_have_their_place) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_captured_stream_gets_no_pool_memory) {
+TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
     CUgraph graph = NULL;
     gpumem_buffer *none;
     begin(POOL, MIB);
@@ -306,7 +306,7 @@ TEST(a_captured_stream_gets_no_pool_memory) {
     end();
 }
 
-TEST(without_pools_allocations_take_their_place) {
+TEST(without_managed_pools_plain_allocations_are_used) {
     gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_pool_info info = {.size = sizeof info};
     soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE);
@@ -338,7 +338,7 @@ TEST(without_pools_allocations_take_their_place) {
 }
 
 /* Before 12.3 the driver told places by ordinal alone. */
-TEST(an_older_driver_is_asked_as_it_understands) {
+TEST(an_older_driver_is_called_by_its_older_functions) {
     begin(ALLOCATED, MIB);
     advise(0, MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 1);
     advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);

@@ -15,7 +15,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     return buffer;
 }
 
-TEST(both_sides_see_the_bytes) {
+TEST(host_and_device_see_the_same_bytes) {
     gpumem_resource *resource = managed(NULL);
     gpumem_resource_properties properties = {.size = sizeof properties};
     unsigned char back[64];
@@ -48,7 +48,7 @@ static int told(gpumem_buffer *buffer, CUmem_range_attribute attribute) {
     return value;
 }
 
-TEST(advice_is_given) {
+TEST(the_resource_gives_its_advice_to_the_driver) {
     gpumem_resource *resource = managed(GPUMEM_OPTIONS(
         gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
     gpumem_buffer *buffer = allocate(resource, 100000);
@@ -65,7 +65,7 @@ TEST(advice_is_given) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(alignment_is_kept) {
+TEST(the_requested_alignment_is_respected) {
     gpumem_resource *resource = managed(NULL);
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 4) {
         gpumem_buffer *buffer;
@@ -78,7 +78,7 @@ TEST(alignment_is_kept) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(what_is_refused_leaves_nothing) {
+TEST(a_refused_allocation_leaks_nothing) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     FAILS(INVALID_ARGUMENT,

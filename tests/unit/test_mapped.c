@@ -43,7 +43,7 @@ static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
     return byte;
 }
 
-TEST(both_sides_see_the_same_bytes) {
+TEST(host_and_device_see_the_same_bytes) {
     gpumem_buffer *buffer = allocate(mapped, 3 * MIB);
     unsigned char *host = host_of(buffer);
     assert_true((CUdeviceptr)(uintptr_t)host != gpumem_buffer_pointer(buffer));
@@ -59,7 +59,7 @@ TEST(both_sides_see_the_same_bytes) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(it_grows_and_shrinks_in_place) {
+TEST(a_mapped_buffer_grows_and_shrinks_in_place) {
     gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
     unsigned char *host = host_of(buffer);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -82,7 +82,7 @@ TEST(it_grows_and_shrinks_in_place) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-TEST(holes_come_and_go_on_both_sides) {
+TEST(decommitting_and_recommitting_work_on_both_sides) {
     gpumem_buffer *buffer = allocate(mapped, 16 * MIB);
     unsigned char *host = host_of(buffer);
     size_t released = 0;
@@ -97,7 +97,7 @@ TEST(holes_come_and_go_on_both_sides) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(the_pointer_stays_so_it_cannot_move) {
+TEST(moving_a_mapped_buffer_is_refused) {
     CUdeviceptr address;
     gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
     FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 128 * MIB, NULL, &address));
@@ -123,7 +123,7 @@ TEST(freed_buffers_stay_mapped_in_the_cache) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-TEST(small_buffers_come_from_a_cache_over_it) {
+TEST(a_cache_over_mapped_memory_gives_small_buffers) {
     gpumem_resource *cache;
     gpumem_buffer *buffers[100];
     OK(gpumem_caching_resource_create(mapped, NULL, &cache));
@@ -141,7 +141,7 @@ TEST(small_buffers_come_from_a_cache_over_it) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(writes_and_reads_stay_in_the_buffer) {
+TEST(writes_and_reads_outside_the_buffer_are_refused) {
     gpumem_buffer *buffer = allocate(mapped, 5000), *part;
     unsigned char bytes[5000], back[5000];
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -161,7 +161,7 @@ TEST(writes_and_reads_stay_in_the_buffer) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(memory_that_the_cpu_does_not_reach_is_refused) {
+TEST(memory_without_host_access_is_refused) {
     gpumem_resource *plain;
     OK(gpumem_virtual_resource_create(device, NULL, &plain));
     gpumem_buffer *buffer = allocate(plain, 100);
@@ -173,7 +173,7 @@ TEST(memory_that_the_cpu_does_not_reach_is_refused) {
     OK(gpumem_resource_destroy(plain));
 }
 
-TEST(the_flag_comes_after_the_payload) {
+TEST(publishing_writes_the_payload_and_the_flag) {
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
     OK(gpumem_mapped_publish(buffer, 0, "payload", 8, 1024, 1));
@@ -187,7 +187,7 @@ TEST(the_flag_comes_after_the_payload) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(the_method_and_what_was_refused_are_told) {
+TEST(the_chosen_method_and_the_refused_ones_are_reported) {
     gpumem_resource *any;
     gpumem_mapped_info info = {.size = sizeof info};
     OK(gpumem_mapped_resource_create(device, NULL, &any));
@@ -204,7 +204,7 @@ TEST(the_method_and_what_was_refused_are_told) {
     assert_string_equal(gpumem_mapped_method_name((gpumem_mapped_method)99), "unknown");
 }
 
-TEST(the_host_is_last_and_can_be_demanded) {
+TEST(host_memory_is_the_last_choice_and_can_be_required) {
     gpumem_resource *host;
     gpumem_mapped_info info = {.size = sizeof info};
     OK(gpumem_mapped_resource_create(device,
@@ -223,7 +223,7 @@ TEST(the_host_is_last_and_can_be_demanded) {
     OK(gpumem_resource_destroy(host));
 }
 
-TEST(wrong_options_are_refused) {
+TEST(invalid_options_are_refused) {
     gpumem_resource *made;
     FAILS(INVALID_ARGUMENT,
           gpumem_mapped_resource_create(
@@ -268,7 +268,7 @@ TEST(a_view_of_a_buffer_follows_its_growth) {
     assert_int_equal(device_stats().committed_bytes, 0);
 }
 
-TEST(buffers_that_have_no_view) {
+TEST(buffers_that_cannot_be_viewed_are_refused) {
     gpumem_resource *plain, *pool;
     gpumem_host_view *view;
     OK(gpumem_virtual_resource_create(
@@ -304,7 +304,7 @@ static void *write_and_grow(void *argument) {
     return NULL;
 }
 
-TEST(threads_map_at_once) {
+TEST(threads_allocate_and_grow_mapped_memory_concurrently) {
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_and_grow, (void *)(i + 1)), 0);

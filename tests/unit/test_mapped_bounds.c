@@ -77,14 +77,14 @@ static void fill_up(gpumem_resource *resource) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(more_is_refused) {
+TEST(allocating_beyond_the_maximum_is_refused) {
     fill_up(PLAIN(.maximum_bytes = 8 * MIB));
     fill_up(METHOD(VULKAN_IMPORT, .maximum_bytes = 8 * MIB));
     fill_up(METHOD(VULKAN_EXPORT, .maximum_bytes = 8 * MIB));
     fill_up(METHOD(HOST, .maximum_bytes = 8 * MIB));
 }
 
-TEST(growth_counts) {
+TEST(growth_counts_against_the_maximum) {
     gpumem_resource *resource = PLAIN(.capacity = 64 * MIB, .maximum_bytes = 10 * MIB);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0), *other = allocate(resource, MIB, 0);
     ((unsigned char *)gpumem_buffer_host_pointer(buffer))[MIB] = 7;
@@ -106,7 +106,7 @@ TEST(growth_counts) {
 }
 
 /* Buffers and slabs that nobody uses are given back for one that is wanted. */
-TEST(what_is_kept_goes_before_a_refusal) {
+TEST(cached_memory_is_released_before_refusing) {
     gpumem_resource *resource = PLAIN(.cache_bytes = 8 * MIB, .maximum_bytes = 8 * MIB);
     uint64_t before = used();
     give(allocate(resource, 4 * MIB, 0));
@@ -141,7 +141,7 @@ static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wante
     remove_gate(gate);
 }
 
-TEST(frees_that_are_held_back_are_waited_for) {
+TEST(deferred_frees_are_waited_for_at_the_maximum) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 4 * MIB);
     waits_for(resource, 4 * MIB, 4 * MIB);
     waits_for(resource, 4 * MIB, 100);
@@ -150,7 +150,7 @@ TEST(frees_that_are_held_back_are_waited_for) {
 }
 
 /* A mirrored ring has its memory at two places. */
-TEST(memory_with_two_places_counts_once) {
+TEST(memory_of_a_mirrored_ring_counts_once) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 6 * MIB);
     gpumem_ring *ring;
     for (int i = 0; i < 3; i++) {
@@ -167,7 +167,7 @@ TEST(memory_with_two_places_counts_once) {
 }
 
 /* What Vulkan or the driver refuses counts for nothing. */
-TEST(refusals_count_for_nothing) {
+TEST(a_refused_allocation_does_not_count_against_the_maximum) {
     static const char *const functions[] = {"vkAllocateMemory", "vkMapMemory", "vkGetMemoryFdKHR"};
     gpumem_resource *resource = METHOD(VULKAN_EXPORT, .maximum_bytes = 4 * MIB);
     gpumem_buffer *buffer;
@@ -192,7 +192,7 @@ TEST(refusals_count_for_nothing) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_snapshot_tells) {
+TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
     gpumem_resource *resource = PLAIN(.maximum_bytes = 6 * MIB);
     gpumem_buffer *buffer = allocate(resource, 3 * MIB, 0);
     char *text;
@@ -351,13 +351,13 @@ static void run_threads(const gpumem_mapped_options *options, int on_device) {
     assert_int_equal(used(), watcher.before);
 }
 
-TEST(sixteen_threads_stay_below_it) {
+TEST(sixteen_threads_stay_below_the_maximum) {
     run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
                                       .maximum_bytes = MAXIMUM, .cache_bytes = 4 * MIB),
                 1);
 }
 
-TEST(also_with_memory_of_vulkans) {
+TEST(threads_stay_below_the_maximum_with_vulkan_export) {
     char budget[32];
     snprintf(budget, sizeof budget, "%zu", MAXIMUM); /* more would be refused for want of memory */
     setenv("VULKAN_ICD_BUDGET", budget, 1);
@@ -367,7 +367,7 @@ TEST(also_with_memory_of_vulkans) {
     unsetenv("VULKAN_ICD_BUDGET");
 }
 
-TEST(also_where_flushes_are_needed) {
+TEST(threads_stay_below_the_maximum_with_non_coherent_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
                                       .maximum_bytes = MAXIMUM),

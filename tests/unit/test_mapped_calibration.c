@@ -52,7 +52,7 @@ static gpumem_measured source_later(void) {
     return source;
 }
 
-TEST(measured_when_asked_and_kept) {
+TEST(a_calibration_is_measured_on_request_and_stored) {
     char name[600];
     gpumem_resource *second = make();
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_NEVER);
@@ -79,7 +79,7 @@ TEST(measured_when_asked_and_kept) {
 }
 
 /* Copies are right by what was measured, whatever that is here. */
-TEST(copies_are_right_by_the_measured_plan) {
+TEST(copies_by_the_measured_plan_are_correct) {
     struct copies c;
     gpumem_buffer *buffer;
     OK(gpumem_mapped_calibrate(mapped, &quick));
@@ -90,7 +90,7 @@ TEST(copies_are_right_by_the_measured_plan) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(for_this_process_alone) {
+TEST(a_calibration_may_apply_to_this_process_only) {
     char name[600];
     gpumem_mapped_calibrate_options options = quick;
     options.keep_nothing = 1;
@@ -101,7 +101,7 @@ TEST(for_this_process_alone) {
 }
 
 /* The largest plan, of the default options, is a text that the cache takes. */
-TEST(the_largest_plan_is_kept) {
+TEST(the_largest_plan_is_stored) {
     struct gm_copy_plan plan = gm_copy_plan_default();
     plan.class_count = 25;
     for (unsigned i = 0; i < plan.class_count; i++)
@@ -116,7 +116,7 @@ TEST(the_largest_plan_is_kept) {
 }
 
 /* The file says whose it is: of another GPU or method it is none, whatever its name. */
-TEST(another_machines_file_is_not_believed) {
+TEST(a_calibration_file_of_another_gpu_or_method_is_ignored) {
     char name[600];
     struct gm_copy_plan plan = gm_copy_plan_default();
     gm_plans_keep(mapped->engine->plans, &plan);
@@ -139,7 +139,7 @@ TEST(another_machines_file_is_not_believed) {
     assert_int_equal(source_later(), GPUMEM_MEASURED_BEFORE);
 }
 
-TEST(a_file_that_was_changed_is_not_believed) {
+TEST(a_modified_calibration_file_is_ignored) {
     char name[600], byte;
     struct gm_copy_plan plan = gm_copy_plan_default();
     gm_plans_keep(mapped->engine->plans, &plan);
@@ -152,14 +152,14 @@ TEST(a_file_that_was_changed_is_not_believed) {
     assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
 }
 
-TEST(an_unwritable_home_is_fine) {
+TEST(calibration_works_without_a_writable_cache_folder) {
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     OK(gpumem_mapped_calibrate(mapped, &quick));
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
     assert_int_equal(source_later(), GPUMEM_MEASURED_NEVER);
 }
 
-TEST(each_method_has_its_own) {
+TEST(each_mapping_method_has_its_own_calibration) {
     gpumem_resource *host;
     OK(gpumem_mapped_resource_create(
         device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
@@ -170,7 +170,7 @@ TEST(each_method_has_its_own) {
     OK(gpumem_resource_destroy(host));
 }
 
-TEST(wrappers_and_views_count_too) {
+TEST(wrappers_and_views_use_the_calibration_of_their_memory) {
     gpumem_resource *cache, *plain;
     gpumem_buffer *buffer;
     gpumem_host_view *view;
@@ -193,7 +193,7 @@ TEST(wrappers_and_views_count_too) {
 }
 
 /* Sizes that are no power of two, the smallest, and what is refused. */
-TEST(any_largest_size) {
+TEST(the_largest_measured_size_is_configurable) {
     static const size_t sizes[] = {8, 9, 16, 1000, 4096};
     gpumem_mapped_calibrate_options options = quick;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -215,7 +215,7 @@ static void *calibrate(void *argument) {
     return NULL;
 }
 
-TEST(threads_measure_at_once) {
+TEST(threads_may_calibrate_concurrently) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, calibrate, NULL), 0);

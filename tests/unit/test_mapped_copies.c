@@ -34,7 +34,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
-TEST(random_copies_are_right_by_every_plan) {
+TEST(random_copies_are_correct_by_every_plan) {
     struct copies c;
     gpumem_buffer *buffer = allocate(mapped, COPIES_ROOM);
     assert_ptr_equal(gm_engine_of(buffer), mapped->engine);
@@ -45,7 +45,7 @@ TEST(random_copies_are_right_by_every_plan) {
 }
 
 /* Memory that needs flushes is copied and flushed, and written by the CPU alone. */
-TEST(memory_that_needs_flushes) {
+TEST(non_coherent_memory_is_copied_by_the_cpu_and_flushed) {
     struct copies c;
     gpumem_buffer *buffer = allocate(mapped, COPIES_ROOM);
     copies_begin(&c, buffer, mapped->engine);
@@ -63,7 +63,7 @@ TEST(memory_that_needs_flushes) {
 }
 
 /* Over the borders of chunks, which are handles of their own. */
-TEST(copies_of_several_chunks) {
+TEST(copies_across_chunks_are_correct) {
     gpumem_buffer *buffer = allocate(mapped, 7 * MIB);
     unsigned char *bytes = malloc(7 * MIB), *back = malloc(7 * MIB);
     for (size_t i = 0; i < 7 * MIB; i++)
@@ -124,7 +124,7 @@ static void users_properties(void *user, gpumem_resource_properties *properties)
     properties->device_accessible = properties->host_accessible = 1;
 }
 
-TEST(every_way_to_the_memory_finds_its_plan) {
+TEST(every_wrapper_of_mapped_memory_uses_its_plan) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     gpumem_resource *cache, *limit;
     gpumem_buffer *part;
@@ -144,7 +144,7 @@ TEST(every_way_to_the_memory_finds_its_plan) {
     OK(gpumem_resource_destroy(cache));
 }
 
-TEST(a_users_wrapper_has_the_plan_of_what_it_wraps) {
+TEST(a_custom_wrapper_uses_the_plan_of_its_upstream) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     gpumem_resource *users;
     const gpumem_resource_ops ops = {.size = sizeof ops,
@@ -162,7 +162,7 @@ TEST(a_users_wrapper_has_the_plan_of_what_it_wraps) {
 }
 
 /* The host's memory is the CPU's to copy, whatever its size. */
-TEST(memory_of_the_host_has_no_plan) {
+TEST(host_memory_has_no_copy_plan) {
     gpumem_resource *host, *pinned;
     OK(gpumem_mapped_resource_create(
         device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1), &host));
@@ -185,7 +185,7 @@ TEST(memory_of_the_host_has_no_plan) {
     free(bytes);
 }
 
-TEST(a_plan_without_a_cut_over_calls_no_driver) {
+TEST(a_plan_without_a_cut_over_makes_no_driver_call) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_AVX2, GM_COPY_NEVER, GM_COPY_NEVER);
     static unsigned char bytes[100000];
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -199,7 +199,7 @@ TEST(a_plan_without_a_cut_over_calls_no_driver) {
 }
 
 /* What the host side is, is asked only where it matters. */
-TEST(the_driver_is_asked_between_the_cut_overs) {
+TEST(the_host_pointer_is_queried_only_between_the_cut_overs) {
     static unsigned char bytes[8192];
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1024, 4096);
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -226,7 +226,7 @@ TEST(the_driver_is_asked_between_the_cut_overs) {
 }
 
 /* A kernel that waits for the flag may hold whatever the driver's copy would wait for. */
-TEST(publishing_never_goes_by_the_driver) {
+TEST(publishing_never_uses_a_driver_copy) {
     static unsigned char bytes[100000];
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -239,7 +239,7 @@ TEST(publishing_never_goes_by_the_driver) {
 
 /* ---- What is read-only ----------------------------------------------------------------------- */
 
-TEST(read_only_memory_is_not_written) {
+TEST(writing_read_only_mapped_memory_is_refused) {
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
     buffer->read_only = 1;
@@ -257,7 +257,7 @@ TEST(read_only_memory_is_not_written) {
 
 /* A blocking stream is held, as by a kernel that waits for the CPU; cuMemcpyHtoD would wait for it.
  * The copy is on the device when the call returns. */
-TEST(held_streams_hold_no_copy) {
+TEST(a_blocked_stream_does_not_delay_a_copy) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     static unsigned char bytes[70000], back[70000];
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
@@ -284,7 +284,7 @@ TEST(held_streams_hold_no_copy) {
 }
 
 /* A capture in the strictest mode, in this thread: neither refused nor spoilt. */
-TEST(a_capture_is_not_disturbed) {
+TEST(mapped_copies_do_not_disturb_a_capture) {
     const struct gm_copy_plan plan = copies_plan(GM_COPY_PLAIN, 1, 1);
     unsigned char bytes[100] = "captured", back[100];
     CUstream stream;
@@ -328,7 +328,7 @@ static void *copy_apart(void *argument) {
 }
 
 /* More than there are streams kept, while the plan changes under them. */
-TEST(threads_copy_at_once) {
+TEST(threads_copy_while_the_plan_changes) {
     pthread_t threads[THREADS];
     struct copies c = {.engine = mapped->engine};
     gpumem_buffer *buffer = allocate(mapped, THREADS * 3000);

@@ -98,16 +98,16 @@ static void grows(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-TEST(growth_through_vulkan_is_what_a_program_does_by_hand) {
+TEST(growing_by_vulkan_import_makes_no_superfluous_call) {
     grows(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-TEST(growth_through_descriptors_is_what_a_program_does_by_hand) {
+TEST(growing_by_descriptor_makes_no_superfluous_call) {
     grows(GPUMEM_MAPPED_DESCRIPTOR);
 }
 
 /* Many pieces: access is given to all of them at once. */
-TEST(much_at_once_is_what_a_program_does_by_hand) {
+TEST(allocating_many_chunks_sets_their_access_in_one_call) {
     static const struct wanted calls[] = {{"cuMemAddressReserve", 1},
                                           {"cuMemCreate", 8},
                                           {"cuMemMap", 8},

@@ -124,7 +124,7 @@ static void use_without_standard_descriptors(void) {
     close_in_child();
 }
 
-TEST(without_standard_descriptors) {
+TEST(mapped_memory_works_without_standard_descriptors) {
     run_child(use_without_standard_descriptors);
 }
 
@@ -183,6 +183,6 @@ static void use_under_signals(void) {
     HOLDS(signals > 50);
 }
 
-TEST(under_signals) {
+TEST(mapped_memory_works_under_frequent_signals) {
     run_child(use_under_signals);
 }

@@ -141,7 +141,7 @@ static void a_views(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(plain));
 }
 
-TEST(by_each_method) {
+TEST(mapped_memory_is_shared_with_another_process_by_each_method) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_DMA_BUF, GPUMEM_MAPPED_DESCRIPTOR};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -150,7 +150,7 @@ TEST(by_each_method) {
     }
 }
 
-TEST(through_memory_that_needs_flushes) {
+TEST(non_coherent_mapped_memory_is_shared_with_another_process) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     a_mapped_resources(GPUMEM_MAPPED_VULKAN_IMPORT);
     a_views(GPUMEM_MAPPED_VULKAN_IMPORT);

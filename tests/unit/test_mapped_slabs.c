@@ -158,20 +158,20 @@ static void a_million_cost_no_call(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_million_of_imported_memory_cost_no_call) {
+TEST(a_million_buffers_of_imported_memory_make_no_call) {
     a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT);
 }
 
-TEST(a_million_of_exported_memory_cost_no_call) {
+TEST(a_million_buffers_of_exported_memory_make_no_call) {
     a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT);
 }
 
-TEST(a_million_of_mapped_descriptors_cost_no_call) {
+TEST(a_million_buffers_of_mapped_descriptors_make_no_call) {
     a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR);
 }
 
 /* An event for each batch that was freed behind it, and no call of Vulkan. */
-TEST(behind_a_stream_there_are_events_only) {
+TEST(freeing_behind_a_stream_creates_only_events) {
     CUstream stream;
     gpumem_resource *resource =
         make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
@@ -185,7 +185,7 @@ TEST(behind_a_stream_there_are_events_only) {
 }
 
 /* As many Vulkan allocations as slabs, however many buffers live. */
-TEST(many_that_live_share_few_allocations) {
+TEST(fifty_thousand_live_buffers_share_few_allocations) {
     enum { LIVE = 50000 };
     gpumem_buffer **buffers = malloc(LIVE * sizeof *buffers);
     assert_non_null(buffers);
@@ -212,7 +212,7 @@ static size_t reservations(void) {
     return (size_t)soft->call_count("cuMemAddressReserve");
 }
 
-TEST(larger_ones_have_memory_of_their_own) {
+TEST(larger_buffers_have_their_own_memory) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 4 * MIB);
     gpumem_buffer *most = allocate(resource, MIB);
     size_t before = reservations();
@@ -227,7 +227,7 @@ TEST(larger_ones_have_memory_of_their_own) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(those_with_a_capacity_grow_and_the_others_say_how) {
+TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_export *made;
     gpumem_host_view *view;
@@ -259,7 +259,7 @@ TEST(those_with_a_capacity_grow_and_the_others_say_how) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_resource_of_growing_buffers_has_no_slabs) {
+TEST(a_resource_with_a_capacity_has_no_slabs) {
     gpumem_resource *resource = PLAIN(.capacity = 8 * MIB), *none;
     gpumem_buffer *buffer = allocate(resource, 100);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
@@ -271,7 +271,7 @@ TEST(a_resource_of_growing_buffers_has_no_slabs) {
     SAYS("capacity and slab_bytes exclude each other");
 }
 
-TEST(without_slabs_each_has_its_own) {
+TEST(without_slabs_each_buffer_has_its_own_memory) {
     gpumem_resource *resource = PLAIN(.slab_bytes = SIZE_MAX);
     gpumem_caching_info info = {.size = sizeof info};
     size_t before = reservations();
@@ -283,7 +283,7 @@ TEST(without_slabs_each_has_its_own) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(slabs_of_wrong_sizes_are_refused) {
+TEST(invalid_slab_sizes_are_refused) {
     gpumem_resource *none;
     FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
                                 device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
@@ -293,7 +293,7 @@ TEST(slabs_of_wrong_sizes_are_refused) {
     SAYS("slab_bytes");
 }
 
-TEST(none_touches_another) {
+TEST(buffers_of_a_slab_do_not_overlap) {
     enum { LIVE = 600 };
     static gpumem_buffer *buffers[LIVE];
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
@@ -313,7 +313,7 @@ TEST(none_touches_another) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(alignments_are_kept) {
+TEST(requested_alignments_are_respected) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     for (size_t alignment = 1; alignment <= MIB; alignment *= 2) {
         gpumem_buffer *buffer;
@@ -363,15 +363,15 @@ static void rest_until_passed(int named_at_allocation) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(memory_rests_until_its_stream_has_passed) {
+TEST(memory_is_not_reused_before_its_stream_passes) {
     rest_until_passed(1);
 }
 
-TEST(also_if_only_the_free_names_the_stream) {
+TEST(memory_is_not_reused_before_the_stream_of_its_free_passes) {
     rest_until_passed(0);
 }
 
-TEST(what_passed_is_handed_out_again) {
+TEST(memory_is_reused_after_its_stream_passes) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     struct gate gate = close_gate();
     gpumem_buffer *buffer = allocate_for(resource, SLAB / 4, gate.stream);
@@ -385,7 +385,7 @@ TEST(what_passed_is_handed_out_again) {
 }
 
 /* A driver's stream that the library does not destroy is forgotten by hand. */
-TEST(a_stream_can_be_forgotten) {
+TEST(a_destroyed_stream_can_be_forgotten) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     CUcontext before;
     CUstream stream;
@@ -439,7 +439,7 @@ static void neighbours_keep_their_stores(const gpumem_mapped_options *options) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(buffers_share_no_atom) {
+TEST(buffers_never_share_a_non_coherent_atom) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -455,7 +455,7 @@ TEST(buffers_share_no_atom) {
 
 /* ---- One resource ---------------------------------------------------------------------------- */
 
-TEST(the_program_knows_one_resource) {
+TEST(slabs_are_hidden_behind_one_resource) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_caching_info cached = {.size = sizeof cached};
@@ -491,7 +491,7 @@ TEST(the_program_knows_one_resource) {
 }
 
 /* Whoever allocates by address gets the same. */
-TEST(allocations_by_address_come_from_slabs_too) {
+TEST(allocations_by_address_come_from_slabs) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     CUdeviceptr first, second;
     OK(gpumem_resource_allocate(resource, 100, NULL, &first));
@@ -503,7 +503,7 @@ TEST(allocations_by_address_come_from_slabs_too) {
 }
 
 /* A wrapper counts whole buffers, which have memory of their own. */
-TEST(wrappers_get_whole_memory) {
+TEST(wrappers_get_buffers_with_their_own_memory) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0), *limit, *cache;
     OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 100);
@@ -522,7 +522,7 @@ TEST(wrappers_get_whole_memory) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_forked_child_is_told) {
+TEST(a_forked_child_may_not_use_mapped_slabs) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_buffer *buffer = allocate(resource, 64), *other;
     give(allocate(resource, 64)); /* one is at hand */

@@ -35,11 +35,11 @@ static void holds(size_t start, size_t source, size_t bytes) {
         holds(64 + shift, 5 * shift % 64, bytes);                                                  \
     }
 
-TEST(known_sizes){IN_PLACE(1) IN_PLACE(3) IN_PLACE(8) IN_PLACE(12) IN_PLACE(16) IN_PLACE(24)
-                      IN_PLACE(31) IN_PLACE(32) IN_PLACE(48) IN_PLACE(63) IN_PLACE(64) IN_PLACE(65)
-                          IN_PLACE(4096)}
+TEST(stores_of_constant_sizes_write_only_their_bytes){
+    IN_PLACE(1) IN_PLACE(3) IN_PLACE(8) IN_PLACE(12) IN_PLACE(16) IN_PLACE(24) IN_PLACE(31)
+        IN_PLACE(32) IN_PLACE(48) IN_PLACE(63) IN_PLACE(64) IN_PLACE(65) IN_PLACE(4096)}
 
-TEST(any_size) {
+TEST(stores_of_any_size_write_only_their_bytes) {
     for (size_t bytes = 0; bytes < 200; bytes++) {
         fill();
         gpumem_store(to + 64 + bytes % 61, from + bytes % 59, bytes);

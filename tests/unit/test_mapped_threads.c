@@ -142,21 +142,21 @@ static void run(gpumem_mapped_method method, bool views) {
     assert_nothing_left();
 }
 
-TEST(by_descriptors) {
+TEST(sixteen_threads_use_mapped_descriptors) {
     run(GPUMEM_MAPPED_DESCRIPTOR, false);
 }
 
-TEST(by_imports) {
+TEST(sixteen_threads_use_imported_memory) {
     run(GPUMEM_MAPPED_VULKAN_IMPORT, true);
 }
 
-TEST(by_imports_that_need_flushes) {
+TEST(sixteen_threads_use_non_coherent_imported_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     setenv("VULKAN_ICD_ATOM", "256", 1);
     run(GPUMEM_MAPPED_VULKAN_IMPORT, true);
 }
 
-TEST(by_exports_that_need_flushes) {
+TEST(sixteen_threads_use_non_coherent_exported_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     run(GPUMEM_MAPPED_VULKAN_EXPORT, false);
 }

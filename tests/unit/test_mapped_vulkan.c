@@ -55,7 +55,7 @@ static void odd_ranges(gpumem_buffer *buffer) {
     assert_used_well();
 }
 
-TEST(every_range_is_widened_to_atoms) {
+TEST(flushed_ranges_are_widened_to_whole_atoms) {
     static const char *const atoms[] = {"1", "4", "64", "256"};
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
@@ -77,7 +77,7 @@ TEST(every_range_is_widened_to_atoms) {
 }
 
 /* An invalidate throws away what was stored and not flushed, in whole atoms. */
-TEST(small_buffers_share_no_atom) {
+TEST(small_buffers_never_share_an_atom) {
     enum { BUFFERS = 64 };
     gpumem_resource *cache;
     gpumem_buffer *buffers[BUFFERS];
@@ -123,7 +123,7 @@ static void stored_beside(gpumem_resource *resource, size_t alignment) {
     OK(gpumem_ring_destroy(ring));
 }
 
-TEST(chunks_share_no_atom) {
+TEST(buffers_of_caches_and_logs_never_share_an_atom) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
     setenv("VULKAN_ICD_COHERENT", "no", 1);
@@ -144,7 +144,7 @@ TEST(chunks_share_no_atom) {
     }
 }
 
-TEST(alignments_are_kept_or_refused) {
+TEST(alignments_are_respected_or_refused) {
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
                                                    GPUMEM_MAPPED_VULKAN_EXPORT};
     for (size_t m = 0; m < COUNT(methods); m++) {
@@ -172,7 +172,7 @@ TEST(alignments_are_kept_or_refused) {
 
 /* ---- Wishes ---------------------------------------------------------------------------------- */
 
-TEST(coherence_is_required_or_forced_away) {
+TEST(coherence_can_be_required_or_disabled) {
     gpumem_resource *none = NULL;
     gpumem_buffer *buffer;
     setenv("VULKAN_ICD_COHERENT", "no", 1);
@@ -219,7 +219,7 @@ static void expect(gpumem_mapped_method method, const char *why) {
     choose_icd();
 }
 
-TEST(what_is_lacking_is_named_and_gone_round) {
+TEST(a_missing_vulkan_feature_is_named_and_another_method_used) {
     setenv("VULKAN_ICD_PLACED", "no", 1);
     expect(GPUMEM_MAPPED_VULKAN_EXPORT, "vulkan-import: Vulkan lacks VK_EXT_map_memory_placed");
     setenv("VULKAN_ICD_COHERENT", "none", 1);
@@ -240,7 +240,7 @@ TEST(what_is_lacking_is_named_and_gone_round) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-TEST(the_budget_runs_out_and_comes_back) {
+TEST(freed_memory_returns_to_the_vulkan_budget) {
     gpumem_buffer *buffers[3] = {NULL}, *none = NULL;
     setenv("VULKAN_ICD_BUDGET", "12582912", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_EXPORT, .method_strict = 1));
@@ -261,7 +261,7 @@ TEST(the_budget_runs_out_and_comes_back) {
     end();
 }
 
-TEST(growth_ends_at_the_number_of_allocations) {
+TEST(growing_beyond_the_allocation_limit_is_refused) {
     gpumem_buffer *buffer;
     setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,

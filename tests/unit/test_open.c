@@ -18,7 +18,7 @@ TEST_WITH(unknown_drivers_are_refused, NULL, NULL) {
     assert_ptr_equal(opened, state); /* outputs are set on success only */
 }
 
-TEST_WITH(without_a_driver_softgpu_is_named, NULL, NULL) {
+TEST_WITH(without_a_driver_the_error_suggests_softgpu, NULL, NULL) {
     gpumem_library *opened;
     const char *before = getenv("GPUMEM_DRIVER");
     char *saved = before ? strdup(before) : NULL;
@@ -33,7 +33,7 @@ TEST_WITH(without_a_driver_softgpu_is_named, NULL, NULL) {
     free(saved);
 }
 
-TEST(the_driver_is_identified) {
+TEST(the_library_reports_its_driver) {
     gpumem_library_info info = {.size = sizeof info};
     OK(gpumem_library_get_info(library, &info));
     assert_string_equal(info.driver_kind, "softgpu");
@@ -47,7 +47,7 @@ TEST(the_driver_is_identified) {
     FAILS(INVALID_ARGUMENT, gpumem_library_get_info(library, &unsized));
 }
 
-TEST(devices_are_described_and_found) {
+TEST(devices_are_described_and_found_by_uuid) {
     gpumem_device_info info = {.size = sizeof info}, same = {.size = sizeof same};
     OK(gpumem_device_get_info(device, &info));
     OK(gpumem_device_query(library, 0, &same));
@@ -68,7 +68,7 @@ TEST(devices_are_described_and_found) {
     assert_true(free_bytes > 0 && free_bytes <= total);
 }
 
-TEST(what_is_open_keeps_the_rest_open) {
+TEST(open_objects_prevent_closing_their_parents) {
     FAILS(BUSY, gpumem_close(library));
     SAYS("1 device is still open: 0");
     gpumem_resource *resource;
@@ -88,7 +88,7 @@ TEST(what_is_open_keeps_the_rest_open) {
     OK(gpumem_reservation_destroy(reservation));
 }
 
-TEST(closing_leaves_nothing) {
+TEST(closing_leaks_nothing) {
     gpumem_library *second;
     gpumem_device *other;
     OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
@@ -140,7 +140,7 @@ static int in_child(gpumem_resource *resource, gpumem_buffer *buffer, gpumem_res
     return gpumem_buffer_size(buffer) == 1 ? 0 : 13;
 }
 
-TEST(a_forked_child_is_told) {
+TEST(a_forked_child_may_not_use_the_library) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     gpumem_reservation *range;

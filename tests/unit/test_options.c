@@ -7,7 +7,7 @@ struct grown {
     size_t future;
 };
 
-TEST(null_and_zero_mean_default) {
+TEST(null_and_zeroed_options_mean_the_defaults) {
     gpumem_buffer_options out, zero = {0};
     OK(GM_OPTIONS_READ(gpumem_buffer_options, NULL, &out));
     assert_int_equal(out.size, sizeof out);
@@ -16,7 +16,7 @@ TEST(null_and_zero_mean_default) {
     assert_int_equal(out.size, sizeof out);
 }
 
-TEST(a_missing_size_is_noticed) {
+TEST(options_without_a_size_are_refused) {
     gpumem_buffer_options out, given = {.capacity = 1};
     FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given, &out));
     SAYS("size is 0");
@@ -24,7 +24,7 @@ TEST(a_missing_size_is_noticed) {
     FAILS(INVALID_ARGUMENT, GM_OPTIONS_READ(gpumem_buffer_options, &given, &out));
 }
 
-TEST(later_versions_are_read_as_far_as_they_are_known) {
+TEST(newer_options_are_read_if_their_unknown_members_are_zero) {
     gpumem_buffer_options out;
     struct grown given = {.known = {.size = sizeof given, .capacity = 5}};
     OK(GM_OPTIONS_READ(gpumem_buffer_options, &given.known, &out));
@@ -35,7 +35,7 @@ TEST(later_versions_are_read_as_far_as_they_are_known) {
     SAYS("does not know");
 }
 
-TEST(results_keep_the_callers_size) {
+TEST(writing_a_result_keeps_the_callers_size) {
     struct grown result = {.known = {.size = sizeof result}, .future = 9};
     gpumem_buffer_options filled = {.size = sizeof filled, .capacity = 5};
     OK(GM_RESULT_WRITE(gpumem_buffer_options, &result.known, &filled));
@@ -53,7 +53,7 @@ struct sample {
 static const struct gm_versioned sample = {"sample", 16, sizeof(struct sample)};
 
 /* What lies behind an older struct is somebody else's. */
-TEST(older_structs_are_read_as_far_as_they_go) {
+TEST(older_options_are_read_up_to_their_size) {
     struct sample given = {.first = 7, .second = 8, .third = 9}, out;
     for (size_t size = 16; size <= sizeof given; size += 8) {
         given.size = size;
@@ -75,7 +75,7 @@ TEST(older_structs_are_read_as_far_as_they_go) {
     assert_int_equal(out.second + out.third, 0);
 }
 
-TEST(older_results_are_filled_as_far_as_they_go) {
+TEST(older_results_are_written_up_to_their_size) {
     const struct sample filled = {sizeof filled, 1, 2, 3};
     struct sample result;
     for (size_t size = 16; size <= sizeof result; size += 8) {

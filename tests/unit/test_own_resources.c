@@ -121,7 +121,7 @@ static gpumem_status refuse(void *user, const gpumem_request *request,
 static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
 }
 
-TEST(the_kind_of_the_operations_wins) {
+TEST(the_kind_comes_from_the_operations) {
     const struct { const char *given, *wanted; } kinds[] = {{"mine", "mine"}, {NULL, "user"}};
     for (size_t i = 0; i < COUNT(kinds); i++) {
         gpumem_resource *resource;
@@ -212,7 +212,7 @@ static void *work_off(void *unused) {
 
 /* Its owner has freed all its buffers: that another thread is just taking one back is no reason to
  * refuse. */
-TEST(a_resource_ends_while_another_thread_takes_its_memory_back) {
+TEST(a_resource_may_be_destroyed_during_another_threads_deallocation) {
     alarm(PATIENCE);
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
@@ -234,7 +234,7 @@ TEST(a_resource_ends_while_another_thread_takes_its_memory_back) {
     alarm(0);
 }
 
-TEST(a_hold_does_not_pass_in_the_middle_of_a_shrink) {
+TEST(a_hold_waits_for_a_running_shrink) {
     alarm(PATIENCE);
     struct slow slow = {0};
     gpumem_resource *resource = make_slow(&slow);
@@ -253,7 +253,7 @@ TEST(a_hold_does_not_pass_in_the_middle_of_a_shrink) {
     alarm(0);
 }
 
-TEST(log_levels_are_checked) {
+TEST(an_unknown_log_level_is_refused) {
     gpumem_resource *pool, *none;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     FAILS(INVALID_ARGUMENT,

@@ -63,7 +63,7 @@ static unsigned char byte_at(CUdeviceptr address) {
     return byte;
 }
 
-TEST(the_same_memory_is_mapped_twice) {
+TEST(memory_found_by_address_can_be_mapped_again) {
     gpumem_physical *made = create(2, NULL);
     gpumem_mapping *first = map(0, made);
     gpumem_physical *found = find(base + 3 * MIB + 5);
@@ -88,7 +88,7 @@ TEST(the_same_memory_is_mapped_twice) {
 }
 
 /* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
-TEST(buffers_have_physical_memory) {
+TEST(the_memory_of_a_virtual_buffer_is_found_by_address) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     char *before = soft->state_dump();
@@ -108,7 +108,7 @@ TEST(buffers_have_physical_memory) {
     SAME_STATE(before);
 }
 
-TEST(what_is_not_mapped_by_hand_is_refused) {
+TEST(an_address_without_a_vmm_mapping_is_refused) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     gpumem_physical *found = NULL;
@@ -133,7 +133,7 @@ TEST(what_is_not_mapped_by_hand_is_refused) {
 }
 
 /* cuMemGetAddressRange, the only one that knows the size, finds no mapping that nobody may use. */
-TEST(the_size_can_be_named) {
+TEST(the_size_can_be_given_for_inaccessible_memory) {
     gpumem_physical *made = create(1, NULL), *found;
     gpumem_mapping *mapping;
     OK(gpumem_mapping_create(range, 0, made, &mapping));
@@ -150,7 +150,7 @@ TEST(the_size_can_be_named) {
     OK(gpumem_physical_destroy(made));
 }
 
-TEST(properties_are_the_drivers) {
+TEST(properties_are_those_the_driver_reports) {
     gpumem_physical *memory = create(2, NULL);
     gpumem_physical_properties p = properties_of(memory);
     assert_int_equal(p.bytes, 2 * PAGE);
@@ -184,7 +184,7 @@ TEST(properties_are_the_drivers) {
 }
 
 /* Flags that softgpu claims to lack, in memory of other code's. */
-TEST(properties_of_foreign_memory_are_read) {
+TEST(properties_of_memory_of_other_code_are_read) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -207,7 +207,7 @@ TEST(properties_of_foreign_memory_are_read) {
 }
 
 /* An address is enough to share what was made to be shared; imported memory is not handed on. */
-TEST(found_memory_is_exported) {
+TEST(memory_found_by_address_can_be_exported) {
     gpumem_physical *made = create(1, NULL), *received, *again;
     gpumem_mapping *first = map(0, made);
     gpumem_physical *found = find(base);
@@ -234,7 +234,7 @@ TEST(found_memory_is_exported) {
 }
 
 /* What cannot be given back is counted, and is not committed by us. */
-TEST(refused_release_is_counted_once) {
+TEST(a_refused_release_is_counted_once) {
     gpumem_physical *made = create(1, NULL);
     gpumem_mapping *mapping = map(0, made);
     gpumem_physical *found = find(base);

@@ -84,7 +84,7 @@ static int run_other(const gpumem_fabric_handle *handle) {
 
 /* ---- This one -------------------------------------------------------------------------------- */
 
-TEST(memory_crosses_by_its_name) {
+TEST(physical_memory_is_shared_by_fabric_handle) {
     gpumem_physical *memory;
     gpumem_fabric_handle handle;
     OK(gpumem_physical_create(device, PAGE, FABRIC, &memory));
@@ -105,7 +105,7 @@ TEST(memory_crosses_by_its_name) {
     assert_int_equal(device_stats().chunks, 0);
 }
 
-TEST(kinds_of_handles_do_not_mix) {
+TEST(exporting_the_wrong_handle_type_is_refused) {
     gpumem_physical *fabric, *plain;
     gpumem_fabric_handle handle;
     int fd = -1;

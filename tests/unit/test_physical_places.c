@@ -36,14 +36,14 @@ static void crosses_between_cpu_and_device(const gpumem_physical_options *option
     OK(gpumem_reservation_destroy(range));
 }
 
-TEST(host_memory_is_for_both) {
+TEST(physical_host_memory_is_reached_by_cpu_and_device) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA));
     crosses_between_cpu_and_device(
         MEMORY(.location = GPUMEM_LOCATION_HOST, .handle_type = GPUMEM_HANDLE_NONE));
 }
 
 /* cuMemCreate takes no HOST_NUMA_CURRENT: the library asks for the node that the thread runs on. */
-TEST(the_threads_own_node_is_found) {
+TEST(host_numa_current_uses_the_threads_node) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
     gpumem_resource *resource;
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -57,7 +57,7 @@ TEST(the_threads_own_node_is_found) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(host_memory_without_a_node_has_no_descriptors) {
+TEST(host_memory_without_a_numa_node_cannot_be_exported) {
     gpumem_physical *memory;
     FAILS(NOT_SUPPORTED, gpumem_physical_create(device, 2 * MIB,
                                                 MEMORY(.location = GPUMEM_LOCATION_HOST), &memory));
@@ -65,7 +65,7 @@ TEST(host_memory_without_a_node_has_no_descriptors) {
     SAYS("HOST_NUMA");
 }
 
-TEST(the_cpu_reaches_no_device_memory) {
+TEST(cpu_access_to_device_memory_is_refused) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
@@ -80,7 +80,7 @@ TEST(the_cpu_reaches_no_device_memory) {
 }
 
 /* CU_MEM_ALLOCATION_TYPE_MANAGED exists, and is a resource of its own here. */
-TEST(managed_memory_is_refused_by_name) {
+TEST(managed_physical_memory_is_refused_by_name) {
     gpumem_physical *memory;
     gpumem_resource *resource;
     size_t unit;
@@ -107,7 +107,7 @@ TEST(managed_memory_is_refused_by_name) {
 }
 
 /* A size of nothing is its own mistake, and said so. */
-TEST(a_size_of_zero_is_refused_as_such) {
+TEST(a_size_of_zero_is_named_in_the_error) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 0, NULL, &range));
@@ -119,7 +119,7 @@ TEST(a_size_of_zero_is_refused_as_such) {
 }
 
 /* softgpu has neither, and cuMemCreate takes the flags all the same: nobody would notice. */
-TEST(wishes_are_not_dropped) {
+TEST(unsupported_allocation_flags_are_refused) {
     gpumem_physical *memory;
     char *before = soft->state_dump();
     FAILS(NOT_SUPPORTED,
@@ -132,7 +132,7 @@ TEST(wishes_are_not_dropped) {
 }
 
 /* Exactly these options: what the device cannot is refused with its reason. */
-TEST(fabric_memory_says_what_is_missing) {
+TEST(refused_fabric_memory_names_what_is_missing) {
     gpumem_physical *memory;
     FAILS(NOT_PERMITTED,
           gpumem_physical_create(device, 2 * MIB, MEMORY(.handle_type = GPUMEM_HANDLE_FABRIC),

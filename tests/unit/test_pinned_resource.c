@@ -67,12 +67,12 @@ static void use_method(gpumem_pinned_method method) {
     assert_int_equal(stats.pinned_high, 14 * MIB);
 }
 
-TEST(registered_memory_works) {
+TEST(registered_memory_is_shared_with_the_device) {
     use_method(GPUMEM_PINNED_REGISTERED);
     assert_true(soft->call_count("cuMemHostRegister_v2") > 0);
 }
 
-TEST(allocated_memory_works) {
+TEST(allocated_memory_is_shared_with_the_device) {
     use_method(GPUMEM_PINNED_ALLOCATED);
 }
 
@@ -87,7 +87,7 @@ TEST(slabs_are_reused) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(keeping_is_the_callers_choice) {
+TEST(the_caller_chooses_how_much_is_kept) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_nothing = 1));
     OK(gpumem_buffer_free(allocate(resource, MIB), NULL));
@@ -102,7 +102,7 @@ TEST(keeping_is_the_callers_choice) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_maximum_is_kept) {
+TEST(the_maximum_is_never_exceeded) {
     gpumem_resource *resource = make(
         GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB));
     gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB), *c = a;
@@ -120,7 +120,7 @@ TEST(a_maximum_is_kept) {
 }
 
 /* The slabs are as small as the maximum wants them. */
-TEST(a_maximum_below_the_slab_makes_smaller_slabs) {
+TEST(a_small_maximum_makes_smaller_slabs) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
         gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i],
@@ -159,7 +159,7 @@ TEST(a_maximum_below_the_slab_makes_smaller_slabs) {
     SAYS("slab_bytes is 18446744073709551615");
 }
 
-TEST(more_than_the_machine_has_is_refused) {
+TEST(allocating_more_than_the_machine_has_is_refused) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer;
     char *before = soft->state_dump();
@@ -170,7 +170,7 @@ TEST(more_than_the_machine_has_is_refused) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(alignment_is_given) {
+TEST(the_requested_alignment_is_respected) {
     gpumem_resource *resource = make(NULL);
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 2) {
         gpumem_buffer *odd = allocate(resource, 1), *buffer;
@@ -188,7 +188,7 @@ TEST(alignment_is_given) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(the_drivers_pool_works) {
+TEST(memory_of_the_drivers_host_pool_is_shared_with_the_device) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
     gpumem_buffer *buffer = allocate(resource, MIB);
@@ -199,7 +199,7 @@ TEST(the_drivers_pool_works) {
 }
 
 /* As an H200 answers: location HOST with descriptors is refused, a node is not. */
-TEST(a_pool_to_share_is_of_the_nearest_node) {
+TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
     gpumem_device_info about = {.size = sizeof about};
     OK(gpumem_device_get_info(device, &about));
     int nearest = about.host_numa_node >= 0 ? about.host_numa_node : 0;
@@ -217,7 +217,7 @@ TEST(a_pool_to_share_is_of_the_nearest_node) {
 }
 
 /* Typed copies refuse memory of a host pool; that is no matter of who reads and writes a buffer. */
-TEST(pool_buffers_are_read_and_written) {
+TEST(buffers_of_a_host_pool_are_read_and_written) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
     gpumem_resource *limited;
@@ -260,7 +260,7 @@ static int is_mapped(const void *byte) {
 }
 
 /* A page that both had would be copied at the next write, and the device go on with the other. */
-TEST(a_forked_child_has_no_part_of_registered_memory) {
+TEST(a_forked_child_does_not_share_registered_memory) {
     for (size_t slab = 64 * KIB; slab <= 8 * MIB; slab *= 128) { /* a small one, and huge pages */
         gpumem_resource *resource =
             make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED,
@@ -285,7 +285,7 @@ TEST(a_forked_child_has_no_part_of_registered_memory) {
     }
 }
 
-TEST(contradictions_are_refused) {
+TEST(contradictory_options_are_refused) {
     gpumem_resource *resource;
     FAILS(INVALID_ARGUMENT,
           gpumem_pinned_resource_create(
@@ -311,7 +311,7 @@ TEST(contradictions_are_refused) {
 }
 
 /* 1000 is a number that kernels take for a node; no machine has so many. */
-TEST(nodes_that_do_not_exist_are_refused_at_creation) {
+TEST(nonexistent_numa_nodes_are_refused_at_creation) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_AUTO, GPUMEM_PINNED_REGISTERED,
                                             GPUMEM_PINNED_POOL};
     gpumem_resource *none = (gpumem_resource *)state;
@@ -338,7 +338,7 @@ TEST(nodes_that_do_not_exist_are_refused_at_creation) {
     SAME_STATE(before);
 }
 
-TEST(an_existing_node_is_obeyed) {
+TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
     gpumem_buffer *buffer = NULL;
     gpumem_resource *resource;
     resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1));
@@ -351,7 +351,7 @@ TEST(an_existing_node_is_obeyed) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(several_threads_touch_it_all) {
+TEST(several_threads_touch_every_page) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_pinned_options, .touch_threads = 5, .slab_bytes = 98 * MIB));
     gpumem_buffer *buffer = allocate(resource, 98 * MIB);

@@ -42,7 +42,7 @@ static void *work(void *user) {
 }
 
 /* Each round begins without a slab: keep_nothing gives it back with its last piece. */
-TEST(one_slab_is_enough_for_all) {
+TEST(threads_wait_for_a_slab_that_another_thread_pins) {
     struct worker workers[THREADS] = {{0}};
     pthread_t threads[THREADS];
     OK(gpumem_pinned_resource_create(
@@ -62,7 +62,7 @@ TEST(one_slab_is_enough_for_all) {
 }
 
 /* What does not fit at all is refused, however many pin meanwhile. */
-TEST(what_cannot_fit_is_refused_while_others_pin) {
+TEST(an_allocation_beyond_the_maximum_is_refused) {
     gpumem_buffer *first, *second = NULL;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &memory));
@@ -129,7 +129,7 @@ static void let_it_try(struct party *p) {
     }
 }
 
-TEST(what_is_being_unpinned_counts_until_it_is_gone) {
+TEST(memory_being_unpinned_counts_until_it_is_released) {
     struct party giver = {.status = 0}, taker = {.status = 0};
     pthread_t giving, taking;
     gpumem_driver_api gated = *cu;

@@ -62,7 +62,7 @@ static void refuses_what_the_group_has_not(void) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(slabs_are_asked_for) {
+TEST(slabs_beyond_the_cgroup_limit_are_refused) {
     static const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED,
                                                    GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -74,13 +74,13 @@ TEST(slabs_are_asked_for) {
     }
 }
 
-TEST(pools_are_asked_for) {
+TEST(host_pool_memory_beyond_the_cgroup_limit_is_refused) {
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
     refuses_what_the_group_has_not();
 }
 
-TEST(virtual_host_memory_is_asked_for) {
+TEST(virtual_host_memory_beyond_the_cgroup_limit_is_refused) {
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
         &resource));
@@ -88,7 +88,7 @@ TEST(virtual_host_memory_is_asked_for) {
 }
 
 /* Growth takes more than it needs where it can, and what it needs where it cannot. */
-TEST(virtual_host_memory_grows_by_what_it_needs) {
+TEST(virtual_host_memory_grows_by_less_near_the_cgroup_limit) {
     gpumem_buffer *buffer = NULL;
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
@@ -102,7 +102,7 @@ TEST(virtual_host_memory_grows_by_what_it_needs) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(device_memory_is_not_asked_for) {
+TEST(device_memory_ignores_the_cgroup_limit) {
     gpumem_buffer *buffer = NULL;
     leave(0);
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
@@ -111,7 +111,7 @@ TEST(device_memory_is_not_asked_for) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(what_a_pool_keeps_is_there) {
+TEST(memory_kept_by_a_pool_is_not_counted_again) {
     gpumem_buffer *buffer = NULL;
     OK(gpumem_pinned_resource_create(device,
                                      GPUMEM_OPTIONS(gpumem_pinned_options,
@@ -140,7 +140,7 @@ static void *second_thread(void *unused) {
     return NULL;
 }
 
-TEST(one_rest_is_given_once) {
+TEST(the_remaining_memory_is_granted_only_once) {
     for (int turn = 0; turn < 50; turn++) {
         pthread_t thread;
         atomic_store(&first_holds, 1);
@@ -168,7 +168,7 @@ static struct gm_pump fitted(size_t left_mib, size_t more_mib, unsigned threads,
     return pump;
 }
 
-TEST(readers_fit_into_half_of_the_rest) {
+TEST(file_readers_use_at_most_half_of_the_remaining_memory) {
     struct gm_pump pump = fitted(968, 0, 8, 0);
     assert_int_equal(pump.threads, 8);
     assert_int_equal(pump.chunk, 8 * MIB);
@@ -193,7 +193,7 @@ TEST(readers_fit_into_half_of_the_rest) {
     assert_int_equal(pump.chunk, 64 * KIB);
 }
 
-TEST(what_the_callers_resource_keeps_is_there) {
+TEST(memory_kept_by_the_callers_resource_serves_readers) {
     gpumem_buffer *buffer = NULL;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 48 * MIB), &resource));
@@ -209,7 +209,7 @@ TEST(what_the_callers_resource_keeps_is_there) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_file_is_loaded_with_what_there_is) {
+TEST(a_file_is_loaded_with_little_remaining_memory) {
     char path[TEMPORARY_ROOM + 8];
     gpumem_buffer *buffer = NULL;
     gpumem_load_report report = {.size = sizeof report};

@@ -21,7 +21,7 @@ static void check_bytes(gpumem_resource *resource) {
 
 #define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
-TEST(our_own_takes_over_and_says_so) {
+TEST(without_host_pools_slabs_replace_them_with_a_note) {
     gpumem_resource *resource;
     gpumem_pool_info info = {.size = sizeof info};
     OK(gpumem_pinned_resource_create(device, POOL(.maximum_bytes = 8 * MIB), &resource));
@@ -48,7 +48,7 @@ TEST(our_own_takes_over_and_says_so) {
     assert_int_equal(soft->call_count("cuMemGetMemPool"), 0);
 }
 
-TEST(sharing_is_refused_instead) {
+TEST(without_host_pools_sharing_is_refused) {
     gpumem_resource *none = (gpumem_resource *)state;
     FAILS(NOT_SUPPORTED, gpumem_pinned_resource_create(device, POOL(.ipc = 1), &none));
     SAYS("HOST_NUMA_MEMORY_POOLS_SUPPORTED is 0");

@@ -91,7 +91,7 @@ TEST(without_options_the_current_host_pool_is_used) {
 }
 
 /* What the program has made current is what "current" means; the default one is another then. */
-TEST(a_pool_that_was_made_current_is_used_and_left) {
+TEST(a_pool_made_current_is_used_and_not_destroyed) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
     CUmemoryPool mine = NULL, before = driver_pool(1, CU_MEM_LOCATION_TYPE_HOST);
@@ -123,7 +123,7 @@ TEST(a_pool_that_was_made_current_is_used_and_left) {
     assert_int_equal(cu->cuMemPoolDestroy(handle), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(device_pools_say_the_same) {
+TEST(device_pools_report_their_handle_and_owner) {
     gpumem_resource *current = device_pool(GPUMEM_POOL_CURRENT),
                     *fallback = device_pool(GPUMEM_POOL_DEFAULT),
                     *own = device_pool(GPUMEM_POOL_OWN), *virtual_one;
@@ -148,7 +148,7 @@ TEST(device_pools_say_the_same) {
     OK(gpumem_resource_destroy(virtual_one));
 }
 
-TEST(wishes_make_an_own_host_pool) {
+TEST(options_that_change_a_pool_create_an_own_host_pool) {
     const gpumem_pinned_options wishes[] = {
         {.numa_bind = 1}, {.maximum_bytes = 64 * MIB}, {.keep_bytes = MIB}, {.keep_nothing = 1}};
     const uint64_t thresholds[] = {UINT64_MAX, UINT64_MAX, MIB, 0};

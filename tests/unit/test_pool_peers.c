@@ -57,7 +57,7 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
         assert_int_equal(bytes[i], value);
 }
 
-TEST(peers_come_and_go_while_buffers_live) {
+TEST(peer_access_changes_apply_to_live_buffers) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     gpumem_buffer *early = take(pool, 4096);
     int peers[8] = {77};
@@ -103,7 +103,7 @@ TEST(all_peers_are_set_in_one_call) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(host_pools_have_peers_too) {
+TEST(host_pools_have_peers) {
     gpumem_resource *pool = host_pool();
     gpumem_buffer *buffer = take(pool, 4096);
     synchronize(NULL);
@@ -117,7 +117,7 @@ TEST(host_pools_have_peers_too) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(wrong_arguments_are_refused_with_their_reason) {
+TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN), *plain;
     const int wrong[] = {1, 9};
     gpumem_access access;
@@ -147,7 +147,7 @@ TEST(wrong_arguments_are_refused_with_their_reason) {
 }
 
 /* A refusal that did its work, since the driver reports earlier failures like that, is undone. */
-TEST(a_refused_change_leaves_what_was) {
+TEST(a_refused_peer_change_is_undone) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
     const int peer = 1;
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
@@ -172,7 +172,7 @@ static uint64_t number(gpumem_resource *pool, gpumem_pool_attribute attribute) {
 }
 
 /* A resource's trim leaves pools of others alone; this does what it says. */
-TEST(pools_of_others_give_back_when_asked) {
+TEST(trimming_a_shared_pool_releases_its_unused_memory) {
     gpumem_resource *pool = device_pool(GPUMEM_POOL_CURRENT);
     uint64_t threshold = number(pool, GPUMEM_POOL_RELEASE_THRESHOLD);
     OK(gpumem_pool_set_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, UINT64_MAX));

@@ -20,7 +20,7 @@ static gpumem_buffer *filled(gpumem_resource *pool, unsigned char value) {
     return buffer;
 }
 
-TEST(a_fabric_handle_is_bytes) {
+TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
     gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_FABRIC), *mapped, *none;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
@@ -47,7 +47,7 @@ TEST(a_fabric_handle_is_bytes) {
 }
 
 /* Its memory is of the first device, whatever the other process says. */
-TEST(another_device_does_not_import) {
+TEST(importing_a_pool_on_another_device_is_refused) {
     gpumem_device *other;
     gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_POSIX_FD), *mapped;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -68,7 +68,7 @@ TEST(another_device_does_not_import) {
 }
 
 /* The registry is the library's: a pool of any device is found. */
-TEST(pools_of_all_devices_are_registered) {
+TEST(the_registry_finds_pools_of_every_device) {
     gpumem_device *other;
     gpumem_resource *pool, *mapped, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};

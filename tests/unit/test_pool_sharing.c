@@ -227,15 +227,15 @@ static void share(int host) {
     assert_int_equal(open_descriptors(), none_open);
 }
 
-TEST(a_device_pool_is_shared) {
+TEST(a_device_pool_is_shared_with_another_process) {
     share(0);
 }
 
-TEST(a_host_pool_is_shared) {
+TEST(a_host_pool_is_shared_with_another_process) {
     share(1);
 }
 
-TEST(the_handle_is_exported_once_and_kept) {
+TEST(the_shared_handle_is_exported_only_once) {
     gpumem_resource *pool = shared_pool(1);
     uint64_t calls = soft->call_count("cuMemPoolExportToShareableHandle");
     gpumem_pool_share_handle first = {.size = sizeof first}, second = first;
@@ -259,7 +259,7 @@ TEST(the_handle_is_exported_once_and_kept) {
 }
 
 /* Mapped in the process that owns it: what a descriptor alone says, and what the registry does. */
-TEST(a_descriptor_alone_is_enough) {
+TEST(a_pool_can_be_imported_from_a_descriptor_alone) {
     size_t before = open_descriptors();
     gpumem_resource *pool = shared_pool(0), *mapped, *twin, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -296,7 +296,7 @@ TEST(a_descriptor_alone_is_enough) {
 }
 
 /* As host memory, of which it is none; and the other way round. */
-TEST(where_memory_is_is_asked_of_the_driver) {
+TEST(the_location_of_an_imported_pool_is_verified) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *pool = shared_pool(host), *mapped;
         gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -400,7 +400,7 @@ static int owner(int socket) {
 }
 
 /* Bytes and the giving back do not need the owner any more. */
-TEST(a_killed_owner_takes_nothing_away) {
+TEST(imported_pool_memory_survives_its_killed_owner) {
     gpumem_resource *mapped;
     gpumem_buffer *buffer, *again;
     gpumem_pool_share_buffer shared;
@@ -460,7 +460,7 @@ TEST(a_silent_or_strange_peer_is_an_error) {
 }
 
 /* At the limit of descriptors: an error, nothing left, and it works afterwards. */
-TEST(without_descriptors_nothing_is_made) {
+TEST(without_free_descriptors_sharing_fails_cleanly) {
     gpumem_resource *pool = shared_pool(0), *unexported = shared_pool(0), *mapped = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle}, more = handle;
     OK(gpumem_pool_get_share_handle(pool, &handle));
@@ -483,7 +483,7 @@ TEST(without_descriptors_nothing_is_made) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(what_cannot_be_shared_is_refused) {
+TEST(sharing_an_unshareable_resource_is_refused) {
     gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};

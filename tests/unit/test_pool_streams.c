@@ -42,7 +42,7 @@ static uint64_t reserved(gpumem_resource *resource) {
 }
 
 /* As late as work may run, the memory is there when the call returns: the CPU writes it. */
-TEST(memory_for_no_stream_is_there_at_once) {
+TEST(memory_allocated_without_a_stream_is_usable_at_once) {
     gpumem_resource *resource = pool_of(1);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
@@ -60,7 +60,7 @@ TEST(memory_for_no_stream_is_there_at_once) {
 }
 
 /* No stream is asked for the default stream's sake: work on it holds nothing back. */
-TEST(work_on_the_default_stream_holds_nothing_back) {
+TEST(work_on_the_default_stream_does_not_defer_a_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         struct gate gate = gate_with_stream();
@@ -83,7 +83,7 @@ TEST(work_on_the_default_stream_holds_nothing_back) {
 }
 
 /* A stream that is named later is waited for, and by nobody. */
-TEST(a_stream_that_uses_it_holds_the_free_back) {
+TEST(a_stream_that_uses_the_memory_defers_its_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
@@ -122,7 +122,7 @@ static void *take_and_write(void *argument) {
 }
 
 /* Where the driver has nothing but what queued work still writes, the call waits for that work. */
-TEST(memory_that_queued_work_writes_is_waited_for) {
+TEST(an_allocation_waits_for_memory_that_queued_work_writes) {
     struct taker taker = {.buffer = NULL};
     pthread_t thread;
     OK(gpumem_pinned_resource_create(device,
@@ -149,7 +149,7 @@ TEST(memory_that_queued_work_writes_is_waited_for) {
 }
 
 /* The CPU writes at once what it gets, and a queued copy still reads what was there before. */
-TEST(the_cpu_overwrites_nothing_that_is_queued) {
+TEST(host_memory_is_not_reused_before_queued_copies_read_it) {
     gpumem_resource *resource = pool_of(1), *pool = pool_of(0);
     OK(gpumem_pool_set_attribute(resource, GPUMEM_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0));
     gpumem_buffer *seen = allocate(pool, MIB, GPUMEM_STREAM_NONE);
@@ -239,7 +239,7 @@ static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *poo
 }
 
 /* A wrapper hands it on, and waits as the pool does. */
-TEST(wrappers_take_no_stream) {
+TEST(wrappers_accept_allocations_without_a_stream) {
     OK(gpumem_pinned_resource_create(device, NULL, &slabs));
     OK(gpumem_limit_resource_create(slabs, 0, &full));
     for (int host = 0; host < 2; host++) {
@@ -256,7 +256,7 @@ TEST(wrappers_take_no_stream) {
 }
 
 /* Freed on a stream that the free names, in its order. */
-TEST(the_free_may_name_a_stream) {
+TEST(a_free_may_name_a_stream) {
     gpumem_resource *resource = pool_of(0);
     gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
     struct gate gate = gate_with_stream();
@@ -271,7 +271,7 @@ TEST(the_free_may_name_a_stream) {
     gate_remove(&gate);
 }
 
-TEST(no_stream_is_none_to_queue_work_on) {
+TEST(queueing_work_without_a_stream_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
     char byte = 0;
@@ -286,7 +286,7 @@ TEST(no_stream_is_none_to_queue_work_on) {
 
 /* Other resources have no stream to ask: theirs is memory that nothing holds back. (Managed memory
  * and whole slabs are given back by calls that wait for the device, whoever asks.) */
-TEST(every_resource_takes_no_stream) {
+TEST(every_resource_accepts_allocations_without_a_stream) {
     gpumem_resource *resources[3];
     OK(gpumem_virtual_resource_create(device, NULL, &resources[0]));
     OK(gpumem_pinned_resource_create(device, NULL, &resources[1]));
@@ -307,7 +307,7 @@ TEST(every_resource_takes_no_stream) {
 /* ---- Captures -------------------------------------------------------------------------------- */
 
 /* Allocated, written and freed inside a graph, which gives the bytes out at each launch. */
-TEST(a_captured_stream_is_taken) {
+TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     gpumem_resource *resource = pool_of(0), *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     gpumem_buffer *out = allocate(pinned, 4096, GPUMEM_STREAM_NONE);
@@ -348,7 +348,7 @@ TEST(a_captured_stream_is_taken) {
 
 /* Of host memory the driver makes no node; that is said, and nothing is lost. Memory for another
  * stream is had meanwhile, and the capture goes on. */
-TEST(host_memory_is_refused_in_a_capture_and_had_beside_it) {
+TEST(host_pool_memory_in_a_capture_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
     CUcontext popped;

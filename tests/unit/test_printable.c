@@ -10,14 +10,14 @@ static void becomes(const char *text, const char *expected) {
     assert_string_equal(shown, expected);
 }
 
-TEST(text_stays_as_it_is) {
+TEST(plain_text_is_unchanged) {
     becomes("", "");
     becomes("plain \\ \"text\" ~", "plain \\ \"text\" ~");
     becomes("gr\xc3\xbcn \xe6\x96\x87 \xf0\x9f\x98\x80",
             "gr\xc3\xbcn \xe6\x96\x87 \xf0\x9f\x98\x80");
 }
 
-TEST(commands_to_a_terminal_are_shown) {
+TEST(control_characters_are_escaped) {
     becomes("a\x1b[2J\n\t\x7f", "a\\x1b[2J\\x0a\\x09\\x7f");
     becomes("\xc2\x9b"
             "31m",
@@ -25,7 +25,7 @@ TEST(commands_to_a_terminal_are_shown) {
     becomes("\xe2\x80\xae", "\\xe2\\x80\\xae");
 }
 
-TEST(bytes_that_are_no_utf8_are_shown) {
+TEST(invalid_utf8_bytes_are_escaped) {
     becomes("\xff", "\\xff");
     becomes("\xc3", "\\xc3");
     becomes("\xc0\xaf", "\\xc0\\xaf");
@@ -35,7 +35,7 @@ TEST(bytes_that_are_no_utf8_are_shown) {
 }
 
 /* Nothing is written past the end, and no character is cut. */
-TEST(what_does_not_fit_is_left_out) {
+TEST(text_is_truncated_between_characters) {
     char shown[8];
     memset(shown, '#', sizeof shown);
     assert_int_equal(gm_printable("abc\x1b", shown, 7), 3);

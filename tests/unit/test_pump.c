@@ -90,7 +90,7 @@ static void check_each_once(const struct work *work) {
     assert_true(work->last_done == work->total);
 }
 
-TEST(each_chunk_once) {
+TEST(each_chunk_is_processed_once) {
     for (unsigned threads = 1; threads <= GM_PUMP_MAX_THREADS; threads += 5) {
         struct work work = {.fail_at = CHUNKS};
         unsigned ran = 0;
@@ -110,14 +110,14 @@ TEST(the_first_error_stops_all) {
     assert_int_equal(work.seen[7], 1);
 }
 
-TEST(cancelling_is_an_error) {
+TEST(a_cancelled_pump_returns_an_error) {
     struct work work = {.fail_at = CHUNKS, .progress_result = 1};
     unsigned ran = 0;
     assert_int_equal(run(&work, 2, &ran), GPUMEM_ERROR_CANCELLED);
     SAYS("stopped after");
 }
 
-TEST(few_threads_do_the_work) {
+TEST(a_pump_works_with_fewer_threads_than_requested) {
     for (int left = 1; left <= 3; left++) {
         struct work work = {.fail_at = CHUNKS};
         unsigned ran = 0;
@@ -130,7 +130,7 @@ TEST(few_threads_do_the_work) {
     }
 }
 
-TEST(no_thread_is_an_error) {
+TEST(a_pump_without_any_thread_fails) {
     struct work work = {.fail_at = CHUNKS};
     unsigned ran = 77;
     threads_left = 0;
@@ -143,7 +143,7 @@ TEST(no_thread_is_an_error) {
     assert_int_equal(ran, 0);
 }
 
-TEST(the_callers_mask_stays) {
+TEST(the_callers_signal_mask_is_unchanged) {
     sigset_t before, after;
     struct work work = {.fail_at = CHUNKS};
     unsigned ran;

@@ -23,7 +23,7 @@ static int is_known(const void *address) {
                                      (CUdeviceptr)(uintptr_t)address) == CUDA_SUCCESS;
 }
 
-TEST(the_programs_memory_is_pinned_as_long_as_its_buffer) {
+TEST(registered_memory_is_pinned_until_its_buffer_is_freed) {
     gpumem_resource *memory;
     gpumem_buffer *there;
     unsigned char *bytes = malloc(3 * MIB + 100);
@@ -47,7 +47,7 @@ TEST(the_programs_memory_is_pinned_as_long_as_its_buffer) {
     free(bytes);
 }
 
-TEST(a_file_mapped_read_only_is_read) {
+TEST(a_read_only_file_mapping_can_be_registered) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "register");
     assert_int_equal(ftruncate(fd, 64 * (off_t)KIB), 0);
@@ -65,7 +65,7 @@ TEST(a_file_mapped_read_only_is_read) {
     unlink(path);
 }
 
-TEST(what_cannot_be_pinned_is_refused) {
+TEST(invalid_and_overlapping_ranges_cannot_be_registered) {
     gpumem_buffer *buffer, *again;
     unsigned char *bytes = malloc(MIB);
     buffer = pin(bytes, MIB, 0);
@@ -103,7 +103,7 @@ TEST(slabs_are_pinned_in_the_background) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-TEST(the_maximum_ends_it) {
+TEST(warming_up_stops_at_the_maximum) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &pinned));
@@ -113,7 +113,7 @@ TEST(the_maximum_ends_it) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-TEST(a_resource_ends_while_it_is_warmed_up) {
+TEST(a_resource_may_be_destroyed_while_warming_up) {
     for (int i = 0; i < 20; i++) {
         gpumem_resource *pinned;
         OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
@@ -125,7 +125,7 @@ TEST(a_resource_ends_while_it_is_warmed_up) {
     assert_int_equal(device_stats().pinned_bytes, 0);
 }
 
-TEST(resources_without_slabs_are_not_warmed_up) {
+TEST(warming_up_a_resource_without_slabs_is_refused) {
     gpumem_resource *pool, *pinned;
     OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
                                      &pool));

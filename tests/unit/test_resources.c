@@ -29,7 +29,7 @@ static void check_bytes(gpumem_buffer *buffer) {
 
 /* ---- Device pool ----------------------------------------------------------------------------- */
 
-TEST(an_own_pool_caches) {
+TEST(an_own_pool_caches_freed_memory) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
@@ -47,7 +47,7 @@ TEST(an_own_pool_caches) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(pools_of_others_are_not_changed) {
+TEST(settings_of_shared_pools_are_not_changed) {
     gpumem_resource *pool;
     FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(
                                 device,
@@ -98,7 +98,7 @@ TEST(pool_memory_can_be_aligned) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(ranges_are_checked) {
+TEST(out_of_range_copies_are_refused) {
     gpumem_resource *pool;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     gpumem_buffer *buffer = allocate(pool, 16), *other = allocate(pool, 32);
@@ -119,7 +119,7 @@ TEST(ranges_are_checked) {
 
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
-TEST(a_limit_refuses_what_goes_over_it) {
+TEST(a_limit_refuses_allocations_beyond_it) {
     gpumem_resource *base, *limit;
     OK(gpumem_virtual_resource_create(device, NULL, &base));
     OK(gpumem_limit_resource_create(base, 10 * MIB, &limit));
@@ -154,7 +154,7 @@ static void collect(void *user, gpumem_log_level level, const char *text) {
     snprintf(last_line, sizeof last_line, "%s", text);
 }
 
-TEST(a_log_tells_everything) {
+TEST(a_logging_resource_logs_every_operation) {
     gpumem_resource *base, *logged;
     OK(gpumem_virtual_resource_create(device, NULL, &base));
     OK(gpumem_logging_resource_create(base,
@@ -217,7 +217,7 @@ static void own_destroy(void *user) {
     ((struct own *)user)->destroyed++;
 }
 
-TEST(ones_own_functions_are_called) {
+TEST(a_custom_resource_calls_its_functions) {
     struct own own = {0};
     gpumem_resource_ops ops = {
         .size = sizeof ops,

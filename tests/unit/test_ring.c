@@ -56,7 +56,7 @@ static long long now_us(void) {
 
 /* ---- Order and bytes ------------------------------------------------------------------------- */
 
-TEST(chunks_lie_one_behind_the_other) {
+TEST(chunks_are_contiguous) {
     const gpumem_ring_chunk first = acquire(), second = acquire();
     assert_int_equal(first.sequence, 0);
     assert_int_equal(second.sequence, 1);
@@ -68,7 +68,7 @@ TEST(chunks_lie_one_behind_the_other) {
     OK(gpumem_ring_abandon(ring, 1));
 }
 
-TEST(consumers_get_them_in_the_order_of_acquisition) {
+TEST(chunks_are_consumed_in_order_of_acquisition) {
     for (int i = 0; i < 3; i++)
         memset(acquire().host, 'a' + i, CHUNK);
     OK(gpumem_ring_commit(ring, 2, 1));
@@ -104,7 +104,7 @@ TEST(the_device_sees_what_was_written) {
     }
 }
 
-TEST(an_abandoned_chunk_is_passed_over) {
+TEST(an_abandoned_chunk_is_skipped) {
     (void)acquire();
     (void)acquire();
     OK(gpumem_ring_commit(ring, 1, CHUNK));
@@ -144,7 +144,7 @@ TEST(producers_wait_until_all_streams_have_passed) {
 }
 
 /* What was released later and has passed waits for what was acquired before it. */
-TEST(places_are_used_again_in_order) {
+TEST(chunk_space_is_reused_in_order) {
     (void)consumed();
     (void)consumed();
     (void)consumed();
@@ -159,7 +159,7 @@ TEST(places_are_used_again_in_order) {
     OK(gpumem_ring_release(ring, 2, NULL, 0));
 }
 
-TEST(events_of_the_program_do_too) {
+TEST(producers_wait_for_the_programs_events) {
     struct gate gate = close_gate();
     CUevent events[2];
     for (int i = 0; i < 2; i++)
@@ -182,7 +182,7 @@ TEST(events_of_the_program_do_too) {
 }
 
 /* Ten streams' work behind each chunk, laps without end. */
-TEST(any_number_of_streams_may_be_named) {
+TEST(a_chunk_may_be_released_behind_many_streams) {
     CUstream streams[10];
     for (size_t i = 0; i < COUNT(streams); i++)
         OK(gpumem_stream_create(device, NULL, &streams[i]));
@@ -200,7 +200,7 @@ TEST(any_number_of_streams_may_be_named) {
         OK(gpumem_stream_destroy(device, streams[i]));
 }
 
-TEST(streams_may_end_after_the_release) {
+TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
     struct gate gate = close_gate();
     CUstream stream;
     CUevent event;
@@ -226,7 +226,7 @@ TEST(streams_may_end_after_the_release) {
 
 /* ---- Time-outs and closing ------------------------------------------------------------------- */
 
-TEST(time_outs_are_kept) {
+TEST(timeouts_are_respected) {
     struct gate gate = close_gate();
     OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
     for (int i = 0; i < 2; i++)
@@ -254,7 +254,7 @@ TEST(time_outs_are_kept) {
 
 /* The best of some tries, since the machine may do something else: less than a millisecond late,
  * also while the oldest chunk's streams are asked again and again. */
-TEST(time_outs_are_not_late) {
+TEST(timeouts_are_less_than_a_millisecond_late) {
     struct gate gate = close_gate();
     long long late_room = 1000000, late_chunk = 1000000;
     OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
@@ -278,7 +278,7 @@ TEST(time_outs_are_not_late) {
     OK(gpumem_ring_abandon(ring, 2));
 }
 
-TEST(a_closed_ring_is_drained) {
+TEST(a_closed_ring_can_be_drained) {
     (void)acquire();
     (void)acquire();
     OK(gpumem_ring_commit(ring, 0, CHUNK));
@@ -297,7 +297,7 @@ TEST(a_closed_ring_is_drained) {
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-TEST(chunks_that_are_out_keep_it) {
+TEST(a_ring_with_chunks_in_use_cannot_be_destroyed) {
     (void)acquire();
     FAILS(BUSY, gpumem_ring_destroy(ring));
     SAYS("1 chunks are being filled");
@@ -315,7 +315,7 @@ static void open_later(void *flag) {
 }
 
 /* Memory never goes while a stream may read it. */
-TEST(the_end_waits_for_streams) {
+TEST(destroying_a_ring_waits_for_its_streams) {
     gpumem_ring *other = ring;
     struct gate gate = close_gate();
     OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &ring));
@@ -342,7 +342,7 @@ TEST(the_end_waits_for_streams) {
 
 /* ---- Captures and forks ---------------------------------------------------------------------- */
 
-TEST(a_capturing_stream_is_refused_and_unharmed) {
+TEST(releasing_behind_a_capturing_stream_is_refused) {
     struct gate gate = close_gate();
     CUstream streams[2] = {gate.stream, NULL};
     CUgraph graph = NULL;
@@ -370,7 +370,7 @@ TEST(a_capturing_stream_is_refused_and_unharmed) {
     OK(gpumem_stream_destroy(device, streams[1]));
 }
 
-TEST(a_captured_event_is_refused) {
+TEST(releasing_behind_a_captured_event_is_refused) {
     CUstream stream;
     CUevent event;
     CUgraph graph = NULL;
@@ -392,7 +392,7 @@ TEST(a_captured_event_is_refused) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(a_forked_child_is_told) {
+TEST(a_forked_child_may_not_use_the_ring) {
     int status;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -415,7 +415,7 @@ TEST(a_forked_child_is_told) {
 
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
-TEST(wrong_sizes_are_refused) {
+TEST(invalid_ring_sizes_are_refused) {
     gpumem_ring *made;
     FAILS(INVALID_ARGUMENT, gpumem_ring_create(mapped, NULL, &made));
     SAYS("chunk_bytes");
@@ -438,7 +438,7 @@ TEST(wrong_sizes_are_refused) {
     assert_int_equal(info_of().acquired, 0);
 }
 
-TEST(wrong_chunks_are_refused) {
+TEST(operations_on_invalid_chunks_are_refused) {
     CUstream none = GPUMEM_STREAM_NONE;
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, 1));
     SAYS("not out");
@@ -461,7 +461,7 @@ TEST(wrong_chunks_are_refused) {
     OK(gpumem_ring_destroy(NULL));
 }
 
-TEST(memory_that_the_cpu_does_not_reach_is_refused) {
+TEST(a_ring_over_memory_without_host_access_is_refused) {
     gpumem_resource *plain;
     gpumem_ring *made;
     OK(gpumem_virtual_resource_create(device, NULL, &plain));
@@ -472,7 +472,7 @@ TEST(memory_that_the_cpu_does_not_reach_is_refused) {
     OK(gpumem_resource_destroy(plain));
 }
 
-TEST(pinned_memory_will_do) {
+TEST(a_ring_works_over_pinned_memory) {
     gpumem_ring *other = ring;
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));

@@ -77,7 +77,7 @@ static void there_is_no_seam(const gpumem_mapped_options *options) {
     end_ring();
 }
 
-TEST(no_seam_by_descriptors) {
+TEST(a_ring_mirrored_by_descriptors_is_contiguous) {
     there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1));
     /* Several pieces of memory on either side of the seam. */
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .chunk_maximum = 2 * MIB),
@@ -86,7 +86,7 @@ TEST(no_seam_by_descriptors) {
     end_ring();
 }
 
-TEST(no_seam_by_vulkan) {
+TEST(a_ring_mirrored_by_vulkan_is_contiguous) {
     there_is_no_seam(
         GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
     assert_used_well();
@@ -94,7 +94,7 @@ TEST(no_seam_by_vulkan) {
 
 /* The test driver's non-coherent mappings are copies: a flush that is missing shows, and so does
  * one of another mapping's older bytes. */
-TEST(no_seam_in_memory_that_needs_flushes) {
+TEST(a_ring_mirrored_in_non_coherent_memory_is_contiguous) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     there_is_no_seam(
         GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
@@ -103,11 +103,11 @@ TEST(no_seam_in_memory_that_needs_flushes) {
     assert_used_well();
 }
 
-TEST(no_seam_in_host_memory) {
+TEST(a_ring_mirrored_in_host_memory_is_contiguous) {
     there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1));
 }
 
-TEST(chunks_that_do_not_fit_wait_for_bytes) {
+TEST(a_chunk_waits_until_enough_bytes_are_free) {
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1), 4096,
               512);
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
@@ -133,7 +133,7 @@ TEST(chunks_that_do_not_fit_wait_for_bytes) {
 }
 
 /* Nothing else gets the memory, whatever the resource keeps. */
-TEST(a_cache_does_not_get_it) {
+TEST(memory_of_a_mirrored_ring_is_not_cached) {
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
                                     .cache_bytes = 64 * MIB),
               4096, 512);
@@ -144,7 +144,7 @@ TEST(a_cache_does_not_get_it) {
 }
 
 /* Each call of Vulkan refused: there is no ring, and nothing of one. */
-TEST(a_refusal_by_vulkan_leaves_nothing) {
+TEST(a_ring_refused_by_vulkan_leaks_nothing) {
     unsigned call = 1, refused = 0;
     OK(gpumem_mapped_resource_create(device,
                                      GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT,
@@ -173,7 +173,7 @@ TEST(a_refusal_by_vulkan_leaves_nothing) {
     end_ring();
 }
 
-TEST(memory_that_has_one_place_is_refused) {
+TEST(memory_that_cannot_be_mapped_twice_is_refused) {
     gpumem_resource *pinned;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     FAILS(NOT_SUPPORTED,

@@ -93,7 +93,7 @@ static void *consume(void *argument) {
     return NULL;
 }
 
-TEST(every_chunk_arrives_once_and_whole) {
+TEST(every_chunk_arrives_once_and_complete) {
     pthread_t producers[PRODUCERS], consumers[CONSUMERS];
     int turns = 400;
     for (int i = 0; i < CONSUMERS; i++)
@@ -151,7 +151,7 @@ static void await_waiters(const char *text) {
     }
 }
 
-TEST(closing_wakes_who_waits) {
+TEST(closing_wakes_waiting_threads) {
     gpumem_status statuses[3];
     pthread_t threads[3];
     acquire_all();
@@ -171,7 +171,7 @@ TEST(closing_wakes_who_waits) {
     assert_int_equal(statuses[0], GPUMEM_ERROR_CANCELLED);
 }
 
-TEST(a_release_wakes_who_waits) {
+TEST(a_release_wakes_a_waiting_producer) {
     gpumem_status status;
     acquire_all();
     pthread_t thread = start(wait_for_room, &status);
@@ -183,7 +183,7 @@ TEST(a_release_wakes_who_waits) {
         OK(gpumem_ring_abandon(ring, i));
 }
 
-TEST(an_event_that_passes_wakes_who_waits) {
+TEST(a_passed_event_wakes_a_waiting_producer) {
     gpumem_status status;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     struct gate gate = close_gate();

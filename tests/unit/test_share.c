@@ -119,18 +119,18 @@ static void share_with_child(int type, size_t chunks) {
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-TEST(another_process_reads_and_writes) {
+TEST(another_process_reads_and_writes_an_imported_buffer) {
     share_with_child(SOCK_STREAM, 1);
     share_with_child(SOCK_STREAM, 3);
 }
 
 /* More than one message of descriptors. */
-TEST(many_handles_cross) {
+TEST(a_buffer_of_300_handles_is_shared) {
     share_with_child(SOCK_STREAM, 300);
     share_with_child(SOCK_SEQPACKET, 300);
 }
 
-TEST(a_limit_of_the_importer_refuses) {
+TEST(an_export_over_the_importers_limit_is_refused) {
     gpumem_buffer *buffer = filled_buffer(2);
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
@@ -144,7 +144,7 @@ TEST(a_limit_of_the_importer_refuses) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_dead_importer_is_noticed) {
+TEST(sending_to_a_dead_importer_fails) {
     gpumem_buffer *buffer = filled_buffer(2);
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
@@ -169,7 +169,7 @@ TEST(a_dead_importer_is_noticed) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_dead_or_foreign_exporter_is_noticed) {
+TEST(receiving_from_a_dead_or_foreign_exporter_fails) {
     gpumem_buffer *none = (gpumem_buffer *)state;
     int sockets[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -190,7 +190,7 @@ TEST(a_dead_or_foreign_exporter_is_noticed) {
     assert_ptr_equal(none, state);
 }
 
-TEST(exports_hold_their_buffer) {
+TEST(an_export_holds_its_buffer) {
     gpumem_buffer *buffer = filled_buffer(4);
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
@@ -205,7 +205,7 @@ TEST(exports_hold_their_buffer) {
 }
 
 /* Without a socket, in one process: what another transport would do. */
-TEST(descriptions_can_travel_otherwise) {
+TEST(a_description_can_be_sent_by_other_means) {
     gpumem_buffer *buffer = filled_buffer(3), *imported, *read_only;
     gpumem_export *exported;
     const void *description;
@@ -242,7 +242,7 @@ TEST(descriptions_can_travel_otherwise) {
     assert_int_equal(device_stats().imported_bytes, 0);
 }
 
-TEST(descriptors_that_are_no_memory_are_refused) {
+TEST(descriptors_that_are_not_memory_are_refused) {
     gpumem_buffer *buffer = filled_buffer(3), *none = buffer;
     gpumem_export *exported;
     const void *description;
@@ -281,7 +281,7 @@ TEST(descriptors_that_are_no_memory_are_refused) {
 }
 
 /* Where the first lies says nothing of the others. */
-TEST(handles_of_one_buffer_lie_in_one_place) {
+TEST(handles_in_different_locations_are_refused) {
     gpumem_buffer *buffer = filled_buffer(2), *host, *none = buffer;
     gpumem_resource *on_host;
     gpumem_export *exported, *hosts;
@@ -351,7 +351,7 @@ TEST(descriptors_of_an_empty_packet_are_closed) {
 }
 
 /* What the other side writes ends up on terminals. */
-TEST(a_refusal_is_made_printable) {
+TEST(control_characters_in_a_refusal_are_replaced) {
     gpumem_buffer *buffer = filled_buffer(1);
     gpumem_export *exported;
     int sockets[2];

@@ -96,7 +96,7 @@ struct offer {
     uint32_t version, description_bytes;
 };
 
-TEST(an_importer_ends_in_time) {
+TEST(a_slow_exporter_cannot_exceed_the_importers_timeout) {
     int sockets[2];
     gpumem_buffer *none = buffer;
     struct {
@@ -119,7 +119,7 @@ TEST(an_importer_ends_in_time) {
 }
 
 /* Each step takes its time, none of them too much. The batch of descriptors never is whole. */
-TEST(many_short_waits_are_one_long_one) {
+TEST(many_short_waits_count_against_one_timeout) {
     int sockets[2];
     gpumem_buffer *none = buffer;
     const void *description;
@@ -145,7 +145,7 @@ TEST(many_short_waits_are_one_long_one) {
     assert_ptr_equal(none, buffer);
 }
 
-TEST(an_exporter_ends_in_time) {
+TEST(a_slow_importer_cannot_exceed_the_exporters_timeout) {
     int sockets[2];
     struct {
         char magic[8];
@@ -167,7 +167,7 @@ TEST(an_exporter_ends_in_time) {
 }
 
 /* A reader that always makes a little room, beneath what an export sends. */
-TEST_WITH(a_sender_of_much_ends_in_time, NULL, NULL) {
+TEST_WITH(a_slow_reader_cannot_exceed_the_senders_timeout, NULL, NULL) {
     int sockets[2], small = 4096;
     static unsigned char much[4 << 20];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
@@ -182,7 +182,7 @@ TEST_WITH(a_sender_of_much_ends_in_time, NULL, NULL) {
 }
 
 /* What is there already is not read after the end, or one byte at a time would never end. */
-TEST_WITH(what_comes_after_the_deadline_is_not_taken, NULL, NULL) {
+TEST_WITH(data_available_after_the_deadline_is_not_read, NULL, NULL) {
     int sockets[2];
     char byte;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);

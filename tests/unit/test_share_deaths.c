@@ -221,7 +221,7 @@ static size_t how_many(void) {
     return longer && strcmp(longer, "1") == 0 ? MANY : FEW;
 }
 
-TEST(nothing_is_left_of_importers_that_die) {
+TEST(importers_that_die_leave_nothing_behind) {
     struct met survivor = {.pid = start(SURVIVES), .place = SURVIVES};
     gpumem_export *first;
     OK(gpumem_export_create(buffer, &first));
@@ -250,7 +250,7 @@ TEST(nothing_is_left_of_importers_that_die) {
 }
 
 /* Killed from outside, at no chosen place, while it is busy with the memory. */
-TEST(an_importer_that_is_killed_takes_nothing_away) {
+TEST(a_killed_importer_does_not_affect_the_others) {
     struct met both[2] = {{.pid = start(SURVIVES), .place = SURVIVES},
                           {.pid = start(SURVIVES), .place = SURVIVES}};
     char *before = soft->state_dump();

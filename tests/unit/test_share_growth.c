@@ -140,7 +140,7 @@ TEST(another_process_follows_growth) {
     follow_in_another_process(SOCK_SEQPACKET);
 }
 
-TEST(a_killed_owner_leaves_what_was_imported) {
+TEST(imported_memory_survives_its_killed_owner) {
     gpumem_buffer *import;
     int socket, status = 0;
     pid_t owner = other_start("owner", SOCK_STREAM, &socket);
@@ -230,7 +230,7 @@ static void grow(struct pair *pair, size_t bytes) {
 }
 
 /* Growth inside memory that is there moves no descriptor. */
-TEST(a_size_alone_may_grow) {
+TEST(growth_within_mapped_memory_sends_no_descriptor) {
     struct pair pair;
     begin(&pair, CHUNK - 5, CAPACITY);
     assert_int_equal(gpumem_buffer_size(pair.import), CHUNK - 5);
@@ -246,7 +246,7 @@ TEST(a_size_alone_may_grow) {
 }
 
 /* The importer asks; until then nothing is different. */
-TEST(nothing_changes_unasked) {
+TEST(an_import_changes_only_when_it_asks) {
     struct pair pair;
     begin(&pair, CHUNK, CAPACITY);
     char *before = soft->state_dump();
@@ -265,7 +265,7 @@ TEST(nothing_changes_unasked) {
     end(&pair);
 }
 
-TEST(what_is_too_much_leaves_the_import) {
+TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     struct pair pair;
     begin(&pair, CHUNK, GPUMEM_SHARE_OPTIONS(.capacity = 3 * CHUNK - 1));
     assert_int_equal(gpumem_buffer_capacity(pair.import), 3 * CHUNK);
@@ -334,7 +334,7 @@ static gpumem_status extend(gpumem_buffer *import, const gpumem_export *exported
     return gpumem_import_extend(import, description, bytes, fds, count - first, NULL);
 }
 
-TEST(growth_can_travel_otherwise) {
+TEST(growth_can_be_sent_by_other_means) {
     struct pair pair;
     gpumem_buffer *created, *other;
     gpumem_export *others;
@@ -426,7 +426,7 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
 }
 
 /* Where the buffer has only grown, its imports go on from the next export. */
-TEST(imports_follow_from_export_to_export) {
+TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     struct pair pair;
     begin(&pair, CHUNK, CAPACITY);
     OK(gpumem_export_detach(pair.exported));
@@ -456,7 +456,7 @@ TEST(imports_follow_from_export_to_export) {
     end(&pair);
 }
 
-TEST(exports_that_are_being_sent_are_not_detached) {
+TEST(detaching_an_export_being_sent_is_refused) {
     struct pair pair;
     begin(&pair, CHUNK, CAPACITY);
     assert_int_equal(pthread_create(&pair.thread, NULL, run_send, &pair), 0);

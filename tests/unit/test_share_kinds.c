@@ -202,15 +202,15 @@ static void share_pool(int host) {
     assert_int_equal(open_descriptors(), none_open);
 }
 
-TEST(memory_of_a_device_pool) {
+TEST(memory_of_a_device_pool_is_shared) {
     share_pool(0);
 }
 
-TEST(memory_of_a_host_pool) {
+TEST(memory_of_a_host_pool_is_shared) {
     share_pool(1);
 }
 
-TEST(what_a_pool_cannot_is_refused) {
+TEST(operations_unsupported_by_pool_memory_are_refused) {
     gpumem_resource *pool = shared_pool(0), *plain;
     gpumem_buffer *buffer = filled(pool, SIZE, 0, 0x22);
     gpumem_export *exported, *none = NULL;

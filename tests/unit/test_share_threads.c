@@ -105,10 +105,10 @@ static void check(int with_sockets) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(threads_import_the_same) {
+TEST(threads_import_one_export_by_description) {
     check(0);
 }
 
-TEST(threads_receive_the_same) {
+TEST(threads_receive_one_export_by_socket) {
     check(1);
 }

@@ -92,7 +92,7 @@ TEST(a_limit_refuses_impossible_sizes) {
 }
 
 /* "As large as can be" is how a program says that it wants one handle. */
-TEST(the_largest_chunk_and_growth_are_no_limits) {
+TEST(the_largest_chunk_and_growth_options_mean_unlimited) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(
         device,
@@ -125,7 +125,7 @@ TEST(low_level_objects_refuse_impossible_sizes) {
 }
 
 /* What the driver allocates begins at a page, and not at a larger unit. */
-TEST(a_whole_slab_can_be_aligned) {
+TEST(a_buffer_of_a_whole_slab_can_be_aligned) {
     gpumem_resource *resource;
     gpumem_buffer *buffers[4];
     OK(gpumem_pinned_resource_create(device,
@@ -144,7 +144,7 @@ TEST(a_whole_slab_can_be_aligned) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_size_member_that_was_not_set_is_noticed) {
+TEST(options_with_an_uninitialized_size_are_refused) {
     gpumem_resource *none;
     gpumem_device_pool_options options = {.size = SIZE_MAX};
     FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(device, &options, &none));

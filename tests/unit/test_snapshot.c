@@ -9,7 +9,7 @@ EACH_TEST(open_device, teardown);
 
 /* ---- What is listed -------------------------------------------------------------------------- */
 
-TEST(the_head_says_what_it_is) {
+TEST(the_snapshot_header_names_schema_driver_and_devices) {
     take();
     assert_true(json_is(json_find(taken, "schema"), "gpumem.snapshot"));
     NUMBER(taken, "version", 1);
@@ -58,7 +58,7 @@ TEST(virtual_buffers_are_listed_with_their_memory) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(memory_mapped_by_hand_belongs_to_no_resource) {
+TEST(low_level_memory_is_listed_outside_resources) {
     gpumem_reservation *reservation;
     gpumem_physical *physical, *unmapped;
     gpumem_mapping *mapping;
@@ -125,7 +125,7 @@ static unsigned long long pieces(const char *cache, const char *wanted) {
     return count;
 }
 
-TEST(a_cache_tells_who_has_each_block) {
+TEST(a_cache_lists_the_owner_of_each_block) {
     gpumem_resource *pool, *cache;
     gpumem_buffer *small[6], *large;
     OK(gpumem_device_pool_resource_create(
@@ -164,7 +164,7 @@ TEST(a_cache_tells_who_has_each_block) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(memory_that_queued_work_uses_is_pending) {
+TEST(memory_used_by_queued_work_is_listed_as_pending) {
     gpumem_resource *pinned, *cache;
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer, *deferred;
@@ -229,7 +229,7 @@ TEST(exports_and_imports_are_listed) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(what_the_driver_keeps_is_marked) {
+TEST(memory_that_could_not_be_released_is_marked) {
     gpumem_physical *physical;
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
     assert_int_equal(soft->fault_arm("cuMemRelease", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE),
@@ -259,7 +259,7 @@ static void hostile_properties(void *user, gpumem_resource_properties *propertie
     snprintf(properties->note, sizeof properties->note, "\"</script>\x01\xff\xc3");
 }
 
-TEST(names_cannot_break_the_text) {
+TEST(names_are_escaped_in_the_json_text) {
     static const char *const names[] = {
         "quote\" back\\slash",
         "line\nfeed\ttab\x1b[31m",
@@ -304,7 +304,7 @@ static int read_some(void *user, const char *text, size_t bytes) {
     return 0;
 }
 
-TEST(a_reader_gets_all_or_ends_it) {
+TEST(a_snapshot_reader_may_stop_early) {
     gpumem_resource *resource;
     gpumem_buffer *buffers[1000];
     OK(gpumem_device_pool_resource_create(device, NULL, &resource));
@@ -326,7 +326,7 @@ TEST(a_reader_gets_all_or_ends_it) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(wrong_arguments_are_refused) {
+TEST(invalid_arguments_are_refused) {
     char *text = NULL;
     FAILS(INVALID_ARGUMENT, gpumem_snapshot(device, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_snapshot(NULL, NULL, &text));

@@ -24,7 +24,7 @@ static gpumem_resource *make_virtual(uint64_t cache_bytes) {
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
 
-TEST(chunks_are_listed_with_holes_between) {
+TEST(chunks_are_listed_without_the_holes_between_them) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB);
     const char *now = take(), *listed = buffer_of(virtual_of(now), buffer);
@@ -52,7 +52,7 @@ TEST(chunks_are_listed_with_holes_between) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_moved_buffer_has_two_places_for_a_while) {
+TEST(a_moved_buffer_is_mapped_twice_until_its_streams_pass) {
     gpumem_resource *resource = make_virtual(0);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer;
@@ -83,7 +83,7 @@ TEST(a_moved_buffer_has_two_places_for_a_while) {
     gate_remove(&gate);
 }
 
-TEST(freed_ranges_are_listed_as_kept) {
+TEST(cached_freed_ranges_are_listed) {
     gpumem_resource *resource = make_virtual(32 * MIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *idle = allocate(resource, 2 * MIB), *busy, *shrunk = allocate(resource, 6 * MIB);
@@ -120,7 +120,7 @@ TEST(freed_ranges_are_listed_as_kept) {
     gate_remove(&gate);
 }
 
-TEST(a_handle_that_is_held_twice_is_one_line) {
+TEST(a_handle_held_twice_is_listed_once) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB);
     gpumem_physical *again;
@@ -146,7 +146,7 @@ TEST(a_handle_that_is_held_twice_is_one_line) {
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
-TEST(memory_found_by_address_is_of_an_unknown_maker) {
+TEST(memory_found_by_address_has_an_unknown_origin) {
     CUdeviceptr address = 0;
     CUmemGenericAllocationHandle handle = 0;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -169,7 +169,7 @@ TEST(memory_found_by_address_is_of_an_unknown_maker) {
     assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
 }
 
-TEST(a_range_unmapped_at_once_leaves_the_list) {
+TEST(mappings_unmapped_by_range_are_no_longer_listed) {
     gpumem_reservation *reservation;
     gpumem_physical *physical[3];
     gpumem_mapping *mappings[3];
@@ -194,7 +194,7 @@ TEST(a_range_unmapped_at_once_leaves_the_list) {
 
 /* ---- Parts, and memory of others ------------------------------------------------------------- */
 
-TEST(views_are_listed_with_what_they_are_of) {
+TEST(views_are_listed_with_their_buffer) {
     gpumem_resource *resource = make_virtual(0);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB), *view, *inner;
     OK(gpumem_buffer_view(buffer, 64 * KIB, MIB, &view));
@@ -222,7 +222,7 @@ static void end_nothing(void *user, CUdeviceptr pointer, size_t bytes, CUstream 
     *(size_t *)user += bytes;
 }
 
-TEST(foreign_memory_is_told_apart) {
+TEST(foreign_memory_is_listed_with_its_kind) {
     CUdeviceptr address = 0;
     CUcontext before;
     size_t ended = 0;
@@ -276,7 +276,7 @@ TEST(watches_are_counted) {
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
-TEST(pools_say_what_they_are) {
+TEST(pools_are_listed_with_their_properties) {
     gpumem_resource *own, *current;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     CUmemoryPool pool;
@@ -304,7 +304,7 @@ static void *free_it(void *buffer) {
 }
 
 /* On a named stream a pool's buffers come and go by few steps, and their objects are used again. */
-TEST(a_pools_short_way_is_listed) {
+TEST(buffers_of_the_pools_fast_path_are_listed) {
     gpumem_resource *pool;
     gpumem_buffer *buffers[300];
     CUstream stream;
@@ -341,7 +341,7 @@ static unsigned long long graph_blocks(const char *cache, const char **pool) {
     return !piece ? 0 : count ? json_unsigned(count) : 1;
 }
 
-TEST(memory_of_captures_is_the_graphs) {
+TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
     gpumem_resource *pinned, *cache;
     gpumem_capture_pool *pool;
     CUstream stream;
@@ -375,7 +375,7 @@ TEST(memory_of_captures_is_the_graphs) {
 
 /* ---- Resources over resources ---------------------------------------------------------------- */
 
-TEST(limits_and_second_choices_are_told) {
+TEST(limits_and_fallbacks_are_listed) {
     gpumem_resource *first, *second, *limit, *either;
     OK(gpumem_device_pool_resource_create(device, NULL, &first));
     OK(gpumem_pinned_resource_create(device, NULL, &second));
@@ -399,7 +399,7 @@ TEST(limits_and_second_choices_are_told) {
     OK(gpumem_resource_destroy(first));
 }
 
-TEST(call_sites_are_told_where_tracked) {
+TEST(call_sites_of_tracked_buffers_are_listed) {
     gpumem_resource *pool, *tracking;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     OK(gpumem_tracking_resource_create(pool, GPUMEM_TRACKING_OPTIONS(.frames = 4), &tracking));
@@ -430,7 +430,7 @@ static int drop_text(void *user, const char *text, size_t bytes) {
     return 0;
 }
 
-TEST(traces_count_their_lines) {
+TEST(traces_are_listed_with_their_line_count) {
     gpumem_resource *pool, *trace;
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));
     OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = drop_text), &trace));
@@ -506,7 +506,7 @@ static void *change(void *data) {
     return NULL;
 }
 
-TEST(a_snapshot_is_valid_while_all_changes) {
+TEST(a_snapshot_is_valid_json_while_objects_change) {
     gpumem_resource *resource = make_virtual(32 * MIB), *tracking, *trace;
     struct worker workers[THREADS] = {0};
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));

@@ -4,7 +4,7 @@
 
 #define SLAB (4 * MIB)
 
-TEST(pieces_join_again) {
+TEST(freed_neighbours_merge) {
     struct gm_spans spans;
     assert_int_equal(gm_spans_init(&spans, 2 * MIB, SLAB), 0);
     struct gm_span *a = gm_spans_take(&spans, 1, 1);
@@ -47,7 +47,7 @@ static void mark(unsigned char *units, const struct gm_span *span, int to) {
     }
 }
 
-TEST(random_use_never_overlaps) {
+TEST(random_allocations_never_overlap) {
     static unsigned char units[SLAB / GM_SPAN_UNIT];
     struct gm_span *held[200] = {0};
     const uintptr_t base = 2 * MIB;

@@ -56,12 +56,12 @@ static void work_off(void) {
     assert_int_equal(device_stats().deferred_frees, 0);
 }
 
-TEST_WITH(constants_are_the_drivers, NULL, NULL) {
+TEST_WITH(stream_constants_equal_those_of_the_driver, NULL, NULL) {
     assert_ptr_equal(GPUMEM_STREAM_LEGACY, CU_STREAM_LEGACY);
     assert_ptr_equal(GPUMEM_STREAM_PER_THREAD, CU_STREAM_PER_THREAD);
 }
 
-TEST(allocating_without_a_stream_names_the_legacy_one) {
+TEST(allocating_with_null_uses_the_legacy_stream) {
     gpumem_buffer *buffer = allocate_on(NULL);
     struct gate gate = close_legacy_gate();
     assert_true(is_held_back(buffer, NULL));
@@ -69,7 +69,7 @@ TEST(allocating_without_a_stream_names_the_legacy_one) {
     work_off();
 }
 
-TEST(freeing_without_a_stream_names_none) {
+TEST(freeing_with_null_adds_no_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *without = allocate_on(idle), *with = allocate_on(idle);
@@ -81,7 +81,7 @@ TEST(freeing_without_a_stream_names_none) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-TEST(using_without_a_stream_names_the_legacy_one) {
+TEST(using_a_buffer_with_null_names_the_legacy_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     CUstream names[] = {NULL, GPUMEM_STREAM_LEGACY};
@@ -97,7 +97,7 @@ TEST(using_without_a_stream_names_the_legacy_one) {
 }
 
 /* Were the legacy stream waited for, this would not return: alarm ends the program. */
-TEST(shrinking_without_a_stream_names_none) {
+TEST(shrinking_with_null_adds_no_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *buffer;
@@ -113,7 +113,7 @@ TEST(shrinking_without_a_stream_names_none) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-TEST(growing_neither_waits_for_its_stream_nor_remembers_it) {
+TEST(growing_neither_waits_for_nor_remembers_its_stream) {
     CUstream idle;
     OK(gpumem_stream_create(device, NULL, &idle));
     gpumem_buffer *buffer = allocate_on(idle);
@@ -130,7 +130,7 @@ TEST(growing_neither_waits_for_its_stream_nor_remembers_it) {
     OK(gpumem_stream_destroy(device, idle));
 }
 
-TEST(a_write_and_a_synchronize_are_a_synchronous_write) {
+TEST(a_write_followed_by_synchronize_is_synchronous) {
     unsigned char host[64], back[64];
     memset(host, 0x5a, sizeof host);
     gpumem_buffer *buffer = allocate_on(NULL);
@@ -145,7 +145,7 @@ TEST(a_write_and_a_synchronize_are_a_synchronous_write) {
 }
 
 /* Pinned memory is read when the stream gets there, and not by the call. */
-TEST(a_write_alone_is_not_synchronous) {
+TEST(a_write_from_pinned_memory_is_asynchronous) {
     gpumem_resource *pinned;
     gpumem_buffer *staging;
     unsigned char back = 0;

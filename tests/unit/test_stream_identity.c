@@ -85,7 +85,7 @@ static struct gate hold_per_thread_stream(void) {
     return gate;
 }
 
-TEST(another_threads_free_waits_for_the_naming_thread) {
+TEST(a_free_by_another_thread_waits_for_the_per_thread_stream) {
     struct gate gate = hold_per_thread_stream();
     gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -102,7 +102,7 @@ TEST(another_threads_free_waits_for_the_naming_thread) {
 }
 
 /* In stream order: not in that of the thread that frees. */
-TEST(pool_memory_goes_back_on_the_stream_of_its_thread) {
+TEST(pool_memory_is_freed_on_the_allocating_threads_stream) {
     struct gate gate = hold_per_thread_stream();
     uint64_t frees = soft->call_count("cuMemFreeAsync");
     gpumem_buffer *buffer = allocate_on(pool, CU_STREAM_PER_THREAD);
@@ -120,7 +120,7 @@ TEST(pool_memory_goes_back_on_the_stream_of_its_thread) {
     gate_remove(&gate);
 }
 
-TEST(the_naming_thread_frees_as_ever) {
+TEST(a_free_by_the_allocating_thread_is_not_deferred) {
     gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
     gpumem_buffer *pooled = allocate_on(pool, CU_STREAM_PER_THREAD);
     OK(gpumem_buffer_free(buffer, CU_STREAM_PER_THREAD));
@@ -146,7 +146,7 @@ static void wait_until_gone(int task) {
 }
 
 /* Nobody can mark the stream of a thread that has ended: who waits explicitly waits for all. */
-TEST(a_thread_that_has_ended_is_noticed) {
+TEST(a_free_waits_for_the_context_if_its_thread_has_ended) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, NULL), 0);
     pthread_join(thread, NULL);
@@ -170,7 +170,7 @@ static CUresult count_as(CUstream stream, unsigned long long *id) {
 }
 
 /* softgpu never gives a value out twice; so the driver's number for the stream tells a story. */
-TEST(a_new_stream_of_the_same_value_is_another_one) {
+TEST(a_reused_stream_handle_is_a_different_stream) {
     gpumem_driver_api told = *cu;
     CUstream stream;
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -193,7 +193,7 @@ TEST(a_new_stream_of_the_same_value_is_another_one) {
 }
 
 /* Its work still runs, on memory that must stay. */
-TEST(a_destroyed_stream_is_not_taken_for_done) {
+TEST(a_destroyed_stream_does_not_count_as_idle) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -212,7 +212,7 @@ TEST(a_destroyed_stream_is_not_taken_for_done) {
 }
 
 /* After the free the owner may destroy it. */
-TEST(a_stream_is_not_asked_after_the_free) {
+TEST(a_stream_is_not_queried_after_the_free) {
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     gpumem_buffer *pooled = allocate_on(pool, NULL);

@@ -36,7 +36,7 @@ static bool is_full(const sigset_t *set) {
     return true;
 }
 
-TEST(a_started_thread_takes_no_signals_and_is_not_cancelled) {
+TEST(a_started_thread_blocks_signals_and_cancellation) {
     struct seen seen;
     pthread_t thread;
     void *result;
@@ -58,7 +58,7 @@ TEST(a_started_thread_needs_no_join) {
     sem_destroy(&seen.done);
 }
 
-TEST(the_caller_keeps_its_mask) {
+TEST(the_callers_signal_mask_is_unchanged) {
     struct seen seen;
     pthread_t thread;
     sigset_t one, now;

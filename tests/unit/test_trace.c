@@ -76,7 +76,7 @@ static void read_row(unsigned row, char fields[14][256]) {
     }
 }
 
-TEST(each_operation_is_written) {
+TEST(each_operation_is_traced) {
     char f[14][256], text[64];
     gpumem_buffer *buffer = make(3 * MIB, 64 * MIB);
     CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
@@ -114,7 +114,7 @@ TEST(each_operation_is_written) {
     assert_string_equal(f[10], "4194304");
 }
 
-TEST(failures_are_written_with_their_reason) {
+TEST(failures_are_traced_with_their_reason) {
     char f[14][256];
     gpumem_buffer *none;
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(traced, (size_t)1 << 46, NULL, &none));
@@ -146,7 +146,7 @@ TEST(notes_are_escaped) {
     SAYS("does not trace");
 }
 
-TEST(what_cannot_be_written_fails_no_allocation) {
+TEST(a_trace_that_cannot_be_written_fails_no_allocation) {
     sink.refuse_from = 100;
     gpumem_buffer *buffer = make(MIB, 0);
     FAILS(SYSTEM, gpumem_trace_flush(traced));
@@ -161,7 +161,7 @@ TEST(what_cannot_be_written_fails_no_allocation) {
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_ERROR);
 }
 
-TEST(a_file_is_made_and_is_whole_at_the_end) {
+TEST(a_trace_file_is_complete_after_destruction) {
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "trace");
     assert_true(fd >= 0);
@@ -199,7 +199,7 @@ TEST(a_file_is_made_and_is_whole_at_the_end) {
 }
 
 /* A program is not ended by who stops reading its log. */
-TEST(a_pipe_without_a_reader_ends_the_log_only) {
+TEST(a_pipe_without_a_reader_ends_only_the_trace) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8];
     assert_non_null(temporary_folder(folder, "trace"));
     snprintf(path, sizeof path, "%s/pipe", folder);
@@ -269,7 +269,7 @@ static void check_order(void) {
     assert_int_equal(count, 0);
 }
 
-TEST(threads_are_written_in_an_order_that_can_be_run) {
+TEST(operations_of_threads_are_traced_in_a_replayable_order) {
     gpumem_resource *pool, *resource;
     pthread_t threads[THREADS];
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));

@@ -58,7 +58,7 @@ static int note(void *user, const gpumem_tracked *entry) {
     return seen->count == seen->stop_at;
 }
 
-TEST(live_buffers_are_listed_with_their_makers) {
+TEST(live_buffers_are_listed_with_their_call_sites) {
     struct seen seen = {.count = 0};
     gpumem_buffer *a = make_here(tracked, 3 * MIB), *b = make_there(tracked, MIB),
                   *c = make_here(tracked, 5 * MIB);
@@ -91,7 +91,7 @@ TEST(live_buffers_are_listed_with_their_makers) {
 }
 
 /* Whatever lies between: other wrappers, those that take buffers, and the program's own. */
-TEST(the_maker_is_the_programs_call) {
+TEST(the_call_site_is_in_the_program) {
     gpumem_resource *aligned, *outer;
     struct seen seen = {.count = 0};
     OK(gpumem_alignment_resource_create(tracked, NULL, &aligned));
@@ -106,7 +106,7 @@ TEST(the_maker_is_the_programs_call) {
     OK(gpumem_resource_destroy(aligned));
 }
 
-TEST(stacks_begin_at_the_programs_call) {
+TEST(call_stacks_begin_at_the_programs_call) {
     gpumem_resource *deep;
     struct seen one = {.count = 0}, many = {.count = 0};
     OK(gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 16), &deep));
@@ -188,7 +188,7 @@ static void *churn(void *user) {
     return NULL;
 }
 
-TEST(reports_go_on_beside_threads) {
+TEST(reports_can_be_made_while_threads_allocate) {
     gpumem_resource *pool, *resource;
     pthread_t threads[4];
     OK(gpumem_device_pool_resource_create(device, NULL, &pool));

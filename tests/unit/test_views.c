@@ -50,7 +50,7 @@ static int is_mapped(CUdeviceptr address) {
     return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
 }
 
-TEST(a_view_is_its_part_of_the_buffer) {
+TEST(a_view_covers_its_part_of_the_buffer) {
     gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 3 * KIB, KIB);
     assert_int_equal(gpumem_buffer_pointer(view), gpumem_buffer_pointer(buffer) + 3 * KIB);
@@ -74,7 +74,7 @@ TEST(a_view_is_its_part_of_the_buffer) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(only_what_is_there_can_be_viewed) {
+TEST(a_view_beyond_its_buffer_is_refused) {
     gpumem_buffer *view = NULL, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 0, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 2 * MIB, 1, &view));
@@ -89,7 +89,7 @@ TEST(only_what_is_there_can_be_viewed) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_shrink_is_busy_and_a_growth_goes_on) {
+TEST(a_viewed_buffer_can_grow_but_not_shrink) {
     gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 0, KIB);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -101,7 +101,7 @@ TEST(a_shrink_is_busy_and_a_growth_goes_on) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_free_takes_effect_at_the_last_views) {
+TEST(a_buffer_is_freed_with_its_last_view) {
     gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_buffer *first = view_of(buffer, KIB, KIB), *second = view_of(first, 512, 16);
@@ -118,7 +118,7 @@ TEST(a_free_takes_effect_at_the_last_views) {
 }
 
 /* The gate's stream is known from a view alone, in each of three ways. */
-TEST(a_views_streams_are_waited_for) {
+TEST(a_free_waits_for_the_streams_of_views) {
     for (int way = 0; way < 3; way++) {
         struct gate gate = close_gate();
         gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
@@ -141,7 +141,7 @@ TEST(a_views_streams_are_waited_for) {
 }
 
 /* Every free has room for its stream, whether the owner's comes first or last. */
-TEST(many_views_are_freed_on_a_stream_each) {
+TEST(many_views_may_each_be_freed_on_their_own_stream) {
     enum { VIEWS = 40 };
     CUstream streams[VIEWS + 1];
     gpumem_buffer *views[VIEWS];
@@ -164,7 +164,7 @@ TEST(many_views_are_freed_on_a_stream_each) {
 }
 
 /* Memory that goes back in the order of a stream does so behind the views' work. */
-TEST(stream_ordered_memory_goes_back_behind_its_views) {
+TEST(stream_ordered_memory_is_freed_after_its_views_work) {
     gpumem_resource *resources[] = {pool, cache};
     for (size_t i = 0; i < COUNT(resources); i++) {
         struct gate gate = close_gate();
@@ -192,7 +192,7 @@ TEST(stream_ordered_memory_goes_back_behind_its_views) {
     }
 }
 
-TEST(an_export_of_a_view_is_refused) {
+TEST(exporting_a_view_is_refused) {
     gpumem_export *exported = NULL;
     gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     gpumem_buffer *view = view_of(buffer, 0, MIB);
@@ -216,7 +216,7 @@ TEST(views_may_be_held) {
 }
 
 /* Of a forked child's calls on the parent's objects all are refused, and none touches them. */
-TEST(a_forked_child_has_no_views) {
+TEST(a_forked_child_may_not_use_views) {
     gpumem_buffer *view, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
     OK(gpumem_buffer_view(buffer, 0, KIB, &view));
     pid_t child = fork();

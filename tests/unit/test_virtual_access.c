@@ -56,7 +56,7 @@ static int has_peer(void) {
             skip();                                                                                \
     } while (0)
 
-TEST(all_present_and_future_buffers_change) {
+TEST(an_access_change_applies_to_present_and_future_buffers) {
     NEED_PEER();
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
     gpumem_buffer *present = allocate(resource, 4 * MIB, 16 * MIB, NULL);
@@ -86,7 +86,7 @@ TEST(all_present_and_future_buffers_change) {
     end(cached, resource);
 }
 
-TEST(peers_are_a_set) {
+TEST(setting_peers_replaces_the_earlier_ones) {
     NEED_PEER();
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 8 * MIB, NULL);
@@ -145,7 +145,7 @@ TEST(access_to_a_range_changes_whole_chunks) {
     end(buffer, resource);
 }
 
-TEST(taking_waits_for_the_buffers_streams) {
+TEST(revoking_access_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
     CUstream stream;
@@ -182,7 +182,7 @@ static void *take(void *data) {
 
 /* The work of a freed, a cached and a live buffer is held by a gate, while other memory is used
  * freely; buffers that come meanwhile are waited for too. */
-TEST(taking_waits_for_freed_and_cached_memory) {
+TEST(revoking_access_waits_for_freed_and_cached_memory) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
     struct gate gate = gate_with_stream();
     gpumem_buffer *shared = allocate(resource, 2 * MIB, 0, NULL);
@@ -215,7 +215,7 @@ TEST(taking_waits_for_freed_and_cached_memory) {
 }
 
 /* Of a buffer that is in use, of one that is kept, of one that is held back. */
-TEST(each_of_them_is_waited_for) {
+TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
     for (int which = 0; which < 3; which++) {
         gpumem_resource *resource =
             make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = which == 1 ? GIB : 0));
@@ -235,7 +235,7 @@ TEST(each_of_them_is_waited_for) {
     }
 }
 
-TEST(what_is_held_is_busy) {
+TEST(changing_access_to_held_memory_is_refused) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *held = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
@@ -258,7 +258,7 @@ TEST(what_is_held_is_busy) {
     end(other, resource);
 }
 
-TEST(a_capture_is_busy) {
+TEST(changing_access_during_a_capture_is_refused) {
     gpumem_resource *resource = make(NULL);
     CUstream stream;
     CUgraph graph;
@@ -278,7 +278,7 @@ TEST(a_capture_is_busy) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(what_others_give_out_is_busy) {
+TEST(changing_access_to_memory_of_a_cache_is_refused) {
     gpumem_resource *resource = make(NULL), *caching;
     OK(gpumem_caching_resource_create(resource, NULL, &caching));
     gpumem_buffer *small = allocate(caching, 256, 0, NULL);
@@ -291,7 +291,7 @@ TEST(what_others_give_out_is_busy) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(wrappers_are_taken_for_it) {
+TEST(access_can_be_changed_through_a_wrapper) {
     gpumem_resource *resource = make(NULL), *limit;
     OK(gpumem_limit_resource_create(resource, GIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
@@ -306,7 +306,7 @@ TEST(wrappers_are_taken_for_it) {
 }
 
 /* The third of three buffers refuses: the first two have what they had. */
-TEST(all_or_none_change) {
+TEST(a_refused_access_change_changes_no_buffer) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffers[3];
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -358,7 +358,7 @@ static void *allocate_and_work(void *data) {
 }
 
 /* Access of another device comes and goes while buffers do. */
-TEST(threads_go_on_meanwhile) {
+TEST(threads_use_buffers_while_access_changes) {
     NEED_PEER();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 64 * MIB));

@@ -55,7 +55,7 @@ static uint64_t costly_calls(void) {
     return count;
 }
 
-TEST(nothing_is_kept_unless_asked) {
+TEST(without_a_cache_freed_memory_is_released) {
     gpumem_resource *resource = make(NULL);
     gpumem_resource_properties properties = {.size = sizeof properties};
     OK(gpumem_resource_get_properties(resource, &properties));
@@ -65,7 +65,7 @@ TEST(nothing_is_kept_unless_asked) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_warm_pair_makes_no_call_that_costs) {
+TEST(a_cached_allocation_makes_no_expensive_driver_call) {
     CUstream stream = make_stream();
     gpumem_resource *resource = make_caching(GIB);
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -82,7 +82,7 @@ TEST(a_warm_pair_makes_no_call_that_costs) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(what_is_kept_is_counted_and_trimmed) {
+TEST(cached_memory_is_counted_and_trimmed) {
     gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *small = allocate(resource, 2 * MIB, NULL);
     gpumem_buffer *large = allocate_with(resource, 8 * MIB, 32 * MIB, NULL);
@@ -104,7 +104,7 @@ TEST(what_is_kept_is_counted_and_trimmed) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(the_bound_holds) {
+TEST(the_cache_never_exceeds_its_maximum) {
     gpumem_resource *resource = make_caching(16 * MIB);
     gpumem_buffer *buffers[6];
     for (size_t i = 0; i < COUNT(buffers); i++)
@@ -122,7 +122,7 @@ TEST(the_bound_holds) {
 }
 
 /* The work that fills the first tenant's memory is held while the second is made. */
-TEST(its_stream_gets_it_at_once_and_others_when_the_work_is_done) {
+TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_resource *resource = make_caching(GIB);
     CUstream other = make_stream();
     struct gate gate = gate_with_stream();
@@ -150,7 +150,7 @@ TEST(its_stream_gets_it_at_once_and_others_when_the_work_is_done) {
     OK(gpumem_stream_destroy(device, other));
 }
 
-TEST(what_is_busy_and_over_the_bound_waits) {
+TEST(busy_memory_over_the_cache_maximum_is_released_later) {
     gpumem_resource *resource = make_caching(4 * MIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffers[3];
@@ -170,7 +170,7 @@ TEST(what_is_busy_and_over_the_bound_waits) {
     gate_remove(&gate);
 }
 
-TEST(memory_of_a_capture_is_not_handed_out) {
+TEST(memory_of_a_capture_is_not_reused) {
     gpumem_resource *resource = make_caching(GIB);
     CUstream stream = make_stream();
     CUcontext before;
@@ -194,7 +194,7 @@ TEST(memory_of_a_capture_is_not_handed_out) {
 }
 
 /* A pending range would be the captured graph's, which runs on any stream. */
-TEST(a_capture_gets_no_busy_range) {
+TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
     CUcontext before;
@@ -216,7 +216,7 @@ TEST(a_capture_gets_no_busy_range) {
     gate_remove(&gate);
 }
 
-TEST(what_was_exported_is_not_kept) {
+TEST(exported_memory_is_not_cached) {
     gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *buffer = allocate_with(resource, 8 * MIB, 16 * MIB, NULL);
     gpumem_export *exported;
@@ -231,7 +231,7 @@ TEST(what_was_exported_is_not_kept) {
 }
 
 /* By the program itself, or a library that it gave the address. */
-TEST(what_others_took_handles_of_is_not_kept) {
+TEST(memory_marked_as_shared_is_not_cached) {
     gpumem_resource *resource = make_caching(GIB), *pool;
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, NULL);
     OK(gpumem_buffer_mark_shared(buffer));
@@ -252,7 +252,7 @@ TEST(what_others_took_handles_of_is_not_kept) {
 }
 
 /* What an importer writes comes after the work of the memory's former user. */
-TEST(an_export_waits_for_the_former_users_work) {
+TEST(an_export_waits_for_work_of_the_former_user) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -271,7 +271,7 @@ TEST(an_export_waits_for_the_former_users_work) {
     gate_remove(&gate);
 }
 
-TEST(a_shrink_leaves_its_chunks_to_the_next_growth) {
+TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate_with(resource, 2 * MIB, 16 * MIB, NULL);
@@ -288,7 +288,7 @@ TEST(a_shrink_leaves_its_chunks_to_the_next_growth) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(what_is_kept_is_given_up_when_memory_is_short) {
+TEST(cached_memory_is_released_when_memory_runs_short) {
     gpumem_resource *resource = make_caching(UINT64_MAX), *plain = make(NULL);
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
@@ -306,7 +306,7 @@ TEST(what_is_kept_is_given_up_when_memory_is_short) {
 }
 
 /* The CPU writes without asking a stream. */
-TEST(memory_of_the_cpu_is_handed_out_when_its_work_is_done) {
+TEST(cached_host_memory_is_reused_only_after_its_work) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(
         gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB));
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -328,7 +328,7 @@ TEST(memory_of_the_cpu_is_handed_out_when_its_work_is_done) {
     gate_remove(&gate);
 }
 
-TEST(wrappers_pass_it_through) {
+TEST(the_cache_works_through_wrappers) {
     gpumem_resource *resource = make_caching(GIB), *limit;
     OK(gpumem_limit_resource_create(resource, 8 * MIB, &limit));
     CUdeviceptr address = free_it(allocate(limit, 8 * MIB, NULL));
@@ -408,7 +408,7 @@ TEST(threads_never_get_each_others_memory) {
 
 /* ---- Chunks without a bound ------------------------------------------------------------------ */
 
-TEST(doubling_takes_one_handle_a_step) {
+TEST(doubling_a_buffer_creates_one_handle_per_step) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
     gpumem_resource_properties properties = {.size = sizeof properties};
@@ -432,7 +432,7 @@ TEST(doubling_takes_one_handle_a_step) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(memory_is_given_back_in_the_unit_asked_for) {
+TEST(memory_is_released_in_the_requested_unit) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(
         gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB));
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, 256 * MIB, NULL);

@@ -46,7 +46,7 @@ static uint64_t used(void) {
     return bytes;
 }
 
-TEST(whole_chunks_go_and_come) {
+TEST(whole_chunks_are_decommitted_and_recommitted) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -80,7 +80,7 @@ TEST(whole_chunks_go_and_come) {
     end(buffer, resource);
 }
 
-TEST(holes_are_not_used_nor_exported) {
+TEST(using_or_exporting_a_hole_is_refused) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 16 * MIB, 0);
     gpumem_export *exported;
@@ -117,7 +117,7 @@ TEST(buffers_with_holes_grow_and_shrink) {
     end(buffer, resource);
 }
 
-TEST(access_is_that_of_before) {
+TEST(recommitting_restores_access_rights) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0);
     unsigned long long flags = 0;
@@ -137,7 +137,7 @@ TEST(access_is_that_of_before) {
     end(buffer, resource);
 }
 
-TEST(decommitting_waits_for_the_streams) {
+TEST(decommitting_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     CUstream stream;
@@ -158,7 +158,7 @@ TEST(decommitting_waits_for_the_streams) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
-TEST(a_buffer_with_a_hole_is_not_kept) {
+TEST(a_buffer_with_a_hole_is_not_cached) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .cache_bytes = GIB));
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);

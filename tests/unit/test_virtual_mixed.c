@@ -124,7 +124,7 @@ static void check_all(void) {
 
 /* An object whose pages were unmapped by a range: another may be mapped over them, and begin at
  * another page. */
-TEST(random_steps_agree_with_a_model) {
+TEST(random_mapping_steps_agree_with_a_model) {
     unsigned seed = 1;
     for (size_t i = 0; i < PAGES; i++)
         model[i] = (struct place){.owner = -1};

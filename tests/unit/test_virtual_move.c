@@ -33,7 +33,7 @@ static int is_mapped(CUdeviceptr address) {
     return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags;
 }
 
-TEST(memory_and_content_stay) {
+TEST(moving_a_buffer_keeps_memory_and_content) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
@@ -90,7 +90,7 @@ TEST(the_old_address_is_valid_until_its_last_use) {
 }
 
 /* The freed buffer's memory outlives its other address, or the other way round. */
-TEST(a_free_right_after_is_fine) {
+TEST(a_buffer_may_be_freed_right_after_moving) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -106,7 +106,7 @@ TEST(a_free_right_after_is_fine) {
     gate_remove(&gate);
 }
 
-TEST(holes_and_access_move_too) {
+TEST(moving_a_buffer_keeps_holes_and_access) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, NULL);
@@ -127,7 +127,7 @@ TEST(holes_and_access_move_too) {
     end(buffer, resource);
 }
 
-TEST(promised_addresses_stay) {
+TEST(a_held_or_exported_buffer_cannot_move) {
     gpumem_resource *resource = make(NULL), *pool;
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
     CUdeviceptr now = 7;
@@ -149,7 +149,7 @@ TEST(promised_addresses_stay) {
     OK(gpumem_resource_destroy(pool));
 }
 
-TEST(wrappers_pass_it_through) {
+TEST(wrapped_buffers_can_be_moved) {
     gpumem_resource *resource = make(NULL), *limit;
     OK(gpumem_limit_resource_create(resource, GIB, &limit));
     gpumem_buffer *buffer = allocate(limit, 4 * MIB, NULL);
@@ -183,7 +183,7 @@ static int keep_tracked(void *user, const gpumem_tracked *tracked) {
     return 0;
 }
 
-TEST(wrappers_know_it_by_its_new_address) {
+TEST(wrappers_track_a_moved_buffer_by_its_new_address) {
     char text[4096] = "", wanted[128];
     gpumem_resource *resource = make(NULL), *tracking, *trace;
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));

@@ -71,7 +71,7 @@ static void check_defaults(const gpumem_virtual_options *options) {
     assert_int_equal(seen.access[1], GPUMEM_ACCESS_NONE);
 }
 
-TEST(defaults_are_the_references) {
+TEST(defaults_equal_those_of_cuda_core) {
     const gpumem_virtual_options zero = {0};
     check_defaults(NULL);
     check_defaults(&zero);
@@ -110,7 +110,7 @@ TEST(handle_type_is_obeyed) {
 }
 
 /* A hint, as in the reference: the note says where it is not followed. */
-TEST(rdma_is_a_wish) {
+TEST(gpu_direct_rdma_is_requested_but_not_required) {
     struct seen seen = look(OPTIONS(.gpu_direct_rdma = 1));
     int can = 0;
     assert_int_equal(
@@ -134,7 +134,7 @@ TEST(granularity_is_obeyed) {
     SAYS("granularity 2");
 }
 
-TEST(addresses_are_as_asked) {
+TEST(address_hint_and_alignment_are_obeyed) {
     CUdeviceptr free_place = look(NULL).address; /* which was free before, and is again */
     assert_true(look(OPTIONS(.addr_hint = free_place)).address == free_place);
     struct seen seen = look(OPTIONS(.addr_align = 64 * MIB));
@@ -143,7 +143,7 @@ TEST(addresses_are_as_asked) {
     assert_true(seen.address % PAGE == 0);
 }
 
-TEST(peers_get_their_access) {
+TEST(peers_get_the_requested_access) {
     const int both[] = {0, 1}, unknown[] = {7};
     struct seen seen = look(OPTIONS(.peers = both, .peer_count = 2));
     assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);

@@ -74,7 +74,7 @@ static int end_three(void **state) {
 
 EACH_TEST(map_three, end_three);
 
-TEST(one_call_unmaps_several) {
+TEST(one_driver_call_unmaps_several_mappings) {
     uint64_t calls = soft->call_count("cuMemUnmap");
     OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, 3 * PAGE, 0x11);
@@ -96,7 +96,7 @@ TEST(one_call_unmaps_several) {
     assert_int_equal(soft->call_count("cuMemUnmap"), calls + 1);
 }
 
-TEST(some_of_several_are_unmapped) {
+TEST(unmapping_a_range_keeps_mappings_outside_it) {
     OK(gpumem_reservation_unmap(range, PAGE, 3 * PAGE)); /* with the hole */
     MAPPED(mapping[0]);
     UNMAPPED(mapping[1]);
@@ -110,7 +110,7 @@ TEST(some_of_several_are_unmapped) {
 }
 
 /* What was unmapped keeps its bytes, and can be mapped elsewhere, or there by another. */
-TEST(unmapped_memory_moves) {
+TEST(unmapped_memory_can_be_mapped_elsewhere) {
     OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base + PAGE, 2 * PAGE, 0x61);
     OK(gpumem_reservation_unmap(range, 0, 5 * PAGE));
@@ -128,7 +128,7 @@ TEST(unmapped_memory_moves) {
     OK(gpumem_mapping_destroy(moved));
 }
 
-TEST(unmapped_objects_outlive_the_rest) {
+TEST(unmapped_mapping_objects_outlive_their_reservation) {
     OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
     for (size_t i = 0; i < 3; i++)
         OK(gpumem_physical_destroy(memory[i]));
@@ -147,7 +147,7 @@ TEST(unmapped_objects_outlive_the_rest) {
 }
 
 /* Each is answered without a call of the driver, and changes nothing. */
-TEST(what_is_cut_or_outside_is_refused) {
+TEST(a_range_that_cuts_a_mapping_is_refused) {
     static const struct {
         size_t offset, bytes;
         const char *says;
@@ -193,7 +193,7 @@ TEST(what_is_cut_or_outside_is_refused) {
     SAME_STATE(before);
 }
 
-TEST(one_call_gives_access_to_several) {
+TEST(one_driver_call_sets_access_of_several_mappings) {
     uint64_t calls = soft->call_count("cuMemSetAccess");
     OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls + 1);
@@ -211,7 +211,7 @@ TEST(one_call_gives_access_to_several) {
 }
 
 /* A driver that reports an earlier failure may have done the work: each gets back what it had. */
-TEST(refused_access_leaves_each_as_it_was) {
+TEST(a_refused_access_change_is_undone_for_each_mapping) {
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
     OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_READ));
     for (size_t i = 0; i < COUNT(modes); i++) {
@@ -230,7 +230,7 @@ TEST(refused_access_leaves_each_as_it_was) {
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
 }
 
-TEST(a_refused_unmap_leaves_all_mapped) {
+TEST(a_refused_unmap_leaves_every_mapping) {
     OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
     fill(base, 3 * PAGE, 0x77);
     assert_int_equal(soft->fault_arm("cuMemUnmap", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_FROM), 0);

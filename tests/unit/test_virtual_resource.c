@@ -68,7 +68,7 @@ TEST(growing_keeps_pointer_and_content) {
     assert_int_equal(stats.committed_high, 256 * MIB);
 }
 
-TEST(capacity_is_the_end) {
+TEST(growing_beyond_the_capacity_is_refused) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 8 * MIB);
     char *before = soft->state_dump();
@@ -85,7 +85,7 @@ TEST(capacity_is_the_end) {
     end(buffer, resource);
 }
 
-TEST(too_much_memory_changes_nothing) {
+TEST(growing_beyond_device_memory_changes_nothing) {
     gpumem_resource *resource = make(NULL);
     /* Just more than the device has: ThreadSanitizer leaves few addresses in one piece. */
     uint64_t used, limit;
@@ -102,7 +102,7 @@ TEST(too_much_memory_changes_nothing) {
     end(buffer, resource);
 }
 
-TEST(many_small_steps_make_few_handles) {
+TEST(growing_in_small_steps_creates_few_handles) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 256 * MIB);
     for (size_t mib = 4; mib <= 256; mib += 2)
@@ -120,7 +120,7 @@ TEST(many_small_steps_make_few_handles) {
     end(buffer, resource);
 }
 
-TEST(chunks_keep_their_bounds) {
+TEST(chunk_sizes_stay_within_their_options) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(
         gpumem_virtual_options, .chunk_minimum = 8 * MIB, .chunk_maximum = 16 * MIB));
     gpumem_buffer *buffer = allocate(resource, 1, 100 * MIB);
@@ -139,7 +139,7 @@ TEST(chunks_keep_their_bounds) {
                                                            &resource));
 }
 
-TEST(shrinking_gives_whole_chunks_back) {
+TEST(shrinking_releases_whole_chunks) {
     gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 64 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 9, NULL));
@@ -163,7 +163,7 @@ TEST(shrinking_gives_whole_chunks_back) {
     end(buffer, resource);
 }
 
-TEST(the_handle_type_is_settled_and_told) {
+TEST(the_chosen_handle_type_is_reported) {
     gpumem_resource *resource = make(NULL);
     gpumem_resource_properties p = properties_of(resource);
     assert_string_equal(p.kind, "virtual");
@@ -205,7 +205,7 @@ TEST(host_memory_can_be_virtual) {
     end(buffer, resource);
 }
 
-TEST(options_are_checked) {
+TEST(invalid_options_are_refused) {
     gpumem_resource *resource;
     const int unknown = 99;
     FAILS(INVALID_ARGUMENT,
@@ -269,7 +269,7 @@ TEST(impossible_addresses_and_nodes_are_refused_at_creation) {
     assert_int_equal(device_stats().quarantined, 0);
 }
 
-TEST(access_is_as_asked) {
+TEST(buffers_get_the_requested_access) {
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .self_access = GPUMEM_ACCESS_READ));
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);

@@ -13,7 +13,7 @@ static gpumem_vulkan_info query(void) {
     return info;
 }
 
-TEST(what_the_driver_has) {
+TEST(the_vulkan_device_is_described) {
     setenv("VULKAN_ICD_BUDGET", "4194304", 1);
     gpumem_vulkan_info info = query();
     assert_int_equal(info.available, 1);
@@ -31,7 +31,7 @@ TEST(what_the_driver_has) {
     assert_int_equal(info.allocation_limit, 4096);
 }
 
-TEST(why_there_is_none) {
+TEST(a_missing_vulkan_driver_is_explained) {
     gpumem_status before = gpumem_device_query_vulkan(library, 7, NULL);
     assert_int_equal(before, GPUMEM_ERROR_NO_DEVICE);
     choose_vulkan("/nowhere/libvulkan.so");
@@ -44,7 +44,7 @@ TEST(why_there_is_none) {
 }
 
 /* A driver that has the device, and no memory in it that the CPU could map. */
-TEST(none_that_maps) {
+TEST(a_vulkan_device_without_mappable_memory_is_explained) {
     setenv("VULKAN_ICD_COHERENT", "none", 1);
     gpumem_vulkan_info info = query();
     assert_int_equal(info.available, 0);
@@ -53,7 +53,7 @@ TEST(none_that_maps) {
     assert_int_equal(info.heap_bytes, 0);
 }
 
-TEST(wrong_uses) {
+TEST(invalid_arguments_are_refused) {
     gpumem_vulkan_info info = {.size = 3};
     FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(NULL, 0, &info));
     FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(library, 0, NULL));

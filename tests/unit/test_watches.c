@@ -84,7 +84,7 @@ static int one = 1, two = 2, three = 3, four = 4;
 
 /* ---- Of what --------------------------------------------------------------------------------- */
 
-TEST(a_free_is_told_while_all_is_mapped) {
+TEST(a_watch_hears_of_a_free_before_unmapping) {
     heard_count = 0;
     gpumem_buffer *buffer = allocate(memory, 5 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -99,7 +99,7 @@ TEST(a_free_is_told_while_all_is_mapped) {
     FAILS(INVALID_ARGUMENT, gpumem_watch_end(watch));
 }
 
-TEST(a_shrink_tells_what_it_unmaps) {
+TEST(a_watch_hears_which_range_a_shrink_unmaps) {
     heard_count = 0;
     gpumem_buffer *buffer = allocate(memory, 8 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -119,7 +119,7 @@ TEST(a_shrink_tells_what_it_unmaps) {
 }
 
 /* Nothing is told before the work that may use it is done. */
-TEST(what_waits_is_told_when_its_streams_have_passed) {
+TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
     heard_count = 0;
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(memory, 2 * MIB, gate.stream);
@@ -135,7 +135,7 @@ TEST(what_waits_is_told_when_its_streams_have_passed) {
     gate_remove(&gate);
 }
 
-TEST(stream_ordered_memory_names_its_stream) {
+TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
     heard_count = 0;
     CUstream stream;
     OK(gpumem_stream_create(device, NULL, &stream));
@@ -151,7 +151,7 @@ TEST(stream_ordered_memory_names_its_stream) {
 }
 
 /* To be watched is nothing that other calls see. */
-TEST(a_watched_buffer_is_as_any_other) {
+TEST(a_watch_does_not_change_other_calls) {
     heard_count = 0;
     gpumem_export *exported;
     gpumem_buffer *view, *buffer = allocate(memory, 4 * MIB, NULL);
@@ -170,7 +170,7 @@ TEST(a_watched_buffer_is_as_any_other) {
     OK(gpumem_watch_end(watch));
 }
 
-TEST(imported_and_foreign_memory_is_told_too) {
+TEST(imported_and_foreign_memory_can_be_watched) {
     heard_count = 0;
     gpumem_export *exported;
     gpumem_buffer *imported, *foreign, *buffer = allocate(memory, 2 * MIB, NULL);
@@ -198,7 +198,7 @@ TEST(imported_and_foreign_memory_is_told_too) {
 
 /* ---- To whom --------------------------------------------------------------------------------- */
 
-TEST(buffers_are_told_before_resources_and_in_order) {
+TEST(watches_of_buffers_are_called_before_those_of_resources) {
     heard_count = 0;
     gpumem_resource *limit;
     OK(gpumem_limit_resource_create(memory, 32 * MIB, &limit));
@@ -227,7 +227,7 @@ TEST(buffers_are_told_before_resources_and_in_order) {
 }
 
 /* The cache's blocks stay mapped; what it gives back is told below. */
-TEST(a_cache_tells_of_its_segments) {
+TEST(a_watch_below_a_cache_hears_of_its_segments) {
     heard_count = 0;
     gpumem_resource *cache;
     OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
@@ -393,7 +393,7 @@ static void *come_and_go(void *user) {
     return NULL;
 }
 
-TEST(threads_watch_and_free_at_once) {
+TEST(threads_watch_and_free_concurrently) {
     pthread_t threads[THREADS];
     gpumem_watch *watch;
     OK(gpumem_resource_watch(memory, count, &told_resource, &watch));

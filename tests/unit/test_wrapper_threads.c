@@ -67,7 +67,7 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
     return 0;
 }
 
-TEST(a_stack_of_wrappers_holds) {
+TEST(threads_share_a_stack_of_all_wrappers) {
     gpumem_resource *limited, *both, *aligned, *traced, *tracked;
     pthread_t threads[THREADS];
     size_t alive = 0;

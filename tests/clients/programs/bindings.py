@@ -42,7 +42,7 @@ def read(pointer, size):
     return bytes(data)
 
 
-def test_devices():
+def test_device_properties_are_queried():
     device = begin()
     expect(ok(cu.cuDeviceGetCount()) >= 1)
     expect_equal(ok(cu.cuDeviceGetName(64, device)).split(b"\0")[0], b"NVIDIA H200")
@@ -54,7 +54,7 @@ def test_devices():
                  b"CUDA_ERROR_INVALID_VALUE")
 
 
-def test_copies():
+def test_copies_and_memsets_move_bytes():
     begin()
     data = bytes(range(256)) * 16
     first, second = ok(cu.cuMemAlloc(4096)), ok(cu.cuMemAlloc(4096))
@@ -68,7 +68,7 @@ def test_copies():
     refused(cu.cuMemAlloc(0), cu.CUresult.CUDA_ERROR_INVALID_VALUE)
 
 
-def test_pools():
+def test_pools_allocate_in_stream_order():
     device = begin()
     stream = ok(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
     pool = ok(cu.cuDeviceGetDefaultMemPool(device))
@@ -102,7 +102,7 @@ def access(device):
     return desc
 
 
-def test_vmm_grow():
+def test_a_mapped_range_grows_in_place():
     device = begin()
     base = ok(cu.cuMemAddressReserve(8 * GRANULARITY, 0, cu.CUdeviceptr(0), 0))
     for step in range(4):
@@ -119,7 +119,7 @@ def test_vmm_grow():
     ok(cu.cuMemAddressFree(base, 8 * GRANULARITY))
 
 
-def test_pinned():
+def test_pinned_memory_is_visible_to_the_device():
     begin()
     host = ok(cu.cuMemHostAlloc(4096, cu.CU_MEMHOSTALLOC_DEVICEMAP))
     view = (ctypes.c_ubyte * 4096).from_address(int(host))
@@ -129,7 +129,7 @@ def test_pinned():
     ok(cu.cuMemFreeHost(host))
 
 
-def test_managed():
+def test_managed_memory_is_shared_and_prefetched():
     device = begin()
     flag = cu.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value
     pointer = ok(cu.cuMemAllocManaged(1 << 20, flag))
@@ -153,7 +153,7 @@ def test_managed():
     ok(cu.cuMemFree(pointer))
 
 
-def test_events():
+def test_events_measure_elapsed_time():
     begin()
     stream = ok(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
     first, second = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
@@ -166,7 +166,7 @@ def test_events():
     ok(cu.cuMemFree(pointer))
 
 
-def test_graph_by_hand():
+def test_an_explicitly_built_graph_runs():
     begin()
     graph = ok(cu.cuGraphCreate(0))
     pointer = ok(cu.cuMemAlloc(4096))
@@ -192,7 +192,7 @@ def test_graph_by_hand():
     ok(cu.cuMemFree(pointer))
 
 
-def test_graph_captured():
+def test_a_captured_graph_runs():
     begin()
     stream = ok(cu.cuStreamCreate(cu.CUstream_flags.CU_STREAM_NON_BLOCKING))
     pointer = ok(cu.cuMemAlloc(4096))
@@ -212,7 +212,7 @@ def test_graph_captured():
     ok(cu.cuMemFree(pointer))
 
 
-def test_module():
+def test_a_module_and_its_functions_are_loaded():
     begin()
     module = ok(cu.cuModuleLoadData(images.TEXT.encode() + b"\0"))
     function = ok(cu.cuModuleGetFunction(module, b"add"))
@@ -226,7 +226,7 @@ def test_module():
     ok(cu.cuModuleUnload(module))
 
 
-def test_launch():
+def test_a_kernel_is_launched():
     begin()
     module = ok(cu.cuModuleLoadData(images.TEXT.encode() + b"\0"))
     function = ok(cu.cuModuleGetFunction(module, b"count"))
@@ -236,7 +236,7 @@ def test_launch():
     ok(cu.cuModuleUnload(module))
 
 
-def test_what_cannot_run_is_refused_at_its_launch():
+def test_an_unsupported_kernel_is_refused_at_launch():
     """On softgpu; hardware runs it."""
     begin()
     module = ok(cu.cuModuleLoadData(images.REFUSED.encode() + b"\0"))
@@ -246,7 +246,7 @@ def test_what_cannot_run_is_refused_at_its_launch():
     ok(cu.cuModuleUnload(module))
 
 
-def test_library():
+def test_a_library_and_its_kernels_are_loaded():
     begin()
     library = ok(cu.cuLibraryLoadData(images.TEXT.encode() + b"\0", [], [], 0, [], [], 0))
     kernel = ok(cu.cuLibraryGetKernel(library, b"nothing"))
@@ -256,7 +256,7 @@ def test_library():
     ok(cu.cuLibraryUnload(library))
 
 
-def test_array_and_texture():
+def test_arrays_and_textures_are_created():
     begin()
     desc = cu.CUDA_ARRAY_DESCRIPTOR()
     desc.Width, desc.Height, desc.NumChannels = 16, 8, 1
@@ -295,7 +295,7 @@ def import_legacy(raw, answers):
     ok(cu.cuIpcCloseMemHandle(pointer))
 
 
-def test_ipc_between_spawned_processes():
+def test_memory_is_shared_with_a_spawned_process():
     begin()
     pointer = ok(cu.cuMemAlloc(1 << 20))
     fill(pointer, b"\x33" * 64)
@@ -311,7 +311,7 @@ def test_ipc_between_spawned_processes():
     ok(cu.cuMemFree(pointer))
 
 
-def test_shared_descriptor():
+def test_memory_is_exported_and_imported_by_descriptor():
     device = begin()
     kind = cu.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     handle = ok(cu.cuMemCreate(GRANULARITY, vmm_property(device, kind), 0))
@@ -322,7 +322,7 @@ def test_shared_descriptor():
         ok(cu.cuMemRelease(each))
 
 
-def test_tensor_map():
+def test_a_tensor_map_is_encoded():
     begin()
     pointer = ok(cu.cuMemAlloc(1 << 20))
     tensor = ok(cu.cuTensorMapEncodeTiled(
@@ -337,7 +337,7 @@ def test_tensor_map():
     ok(cu.cuMemFree(pointer))
 
 
-def test_green_context():
+def test_a_green_context_allocates_memory():
     device = begin()
     whole = ok(cu.cuDeviceGetDevResource(device, cu.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM))
     expect(whole.sm.smCount > 16)
@@ -355,7 +355,7 @@ def test_green_context():
     ok(cu.cuGreenCtxDestroy(green))
 
 
-def test_every_name_of_the_wheel():
+def test_every_function_of_the_wheel_is_in_the_driver():
     """What the wheel asks of the driver: each function is there, or is refused with an error."""
     begin()
     missing = [name for name in dir(cu) if name.startswith("cu") and name[2:3].isupper()

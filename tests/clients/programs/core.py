@@ -39,7 +39,7 @@ def read_back(buffer, stream):
     return data
 
 
-def test_device():
+def test_device_properties_are_queried():
     device, _ = begin()
     expect_equal(device.name, "NVIDIA H200")
     expect_equal(tuple(device.compute_capability), (9, 0))
@@ -48,7 +48,7 @@ def test_device():
     expect_equal(len(device.uuid), 36)
 
 
-def test_device_pool():
+def test_the_device_pool_allocates_and_copies():
     device, stream = begin()
     first = device.allocate(SIZE, stream=stream)
     first.fill(0x5a, stream=stream)
@@ -60,7 +60,7 @@ def test_device_pool():
     stream.sync()
 
 
-def test_pool_with_limit():
+def test_a_pool_does_not_exceed_its_maximum_size():
     device, stream = begin()
     pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=64 << 20))
     buffer = pool.allocate(32 << 20, stream=stream)
@@ -71,7 +71,7 @@ def test_pool_with_limit():
     pool.close()
 
 
-def test_pinned():
+def test_pinned_memory_is_visible_to_the_device():
     _, stream = begin()
     resource = PinnedMemoryResource()
     buffer = resource.allocate(4096, stream=stream)
@@ -83,7 +83,7 @@ def test_pinned():
     stream.sync()
 
 
-def test_managed():
+def test_managed_memory_is_shared_and_prefetched():
     device, stream = begin()
     resource = ManagedMemoryResource()
     buffer = resource.allocate(SIZE, stream=stream)
@@ -100,7 +100,7 @@ def test_managed():
     stream.sync()
 
 
-def test_virtual_memory_grows():
+def test_a_virtual_memory_buffer_grows():
     device, stream = begin()
     resource = VirtualMemoryResource(device, VirtualMemoryResourceOptions())
     buffer = resource.allocate(2 << 20)
@@ -112,7 +112,7 @@ def test_virtual_memory_grows():
     grown.close()
 
 
-def test_events_and_streams():
+def test_events_order_and_time_streams():
     device, stream = begin()
     other = device.create_stream()
     options = EventOptions(timing_enabled=True)
@@ -129,7 +129,7 @@ def test_events_and_streams():
     stream.sync()
 
 
-def test_graph_by_capture():
+def test_a_captured_graph_runs():
     device, stream = begin()
     source = device.allocate(4096, stream=stream)
     target = device.allocate(4096, stream=stream)
@@ -147,7 +147,7 @@ def test_graph_by_capture():
     builder.close()
 
 
-def test_graph_by_definition():
+def test_an_explicitly_defined_graph_runs():
     device, stream = begin()
     target = device.allocate(4096, stream=stream)
     target.fill(0, stream=stream)
@@ -170,7 +170,7 @@ def test_graph_by_definition():
             expect("digraph" in file.read())
 
 
-def test_graph_split_and_join():
+def test_a_graph_splits_and_joins():
     device, stream = begin()
     left = device.allocate(4096, stream=stream)
     right = device.allocate(4096, stream=stream)
@@ -185,7 +185,7 @@ def test_graph_split_and_join():
     expect_equal((read_back(left, stream)[9], read_back(right, stream)[9]), (1, 2))
 
 
-def test_graph_memory():
+def test_a_graph_allocates_memory():
     device, stream = begin()
     resource = GraphMemoryResource(device)
     target = device.allocate(4096, stream=stream)
@@ -201,7 +201,7 @@ def test_graph_memory():
     graph.close()
 
 
-def test_image():
+def test_an_image_and_its_kernels_are_loaded():
     begin()
     code = ObjectCode.from_ptx(images.TEXT.encode())
     kernel = code.get_kernel("add")
@@ -213,14 +213,14 @@ def test_image():
     expect(code.get_kernel("nothing").num_arguments == 0)
 
 
-def test_launch():
+def test_a_kernel_is_launched():
     _, stream = begin()
     kernel = ObjectCode.from_ptx(images.TEXT.encode()).get_kernel("nothing")
     launch(stream, LaunchConfig(grid=1, block=32), kernel)
     stream.sync()
 
 
-def test_what_cannot_run_is_refused_at_its_launch():
+def test_an_unsupported_kernel_is_refused_at_launch():
     """On softgpu; hardware runs it."""
     _, stream = begin()
     kernel = ObjectCode.from_ptx(images.REFUSED.encode()).get_kernel("fences")
@@ -228,7 +228,7 @@ def test_what_cannot_run_is_refused_at_its_launch():
     expect("NOT_SUPPORTED" in str(error), str(error))
 
 
-def test_link():
+def test_the_driver_links_ptx():
     begin()
     linker = Linker(ObjectCode.from_ptx(images.TEXT.encode()), options=LinkerOptions(arch="sm_90"))
     if Linker.which_backend() != "driver":
@@ -236,7 +236,7 @@ def test_link():
     expect(linker.link("cubin").get_kernel("nothing") is not None)
 
 
-def test_texture():
+def test_textures_and_surfaces_are_created():
     device, stream = begin()
     array = device.create_opaque_array(textures.OpaqueArrayOptions(
         shape=(16, 8), format="float32", num_channels=1, is_surface_load_store=True))
@@ -255,7 +255,7 @@ def test_texture():
     array.close()
 
 
-def test_green_context():
+def test_a_green_context_runs_streams():
     device, _ = begin()
     groups, _rest = device.resources.sm.split(cuda.core.SMResourceOptions(count=16))
     context = device.create_context(cuda.core.ContextOptions(resources=groups))
@@ -276,7 +276,7 @@ def importer(pool, buffer, answers):
     stream.sync()
 
 
-def test_pool_shared_with_spawned_process():
+def test_a_pool_is_shared_with_a_spawned_process():
     device, stream = begin()
     pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(ipc_enabled=True,
                                                                     max_size=64 << 20))
@@ -296,7 +296,7 @@ def test_pool_shared_with_spawned_process():
     pool.close()
 
 
-def test_pinned_pool_with_sharing():
+def test_a_shareable_pinned_pool_allocates():
     _, stream = begin()
     pool = PinnedMemoryResource(PinnedMemoryResourceOptions(ipc_enabled=True))
     buffer = pool.allocate(4096, stream=stream)
@@ -308,7 +308,7 @@ def test_pinned_pool_with_sharing():
     pool.close()
 
 
-def test_foreign_pointer():
+def test_a_buffer_is_made_from_a_foreign_pointer():
     device, stream = begin()
     owner = device.allocate(4096, stream=stream)
     view = Buffer.from_handle(int(owner.handle), 4096, owner=owner)

@@ -104,19 +104,19 @@ def check(kind, device, versioned):
     call("gpumem_close", memory.library)
 
 
-def test_pinned_memory_versioned():
+def test_numpy_reads_and_writes_pinned_memory_by_versioned_dlpack():
     check("pinned", CUDA_HOST, True)
 
 
-def test_pinned_memory_unversioned():
+def test_numpy_reads_and_writes_pinned_memory_by_unversioned_dlpack():
     check("pinned", CUDA_HOST, False)
 
 
-def test_managed_memory_versioned():
+def test_numpy_reads_and_writes_managed_memory_by_versioned_dlpack():
     check("managed", CUDA_MANAGED, True)
 
 
-def test_read_only_memory_is_not_written():
+def test_numpy_does_not_write_to_read_only_memory():
     memory = Memory("pinned", 16)
     array = numpy.from_dlpack(Tensor(memory, CUDA_HOST, (4,), read_only=True))
     expect(not array.flags.writeable, "the flag is not obeyed")

@@ -37,7 +37,7 @@ def run(kernel, *arguments, grid=1, block=32, shared=0):
     STREAM.sync()
 
 
-def test_templates():
+def test_template_kernels_are_compiled_and_run():
     program = Program(SAXPY, "c++", ProgramOptions(std="c++11", arch=ARCHITECTURE))
     code = program.compile("cubin", name_expressions=("saxpy<float>", "saxpy<double>"))
     for name, dtype in (("saxpy<float>", numpy.float32), ("saxpy<double>", numpy.float64)):
@@ -49,11 +49,11 @@ def test_templates():
         expect(numpy.array_equal(buffers[2][1], 2 * buffers[0][1] + buffers[1][1]), name)
 
 
-def test_machine_code_is_text():
+def test_compiling_to_a_cubin_returns_ptx():
     expect(bytes(compiled('extern "C" __global__ void k() {}').code).lstrip(b"\0").find(b".visible .entry k") >= 0)
 
 
-def test_text_is_loaded_as_it_is():
+def test_ptx_is_loaded_unchanged():
     text = bytes(compiled('extern "C" __global__ void k(int *p) { *p = 5; }', "ptx").code)
     buffer, value = pinned(1, numpy.int32)
     run(ObjectCode.from_ptx(text).get_kernel("k"), buffer, block=1)
@@ -73,15 +73,15 @@ def linked(kind, **options):
     expect(numpy.array_equal(values, 3 * numpy.arange(32)))
 
 
-def test_texts_are_linked():
+def test_ptx_texts_are_linked():
     linked("ptx")
 
 
-def test_links_with_lto():
+def test_lto_ir_is_linked():
     linked("ltoir", link_time_optimization=True)
 
 
-def test_dynamic_shared_memory():
+def test_a_kernel_uses_dynamic_shared_memory():
     code = compiled('extern __shared__ int part[]; extern "C" __global__ void k(int *a) {'
                     "part[threadIdx.x * 1024] = threadIdx.x; __syncthreads(); a[threadIdx.x] ="
                     "part[(blockDim.x - 1 - threadIdx.x) * 1024]; }")
@@ -92,7 +92,7 @@ def test_dynamic_shared_memory():
     expect(numpy.array_equal(values, numpy.arange(12)[::-1]))
 
 
-def test_the_cache_on_disk_is_ours():
+def test_the_disk_cache_is_redirected():
     from cuda.core.utils import FileStreamProgramCache
     home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     ours = pathlib.Path(os.environ["GPUMEM_CACHE_OF_CUDA_PYTHON_HERE"])

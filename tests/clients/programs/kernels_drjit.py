@@ -31,7 +31,7 @@ def words(count):
     return RANDOM.integers(0, 1 << 32, count, dtype=numpy.uint32)
 
 
-def test_integers():
+def test_integer_arithmetic_agrees_with_numpy():
     a, b = words(1000), words(1000) | 1
     same(UInt(a) * UInt(b) + UInt(a), a * b + a)
     same(UInt(a) // UInt(b), a // b)
@@ -41,7 +41,7 @@ def test_integers():
     same(Int(a.view(numpy.int32)) >> 3, a.view(numpy.int32) >> 3)
 
 
-def test_bits():
+def test_bit_counting_is_correct():
     a = words(1000)
     texts = [f"{value:032b}" for value in a]
     same(dr.popcnt(UInt(a)), [text.count("1") for text in texts])
@@ -50,7 +50,7 @@ def test_bits():
     same(dr.brev(UInt(a)), [int(text[::-1], 2) for text in texts])
 
 
-def test_floats_of_each_width():
+def test_float_arithmetic_of_each_width_agrees_with_numpy():
     a, b = floats(1000), floats(1000)
     same(Float(a) + Float(b), a + b)
     same(Float(a) * Float(b), a * b)
@@ -60,7 +60,7 @@ def test_floats_of_each_width():
     same(dr.fma(Float64(a.astype(numpy.float64)), 3.0, 1.0), a.astype(numpy.float64) * 3 + 1)
 
 
-def test_conversions():
+def test_conversions_agree_with_numpy():
     a = floats(1000, -1e4, 1e4)
     same(Int(Float(a)), a.astype(numpy.int32))
     same(Float16(Float(a)), a.astype(numpy.float16))
@@ -69,7 +69,7 @@ def test_conversions():
     same(dr.round(Float(a)), numpy.rint(a))
 
 
-def test_functions():
+def test_elementary_functions_agree_with_numpy():
     a = floats(2000)
     for name in ("sin", "cos", "exp", "tan", "sinh", "tanh", "atan"):
         close(getattr(dr, name)(Float(a)), getattr(numpy, "arctan" if name == "atan" else name)(a.astype(numpy.float64)), 2e-5)
@@ -77,7 +77,7 @@ def test_functions():
     close(dr.power(Float(abs(a) + 0.1), 1.7), (abs(a.astype(numpy.float64)) + 0.1) ** 1.7, 1e-5)
 
 
-def test_reductions_of_each_size():
+def test_reductions_of_several_sizes_agree_with_numpy():
     """Of 33 to 64 values, of the array or of partial results, its kernels read shared memory that they have not, which
     softgpu reports: these sizes have none."""
     for count in (1, 31, 1000, 30000):
@@ -91,7 +91,7 @@ def test_reductions_of_each_size():
         same(dr.count(UInt(b) > 1 << 23), [(b > 1 << 23).sum()])
 
 
-def test_sums_of_what_stands_before():
+def test_prefix_sums_agree_with_numpy():
     for count in (33, 4096, 100003):
         a = words(count) >> 16
         same(dr.prefix_sum(UInt(a)), numpy.concatenate(([0], numpy.cumsum(a)[:-1])).astype(numpy.uint32))
@@ -99,13 +99,13 @@ def test_sums_of_what_stands_before():
         same(dr.compress(UInt(a) % 3 == 0), numpy.flatnonzero(a % 3 == 0))
 
 
-def test_sums_of_blocks():
+def test_block_sums_agree_with_numpy():
     a = words(4096) >> 12
     for size in (4, 64, 512):
         same(dr.block_sum(UInt(a), size), a.reshape(-1, size).sum(axis=1).astype(numpy.uint32))
 
 
-def test_gathers_and_scatters():
+def test_gathers_and_scatters_agree_with_numpy():
     table, places = floats(300), RANDOM.integers(0, 300, 5000).astype(numpy.uint32)
     same(dr.gather(Float, Float(table), UInt(places)), table[places])
     target = dr.zeros(UInt, 300)
@@ -118,7 +118,7 @@ def test_gathers_and_scatters():
     same(target, [max((place * 0.5 for place in places if place % 7 == i), default=0) for i in range(300)])
 
 
-def test_each_increment_has_a_number_of_its_own():
+def test_each_atomic_increment_returns_a_unique_number():
     counters, places = dr.zeros(UInt, 5), words(3000) % 5
     numbers = numpy.array(dr.scatter_inc(counters, UInt(places)))
     same(counters, numpy.bincount(places, minlength=5))
@@ -138,7 +138,7 @@ def steps_of_collatz(number):
     return steps
 
 
-def test_loops_with_branches():
+def test_loops_with_branches_are_correct():
     def steps(number):
         count = 0
         while number != 1:
@@ -147,7 +147,7 @@ def test_loops_with_branches():
     same(steps_of_collatz(dr.arange(UInt, 1, 2000)), [steps(number) for number in range(1, 2000)])
 
 
-def test_random_numbers():
+def test_random_numbers_follow_the_pcg32_definition():
     """PCG32, with a stream for each lane, as its definition says."""
     states, streams, mask = words(100).astype(numpy.uint64), words(100).astype(numpy.uint64), (1 << 64) - 1
     generator = PCG32(size=1, initstate=UInt64(states), initseq=UInt64(streams))
@@ -163,13 +163,13 @@ def test_random_numbers():
     same(drawn.T, [list(draw(int(start), int(stream))) for start, stream in zip(states, streams)])
 
 
-def test_wide_integers():
+def test_arithmetic_of_64_bit_integers_agrees_with_numpy():
     a, b = words(1000).astype(numpy.uint64) << numpy.uint64(20) | words(1000), words(1000).astype(numpy.uint64) | numpy.uint64(1)
     same(UInt64(a) * UInt64(b), a * b)
     same(UInt64(a) // UInt64(b), a // b)
 
 
-def test_gradients():
+def test_gradients_agree_with_numpy():
     a = floats(500)
     x = ad.Float(a)
     dr.enable_grad(x)
@@ -177,7 +177,7 @@ def test_gradients():
     close(dr.grad(x), numpy.cos(a.astype(float)) * a + numpy.sin(a.astype(float)), 1e-5)
 
 
-def test_textures():
+def test_texture_lookups_agree_with_computed_ones():
     """By the texture unit, whose weights have 8 bits, and computed: they agree to such a weight."""
     image = floats(16 * 12 * 2, 0, 1).reshape(12, 16, 2)
     u, v = floats(2000, -0.2, 1.2), floats(2000, -0.2, 1.2)
@@ -190,7 +190,7 @@ def test_textures():
         expect(error < 2 / 256 + 1e-6, f"{wrap}: they differ by {error}")
 
 
-def test_one_kernel_for_what_is_traced():
+def test_a_traced_expression_becomes_one_kernel():
     with dr.scoped_set_flag(dr.JitFlag.KernelHistory):
         dr.kernel_history_clear()
         a = Float(floats(100))
@@ -199,7 +199,7 @@ def test_one_kernel_for_what_is_traced():
     expect_equal(len(traced), 1)
 
 
-def test_masks():
+def test_masks_agree_with_numpy():
     a = floats(1000)
     mask = (Float(a) > 0) & ~(Float(a) > 1) | Bool(a < -2)
     same(mask, (a > 0) & ~(a > 1) | (a < -2))

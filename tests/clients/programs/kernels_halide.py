@@ -25,7 +25,7 @@ def numbers(*shape, low=0, high=256, dtype=numpy.uint8):
     return RANDOM.integers(low, high, shape).astype(dtype)
 
 
-def test_each_pixel_by_itself():
+def test_a_pointwise_operation_is_correct():
     image = numbers(45, 67)
     brighter = hl.Func("brighter")
     brighter[X, Y] = hl.u8(hl.min(hl.f32(hl.Buffer(image)[X, Y]) * 1.5, 255))
@@ -34,7 +34,7 @@ def test_each_pixel_by_itself():
                                      numpy.minimum(image.astype(numpy.float32) * 1.5, 255).astype(numpy.uint8))
 
 
-def test_integers_of_each_width():
+def test_integer_arithmetic_of_each_width_agrees_with_numpy():
     for dtype in (numpy.int8, numpy.uint8, numpy.int16, numpy.uint16, numpy.int32, numpy.uint32, numpy.int64):
         a, b = numbers(20, 30, high=100, dtype=dtype), numbers(20, 30, low=1, high=100, dtype=dtype)
         function = hl.Func("arithmetic")
@@ -44,7 +44,7 @@ def test_integers_of_each_width():
         numpy.testing.assert_array_equal(run(function, numpy.empty_like(a)), a // b + a % b - (a ^ b))
 
 
-def test_a_blur_in_shared_memory():
+def test_a_blur_uses_shared_memory():
     """Each block blurs the rows that it needs into shared memory, then the columns."""
     image = numbers(64 + 2, 64 + 2, dtype=numpy.uint16)
     rows, columns = hl.Func("rows"), hl.Func("columns")
@@ -59,7 +59,7 @@ def test_a_blur_in_shared_memory():
                                      (wide[:-2] + wide[1:-1] + wide[2:]) // 3)
 
 
-def test_a_histogram_of_atomics():
+def test_a_histogram_uses_atomics():
     image = numbers(64, 64)
     bins, where = hl.Func("bins"), hl.RDom([(0, 64), (0, 64)])
     bins[X] = hl.u32(0)
@@ -69,7 +69,7 @@ def test_a_histogram_of_atomics():
     numpy.testing.assert_array_equal(run(bins, numpy.empty(256, numpy.uint32)), numpy.bincount(image.ravel(), minlength=256))
 
 
-def test_a_product_of_matrices():
+def test_matrix_multiplication_agrees_with_numpy():
     a, b = (numbers(48, 48, low=-9, high=9, dtype=numpy.int32).astype(numpy.float32) for _ in range(2))
     product, inner = hl.Func("product"), hl.RDom([(0, 48)])
     product[X, Y] = 0.0
@@ -79,7 +79,7 @@ def test_a_product_of_matrices():
     numpy.testing.assert_array_equal(run(product, numpy.empty((48, 48), numpy.float32)), a @ b)
 
 
-def test_values_pass_between_lanes():
+def test_lanes_exchange_values_by_shuffles():
     """What a warp keeps in registers its lanes read from each other: shuffles."""
     image = numbers(16, 120 + 2, dtype=numpy.int32)
     doubled, sums = hl.Func("doubled"), hl.Func("sums")
@@ -92,7 +92,7 @@ def test_values_pass_between_lanes():
     numpy.testing.assert_array_equal(run(sums, numpy.empty((16, 120), numpy.int32)), (image[:, :-2] + image[:, 2:]) * 2)
 
 
-def test_functions():
+def test_elementary_functions_agree_with_numpy():
     values = RANDOM.uniform(0.1, 3, (32, 32)).astype(numpy.float32)
     source = hl.Buffer(values)
     for name in ("sqrt", "sin", "cos", "exp", "log", "floor"):
@@ -102,7 +102,7 @@ def test_functions():
         numpy.testing.assert_allclose(run(function, numpy.empty_like(values)), getattr(numpy, name)(values), rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_computed_before_stays_on_the_device():
+def test_intermediate_stages_are_computed_on_the_device():
     image = numbers(40, 40, dtype=numpy.int32)
     stages = [hl.Func(f"stage{i}") for i in range(5)]
     stages[0][X, Y] = hl.Buffer(image)[X, Y]

@@ -15,7 +15,7 @@ def square(a, b):
         b[i] = a[i] * a[i]
 
 
-def test_elements():
+def test_an_elementwise_kernel_is_correct():
     a = numpy.arange(1000, dtype=numpy.float64)
     b = numpy.zeros_like(a)
     square[8, 128](a, b)
@@ -42,7 +42,7 @@ def product(a, b, c):
     c[x, y] = total
 
 
-def test_matrices_in_tiles():
+def test_tiled_matrix_multiplication_agrees_with_numpy():
     a = (numpy.arange(1024) % 7).reshape(32, 32).astype(numpy.float32)
     b = (numpy.arange(1024) % 5).reshape(32, 32).astype(numpy.float32)
     c = numpy.zeros_like(a)
@@ -57,7 +57,7 @@ def warps(out):
     out[cuda.threadIdx.x] = value + 100 * cuda.popc(cuda.ballot_sync(0xffffffff, lane < 5))
 
 
-def test_warps():
+def test_warp_operations_are_correct():
     out = numpy.zeros(64, numpy.int32)
     warps[1, 64](out)
     expect(numpy.array_equal(out, (numpy.arange(64) % 32 ^ 1) + 500))
@@ -70,7 +70,7 @@ def count(values, bins):
         cuda.atomic.add(bins, values[i], 1)
 
 
-def test_atomics():
+def test_atomic_counts_agree_with_numpy():
     values = (numpy.arange(5000) * 7 % 16).astype(numpy.int32)
     bins = numpy.zeros(16, numpy.int32)
     count[40, 128](values, bins)
@@ -91,7 +91,7 @@ def calls(a, out):
     out[i] = fall(a[i], 0.0) + part[i % 4]
 
 
-def test_functions_and_local_memory():
+def test_kernels_call_functions_and_use_local_memory():
     a = numpy.linspace(0, 9, 64)
     out = numpy.zeros_like(a)
     calls[2, 32](a, out)
@@ -99,7 +99,7 @@ def test_functions_and_local_memory():
     expect(numpy.array_equal(out, a + numpy.floor(a) + i * (i % 4)))
 
 
-def test_reductions():
+def test_a_reduction_agrees_with_numpy():
     add = cuda.reduce(lambda a, b: a + b)
     values = numpy.arange(3000, dtype=numpy.float64)
     expect_equal(float(add(values)), float(values.sum()))

@@ -110,18 +110,18 @@ def run(image, name=b"k", threads=32):
 SQUARES = 'extern "C" __global__ void k(int *a) { a[threadIdx.x] = threadIdx.x * threadIdx.x; }'
 
 
-def test_machine_code_is_asked_for():
+def test_requesting_a_cubin_returns_ptx():
     image = Compiled(SQUARES, f"--gpu-architecture=sm_{ARCHITECTURE}").bytes_of("CUBIN")
     expect(b".visible .entry k" in image, image[:16])
     expect_equal(run(image), [i * i for i in range(32)])
 
 
-def test_a_text_is_asked_for():
+def test_requesting_ptx_returns_ptx():
     image = Compiled(SQUARES, f"--gpu-architecture=compute_{ARCHITECTURE}").bytes_of("PTX")
     expect_equal(run(image), [i * i for i in range(32)])
 
 
-def test_lowered_names():
+def test_kernels_are_found_by_their_lowered_names():
     compiled = Compiled("namespace n { template <int F> __global__ void k(int *a) { a[threadIdx.x] = F * threadIdx.x; } }",
                         f"-arch=sm_{ARCHITECTURE}", names=("n::k<3>", "n::k<4>"))
     image = compiled.bytes_of("CUBIN")
@@ -129,7 +129,7 @@ def test_lowered_names():
         expect_equal(run(image, compiled.lowered(f"n::k<{factor}>")), [factor * i for i in range(32)])
 
 
-def test_errors_are_nvrtcs_own():
+def test_compilation_errors_come_from_nvrtc():
     compiled = Compiled("__global__ void k(int *a) { nowhere(a); }", f"-arch=sm_{ARCHITECTURE}")
     expect_equal(compiled.status, 6)
     size = ctypes.c_size_t()
@@ -158,32 +158,32 @@ def link(kinds, *options, result="Cubin"):
     return linked.result(result)
 
 
-def test_one_text_is_linked():
+def test_one_ptx_text_is_linked():
     linked = Linked(f"-arch=sm_{ARCHITECTURE}")
     check(linked.add(PTX, Compiled(SQUARES, f"-arch=compute_{ARCHITECTURE}").bytes_of("PTX")))
     expect_equal(run(linked.result()), [i * i for i in range(32)])
 
 
-def test_several_texts_are_linked():
+def test_several_ptx_texts_are_linked():
     expect_equal(run(link((PTX, PTX, PTX))), WANTED)
 
 
-def test_ir_is_linked():
+def test_lto_ir_is_linked():
     image = link((LTOIR, LTOIR, LTOIR), "-lto")
     expect(image.lstrip().startswith((b"//", b".version")), image[:16])
     expect_equal(run(image), WANTED)
 
 
-def test_ir_and_texts_are_linked():
+def test_lto_ir_and_ptx_are_linked():
     expect_equal(run(link((LTOIR, PTX, PTX), "-lto")), WANTED)
 
 
-def test_a_text_of_ir_is_asked_for():
+def test_requesting_ptx_of_lto_ir_returns_ptx():
     """Then it is nvJitLink's own answer."""
     expect_equal(run(link((LTOIR, LTOIR, LTOIR), "-lto", "-ptx", result="Ptx")), WANTED)
 
 
-def test_errors_are_nvjitlinks_own():
+def test_linking_errors_come_from_nvjitlink():
     linked = Linked(f"-arch=sm_{ARCHITECTURE}")
     expect(linked.add(PTX, b".version 7.0\n.target sm_70\nnonsense\n\0") != 0 or linked.call("Complete", linked.handle))
     expect(linked.log().strip(b"\0 \n") != b"", "an empty log")

@@ -20,7 +20,7 @@ from pycuda.reduction import ReductionKernel
 from tap import expect, expect_equal, main
 
 
-def test_source_modules():
+def test_a_source_module_is_compiled_and_run():
     module = SourceModule("""
         __constant__ float factor;
         __global__ void scale(float *out, const float *in, int n) {
@@ -35,20 +35,20 @@ def test_source_modules():
     expect(numpy.array_equal(out, 3 * values))
 
 
-def test_elementwise():
+def test_an_elementwise_kernel_is_correct():
     kernel = ElementwiseKernel("float a, float *x, float *y", "y[i] = a * x[i] + y[i]", "axpy")
     x, y = (gpuarray.to_gpu(numpy.arange(2000, dtype=numpy.float32) + k) for k in (0, 1))
     kernel(numpy.float32(2), x, y)
     expect(numpy.array_equal(y.get(), 3 * numpy.arange(2000, dtype=numpy.float32) + 1))
 
 
-def test_reductions():
+def test_a_reduction_agrees_with_numpy():
     kernel = ReductionKernel(numpy.int32, neutral="0", reduce_expr="a+b", map_expr="x[i]*x[i]", arguments="int *x")
     values = numpy.arange(500, dtype=numpy.int32)
     expect_equal(int(kernel(gpuarray.to_gpu(values)).get()), int((values * values).sum()))
 
 
-def test_arrays():
+def test_array_arithmetic_agrees_with_numpy():
     a = gpuarray.to_gpu(numpy.arange(100, dtype=numpy.float64))
     expect(numpy.array_equal((a * 2 + a).get(), 3 * numpy.arange(100)))
 

@@ -136,24 +136,24 @@ def words_of(made):
     return made.to_numpy().view(numpy.uint32)
 
 
-def test_floats():
+def test_float_arithmetic_agrees_with_numpy():
     x, y = floats(5000), floats(5000)
     close(call("waves", x, y), x * y + numpy.sin(x))
 
 
-def test_integers():
+def test_integer_arithmetic_agrees_with_numpy():
     a, b = RANDOM.integers(0, 1 << 20, 3000).astype(numpy.int32), RANDOM.integers(1, 99, 3000).astype(numpy.int32)
     same(call("whole", a, b), (a << 3) // b ^ a % 7)
 
 
-def test_wide_numbers():
+def test_arithmetic_of_64_bit_numbers_agrees_with_numpy():
     a, b = floats(1000).astype(numpy.float64), floats(1000).astype(numpy.float64) + 10
     same(call("wide", a, b), a / b - numpy.floor(a))
     a, b = (RANDOM.integers(0, 1 << 62, 1000).astype(numpy.uint64) for _ in range(2))
     same(call("product", a, b), a * b)
 
 
-def test_vectors_and_matrices():
+def test_vectors_and_matrices_agree_with_numpy():
     v, angle = floats(700, 3), floats(700)
     c, s = numpy.cos(angle), numpy.sin(angle)
     close(call("turned", v, angle), numpy.stack([c * v[:, 0] - s * v[:, 1], s * v[:, 0] + c * v[:, 1], v[:, 2]], 1), 1e-5)
@@ -161,22 +161,22 @@ def test_vectors_and_matrices():
     close(call("through", slangpy.float3x3(matrix), v), v @ matrix.T, 1e-5)
 
 
-def test_loops_of_different_lengths():
+def test_loops_of_different_lengths_are_correct():
     a, b = (RANDOM.integers(0, 1 << 16, 3000).astype(numpy.uint32) * 12 for _ in range(2))
     same(call("divisor", a, b), numpy.gcd(a, b))
 
 
-def test_generic_functions():
+def test_generic_functions_are_correct():
     a = floats(300)
     close(call("areas", a), 4 * a * a)
 
 
-def test_halves():
+def test_half_precision_agrees_with_numpy():
     a = floats(1000)
     same(call("half_of", a), (a.astype(numpy.float16) * a.astype(numpy.float16)).astype(numpy.float32))
 
 
-def test_gradients():
+def test_gradients_are_correct():
     x, y = floats(2000), floats(2000)
     a, b = (slangpy.Tensor.from_numpy(DEVICE, data).with_grads(zero=True) for data in (x, y))
     result = MODULE.waves(a, b, _result="tensor").with_grads()
@@ -186,7 +186,7 @@ def test_gradients():
     same(b.grad.to_numpy(), x)
 
 
-def test_shared_memory_and_atomics():
+def test_block_sums_use_shared_memory_and_atomics():
     data = RANDOM.integers(0, 1 << 16, 5000).astype(numpy.uint32)
     groups = (len(data) + 255) // 256
     to = buffer(numpy.zeros(groups + 1, numpy.uint32))
@@ -195,14 +195,14 @@ def test_shared_memory_and_atomics():
     same(words_of(to), [data.sum(), *parts])
 
 
-def test_a_histogram():
+def test_a_histogram_agrees_with_numpy():
     data = RANDOM.integers(0, 1 << 30, 10000).astype(numpy.uint32)
     to = buffer(numpy.zeros(16, numpy.uint32))
     dispatch(KERNELS, "bins", [len(data), 1, 1], **{"from": buffer(data), "to": to, "count": len(data)})
     same(words_of(to), numpy.bincount(data % 16, minlength=16))
 
 
-def test_waves():
+def test_wave_operations_are_correct():
     data = RANDOM.integers(0, 20, 256).astype(numpy.uint32)
     to = buffer(words=256)
     dispatch(KERNELS, "waves", [256, 1, 1], **{"from": buffer(data), "to": to, "count": len(data)})
@@ -218,7 +218,7 @@ def texture(data, usage):
     return DEVICE.create_texture(width=width, height=height, format=slangpy.Format.rgba32_float, usage=usage, data=data)
 
 
-def test_textures():
+def test_textures_are_read_and_written():
     image = floats(12, 16, 4)
     usage = slangpy.TextureUsage.shader_resource | slangpy.TextureUsage.unordered_access
     to = DEVICE.create_buffer(struct_size=16, size=image.nbytes, usage=BOTH)
@@ -231,7 +231,7 @@ def test_textures():
     same(drawn.to_numpy(), numpy.stack([x, y, x * y, numpy.ones_like(x)], axis=2))
 
 
-def test_its_name():
+def test_the_adapter_is_the_simulated_device():
     expect("H200" in DEVICE.info.adapter_name, DEVICE.info.adapter_name)
 
 

@@ -13,11 +13,11 @@ ti.init(arch=ti.cuda, offline_cache=False, device_memory_GB=0.3, random_seed=3)
 RANDOM = numpy.random.default_rng(2)
 
 
-def test_it_runs_on_the_device():
+def test_taichi_runs_on_the_device():
     expect_equal(ti.lang.impl.current_cfg().arch, ti.cuda)
 
 
-def test_each_element():
+def test_an_elementwise_kernel_is_correct():
     @ti.kernel
     def scaled(values: ti.types.ndarray(), factor: float):
         for i in range(values.shape[0]):
@@ -28,7 +28,7 @@ def test_each_element():
     numpy.testing.assert_allclose(values, wanted, rtol=1e-6, atol=1e-6)
 
 
-def test_integers():
+def test_integer_arithmetic_agrees_with_numpy():
     @ti.kernel
     def mixed(a: ti.types.ndarray(), b: ti.types.ndarray(), out: ti.types.ndarray()):
         for i in range(a.shape[0]):
@@ -39,7 +39,7 @@ def test_integers():
     numpy.testing.assert_array_equal(out, a // b * 7 + a % b - ((a ^ b) << 2))
 
 
-def test_sums_by_atomics_and_reductions():
+def test_atomic_sums_and_maxima_agree_with_numpy():
     total, most = ti.field(ti.i32, ()), ti.field(ti.i32, ())
 
     @ti.kernel
@@ -52,7 +52,7 @@ def test_sums_by_atomics_and_reductions():
     expect_equal((total[None], most[None]), (int(values.sum()), int(values.max())))
 
 
-def test_a_product_of_matrices():
+def test_matrix_multiplication_agrees_with_numpy():
     a, b, c = (ti.field(ti.f32, (40, 40)) for _ in range(3))
 
     @ti.kernel
@@ -67,7 +67,7 @@ def test_a_product_of_matrices():
     numpy.testing.assert_array_equal(c.to_numpy(), left @ right)
 
 
-def test_vectors_and_structures():
+def test_vectors_and_structures_agree_with_numpy():
     body = ti.types.struct(place=ti.math.vec3, speed=ti.math.vec3)
     bodies = body.field(shape=(200,))
 
@@ -82,7 +82,7 @@ def test_vectors_and_structures():
     numpy.testing.assert_allclose(bodies.place.to_numpy(), places + speeds / 2, rtol=1e-6, atol=1e-6)
 
 
-def test_loops_that_end_apart():
+def test_loops_of_different_lengths_are_correct():
     steps = ti.field(ti.i32, (500,))
 
     @ti.kernel
@@ -103,7 +103,7 @@ def test_loops_that_end_apart():
     expect_equal(steps.to_numpy().tolist(), [wanted(i + 1) for i in range(500)])
 
 
-def test_sparse_fields():
+def test_sparse_fields_allocate_memory_on_the_device():
     """Memory is allocated on the device when a cell is first written."""
     cells = ti.field(ti.i32)
     ti.root.pointer(ti.i, 64).dense(ti.i, 16).place(cells)
@@ -124,7 +124,7 @@ def test_sparse_fields():
     expect_equal([cells[i * 100] for i in range(10)], list(range(10)))
 
 
-def test_functions():
+def test_elementary_functions_agree_with_numpy():
     @ti.kernel
     def each(values: ti.types.ndarray(), out: ti.types.ndarray()):
         for i in range(values.shape[0]):
@@ -139,7 +139,7 @@ def test_functions():
     numpy.testing.assert_allclose(out, numpy.stack(wanted, axis=1), rtol=2e-5, atol=1e-6)
 
 
-def test_random_numbers():
+def test_random_numbers_are_uniformly_distributed():
     values = ti.field(ti.f32, (5000,))
 
     @ti.kernel
@@ -152,7 +152,7 @@ def test_random_numbers():
     numpy.testing.assert_allclose([drawn.mean(), drawn.std()], [0.5, 1 / 12 ** 0.5], atol=0.02)
 
 
-def test_doubles():
+def test_double_precision_agrees_with_numpy():
     @ti.kernel
     def series(out: ti.types.ndarray()):
         for i in range(out.shape[0]):
@@ -166,7 +166,7 @@ def test_doubles():
     numpy.testing.assert_allclose(out, wanted, rtol=1e-14)
 
 
-def test_shared_memory_and_barriers():
+def test_blocks_reverse_elements_in_shared_memory():
     """Each block turns its part round in shared memory."""
     block = 64
     values = ti.field(ti.i32, (block * 8,))

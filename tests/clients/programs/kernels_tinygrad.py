@@ -38,12 +38,12 @@ def integers(*shape, low=-1000, high=1000, dtype=numpy.int32):
     return RANDOM.integers(low, high, shape).astype(dtype)
 
 
-def test_the_renderer_is_the_one_that_was_asked_for():
+def test_the_requested_renderer_is_used():
     wanted = {"CUDA": "CUDARenderer", "CUDA:PTX": "PTXRenderer"}[RENDERER]
     expect_equal(type(Device["CUDA"].renderer).__name__, wanted)
 
 
-def test_integers_of_each_width():
+def test_integer_arithmetic_of_each_width_agrees_with_numpy():
     for dtype in (numpy.int8, numpy.uint8, numpy.int16, numpy.uint16, numpy.int32, numpy.uint32, numpy.int64, numpy.uint64):
         low = 0 if numpy.dtype(dtype).kind == "u" else -100
         a, b = integers(1000, low=low, high=100, dtype=dtype), integers(1000, low=1, high=100, dtype=dtype)
@@ -54,21 +54,21 @@ def test_integers_of_each_width():
         same((Tensor(a) < Tensor(b)).where(Tensor(a), Tensor(b)), numpy.minimum(a, b))
 
 
-def test_bits():
+def test_bitwise_operations_agree_with_numpy():
     a, b = integers(999, low=0, high=1 << 31, dtype=numpy.uint32), integers(999, low=0, high=1 << 31, dtype=numpy.uint32)
     same((Tensor(a) ^ Tensor(b)) | (Tensor(a) & Tensor(b)), (a ^ b) | (a & b))
     same(Tensor(a) << 3, a << 3)
     same(Tensor(a) >> 5, a >> 5)
 
 
-def test_conversions():
+def test_conversions_agree_with_numpy():
     values = (floats(2000) * 30).clip(-127, 127).astype(numpy.float32)
     for dtype, wanted in ((dtypes.int32, numpy.int32), (dtypes.int8, numpy.int8), (dtypes.float64, numpy.float64),
                           (dtypes.half, numpy.float16), (dtypes.bool, numpy.bool_)):
         same(Tensor(values).cast(dtype), values.astype(wanted))
 
 
-def test_functions():
+def test_elementary_functions_agree_with_numpy():
     values = floats(4000) * 3
     for name in ("exp", "sin", "cos", "tanh", "sqrt", "log", "sigmoid", "abs"):
         given = numpy.abs(values) + 0.1 if name in ("sqrt", "log") else values
@@ -76,7 +76,7 @@ def test_functions():
         close(getattr(Tensor(given), name)(), wanted, 2e-5)
 
 
-def test_sums_and_extremes():
+def test_reductions_agree_with_numpy():
     values, counts = floats(129, 257), integers(129, 257)
     close(Tensor(values).sum(), values.sum(dtype=numpy.float64), 1e-3)
     close(Tensor(values).mean(axis=0), values.mean(axis=0))
@@ -86,14 +86,14 @@ def test_sums_and_extremes():
     same(Tensor(counts).cumsum(axis=1), counts.cumsum(axis=1))
 
 
-def test_products_of_matrices():
+def test_matrix_multiplication_agrees_with_numpy():
     a, b = floats(65, 130), floats(130, 97)
     close(Tensor(a) @ Tensor(b), a @ b, 1e-4)
     a, b = integers(64, 64), integers(64, 64)
     same(Tensor(a) @ Tensor(b), a @ b)
 
 
-def test_products_by_matrix_cores():
+def test_tensor_core_multiplication_is_exact_for_small_integers():
     """Of small whole numbers, which the halves hold exactly."""
     for kind in (dtypes.half, dtypes.bfloat16):
         a, b = integers(64, 96, low=-8, high=8), integers(96, 128, low=-8, high=8)
@@ -102,7 +102,7 @@ def test_products_by_matrix_cores():
             same(left.dot(right, dtype=dtypes.float), (a @ b).astype(numpy.float32))
 
 
-def test_convolution():
+def test_convolution_agrees_with_numpy():
     values, weights = integers(2, 3, 17, 19, low=-9, high=9), integers(4, 3, 3, 3, low=-9, high=9)
     padded = numpy.pad(values, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
@@ -111,7 +111,7 @@ def test_convolution():
          wanted.astype(numpy.float32))
 
 
-def test_gathers_and_sorts():
+def test_gathers_and_sorts_agree_with_numpy():
     table, rows = floats(50, 8), integers(200, low=0, high=50)
     same(Tensor(table)[Tensor(rows)], table[rows])
     values = integers(300)
@@ -120,7 +120,7 @@ def test_gathers_and_sorts():
     same(Tensor(values[places.numpy()]), numpy.sort(values))
 
 
-def test_softmax_and_norms():
+def test_softmax_and_layer_normalization_agree_with_numpy():
     values = floats(33, 65)
     exponentials = numpy.exp(values - values.max(axis=1, keepdims=True))
     close(Tensor(values).softmax(), exponentials / exponentials.sum(axis=1, keepdims=True))
@@ -128,7 +128,7 @@ def test_softmax_and_norms():
     close(Tensor(values).layernorm(), wanted, 1e-4)
 
 
-def test_random_numbers_repeat():
+def test_a_seed_repeats_random_numbers():
     Tensor.manual_seed(7)
     first = Tensor.rand(1000).numpy()
     Tensor.manual_seed(7)
@@ -136,7 +136,7 @@ def test_random_numbers_repeat():
     expect(0.45 < first.mean() < 0.55 and len(set(first)) > 990, "they are not random")
 
 
-def test_a_compiled_function_is_a_graph():
+def test_a_compiled_function_runs_as_a_graph():
     """From the third call on one launch of a graph, whose parameters are updated."""
     @TinyJit
     def step(a, b):
@@ -146,7 +146,7 @@ def test_a_compiled_function_is_a_graph():
         same(step(Tensor(a).realize(), Tensor(b).realize()), numpy.maximum(a @ b, 0).sum(axis=0) * 2)
 
 
-def test_training():
+def test_training_steps_agree_with_numpy():
     """A line is learned: gradients and an optimizer's updates, the same as numpy's in each step."""
     inputs, slopes = floats(256, 4), floats(4, 1)
     outputs = inputs @ slopes

@@ -13,7 +13,7 @@ import images
 from tap import expect, expect_equal, main, raises
 
 
-def test_devices():
+def test_device_properties_are_queried():
     # cuda.is_available() asks for the compiler's library, too.
     expect(driver.is_available)
     device = cuda.get_current_device()
@@ -23,7 +23,7 @@ def test_devices():
     expect(0 < free <= total)
 
 
-def test_arrays():
+def test_arrays_are_copied_to_the_device_and_back():
     data = numpy.arange(10000, dtype=numpy.float32).reshape(100, 100)
     array = cuda.to_device(data)
     expect(numpy.array_equal(array.copy_to_host(), data))
@@ -33,7 +33,7 @@ def test_arrays():
     expect(numpy.array_equal(other.copy_to_host(), data))
 
 
-def test_streams():
+def test_asynchronous_copies_run_in_streams():
     stream = cuda.stream()
     data = cuda.pinned_array(4096, dtype=numpy.uint8)
     data[:] = 7
@@ -46,7 +46,7 @@ def test_streams():
         array.copy_to_host(back, stream=stream)
 
 
-def test_events():
+def test_events_measure_elapsed_time():
     first, last = cuda.event(), cuda.event()
     stream = cuda.stream()
     first.record(stream)
@@ -56,7 +56,7 @@ def test_events():
     expect(cuda.event_elapsed_time(first, last) >= 0)
 
 
-def test_mapped():
+def test_mapped_and_pinned_arrays_are_created():
     data = cuda.mapped_array(1024, dtype=numpy.int32)
     data[:] = 5
     expect_equal(int(data.sum()), 5 * 1024)
@@ -64,20 +64,20 @@ def test_mapped():
         pass
 
 
-def test_managed():
+def test_managed_arrays_are_read_and_written_by_the_host():
     data = cuda.managed_array(1024, dtype=numpy.int32)
     data[:] = 6
     cuda.current_context().synchronize()
     expect_equal(int(data.sum()), 6 * 1024)
 
 
-def test_memset():
+def test_a_memset_sets_device_memory():
     array = cuda.device_array(4096, dtype=numpy.uint8)
     cuda.cudadrv.driver.device_memset(array, 0x5c, 4096)
     expect((array.copy_to_host() == 0x5c).all())
 
 
-def test_image():
+def test_an_image_and_its_variables_are_loaded():
     context = cuda.current_context()
     module = context.create_module_ptx(images.TEXT)
     function = module.get_function("add")
@@ -93,7 +93,7 @@ def importer(handle, answers):
         answers.put(array.copy_to_host()[:4].tolist())
 
 
-def test_ipc_between_spawned_processes():
+def test_memory_is_shared_with_a_spawned_process():
     array = cuda.to_device(numpy.arange(1024, dtype=numpy.int32))
     handle = array.get_ipc_handle()
     spawn = multiprocessing.get_context("spawn")
@@ -105,7 +105,7 @@ def test_ipc_between_spawned_processes():
     expect_equal(child.exitcode, 0)
 
 
-def test_errors():
+def test_a_refused_allocation_raises_an_error():
     raises(cuda.cudadrv.driver.CudaAPIError, cuda.current_context().memalloc, 1 << 60)
 
 

@@ -15,7 +15,7 @@ if CONTEXT:
     CONTEXT.push()
 
 
-def test_devices():
+def test_device_properties_are_queried():
     device = cuda.Device(0)
     expect_equal(device.name(), "NVIDIA H200")
     expect_equal(device.compute_capability(), (9, 0))
@@ -24,7 +24,7 @@ def test_devices():
     expect(0 < free <= total)
 
 
-def test_copies():
+def test_copies_and_memsets_move_bytes():
     data = numpy.arange(4096, dtype=numpy.float32)
     memory = cuda.mem_alloc(data.nbytes)
     cuda.memcpy_htod(memory, data)
@@ -39,7 +39,7 @@ def test_copies():
     memory.free()
 
 
-def test_streams_and_events():
+def test_events_time_asynchronous_copies():
     stream = cuda.Stream()
     host = cuda.pagelocked_empty(1 << 20, numpy.uint8)
     host[:] = 3
@@ -57,7 +57,7 @@ def test_streams_and_events():
     expect(stream.is_done())
 
 
-def test_pitch():
+def test_pitched_memory_is_copied_by_2d_copies():
     memory, pitch = cuda.mem_alloc_pitch(100, 8, 4)
     expect(pitch >= 100)
     source = numpy.arange(800, dtype=numpy.uint8).reshape(8, 100)
@@ -79,14 +79,14 @@ def test_pitch():
     expect(numpy.array_equal(back, source))
 
 
-def test_managed():
+def test_managed_memory_is_read_and_written_by_the_host():
     data = cuda.managed_zeros(1024, dtype=numpy.int32, mem_flags=cuda.mem_attach_flags.GLOBAL)
     data[:] = 4
     cuda.Context.synchronize()
     expect_equal(int(data.sum()), 4096)
 
 
-def test_pool():
+def test_pycudas_memory_pool_allocates_and_frees():
     pool = pycuda.tools.DeviceMemoryPool()
     blocks = [pool.allocate(10000) for _ in range(8)]
     expect(pool.active_blocks == 8)
@@ -95,7 +95,7 @@ def test_pool():
     expect_equal(pool.held_blocks, 0)
 
 
-def test_array():
+def test_an_array_is_copied_to_the_host():
     data = numpy.arange(512, dtype=numpy.float32).reshape(16, 32)
     array = cuda.matrix_to_array(data, order="C")
     back = numpy.zeros_like(data)
@@ -109,7 +109,7 @@ def test_array():
     expect_equal(array.get_descriptor().width, 32)
 
 
-def test_texture_reference():
+def test_a_texture_reference_keeps_its_settings():
     reference = cuda.TextureReference()
     reference.set_address_mode(0, cuda.address_mode.CLAMP)
     reference.set_filter_mode(cuda.filter_mode.LINEAR)
@@ -121,7 +121,7 @@ def test_texture_reference():
     expect_equal(reference.set_address(memory, 4096), 0)
 
 
-def test_module():
+def test_a_module_and_its_variables_are_loaded():
     module = cuda.module_from_buffer(images.TEXT.encode())
     function = module.get_function("add")
     expect(function.get_attribute(cuda.function_attribute.MAX_THREADS_PER_BLOCK) > 0)
@@ -132,7 +132,7 @@ def test_module():
     raises(cuda.LogicError, module.get_function, "missing")
 
 
-def test_old_launch_interface():
+def test_kernels_are_launched_by_the_old_interface():
     module = cuda.module_from_buffer(images.TEXT.encode())
     address, _ = module.get_global("counter")
     module.get_function("count")(block=(32, 1, 1), grid=(2, 1))
@@ -155,7 +155,7 @@ def importer(handle, answers):
     context.pop()
 
 
-def test_ipc_between_spawned_processes():
+def test_memory_is_shared_with_a_spawned_process():
     memory = cuda.mem_alloc(1 << 20)
     cuda.memset_d8(memory, 9, 1 << 20)
     spawn = multiprocessing.get_context("spawn")

@@ -35,13 +35,13 @@ def read_device(pointer, size):
     return back
 
 
-def test_opening():
+def test_a_device_is_opened_by_number_and_by_context():
     vkgdr.Vkgdr(0)
     vkgdr.Vkgdr(0, vkgdr.OpenFlags.REQUIRE_COHERENT_BIT)
     vkgdr.Vkgdr.open_current_context()
 
 
-def test_bytes_cross_in_both_directions():
+def test_bytes_are_transferred_in_both_directions():
     handle = vkgdr.Vkgdr.open_current_context(vkgdr.OpenFlags.REQUIRE_COHERENT_BIT)
     for size in SIZES:
         memory = vkgdr.RawMemory(handle, size)
@@ -61,7 +61,7 @@ def test_bytes_cross_in_both_directions():
         memory.free()
 
 
-def test_offsets_are_those_of_the_buffer():
+def test_host_and_device_offsets_agree():
     handle = vkgdr.Vkgdr.open_current_context()
     memory = vkgdr.RawMemory(handle, 1 << 16)
     host = host_of(memory)
@@ -74,7 +74,7 @@ def test_offsets_are_those_of_the_buffer():
     memory.free()
 
 
-def test_several_buffers_stay_apart():
+def test_several_buffers_do_not_overlap():
     handle = vkgdr.Vkgdr.open_current_context()
     buffers = [vkgdr.RawMemory(handle, 5000 + i) for i in range(20)]
     expect_equal(len({memory.device_ptr for memory in buffers}), 20)
@@ -87,7 +87,7 @@ def test_several_buffers_stay_apart():
         memory.free()
 
 
-def test_freed_memory_is_gone_from_the_device():
+def test_accessing_freed_memory_from_the_device_fails():
     handle = vkgdr.Vkgdr.open_current_context()
     memory = vkgdr.RawMemory(handle, 4096)
     pointer = memory.device_ptr
@@ -96,7 +96,7 @@ def test_freed_memory_is_gone_from_the_device():
     raises(cuda.LogicError, cuda.memcpy_dtoh, bytearray(16), pointer)
 
 
-def test_forced_non_coherence():
+def test_forced_non_coherent_memory_is_flushed_and_invalidated():
     handle = vkgdr.Vkgdr.open_current_context(vkgdr.OpenFlags.FORCE_NON_COHERENT_BIT)
     memory = vkgdr.RawMemory(handle, 1 << 16)
     expect(not memory.is_coherent)
@@ -111,7 +111,7 @@ def test_forced_non_coherence():
     memory.free()
 
 
-def test_as_memory_of_a_gpu_array():
+def test_vkgdr_memory_backs_a_gpu_array():
     handle = vkgdr.Vkgdr.open_current_context()
     memory = vkgdr.pycuda.Memory(handle, 4 * 1000)
     array = pycuda.gpuarray.GPUArray((1000,), numpy.float32, gpudata=memory)
@@ -126,7 +126,7 @@ def test_as_memory_of_a_gpu_array():
     raises(cuda.LogicError, cuda.memcpy_dtoh, bytearray(16), pointer)
 
 
-def test_errors_say_what_failed():
+def test_errors_name_the_failed_call():
     handle = vkgdr.Vkgdr.open_current_context()
     error = raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 1 << 55)
     expect("vkAllocateMemory" in str(error) or "vkCreateBuffer" in str(error), str(error))
@@ -156,12 +156,12 @@ def opened_elsewhere(current):
     return text
 
 
-def test_no_current_context():
+def test_opening_without_a_current_context_fails():
     text = opened_elsewhere(True)
     expect("CUDA_ERROR_INVALID_CONTEXT" in text, text)
 
 
-def test_other_uuids_are_other_devices():
+def test_a_device_with_another_uuid_is_not_matched():
     expect_equal(opened_elsewhere(False), "opened")
     uuid = os.environ["SOFTGPU_UUID"]
     os.environ["SOFTGPU_UUID"] = ""

@@ -11,20 +11,20 @@ import vkgdr_client
 from tap import expect, expect_equal, raises
 
 
-def test_the_library_is_ours():
+def test_the_preloaded_library_is_used():
     handle = vkgdr.Vkgdr.open_current_context()
     error = raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 0)
     expect_equal(str(error), "vkgdr_memory_alloc: 0 bytes were requested")
 
 
-def test_flags_that_exclude_one_another():
+def test_conflicting_and_unknown_flags_are_refused():
     error = raises(vkgdr.VkgdrError, vkgdr.Vkgdr, 0,
                    OpenFlags.REQUIRE_COHERENT_BIT | OpenFlags.FORCE_NON_COHERENT_BIT)
     expect("cannot be required" in str(error), str(error))
     expect(str(raises(vkgdr.VkgdrError, vkgdr.Vkgdr, 0, 8)).endswith("unknown flags 0x8"))
 
 
-def test_small_buffers_lie_side_by_side():
+def test_small_buffers_are_allocated_contiguously():
     handle = vkgdr.Vkgdr.open_current_context()
     buffers = [vkgdr.RawMemory(handle, 64) for _ in range(1000)]
     pointers = sorted(memory.device_ptr for memory in buffers)
@@ -33,7 +33,7 @@ def test_small_buffers_lie_side_by_side():
         memory.free()
 
 
-def test_a_forked_child_leaves_it_to_its_parent():
+def test_a_forked_child_does_not_free_its_parents_memory():
     handle = vkgdr.Vkgdr.open_current_context()
     buffers = [vkgdr.RawMemory(handle, size) for size in (64, 1 << 20)]
     for memory in buffers:

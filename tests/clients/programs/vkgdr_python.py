@@ -27,13 +27,13 @@ def opened(flags=0):
     return vkgdr.Vkgdr.open_current_context(flags)
 
 
-def test_the_name_is_this_projects():
+def test_the_vkgdr_package_is_an_alias_of_gpumem_vkgdr():
     for name in ("OpenFlags", "RawMemory", "Vkgdr", "VkgdrError"):
         expect(getattr(vkgdr, name) is getattr(gpumem.vkgdr, name), name)
     expect(vkgdr.pycuda.Memory is gpumem.vkgdr.pycuda.Memory)
 
 
-def test_signatures():
+def test_signatures_are_those_of_vkgdr():
     expect_equal(str(inspect.signature(vkgdr.Vkgdr)), "(device: int, flags: int = 0)")
     for kind in vkgdr.RawMemory, vkgdr.pycuda.Memory:
         parameters = inspect.signature(kind.__init__).parameters
@@ -45,7 +45,7 @@ def test_signatures():
                      ["self", "offset", "size"])
 
 
-def test_flags():
+def test_flags_have_vkgdrs_values_and_are_checked():
     expect_equal([int(flag) for flag in vkgdr.OpenFlags], [1, 2, 4])
     expect_equal(vkgdr.OpenFlags(1), vkgdr.OpenFlags.CURRENT_CONTEXT_BIT)
     both = vkgdr.OpenFlags.CURRENT_CONTEXT_BIT | vkgdr.OpenFlags.REQUIRE_COHERENT_BIT
@@ -55,7 +55,7 @@ def test_flags():
     raises(vkgdr.VkgdrError, vkgdr.Vkgdr, 0, 6)
 
 
-def test_a_subclass_opens_itself():
+def test_a_subclass_opens_an_instance_of_itself():
     class Other(vkgdr.Vkgdr):
         pass
 
@@ -63,7 +63,7 @@ def test_a_subclass_opens_itself():
     expect(type(opened()) is vkgdr.Vkgdr)
 
 
-def test_wrong_arguments():
+def test_invalid_arguments_are_refused():
     handle = opened()
     raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 64, 1)
     raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 0)
@@ -75,7 +75,7 @@ def test_wrong_arguments():
     expect(issubclass(vkgdr.VkgdrError, RuntimeError))
 
 
-def test_memory_keeps_its_owner():
+def test_memory_keeps_its_owner_alive():
     handle = opened()
     memory = vkgdr.RawMemory(handle, SIZE)
     alive = weakref.ref(handle)
@@ -90,7 +90,7 @@ def test_memory_keeps_its_owner():
     expect(alive() is None)
 
 
-def test_free_may_be_called_again():
+def test_memory_may_be_freed_twice_but_not_used_afterwards():
     memory = vkgdr.RawMemory(opened(), SIZE)
     memory.free()
     memory.free()
@@ -101,7 +101,7 @@ def test_free_may_be_called_again():
         raises(ValueError, use)
 
 
-def test_flush_and_invalidate_of_parts():
+def test_parts_of_memory_are_flushed_and_invalidated():
     memory = vkgdr.RawMemory(opened(vkgdr.OpenFlags.FORCE_NON_COHERENT_BIT), 1 << 16)
     expect(not memory.is_coherent)
     atom = memory.non_coherent_atom_size
@@ -121,7 +121,7 @@ def test_flush_and_invalidate_of_parts():
     memory.free()
 
 
-def test_a_missing_library_is_named():
+def test_a_missing_library_is_named_in_the_error():
     done = subprocess.run([sys.executable, "-c", "import gpumem.vkgdr"], stderr=subprocess.PIPE,
                           text=True, check=False, env=dict(os.environ, GPUMEM_VKGDR="/nowhere/lib.so"))
     last = done.stderr.splitlines()[-1]
@@ -131,7 +131,7 @@ def test_a_missing_library_is_named():
 
 # ---- Other views of the bytes -------------------------------------------------------------------
 
-def test_the_array_interface():
+def test_memory_has_numpys_array_interface():
     memory = vkgdr.RawMemory(opened(), SIZE)
     interface = memory.__array_interface__
     expect_equal((interface["shape"], interface["typestr"], interface["version"]), ((SIZE,), "|V1", 3))
@@ -140,7 +140,7 @@ def test_the_array_interface():
     memory.free()
 
 
-def test_the_cuda_array_interface():
+def test_memory_has_the_cuda_array_interface():
     memory = vkgdr.RawMemory(opened(), SIZE)
     interface = memory.__cuda_array_interface__
     expect_equal(interface["data"], (memory.device_ptr, False))
@@ -148,7 +148,7 @@ def test_the_cuda_array_interface():
     memory.free()
 
 
-def test_the_buffer_protocol():
+def test_memory_supports_the_buffer_protocol():
     memory = vkgdr.RawMemory(opened(), SIZE)
     view = memoryview(memory) if sys.version_info >= (3, 12) else memory.as_memoryview()
     expect_equal((view.nbytes, view.format, view.readonly), (SIZE, "B", False))
@@ -157,7 +157,7 @@ def test_the_buffer_protocol():
     memory.free()
 
 
-def test_a_view_keeps_the_memory():
+def test_a_view_keeps_the_memory_alive():
     memory = vkgdr.pycuda.Memory(opened(), SIZE)
     pointer, alive = memory.device_ptr, weakref.ref(memory)
     views = [memory.as_memoryview(), numpy.asarray(memory)]
@@ -185,7 +185,7 @@ class HostTensor:
         return self.memory.__dlpack__(**{**more, "dl_device": (1, 0)})
 
 
-def test_dlpack_on_the_cpu():
+def test_memory_is_exchanged_by_dlpack_on_the_cpu():
     memory = vkgdr.pycuda.Memory(opened(), SIZE)
     alive = weakref.ref(memory)
     array = numpy.from_dlpack(HostTensor(memory))
@@ -201,7 +201,7 @@ def test_dlpack_on_the_cpu():
     expect(alive() is None, "the array's end does not let go of the memory")
 
 
-def test_dlpack_on_the_device():
+def test_memory_is_exchanged_by_dlpack_on_the_device():
     memory = vkgdr.RawMemory(opened(), SIZE)
     expect_equal(memory.__dlpack_device__(), (2, 0))
     references = sys.getrefcount(memory)
@@ -246,7 +246,7 @@ numpy.kept = [array() for _ in range(1000)]
 """
 
 
-def test_consumers_that_outlive_the_module():
+def test_dlpack_consumers_may_outlive_the_module():
     done = subprocess.run([sys.executable, "-c", LAST_ONES], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
     expect_equal((done.returncode, done.stdout), (0, ""))
@@ -272,7 +272,7 @@ def in_child(body):
     return text, os.waitpid(child, 0)[1]
 
 
-def test_a_forked_child_leaves_it_to_its_parent():
+def test_a_forked_child_does_not_free_its_parents_memory():
     handle = opened()
     raw = vkgdr.RawMemory(handle, SIZE)
     kept = [vkgdr.pycuda.Memory(handle, SIZE), vkgdr.pycuda.Memory(handle, 1 << 20)]
@@ -295,7 +295,7 @@ def test_a_forked_child_leaves_it_to_its_parent():
 
 # ---- vkgdr.pycuda -------------------------------------------------------------------------------
 
-def test_memory_for_pycuda_is_both():
+def test_pycuda_memory_is_raw_memory_and_a_pointer_holder():
     expect_equal(vkgdr.pycuda.Memory.__bases__, (cuda.PointerHolderBase, vkgdr.RawMemory))
     memory = vkgdr.pycuda.Memory(opened(), SIZE)
     expect_equal(int(memory), memory.device_ptr)
@@ -308,7 +308,7 @@ def test_memory_for_pycuda_is_both():
     memory.free()
 
 
-def test_memory_for_pycuda_is_freed_in_its_context():
+def test_pycuda_memory_is_freed_in_its_own_context():
     other = cuda.Device(0).make_context()
     memory = vkgdr.pycuda.Memory(opened(), SIZE)
     large = vkgdr.pycuda.Memory(opened(), 1 << 20)
@@ -326,7 +326,7 @@ def test_memory_for_pycuda_is_freed_in_its_context():
     other.detach()
 
 
-def test_memory_for_pycuda_needs_a_context():
+def test_pycuda_memory_needs_a_context():
     handle = opened()
     CONTEXT.pop()
     try:
@@ -336,7 +336,7 @@ def test_memory_for_pycuda_needs_a_context():
     expect_equal(str(error), "no current CUDA context")
 
 
-def test_garbage_in_a_cycle():
+def test_memory_in_a_reference_cycle_is_collected():
     class Holder:
         pass
 

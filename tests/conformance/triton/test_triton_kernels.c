@@ -100,7 +100,7 @@ static void near(float got, float wanted, float within) {
         fail_msg("got %g, wanted %g within %g", (double)got, (double)wanted, (double)within);
 }
 
-TEST(sums_of_arrays) {
+TEST(a_triton_kernel_adds_arrays) {
     NEEDS_KERNELS();
     enum { COUNT_OF = 1000 };
     static float x[COUNT_OF], y[COUNT_OF], got[COUNT_OF + 24];
@@ -139,7 +139,7 @@ static void softmax(const char *ptx) {
     text_close(&text);
 }
 
-TEST(softmax_of_rows) {
+TEST(a_triton_kernel_computes_softmax) {
     NEEDS_KERNELS();
     softmax(triton_softmax);
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 9)
@@ -186,7 +186,7 @@ static CUresult product(const char *ptx, enum element kind, unsigned tile) {
     return result;
 }
 
-TEST(products_of_matrices) {
+TEST(triton_kernels_multiply_matrices) {
     NEEDS_KERNELS();
     OK(product(triton_product_half, HALF, 64));
     OK(product(triton_product_bf16, BFLOAT, 32));
@@ -248,13 +248,13 @@ static CUresult attention(const char *ptx) {
     return result;
 }
 
-TEST(attention_in_tiles) {
+TEST(a_triton_kernel_computes_tiled_attention) {
     NEEDS_KERNELS();
     OK(attention(triton_attention));
 }
 
 /* For 9.0 itself Triton writes wgmma, which softgpu refuses by name: a profile of 8.0 avoids it. */
-TEST(wgmma_runs_or_is_refused_by_name) {
+TEST(a_kernel_with_wgmma_runs_or_is_refused_by_name) {
     NEEDS_KERNELS();
     if (device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) != 9)
         SKIP("wgmma is of compute capability 9.0 alone");
@@ -280,7 +280,7 @@ TEST(wgmma_runs_or_is_refused_by_name) {
 
 /* ---- Others ---------------------------------------------------------------------------------- */
 
-TEST(histograms_and_a_lock) {
+TEST(triton_kernels_use_atomics_and_a_lock) {
     NEEDS_KERNELS();
     enum { VALUES = 5000, BINS = 16, PROGRAMS = 50 };
     static int values[VALUES], bins[BINS], order[PROGRAMS], counter[2];
@@ -309,7 +309,7 @@ TEST(histograms_and_a_lock) {
     text_close(&text);
 }
 
-TEST(running_sums) {
+TEST(a_triton_kernel_computes_prefix_sums) {
     NEEDS_KERNELS();
     static int x[1024], got[1024];
     for (unsigned i = 0; i < COUNT(x); i++)
@@ -325,7 +325,7 @@ TEST(running_sums) {
     text_close(&text);
 }
 
-TEST(rows_are_normalized) {
+TEST(a_triton_kernel_normalizes_rows) {
     NEEDS_KERNELS();
     enum { ROWS = 3, ROW = 400 };
     static uint16_t x[ROWS][ROW], got[ROWS][ROW];
@@ -359,7 +359,7 @@ TEST(rows_are_normalized) {
     text_close(&text);
 }
 
-TEST(matrices_are_transposed) {
+TEST(a_triton_kernel_transposes_a_matrix) {
     NEEDS_KERNELS();
     enum { ROWS = 64, COLUMNS = 96 };
     static float x[ROWS][COLUMNS], got[COLUMNS][ROWS];

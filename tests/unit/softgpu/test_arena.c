@@ -15,7 +15,7 @@ static uint64_t resident(const struct sg_arena *arena) {
     return (uint64_t)status.st_blocks * 512;
 }
 
-TEST(runs_are_apart_and_zero_at_first) {
+TEST(runs_do_not_overlap_and_begin_zeroed) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     uint64_t page[8];
     unsigned char *host[8];
@@ -33,7 +33,7 @@ TEST(runs_are_apart_and_zero_at_first) {
     }
 }
 
-TEST(freed_pages_are_used_again_without_the_machine) {
+TEST(freed_pages_are_reused_from_the_cache) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     uint64_t page, again;
     unsigned char *host, *same;
@@ -49,7 +49,7 @@ TEST(freed_pages_are_used_again_without_the_machine) {
     sg_arena_give(&arena, again, 4);
 }
 
-TEST(beyond_the_cache_memory_goes_back) {
+TEST(memory_beyond_the_cache_limit_returns_to_the_system) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
     uint64_t first, second;
@@ -98,7 +98,7 @@ static bool may_lock_a_view(void) {
 }
 
 /* An application that locks its memory locks what is in use, not 64 GiB. */
-TEST(locking_all_memory_does_not_fill_the_view) {
+TEST(mlockall_does_not_populate_the_whole_view) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     uint64_t page;
     unsigned char *host;
@@ -135,7 +135,7 @@ static void lock_page(const unsigned char *page) {
 }
 
 /* The kernel does not take locked pages out of a mapping: they go through the descriptor. */
-TEST(locked_memory_goes_back_too) {
+TEST(locked_memory_beyond_the_cache_limit_returns_to_the_system) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
     uint64_t first, second;
@@ -153,7 +153,7 @@ TEST(locked_memory_goes_back_too) {
 }
 
 /* Nobody takes them back: they are kept for those who come, and are not lost. */
-TEST(locked_memory_of_a_closed_file_is_kept) {
+TEST(locked_pages_of_a_closed_file_stay_cached) {
     static struct sg_arena arena = SG_ARENA_INIT("test");
     const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
     uint64_t first, second, again;

@@ -65,7 +65,7 @@ static void no_byte_is_shared(size_t width, size_t height, size_t depth, unsigne
     sg_tiles_unref(layout.tiles);
 }
 
-TEST(bytes_have_places_of_their_own) {
+TEST(no_two_bytes_of_an_array_share_a_place) {
     const unsigned sparse = CUDA_ARRAY3D_SPARSE, deferred = CUDA_ARRAY3D_DEFERRED_MAPPING,
                    layered = CUDA_ARRAY3D_LAYERED;
     no_byte_is_shared(256, 256, 0, 1, sparse, 1);
@@ -80,7 +80,7 @@ TEST(bytes_have_places_of_their_own) {
     no_byte_is_shared(64, 64, 6, 1, deferred | CUDA_ARRAY3D_CUBEMAP, 3);
 }
 
-TEST(unmapped_pieces_have_no_bytes) {
+TEST(an_unmapped_tile_has_no_address) {
     struct layout layout = lay(256, 256, 0, 1, CUDA_ARRAY3D_SPARSE, 1);
     size_t span = 0;
     assert_null(sg_tile_bytes(layout.levels[0].view, 0, 4096, &span));
@@ -89,7 +89,7 @@ TEST(unmapped_pieces_have_no_bytes) {
 }
 
 /* Read off an H200 (tests/parity, the scenarios sparse/ and array/requirements). */
-TEST(sizes_are_as_on_hardware) {
+TEST(tile_and_tail_sizes_match_the_h200) {
     static const struct {
         size_t width, height, depth;
         unsigned channels, flags, levels, tail_level;
@@ -116,7 +116,7 @@ TEST(sizes_are_as_on_hardware) {
     }
 }
 
-TEST(elements_have_sizes) {
+TEST(the_element_size_follows_format_and_channels) {
     assert_int_equal(sg_array_element(CU_AD_FORMAT_FLOAT, 4), 16);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_HALF, 2), 4);
     assert_int_equal(sg_array_element(CU_AD_FORMAT_HALF, 3), 0);

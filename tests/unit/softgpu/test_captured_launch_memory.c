@@ -61,7 +61,7 @@ static void is_whole(CUgraph graph, bool launched) {
     assert_int_equal(value.cooperative, 1);
 }
 
-TEST(a_captured_launch_is_whole_or_spoils_the_capture) {
+TEST(a_captured_launch_without_memory_invalidates_the_capture) {
     bool refused = true;
     int n = 1;
     for (; refused; n++) {

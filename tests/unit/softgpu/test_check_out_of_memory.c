@@ -85,7 +85,7 @@ static bool run_race(struct kernel *kernel, struct sg_race *race) {
     return good_end;
 }
 
-TEST(races_are_not_invented) {
+TEST(out_of_memory_causes_no_false_race) {
     const struct sg_race_options options = {.found = count_race};
     struct kernel kernel, racing;
     size_t failures = 0;
@@ -111,7 +111,7 @@ TEST(races_are_not_invented) {
     kernel_free(&racing);
 }
 
-TEST(copies_are_not_invented) {
+TEST(out_of_memory_causes_no_false_race_between_copies) {
     const struct sg_race_options options = {.found = count_race};
     size_t failures = 0;
     for (bool done = false; !done; failures += !done) {
@@ -143,7 +143,7 @@ static struct sg_sync *begin_sync(const struct kernel *kernel) {
     return sg_sync_begin(&options);
 }
 
-TEST(synchronization_is_not_invented) {
+TEST(out_of_memory_causes_no_false_synchronization_error) {
     struct kernel kernel;
     size_t failures = 0;
     make(&kernel, good, &sg_sync_watch);

@@ -15,7 +15,7 @@ static struct sg_config read_with(const char *variable, const char *value) {
     return config;
 }
 
-TEST(sizes_have_suffixes) {
+TEST(a_size_may_have_a_suffix) {
     uint64_t bytes;
     assert_true(sg_config_size("0", &bytes) && bytes == 0);
     assert_true(sg_config_size("4096", &bytes) && bytes == 4096);
@@ -27,7 +27,7 @@ TEST(sizes_have_suffixes) {
     assert_true(sg_config_size("8388607T", &bytes));
 }
 
-TEST(other_sizes_are_refused) {
+TEST(malformed_sizes_are_refused) {
     static const char *const bad[] = {"",
                                       "M",
                                       "-1",
@@ -49,7 +49,7 @@ TEST(other_sizes_are_refused) {
     assert_int_equal(bytes, 7);
 }
 
-TEST(versions_are_of_cuda) {
+TEST(the_driver_version_must_be_a_cuda_version) {
     static const char *const bad[] = {"12.9",  "13",    "13.",   "13.10", "1330",
                                       "13030", "13.3 ", "+13.0", "v13.0", "x"};
     assert_int_equal(read_with("SOFTGPU_DRIVER_VERSION", "13.0").driver_version, 13000);
@@ -62,7 +62,7 @@ TEST(versions_are_of_cuda) {
     }
 }
 
-TEST(nothing_said_is_the_default) {
+TEST(an_empty_environment_gives_the_defaults) {
     struct sg_config config;
     sg_config_examine(&config, &complaints);
     assert_int_equal(complaints.count, 0);
@@ -114,7 +114,7 @@ static void complains(const char *variable, const char *value, const char *takes
         fail_msg("'%s' does not say '%s' of %s", complaints.text[0], takes, variable);
 }
 
-TEST(bad_values_and_names_are_told) {
+TEST(bad_values_and_unknown_names_are_reported) {
     complains("SOFTGPU_DEVICES", "9", "'9' is not understood: it takes a number from 0 to 8");
     complains("SOFTGPU_MEMORY", "lots", "a number of bytes");
     complains("SOFTGPU_SCHEDULE", "EAGER", "one of eager, late, random");
@@ -127,7 +127,7 @@ TEST(bad_values_and_names_are_told) {
     assert_int_equal(complaints.count, 0);
 }
 
-TEST(leaks_and_faults_may_fail_a_process) {
+TEST(fail_on_accepts_leaks_and_faults) {
     struct sg_config config = read_with("SOFTGPU_FAIL_ON", "leaks");
     assert_true(config.leaks && config.fail_on_leaks && !config.fail_on_fault);
     setenv("SOFTGPU_FAULT", "cuInit:1:UNKNOWN:before", 1);
@@ -137,7 +137,7 @@ TEST(leaks_and_faults_may_fail_a_process) {
     assert_int_equal(complaints.count, 0);
 }
 
-TEST(bad_values_leave_the_default) {
+TEST(bad_values_keep_the_default) {
     assert_int_equal(read_with("SOFTGPU_DEVICES", "9").devices, 1);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "two").devices, 1);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "-1").devices, 1);
@@ -149,7 +149,7 @@ TEST(bad_values_leave_the_default) {
     assert_false(read_with("SOFTGPU_LEAKS", "yes").leaks);
 }
 
-TEST(a_random_schedule_draws_its_seed) {
+TEST(a_random_schedule_without_a_seed_draws_one) {
     setenv("SOFTGPU_SEED", "77", 1);
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "random").seed, 77);
     unsetenv("SOFTGPU_SEED");

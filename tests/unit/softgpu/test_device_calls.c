@@ -62,7 +62,7 @@ static struct sg_grid_fault run(const char *text, void *at, unsigned threads, st
     return fault;
 }
 
-TEST(each_lane_calls_with_its_own_values) {
+TEST(each_lane_calls_the_runtime_with_its_own_argument) {
     uint64_t out[40] = {0};
     struct seen seen = {.fault_at = 0};
     struct sg_grid_fault fault = run(
@@ -82,7 +82,7 @@ TEST(each_lane_calls_with_its_own_values) {
     }
 }
 
-TEST(values_come_from_registers_and_constants) {
+TEST(arguments_may_be_registers_and_constants) {
     uint64_t out[4] = {0};
     struct seen seen = {.fault_at = 0};
     run(RUNTIME "call (%d4), malloc, (%d3); st.global.u64 [%d2], %d4;\n"
@@ -96,7 +96,7 @@ TEST(values_come_from_registers_and_constants) {
     assert_int_equal(seen.calls[3].argument[1], 7);
 }
 
-TEST(within_a_called_function) {
+TEST(a_device_function_may_call_the_runtime) {
     uint64_t out[4] = {0};
     struct seen seen = {.fault_at = 0};
     static const char text[] =
@@ -116,7 +116,7 @@ TEST(within_a_called_function) {
         assert_int_equal(out[i], 1000 + 4 * i);
 }
 
-TEST(memcpy_and_memset_are_done_by_the_engine) {
+TEST(the_engine_executes_memcpy_and_memset) {
     unsigned char bytes[96] = {0};
     struct seen seen = {.fault_at = 0};
     for (unsigned i = 0; i < 32; i++)
@@ -141,7 +141,7 @@ TEST(memcpy_and_memset_are_done_by_the_engine) {
     assert_int_equal(fault.address, 64);
 }
 
-TEST(shared_and_local_memory_are_reached) {
+TEST(memcpy_reaches_shared_and_local_memory) {
     uint64_t out[2] = {0};
     struct seen seen = {.fault_at = 0};
     struct sg_grid_fault fault =
@@ -157,7 +157,7 @@ TEST(shared_and_local_memory_are_reached) {
     assert_int_equal(out[0], 5);
 }
 
-TEST(a_fault_comes_after_all_lanes) {
+TEST(a_faulting_call_ends_the_grid_after_all_lanes_have_called) {
     uint64_t out[32] = {0};
     struct seen seen = {.fault_at = 5};
     struct sg_grid_fault fault =
@@ -171,7 +171,7 @@ TEST(a_fault_comes_after_all_lanes) {
     assert_int_equal(out[0], 0);
 }
 
-TEST(without_anybody_to_ask_it_is_a_fault) {
+TEST(a_runtime_call_without_a_handler_is_a_fault) {
     static const struct {
         const char *body;
         enum sg_fault_kind kind;
@@ -191,7 +191,7 @@ TEST(without_anybody_to_ask_it_is_a_fault) {
     }
 }
 
-TEST(launches_from_kernels_are_refused_by_name) {
+TEST(a_kernel_launch_from_a_kernel_is_refused_by_name) {
     static const struct sg_image_options h200 = {
         .architecture = 90, .suffix = 'a', .newest_ptx = 90};
     struct sg_image *image;

@@ -47,7 +47,7 @@ static unsigned char *host_of(CUdeviceptr address, size_t size) {
 }
 
 /* What a block holds stays until it is freed. */
-TEST(blocks_do_not_overlap) {
+TEST(heap_blocks_do_not_overlap_and_merge_when_freed) {
     static CUdeviceptr at[VALUES];
     static unsigned size[VALUES];
     sg_lock();
@@ -80,7 +80,7 @@ TEST(blocks_do_not_overlap) {
     sg_unlock();
 }
 
-TEST(what_is_no_block_is_not_freed) {
+TEST(freeing_an_unknown_pointer_fails) {
     uint64_t start, size;
     sg_lock();
     CUdeviceptr block = sg_heap_take(&heap, 100);
@@ -102,7 +102,7 @@ TEST(what_is_no_block_is_not_freed) {
     sg_unlock();
 }
 
-TEST(sizes_that_there_are_not) {
+TEST(zero_bytes_get_distinct_blocks_and_oversized_requests_fail) {
     sg_lock();
     CUdeviceptr nothing = sg_heap_take(&heap, 0), other = sg_heap_take(&heap, 0);
     assert_true(nothing != 0 && other != 0 && nothing != other);
@@ -115,7 +115,7 @@ TEST(sizes_that_there_are_not) {
 
 /* The memory in front of an aligned block, and after it, stays free; a block that fits exactly is
  * found among larger ones that do not. */
-TEST(alignments) {
+TEST(aligned_blocks_leave_the_memory_around_them_free) {
     sg_lock();
     CUdeviceptr small = sg_heap_take(&heap, 16), large = sg_heap_take_aligned(&heap, 256, 4096);
     assert_int_equal(small, heap.segment.address);

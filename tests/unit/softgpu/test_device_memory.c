@@ -18,12 +18,12 @@ static int remove_root(void **state) {
 
 EACH_TEST(make_root, remove_root);
 
-TEST(a_device_has_half_of_the_machine) {
+TEST(a_device_gets_half_of_the_machines_memory) {
     plant("/proc/meminfo", "MemFree: 5 kB\nMemTotal:       8388608 kB\n");
     assert_int_equal(sg_machine_half(), 4 * GIB);
 }
 
-TEST(limits_of_version_2_make_it_smaller) {
+TEST(cgroup_v2_limits_make_the_device_smaller) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/a/b\n");
     plant("/sys/fs/cgroup/a/b/memory.max", "max\n");
@@ -34,7 +34,7 @@ TEST(limits_of_version_2_make_it_smaller) {
     assert_int_equal(sg_machine_half(), GIB / 2);
 }
 
-TEST(limits_of_version_1_make_it_smaller) {
+TEST(cgroup_v1_limits_make_the_device_smaller) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/job\n");
     plant("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3221225472\n");
@@ -42,14 +42,14 @@ TEST(limits_of_version_1_make_it_smaller) {
 }
 
 /* A container may show the host's path, of which only the root is mounted. */
-TEST(a_path_of_the_host_leads_to_the_root) {
+TEST(a_host_cgroup_path_falls_back_to_the_mounted_root) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/docker/0123456789\n");
     plant("/sys/fs/cgroup/memory.max", "2147483648\n");
     assert_int_equal(sg_machine_half(), GIB);
 }
 
-TEST(a_limit_greater_than_the_machine_is_none) {
+TEST(a_cgroup_limit_above_the_machines_memory_is_ignored) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "4:memory:/\n");
     plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -57,7 +57,7 @@ TEST(a_limit_greater_than_the_machine_is_none) {
 }
 
 /* The size stays, so that processes of a group see the same device; less of it is given out. */
-TEST(what_others_use_leaves_the_size_and_lowers_what_is_left) {
+TEST(memory_used_by_others_lowers_what_is_free_but_not_the_size) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
@@ -72,7 +72,7 @@ TEST(what_others_use_leaves_the_size_and_lowers_what_is_left) {
     assert_int_equal(sg_machine_allows(2 * GIB, 1), SG_PAGE);
 }
 
-TEST(pinned_is_what_devices_leave) {
+TEST(pinned_memory_may_use_what_the_devices_leave) {
     plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
     assert_int_equal(sg_machine_pinned(7 * GIB), 8 * GIB);
     plant("/proc/self/cgroup", "0::/a\n");
@@ -85,7 +85,7 @@ TEST(pinned_is_what_devices_leave) {
 }
 
 /* Looked at again once a quarter of what was left has been asked for. Not all is given. */
-TEST(left_is_looked_at_again) {
+TEST(free_memory_is_read_again_after_a_quarter_was_requested) {
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
     assert_int_equal(sg_machine_left(UINT64_MAX), 4 * GIB - 32 * MIB);
@@ -96,7 +96,7 @@ TEST(left_is_looked_at_again) {
     assert_int_equal(sg_machine_left(1), 1);
 }
 
-TEST(of_a_small_group_a_sixteenth_is_kept) {
+TEST(a_sixteenth_of_a_small_cgroup_is_kept_free) {
     plant("/proc/self/cgroup", "0::/a\n");
     plant("/sys/fs/cgroup/a/memory.max", "67108864\n");
     plant("/sys/fs/cgroup/a/memory.current", "33554432\n");
@@ -105,13 +105,13 @@ TEST(of_a_small_group_a_sixteenth_is_kept) {
     assert_int_equal(sg_machine_left(UINT64_MAX), 0);
 }
 
-TEST_WITH(limit_is_the_smaller, NULL, NULL) {
+TEST_WITH(the_default_device_size_is_the_smaller_of_profile_and_machine, NULL, NULL) {
     assert_int_equal(sg_device_limit(140 * GIB, 0, 8 * GIB, 1), 8 * GIB);
     assert_int_equal(sg_device_limit(4 * GIB, 0, 8 * GIB, 1), 4 * GIB);
     assert_int_equal(sg_device_limit(140 * GIB, 0, 8 * GIB, 4), 2 * GIB);
 }
 
-TEST_WITH(limit_asked_for_is_given, NULL, NULL) {
+TEST_WITH(an_explicit_device_size_is_obeyed, NULL, NULL) {
     assert_int_equal(sg_device_limit(4 * GIB, 16 * GIB, 8 * GIB, 2), 16 * GIB);
     assert_int_equal(sg_device_limit(4 * GIB, 3 * SG_PAGE + 5, 8 * GIB, 2), 3 * SG_PAGE + 5);
     assert_int_equal(sg_device_limit(4 * GIB, 1, 8 * GIB, 2), SG_PAGE);

@@ -95,7 +95,7 @@ static void expect(const char *format, const struct buffer *buffer, int result, 
         expect(format, &buffer_, 1, wanted_);                                                      \
     } while (0)
 
-TEST(integers_in_all_lengths) {
+TEST(integers_print_as_on_the_host) {
     LIKE_HOST("%d", int, -17);
     LIKE_HOST("<%+5i|", int, 42);
     LIKE_HOST("%u", unsigned, 4000000000U);
@@ -117,7 +117,7 @@ TEST(integers_in_all_lengths) {
     LIKE_HOST("%p", void *, NULL);
 }
 
-TEST(floats_in_all_forms) {
+TEST(floats_print_as_on_the_host) {
     LIKE_HOST("%f", double, 3.25);
     LIKE_HOST("%F", double, 1e10);
     LIKE_HOST("%.3e", double, 123456.789);
@@ -131,7 +131,7 @@ TEST(floats_in_all_forms) {
     LIKE_HOST("%lf", double, 2.5);
 }
 
-TEST(widths_from_arguments) {
+TEST(field_widths_come_from_arguments) {
     struct buffer buffer = {.used = 0};
     ADD(&buffer, int, 8);
     ADD(&buffer, double, 3.14159265);
@@ -143,7 +143,7 @@ TEST(widths_from_arguments) {
 }
 
 /* As recorded: they take no argument, and are printed as they stand; %hhd reads the format. */
-TEST(what_an_h200_does_not_know) {
+TEST(conversions_unknown_to_the_h200_print_unchanged) {
     static const char *const formats[] = {"<%zu>", "<%jd>", "<%td>", "<%Lf>", "<%.*f>"};
     struct buffer buffer = {.used = 0};
     ADD(&buffer, long long, 7);
@@ -152,7 +152,7 @@ TEST(what_an_h200_does_not_know) {
     expect("%hhd\n", &buffer, 0, "37\n");
 }
 
-TEST(strings_of_the_device) {
+TEST(strings_are_read_from_device_memory) {
     char text[] = "hello";
     struct buffer buffer = {.used = 0};
     ADD(&buffer, char *, text);
@@ -166,7 +166,7 @@ TEST(strings_of_the_device) {
     expect("%s", &buffer, -2, "");
 }
 
-TEST(values_of_several_sizes_are_aligned) {
+TEST(arguments_of_different_sizes_are_aligned) {
     struct buffer buffer = {.used = 0};
     ADD(&buffer, int, 1);
     ADD(&buffer, double, 2.0);
@@ -179,7 +179,7 @@ TEST(values_of_several_sizes_are_aligned) {
 }
 
 /* As recorded on an H200: a vector takes no argument, and shows the bytes of the format. */
-TEST(vectors_show_what_lies_behind_the_arguments) {
+TEST(vector_conversions_print_the_bytes_after_the_arguments) {
     struct buffer buffer = {.used = 0};
     const float floats[4] = {1.0F, -2.5F, 0.0F, 3.0F};
     const int32_t ints[2] = {5, -6};
@@ -201,7 +201,7 @@ TEST(vectors_show_what_lies_behind_the_arguments) {
     expect("%g %v2d %g", &doubles, 2, "1.5 0,1071644672 1.2051e-152");
 }
 
-TEST(what_a_call_returns) {
+TEST(printf_returns_the_argument_count_or_an_error) {
     struct buffer none = {.used = 0}, many = {.used = 0};
     expect("no arguments: 100%%\n", &none, 0, "no arguments: 100%\n");
     expect("", &none, 0, "");

@@ -1,7 +1,7 @@
 /* The cases that hardware answers, too, on each level and under each schedule. */
 #include "async_kernel.h"
 
-static void holds(void **state) {
+static void the_async_case_answers_as_on_hardware(void **state) {
     const struct async_case *each = *state;
     uint32_t in[ASYNC_INPUT] __attribute__((aligned(16)));
     uint32_t *out = malloc(each->blocks * (size_t)each->threads * sizeof *out);
@@ -33,7 +33,7 @@ BEFORE_TESTS {
         cases[i] = (struct test_case){.name = mine[i].name,
                                       .file = __BASE_FILE__,
                                       .place = (int)i,
-                                      .run = holds,
+                                      .run = the_async_case_answers_as_on_hardware,
                                       .state = &mine[i]};
         test_add(&cases[i]);
     }

@@ -13,7 +13,7 @@ static const char before[] =
     ".reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<8>; .reg .b64 %rd<6>; .reg .f32 %f<8>;\n"
     ".reg .f64 %fd<4>; .shared .align 16 .b8 cell[64];\n";
 
-TEST(each_form_is_taken) {
+TEST(every_async_instruction_form_compiles) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char text[1024];
         struct kernel kernel;
@@ -24,7 +24,7 @@ TEST(each_form_is_taken) {
 }
 
 /* It is of a later device: refused by its name. */
-TEST(a_mask_of_bytes_is_refused) {
+TEST(a_bulk_copy_with_a_byte_mask_is_refused) {
     char text[1024], why[200] = "";
     struct kernel kernel;
     snprintf(text, sizeof text, "%s%s\nret; }\n", before,

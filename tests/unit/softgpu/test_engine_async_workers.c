@@ -27,7 +27,7 @@ static void play(struct kernel *kernel) {
     sg_grid_end(grid);
 }
 
-TEST(each_case_answers) {
+TEST(async_cases_answer_with_several_workers) {
     static uint32_t out[1024], in[ASYNC_INPUT] __attribute__((aligned(16)));
     for (uint32_t i = 0; i < ASYNC_INPUT; i++)
         in[i] = ASYNC_IN(i);
@@ -52,7 +52,7 @@ TEST(each_case_answers) {
 }
 
 /* Many clusters: each of its blocks adds to the first one's shared memory, which tells the sum. */
-TEST(many_clusters) {
+TEST(two_hundred_clusters_sum_through_distributed_shared_memory) {
     enum { CLUSTERS = 200, SIZE = 3 };
     static const char text[] =
         CLUSTER("@%q st.shared.u32 [%r10], 0;\n" SYNC

@@ -25,15 +25,15 @@ static void expect(const char *text, unsigned threads, unsigned first, unsigned 
     }
 }
 
-TEST(a_warp_of_few_lanes_counts_whole) {
+TEST(a_partial_warp_counts_as_a_whole_warp_at_a_barrier) {
     expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_SHORT_WARP BARRIER_END, 40, 0, 40, 77);
 }
 
-TEST(exited_lanes_count) {
+TEST(exited_lanes_count_as_arrived_at_a_barrier) {
     expect(KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_EXITED BARRIER_END, 64, 5, 63, 78);
 }
 
-TEST(what_arrives_may_have_few_lanes) {
+TEST(a_partial_warp_may_arrive_without_waiting) {
     uint32_t out[64];
     static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_ARRIVES BARRIER_END;
     for (int apart = 0; apart < 2; apart++) {
@@ -44,7 +44,7 @@ TEST(what_arrives_may_have_few_lanes) {
 }
 
 /* 72 threads: the last warp has 8. `late` comes last. */
-TEST(the_last_warp_may_be_partial) {
+TEST(the_last_warp_of_a_block_may_be_partial) {
     static const char *texts[2] = {
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0", "bar.sync 0") BARRIER_END,
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 96", "bar.sync 0, 96")
@@ -67,7 +67,7 @@ TEST(the_last_warp_may_be_partial) {
 }
 
 /* As recorded of an H200, also where the count is that of the whole block. */
-TEST(counts_must_agree) {
+TEST(barrier_counts_that_differ_are_a_fault) {
     static const char *texts[] = {
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0", "bar.sync 0, 64") BARRIER_END,
         KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_MIXED("bar.sync 0, 64", "bar.sync 0") BARRIER_END,
@@ -82,7 +82,7 @@ TEST(counts_must_agree) {
     }
 }
 
-TEST(halves_of_warps_make_no_whole) {
+TEST(half_warps_at_different_barriers_deadlock) {
     uint32_t out[64];
     static const char text[] = KERNEL_HEAD BARRIER_ENTRY("k") BARRIER_HALVES BARRIER_END;
     struct sg_grid_fault fault = run(text, 64, false, out);
@@ -96,7 +96,7 @@ TEST(halves_of_warps_make_no_whole) {
 }
 
 /* In a loop: what one round leaves behind does not count in the next. */
-TEST(rounds_follow_each_other) {
+TEST(a_barrier_in_a_loop_starts_each_round_empty) {
     expect(KERNEL_HEAD BARRIER_ENTRY("k") "setp.lt.u32 %p, %t, 3; @%p exit;\n"
                                           "AGAIN: setp.eq.u32 %p, %t, 40; @!%p bra WAIT;\n"
                                           "ld.shared.u32 %y, [s]; add.u32 %y, %y, 1;\n"

@@ -8,7 +8,7 @@ static void data(uint32_t *in, size_t count) {
 }
 
 /* Without the wait the late schedule shows the old bytes; the random one with some seed, too. */
-TEST(a_missing_wait_shows) {
+TEST(a_missing_wait_for_a_copy_shows_the_old_bytes) {
     static const char *const texts[] = {
         ASYNC(OWN "st.shared.u32 [%r4], 7;" ONE_BEGINS(
             TO_SHARED) "bar.sync 0; ld.shared.u32 %r2, [%r4];" ANSWER),
@@ -46,7 +46,7 @@ TEST(a_missing_wait_shows) {
 #define FILL     OWN "mul.lo.u32 %r5, %r1, 3; st.shared.u32 [%r4], %r5; bar.sync 0;\n"
 #define GROUP(n) "cp.async.bulk.commit_group; cp.async.bulk.wait_group " n ";\n"
 
-TEST(bytes_go_out) {
+TEST(bulk_copies_write_shared_memory_to_global_memory) {
     uint32_t out[128] __attribute__((aligned(16)));
     struct async_run run = {.threads = 64};
     FOR_EACH_SCHEDULE(run) {
@@ -69,7 +69,7 @@ TEST(bytes_go_out) {
 }
 
 /* Overwritten before it was read, and left by the block that has it. */
-TEST(sources_that_were_not_waited_for) {
+TEST(a_late_bulk_copy_reads_its_source_when_it_completes) {
     uint32_t out[64] __attribute__((aligned(16))) = {0};
     struct async_run run = {.threads = 64, .schedule = SG_GRID_LATE};
     async_succeeds(ASYNC(FILL "@!%q bra end;\n"
@@ -110,17 +110,17 @@ static void reduces(const char *operation, const void *old, const void *with, co
     }
 }
 
-TEST(integers) {
+TEST(bulk_reductions_of_integers_match_the_reference) {
     integers_are_reduced(reduces);
 }
 
-TEST(floats) {
+TEST(bulk_reductions_of_floats_match_the_reference) {
     floats_are_reduced(reduces);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-TEST(faults_are_those_of_the_thread) {
+TEST(a_fault_of_a_copy_names_the_issuing_thread) {
     static const struct {
         const char *text;
         enum sg_fault_kind kind;

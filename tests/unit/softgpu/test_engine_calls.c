@@ -72,7 +72,7 @@ static uint64_t byte_sum(uint64_t i) {
     return (i + 250) & 255;
 }
 
-TEST(registers_and_memory_mix) {
+TEST(a_call_may_mix_register_and_memory_parameters) {
     gives("call (j), twice, (i); cvt.u64.u32 x, j;", doubled, NULL);
     gives("st.param.b32 [pa], i; call (j), twice, (pa); cvt.u64.u32 x, j;", doubled, NULL);
     gives("call (pr), twice, (i); ld.param.b32 j, [pr]; cvt.u64.u32 x, j;", doubled, NULL);
@@ -83,7 +83,7 @@ TEST(registers_and_memory_mix) {
     gives("call (p), odd, (h); selp.u64 x, 1, 0, p;", last_bit, NULL);
 }
 
-TEST(sizes_are_kept) {
+TEST(parameters_of_all_sizes_keep_their_bytes) {
     gives("mul.lo.u64 y, x, 9; st.param.v2.b64 [p24], {x, y}; st.param.b64 [p24+16], 7;\n"
           "call (p16), turn, (p24); ld.param.v2.b64 {y, x}, [p16];",
           seven_more, nines);
@@ -92,7 +92,7 @@ TEST(sizes_are_kept) {
           byte_sum, NULL);
 }
 
-TEST(calls_through_registers) {
+TEST(indirect_calls_pass_parameters_and_results) {
     gives("mov.u64 f, twice; st.param.b32 [pa], i; call (pr), f, (pa), P1;\n"
           "ld.param.b32 j, [pr]; cvt.u64.u32 x, j;",
           doubled, NULL);
@@ -103,7 +103,7 @@ TEST(calls_through_registers) {
 }
 
 /* The target has other parameters than the call: nothing is read or written where nothing is. */
-TEST(a_target_that_does_not_fit_is_a_fault) {
+TEST(an_indirect_call_with_mismatched_parameters_is_a_fault) {
     static const char *const bodies[] = {
         "mov.u64 f, turn; st.param.b32 [pa], i; call (pr), f, (pa), P1;",
         "mov.u64 f, sum; st.param.b32 [pa], i; call (pr), f, (pa), P1;",

@@ -2,7 +2,7 @@
 #include "async_kernel.h"
 
 /* A cluster in three dimensions: which block is which. */
-TEST(clusters_have_three_dimensions) {
+TEST(cluster_registers_have_three_dimensions) {
     static const char text[] = CLUSTER(
         "mov.u32 %r17, %ctaid.y; mov.u32 %r18, %ctaid.z; mov.u32 %r19, %nctaid.x;\n"
         "mov.u32 %r20, %nctaid.y; mad.lo.u32 %r18, %r18, %r20, %r17;\n"
@@ -44,7 +44,7 @@ TEST(clusters_have_three_dimensions) {
 /* ---- the barrier ----------------------------------------------------------------------------- */
 
 /* The largest: sixteen blocks of a thousand threads, each heard by the first block. */
-TEST(the_largest_cluster) {
+TEST(a_cluster_may_have_sixteen_full_blocks) {
     static uint32_t out[16 * 1024];
     struct async_run run = {.blocks = 16, .threads = 1024, .cluster = 16};
     run.level = sg_level_best();
@@ -57,7 +57,7 @@ TEST(the_largest_cluster) {
         assert_int_equal(out[i], 1024 * 120);
 }
 
-TEST(faults_and_deadlocks) {
+TEST(cluster_deadlocks_and_bad_accesses_are_reported) {
     uint32_t out[64];
     struct async_run run = {.blocks = 2, .threads = 32, .cluster = 2};
     /* One block does not come, and stays. */

@@ -22,7 +22,7 @@ static void words(const char *text, unsigned blocks, unsigned threads, uint32_t 
     }
 }
 
-TEST(loops_run_as_often_as_each_lane_says) {
+TEST(each_lane_runs_its_own_number_of_loop_rounds) {
     uint32_t out[64];
     words(KERNEL_HEAD OUT_HEAD "mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
                                "loop: setp.ge.u32 %p, %r3, %r1; @%p bra end;\n"
@@ -36,7 +36,7 @@ TEST(loops_run_as_often_as_each_lane_says) {
         assert_int_equal(out[i], i / 2 * 11 + (i & 1));
 }
 
-TEST(lanes_join_at_once_after_they_parted) {
+TEST(diverged_lanes_reconverge_at_the_join) {
     uint32_t out[32];
     words(KERNEL_HEAD OUT_HEAD
           "setp.lt.u32 %p, %r1, 7; @%p bra less; mov.u32 %r3, 1; bra.uni both;\n"
@@ -47,7 +47,7 @@ TEST(lanes_join_at_once_after_they_parted) {
         assert_int_equal(out[i], UINT32_MAX);
 }
 
-TEST(calls_hand_over_and_recurse) {
+TEST(calls_pass_parameters_and_recurse) {
     static const char text[] = KERNEL_HEAD
         ".func (.param .u32 result) fib(.param .u32 n) {\n"
         ".reg .pred %p; .reg .b32 %r<6>;\n"
@@ -70,7 +70,7 @@ TEST(calls_hand_over_and_recurse) {
         assert_int_equal(out[i], fib[i % 12]);
 }
 
-TEST(calls_by_address_and_in_registers) {
+TEST(functions_are_called_by_address_and_with_register_parameters) {
     static const char text[] = KERNEL_HEAD
         ".func (.reg .u32 out) twice(.reg .u32 in) { add.u32 out, in, in; ret; }\n"
         ".func (.param .u32 result) one(.param .u32 n) { .reg .u32 %r; ld.param.u32 %r, [n];\n"
@@ -88,7 +88,7 @@ TEST(calls_by_address_and_in_registers) {
         assert_int_equal(out[i], 2 * i + (i & 1 ? 2 : 1));
 }
 
-TEST(targets_are_chosen_by_number) {
+TEST(an_indexed_branch_selects_its_target) {
     uint32_t out[32];
     words(KERNEL_HEAD OUT_HEAD "rem.u32 %r3, %r1, 3; table: .branchtargets a, b, c;\n"
                                "brx.idx %r3, table;\n"
@@ -101,7 +101,7 @@ TEST(targets_are_chosen_by_number) {
         assert_int_equal(out[i], 100 * (i % 3 + 1));
 }
 
-TEST(a_lock_goes_round_the_lanes) {
+TEST(a_spin_lock_passes_from_lane_to_lane) {
     /* Each lane spins for the lock; who has it is behind those who spin. */
     static const char text[] = KERNEL_HEAD
         ".visible .entry k(.param .u64 out) {\n"
@@ -124,7 +124,7 @@ TEST(a_lock_goes_round_the_lanes) {
     }
 }
 
-TEST(blocks_wait_for_those_before_and_behind_them) {
+TEST(blocks_may_wait_for_earlier_and_later_blocks) {
     /* A chain of sums over blocks, and then all wait for the last. */
     static const char text[] = KERNEL_HEAD OUT_HEAD
         "add.u32 %r3, %r9, 1; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd1, %rd3;\n"
@@ -178,7 +178,7 @@ TEST(a_grid_is_advanced_in_slices) {
 }
 
 /* More of them than 16 bits count: the last, and one behind the last. */
-TEST(tables_of_targets_may_be_long) {
+TEST(a_branch_table_may_have_more_than_65536_targets) {
     enum { TARGETS = 65540 };
     static const char head[] =
         KERNEL_HEAD ".visible .entry k(.param .u64 out, .param .u32 n) {\n"

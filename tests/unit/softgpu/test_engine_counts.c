@@ -110,7 +110,7 @@ static void check_loop(const struct kernel *kernel, const struct sg_counts *coun
     expect_count(kernel, counts, 10, (struct sg_count){18, 504, 504});
 }
 
-TEST(loop_of_a_hundred) {
+TEST(a_loop_of_a_hundred_rounds_is_counted_exactly) {
     each_way(BEGIN ".reg .b32 %i; .reg .pred %p;\n"
                    "mov.u32 %i, 0;\n"
                    "again: add.u32 %i, %i, 1;\n"
@@ -127,7 +127,7 @@ static void check_halves(const struct kernel *kernel, const struct sg_counts *co
     expect_count(kernel, counts, 11, (struct sg_count){4, 128, 4 * 8}); /* together again */
 }
 
-TEST(halves_that_part) {
+TEST(diverged_and_guarded_lanes_are_counted_exactly) {
     each_way(BEGIN ".reg .b32 %i, %l; .reg .pred %p, %q;\n"
                    "mov.u32 %l, %laneid; setp.lt.u32 %p, %l, 16; setp.lt.u32 %q, %l, 8;\n"
                    "@%p bra low;\n"
@@ -145,7 +145,7 @@ static void check_call(const struct kernel *kernel, const struct sg_counts *coun
     assert_int_equal(ret->warps, 2);
 }
 
-TEST(called_functions) {
+TEST(instructions_of_called_functions_are_counted_exactly) {
     each_way(KERNEL_HEAD ".func twice(.reg .b32 %a) { add.u32 %a, %a, %a; ret; }\n"
                          ".visible .entry k(.param .u64 at) {\n"
                          ".reg .b32 %i, %l; .reg .pred %p;\n"
@@ -170,7 +170,7 @@ static void check_strides(const struct kernel *kernel, const struct sg_counts *c
     expect_access(kernel, counts, 15, SG_COUNT_READ, SG_COUNT_GLOBAL, 4 * 10, 0, 1, 0);
 }
 
-TEST(strides) {
+TEST(accesses_of_each_stride_are_counted_in_sectors) {
     static _Alignas(16) unsigned char memory[128 * 16];
     each_way(BEGIN ".reg .b32 %t, %x, %y, %z, %w; .reg .b64 %a, %b, %c; .reg .pred %p;\n"
                    "mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 10;\n"
@@ -203,7 +203,7 @@ static void check_spaces(const struct kernel *kernel, const struct sg_counts *co
     assert_int_equal(both->warps[SG_COUNT_GLOBAL][SG_COUNT_SAME], 2);
 }
 
-TEST(spaces) {
+TEST(accesses_are_counted_by_memory_space) {
     static _Alignas(16) unsigned char memory[64 * 16];
     each_way(
         BEGIN
@@ -236,7 +236,7 @@ static void check_sizes(const struct kernel *kernel, const struct sg_counts *cou
     expect_access(kernel, counts, 10, SG_COUNT_WRITTEN, SG_COUNT_GLOBAL, 48, 0, 0, 0);
 }
 
-TEST(sizes_that_are_known_late) {
+TEST(bytes_of_copies_with_variable_sizes_are_counted) {
     static _Alignas(16) unsigned char memory[512];
     each_way(
         BEGIN
@@ -259,7 +259,7 @@ static void *advance(void *grid) {
     return NULL;
 }
 
-TEST(threads_count_each_for_itself) {
+TEST(counts_of_several_workers_add_up) {
     struct kernel kernel;
     struct sg_grid *grid;
     pthread_t thread;
@@ -291,7 +291,7 @@ TEST(threads_count_each_for_itself) {
 }
 
 /* Code that is not counted has no steps for it: none that differ, and no more of them. */
-TEST(other_code_has_nothing_to_count) {
+TEST(code_compiled_without_counting_reports_zero) {
     struct kernel kernel;
     kernel_make(&kernel,
                 BEGIN ".reg .b64 %a; ld.param.u64 %a, [at]; st.global.u32 [%a], 1; ret; }\n",

@@ -32,7 +32,7 @@ static void run_on_small_stack(struct kernel *kernel) {
 }
 
 /* All its calls are still under way when the grid ends. */
-TEST(calls_without_end_are_given_back) {
+TEST(endless_recursion_is_freed_on_a_small_stack) {
     struct kernel kernel;
     kernel_make(&kernel,
                 KERNEL_HEAD ".func f() { call.uni f, (); ret; }\n"
@@ -46,7 +46,7 @@ TEST(calls_without_end_are_given_back) {
 
 /* Lanes at the end of deep calls wait for others, which call another function meanwhile: its frame
  * is to lie behind all of theirs. */
-TEST(another_call_beside_deep_ones) {
+TEST(a_call_beside_deep_calls_gets_its_own_frame) {
     static const char text[] = KERNEL_HEAD
         ".func deep(.param .b32 n) { .reg .b32 %n; .reg .pred %p; ld.param.b32 %n, [n];\n"
         "setp.eq.u32 %p, %n, 0; @%p bra LAST; sub.u32 %n, %n, 1;\n"

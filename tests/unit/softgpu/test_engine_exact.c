@@ -191,7 +191,7 @@ static void holds(const struct form *form) {
     }
 }
 
-TEST(single_precision) {
+TEST(single_precision_arithmetic_is_exactly_rounded) {
     for (int operation = ADD; operation <= SQRT; operation++)
         for (int rounding = EXACT_RN; rounding <= EXACT_RP; rounding++)
             for (int ftz = 0; ftz < 2; ftz++)
@@ -200,14 +200,14 @@ TEST(single_precision) {
                                          (enum exact_rounding)rounding, ftz, sat, false});
 }
 
-TEST(double_precision) {
+TEST(double_precision_arithmetic_is_exactly_rounded) {
     for (int operation = ADD; operation <= SQRT; operation++)
         for (int rounding = EXACT_RN; rounding <= EXACT_RP; rounding++)
             holds(&(struct form){(enum operation)operation, &exact_f64, "f64",
                                  (enum exact_rounding)rounding, false, false, false});
 }
 
-TEST(half_precision) {
+TEST(half_precision_arithmetic_is_exactly_rounded) {
     for (int operation = ADD; operation <= FMA; operation++) {
         for (int ftz = 0; ftz < 2; ftz++)
             for (int sat = 0; sat < 2; sat++)
@@ -269,7 +269,7 @@ static void from_float_to_float(unsigned from, unsigned to, enum exact_rounding 
     converts(text, out->bits, in->bits, true, true, rows);
 }
 
-TEST(floats_to_floats) {
+TEST(conversions_between_floats_are_exactly_rounded) {
     for (unsigned round = times(); round > 0; round--)
         for (int rounding = EXACT_RN; rounding <= EXACT_RP; rounding++)
             for (int sat = 0; sat < 2; sat++) {
@@ -357,7 +357,7 @@ static void to_integer(unsigned from, unsigned to, enum exact_rounding rounding,
     converts(text, register_bits(to), in->bits, false, true, rows);
 }
 
-TEST(integers_and_floats) {
+TEST(conversions_between_integers_and_floats_are_exactly_rounded) {
     for (unsigned round = times(); round > 0; round--)
         for (unsigned real = 0; real < 4; real++)
             for (unsigned integer = 0; integer < 8; integer++)

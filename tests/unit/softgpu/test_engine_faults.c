@@ -39,7 +39,7 @@ static struct sg_grid_fault fault_of(const char *text, const void *at, unsigned 
     return fault;
 }
 
-TEST(an_address_behind_an_allocation) {
+TEST(an_access_outside_an_allocation_is_a_fault) {
     static uint32_t words[128];
     uint64_t range[2] = {(uint64_t)(uintptr_t)words, 100 * 4};
     struct sg_grid_fault fault = fault_of(BODY("st.global.u32 [%rd2], %r1;"), words, 128, range);
@@ -58,7 +58,7 @@ TEST(an_address_behind_an_allocation) {
     assert_int_equal(fault.thread[0], 0);
 }
 
-TEST(misaligned_and_outside_of_a_space) {
+TEST(misaligned_and_out_of_range_accesses_are_faults) {
     static uint32_t words[64];
     struct sg_grid_fault fault =
         fault_of(BODY("setp.eq.u32 %p, %r1, 9; @%p add.u64 %rd2, %rd2, 2;\n"
@@ -78,7 +78,7 @@ TEST(misaligned_and_outside_of_a_space) {
     assert_int_equal(fault.kind, SG_FAULT_SPACE);
 }
 
-TEST(traps_and_breakpoints) {
+TEST(traps_and_breakpoints_end_the_grid) {
     static uint32_t words[64];
     struct sg_grid_fault fault =
         fault_of(BODY("setp.eq.u32 %p, %r1, 40;\n@%p trap;"), words, 64, NULL);
@@ -91,14 +91,14 @@ TEST(traps_and_breakpoints) {
     assert_int_equal(fault.kind, SG_FAULT_COUNT);
 }
 
-TEST(recursion_without_end) {
+TEST(endless_recursion_is_a_stack_fault) {
     static const char text[] =
         KERNEL_HEAD ".func deeper() { call.uni deeper, (); ret; }\n"
                     ".visible .entry k(.param .u64 at) { call.uni deeper, (); ret; }\n";
     assert_int_equal(fault_of(text, NULL, 32, NULL).kind, SG_FAULT_STACK);
 }
 
-TEST(calls_to_what_is_no_function) {
+TEST(calling_an_address_without_a_function_is_a_fault) {
     struct sg_grid_fault fault =
         fault_of(BODY("proto: .callprototype _ (); call %rd1, (), proto;"), (void *)64, 32, NULL);
     assert_int_equal(fault.kind, SG_FAULT_INSTRUCTION);
@@ -108,7 +108,7 @@ TEST(calls_to_what_is_no_function) {
     assert_int_equal(fault.kind, SG_FAULT_PC);
 }
 
-TEST(barriers_that_cannot_be) {
+TEST(a_barrier_count_of_no_whole_warps_is_a_fault) {
     static uint32_t words[64];
     /* Of a number beyond 15 the low bits count. */
     struct sg_grid_fault fault =
@@ -124,7 +124,7 @@ TEST(barriers_that_cannot_be) {
     assert_int_equal(fault.kind, SG_FAULT_COUNT);
 }
 
-TEST(a_deadlock_says_who_waits_where) {
+TEST(a_deadlock_report_names_waiting_lanes_and_lines) {
     static uint32_t words[64];
     struct sg_grid_fault fault = fault_of(BODY("setp.lt.u32 %p, %r1, 32; @%p bra one;\n"
                                                "bar.sync 2; bra end;\n"
@@ -143,7 +143,7 @@ TEST(a_deadlock_says_who_waits_where) {
     assert_non_null(strstr(fault.report, "lanes fffffff0 line 8: waits for lanes 000000ff"));
 }
 
-TEST(what_cannot_run_is_named) {
+TEST(an_unsupported_instruction_is_refused_by_name) {
     static const struct sg_image_options h200 = {
         .architecture = 90, .suffix = 'a', .newest_ptx = 90};
     struct sg_image *image;
@@ -163,7 +163,7 @@ TEST(what_cannot_run_is_named) {
     sg_image_free(image);
 }
 
-TEST(the_callers_rounding_stays) {
+TEST(the_callers_rounding_mode_is_neither_used_nor_changed) {
     static float out[32];
     struct kernel kernel;
     assert_int_equal(fesetround(FE_UPWARD), 0);
@@ -179,7 +179,7 @@ TEST(the_callers_rounding_stays) {
     kernel_free(&kernel);
 }
 
-TEST(shapes_that_no_grid_has) {
+TEST(impossible_grid_shapes_are_refused) {
     struct kernel kernel;
     struct sg_grid *grid = NULL;
     kernel_make(&kernel, BODY(""), sg_level_best());

@@ -8,7 +8,7 @@
     "{ .reg .f32 f, g, h, r; mov.b32 f, %x; mov.b32 g, %y; mov.b32 h, %z;\n" text                  \
     " mov.b32 %w, r; cvt.u64.u32 %d, %w; }"
 
-TEST(single_precision_rounds_as_it_says) {
+TEST(single_precision_obeys_the_rounding_modifier) {
     /* 1 + 2^-24: between 1 and its successor. */
     static const struct row rn[] = {{0x3f800000, 0x33800000, 0, 0x3f800000}};
     ROWS_HOLD(F32("add.rn.f32 r, f, g;"), rn);
@@ -29,7 +29,7 @@ TEST(single_precision_rounds_as_it_says) {
     ROWS_HOLD(F32("sqrt.rn.f32 r, f;"), root);
 }
 
-TEST(fused_products_are_rounded_once) {
+TEST(fma_rounds_once) {
     /* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24: the last term decides with a tiny addend only if fused. */
     static const struct row rows[] = {{0x3f800800, 0x3f800800, 0x00000001, 0x3f801001},
                                       {0x3f800800, 0x3f800800, 0x80000001, 0x3f801000},
@@ -47,7 +47,7 @@ TEST(fused_products_are_rounded_once) {
     ROWS_HOLD("fma.rn.f64 %d, %a, %b, %c;", wide);
 }
 
-TEST(results_flush_saturate_and_have_one_nan) {
+TEST(results_flush_saturate_and_use_the_canonical_nan) {
     static const struct row ftz[] = {{0x00000001, 0x3f800000, 0, 0x3f800000},
                                      {0x80000001, 0x80000001, 0, 0x80000000},
                                      {0x00800000, 0x807fffff, 0, 0x00800000}};
@@ -74,7 +74,7 @@ TEST(results_flush_saturate_and_have_one_nan) {
     ROWS_HOLD(F32("mul.rn.ftz.f32 r, f, g;"), tiny);
 }
 
-TEST(extremes_know_nan_and_zeros) {
+TEST(min_and_max_handle_nan_and_signed_zeros) {
     static const struct row min[] = {
         {0x7fc00000, 0x3f800000, 0, 0x3f800000}, {0x3f800000, 0xffc00000, 0, 0x3f800000},
         {0x7fc00000, 0xffc00000, 0, QNAN},       {0x00000000, 0x80000000, 0, 0x80000000},
@@ -89,7 +89,7 @@ TEST(extremes_know_nan_and_zeros) {
     ROWS_HOLD(F32("max.xorsign.abs.f32 r, f, g;"), sign);
 }
 
-TEST(comparisons_are_ordered_or_not) {
+TEST(comparisons_of_nan_are_ordered_or_unordered) {
     static const struct row lt[] = {
         {0x7fc00000, 0x3f800000, 0, 0}, {0xbf800000, 0x3f800000, 0, 1}, {0x80000000, 0, 0, 0}};
     ROWS_HOLD(F32("mov.f32 r, 0f00000000; setp.lt.f32 %p, f, g;") "selp.b64 %d, 1, 0, %p;", lt);
@@ -149,7 +149,7 @@ TEST(conversions_round_and_saturate) {
     ROWS_HOLD("{ .reg .f32 f; mov.b32 f, %x; cvt.rna.tf32.f32 %w, f; cvt.u64.u32 %d, %w; }", tf32);
 }
 
-TEST(halves_are_rounded_once) {
+TEST(half_precision_results_are_rounded_once) {
     static const struct row add[] = {{0x3c00, 0x1000, 0, 0x3c00},
                                      {0x3c01, 0x1000, 0, 0x3c02},
                                      {0x7bff, 0x7bff, 0, 0x7c00},
@@ -166,7 +166,7 @@ TEST(halves_are_rounded_once) {
     ROWS_HOLD("min.f16 %v, %s, %t; cvt.u64.u16 %d, %v;", min);
 }
 
-TEST(approximate_functions_are_near) {
+TEST(approximate_functions_return_the_exact_special_values) {
     static const struct row ex2[] = {
         {0x40400000, 0, 0, 0x41000000}, {0xff800000, 0, 0, 0}, {0x7fc00000, 0, 0, QNAN}};
     ROWS_HOLD(F32("ex2.approx.f32 r, f;"), ex2);
@@ -179,7 +179,7 @@ TEST(approximate_functions_are_near) {
 }
 
 /* Recorded on an H200. */
-TEST(inverse_roots_have_all_their_bits) {
+TEST(rsqrt_of_doubles_matches_the_h200_bit_for_bit) {
     static const struct row full[] = {
         {0, 0, 0, 0x7ff0000000000000},
         {0x8000000000000000, 0, 0, 0xfff0000000000000},

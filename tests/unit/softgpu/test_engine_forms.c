@@ -81,7 +81,7 @@ static const struct {
 #undef REFUSED_FORM
 };
 
-TEST(forms_of_the_lists_run_or_are_refused) {
+TEST(each_listed_form_runs_or_is_refused_with_its_reason) {
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
         each_form(patterns[i].pattern, patterns[i].why, patterns[i].why ? is_refused : runs);
     assert_true(forms > 7000); /* a list that was cut off says nothing */
@@ -112,7 +112,7 @@ static const char *refusal_of(const char *text) {
 }
 
 /* Of every row of the table of opcodes: what runs, or the list that says why not. */
-TEST(every_opcode_runs_or_is_in_the_list_of_refusals) {
+TEST(every_opcode_runs_or_is_listed_as_refused) {
     unsigned seen[SG_OP_COUNT] = {0};
     char why[300];
     for (size_t i = 0; i < sizeof decoded / sizeof decoded[0]; i++) {

@@ -418,7 +418,7 @@ static void compare_ways(uint64_t seed, const uint32_t *in) {
     }
 }
 
-TEST(random_kernels_compute_the_same_in_lock_step) {
+TEST(random_kernels_compute_the_same_with_and_without_lock_step) {
     static uint32_t in[WORDS];
     const char *more = getenv("GPUMEM_TEST_SEEDS");
     uint64_t seeds = more ? strtoull(more, NULL, 10) : 150;

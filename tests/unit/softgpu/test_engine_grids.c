@@ -26,7 +26,7 @@ static const char sums[] = KERNEL_HEAD
 
 #define BLOCKS 200
 
-TEST(all_blocks_meet_at_the_workspace) {
+TEST(a_cooperative_grid_synchronizes_through_its_workspace) {
     static uint32_t out[2 * BLOCKS];
     FOR_EACH_LEVEL(level) {
         struct kernel kernel;
@@ -44,7 +44,7 @@ TEST(all_blocks_meet_at_the_workspace) {
     }
 }
 
-TEST(other_launches_have_no_workspace) {
+TEST(an_ordinary_launch_has_no_workspace) {
     uint32_t out[2] = {0};
     struct kernel kernel;
     kernel_make(&kernel, sums, SG_LEVEL_GENERIC);
@@ -55,7 +55,7 @@ TEST(other_launches_have_no_workspace) {
     kernel_free(&kernel);
 }
 
-TEST(the_workspace_has_an_end) {
+TEST(a_read_past_the_end_of_the_workspace_is_a_fault) {
     static const char beyond[] =
         KERNEL_HEAD ".visible .entry k() { .reg .b32 %r<3>; .reg .b64 %d<3>;\n"
                     "mov.u32 %r1, %envreg1; mov.u32 %r2, %envreg2; mov.b64 %d1, {%r2, %r1};\n"
@@ -71,7 +71,7 @@ TEST(the_workspace_has_an_end) {
 }
 
 /* 288 bytes at least, below static and dynamic shared memory, which keep their own bounds. */
-TEST(tiles_of_several_warps_have_reserved_memory) {
+TEST(multi_warp_tiles_use_reserved_shared_memory) {
     static const char text[] = KERNEL_HEAD
         ".extern .shared .align 4 .b8 dynamic[];\n"
         ".visible .entry k(.param .u64 out) { .shared .align 4 .b8 own[12];\n"
@@ -116,7 +116,7 @@ static struct sg_grid *grid_of(struct kernel *kernel) {
     return grid;
 }
 
-TEST(a_grid_lets_its_dependents_go) {
+TEST(a_grid_may_trigger_its_dependents_early) {
     uint32_t flag = 0;
     struct kernel kernel;
     kernel_make(&kernel, first, SG_LEVEL_GENERIC);
@@ -140,7 +140,7 @@ TEST(a_grid_lets_its_dependents_go) {
 }
 
 /* Some lanes wait, those behind the guard do not; then all go on. */
-TEST(a_held_grid_waits) {
+TEST(griddepcontrol_wait_blocks_until_the_grid_is_released) {
     static const char text[] = KERNEL_HEAD
         ".visible .entry k(.param .u64 out) { .reg .pred %p; .reg .b32 %r<3>; .reg .b64 %d<3>;\n"
         "ld.param.u64 %d1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 8;\n"
@@ -172,7 +172,7 @@ TEST(a_held_grid_waits) {
     }
 }
 
-TEST(a_grid_begins_again) {
+TEST(a_rewound_grid_runs_again) {
     static uint32_t out[2 * BLOCKS];
     struct kernel kernel;
     kernel_make(&kernel, sums, SG_LEVEL_GENERIC);
@@ -194,7 +194,7 @@ TEST(a_grid_begins_again) {
     kernel_free(&kernel);
 }
 
-TEST(unknown_registers_of_the_driver_are_refused) {
+TEST(an_unknown_environment_register_is_refused) {
     static const char text[] =
         KERNEL_HEAD ".visible .entry k() { .reg .b32 %r<3>; mov.u32 %r1, %envreg3; ret; }\n";
     struct sg_image *image = NULL;

@@ -4,7 +4,7 @@
 #define M64 UINT64_MAX
 #define M32 ((uint64_t)UINT32_MAX)
 
-TEST(sums_wrap) {
+TEST(integer_sums_wrap_or_saturate) {
     static const struct row add[] = {{1, 2, 0, 3}, {M64, 1, 0, 0}, {1, M64, 0, 0}};
     ROWS_HOLD("add.u64 %d, %a, %b;", add);
     static const struct row sub[] = {{1, 2, 0, M32}, {0x80000000, 1, 0, 0x7fffffff}};
@@ -16,7 +16,7 @@ TEST(sums_wrap) {
     ROWS_HOLD("add.sat.s32 %w, %x, %y; cvt.u64.u32 %d, %w;", sat);
 }
 
-TEST(products_have_halves) {
+TEST(multiplication_returns_low_and_high_halves) {
     static const struct row lo[] = {{M64, M64, 0, 1}, {1ull << 33, 1ull << 33, 0, 0}};
     ROWS_HOLD("mul.lo.u64 %d, %a, %b;", lo);
     static const struct row hi[] = {
@@ -40,7 +40,7 @@ TEST(products_have_halves) {
     ROWS_HOLD("mad.hi.sat.s32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", sat);
 }
 
-TEST(quotients_do_not_trap) {
+TEST(division_by_zero_and_overflow_do_not_trap) {
     static const struct row s64[] = {
         {1ull << 63, M64, 0, 1ull << 63}, {7, 0, 0, M64}, {(uint64_t)-7, 2, 0, (uint64_t)-3}};
     ROWS_HOLD("div.s64 %d, %a, %b;", s64);
@@ -55,7 +55,7 @@ TEST(quotients_do_not_trap) {
     ROWS_HOLD("div.s16 %v, %s, %t; cvt.u64.u16 %d, %v;", s16);
 }
 
-TEST(shifts_clamp) {
+TEST(shift_counts_clamp_or_wrap) {
     static const struct row shl[] = {{1, 31, 0, 0x80000000}, {1, 32, 0, 0}, {1, M32, 0, 0}};
     ROWS_HOLD("shl.b32 %w, %x, %y; cvt.u64.u32 %d, %w;", shl);
     static const struct row shr[] = {
@@ -71,7 +71,7 @@ TEST(shifts_clamp) {
     ROWS_HOLD("shf.r.wrap.b32 %w, %y, %x, %z; cvt.u64.u32 %d, %w;", right);
 }
 
-TEST(fields_take_eight_bits_of_place_and_length) {
+TEST(bit_field_position_and_length_use_eight_bits) {
     static const struct row u32[] = {
         {0xabcd1234, 8, 8, 0x12},         {0xabcd1234, 28, 20, 0xa},
         {0xabcd1234, 40, 8, 0},           {0xabcd1234, 256 + 8, 256 + 8, 0x12},
@@ -88,7 +88,7 @@ TEST(fields_take_eight_bits_of_place_and_length) {
     ROWS_HOLD("bmsk.clamp.b32 %w, %x, %y; cvt.u64.u32 %d, %w;", bmsk);
 }
 
-TEST(bits_are_counted_and_found) {
+TEST(bits_are_counted_found_and_reversed) {
     static const struct row popc[] = {{M64, 0, 0, 64}, {0x8000000000000001, 0, 0, 2}};
     ROWS_HOLD("popc.b64 %w, %a; cvt.u64.u32 %d, %w;", popc);
     static const struct row clz[] = {{0, 0, 0, 32}, {1, 0, 0, 31}, {M32, 0, 0, 0}};
@@ -106,7 +106,7 @@ TEST(bits_are_counted_and_found) {
     ROWS_HOLD("cnot.b32 %w, %x; cvt.u64.u32 %d, %w;", cnot);
 }
 
-TEST(bytes_are_permuted) {
+TEST(prmt_permutes_bytes_in_every_mode) {
     static const struct row usual[] = {{0x83020100, 0x07060584, 0x3210, 0x83020100},
                                        {0x83020100, 0x07060584, 0x7654, 0x07060584},
                                        {0x83020100, 0x07060584, 0xbc08, 0xffff0000}};
@@ -121,7 +121,7 @@ TEST(bytes_are_permuted) {
     ROWS_HOLD("prmt.b32.ecl %w, %x, %y, %z; cvt.u64.u32 %d, %w;", ecl);
 }
 
-TEST(carries_go_on) {
+TEST(carries_propagate_to_the_next_instruction) {
     static const struct row add[] = {{M64, 1, 0, 0}, {0x00000001ffffffff, 1, 0, 0x200000000}};
     ROWS_HOLD("{ .reg .b32 h, g; mov.b64 {%x, h}, %a; mov.b64 {%y, g}, %b;\n"
               "add.cc.u32 %w, %x, %y; addc.u32 h, h, g; mov.b64 %d, {%w, h}; }",
@@ -140,7 +140,7 @@ TEST(carries_go_on) {
               mad);
 }
 
-TEST(dots_extremes_and_distances) {
+TEST(dot_products_min_max_and_absolute_differences_are_correct) {
     static const struct row dp4a[] = {{0xff010203, 0x01010101, 10, 10 + 1 + 2 + 3 - 1}};
     ROWS_HOLD("dp4a.s32.u32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", dp4a);
     static const struct row dp2a[] = {{0x00020003, 0x04030201, 1, 1 + 3 * 3 + 2 * 4}};
@@ -155,7 +155,7 @@ TEST(dots_extremes_and_distances) {
     ROWS_HOLD("abs.s64 %d, %a;", abs);
 }
 
-TEST(comparisons_choose) {
+TEST(comparisons_set_predicates_and_select) {
     static const struct row lt[] = {{M64, 1, 0, 1}, {1, M64, 0, 0}, {1, 1, 0, 0}};
     ROWS_HOLD("setp.lt.s64 %p, %a, %b; selp.b64 %d, 1, 0, %p;", lt);
     static const struct row lo[] = {{M64, 1, 0, 0}, {1, M64, 0, 1}};

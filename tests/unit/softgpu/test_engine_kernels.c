@@ -2,7 +2,7 @@
 #include "kernel.h"
 #include "kernel_texts.h"
 
-TEST(saxpy_leaves_sums_and_nothing_behind_them) {
+TEST(saxpy_writes_its_elements_and_nothing_beyond) {
     FOR_EACH_LEVEL(level) {
         enum { COUNT = 1000, ROOM = 1024 };
         static float x[ROOM], y[ROOM];
@@ -25,7 +25,7 @@ TEST(saxpy_leaves_sums_and_nothing_behind_them) {
     }
 }
 
-TEST(matmul_by_tiles) {
+TEST(a_tiled_matrix_multiplication_is_exact) {
     enum { N = 48 };
     static float a[N][N], b[N][N], c[N][N];
     for (int i = 0; i < N; i++)
@@ -57,7 +57,7 @@ TEST(matmul_by_tiles) {
     }
 }
 
-TEST(sums_by_shuffles) {
+TEST(a_shuffle_reduction_sums_all_elements) {
     enum { COUNT = 5000, BLOCKS = 3 };
     static float in[COUNT];
     double all = 0;
@@ -77,7 +77,7 @@ TEST(sums_by_shuffles) {
     }
 }
 
-TEST(histogram_by_shared_atomics) {
+TEST(a_histogram_by_shared_atomics_is_exact) {
     enum { COUNT = 10000 };
     static unsigned char in[COUNT];
     uint32_t expected[256] = {0};

@@ -135,7 +135,7 @@ static void receive(struct memory *memory, unsigned i, unsigned who) {
 
 #define RECEIVED "setp.ne.u32 %p, %r1, 0; @%p ld.weak.u32 %r2, [%d];"
 
-TEST(messages_arrive_whole) {
+TEST(an_acquired_message_carries_its_data) {
     static const struct part ways[][2] = {
         {{"add.u32 %r3, %i, 1; st.weak.u32 [%d], %r3; st.release.sys.u32 [%x], 1;", send},
          {"ld.acquire.sys.u32 %r1, [%x];" RECEIVED, receive}},
@@ -167,7 +167,7 @@ static void receive_fenced(struct memory *memory, unsigned i, unsigned who) {
     memory->second[who][i] = atomic_load_explicit(&memory->y[i], memory_order_relaxed);
 }
 
-TEST(fences_order_messages) {
+TEST(fences_order_relaxed_messages) {
     static const struct part parts[2] = {
         {"add.u32 %r3, %i, 1; st.relaxed.sys.u32 [%y], %r3; fence.acq_rel.sys;\n"
          "st.relaxed.sys.u32 [%x], 1;",
@@ -197,7 +197,7 @@ static void store_y(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* One of two that store and then look sees the other's store. */
-TEST(stores_are_not_passed_by_loads) {
+TEST(sequentially_consistent_fences_forbid_store_buffering) {
     static const struct part parts[2] = {
         {"st.relaxed.sys.u32 [%x], 1; fence.sc.sys; ld.relaxed.sys.u32 %r1, [%y];", store_x},
         {"st.relaxed.sys.u32 [%y], 1; fence.sc.sys; ld.relaxed.sys.u32 %r1, [%x];", store_y}};
@@ -215,7 +215,7 @@ static void exchange_x(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* The same by the older words for fences and by atomic operations, at each scope. */
-TEST(scopes_and_atomics_order_stores) {
+TEST(fences_and_atomics_of_each_scope_forbid_store_buffering) {
     static const struct part ways[][2] = {
         {{"st.relaxed.gpu.u32 [%x], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [%y];", NULL},
          {"st.relaxed.gpu.u32 [%y], 1; fence.sc.gpu; ld.relaxed.gpu.u32 %r1, [%x];", NULL}},
@@ -247,7 +247,7 @@ static void load_y_store_x(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* Of two that look and then store not both see the other's store. */
-TEST(loads_are_not_passed_by_stores) {
+TEST(load_buffering_is_forbidden) {
     static const struct part ways[][2] = {
         {{"ld.acquire.sys.u32 %r1, [%x]; st.release.sys.u32 [%y], 1;", load_x_store_y},
          {"ld.acquire.sys.u32 %r1, [%y]; st.release.sys.u32 [%x], 1;", load_y_store_x}},
@@ -289,7 +289,7 @@ static void read_yx(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* Two readers agree on which of two writes came first. */
-TEST(readers_agree_on_the_order) {
+TEST(two_readers_agree_on_the_order_of_two_writes) {
     static const unsigned mixes[] = {12, 3, 10, 15};
     static const struct part parts[4] = {
         {"st.relaxed.sys.u32 [%x], 1;", write_x},
@@ -317,7 +317,7 @@ static void watch(struct memory *memory, unsigned i, unsigned who) {
 }
 
 /* Nothing that is added gets lost, and what is read does not go back. */
-TEST(a_location_has_one_order) {
+TEST(each_location_has_a_coherent_order) {
     static const struct part parts[3] = {
         {"mul.wide.u32 %t, %i, 4; sub.u64 %x, %x, %t; atom.relaxed.sys.add.u32 %r1, [%x], 1;\n"
          "add.u64 %x, %x, %t; ld.param.u64 %t, [t];",
@@ -384,7 +384,7 @@ static void race(void) {
     free(play(parts, 2, 1));
 }
 
-TEST(a_message_without_order_is_a_race) {
+TEST(thread_sanitizer_reports_an_unordered_message) {
 #ifdef __SANITIZE_THREAD__
     int status = 0;
     pid_t child = fork();

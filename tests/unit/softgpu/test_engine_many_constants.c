@@ -39,7 +39,7 @@ static char *text_of(uint32_t *sum) {
     return text;
 }
 
-TEST(many_constants_are_found_at_once) {
+TEST(compile_time_is_linear_in_the_number_of_constants) {
     uint32_t sum, found = 0;
     char *text = text_of(&sum);
     struct kernel kernel;
@@ -55,7 +55,7 @@ TEST(many_constants_are_found_at_once) {
 }
 
 /* What differs only above a width is one constant of it; one number in several widths is not. */
-TEST(widths_of_a_number_stay_apart) {
+TEST(one_constant_in_several_widths_keeps_each_value) {
     const struct row rows[] = {{.a = 1, .b = 2, .d = 0x10000ffffu + 0xffffffffffffffffu + 0xffffu},
                                {.a = 5, .b = 7, .d = 0x10000ffffu + 0xffffffffffffffffu + 0xffffu}};
     ROWS_HOLD(".reg .u64 %e, %f, %g;\n"

@@ -39,10 +39,10 @@ static void every_form(bool exact) {
     }
 }
 
-TEST(products_of_exact_numbers_are_exact) {
+TEST(mma_of_exact_numbers_is_exact) {
     every_form(true);
 }
 
-TEST(products_of_floats_are_within_the_stated_bound) {
+TEST(mma_of_floats_is_within_the_stated_bound) {
     every_form(false);
 }

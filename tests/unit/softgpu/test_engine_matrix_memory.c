@@ -64,7 +64,7 @@ static uint32_t pair(unsigned m, unsigned lane, bool transposed) {
     return low | high << 16;
 }
 
-TEST(ldmatrix_gives_each_lane_its_pairs) {
+TEST(ldmatrix_loads_each_lanes_elements) {
     static const struct {
         const char *body;
         unsigned count;
@@ -97,7 +97,7 @@ TEST(ldmatrix_gives_each_lane_its_pairs) {
     }
 }
 
-TEST(stmatrix_and_movmatrix_are_the_way_back) {
+TEST(stmatrix_stores_and_movmatrix_transposes) {
     static const char load[] =
         FILL "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r8,r9,r10,r11}, [r2];"
              "add.u32 r3, r2, 1024;";
@@ -151,7 +151,7 @@ TEST(wmma_reads_and_writes_shared_memory) {
 }
 
 /* Half of the warp comes by another way; and what others have computed is there. */
-TEST(lanes_come_together_first) {
+TEST(warp_wide_instructions_wait_for_diverged_lanes) {
     runs(FILL "setp.lt.u32 p, r0, 11; mov.b32 r8, 1; mov.b32 r9, 0; mov.b32 r12, 0;\n"
               "@p bra LOW; mov.b32 r8, 2; mov.b32 r9, 5; add.u32 r12, r0, 100; bra MEET;\n"
               "LOW: mov.b32 r9, 9; add.u32 r12, r0, 100;\n"
@@ -175,7 +175,7 @@ TEST(lanes_come_together_first) {
 }
 
 /* All lanes' elements are there; only those write for whom the guard is true. */
-TEST(a_guard_decides_who_writes) {
+TEST(a_guard_selects_the_lanes_that_write) {
     runs("setp.lt.u32 p, r0, 7; mov.b32 r8, 77; mov.b32 r9, 88; mov.b32 r10, 0; mov.b32 r11, 0;\n"
          "@p movmatrix.sync.aligned.m8n8.trans.b16 r8, r0;\n"
          "setp.lt.u32 p, r0, 0; @p movmatrix.sync.aligned.m8n8.trans.b16 r9, r0;" KEEP,
@@ -188,7 +188,7 @@ TEST(a_guard_decides_who_writes) {
     }
 }
 
-TEST(lanes_that_never_meet_are_reported) {
+TEST(lanes_that_never_converge_are_a_deadlock) {
     struct sg_grid_fault fault = run("setp.lt.u32 p, r0, 16; @p bra LOW;\n"
                                      "movmatrix.sync.aligned.m8n8.trans.b16 r8, r0; bra END;\n"
                                      "LOW: movmatrix.sync.aligned.m8n8.trans.b16 r8, r0; END:" KEEP,
@@ -196,7 +196,7 @@ TEST(lanes_that_never_meet_are_reported) {
     assert_int_equal(fault.kind, SG_FAULT_DEADLOCK);
 }
 
-TEST(faults_name_the_lane) {
+TEST(matrix_faults_name_the_lane) {
     struct sg_grid_fault fault =
         run("setp.eq.u32 p, r0, 5; mad.lo.u32 r2, r0, 16, r1; @p add.u32 r2, r2, 8;\n"
             "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r8}, [r2];",

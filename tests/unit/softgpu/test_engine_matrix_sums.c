@@ -47,7 +47,7 @@ static int find_edges(void **state) {
 
 ALL_TESTS(find_edges, NULL);
 
-TEST(each_case_that_can_be_said) {
+TEST(sums_keep_the_bits_that_the_h200_keeps) {
     static const struct {
         const char *name;
         uint64_t wanted;
@@ -121,7 +121,7 @@ TEST(each_case_that_can_be_said) {
 }
 
 /* One kernel serves all cases of a form, which follow one another. */
-TEST(levels_agree_on_every_case) {
+TEST(every_level_sums_each_recorded_case_alike) {
     static uint64_t first[MATRIX_EDGES];
     FOR_EACH_LEVEL(level) {
         struct kernel kernel = {0};
@@ -143,7 +143,7 @@ TEST(levels_agree_on_every_case) {
     }
 }
 
-TEST(levels_agree_on_any_numbers) {
+TEST(every_level_sums_random_numbers_alike) {
     static uint64_t first[MATRIX_FORMS][32][MATRIX_OUT];
     size_t count = matrix_forms(forms, MATRIX_FORMS);
     FOR_EACH_LEVEL(level) {

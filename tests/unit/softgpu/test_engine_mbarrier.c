@@ -1,7 +1,7 @@
 /* mbarriers: phases, counts of arrivals and bytes, what is misused. */
 #include "async_kernel.h"
 
-TEST(misuse_is_a_fault) {
+TEST(misusing_an_mbarrier_is_a_fault) {
     static const struct {
         const char *text;
         enum sg_fault_kind kind;

@@ -10,7 +10,7 @@
                 ".reg .pred %p, %q; .reg .b16 %h<4>; .reg .b32 %r<12>; .reg .b64 %rd<8>;\n"        \
                 ".reg .f32 %f<4>;\n"
 
-TEST(elements_of_all_widths) {
+TEST(narrow_loads_are_extended_to_the_register) {
     FOR_EACH_LEVEL(level) {
         signed char from[32];
         int64_t to[32];
@@ -35,7 +35,7 @@ TEST(elements_of_all_widths) {
     }
 }
 
-TEST(vectors_and_orders_of_lanes) {
+TEST(vector_accesses_keep_elements_and_lanes_in_order) {
     FOR_EACH_LEVEL(level) {
         uint32_t from[128] __attribute__((aligned(16))), to[128] __attribute__((aligned(16)));
         struct kernel kernel;
@@ -69,7 +69,7 @@ TEST(vectors_and_orders_of_lanes) {
     }
 }
 
-TEST(spaces_have_generic_addresses) {
+TEST(generic_addresses_reach_shared_local_and_global_memory) {
     FOR_EACH_LEVEL(level) {
         uint32_t to[32], from[32];
         struct kernel kernel;
@@ -108,7 +108,7 @@ TEST(spaces_have_generic_addresses) {
     }
 }
 
-TEST(atomic_operations_lose_nothing) {
+TEST(atomic_operations_lose_no_update) {
     FOR_EACH_LEVEL(level) {
         struct {
             uint32_t add, inc, min, cas;
@@ -154,7 +154,7 @@ TEST(atomic_operations_lose_nothing) {
     }
 }
 
-TEST(asynchronous_copies_are_there_when_waited_for) {
+TEST(asynchronous_copies_are_visible_after_the_wait) {
     FOR_EACH_LEVEL(level) {
         uint32_t from[128] __attribute__((aligned(16))), to[128] __attribute__((aligned(16)));
         struct kernel kernel;
@@ -188,7 +188,7 @@ TEST(asynchronous_copies_are_there_when_waited_for) {
     }
 }
 
-TEST(dynamic_shared_memory_lies_behind_the_static) {
+TEST(dynamic_shared_memory_follows_static_shared_memory) {
     struct kernel kernel;
     uint32_t out[2] = {0, 0};
     char text[] = KERNEL_HEAD ".extern .shared .align 16 .b8 more[];\n"
@@ -234,7 +234,7 @@ static void shared_access(const char *instruction, bool fault) {
 }
 
 /* As compilers write it: one load of three words, which are all that is used of it. */
-TEST(a_vector_that_begins_in_shared_memory_is_read_to_its_end) {
+TEST(a_vector_load_may_reach_past_the_end_of_shared_memory) {
     shared_access("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [more+16];", false);
     shared_access("ld.shared.v2.u32 {%r4, %r5}, [more+24];", false);
     shared_access("ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [more+32];", true);
@@ -243,7 +243,7 @@ TEST(a_vector_that_begins_in_shared_memory_is_read_to_its_end) {
     shared_access("st.shared.v4.u32 [more+16], {%r2, %r3, %r4, %r5};", true);
 }
 
-TEST(what_is_unmapped_meanwhile_is_seen) {
+TEST(unmapping_memory_of_a_running_grid_makes_its_access_a_fault) {
     static _Alignas(SG_PAGE) unsigned char bytes[2 * SG_PAGE];
     CUdeviceptr p = 0;
     struct kernel kernel;

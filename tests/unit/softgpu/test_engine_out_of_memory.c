@@ -34,7 +34,7 @@ static void compile_at_each_allocation(unsigned kinds) {
     kernel_free(&kernel);
 }
 
-TEST(compiling_fails_whole) {
+TEST(compiling_without_memory_fails_and_leaks_nothing) {
     compile_at_each_allocation(0);
     compile_at_each_allocation(SG_CODE_COUNTED);
 }
@@ -75,14 +75,14 @@ static void run_at_each_allocation(unsigned kinds) {
     kernel_free(&kernel);
 }
 
-TEST(running_says_that_memory_ended) {
+TEST(running_without_memory_reports_out_of_memory) {
     run_at_each_allocation(0);
     run_at_each_allocation(SG_CODE_COUNTED);
 }
 
 /* Clusters and copies that complete late: a copy that cannot be put off is done at once, and all
  * else fails with its reason. */
-TEST(late_copies_need_no_memory) {
+TEST(an_async_copy_without_memory_completes_at_once) {
     uint32_t in[ASYNC_INPUT] __attribute__((aligned(16))), out[1024];
     size_t faults = 0, others = 0;
     for (uint32_t i = 0; i < ASYNC_INPUT; i++)

@@ -27,7 +27,7 @@ static void run(const char *text, enum sg_level level, bool apart, uint32_t *out
 #define END "st.global.u32 [%d2], %r1; ret; }\n"
 
 /* As compilers write it: each value in a register of its own. */
-TEST(a_chain_of_values_takes_few_places) {
+TEST(values_with_disjoint_lifetimes_share_registers) {
     static char text[VALUES * 40 + 1000];
     size_t at = (size_t)snprintf(text, sizeof text, "%s", BEGIN "and.b32 %r10, %r0, 7;\n");
     for (unsigned i = 10; i < VALUES; i++)
@@ -44,7 +44,7 @@ TEST(a_chain_of_values_takes_few_places) {
 }
 
 /* Instructions with several results, whose operands end with them. */
-TEST(results_do_not_take_the_places_of_operands) {
+TEST(results_do_not_overwrite_operands_still_needed) {
     static const char text[] = BEGIN
         "cvt.u64.u32 %d10, %r0; add.u64 %d11, %d10, 5; st.global.u32 [%d2], %r0;\n"
         "mov.v2.b64 {%d12, %d13}, {%d11, %d10};\n"
@@ -65,7 +65,7 @@ TEST(results_do_not_take_the_places_of_operands) {
 
 /* %r10 has one value before the branch, and both ways read it; %r12 is written on one way only, and
  * its place is not that of what the other way reads. */
-TEST(what_lives_on_one_way_keeps_its_place_on_the_other) {
+TEST(a_value_live_on_one_branch_survives_the_other) {
     static const char text[] =
         BEGIN "mul.lo.u32 %r10, %r0, 3; add.u32 %r11, %r0, 100; mov.u32 %r20, 0; mov.u32 %r1, 0;\n"
               "loop: and.b32 %r13, %r0, 1; setp.eq.u32 %p, %r13, 0; @%p bra even;\n"
@@ -105,7 +105,7 @@ static const char *rounds(unsigned there, unsigned blocks) {
 /* Odd lanes stay long between branch and join in the first round. The others, whose turn comes, go
  * on to later rounds, where the odd ones catch up with them: then the number of the round is not
  * the same in all. */
-TEST(lanes_of_different_rounds_have_their_own_values) {
+TEST(lanes_in_different_loop_rounds_keep_their_own_values) {
     uint32_t expected[THREADS];
     for (uint32_t n = 0; n < THREADS; n++) {
         expected[n] = (uint32_t)__builtin_popcount(n); /* no scalar describes that */

@@ -21,7 +21,7 @@ static void draws(struct async_run *run, uint32_t *out) {
     assert_int_equal(counter[0], 3 * WORDS);
 }
 
-TEST(a_seed_repeats_its_order) {
+TEST(the_same_seed_repeats_the_order) {
     static uint32_t eager[WORDS], again[WORDS], first[WORDS], second[WORDS];
     struct async_run run = {.schedule = SG_GRID_EAGER};
     draws(&run, eager);
@@ -43,7 +43,7 @@ TEST(a_seed_repeats_its_order) {
 
 /* Blocks begin in ascending order whatever the seed: each waits for the one before it, and only so
  * many are under way. */
-TEST(blocks_begin_in_order) {
+TEST(blocks_begin_in_ascending_order_with_any_seed) {
     static const char text[] =
         ASYNC("mov.u32 %r4, %ctaid.x; setp.ne.u32 %p, %r1, 0; @%p exit;\n"
               "wait: ld.acquire.gpu.u32 %r5, [%rd3]; setp.ne.u32 %p, %r5, %r4; @%p bra wait;\n"
@@ -67,7 +67,7 @@ TEST(blocks_begin_in_order) {
 }
 
 /* Lanes that hold a lock in turn, blocks that wait for each other, barriers: all get on. */
-TEST(all_get_on_with_any_seed) {
+TEST(every_thread_makes_progress_with_any_seed) {
     static const char text[] = ASYNC(
         "mov.u32 %r4, %ctaid.x; mov.u32 %r11, 0;\n"
         "again: atom.global.cas.b32 %r5, [%rd3], 0, 1; setp.ne.u32 %p, %r5, 0; @%p bra again;\n"
@@ -87,7 +87,7 @@ TEST(all_get_on_with_any_seed) {
  * Blocks that wait for all blocks, and compute for a while between two looks: a turn that is cut
  * short before the next look must not keep the other blocks from beginning.
  */
-TEST(blocks_that_look_rarely_let_others_begin) {
+TEST(blocks_that_poll_rarely_let_other_blocks_begin) {
     static const char text[] =
         ASYNC("atom.global.add.u32 %r4, [%rd3], 1;\n"
               "look: mov.u32 %r5, 0; ld.relaxed.gpu.global.u32 %r6, [%rd3];\n"
@@ -143,7 +143,7 @@ static void spins_until_seven(const char *text, enum sg_level level, unsigned th
 }
 
 /* Random turns may be shorter than the loop. */
-TEST(what_only_polls_is_seen_to_spin) {
+TEST(a_polling_loop_is_detected_as_spinning) {
     static const char text[] = ASYNC(
         "look: ld.relaxed.gpu.global.u32 %r6, [%rd3]; add.u32 %r4, %r6, 1; mov.u32 %r5, %r4;\n"
         "setp.ne.u32 %p, %r6, 7; @%p bra look;");
@@ -152,7 +152,7 @@ TEST(what_only_polls_is_seen_to_spin) {
 }
 
 /* A loop may poll on each side of a barrier, or let one thread poll and tell the others. */
-TEST(what_polls_between_barriers_is_seen_to_spin) {
+TEST(polling_between_barriers_is_detected_as_spinning) {
     static const char *const texts[] = {
         ASYNC("look: ld.relaxed.gpu.global.u32 %r6, [%rd3]; bar.sync 0;\n"
               "setp.ne.u32 %p, %r6, 7; @%p bra look;"),
@@ -167,7 +167,7 @@ TEST(what_polls_between_barriers_is_seen_to_spin) {
 }
 
 /* Atomic operations that change memory are work; those that change nothing may wait for others. */
-TEST(atomics_that_change_memory_are_no_polls) {
+TEST(atomics_that_change_memory_do_not_count_as_polling) {
     static const char *const texts[] = {
         ASYNC("more: atom.global.add.u32 %r4, [%rd3], 1; bra more;"),
         ASYNC("more: atom.global.inc.u32 %r4, [%rd3], 7; bra more;"),
@@ -196,7 +196,7 @@ TEST(atomics_that_change_memory_are_no_polls) {
 
 /* A race that the usual order hides: the second warp reads what the first has written before any
  * barrier. Some seed shows it. */
-TEST(a_missing_barrier_shows_with_some_seed) {
+TEST(a_missing_barrier_shows_under_some_seed) {
     static const char text[] = ASYNC(
         "shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r10; st.shared.u32 [%r4], %r1;\n"
         "setp.lt.u32 %p, %r1, 32; @%p bra end; ld.shared.u32 %r2, [%r4+-128];" ANSWER "\nend:");

@@ -25,7 +25,7 @@ static struct sg_grid_fault run(const char *text, enum sg_level level, unsigned 
     return fault;
 }
 
-TEST(its_own_begins_behind_a_kibibyte) {
+TEST(a_blocks_shared_memory_begins_at_0x400) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[8] = {0};
         assert_int_equal(
@@ -44,7 +44,7 @@ TEST(its_own_begins_behind_a_kibibyte) {
     }
 }
 
-TEST(sizes_are_as_recorded) {
+TEST(shared_memory_size_registers_match_the_h200) {
     uint32_t out[8] = {0};
     assert_int_equal(run(HEAD "mov.u32 %r2, %total_smem_size; mov.u32 %r3, %dynamic_smem_size;\n"
                               "mov.u32 %r4, %aggr_smem_size; mov.u32 %r5, "
@@ -62,7 +62,7 @@ TEST(sizes_are_as_recorded) {
 }
 
 /* One element, a whole warp, atomics, generic addresses: each way to memory looks. */
-TEST(nothing_is_below) {
+TEST(shared_memory_below_the_base_is_a_fault) {
     static const char *const bodies[] = {
         "ld.shared.u32 %r3, [own+-4]; st.global.u32 [%d2], %r3;",
         "st.shared.u32 [0], %r1;",
@@ -84,7 +84,7 @@ TEST(nothing_is_below) {
 }
 
 /* Tiles of several warps meet there: plain, generic and atomic accesses of two warps. */
-TEST(what_is_reserved_is_for_who_asks) {
+TEST(reserved_shared_memory_is_usable_by_kernels_that_ask_for_it) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[64] = {0};
         assert_int_equal(
@@ -126,7 +126,7 @@ static struct sg_grid_fault run_numbered(enum sg_level level, unsigned dynamic, 
     return fault;
 }
 
-TEST(who_names_none_counts_from_0) {
+TEST(a_kernel_without_named_shared_memory_addresses_it_from_zero) {
     FOR_EACH_LEVEL(level) {
         uint32_t out[400];
         assert_int_equal(run_numbered((enum sg_level)level, 576, 1, out).kind, SG_FAULT_COUNT);

@@ -82,7 +82,7 @@ static float some_float(void) {
     return (float)(random & 256 ? -size : size);
 }
 
-TEST(eights_are_the_nearest) {
+TEST(fp8_conversions_round_to_the_nearest_value) {
     for (unsigned k = 0; k < 8; k++) {
         bool five = k & 1, relu = k & 2;
         struct row rows[VALUES];
@@ -109,7 +109,7 @@ TEST(eights_are_the_nearest) {
     }
 }
 
-TEST(eights_become_halves_exactly) {
+TEST(fp8_values_convert_to_halves_exactly) {
     for (unsigned five = 0; five < 2; five++) {
         static struct row rows[256];
         char body[200];
@@ -131,7 +131,7 @@ TEST(eights_become_halves_exactly) {
     ROWS_HOLD("cvt.rn.relu.f16x2.e4m3x2 %w, %s; cvt.u64.u32 %d, %w;", relu);
 }
 
-TEST(what_is_too_large_stays_finite) {
+TEST(satfinite_conversions_stay_finite) {
     static const struct row half[] = {{0x7f800000, 0, 0, 0x7bff}, {0xff800000, 0, 0, 0xfbff},
                                       {0x477fefff, 0, 0, 0x7bff}, {0x477ff000, 0, 0, 0x7bff},
                                       {0x7fc00000, 0, 0, 0x7fff}, {0x3f801000, 0, 0, 0x3c00}};
@@ -150,7 +150,7 @@ TEST(what_is_too_large_stays_finite) {
               tensor);
 }
 
-TEST(integers_are_packed) {
+TEST(cvt_pack_saturates_and_packs_integers) {
     static const struct row bytes[] = {{300, 0xffffffff, 0x12345678, 0x5678ff00},
                                        {7, 200, 0xabcd, 0xabcd07c8}};
     ROWS_HOLD("cvt.pack.sat.u8.s32.b32 %w, %x, %y, %z; cvt.u64.u32 %d, %w;", bytes);
@@ -184,7 +184,7 @@ static bool holds(double a, double b, const char *how) {
     }
 }
 
-TEST(both_halves_are_compared) {
+TEST(packed_half_comparisons_set_both_predicates) {
     static const char *const all[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
                                       "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     static const uint32_t edges[] = {0, 0x8000, 1, 0x8001, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00};
@@ -218,7 +218,7 @@ TEST(both_halves_are_compared) {
               brain);
 }
 
-TEST(set_makes_the_truth_of_its_type) {
+TEST(set_returns_true_in_the_destination_type) {
     static const struct row f16[] = {{5, 7, 0, 0x3c00}, {7, 5, 0, 0}};
     ROWS_HOLD("set.lt.f16.u32 %v, %x, %y; cvt.u64.u16 %d, %v;", f16);
     static const struct row bf16[] = {{0xffff, 1, 0, 0x3f80}};

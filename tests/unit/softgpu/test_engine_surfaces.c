@@ -21,7 +21,7 @@ static enum sg_fault_kind fault_of(const char *body, const struct sg_texture *su
     return texture_run(body, &set, &lane, 1).kind;
 }
 
-TEST(loads_of_each_width) {
+TEST(surface_loads_of_each_width_return_the_bytes) {
     unsigned char bytes[64];
     for (int i = 0; i < 64; i++)
         bytes[i] = (unsigned char)(0xf0 + i);
@@ -47,7 +47,7 @@ TEST(loads_of_each_width) {
     assert_int_equal(lane.out.u[0], 0x03020100);
 }
 
-TEST(stores_of_each_width) {
+TEST(surface_stores_of_each_width_write_only_their_bytes) {
     unsigned char bytes[64], want[64];
     memset(bytes, 0xee, sizeof bytes);
     memset(want, 0xee, sizeof want);
@@ -66,7 +66,7 @@ TEST(stores_of_each_width) {
     assert_memory_equal(bytes, want, sizeof want);
 }
 
-TEST(bounds) {
+TEST(surface_accesses_out_of_bounds_clamp_zero_or_trap) {
     uint32_t texels[4 * 3];
     for (uint32_t i = 0; i < 12; i++)
         texels[i] = 100 + i;
@@ -107,7 +107,7 @@ TEST(bounds) {
         SG_FAULT_SURFACE);
 }
 
-TEST(layers_slices_and_faces) {
+TEST(surface_coordinates_select_layers_slices_and_faces) {
     uint32_t texels[48];
     for (uint32_t i = 0; i < 48; i++)
         texels[i] = i;
@@ -135,7 +135,7 @@ TEST(layers_slices_and_faces) {
 }
 
 /* sust.p counts texels and makes the surface's format of each register. */
-TEST(formatted_stores) {
+TEST(formatted_surface_stores_convert_to_the_surface_format) {
     unsigned char bytes[16] = {0};
     static const char store[] = "sust.p.1d.v4.b32.trap [%h1, {%r0}], {%r1,%r2,%r3,%r4};";
     struct sg_texture surface = surface_of(bytes, SG_TEXEL_UINT, 4, 8, 4, 0);
@@ -162,7 +162,7 @@ TEST(formatted_stores) {
                      SG_FAULT_SURFACE);
 }
 
-TEST(reductions_of_all_lanes) {
+TEST(surface_reductions_combine_all_lanes) {
     struct {
         uint32_t sum, least, most, both;
         uint64_t long_sum, long_least;

@@ -24,7 +24,7 @@ static bool all_are(const struct texture_lane *lane, float a, float b, float c, 
     return lane->out.f[0] == a && lane->out.f[1] == b && lane->out.f[2] == c && lane->out.f[3] == d;
 }
 
-TEST(integers_are_parts_of_one) {
+TEST(integer_texels_are_normalized_to_one) {
     static const unsigned char u8[4] = {0, 1, 128, 255};
     static const signed char s8[4] = {-128, -127, 64, 127};
     static const uint16_t u16[4] = {0, 1, 0x8000, 0xffff};
@@ -47,7 +47,7 @@ TEST(integers_are_parts_of_one) {
     }
 }
 
-TEST(integers_are_themselves) {
+TEST(integer_reads_return_the_texel_unchanged) {
     static const unsigned char bytes[16] = {0xff, 0x80, 0x7f, 1, 2,    3, 4, 5,
                                             0,    0,    0,    0, 0xfe, 0, 0, 0x80};
     struct sg_texture texture = of_bytes(bytes, SG_TEXEL_UINT, 2, 8);
@@ -68,7 +68,7 @@ TEST(integers_are_themselves) {
     assert_true(lane.out.u[0] == 0x017f80ff && lane.out.u[3] == 0x800000fe);
 }
 
-TEST(halves_and_floats) {
+TEST(float_texels_of_16_and_32_bits_are_read_exactly) {
     static const uint16_t halves[4] = {0x3c00, 0xc248, 0x0001, 0x7c00};
     static const float floats[2] = {-0.0f, 1e-40f};
     struct sg_texture texture = of_bytes(halves, SG_TEXEL_FLOAT, 4, 16);
@@ -80,7 +80,7 @@ TEST(halves_and_floats) {
 }
 
 /* Results of 16 bits: rounded to the nearest even. */
-TEST(results_are_halves) {
+TEST(half_results_are_rounded_to_nearest_even) {
     static const float texels[4] = {1.00048828125f, 65519.996f, 3e-8f, -70000};
     struct sg_texture texture = of_bytes(texels, SG_TEXEL_FLOAT, 4, 32);
     const struct texture_lane in = {.in.f = {0.5f}};
@@ -94,7 +94,7 @@ TEST(results_are_halves) {
     assert_true(lane.out.u[0] == 0x7bff3c00 && lane.out.u[1] == 0xfc000001);
 }
 
-TEST(srgb_is_made_linear_before_the_filter) {
+TEST(srgb_is_linearized_before_filtering) {
     static const unsigned char texels[8] = {0, 10, 128, 128, 255, 11, 188, 255};
     struct sg_texture texture = of_bytes(texels, SG_TEXEL_UINT, 4, 8);
     texture.srgb = true;
@@ -112,7 +112,7 @@ TEST(srgb_is_made_linear_before_the_filter) {
     assert_int_equal(lane.out.u[2], 128);
 }
 
-TEST(packed_texels) {
+TEST(packed_10_bit_texels_are_unpacked) {
     static const uint32_t word = 1023u | 0u << 10 | 512u << 20 | 1u << 30;
     struct sg_texture texture = of_bytes(&word, SG_TEXEL_1010102, 4, 8);
     texture.levels[0].width = 1;
@@ -135,7 +135,7 @@ static struct texture_lane texel_at(const struct sg_texture *texture, float x, f
     return texture_once("tex.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0,%f1}];", texture, &in);
 }
 
-TEST(blocks_of_colours) {
+TEST(bc1_to_bc3_colour_blocks_are_decoded) {
     /* Red and blue; texels 0 to 3 of the first row choose 0 to 3. */
     static const unsigned char four[8] = {0x00, 0xf8, 0x1f, 0x00, 0xe4, 0, 0, 0};
     static const unsigned char three[8] = {0x1f, 0x00, 0x00, 0xf8, 0xe4, 0, 0, 0};
@@ -164,7 +164,7 @@ TEST(blocks_of_colours) {
     assert_true(lane.out.f[3] == 8.0f / 15 && lane.out.f[0] == 1.0f / 3);
 }
 
-TEST(blocks_of_channels) {
+TEST(bc4_and_bc5_channel_blocks_are_decoded) {
     /* Texels 0 to 7 choose 0 to 7, with 3 bits each. */
     static const unsigned char down[8] = {210, 70, 0x88, 0xc6, 0xfa, 0, 0, 0};
     static const unsigned char up[8] = {70, 220, 0x88, 0xc6, 0xfa, 0, 0, 0};
@@ -198,7 +198,7 @@ TEST(blocks_of_channels) {
 }
 
 /* Rows and columns of blocks. */
-TEST(blocks_lie_side_by_side) {
+TEST(compressed_blocks_are_addressed_by_row_and_column) {
     unsigned char blocks[4][8] = {{1, 1}, {2, 2}, {3, 3}, {4, 4}};
     struct sg_texture texture = of_blocks(blocks, SG_TEXEL_BC4, 1, 8);
     texture.levels[0].width = texture.levels[0].height = 8;
@@ -209,7 +209,7 @@ TEST(blocks_lie_side_by_side) {
 }
 
 /* Memory in pieces of 64 bytes, of which the second is not there. */
-TEST(what_is_not_mapped_reads_as_nothing) {
+TEST(unmapped_texels_read_as_zero) {
     float texels[64];
     for (int i = 0; i < 64; i++)
         texels[i] = (float)(i + 1);
@@ -242,7 +242,7 @@ static uint32_t asked(const char *question, const struct sg_texture *texture) {
     return texture_once(body, texture, &in).out.u[0];
 }
 
-TEST(textures_say_what_they_are) {
+TEST(texture_queries_describe_the_texture) {
     static const float texels[8 * 6 * 4];
     struct sg_texture texture = texture_of_floats(texels, 8, 6, 4);
     texture.levels[1] = (struct sg_texture_level){.width = 4, .height = 3, .depth = 2};

@@ -37,7 +37,7 @@ static uint32_t between(const struct sg_texture *texture, const unsigned parts[3
 }
 
 /* A texel of 256 among zeros shows its weight. */
-TEST(weights_of_three_axes) {
+TEST(filter_weights_of_three_axes_match_the_h200) {
     static const struct {
         unsigned parts[3], weight[8];
     } rows[] = {{{32, 20, 212}, {35, 6, 3, 0, 171, 25, 14, 2}},
@@ -58,7 +58,7 @@ TEST(weights_of_three_axes) {
 }
 
 /* Four bits behind the 24; of three axes, the first plane's sum has 33 bits. */
-TEST(floats_far_apart) {
+TEST(filtering_floats_of_distant_magnitudes_matches_the_h200) {
     static const struct {
         unsigned parts[3];
         uint32_t texels[4], want;
@@ -92,7 +92,7 @@ TEST(floats_far_apart) {
 }
 
 /* Subnormal numbers are 0 of their sign, as texels and results; other texels stay as they are. */
-TEST(subnormal_numbers) {
+TEST(subnormal_texels_and_results_flush_to_zero) {
     static const struct {
         uint32_t texels[4], alone, middle;
     } rows[] = {{{0x80000001, 0x007fffff}, 0x80000000, 0},
@@ -108,7 +108,7 @@ TEST(subnormal_numbers) {
 }
 
 /* Halves: sums of 11 bits and four behind, results that are halves; every NaN is the same. */
-TEST(halves) {
+TEST(filtering_half_texels_matches_the_h200) {
     static const struct {
         unsigned parts[3];
         uint16_t texels[4];
@@ -124,7 +124,7 @@ TEST(halves) {
 }
 
 /* The least byte counts as -128, though alone it is -1. Of 16 bits, a half is rounded up. */
-TEST(signed_parts) {
+TEST(filtering_signed_normalized_texels_matches_the_h200) {
     static const struct {
         unsigned parts[3];
         int8_t texels[4];
@@ -146,7 +146,7 @@ TEST(signed_parts) {
 }
 
 /* Ten bits are repeated to 16 before they are summed. */
-TEST(ten_bits) {
+TEST(ten_bit_texels_are_widened_before_filtering) {
     static const struct {
         unsigned parts[3];
         uint32_t texels[4], want;
@@ -161,7 +161,7 @@ TEST(ten_bits) {
 }
 
 /* A row lies half in its border: integers are filtered too, and those of 32 bits rounded down. */
-TEST(integers) {
+TEST(filtering_integers_against_the_border_matches_the_h200) {
     static const unsigned char bytes[4] = {0x01, 0x4a, 0x93, 0xdc};
     static const uint32_t words[4] = {0xdc934a01, 0x00b76e25, 0x24db9249, 0x48ffb66d};
     static const struct {
@@ -194,7 +194,7 @@ TEST(integers) {
 }
 
 /* One number as the border of each format. */
-TEST(borders_of_formats) {
+TEST(the_border_colour_is_converted_to_each_format) {
     static const unsigned char zeros[16] = {0};
     static const struct {
         enum sg_texel_form form;
@@ -240,7 +240,7 @@ TEST(borders_of_formats) {
 }
 
 /* The fourth and fifth of eight values, from ends where 144/256 alone would be too little. */
-TEST(alpha_of_blocks) {
+TEST(interpolated_block_alpha_matches_the_h200) {
     static const struct {
         unsigned char ends[2];
         unsigned choice, want; /* of 255 */
@@ -260,7 +260,7 @@ TEST(alpha_of_blocks) {
 }
 
 /* A texel is 256 times its number, so that results are coordinates. */
-TEST(coordinates_that_turn) {
+TEST(wrapped_and_mirrored_coordinates_match_the_h200) {
     static float texels[31999];
     static const struct {
         unsigned width, mode;
@@ -315,7 +315,7 @@ static float at_level(const struct sg_texture *texture, float level) {
 }
 
 /* Level, bias and limits are cut off to 256ths, each alone; without a level there is no bias. */
-TEST(parts_of_levels) {
+TEST(levels_bias_and_limits_are_truncated_to_256ths) {
     struct sg_texture texture = pyramid();
     assert_true(at_level(&texture, 1 + 31.75f / 1024) == 263);
     assert_true(at_level(&texture, 1 + 32.75f / 1024) == 264);
@@ -333,7 +333,7 @@ TEST(parts_of_levels) {
     assert_true(texture_once(plane, &texture, &in).out.f[0] == 153);
 }
 
-TEST(mixtures_of_anisotropic_filters) {
+TEST(anisotropic_filters_mix_levels_as_the_h200_does) {
     struct sg_texture texture = pyramid();
     texture.anisotropy = 16;
     assert_true(at_level(&texture, 0.25f) == 0);
@@ -345,7 +345,7 @@ TEST(mixtures_of_anisotropic_filters) {
 }
 
 /* Steps in texels of the largest level, times 64: of one axis, of two, and diagonals. */
-TEST(levels_of_gradients) {
+TEST(gradients_select_the_level_that_the_h200_selects) {
     static const struct {
         float x[2], y[2], want;
     } rows[] = {{{121, 121}, {0, 0}, 345},      {{705, 392}, {0, 0}, 950},
@@ -369,7 +369,7 @@ TEST(levels_of_gradients) {
 }
 
 /* Every NaN becomes one as a half. */
-TEST(not_a_number_as_a_half) {
+TEST(every_nan_becomes_the_canonical_half_nan) {
     static const uint32_t texels[1] = {0xffffffce};
     struct sg_texture texture = texture_of_floats((const float *)(const void *)texels, 1, 0, 0);
     const struct texture_lane in = {.in.f = {0.5f}};
@@ -380,7 +380,7 @@ TEST(not_a_number_as_a_half) {
 }
 
 /* The layers are a texture's size along the axis behind its last. */
-TEST(layers_are_a_size) {
+TEST(texture_queries_return_layers_as_the_next_dimension) {
     static const float texels[32] = {0};
     static const char read[] =
         "txq.width.b32 %o0, [%h1]; txq.height.b32 %o1, [%h1]; txq.depth.b32 %o2, [%h1];\n"

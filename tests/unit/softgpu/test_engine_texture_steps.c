@@ -28,7 +28,7 @@ static void compare_sums(const char *read, const struct sg_texture *texture,
     }
 }
 
-TEST(sums_of_floats) {
+TEST(filtered_sums_of_floats_match_the_h200) {
     static const float values[8] = {1, 3e-8f, 16777216, -5, 0.1f, 1e10f, -1e10f, 7};
     static const struct recorded of_plane[] = {{8, 0x507ae001},  {12, 0xd03c02c1}, {20, 0xc0b5c99a},
                                                {24, 0x4f04b6a6}, {32, 0x4c3dc000}, {39, 0xd00b1dc6},
@@ -62,7 +62,7 @@ static struct sg_texture of_bytes(const void *bytes, unsigned width) {
 }
 
 /* Parts of 1 are summed in 16 bits; linear values of sRGB in 8, and the sum has 11. */
-TEST(sums_of_bytes) {
+TEST(filtered_sums_of_bytes_match_the_h200) {
     unsigned char texels[256][4];
     for (int i = 0; i < 256; i++)
         memset(texels[i], i, 4);
@@ -93,7 +93,7 @@ TEST(sums_of_bytes) {
 
 /* A border of 0.3: of floats as it is, of bytes cut off at 76/255; and a row lies half in the
  * border above it, where the second axis has one. */
-TEST(borders) {
+TEST(filtered_borders_match_the_h200) {
     static const float texels[4] = {1, 2, 3, 4};
     static const unsigned char bytes[4][4] = {{1, 2, 3, 4}};
     struct sg_texture texture = of_bytes(bytes, 1);
@@ -121,7 +121,7 @@ static struct sg_texture of_blocks(const void *blocks, enum sg_texel_form form) 
 }
 
 /* The first eight texels choose 0 to 7: 3 bits each. */
-TEST(blocks) {
+TEST(decoded_blocks_match_the_h200) {
     /* BC1: red 25 and 14, green 8 and 31, blue 11 and 1; texels choose 0 to 3. */
     static const unsigned char colours[8] = {0x0b, 0xc9, 0xe1, 0x73, 0xe4, 0, 0, 0};
     static const uint8_t of_colours[4][3] = {
@@ -173,7 +173,7 @@ TEST(blocks) {
 }
 
 /* Corners and edges of cubes, and what a gather finds in place of the texel that a corner lacks. */
-TEST(cubes) {
+TEST(cube_edges_corners_and_gathers_match_the_h200) {
     float texels[6 * 16];
     for (int i = 0; i < 6 * 16; i++)
         texels[i] = (float)(i * 256);
@@ -207,7 +207,7 @@ TEST(cubes) {
 }
 
 /* Only linear memory is a row to read by numbers. */
-TEST(rows_by_number) {
+TEST(integer_fetches_from_a_row_need_linear_memory) {
     static const float texels[4] = {1, 2, 3, 4};
     static const char fetch[] = "tex.1d.v4.u32.s32 {%o0,%o1,%o2,%o3}, [%h1, {%r0}];";
     struct sg_texture texture = texture_of_floats(texels, 4, 0, 0);
@@ -217,7 +217,7 @@ TEST(rows_by_number) {
     assert_int_equal(texture_once(fetch, &texture, &third).out.u[0], 0x40800000);
 }
 
-TEST(packed_stores_cut_off) {
+TEST(packed_surface_stores_truncate_as_the_h200_does) {
     static const struct {
         uint32_t in[4], want;
     } rows[] = {{{0x80000000, 0xffffffff, 0xffffff80, 0x3f000000}, 0x40000000},

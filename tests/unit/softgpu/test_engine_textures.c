@@ -123,7 +123,7 @@ static void compare(const struct reference *r, struct sg_texture *texture, int a
     }
 }
 
-TEST(modes_and_filters) {
+TEST(every_address_mode_and_filter_matches_the_reference) {
     static const int sizes[3][3] = {{16, 1, 1}, {8, 4, 1}, {8, 2, 4}};
     unsigned seed = 7;
     float texels[64];
@@ -153,7 +153,7 @@ TEST(modes_and_filters) {
 }
 
 /* 8 bits of fraction, to the nearest; the greatest is the next texel itself. */
-TEST(fractions_have_eight_bits) {
+TEST(filter_fractions_have_eight_bits) {
     static const float texels[2] = {0, 256};
     struct sg_texture texture = texture_of_floats(texels, 2, 0, 0);
     texture.linear = true;
@@ -168,7 +168,7 @@ TEST(fractions_have_eight_bits) {
         assert_true(lanes[i].out.f[0] == want[i]);
 }
 
-TEST(coordinates_that_are_no_numbers) {
+TEST(infinite_and_nan_coordinates_are_clamped) {
     static const float texels[4] = {1, 2, 3, 4};
     struct sg_texture texture = texture_of_floats(texels, 4, 0, 0);
     struct texture_lane lanes[4] = {
@@ -178,7 +178,7 @@ TEST(coordinates_that_are_no_numbers) {
     assert_true(lanes[2].out.f[0] == 1 && lanes[3].out.f[0] == 4);
 }
 
-TEST(offsets_count_texels) {
+TEST(texture_offsets_count_texels) {
     float texels[64];
     for (int i = 0; i < 64; i++)
         texels[i] = (float)i;
@@ -198,7 +198,7 @@ TEST(offsets_count_texels) {
     assert_true(out.out.f[0] == 32 + 4 * 2 + 1);
 }
 
-TEST(texels_by_number) {
+TEST(integer_coordinates_fetch_single_texels) {
     float texels[16];
     for (int i = 0; i < 16; i++)
         texels[i] = (float)(i + 1);
@@ -222,7 +222,7 @@ TEST(texels_by_number) {
     assert_true(out.out.f[0] == 0);
 }
 
-TEST(layers_are_clamped) {
+TEST(layer_numbers_are_clamped) {
     float texels[24];
     for (int i = 0; i < 24; i++)
         texels[i] = (float)i;
@@ -248,7 +248,7 @@ TEST(layers_are_clamped) {
 
 /* ---- gathers --------------------------------------------------------------------------------- */
 
-TEST(gathers_are_in_order) {
+TEST(a_gather_returns_its_texels_in_order) {
     float texels[16 * 4];
     for (int i = 0; i < 64; i++)
         texels[i] = (float)((i >> 2) + 100 * (i % 4));
@@ -286,7 +286,7 @@ static struct sg_texture cube(float *texels, unsigned cubes) {
 }
 
 /* The corner of each face that a direction near it meets: by the table of the guide. */
-TEST(directions_meet_faces) {
+TEST(a_direction_selects_the_cube_face) {
     float texels[2 * 6 * FACE * FACE] = {0};
     struct sg_texture texture = cube(texels, 1);
     static const struct {
@@ -319,7 +319,7 @@ TEST(directions_meet_faces) {
 }
 
 /* On an edge, half of each face's outermost texel; in a corner, a third of each. */
-TEST(cubes_are_seamless) {
+TEST(seamless_cubes_filter_across_edges_and_corners) {
     float texels[6 * FACE * FACE] = {0};
     struct sg_texture texture = cube(texels, 1);
     texture.linear = texture.seamless = true;
@@ -373,7 +373,7 @@ static float nearest_elsewhere(const float *texels, int face, double s, double t
     return value;
 }
 
-TEST(all_edges_lead_to_their_neighbours) {
+TEST(every_cube_edge_filters_with_its_neighbour) {
     float texels[6 * FACE * FACE] = {0};
     struct sg_texture texture = cube(texels, 1);
     texture.linear = texture.seamless = true;
@@ -430,7 +430,7 @@ static float at_level(const struct sg_texture *texture, float level) {
         .out.f[0];
 }
 
-TEST(levels_are_chosen) {
+TEST(the_level_of_detail_is_selected_and_clamped) {
     float texels[85] = {0};
     struct sg_texture texture = levels(texels);
     assert_true(at_level(&texture, 0.49f) == 0 && at_level(&texture, 0.51f) == 1000);
@@ -455,7 +455,7 @@ TEST(levels_are_chosen) {
             .out.f[0] == 0);
 }
 
-TEST(gradients_choose_levels) {
+TEST(gradients_select_the_level) {
     float texels[85] = {0};
     struct sg_texture texture = levels(texels);
     static const char body[] = "tex.grad.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0,%f1}], "
@@ -485,7 +485,7 @@ TEST(gradients_choose_levels) {
 }
 
 /* A step of the gradient along a face of a cube, which has coordinates from -1 to 1. */
-TEST(gradients_of_cubes) {
+TEST(cube_gradients_select_the_level) {
     float texels[6 * (64 + 16 + 4 + 1)] = {0};
     struct sg_texture texture = texture_of_floats(texels, 8, 8, 0);
     unsigned at = 0;
@@ -530,7 +530,7 @@ TEST(warps_look_up_a_handle_once) {
     assert_true(lanes[1].out.f[0] == 5);
 }
 
-TEST(settings_may_come_from_another_handle) {
+TEST(a_separate_sampler_handle_gives_the_filter) {
     static const float texels[2] = {10, 20}, other[2] = {1, 2};
     struct sg_texture image = texture_of_floats(texels, 2, 0, 0);
     struct sg_texture sampler = texture_of_floats(other, 2, 0, 0);
@@ -599,7 +599,7 @@ static void faults(const char *body, const struct sg_texture *texture, const cha
         fail_msg("%s: %s", body, fault.report);
 }
 
-TEST(what_cannot_be_sampled_says_why) {
+TEST(an_unsamplable_texture_faults_with_its_reason) {
     static const float texels[64];
     struct sg_texture texture = texture_of_floats(texels, 4, 4, 0);
     faults("tex.1d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h3, {%f0}];", &texture, "no texture or surface");
@@ -612,7 +612,7 @@ TEST(what_cannot_be_sampled_says_why) {
     faults(reads[1], &texture, "it is broken");
 }
 
-TEST(what_does_not_run_is_refused_at_the_function) {
+TEST(unsupported_texture_forms_are_refused_at_load) {
     texture_refused("tex.2dms.v4.f32.s32 {%o0,%o1,%o2,%o3}, [%h1, {%r0,%r1,%r2,%r2}];",
                     "several samples");
     texture_refused("tex.2d.v4.f32.f32 {%o0,%o1,%o2,%o3}, [%h1, {%f0,%f1}], %f2;", "depths");

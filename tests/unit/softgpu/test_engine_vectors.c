@@ -2,14 +2,14 @@
  * small instructions. */
 #include "kernel.h"
 
-TEST(vectors_are_read_before_they_are_written) {
+TEST(a_vector_move_reads_all_sources_first) {
     static const struct row swap[] = {{1, 2, 0, 0x0000000100000002}};
     ROWS_HOLD("mov.v2.b32 {%x, %y}, {%y, %x}; mov.b64 %d, {%x, %y};", swap);
     static const struct row turn[] = {{0x1234, 0x5678, 0x9abc, 0x12349abc5678}};
     ROWS_HOLD("mov.v4.b16 {%s, %t, %u, %v}, {%t, %u, %s, %v}; mov.b64 %d, {%s, %t, %u, %v};", turn);
 }
 
-TEST(bytes_make_words) {
+TEST(vector_moves_pack_and_unpack_words) {
     static const struct row pack[] = {{0x11223344, 0, 0, 0x44332211}};
     ROWS_HOLD("{ .reg .b8 p, q, r, s; mov.b32 {p, q, r, s}, %x; mov.b32 %w, {s, r, q, p}; "
               "cvt.u64.u32 %d, %w; }",
@@ -23,7 +23,7 @@ TEST(bytes_make_words) {
     ROWS_HOLD("{ .reg .b128 q; mov.b128 q, {%a, %b}; mov.b128 {_, %d}, q; }", half);
 }
 
-TEST(lop3_says_whether_a_bit_is_set) {
+TEST(lop3_sets_a_predicate_from_its_result) {
     static const struct row rows[] = {
         {0xf0, 0x0f, 0, 0}, {0xf0, 0x1f, 0, 0x11}, {0xf0, 0x1f, 1, 0x10}, {0xf0, 0x0f, 1, 0}};
     /* c says whether the predicate that is combined is false; 0xc0 is a & b */
@@ -37,7 +37,7 @@ TEST(lop3_says_whether_a_bit_is_set) {
               neither);
 }
 
-TEST(packed_integers) {
+TEST(packed_16_bit_integers_are_added_and_compared) {
     static const struct row add[] = {{0xffff0001, 0x0001ffff, 0, 0},
                                      {0x7fff8000, 0x00018000, 0, 0x80000000}};
     ROWS_HOLD("add.u16x2 %w, %x, %y; cvt.u64.u32 %d, %w;", add);
@@ -55,7 +55,7 @@ TEST(packed_integers) {
     ROWS_HOLD("add.cc.u32 %w, %x, -1; madc.hi.s16 %v, %s, %t, %u; cvt.u64.u16 %d, %v;", sign);
 }
 
-TEST(the_nth_bit_is_found) {
+TEST(fns_finds_the_nth_set_bit) {
     static const struct row rows[] = {
         {0xaaaaaaaa, 3, 1, 3},           {0xaaaaaaaa, 3, (uint32_t)-1, 3},
         {0xaaaaaaaa, 3, 0, 3},           {0xaaaaaaaa, 4, 0, UINT32_MAX},
@@ -115,7 +115,7 @@ static void exchanged(const unsigned char *after, const unsigned char *seen) {
     }
 }
 
-TEST(quads_are_exchanged_and_compared) {
+TEST(atomics_exchange_and_compare_128_bits) {
     for (size_t i = 0; i < sizeof begin; i++)
         begin[i] = (unsigned char)(i * 7 + 3);
     run(HEAD "mad.wide.u32 p, i, 16, p; mad.wide.u32 o, i, 32, o;\n"
@@ -134,7 +134,7 @@ static void counted(const unsigned char *after, const unsigned char *seen) {
 }
 
 /* 256 threads add to one pair by compare and swap; half of a pair would break the sum. */
-TEST(quads_are_swapped_by_many) {
+TEST(concurrent_128_bit_compare_and_swap_is_atomic) {
     memset(begin, 0, sizeof begin);
     run(HEAD "ld.relaxed.gpu.global.b128 q0, [p];\n"
              "again: mov.b128 {a, b}, q0; add.u64 c, a, 1; add.u64 d, b, 2; mov.b128 q1, {c, d};\n"
@@ -150,7 +150,7 @@ static void kept_in_shared(const unsigned char *after, const unsigned char *seen
     }
 }
 
-TEST(quads_lie_in_every_space) {
+TEST(every_space_holds_128_bit_values) {
     run(HEAD
         ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[16]; .reg .b32 y;\n"
         "cvt.u64.u32 a, i; mul.lo.u64 b, a, 3; mov.b128 q0, {a, b}; shl.b32 w0, i, 4;\n"
@@ -181,7 +181,7 @@ static void summed(const unsigned char *after, const unsigned char *seen) {
     assert_int_equal(pairs[1], 0x3c004000);
 }
 
-TEST(vectors_are_added_by_element) {
+TEST(vector_atomics_add_each_element) {
     memset(begin, 0, sizeof begin);
     static const uint32_t pairs[] = {0x41003600, 0x3c004000};
     memcpy(begin + 128, pairs, sizeof pairs);
@@ -227,7 +227,7 @@ static const char allocates[] = NEW_HEAD
     "stacksave.u64 behind; sub.u64 c, before, behind; ld.local.u64 v, [a];\n"
     "st.global.v2.u64 [o], {v, b}; st.global.v2.u64 [o+16], {c, a}; ret; }\n";
 
-TEST(threads_allocate_on_their_stacks) {
+TEST(alloca_gives_each_thread_its_own_memory) {
     run(allocates, 32, memory, out, begin, allocated);
 }
 
@@ -236,7 +236,7 @@ static void looped(const unsigned char *after, const unsigned char *seen) {
     assert_int_equal(word(seen, 0), 999);
 }
 
-TEST(what_is_restored_is_free_again) {
+TEST(stackrestore_frees_allocations) {
     run(HEAD
         "mov.u64 c, 0;\nmore: stacksave.u64 b; alloca.u64 a, 64; st.local.u64 [a+56], c;\n"
         "ld.local.u64 d, [a+56]; stackrestore.u64 b; add.u64 c, c, 1; setp.lt.u64 t, c, 1000;\n"
@@ -244,7 +244,7 @@ TEST(what_is_restored_is_free_again) {
         1, memory, out, begin, looped);
 }
 
-TEST(a_stack_that_ends_is_a_fault) {
+TEST(alloca_beyond_the_stack_is_a_fault) {
     static const char *const texts[] = {
         HEAD "alloca.u64 a, 4000;\n" TAIL,
         HEAD "mov.u64 b, -8; alloca.u64 a, b;\n" TAIL,
@@ -276,7 +276,7 @@ TEST(special_registers_are_converted) {
               tid);
 }
 
-TEST(integers_become_floats_within_bounds) {
+TEST(saturating_conversions_of_integers_clamp_to_one) {
     static const struct row rows[] = {{5, 0, 0, 0x3f800000}, {0, 0, 0, 0}, {0x80000000, 0, 0, 0}};
     ROWS_HOLD("{ .reg .f32 f; cvt.rn.ftz.sat.f32.s32 f, %x; mov.b32 %w, f; cvt.u64.u32 %d, %w; }",
               rows);
@@ -284,7 +284,7 @@ TEST(integers_become_floats_within_bounds) {
     ROWS_HOLD("cvt.rz.sat.f16.u32 %v, %x; cvt.u64.u16 %d, %v;", half);
 }
 
-TEST(accesses_that_are_not_aligned_are_faults) {
+TEST(misaligned_128_bit_accesses_are_faults) {
     static const char *const texts[] = {
         HEAD "st.global.b128 [p+8], q0;\n" TAIL,
         HEAD "ld.relaxed.gpu.global.b128 q0, [p+8];\n" TAIL,

@@ -121,7 +121,7 @@ static void check_single(const struct single *one) {
     ROWS_HOLD(body, rows);
 }
 
-TEST(one_result_of_parts) {
+TEST(scalar_video_instructions_match_the_reference) {
     static const char *const ops[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax"};
     static const char *const parts[] = {"", "b0", "b1", "b2", "b3", "h0", "h1"};
     static const char *const seconds[] = {"", "add", "min", "max"};
@@ -141,7 +141,7 @@ TEST(one_result_of_parts) {
 
 /* ---- shifts ---------------------------------------------------------------------------------- */
 
-TEST(shifts_clamp_or_wrap) {
+TEST(video_shifts_clamp_or_wrap) {
     for (unsigned k = 0; k < 32; k++) {
         bool left = k & 1, wrap = k & 2, sign = k & 4, from_sign = k & 8, sat = k & 16;
         struct row rows[VALUES];
@@ -173,7 +173,7 @@ TEST(shifts_clamp_or_wrap) {
 
 /* ---- vmad ------------------------------------------------------------------------------------ */
 
-TEST(products_are_shifted_and_held) {
+TEST(vmad_shifts_and_saturates_its_product) {
     static const char *const signs[][3] = {
         {"", "", ""}, {"-", "", ""}, {"", "-", ""}, {"", "", "-"}};
     for (unsigned k = 0; k < 4 * 4 * 3 * 2; k++) {
@@ -269,7 +269,7 @@ static void check_several(const struct several *one) {
     ROWS_HOLD(body, rows);
 }
 
-TEST(several_at_once) {
+TEST(simd_video_instructions_match_the_reference) {
     static const char *const ops[] = {"vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"};
     static const char *const by_two[][3] = {
         {"", "", ""}, {"32", "01", "0"}, {"13", "20", "1"}, {"", "10", "10"}};
@@ -291,7 +291,7 @@ TEST(several_at_once) {
             }
 }
 
-TEST(comparisons_are_numbers) {
+TEST(video_comparisons_return_numbers) {
     static const struct row set[] = {{5, 7, 0, 1}, {7, 5, 0, 0}, {0xffffffff, 1, 0, 0}};
     ROWS_HOLD("vset.u32.u32.lt %w, %x, %y; cvt.u64.u32 %d, %w;", set);
     static const struct row signs[] = {{0xffffffff, 1, 0, 1}, {0x80, 0x80, 0, 0}};

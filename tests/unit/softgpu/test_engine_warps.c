@@ -29,7 +29,7 @@ static void words(const char *body, unsigned threads, uint32_t *out) {
     free(text);
 }
 
-TEST(shuffles_reach_within_segments) {
+TEST(shuffles_stay_within_their_segment) {
     uint32_t out[32];
     words("shfl.sync.down.b32 %r2|%p, %r3, 3, 31, -1; @!%p add.u32 %r2, %r2, 100;", 32, out);
     for (uint32_t i = 0; i < 32; i++)
@@ -47,7 +47,7 @@ TEST(shuffles_reach_within_segments) {
 }
 
 /* As recorded: 0 comes from a lane that has exited. */
-TEST(who_has_exited_gives_0) {
+TEST(a_shuffle_from_an_exited_lane_returns_zero) {
     uint32_t out[32];
     words("setp.lt.u32 %p, %r3, 16; @%p exit; add.u32 %r2, %r3, 100;\n"
           "shfl.sync.idx.b32 %r2|%q, %r2, 3, 31, -1; @%q add.u32 %r2, %r2, 1000;",
@@ -56,7 +56,7 @@ TEST(who_has_exited_gives_0) {
         assert_int_equal(out[i], i < 16 ? 0xcccccccc : 1000);
 }
 
-TEST(votes_matches_and_reductions) {
+TEST(votes_matches_and_reductions_are_correct) {
     uint32_t out[32];
     words("setp.lt.u32 %p, %r3, 5; vote.sync.ballot.b32 %r2, !%p, -1;", 32, out);
     assert_int_equal(out[9], 0xffffffe0);
@@ -77,7 +77,7 @@ TEST(votes_matches_and_reductions) {
     assert_int_equal(out[17], 496);
 }
 
-TEST(lanes_meet_at_different_places) {
+TEST(lanes_converge_from_different_instructions) {
     uint32_t out[32];
     /* Each half has an instruction of its own, with the mask of all. */
     words(
@@ -98,7 +98,7 @@ TEST(lanes_meet_at_different_places) {
         assert_int_equal(out[i], i < 10 ? 9 : 31);
 }
 
-TEST(barriers_wait_for_all_that_live) {
+TEST(a_barrier_waits_for_all_live_lanes) {
     uint32_t out[64];
     words("mov.u32 %r5, cell; mul.lo.u32 %r4, %r1, 4; add.u32 %r5, %r5, %r4;\n"
           "st.shared.u32 [%r5], %r1; bar.sync 0; mov.u32 %r6, cell; sub.u32 %r4, 252, %r4;\n"
@@ -123,7 +123,7 @@ TEST(barriers_wait_for_all_that_live) {
     assert_int_equal(out[1], 2);
 }
 
-TEST(producers_arrive_and_do_not_wait) {
+TEST(bar_arrive_does_not_wait) {
     uint32_t out[64];
     /* The second warp waits for the first, which only arrives. */
     words("mov.u32 %r5, cell; setp.ge.u32 %p, %r1, 32; mov.u32 %r2, 0; @%p bra consume;\n"

@@ -171,7 +171,7 @@ static void says(const char *text, unsigned blocks, unsigned threads, uint32_t r
     }
 }
 
-TEST(loads_stores_and_atomics) {
+TEST(the_watch_reports_loads_stores_and_atomics) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .b32 s[4]; .local .b64 l[4];\n",
               "setp.lt.u32 %p, %r1, 3;\n"
@@ -199,7 +199,7 @@ TEST(loads_stores_and_atomics) {
 }
 
 /* Lanes of one access in two spaces. */
-TEST(generic_addresses) {
+TEST(the_watch_resolves_generic_addresses) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .b32 s[4];\n",
               "mov.u64 %rd3, s; cvta.shared.u64 %rd3, %rd3; setp.gt.u32 %p, %r1, 1;\n"
@@ -214,7 +214,7 @@ TEST(generic_addresses) {
     assert_int_equal(to[9], 0);
 }
 
-TEST(barriers_meetings_and_fences) {
+TEST(the_watch_reports_barriers_and_fences) {
     uint32_t to[4 * 64] = {0};
     says(TEXT("", "setp.ge.u32 %p, %r1, 32; @%p bra other;\n"
                   "bar.arrive 3, 64; fence.acq_rel.gpu; bra on;\n"
@@ -239,7 +239,7 @@ TEST(barriers_meetings_and_fences) {
          "block 0 ends\n");
 }
 
-TEST(blocks_one_after_the_other) {
+TEST(the_watch_reports_blocks_in_order) {
     uint32_t to[128] = {0};
     says(TEXT("", "st.global.u32 [%rd2], 7;\n"), 3, 2, 0, to,
          "block 0 begins, 0 shared\n"
@@ -256,7 +256,7 @@ TEST(blocks_one_after_the_other) {
          "block 2 ends\n");
 }
 
-TEST(copies_that_mbarriers_count) {
+TEST(the_watch_reports_copies_counted_by_mbarriers) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(
         TEXT(
@@ -292,7 +292,7 @@ TEST(copies_that_mbarriers_count) {
 }
 
 /* The first step writes the source of the copy: what is refused lane by lane is not made. */
-TEST(copies_at_their_moment) {
+TEST(the_watch_reports_copies_when_they_are_issued) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .align 16 .b8 s[64]; .shared .b64 m;\n",
               "cp.async.ca.shared.global [s], [%rd1], 16, 8; cp.async.commit_group;\n"
@@ -315,7 +315,7 @@ TEST(copies_at_their_moment) {
 }
 
 /* Where local memory is whose: the entry's 16 bytes, then f's, which some lanes call. */
-TEST(functions_and_their_frames) {
+TEST(the_watch_reports_local_memory_of_function_frames) {
     uint32_t to[4] = {0};
     says(KERNEL_HEAD
          ".func f() {\n"
@@ -334,7 +334,7 @@ TEST(functions_and_their_frames) {
          "block 0 ends\n");
 }
 
-TEST(matrices_row_by_row) {
+TEST(the_watch_reports_matrix_loads_row_by_row) {
     uint32_t to[128] __attribute__((aligned(16))) = {0};
     says(TEXT(".shared .align 16 .b8 s[128];\n",
               "shl.b32 %r3, %r1, 4; and.b32 %r3, %r3, 127; mov.u32 %r2, s; add.u32 %r2, %r2, %r3;\n"
@@ -354,7 +354,7 @@ TEST(matrices_row_by_row) {
 }
 
 /* Under a guard too, and no lane at all. */
-TEST(refused_accesses_are_not_made) {
+TEST(an_access_refused_by_the_watch_is_not_executed) {
     for (uint32_t refuse = 5; refuse == 5 || refuse == 15; refuse += 10) {
         uint32_t to[128] __attribute__((aligned(16))) = {0};
         says(TEXT("", "setp.ne.u32 %p, %r1, 3;\n@%p st.global.u32 [%rd2], 9;\n"

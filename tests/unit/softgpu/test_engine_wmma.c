@@ -30,7 +30,7 @@ static void one_form(const struct wide_form *form, enum sg_level level, bool exa
         fail_msg("%s on %s: %s", words, sg_level_name(level), why);
 }
 
-TEST(products_are_right) {
+TEST(wmma_products_match_plain_c) {
     size_t count = wide_forms(forms, WIDE_FORMS);
     assert_int_equal(count, 126); /* as the assembler takes: no form is forgotten */
     FOR_EACH_LEVEL(level) {
@@ -41,7 +41,7 @@ TEST(products_are_right) {
     }
 }
 
-TEST(fragments_lie_as_for_mma) {
+TEST(wmma_fragments_are_laid_out_as_for_mma) {
     size_t count = wide_forms(forms, WIDE_FORMS);
     uint32_t wanted[32][8], got[32][8], seed = 29;
     for (size_t i = 0; i < count; i++)
@@ -62,7 +62,7 @@ TEST(fragments_lie_as_for_mma) {
         }
 }
 
-TEST(floats_saturate_where_the_text_says_so) {
+TEST(wmma_satfinite_saturates_floats) {
     static const char text[] =
         ".version 6.0\n.target sm_70\n.address_size 64\n"
         ".visible .entry k(.param .u64 in, .param .u64 out) {\n"

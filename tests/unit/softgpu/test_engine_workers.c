@@ -46,7 +46,7 @@ static struct sg_grid_fault run_together(struct kernel *kernel, uint64_t budget)
 }
 
 /* Each block adds its number to a sum, and counts itself. */
-TEST(each_block_runs_once) {
+TEST(several_workers_run_each_block_once) {
     static const char text[] =
         KERNEL_HEAD ".visible .entry k(.param .u64 out) {\n"
                     ".reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>;\n"
@@ -84,7 +84,7 @@ static const char scan_text[] = KERNEL_HEAD
     "first: add.u32 %r4, %r4, %r1; st.global.u32 [%rd1], %r4; fence.acq_rel.gpu;\n"
     "st.volatile.global.u32 [%rd2], 1;\nend: bar.sync 0; ret; }\n";
 
-TEST(blocks_may_wait_for_earlier_ones) {
+TEST(blocks_may_wait_for_earlier_blocks) {
     enum { BLOCKS = 500 };
     static uint32_t sums[BLOCKS], flags[BLOCKS];
     FOR_EACH_LEVEL(level) {
@@ -103,7 +103,7 @@ TEST(blocks_may_wait_for_earlier_ones) {
 }
 
 /* What others have begun and left, a single thread finishes. */
-TEST(one_thread_goes_on_with_blocks_of_others) {
+TEST(one_thread_finishes_blocks_begun_by_others) {
     enum { BLOCKS = 40 };
     static uint32_t sums[BLOCKS], flags[BLOCKS];
     struct kernel kernel;
@@ -159,7 +159,7 @@ static struct sg_grid *waiting_grid(struct kernel *kernel, uint32_t *count, unsi
     return grid;
 }
 
-TEST(a_grid_spins_where_all_workers_do) {
+TEST(a_grid_counts_as_spinning_when_all_its_workers_spin) {
     enum { BLOCKS = 6 };
     uint32_t count;
     struct kernel kernel;
@@ -187,7 +187,7 @@ TEST(a_grid_spins_where_all_workers_do) {
     kernel_free(&kernel);
 }
 
-TEST(giving_up_names_blocks_of_all_workers) {
+TEST(giving_up_reports_the_blocks_of_all_workers) {
     enum { BLOCKS = 4 };
     uint32_t count;
     struct kernel kernel;
@@ -208,7 +208,7 @@ TEST(giving_up_names_blocks_of_all_workers) {
     kernel_free(&kernel);
 }
 
-TEST(the_first_fault_ends_all) {
+TEST(the_first_fault_ends_the_grid_for_all_workers) {
     static const char text[] =
         KERNEL_HEAD ".visible .entry k(.param .u64 out) {\n"
                     ".reg .pred %p; .reg .b32 %r<6>;\n"

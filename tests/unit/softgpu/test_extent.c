@@ -26,7 +26,7 @@ static void mark(uint64_t start, uint64_t pages, bool to) {
     }
 }
 
-TEST(random_takes_never_overlap) {
+TEST(random_allocations_never_overlap) {
     static struct sg_extents extents;
     uint64_t start[RUNS] = {0}, pages[RUNS] = {0};
     assert_true(sg_extents_add(&extents, 0, PAGES));
@@ -56,7 +56,7 @@ TEST(random_takes_never_overlap) {
     assert_int_equal(extents.by_start.count, 0);
 }
 
-TEST(a_place_of_choice_is_given_where_it_is_free) {
+TEST(a_requested_range_is_given_if_it_is_free) {
     static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 100, 50));
@@ -71,7 +71,7 @@ TEST(a_place_of_choice_is_given_where_it_is_free) {
     assert_int_equal(start, 110);
 }
 
-TEST(regions_that_touch_are_one) {
+TEST(adjacent_regions_merge) {
     static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 0, 10));
@@ -83,7 +83,7 @@ TEST(regions_that_touch_are_one) {
 }
 
 /* The smallest hole that fits, or none but one of the very size: the two ways of choosing. */
-TEST(the_smallest_hole_that_fits_is_chosen) {
+TEST(allocation_takes_the_smallest_hole_that_fits) {
     static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 0, 1000));

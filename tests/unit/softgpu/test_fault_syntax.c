@@ -22,7 +22,7 @@ static int outcome(gpumem_driver_fn fn, bool *after) {
     return (int)result;
 }
 
-TEST(every_mode_is_understood) {
+TEST(every_fault_mode_is_understood) {
     bool after;
     assert_true(takes("cuMemAlloc_v2:2:CUDA_ERROR_OUT_OF_MEMORY:before"));
     assert_int_equal(outcome(GPUMEM_FN_cuMemAlloc_v2, &after), -1);
@@ -48,7 +48,7 @@ TEST(every_mode_is_understood) {
 }
 
 /* cuda.h makes cuMemAlloc cuMemAlloc_v2 when a program is compiled: its source shows the name. */
-TEST(a_name_of_cuda_h_is_all_its_versions) {
+TEST(a_plain_name_arms_all_versions_of_the_function) {
     bool after;
     assert_true(takes("cuMemcpyHtoD:*:UNKNOWN:before"));
     assert_int_equal(outcome(GPUMEM_FN_cuMemcpyHtoD, &after), CUDA_ERROR_UNKNOWN);
@@ -68,7 +68,7 @@ TEST(a_name_of_cuda_h_is_all_its_versions) {
     assert_int_equal(sg_fault_disarm(), 1);
 }
 
-TEST(a_fault_that_no_call_reached_is_known) {
+TEST(a_fault_that_was_never_reached_is_reported) {
     bool after;
     assert_true(takes("cuMemAlloc:2:UNKNOWN:before"));
     assert_int_equal(outcome(GPUMEM_FN_cuMemAlloc_v2, &after), -1);
@@ -82,7 +82,7 @@ TEST(a_fault_that_no_call_reached_is_known) {
     assert_false(sg_fault_missed(why, sizeof why));
 }
 
-TEST(anything_else_is_refused) {
+TEST(malformed_faults_are_refused) {
     static const char *const bad[] = {
         "",
         "cuInit",

@@ -18,7 +18,7 @@ TEST(a_handle_finds_its_object) {
     sg_handle_drop(SG_KIND_STREAM, second);
 }
 
-TEST(a_stale_one_finds_nothing) {
+TEST(a_stale_handle_finds_nothing) {
     uint64_t old = sg_handle_new(SG_KIND_EVENT, &objects[0]);
     sg_handle_drop(SG_KIND_EVENT, old);
     assert_null(sg_handle_get(SG_KIND_EVENT, old));
@@ -32,7 +32,7 @@ TEST(a_stale_one_finds_nothing) {
     assert_int_equal(sg_handle_count(SG_KIND_EVENT), 0);
 }
 
-TEST(one_of_another_kind_finds_nothing) {
+TEST(a_handle_of_another_kind_finds_nothing) {
     uint64_t stream = sg_handle_new(SG_KIND_STREAM, &objects[0]);
     uint64_t pool = sg_handle_new(SG_KIND_POOL, &objects[1]);
     assert_null(sg_handle_get(SG_KIND_POOL, stream));
@@ -43,7 +43,7 @@ TEST(one_of_another_kind_finds_nothing) {
     sg_handle_drop(SG_KIND_POOL, pool);
 }
 
-TEST(random_values_find_nothing) {
+TEST(random_values_are_not_handles) {
     uint64_t live = sg_handle_new(SG_KIND_MEMORY, &objects[0]);
     uint64_t value = 88172645463325252u; /* xorshift */
     for (unsigned i = 0; i < MANY; i++) {
@@ -68,7 +68,7 @@ static void visit(uint64_t handle, void *object, void *user) {
     ++*(unsigned *)user;
 }
 
-TEST(very_many_handles_live_at_once) {
+TEST(many_handles_live_at_once) {
     uint64_t *handles = malloc(MANY * sizeof *handles);
     char *bytes = malloc(MANY);
     assert_non_null(handles);
@@ -96,7 +96,7 @@ TEST(very_many_handles_live_at_once) {
 }
 
 /* A slot that is used over and over must not give an old value back soon. */
-TEST(values_come_back_late) {
+TEST(handle_values_are_not_reused_soon) {
     uint64_t first = sg_handle_new(SG_KIND_CONTEXT, &objects[0]);
     sg_handle_drop(SG_KIND_CONTEXT, first);
     for (unsigned i = 0; i < MANY; i++) {

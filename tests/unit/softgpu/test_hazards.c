@@ -28,7 +28,7 @@ static struct sg_hazard hazard_of(const char *name) {
                               .details = "  more\n"};
 }
 
-TEST(two_places_as_text) {
+TEST(a_hazard_with_two_places_is_printed_as_text) {
     struct sg_hazard hazard = hazard_of("k");
     char *text = sg_hazard_text(&hazard, 12);
     assert_string_equal(text,
@@ -45,7 +45,7 @@ TEST(two_places_as_text) {
     free(text);
 }
 
-TEST(two_places_as_json) {
+TEST(a_hazard_with_two_places_is_printed_as_json) {
     struct sg_hazard hazard = hazard_of("a\"b\\c\n\x01\xc3\xa4\xff");
     char *text = sg_hazard_json(&hazard, 1);
     assert_string_equal(
@@ -60,7 +60,7 @@ TEST(two_places_as_json) {
 }
 
 /* Compilers write calls in several lines. */
-TEST(a_statement_is_one_line) {
+TEST(a_multi_line_ptx_statement_prints_as_one_line) {
     static const char ptx[] =
         "a;\n\tcall.uni \n\tf, \n\t(\n\tp0,\n\tp1\n\t);\r\n  { ret; // it\n\nb";
     static const struct {
@@ -83,7 +83,7 @@ TEST(a_statement_is_one_line) {
     assert_string_equal(text, "");
 }
 
-TEST(long_texts_are_whole) {
+TEST(a_long_kernel_name_is_not_truncated) {
     char name[5000];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
@@ -94,7 +94,7 @@ TEST(long_texts_are_whole) {
     free(text);
 }
 
-TEST(globs_of_kernels) {
+TEST(kernel_globs_match_names) {
     assert_true(sg_globs_match(NULL, "k"));
     assert_true(sg_globs_match("", "k"));
     assert_true(sg_globs_match("a,k*,b", "kernel"));
@@ -104,7 +104,7 @@ TEST(globs_of_kernels) {
 }
 
 /* Each run of each length, compared with bits one by one. */
-TEST(runs_of_bits) {
+TEST(runs_of_bits_are_set_and_found) {
     for (size_t at = 0; at < 130; at++)
         for (size_t size = 0; at + size < 192; size++) {
             uint64_t bits[3] = {0};
@@ -143,7 +143,7 @@ static void means(const char *body, const char *expected) {
     kernel_free(&kernel);
 }
 
-TEST(arrays_that_accesses_mean) {
+TEST(an_access_is_attributed_to_its_array) {
     means("st.shared.u32 [a+4], 1; st.local.u32 [l], 1;", "al");
     means("mov.u32 %r1, a; mov.u32 %r2, %tid.x; shl.b32 %r2, %r2, 2; add.u32 %r3, %r1, %r2;\n"
           "st.shared.u32 [%r3+4], 1;",
@@ -168,7 +168,7 @@ TEST(arrays_that_accesses_mean) {
 }
 
 /* In a called function: what callers hand over may be any address, also one of its own. */
-TEST(arrays_of_called_functions) {
+TEST(accesses_in_called_functions_are_attributed_to_arrays) {
     struct kernel kernel;
     kernel_read(&kernel, KERNEL_HEAD
                 ".func f(.reg .b64 %a, .param .b64 b) {\n"

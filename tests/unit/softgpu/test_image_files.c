@@ -140,7 +140,7 @@ static void check_variables(const struct sg_image *image) {
     assert_int_equal(image->undefined_count, 0);
 }
 
-TEST(text_is_read_with_its_layout) {
+TEST(ptx_files_are_read_with_their_parameter_layout) {
     struct sg_image *image = read_for("sample.ptx", 90);
     assert_int_equal(image->source, SG_IMAGE_PTX);
     assert_int_equal(image->ptx_version, 84);
@@ -236,7 +236,7 @@ TEST(code_for_other_devices_is_refused) {
 }
 
 /* Each fatbin holds cubins and the text of sample.ptx: which of them is taken for which device. */
-TEST(a_fatbin_gives_the_entry_for_the_device) {
+TEST(a_fatbin_yields_the_entry_for_the_device) {
     static const struct {
         const char *name;
         int device;
@@ -319,7 +319,7 @@ static CUresult count_entries(const struct made *made, size_t *count) {
 }
 
 /* As an H200 chose: the last of those for the device itself, the first of older ones. */
-TEST(of_equal_entries_the_hardwares_choice_is_taken) {
+TEST(equal_fatbin_entries_are_chosen_as_on_hardware) {
     for (unsigned architecture = 80; architecture <= 90; architecture += 10) {
         struct made made = {.size = 0};
         size_t count = 0;
@@ -331,7 +331,7 @@ TEST(of_equal_entries_the_hardwares_choice_is_taken) {
 }
 
 /* Text without the mark for 64 bits is taken; what is no zstd is damage of an unknown kind. */
-TEST(entries_without_the_64_bit_mark_are_taken) {
+TEST(fatbin_entries_without_the_64_bit_flag_are_read) {
     struct made made = {.size = 0}, broken = {.size = 0};
     size_t count = 0;
     add_text(&made, TEXT_OF(".entry a() { ret; }\n"), 80, 0);
@@ -419,7 +419,7 @@ static void check_changes(const char *name, const struct change *changes, size_t
 }
 
 /* As an H200 answers to these bytes of what CUDA 13 makes. */
-TEST(changed_headers_of_cubins_answer_as_hardware) {
+TEST(modified_cubin_headers_get_the_hardwares_answer) {
     static const struct change changes[] = {
         {4, 0, CUDA_ERROR_UNKNOWN},
         {4, 1, CUDA_ERROR_UNKNOWN},
@@ -453,7 +453,7 @@ TEST(changed_headers_of_cubins_answer_as_hardware) {
 
 /* What CUDA 12 makes is told from that by the system alone, whatever version of the ABI it names;
  * the third byte of its flags is what its text was written for. */
-TEST(changed_headers_of_old_cubins_answer_as_hardware) {
+TEST(modified_headers_of_old_cubins_get_the_hardwares_answer) {
     static const struct change changes[] = {
         {8, 0, CUDA_SUCCESS},
         {8, 8, CUDA_SUCCESS},
@@ -465,7 +465,7 @@ TEST(changed_headers_of_old_cubins_answer_as_hardware) {
 
 /* ptxas of CUDA 12.9 marks code for one architecture alone in the first byte of the flags, and has
  * no attribute of .nv.compat that says so. */
-TEST(a_mark_in_the_flags_binds_code_to_one_architecture) {
+TEST(an_elf_flag_binds_code_to_one_architecture) {
     struct sg_image_options options = h200;
     size_t size;
     unsigned char *bytes = file("sample-90.cubin", &size);
@@ -487,7 +487,7 @@ TEST(a_mark_in_the_flags_binds_code_to_one_architecture) {
 
 /* Zeros in place of the headers from one section on: without that of code nothing loads, and what
  * lies behind the section headers is not missed. */
-TEST(without_the_header_of_code_nothing_loads) {
+TEST(a_cubin_without_its_code_section_header_is_refused) {
     size_t size, code = 0;
     unsigned char *whole = file("clusters-90.cubin", &size), *bytes = malloc(size);
     assert_non_null(bytes);
@@ -512,7 +512,7 @@ TEST(without_the_header_of_code_nothing_loads) {
 }
 
 /* Of a host's program the header alone is looked at, when nobody says how long it is. */
-TEST(other_elfs_are_refused_by_their_header) {
+TEST(elf_files_for_other_machines_are_refused_by_their_header) {
     static const struct {
         unsigned char identity[20];
         CUresult answer;
@@ -538,7 +538,7 @@ TEST(other_elfs_are_refused_by_their_header) {
     }
 }
 
-TEST(inputs_of_a_link_are_read_as_such_alone) {
+TEST(relocatable_inputs_are_read_only_for_a_link) {
     static const char *const names[] = {"part.ptx", "part-90.cubin"};
     struct sg_image_options options = h200;
     struct sg_image *image;
@@ -560,7 +560,7 @@ TEST(inputs_of_a_link_are_read_as_such_alone) {
 }
 
 /* A text and the machine code that ptxas makes of it say the same of what others may define. */
-TEST(text_and_machine_code_have_the_same_weak_names) {
+TEST(ptx_and_cubin_of_one_source_have_the_same_weak_names) {
     static const char *const names[] = {"twin.ptx", "twin-90.cubin"};
     struct sg_image_options options = h200;
     struct sg_image *image;
@@ -583,7 +583,7 @@ TEST(text_and_machine_code_have_the_same_weak_names) {
 }
 
 /* With machine code first or last, a pointer in it means its own input's variable. */
-TEST(own_names_of_machine_code_stay_its_own) {
+TEST(local_names_of_machine_code_stay_local) {
     struct sg_image_options options = h200;
     struct sg_image *inputs[2], *linked = NULL;
     unsigned char *bytes = NULL;
@@ -613,7 +613,7 @@ TEST(own_names_of_machine_code_stay_its_own) {
 
 /* A link of nothing names no architecture. For whatever it names it is linked again and read again,
  * though no device takes it. */
-TEST(a_link_for_no_architecture_is_read_back) {
+TEST(an_empty_link_without_an_architecture_can_be_linked_again) {
     struct sg_image_options options = h200;
     struct sg_image *image = NULL;
     unsigned char *bytes = NULL, *again = NULL;
@@ -634,7 +634,7 @@ TEST(a_link_for_no_architecture_is_read_back) {
 }
 
 /* A header has room for an architecture of 16 bits, and is read with as many. */
-TEST(architectures_of_16_bits_are_kept) {
+TEST(a_linked_header_keeps_16_bits_of_architecture) {
     static const int architectures[] = {90, 120, 300};
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++) {
         struct sg_image_options options = h200;

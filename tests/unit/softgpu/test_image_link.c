@@ -47,7 +47,7 @@ static CUresult link_two(const char *first, const char *second, unsigned char **
     return result;
 }
 
-TEST(a_link_keeps_everything_of_its_inputs) {
+TEST(a_link_keeps_the_functions_and_textures_of_its_inputs) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -77,7 +77,7 @@ TEST(a_link_keeps_everything_of_its_inputs) {
     free(bytes);
 }
 
-TEST(variables_are_kept) {
+TEST(a_link_keeps_the_variables_of_its_inputs) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -101,7 +101,7 @@ TEST(variables_are_kept) {
     free(bytes);
 }
 
-TEST(names_that_nobody_or_two_give_are_refused) {
+TEST(undefined_and_duplicate_names_are_refused) {
     static const struct {
         const char *first, *second, *says;
     } cases[] = {
@@ -180,7 +180,7 @@ TEST(a_link_can_be_linked_again) {
 }
 
 /* What an H200 answers to each byte of the header of what it linked itself. */
-TEST(the_header_is_that_of_machine_code) {
+TEST(a_linked_header_gets_the_hardwares_answers) {
     static const struct {
         size_t at;
         unsigned char value;
@@ -215,7 +215,7 @@ TEST(the_header_is_that_of_machine_code) {
 }
 
 /* It is for the device that it was linked for, whatever its texts name, and for no other. */
-TEST(a_link_is_for_one_device) {
+TEST(a_linked_image_loads_only_on_its_device) {
     static const struct {
         const char *text;
         int made_for, read_for;
@@ -255,7 +255,7 @@ TEST(a_link_is_for_one_device) {
 }
 
 /* One definition is left of a name: the one that is not weak, or else the first. */
-TEST(weak_definitions_give_way) {
+TEST(a_strong_definition_replaces_a_weak_one) {
     static const struct {
         const char *first, *second;
         unsigned char value;
@@ -278,7 +278,7 @@ TEST(weak_definitions_give_way) {
 }
 
 /* All as nvlink of CUDA 13.0 takes and refuses it, machine code of the same texts given. */
-TEST(inputs_agree_about_a_name) {
+TEST(inputs_must_agree_on_the_type_of_a_name) {
     static const struct {
         const char *first, *second;
         CUresult answer;
@@ -328,7 +328,7 @@ TEST(inputs_agree_about_a_name) {
     ".weak .entry kernel(.param .u64 p) {\n.reg .b32 r;\n{\n.param .b32 in;\n.param .b32 out;\n"   \
     "call.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\nst.global.u32 [held], r;\nret;\n}\n"
 
-TEST(a_template_in_two_units_is_one_function) {
+TEST(a_template_in_two_units_links_to_one_function) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -343,7 +343,7 @@ TEST(a_template_in_two_units_is_one_function) {
     free(bytes);
 }
 
-TEST(of_weak_entries_the_strong_one_is_left) {
+TEST(a_strong_entry_replaces_a_weak_entry) {
     static const char *const weak = HEAD ".weak .entry k(.param .u32 a) { ret; }\n";
     static const char *const strong = HEAD ".visible .entry k(.param .u64 a) { ret; }\n";
     for (unsigned i = 0; i < 2; i++) {
@@ -360,7 +360,7 @@ TEST(of_weak_entries_the_strong_one_is_left) {
     }
 }
 
-TEST(common_variables_grow) {
+TEST(common_variables_take_the_largest_size) {
     unsigned char *bytes;
     size_t size;
     struct sg_image *image = NULL;
@@ -384,7 +384,7 @@ static unsigned pointed(const struct sg_image *image, const char *name) {
 }
 
 /* A name that is not visible means its own input's variable there, whatever others have. */
-TEST(hidden_names_are_their_inputs_own) {
+TEST(hidden_names_refer_to_their_own_input) {
 #define POINTER(name) ".visible .global .align 8 .u64 " name " = generic(x);\n"
     static const struct {
         const char *first, *second;
@@ -416,7 +416,7 @@ TEST(hidden_names_are_their_inputs_own) {
 }
 
 /* Names that meet are found before all inputs are there; what is missing is not. */
-TEST(inputs_meet_before_the_end) {
+TEST(name_conflicts_are_found_before_all_inputs_are_added) {
     static const struct {
         const char *first, *second;
         CUresult answer;

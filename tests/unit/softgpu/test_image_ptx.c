@@ -45,7 +45,7 @@ static void refused(const char *text, CUresult with) {
 }
 
 /* As recorded on an H200. */
-TEST(what_does_not_begin_as_ptx_is_no_image) {
+TEST(text_that_does_not_begin_as_ptx_is_not_an_image) {
     static const char *const no_images[] = {"",
                                             "\n",
                                             "  \t\r\n",
@@ -90,7 +90,7 @@ TEST(what_does_not_begin_as_ptx_is_no_image) {
         refused(unsupported[i], CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
-TEST(modules_are_taken_or_refused_by_their_directives) {
+TEST(modules_are_accepted_or_refused_by_their_directives) {
     static const char *const good[] = {
         HEAD,
         HEAD ENTRY,
@@ -148,7 +148,7 @@ TEST(modules_are_taken_or_refused_by_their_directives) {
         refused(bad[i], CUDA_ERROR_INVALID_PTX);
 }
 
-TEST(bodies_are_taken_or_refused_by_their_statements) {
+TEST(bodies_are_accepted_or_refused_by_their_statements) {
     static const char *const good[] = {
         BODY(""),
         BODY("ret;"),
@@ -301,7 +301,7 @@ TEST(instructions_need_their_version_and_target) {
     }
 }
 
-TEST(wrong_parameters_and_limits_are_refused) {
+TEST(malformed_parameters_and_limits_are_refused) {
     static const char *const bad[] = {
         "(.param p)",
         "(.u32 p)",
@@ -350,7 +350,7 @@ TEST(wrong_parameters_and_limits_are_refused) {
 }
 
 /* Offsets as cuFuncGetParamInfo gave them on an H200. */
-TEST(parameters_have_the_offsets_of_hardware) {
+TEST(parameter_offsets_match_the_h200) {
     static const struct sg_parameter wanted[] = {{0, 1},   {8, 8},   {16, 2},  {20, 4},
                                                  {32, 20}, {52, 1},  {53, 3},  {56, 12},
                                                  {112, 1}, {120, 8}, {128, 2}, {136, 16}};
@@ -386,7 +386,7 @@ static void check_value(const char *declaration, uint64_t size, const void *byte
     sg_image_free(image);
 }
 
-TEST(initial_values_become_bytes) {
+TEST(initial_values_are_encoded_as_bytes) {
     check_value(".u32 x = 5", 4, "\5\0\0\0");
     check_value(".u32 x = 0x1234567", 4, "\x67\x45\x23\x01");
     check_value(".u32 x = 0b101", 4, "\5\0\0\0");
@@ -460,7 +460,7 @@ TEST(wrong_initial_values_are_refused) {
 }
 
 /* Sums of such sizes once came back to a few bytes, in which calls then copied 2^63. */
-TEST(memory_of_threads_and_blocks_is_not_endless) {
+TEST(oversized_shared_local_and_parameter_memory_is_refused) {
 #define HUGE_ "[9223372036854775807]"
     refused(HEAD ".shared .b8 a" HUGE_ ", b" HUGE_ ", c[18];\n"
                  ".entry k() { st.shared.u8 [c], 5; ret; }\n",
@@ -477,7 +477,7 @@ TEST(memory_of_threads_and_blocks_is_not_endless) {
 }
 
 /* As much shared memory as the options allow, and registers of the module in ranges. */
-TEST(limits_of_the_options_are_kept) {
+TEST(shared_memory_and_register_limits_are_enforced) {
     struct sg_image_options options = h200;
     struct sg_image *image;
     const char *text = HEAD ".entry k() { .shared .b8 s[1000]; ret; }\n";
@@ -494,7 +494,7 @@ TEST(limits_of_the_options_are_kept) {
 }
 
 /* Used by an entry, or by what it calls; declared in it, used or not. */
-TEST(entries_count_the_memory_that_they_reach) {
+TEST(entries_count_the_memory_of_everything_they_call) {
     struct sg_image *image = taken(
         HEAD
         ".shared .align 4 .b8 a[100];\n.shared .b8 b[7];\n"
@@ -518,7 +518,7 @@ TEST(entries_count_the_memory_that_they_reach) {
 }
 
 /* As ptxas of CUDA 13.0 takes and refuses them. */
-TEST(vectors_of_parameters_and_registers_are_taken_or_refused) {
+TEST(vector_parameters_and_registers_are_accepted_as_by_ptxas) {
     static const char *const good[] = {
         HEAD ".entry k(.param .v4 .f32 p[2]) { ret; }",
         HEAD ".entry k(.param .align 16 .v2 .u64 p[1]) { ret; }",
@@ -552,7 +552,7 @@ TEST(vectors_of_parameters_and_registers_are_taken_or_refused) {
 }
 
 /* The text that is kept is a string of all its bytes, as long as what was read. */
-TEST(a_zero_in_a_comment_is_a_blank) {
+TEST(a_nul_byte_in_a_comment_reads_as_a_blank) {
     static const char text[] = HEAD "// a\0b\n" ENTRY "/*\0*/";
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
     struct sg_image *image = calloc(1, sizeof *image);
@@ -593,7 +593,7 @@ TEST(messages_name_line_and_word) {
 }
 
 /* Deep and long texts cost neither stack nor squares of time. */
-TEST(large_texts_cost_neither_stack_nor_squares_of_time) {
+TEST(parsing_large_texts_takes_linear_time_and_constant_stack) {
     enum { MANY = 200000 };
     char *text = malloc(64 * MANY), *at = text;
     assert_non_null(text);

@@ -47,7 +47,7 @@ static bool has(const char *name) {
     return found;
 }
 
-TEST(a_counted_launch_is_whole_or_nothing) {
+TEST(a_profiled_launch_without_memory_queues_nothing) {
     CUdeviceptr sum;
     unsigned refusals = 0;
     uint32_t wanted = 0, got;
@@ -78,7 +78,7 @@ TEST(a_counted_launch_is_whole_or_nothing) {
     ok(cuMemFree_v2(sum));
 }
 
-TEST(a_text_is_whole_or_not_there) {
+TEST(a_profile_text_without_memory_is_null_not_truncated) {
     for (int json = 0; json < 2; json++) {
         char *whole = soft->kernel_profile(json);
         size_t refusals = 0;

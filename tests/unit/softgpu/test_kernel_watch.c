@@ -49,7 +49,7 @@ static char *looked(struct sg_kernel_watch *watch, struct sg_grid *grid, struct 
     return text;
 }
 
-TEST(one_that_only_waits_is_named_once) {
+TEST(a_spinning_kernel_is_reported_once) {
     static uint32_t flag;
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, waits, &flag);
@@ -74,7 +74,7 @@ TEST(one_that_only_waits_is_named_once) {
     kernel_free(&kernel);
 }
 
-TEST(one_that_gets_on_is_not_named) {
+TEST(a_progressing_kernel_is_not_reported) {
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, counts, NULL);
     struct sg_kernel_watch watch = {.began = 1, .moved = 1};
@@ -85,7 +85,7 @@ TEST(one_that_gets_on_is_not_named) {
     kernel_free(&kernel);
 }
 
-TEST(giving_up_is_a_fault_with_its_places) {
+TEST(giving_up_a_grid_faults_and_names_its_places) {
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, counts, NULL);
     assert_false(sg_grid_advance(grid, 100000));
@@ -107,7 +107,7 @@ TEST(giving_up_is_a_fault_with_its_places) {
 }
 
 /* More groups than there is room: whole lines, and how many are left out. */
-TEST(places_are_cut_between_lines) {
+TEST(a_truncated_list_of_places_ends_at_a_line) {
     char text[200];
     struct kernel kernel;
     struct sg_grid *grid = grid_of(&kernel, counts, NULL);

@@ -159,12 +159,12 @@ static void reload(void) {
     load(&devices[0]);
 }
 
-TEST(a_first_launch_is_whole_or_nothing) {
+TEST(a_first_launch_without_memory_queues_nothing) {
     /* Its code is made: many allocations. */
     sweep(plain, reload, 10, 1, 10);
 }
 
-TEST(later_launches_are_whole_or_nothing) {
+TEST(a_later_launch_without_memory_queues_nothing) {
     ok(plain());
     ok(cuCtxSynchronize());
     sweep(plain, NULL, 10, 1, 4);
@@ -180,7 +180,7 @@ static CUresult with_events(void) {
     return cuLaunchKernelEx(&config, devices[0].function, params, NULL);
 }
 
-TEST(launches_with_events_are_whole_or_nothing) {
+TEST(a_launch_with_events_without_memory_queues_nothing) {
     ok(with_events());
     open_gates();
     sweep(with_events, NULL, 96, 1, 9);
@@ -197,14 +197,14 @@ static CUresult on_all_devices(void) {
     return cuLaunchCooperativeKernelMultiDevice(list, DEVICES, 0);
 }
 
-TEST(launches_on_several_devices_are_whole_or_nothing) {
+TEST(a_multi_device_launch_without_memory_queues_nothing) {
     ok(on_all_devices());
     open_gates();
     sweep(on_all_devices, NULL, 64, DEVICES, 10);
 }
 
 /* Neither kernel runs before both streams have come to theirs, and what follows waits for both. */
-TEST(streams_of_several_devices_meet) {
+TEST(a_multi_device_launch_synchronizes_its_streams) {
     close_gates();
     ok(on_all_devices());
     CUdeviceptr after = devices[1].gate;
@@ -226,7 +226,7 @@ static CUresult launch_graph(void) {
     return cuGraphLaunch(exec, devices[0].stream);
 }
 
-TEST(launches_of_graphs_are_whole_or_nothing) {
+TEST(a_graph_launch_without_memory_queues_nothing) {
     CUgraph graph;
     CUgraphNode nodes[3];
     void *params[] = {&devices[0].sum};

@@ -73,7 +73,7 @@ TEST(an_idle_stream_has_no_token) {
     assert_true(sg_token_complete(token));
 }
 
-TEST(a_token_is_complete_with_its_operation) {
+TEST(a_token_completes_with_its_operation) {
     struct sg_stream *s = stream();
     submit(s, held());
     struct sg_token token = sg_stream_token(s);
@@ -88,7 +88,7 @@ TEST(a_token_is_complete_with_its_operation) {
     assert_null(token.stream);
 }
 
-TEST(operations_hold_what_they_wait_for) {
+TEST(an_operation_holds_references_to_the_streams_it_waits_for) {
     enum { MANY = 40 };
     struct sg_stream *streams[MANY];
     struct sg_op *op = marker();
@@ -108,7 +108,7 @@ TEST(operations_hold_what_they_wait_for) {
         assert_int_equal(streams[i]->refs, before[i]);
 }
 
-TEST(complete_tokens_are_not_waited_for) {
+TEST(a_completed_token_adds_no_wait) {
     struct sg_stream *s = stream();
     open_gate = true;
     submit(s, held());
@@ -149,7 +149,7 @@ static CUresult must_not_run(struct sg_op *op) {
     return CUDA_SUCCESS;
 }
 
-TEST(a_poisoned_context_drains_without_running) {
+TEST(operations_of_a_poisoned_context_finish_without_running) {
     struct sg_stream *s = stream();
     submit(s, held());
     struct sg_op *op = sg_op_new(must_not_run);
@@ -164,7 +164,7 @@ TEST(a_poisoned_context_drains_without_running) {
     assert_null(s->head);
 }
 
-TEST(a_destroyed_stream_stays_until_it_is_done) {
+TEST(a_destroyed_stream_lives_until_its_work_is_done) {
     struct sg_stream *s = stream();
     submit(s, held());
     sg_stream_destroy(s);

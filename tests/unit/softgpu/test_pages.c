@@ -38,7 +38,7 @@ static void edit(struct sg_pages *pages, CUdeviceptr address, size_t size, struc
     sg_pages_edit(pages, address, size, change, &what);
 }
 
-TEST(runs_say_what_pages_say) {
+TEST(page_runs_agree_with_a_model_of_single_pages) {
     struct sg_pages pages;
     uint32_t model[PAGES] = {0};
     unsigned seed = 7;
@@ -61,7 +61,7 @@ TEST(runs_say_what_pages_say) {
     sg_pages_end(&pages);
 }
 
-TEST(equal_neighbours_are_one_run) {
+TEST(equal_neighbouring_pages_share_one_run) {
     struct sg_pages pages;
     assert_true(sg_pages_begin(&pages, START, PAGES * SG_MANAGED_PAGE));
     for (size_t i = 0; i < PAGES; i += 2)
@@ -73,7 +73,7 @@ TEST(equal_neighbours_are_one_run) {
 }
 
 /* A byte of a page is the page. */
-TEST(bytes_count_as_their_pages) {
+TEST(a_range_covers_every_page_it_touches) {
     struct sg_pages pages;
     assert_true(sg_pages_begin(&pages, START, PAGES * SG_MANAGED_PAGE - 100));
     edit(&pages, START + 2 * SG_MANAGED_PAGE + 4095, 2, (struct change){1, true});
@@ -86,7 +86,7 @@ TEST(bytes_count_as_their_pages) {
 }
 
 /* What is promised stays possible, whatever is edited in between. */
-TEST(promises_are_kept) {
+TEST(a_promised_edit_needs_no_memory) {
     struct sg_pages pages;
     assert_true(sg_pages_begin(&pages, START, PAGES * SG_MANAGED_PAGE));
     for (size_t i = 0; i < PAGES / 2; i++)

@@ -47,7 +47,7 @@ static void lay_out(void) {
     }
 }
 
-TEST(the_lowest_that_fits_is_found) {
+TEST(the_lowest_free_block_that_fits_is_found) {
     struct sg_places places = {0};
     lay_out();
     for (int round = 0; round < ROUNDS; round++) {
@@ -58,7 +58,7 @@ TEST(the_lowest_that_fits_is_found) {
 }
 
 /* Few are passed over here, so that none is missed. */
-TEST(later_numbers_are_passed_over) {
+TEST(blocks_freed_too_late_are_skipped) {
     struct sg_places places = {0};
     lay_out();
     for (int round = 0; round < ROUNDS; round++) {
@@ -69,7 +69,7 @@ TEST(later_numbers_are_passed_over) {
     }
 }
 
-TEST(emptied_it_finds_nothing) {
+TEST(an_empty_index_finds_nothing) {
     struct sg_places places = {0};
     lay_out();
     assert_null(sg_places_find(&places, 1, UINT64_MAX));

@@ -18,7 +18,7 @@
 
 #define ONE_START ((uint64_t)1 << 22)
 
-TEST(a_process_is_its_id_and_its_start) {
+TEST(a_process_is_named_by_its_id_and_start_time) {
     uint64_t self = sg_process_self();
     assert_int_equal(self % ONE_START, getpid());
     assert_false(sg_process_ended(self));
@@ -26,7 +26,7 @@ TEST(a_process_is_its_id_and_its_start) {
     assert_true(sg_process_ended(self + ONE_START));
 }
 
-TEST(a_child_is_another_process) {
+TEST(a_child_has_another_process_name) {
     int ends[2], status;
     uint64_t self = sg_process_self(), child = 0;
     assert_int_equal(pipe(ends), 0);
@@ -98,7 +98,7 @@ TEST(another_file_with_the_same_inode_is_not_opened) {
 }
 
 /* SIGALRM ends the test where opening waits. */
-TEST(a_fifo_under_the_number_keeps_nobody_waiting) {
+TEST(opening_a_descriptor_replaced_by_a_fifo_does_not_block) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8];
     int fd;
     struct sg_process_fd name = name_memory_file(&fd);

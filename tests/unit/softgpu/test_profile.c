@@ -60,7 +60,7 @@ TEST(a_profile_may_lack_uuid_and_pool_descriptors) {
     assert_string_equal(message, "here:3: uuid is given twice");
 }
 
-TEST(says_line_and_mistake) {
+TEST(a_profile_error_names_the_line_and_the_mistake) {
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -123,7 +123,7 @@ TEST(says_line_and_mistake) {
     }
 }
 
-TEST(pairs_of_devices_differ) {
+TEST(a_link_section_applies_to_its_pair_of_devices) {
     assert_true(parse(GOOD "[links 0 2]\npeer_access = 0\nperformance_rank = 7\n"
                            "[links]\npeer_access = 1\nnative_atomics = 1\nmulticast = 1\n"
                            "[links 1 2]\narray_access = 1\npartial_atomics = 1\n"));
@@ -140,12 +140,12 @@ TEST(pairs_of_devices_differ) {
     assert_false(profile.fabric);
 }
 
-TEST(first_mistake_is_reported) {
+TEST(the_first_mistake_is_reported) {
     assert_false(parse("[device]\nmemory = x\npci = y\n"));
     assert_non_null(strstr(message, "here:2: memory"));
 }
 
-TEST(like_begins_as_h200) {
+TEST(like_inherits_the_values_of_another_profile) {
     struct sg_profile whole;
     assert_true(sg_profile_load(&whole, "h200", message, sizeof message));
     assert_true(parse("[device]\nlike = h200\nname = Small\nmemory = 1G\n"
@@ -158,7 +158,7 @@ TEST(like_begins_as_h200) {
     assert_memory_equal(&profile.context, &whole.context, sizeof whole.context);
 }
 
-TEST(built_in_is_the_file) {
+TEST(the_built_in_profile_equals_the_file) {
     FILE *file = fopen(GPUMEM_SOURCE_DIR "/profiles/h200.ini", "r");
     if (!file) {
         printf("skip: the sources that this test was built from are not here\n");
@@ -170,7 +170,7 @@ TEST(built_in_is_the_file) {
     assert_string_equal(sg_profile_builtin(), text);
 }
 
-TEST(h200_is_as_recorded) {
+TEST(the_h200_profile_has_the_recorded_values) {
     assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
     assert_string_equal(profile.name, "NVIDIA H200");
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 132);
@@ -194,14 +194,14 @@ TEST(a_profile_is_loaded_by_its_path) {
     assert_non_null(strstr(message, path));
 }
 
-TEST(unknown_name_says_where_it_looked) {
+TEST(an_unknown_profile_error_names_the_searched_folders) {
     assert_false(sg_profile_load(&profile, "h2000", message, sizeof message));
     assert_non_null(strstr(message, "there is no profile h2000"));
     assert_non_null(strstr(message, "share/gpumem/profiles"));
     assert_false(sg_profile_load(&profile, "", message, sizeof message));
 }
 
-TEST(claims_can_only_be_lowered) {
+TEST(softgpu_only_lowers_the_claims_of_a_profile) {
     assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
     int attributes[SG_ATTRIBUTE_LIMIT];
     memcpy(attributes, profile.attributes, sizeof attributes);
@@ -217,7 +217,7 @@ TEST(claims_can_only_be_lowered) {
     }
 }
 
-TEST(pci_addresses_are_read_in_each_form) {
+TEST(pci_addresses_are_parsed_in_each_form) {
     struct sg_pci pci;
     assert_true(sg_pci_parse("0000:00:06.0", &pci));
     assert_true(sg_pci_parse("00:06.0", &pci));

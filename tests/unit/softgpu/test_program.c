@@ -46,7 +46,7 @@ static void dumps_as(const char *text, const char *wanted) {
 
 /* ---- whole programs -------------------------------------------------------------------------- */
 
-TEST(loop_with_call) {
+TEST(a_kernel_with_a_loop_and_a_call_is_decoded) {
     dumps_as(HEAD ".global .align 4 .u32 sum;\n"
                   ".func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .b32 %a<2>;\n"
                   ".local .align 16 .b8 t[20];\n"
@@ -94,7 +94,7 @@ TEST(loop_with_call) {
              "14 ret\n");
 }
 
-TEST(a_diamond_joins_behind_both_ways) {
+TEST(both_branches_of_a_diamond_join_at_its_end) {
     dumps_as(HEAD ".visible .entry k()\n{\n.reg .pred p;\n.reg .b32 r;\n"
                   "@!p bra.uni ELSE;\nmov.b32 r, 1;\nbra END;\nELSE: mov.b32 r, 2;\n@p exit;\n"
                   "END: trap;\n}\n",
@@ -115,7 +115,7 @@ TEST(a_diamond_joins_behind_both_ways) {
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Blocks of inline assembly have the same labels and registers many times. */
-TEST(names_end_with_their_block) {
+TEST(names_are_scoped_to_their_block) {
     struct sg_program *program =
         program_of(HEAD ".visible .entry k()\n{\n.reg .b32 r, t;\n"
                         "{\n.reg .f32 r;\nL: neg.f32 r, r;\nbra L;\n}\n"
@@ -143,7 +143,7 @@ TEST(a_label_in_another_block_is_refused) {
 }
 
 /* A range of registers costs nothing until one is named. */
-TEST(registers_are_counted_as_they_are_named) {
+TEST(only_named_registers_are_counted) {
     struct sg_program *program =
         program_of(HEAD ".visible .entry k()\n{\n.reg .b32 r<2000000000>;\nmov.b32 r7, 1;\nmov.b32 "
                         "r1999, r7;\n}\n");
@@ -165,7 +165,7 @@ static const struct sg_program_variable *variable(const struct sg_program *progr
     return NULL;
 }
 
-TEST(shared_memory_is_summed_over_what_is_reached) {
+TEST(shared_memory_counts_only_reachable_variables) {
     struct sg_program *program = program_of(
         HEAD ".shared .align 4 .b8 used[10];\n.shared .align 4 .b8 unused[1000];\n"
              ".extern .shared .align 32 .b8 dyn[];\n.extern .shared .b8 sized[3];\n"
@@ -186,7 +186,7 @@ TEST(shared_memory_is_summed_over_what_is_reached) {
     sg_program_free(program);
 }
 
-TEST(variables_are_those_of_the_image) {
+TEST(program_variables_refer_to_image_variables) {
     static const char text[] =
         HEAD ".global .u32 a;\n.const .u32 b;\n.global .u64 c;\n"
              ".visible .entry k()\n{\n.reg .b64 r;\nmov.u64 r, c;\nmov.u64 r, b;\n}\n";
@@ -200,7 +200,7 @@ TEST(variables_are_those_of_the_image) {
     sg_image_free(image);
 }
 
-TEST(vectors_are_parameters) {
+TEST(parameters_may_be_vectors) {
     dumps_as(HEAD ".func (.reg .v2 .f32 o) f(.reg .v2 .f32 i) { mov.v2.f32 o, i; ret; }\n"
                   ".visible .entry k(.param .u32 a, .param .v4 .f32 p[2])\n{\n.reg .v4 .f32 v;\n"
                   ".reg .v2 .f32 x, y;\nld.param.v4.f32 v, [p+16];\ncall (x), f, (y);\n}\n",
@@ -220,7 +220,7 @@ TEST(vectors_are_parameters) {
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-TEST(calls_through_registers_reach_all_functions) {
+TEST(an_indirect_call_may_reach_every_listed_function) {
     struct sg_program *program = program_of(
         HEAD ".func a() { ret; }\n.func b() { ret; }\n.func also();\n.alias also, b;\n"
              ".visible .entry k()\n{\n.reg .b64 d;\nmov.u64 d, a;\nP: .callprototype _ ();\n"
@@ -240,7 +240,7 @@ TEST(calls_through_registers_reach_all_functions) {
     sg_program_free(program);
 }
 
-TEST(arguments_have_the_sizes_of_parameters) {
+TEST(arguments_must_have_the_sizes_of_the_parameters) {
     dumps_as(HEAD ".func (.param .b32 r) f(.param .align 8 .b8 x[16]) { ret; }\n"
                   ".visible .entry k()\n{\n.param .align 8 .b8 a[16];\n.param .b64 b;\n"
                   ".param .b32 c;\n.reg .b32 g;\n.reg .b64 h;\ncall (c), f, (a);\n"
@@ -263,7 +263,7 @@ TEST(arguments_have_the_sizes_of_parameters) {
              "5 ret\n");
 }
 
-TEST(the_runtime_has_its_own_functions) {
+TEST(functions_of_the_device_runtime_are_recognized) {
     static const struct {
         const char *name;
         enum sg_runtime runtime;
@@ -309,7 +309,7 @@ TEST(the_runtime_has_its_own_functions) {
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-TEST(lines_of_text_and_source) {
+TEST(instructions_keep_their_ptx_and_source_lines) {
     struct sg_program *program = program_of(
         HEAD ".visible .entry k()\n{\n.reg .b32 r;\n.loc 1 30 7\nmov.b32 r, 1;\n"
              ".loc 2 5 0, function_name F, inlined_at 1 31 2\nmov.b32 r, 2;\nret;\nF:\n}\n"
@@ -331,7 +331,7 @@ TEST(lines_of_text_and_source) {
 }
 
 /* What else the text has is not read: it may be any number of functions. */
-TEST(entries_of_one_image_are_made_one_by_one) {
+TEST(each_entry_of_an_image_is_decoded_by_itself) {
     struct sg_image *image = image_of(HEAD ".visible .entry a() { ret; }\n"
                                            ".visible .entry k() { .reg .b32 r; add.u32 r, r, 1; }\n"
                                            "// \n.visible .entry c() { trap; }\n");
@@ -361,7 +361,7 @@ static char *fixture(const char *name) {
 }
 
 /* Calls of known functions, of themselves, and through a register; structures by value. */
-TEST(what_clang_writes_is_decoded) {
+TEST(ptx_written_by_clang_is_decoded) {
     static const char *const entries[] = {"reduce", "choose", "indirect"};
     char *bytes = fixture("kernels.ptx");
     struct sg_image *image = image_of(bytes);
@@ -381,7 +381,7 @@ TEST(what_clang_writes_is_decoded) {
 }
 
 /* What a link gives has its text, and nobody has read it. */
-TEST(a_text_without_an_outline_is_read) {
+TEST(a_linked_text_without_an_outline_is_decoded) {
     struct sg_image *image =
         image_of(HEAD ".global .u32 v;\n.visible .entry k() { .reg .b64 d; mov.u64 d, v; }\n");
     struct sg_image_log log = {.error = error, .error_size = sizeof error};
@@ -395,7 +395,7 @@ TEST(a_text_without_an_outline_is_read) {
     sg_image_free(image);
 }
 
-TEST(what_is_no_entry_is_refused) {
+TEST(a_name_that_is_no_entry_is_not_found) {
     struct sg_image *image = image_of(HEAD ".func f() { ret; }\n.global .u32 v;\n"
                                            ".visible .entry k() { ret; }\n");
     struct sg_image_log log = {.error = error, .error_size = sizeof error};

@@ -63,7 +63,7 @@ static const struct {
     {SG_OP_wgmma, "wgmma.fence.sync.aligned;", "wgmma"},
 };
 
-TEST(forms_decode) {
+TEST(each_instruction_form_decodes) {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         char line[600];
         struct sg_program *program = decoded(forms[i].text);
@@ -75,7 +75,7 @@ TEST(forms_decode) {
     }
 }
 
-TEST(refused_are_named) {
+TEST(refused_instructions_are_named_with_a_reason) {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         struct sg_program *program = decoded(refused[i].text);
         const struct sg_instruction *one = &program->instructions[0];
@@ -107,7 +107,7 @@ TEST(every_opcode_decodes_or_is_refused) {
 }
 
 /* What the reader takes and no form has: never decoded to something near it. */
-TEST(what_no_form_has_says_why) {
+TEST(an_instruction_without_a_form_is_refused_with_its_reason) {
     static const struct {
         const char *text, *why;
     } wrong[] = {

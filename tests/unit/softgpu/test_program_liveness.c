@@ -70,7 +70,7 @@ TEST(a_value_is_live_from_its_write_to_its_last_read) {
     sg_program_free(program);
 }
 
-TEST(a_loop_keeps_what_the_next_round_reads) {
+TEST(values_read_in_the_next_loop_round_stay_live) {
     struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "mov.u32 a, 0;\nmov.u32 b, 9;\nmov.u32 e, 7;\n"
@@ -85,7 +85,7 @@ TEST(a_loop_keeps_what_the_next_round_reads) {
 }
 
 /* Where the guard is false a lane keeps the old value; a store's operands are only read. */
-TEST(a_guarded_write_and_a_store_end_no_life) {
+TEST(guarded_writes_and_stores_do_not_end_a_lifetime) {
     struct sg_liveness live;
     struct sg_program *program =
         program_of(HEAD "mov.u32 a, 0;\nsetp.eq.u32 p, a, 1;\nld.param.u64 x, [out];\nbra NEXT;\n"
@@ -101,7 +101,7 @@ TEST(a_guarded_write_and_a_store_end_no_life) {
 
 /* Results of vectors, pairs and calls are written, arguments and addresses read; parameters come
  * with the call, and results leave with it. */
-TEST(every_kind_of_operand_counts) {
+TEST(every_kind_of_operand_counts_for_liveness) {
     struct sg_liveness live;
     struct sg_program *program = program_of(
         ".version 8.5\n.target sm_90\n.address_size 64\n"
@@ -121,7 +121,7 @@ TEST(every_kind_of_operand_counts) {
     sg_program_free(program);
 }
 
-TEST(a_region_ends_where_the_ways_join) {
+TEST(a_divergent_region_ends_at_the_join) {
     struct sg_region region;
     struct sg_program *program =
         program_of(HEAD "setp.eq.u32 p, a, 1;\nsetp.eq.u32 q, a, 2;\n@p bra ELSE;\n"

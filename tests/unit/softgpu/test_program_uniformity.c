@@ -50,7 +50,7 @@ static void vary(const char *text, unsigned function, const char *registers, con
     sg_program_free(program);
 }
 
-TEST(what_follows_from_the_thread_varies) {
+TEST(values_derived_from_the_thread_index_vary) {
     vary(TOP HEAD "mov.u32 a, %tid.x;\nadd.s32 b, a, 1;\nmov.u32 c, %ctaid.x;\n"
                   "ld.param.u32 d, [n];\nmad.lo.s32 e, c, d, 3;\ncvt.u64.u32 x, e;\n"
                   "mul.wide.u32 y, b, 4;\nsetp.lt.u32 p, e, d;\nsetp.lt.u32 q, b, d;\nret;\n}\n",
@@ -58,7 +58,7 @@ TEST(what_follows_from_the_thread_varies) {
 }
 
 /* Loads, atomic operations, shuffles, clocks, and what a call gives. */
-TEST(what_others_may_write_varies) {
+TEST(loaded_and_received_values_vary) {
     vary(TOP ".func (.reg .b32 r) f(.reg .b32 g)\n{\n.reg .b32 t;\nmov.u32 t, 1;\n"
              "add.s32 r, g, t;\nret;\n}\n" HEAD
              "ld.param.u64 x, [in];\nld.global.u32 a, [x];\nldu.global.u32 b, [x];\n"
@@ -71,21 +71,21 @@ TEST(what_others_may_write_varies) {
 }
 
 /* The condition code joins an addition to the next one. */
-TEST(a_carry_varies) {
+TEST(a_carry_from_a_varying_addition_varies) {
     vary(TOP HEAD "mov.u32 a, %laneid;\nadd.cc.u32 b, a, 1;\naddc.u32 c, d, d;\nret;\n}\n", 0,
          "a b c ", "");
     vary(TOP HEAD "mov.u32 a, %ntid.x;\nadd.cc.u32 b, a, 1;\naddc.u32 c, d, d;\nret;\n}\n", 0, "",
          "");
 }
 
-TEST(a_guard_that_varies_makes_what_it_guards_vary) {
+TEST(a_write_under_a_varying_guard_varies) {
     vary(TOP HEAD "mov.u32 a, %tid.y;\nsetp.eq.u32 p, a, 1;\n@p mov.u32 b, 5;\n"
                   "setp.eq.u32 q, c, 1;\n@q mov.u32 d, 5;\nret;\n}\n",
          0, "a p b ", "");
 }
 
 /* b depends on the way; c is the same on the only way that has it; d is the same on both. */
-TEST(what_a_way_writes_varies_behind_the_join) {
+TEST(a_value_written_on_one_branch_varies_after_the_join) {
     vary(TOP HEAD "mov.u32 a, %tid.x;\nmov.u32 d, 4;\nsetp.eq.u32 p, a, 1;\n@p bra ELSE;\n"
                   "mov.u32 c, 1;\nadd.s32 b, c, d;\nbra END;\n"
                   "ELSE: mov.u32 b, 2;\nEND: add.s32 e, b, d;\nadd.s32 f, d, d;\nret;\n}\n",
@@ -96,7 +96,7 @@ TEST(what_a_way_writes_varies_behind_the_join) {
 }
 
 /* Threads leave the loop in different rounds, so its counter differs behind it. */
-TEST(a_loop_that_parts_makes_its_counter_vary) {
+TEST(the_counter_of_a_divergent_loop_varies_after_it) {
     vary(TOP HEAD "mov.u32 a, %tid.x;\nmov.u32 b, 0;\n"
                   "MORE: add.s32 b, b, 1;\nsetp.lt.u32 p, b, a;\n@p bra MORE;\nmov.u32 c, b;\n"
                   "ret;\n}\n",
@@ -107,7 +107,7 @@ TEST(a_loop_that_parts_makes_its_counter_vary) {
          0, "", "");
 }
 
-TEST(the_nearest_branch_is_named) {
+TEST(the_nearest_divergent_branch_is_found) {
     struct sg_program *program =
         program_of(TOP HEAD "mov.u32 a, %tid.x;\nsetp.eq.u32 p, a, 1;\nsetp.eq.u32 q, a, 2;\n"
                             "@p bra END;\n@q bra NEAR;\nbar.sync 1;\nNEAR: bar.sync 2;\n"

@@ -161,7 +161,7 @@ static const struct {
     /* clang-format on */
 };
 
-TEST(instructions_came_with_a_version) {
+TEST(instructions_need_the_ptx_version_that_introduced_them) {
     unsigned wrong = 0;
     for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++) {
         const char *text = instructions[i].text;
@@ -181,7 +181,7 @@ TEST(instructions_came_with_a_version) {
     assert_int_equal(wrong, 0);
 }
 
-TEST(directives_came_with_a_version) {
+TEST(directives_need_the_ptx_version_that_introduced_them) {
     static const struct {
         unsigned first, before, target;
         const char *text;
@@ -207,7 +207,7 @@ TEST(directives_came_with_a_version) {
 }
 
 /* A register of the program's own may have a special register's name. */
-TEST(names_of_the_text_come_first) {
+TEST(a_declared_register_shadows_a_special_register) {
     assert_int_equal(
         read_with(80, 90, "", ".reg .b32 %aggr_smem_size;", "mov.u32 r0, %aggr_smem_size;"),
         CUDA_SUCCESS);

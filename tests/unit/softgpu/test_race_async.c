@@ -34,7 +34,7 @@ static void races(unsigned threads, unsigned cluster, const char *text, const ch
 #define WAIT(name, parity)                                                                         \
     name ": mbarrier.try_wait.parity.shared.b64 %p, [s], " parity ";\n@!%p bra " name ";\n"
 
-TEST(mbarriers_order_who_waits_for_a_phase) {
+TEST(waiting_for_an_mbarrier_phase_orders_memory) {
 #define PHASE(wait)                                                                                \
     TEXT("@%q mbarrier.init.shared.b64 [s], 64;\nbar.sync 0;\n"                                    \
          "st.shared.u32 [%r4+1024], %r1;\nmbarrier.arrive.shared.b64 %t, [s];\n" wait              \
@@ -53,7 +53,7 @@ TEST(mbarriers_order_who_waits_for_a_phase) {
           "st.shared", "ld.shared");
 }
 
-TEST(producers_and_consumers_take_turns) {
+TEST(producer_and_consumer_mbarriers_prevent_races) {
     /* Warp 0 fills a buffer three times, warp 1 reads it; [s]: full, [s+8]: empty. */
 #define TURNS(wait_empty, wait_full)                                                               \
     TEXT("@%q mbarrier.init.shared.b64 [s], 32;\n@%q mbarrier.init.shared.b64 [s+8], 32;\n"        \
@@ -76,7 +76,7 @@ TEST(producers_and_consumers_take_turns) {
     assert_true(findings.count > 0);
 }
 
-TEST(copies_in_bulk_come_before_who_waits) {
+TEST(waiting_for_a_bulk_copy_orders_its_bytes) {
 #define BULK(wait, after)                                                                          \
     TEXT("@%q mbarrier.init.shared.b64 [s], 1;\nbar.sync 0;\n"                                     \
          "@%q mbarrier.arrive.expect_tx.shared.b64 %t, [s], 256;\n"                                \
@@ -99,7 +99,7 @@ TEST(copies_in_bulk_come_before_who_waits) {
          "add.u32 %r10, %r10, %r3;\nld.shared.u32 %r6, [%r10];\n" barrier                          \
          "setp.lt.u32 %p, %r7, 5;\n@%p bra next;\ncp.async.wait_all;")
 
-TEST(double_buffers_are_silent) {
+TEST(a_correct_double_buffer_has_no_race) {
     silent(64, 0, PIPELINE("cp.async.wait_group 1;\nbar.sync 0;\n", "bar.sync 0;\n"));
     /* Nobody waits until all have read, or until all have copied. */
     races(64, 0, PIPELINE("cp.async.wait_group 1;\nbar.sync 0;\n", ""), "cp.async.ca", "ld.shared");
@@ -113,7 +113,7 @@ TEST(double_buffers_are_silent) {
          "mapa.shared::cluster.u32 %r8, %r4, %r7;\nld.shared::cluster.u32 %r9, [%r8];\n" last)
 #define MEETS "barrier.cluster.arrive; barrier.cluster.wait;\n"
 
-TEST(clusters_meet_at_their_barrier) {
+TEST(the_cluster_barrier_orders_its_blocks) {
     for (unsigned cluster = 2; cluster <= 4; cluster += 2) {
         silent(64, cluster, NEIGHBOUR(MEETS, MEETS));
         silent(64, cluster, NEIGHBOUR(MEETS, MEETS "st.shared.u32 [%r4], 0;\n" MEETS));
@@ -134,7 +134,7 @@ TEST(clusters_meet_at_their_barrier) {
     }
 }
 
-TEST(clusters_are_apart) {
+TEST(shared_memory_of_different_clusters_does_not_race) {
     /* The same offsets in two clusters. */
     silent(32, 2, TEXT("st.shared.u32 [%r4], %r1;\nld.shared.u32 %r6, [%r4];"));
     /* All add to the first block's counter. */
@@ -151,7 +151,7 @@ TEST(clusters_are_apart) {
         "shared::cluster.u32", "shared::cluster.u32");
 }
 
-TEST(scopes_of_clusters_order_their_blocks) {
+TEST(cluster_scope_orders_blocks_of_one_cluster) {
     /* Block 1 of each cluster waits for the flag of block 0, in global memory of its own. */
 #define FLAG(scope)                                                                                \
     TEXT("mov.u32 %r6, %clusterid.x; mad.wide.u32 %rd3, %r6, 128, %rd1;\n@!%q bra end;\n"          \
@@ -164,7 +164,7 @@ TEST(scopes_of_clusters_order_their_blocks) {
     races(32, 2, FLAG("cta"), "[%rd3", "[%rd3");
 }
 
-TEST(arrivals_from_other_blocks_order) {
+TEST(arriving_at_a_remote_mbarrier_orders_memory) {
     /* All blocks write into the first one's memory, and arrive at its mbarrier. */
 #define REMOTE(sem)                                                                                \
     TEXT("setp.eq.u32 %p, %r2, 0; and.pred %p, %p, %q;\n"                                          \

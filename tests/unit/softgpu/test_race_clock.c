@@ -31,7 +31,7 @@ static void holds(sg_clock clock, const uint32_t *plain) {
                      sg_clock_of(clock, sg_clock_levels(BLOCKS), key_of(t)), plain[t]);
 }
 
-TEST(clocks_are_as_arrays) {
+TEST(vector_clocks_agree_with_plain_arrays) {
     static uint32_t plain[CLOCKS][THREADS];
     sg_clock clocks[CLOCKS] = {0};
     bool failed = false;
@@ -52,7 +52,7 @@ TEST(clocks_are_as_arrays) {
         sg_clock_drop(clocks[i]);
 }
 
-TEST(joining_what_is_known_shares_it) {
+TEST(joining_a_smaller_clock_returns_the_larger_one) {
     sg_clock big = 0, small = 0;
     bool failed = false;
     sg_clock_raise(&big, 4, key_of(5), SG_CLOCK_LANE, 9, &failed);
@@ -66,7 +66,7 @@ TEST(joining_what_is_known_shares_it) {
 }
 
 /* A step of a sequence stands for the earlier ones, whichever is joined into which. */
-TEST(steps_of_a_sequence_are_not_compared) {
+TEST(joining_steps_of_one_sequence_keeps_the_later_step) {
     sg_clock first = 0, second = 0, other = 0;
     bool failed = false;
     sg_clock_raise(&first, 4, key_of(5), SG_CLOCK_LANE, 9, &failed);

@@ -25,7 +25,7 @@ static void silent(unsigned blocks, unsigned threads, const char *text) {
     race_silent(&kernel, NULL, 0);
 }
 
-TEST(blocks_write_apart) {
+TEST(blocks_that_write_the_same_address_race) {
     silent(4, 64,
            TEXT("mad.wide.u32 %rd2, %r3, 4, %rd1;\nst.global.u32 [%rd2], %r3;\n"
                 "ld.global.u32 %r5, [%rd2];"));
@@ -49,7 +49,7 @@ TEST(blocks_write_apart) {
           "st.global.v2", "ld.global");
 }
 
-TEST(atomics_need_a_scope_that_reaches) {
+TEST(atomics_race_if_their_scope_is_too_narrow) {
     silent(4, 64, TEXT("red.global.add.u32 [%rd1], 1;"));
     races(4, 64, TEXT("red.relaxed.cta.global.add.u32 [%rd1], 1;"), "red", "red");
     silent(1, 64, TEXT("red.relaxed.cta.global.add.u32 [%rd1], 1;"));
@@ -71,7 +71,7 @@ TEST(atomics_need_a_scope_that_reaches) {
          "setp.ge.u32 %p, %r1, %r20;\n@%p bra end;\nmad.wide.u32 %rd3, %r1, 4, %rd1;\n"            \
          "ld.global.u32 %r8, [%rd3+256];\nred.global.add.u32 [%rd1+4], %r8;\nend:")
 
-TEST(the_last_block_reads_what_others_wrote) {
+TEST(the_last_block_reads_other_blocks_results_after_a_fence) {
     static const uint32_t expected[] = {20, 210};
     struct race_kernel kernel = grid_of(20, 64, LAST_BLOCK("membar.gl;", "membar.gl;"));
     race_silent(&kernel, expected, 2);
@@ -100,7 +100,7 @@ TEST(the_last_block_reads_what_others_wrote) {
          "st.relaxed.gpu.global.u32 [%rd2], 2;\nmad.wide.u32 %rd4, %r2, 4, %rd1;\n"                \
          "st.global.u32 [%rd4], %r5;\nend:")
 
-TEST(a_look_back_scan_is_silent) {
+TEST(a_fenced_look_back_scan_has_no_race) {
     enum { BLOCKS = 70 };
     uint32_t expected[BLOCKS];
     for (uint32_t b = 0; b < BLOCKS; b++)
@@ -142,7 +142,7 @@ TEST(a_volatile_flag_needs_fences) {
         "ld.global.u32 %r6, [%rd1+4];\nadd.u32 %r6, %r6, 1;\nst.global.u32 [%rd1+4], %r6;\n" given \
         "atom.global.exch.b32 %r7, [%rd1], 0;\nend:")
 
-TEST(a_spin_lock_guards) {
+TEST(a_fenced_spin_lock_prevents_races) {
     static const uint32_t expected[] = {0, 12};
     struct race_kernel kernel = grid_of(12, 32, LOCK("membar.gl;\n", "membar.gl;\n"));
     race_silent(&kernel, expected, 2);
@@ -181,7 +181,7 @@ TEST(a_spin_lock_guards) {
          "mad.wide.u32 %rd3, %r6, 4, %rd1;\nld.global.u32 %r7, [%rd3+1024];\n"                     \
          "st.global.u32 [%rd2+8192], %r7;")
 
-TEST(a_grid_meets) {
+TEST(a_grid_wide_barrier_orders_all_blocks) {
     struct race_kernel kernel = grid_of(6, 64, GRID_SYNC("membar.gl;\n", "membar.gl;\n"));
     kernel.cooperative = true;
     race_silent(&kernel, (const uint32_t[]){6}, 1);
@@ -206,7 +206,7 @@ TEST(a_grid_meets) {
          "@%p bra look;\nwait: " wait "\nsetp.eq.u32 %p, %r2, 0;\n@%p bra end;\n"                  \
          "ld.global.u32 %r6, [%rd1+64];\nend:")
 
-TEST(lanes_whose_leader_has_acquired_meet_it_first) {
+TEST(an_acquire_by_one_lane_needs_a_warp_barrier_for_the_others) {
     silent(2, 32, ONE_LANE("bar.warp.sync -1;"));
     races(2, 32, ONE_LANE(""), "st.global.u32 [%rd1+64]", "ld.global.u32 %r6");
 }

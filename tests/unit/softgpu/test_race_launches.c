@@ -73,7 +73,7 @@ static void look(bool wanted, const char *first, const char *second,
     sg_race_free(race);
 }
 
-TEST(streams_and_waits_order_launches) {
+TEST(streams_and_event_waits_order_launches) {
     const struct sg_race_operation first = {.stream = 1, .number = 1, .serial = 1, .name = "first"};
     struct sg_race_operation second = {.stream = 1, .number = 2, .serial = 2, .name = "second"};
     look(false, writes_, READS(""), &first, &second);
@@ -88,7 +88,7 @@ TEST(streams_and_waits_order_launches) {
     look(false, writes_, READS(""), &first, &second);
 }
 
-TEST(a_kernel_that_begins_early_waits) {
+TEST(an_early_kernel_races_until_it_waits_for_its_predecessor) {
     const struct sg_race_operation first = {.stream = 1, .number = 1, .name = "first"},
                                    second = {
                                        .stream = 1, .number = 2, .name = "second", .early = true};
@@ -105,7 +105,7 @@ TEST(a_kernel_that_begins_early_waits) {
     look(false, writes_, READS(""), &first, &third);
 }
 
-TEST(copies_end_before_what_begins_early) {
+TEST(an_early_kernel_does_not_race_with_a_copy_before_it) {
     struct findings findings;
     struct sg_race *race = race_of(&findings);
     const struct sg_race_operation copy = {.stream = 1, .number = 1, .name = "copy"},
@@ -117,7 +117,7 @@ TEST(copies_end_before_what_begins_early) {
     sg_race_free(race);
 }
 
-TEST(copies_race_with_kernels) {
+TEST(unordered_copies_race_with_kernels) {
     for (int ordered = 0; ordered < 2; ordered++) {
         struct findings findings;
         struct sg_race *race = race_of(&findings);
@@ -138,7 +138,7 @@ TEST(copies_race_with_kernels) {
     }
 }
 
-TEST(a_new_life_of_memory_forgets) {
+TEST(freed_memory_forgets_earlier_accesses) {
     struct findings findings;
     struct sg_race *race = race_of(&findings);
     const struct sg_race_operation first = {.stream = 1, .number = 1, .name = "first"},
@@ -186,7 +186,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-TEST(kernels_of_several_threads) {
+TEST(kernels_run_by_several_threads_are_checked) {
     struct findings findings;
     struct worker workers[THREADS];
     struct sg_race *race = race_of(&findings);

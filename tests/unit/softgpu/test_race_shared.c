@@ -27,7 +27,7 @@ static void silent(unsigned threads, const char *text) {
     race_silent(&kernel, NULL, 0);
 }
 
-TEST(a_neighbour_is_read_behind_a_barrier) {
+TEST(reading_another_threads_value_needs_a_barrier) {
     races(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nld.shared.u32 %r7, [%r3];"), "st.shared",
           "ld.shared");
     silent(64, TEXT(64, "st.shared.u32 [%r2], %r1;\nbar.sync 0;\nld.shared.u32 %r7, [%r3];"));
@@ -40,7 +40,7 @@ TEST(a_neighbour_is_read_behind_a_barrier) {
                         "bar.sync 0;\nst.shared.u32 [%r2], 5;"));
 }
 
-TEST(lanes_of_a_warp_meet_first) {
+TEST(reading_another_lanes_value_needs_a_warp_barrier) {
     races(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nld.shared.u32 %r7, [%r3];"), "st.shared",
           "ld.shared");
     silent(32, TEXT(32, "st.shared.u32 [%r2], %r1;\nbar.warp.sync -1;\nld.shared.u32 %r7, [%r3];"));
@@ -62,13 +62,13 @@ TEST(lanes_of_a_warp_meet_first) {
              "; add.u32 %r9, %r9, %r5;\nld.shared.u32 %r10, [%r9];\nbar.warp.sync %r8;\n"          \
              "st.shared.u32 [%r2], %r10;")
 
-TEST(tiles_of_a_warp_meet) {
+TEST(a_tile_barrier_orders_only_its_own_lanes) {
     silent(64, TILES("28"));
     /* The lane of another tile. */
     races(64, TILES("32"), "[%r2]", "ld.shared");
 }
 
-TEST(what_was_read_is_not_overwritten) {
+TEST(overwriting_a_value_others_read_needs_a_barrier) {
     races(64, TEXT(64, "ld.shared.u32 %r7, [%r3];\nst.shared.u32 [%r2], %r1;"), "ld.shared",
           "st.shared");
     silent(64, TEXT(64, "ld.shared.u32 %r7, [%r3];\nbar.sync 0;\nst.shared.u32 [%r2], %r1;"));
@@ -82,7 +82,7 @@ TEST(what_was_read_is_not_overwritten) {
     silent(64, OFTEN("bar.sync 0;\n"));
 }
 
-TEST(bytes_of_a_word_are_apart) {
+TEST(writes_to_different_bytes_of_a_word_do_not_race) {
     silent(64, TEXT(64, "add.u32 %r8, %r5, %r1;\nst.shared.u8 [%r8], %r1;\n"
                         "ld.shared.u8 %r9, [%r8];"));
     races(64, TEXT(64, "shr.u32 %r8, %r1, 1; add.u32 %r8, %r5, %r8;\nst.shared.u8 [%r8], %r1;"),
@@ -109,7 +109,7 @@ TEST(atomics_do_not_race_with_atomics) {
     TEXT(64, "setp.lt.u32 %p, %r1, 32;\n@!%p bra consumer;\n" write                                \
              "\nbar.arrive 1, 64;\nbra end;\nconsumer: " wait "\nld.shared.u32 %r7, [%r2+-128];\n" \
              "end:")
-TEST(named_barriers_order_who_takes_part) {
+TEST(a_named_barrier_orders_only_its_participants) {
     silent(64, PRODUCER("st.shared.u32 [%r2], %r1;", "bar.sync 1, 64;"));
     races(64,
           TEXT(64, "setp.lt.u32 %p, %r1, 32;\n@!%p bra consumer;\nbar.arrive 1, 64;\n"
@@ -123,7 +123,7 @@ TEST(named_barriers_order_who_takes_part) {
           "st.shared", "ld.shared");
 }
 
-TEST(a_flag_orders_what_it_guards) {
+TEST(a_flag_orders_memory_only_with_release_and_acquire) {
     /* Thread 0 publishes; thread 32 waits for the flag. */
     static const char flag[] =
         "setp.eq.u32 %%p, %%r1, 0; setp.eq.u32 %%q, %%r1, 32;\n@%%p bra give;\n@%%q bra take;\n"
@@ -167,7 +167,7 @@ TEST(a_flag_orders_what_it_guards) {
     }
 }
 
-TEST(the_same_value_twice_is_marked) {
+TEST(a_race_of_equal_values_is_marked) {
     static const struct {
         const char *text;
         bool same;
@@ -191,7 +191,7 @@ TEST(the_same_value_twice_is_marked) {
 }
 
 /* All lanes write one value, as library code does; or each its own, which is marked. */
-TEST(lanes_that_write_one_value_do_not_race) {
+TEST(lanes_writing_one_value_in_one_access_do_not_race) {
     static const char *const good[] = {
         TEXT(32, "st.shared.u32 [s], 5;"),
         TEXT(32, "mov.u32 %r7, 5; mov.b16 %h1, 3;\nst.shared.u8 [s], %h1;\n"
@@ -220,7 +220,7 @@ TEST(lanes_that_write_one_value_do_not_race) {
     }
 }
 
-TEST(both_threads_are_named) {
+TEST(a_race_report_names_both_threads) {
     struct race_kernel kernel =
         block_of(64, TEXT(64, "setp.eq.u32 %p, %r1, 40;\n@%p ld.shared.u32 %r7, [s+12];\n"
                               "setp.eq.u32 %p, %r1, 3;\n@%p st.shared.u32 [s+12], 1;"));

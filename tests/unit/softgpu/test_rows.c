@@ -6,7 +6,7 @@
 #include "test.h"
 #include <string.h>
 
-TEST(every_symbol_is_found) {
+TEST(every_function_is_found_by_its_symbol) {
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
         assert_int_equal(sg_row_find(sg_rows[i].symbol), i);
     assert_int_equal(sg_row_find("cuNoSuchFunction"), GPUMEM_FN_COUNT);
@@ -14,7 +14,7 @@ TEST(every_symbol_is_found) {
 }
 
 /* cuGetProcAddress reads on from the first row of a name. */
-TEST(rows_of_a_name_are_together) {
+TEST(versions_of_a_function_are_adjacent_rows) {
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         unsigned first = sg_name_find(sg_rows[i].name);
         assert_true(first <= i);
@@ -23,14 +23,14 @@ TEST(rows_of_a_name_are_together) {
     }
 }
 
-TEST(no_name_has_one_version_twice) {
+TEST(no_function_has_the_same_version_twice) {
     for (unsigned i = 1; i < GPUMEM_FN_COUNT; i++)
         for (unsigned j = i; j-- > 0 && strcmp(sg_rows[i].name, sg_rows[j].name) == 0;)
             if (sg_rows[i].version == sg_rows[j].version && sg_rows[i].kind == sg_rows[j].kind)
                 fail_msg("%s and %s", sg_rows[i].symbol, sg_rows[j].symbol);
 }
 
-TEST(a_twin_is_implemented_with_its_plain_row) {
+TEST(a_per_thread_twin_is_implemented_with_its_plain_function) {
     unsigned twins = 0;
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         const struct sg_row *row = &sg_rows[i];

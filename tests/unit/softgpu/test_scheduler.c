@@ -68,7 +68,7 @@ static struct sg_op *after(struct sg_op *op, struct sg_stream *stream) {
 
 /* ---- Walks ---- */
 
-TEST(a_walk_finds_what_holds_a_stream_up) {
+TEST(a_walk_finds_the_operation_that_blocks_a_stream) {
     struct sg_stream *a = stream(CU_STREAM_NON_BLOCKING, 0), *b = stream(CU_STREAM_NON_BLOCKING, 0),
                      *c = stream(CU_STREAM_NON_BLOCKING, 0);
     struct sg_op *first = submit(a, operation());
@@ -84,7 +84,7 @@ TEST(a_walk_finds_what_holds_a_stream_up) {
     assert_int_equal(runs, 1);
 }
 
-TEST(a_walk_tells_of_polls_and_host_functions) {
+TEST(a_walk_reports_polling_operations_and_host_functions) {
     struct sg_stream *a = stream(CU_STREAM_NON_BLOCKING, 0), *b = stream(CU_STREAM_NON_BLOCKING, 0);
     submit(a, held());
     struct sg_op *host = operation();
@@ -102,7 +102,7 @@ TEST(a_walk_tells_of_polls_and_host_functions) {
     assert_null(walk.start);
 }
 
-TEST(higher_priority_goes_first) {
+TEST(the_stream_of_higher_priority_goes_first) {
     struct sg_stream *low = stream(CU_STREAM_NON_BLOCKING, 0),
                      *high = stream(CU_STREAM_NON_BLOCKING, -5),
                      *join = stream(CU_STREAM_NON_BLOCKING, 0);
@@ -114,7 +114,7 @@ TEST(higher_priority_goes_first) {
     assert_ptr_equal(walk.start, wanted);
 }
 
-TEST(a_waiter_runs_only_what_it_waits_for) {
+TEST(waiting_runs_only_the_operations_waited_for) {
     struct sg_stream *a = stream(CU_STREAM_NON_BLOCKING, 0), *b = stream(CU_STREAM_NON_BLOCKING, 0);
     submit(a, operation());
     struct sg_op *mine = submit(b, operation());
@@ -168,7 +168,7 @@ TEST(busy_blocking_streams_are_counted) {
 
 /* ---- Chance ---- */
 
-TEST(a_seed_draws_the_same_again) {
+TEST(the_same_seed_draws_the_same_numbers) {
     uint64_t first[32];
     unsigned seen = 0, differ = 0;
     sg_schedule_set(SG_SCHEDULE_RANDOM, 42);
@@ -187,7 +187,7 @@ TEST(a_seed_draws_the_same_again) {
     assert_true((seen & (seen - 1)) != 0);
 }
 
-TEST(chance_takes_any_stream_s_operation) {
+TEST(a_random_schedule_takes_operations_of_every_stream) {
     struct sg_stream *streams[4];
     unsigned seen = 0;
     for (unsigned i = 0; i < 4; i++) {

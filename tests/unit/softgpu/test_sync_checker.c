@@ -14,7 +14,7 @@ static void finds(const char *text, unsigned threads, enum sg_sync_kind kind) {
     finds_with(text, threads, kind, SG_FAULT_COUNT);
 }
 
-TEST(barriers_are_for_whole_warps) {
+TEST(a_barrier_reached_by_part_of_a_warp_is_reported) {
     silent(TEXT("bar.sync 0; bar.sync 1, 64; barrier.sync 2, 64;"), 64);
     /* Both branches have a barrier of their own. */
     finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 0;\nbra end;\nlow: bar.sync 0;\n"
@@ -33,7 +33,7 @@ TEST(barriers_are_for_whole_warps) {
     silent(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 0, 32;"), 64);
 }
 
-TEST(barriers_are_reached_by_all) {
+TEST(a_barrier_not_reached_by_all_warps_is_reported) {
     finds_with(TEXT("setp.lt.u32 %p, %r1, 32;\n@%p bar.sync 0, 64;"), 64, SG_SYNC_UNREACHED,
                SG_FAULT_DEADLOCK);
     silent(TEXT("bar.sync 0, 64;"), 64);
@@ -43,7 +43,7 @@ TEST(barriers_are_reached_by_all) {
     silent(TEXT("setp.ge.u32 %p, %r1, 40;\nbar.sync 0;\n@%p ret;"), 64);
 }
 
-TEST(one_barrier_at_a_time) {
+TEST(one_warp_at_two_barriers_is_reported) {
     finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.sync 1, 64;\nbra end;\n"
                     "low: bar.sync 2, 64;\nend:"),
                32, SG_SYNC_TWO_BARRIERS, SG_FAULT_DEADLOCK);
@@ -52,18 +52,18 @@ TEST(one_barrier_at_a_time) {
            64);
 }
 
-TEST(counts_are_whole_warps) {
+TEST(a_barrier_count_of_partial_warps_is_reported) {
     finds_with(TEXT("setp.lt.u32 %p, %r1, 16;\nbarrier.sync 1, 48;"), 48, SG_SYNC_COUNT,
                SG_FAULT_BARRIER);
     silent(TEXT("barrier.sync 1, 64;"), 64);
 }
 
-TEST(numbers_go_up_to_15) {
+TEST(a_barrier_number_above_15_is_reported) {
     finds(TEXT("mov.u32 %r2, 17;\nbarrier.sync %r2;"), 64, SG_SYNC_NUMBER);
     silent(TEXT("mov.u32 %r2, 15;\nbarrier.sync %r2;"), 64);
 }
 
-TEST(warps_come_to_the_cluster_at_one_place) {
+TEST(a_warp_at_two_cluster_barrier_instructions_is_reported) {
     finds(TEXT("setp.lt.u32 %p, %r1, 20;\n@%p bra low;\nbarrier.cluster.arrive;\nbra on;\n"
                "low: barrier.cluster.arrive;\non: barrier.cluster.wait;"),
           64, SG_SYNC_CLUSTER_PLACES);
@@ -77,7 +77,7 @@ TEST(warps_come_to_the_cluster_at_one_place) {
            64);
 }
 
-TEST(mbarriers_are_initialized_once) {
+TEST(initializing_an_mbarrier_twice_is_reported) {
     silent(TEXT("@%q mbarrier.init.shared.b64 [s], 32;\nbar.sync 0;\n"
                 "mbarrier.arrive.shared.b64 %t, [s];\n"
                 "wait: mbarrier.test_wait.shared.b64 %p, [s], %t;\n@!%p bra wait;\nbar.sync 0;\n"
@@ -95,7 +95,7 @@ TEST(mbarriers_are_initialized_once) {
                32, SG_SYNC_NO_MBARRIER, SG_FAULT_MBARRIER);
 }
 
-TEST(copies_are_waited_for) {
+TEST(accessing_an_async_copy_before_its_wait_is_reported) {
     silent(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\ncp.async.wait_all;\nbar.sync 0;\n"
                 "ld.shared.u32 %r5, [s+16];"),
            64);
@@ -124,7 +124,7 @@ TEST(copies_are_waited_for) {
     finds(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;"), 64, SG_SYNC_UNUSED);
 }
 
-TEST(masks_name_who_executes) {
+TEST(a_warp_mask_without_the_executing_lane_is_reported) {
     silent(TEXT("bar.warp.sync -1;\nshfl.sync.idx.b32 %r5, %r1, 0, 31, -1;"), 32);
     silent(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xffff;"), 32);
     finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bar.warp.sync 0xfffe;"), 32, SG_SYNC_NO_MEMBER);
@@ -132,7 +132,7 @@ TEST(masks_name_who_executes) {
           32, SG_SYNC_UNEQUAL);
 }
 
-TEST(both_places_are_named) {
+TEST(a_synchronization_report_names_both_threads) {
     sync_run(TEXT("cp.async.ca.shared.global [%r4], [%rd3], 16;\nsetp.eq.u32 %p, %r1, 5;\n"
                   "@%p ld.shared.u32 %r5, [s+100];\ncp.async.wait_all;"),
              64, 0, 0, SG_FAULT_COUNT);

@@ -22,7 +22,7 @@ static void finds(const char *text, unsigned threads, enum sg_sync_kind kind) {
 #define EARLY "mbarrier.test_wait.parity.shared.b64 %p, [s], 1;\n"
 #define READ  "ld.shared.u32 %r5, [%r4+1024];\n"
 
-TEST(copies_in_bulk_are_waited_for) {
+TEST(accessing_a_bulk_copy_before_its_wait_is_reported) {
     silent(TEXT(INIT LOAD("1024") WAIT("look", "0") READ), 64);
     /* Without a wait, with one behind the access, and with one for the phase before. */
     finds(TEXT(INIT LOAD("1024") "bar.sync 0;\n" READ WAIT("look", "0")), 64, SG_SYNC_NOT_WAITED);
@@ -39,7 +39,7 @@ TEST(copies_in_bulk_are_waited_for) {
            64);
 }
 
-TEST(each_phase_is_waited_for) {
+TEST(waiting_for_an_earlier_mbarrier_phase_is_reported) {
 #define TWICE(second)                                                                              \
     TEXT(INIT LOAD("1024") WAIT("one", "0") READ "bar.sync 0;\n" LOAD(                             \
         "1024") "bar.sync 0;\n" second READ "bar.sync 0;\n" WAIT("all", "1"))
@@ -48,7 +48,7 @@ TEST(each_phase_is_waited_for) {
     finds(TWICE("mbarrier.test_wait.parity.shared.b64 %p, [s], 0;\n"), 64, SG_SYNC_NOT_WAITED);
 }
 
-TEST(two_copies_do_not_meet) {
+TEST(overlapping_bulk_copies_are_reported) {
     finds(TEXT(INIT "@%q mbarrier.expect_tx.relaxed.cta.shared.b64 [s], 1024;\n" LOAD(
               "1024") "@%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                       "[s+1040], "
@@ -69,7 +69,7 @@ TEST(two_copies_do_not_meet) {
     "@%q cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s+1024], 1024;\n"                    \
     "@%q cp.async.bulk.commit_group;\n"
 
-TEST(sources_are_kept_until_they_are_read) {
+TEST(overwriting_the_source_of_a_bulk_copy_is_reported) {
     silent(TEXT(STORE "@%q cp.async.bulk.wait_group.read 0;\nbar.sync 0;\n"
                       "st.shared.u32 [%r4+1024], 0;"),
            64);
@@ -89,7 +89,7 @@ TEST(sources_are_kept_until_they_are_read) {
           64, SG_SYNC_LEFT);
 }
 
-TEST(targets_in_global_memory_too) {
+TEST(reading_a_global_copy_target_before_its_wait_is_reported) {
     silent(TEXT(STORE "@%q cp.async.bulk.wait_group 0;\n@%q ld.global.u32 %r5, [%rd1+16];"), 64);
     /* The source has been read, which says nothing of the target. */
     finds(TEXT(STORE "@%q cp.async.bulk.wait_group.read 0;\n@%q ld.global.u32 %r5, [%rd1+16];"), 64,
@@ -98,7 +98,7 @@ TEST(targets_in_global_memory_too) {
            64);
 }
 
-TEST(bytes_are_waited_for_when_a_block_ends) {
+TEST(a_block_that_ends_during_a_bulk_copy_is_reported) {
     finds(TEXT(INIT LOAD("1024")), 64, SG_SYNC_LEFT);
     silent(TEXT(INIT LOAD("1024") "@!%q bra end;\n" WAIT("look", "0") "end:"), 64);
 }
@@ -109,14 +109,14 @@ TEST(bytes_are_waited_for_when_a_block_ends) {
          "cp.async.ca.shared.global [%r4+1024], [%rd3], 16;\n"                                     \
          "cp.async.mbarrier.arrive.noinc.shared.b64 [s];\n" look)
 
-TEST(mbarriers_count_copies_of_threads) {
+TEST(copies_counted_by_an_mbarrier_need_its_wait) {
     silent(COUNTED(WAIT("look", "0") READ), 64);
     finds(COUNTED("bar.sync 0;\n" READ WAIT("look", "0")), 64, SG_SYNC_NOT_WAITED);
     finds(COUNTED(EARLY READ WAIT("look", "0")), 64, SG_SYNC_NOT_WAITED);
     finds(COUNTED(""), 64, SG_SYNC_UNUSED);
 }
 
-TEST(stores_of_threads_are_waited_for) {
+TEST(reading_an_async_store_before_its_wait_is_reported) {
 #define STORED(rest)                                                                               \
     TEXT(INIT "@%q mbarrier.arrive.expect_tx.shared.b64 %t, [s], 8;\n"                             \
               "mapa.shared::cluster.u32 %r6, %r2, 0;\n"                                            \
@@ -126,7 +126,7 @@ TEST(stores_of_threads_are_waited_for) {
     finds(STORED("ld.shared.u32 %r5, [s+1028];\n" WAIT("look", "0")), 32, SG_SYNC_NOT_WAITED);
 }
 
-TEST(nobody_waits_for_what_is_invalidated) {
+TEST(invalidating_an_mbarrier_still_waited_for_is_reported) {
     /* Thread 32 has looked, and only then thread 0 invalidates it. */
 #define INVALIDATED(ready)                                                                         \
     TEXT(                                                                                          \
@@ -141,7 +141,7 @@ TEST(nobody_waits_for_what_is_invalidated) {
     finds(INVALIDATED("0"), 64, SG_SYNC_INVALIDATED);
 }
 
-TEST(states_are_of_the_last_phases) {
+TEST(waiting_with_an_old_mbarrier_state_is_reported) {
     /* Thread 0 arrives in two phases, and waits with the state of the first. */
 #define STATES(waited)                                                                             \
     TEXT("@!%q bra end;\nmbarrier.init.shared.b64 [s], 1;\n"                                       \
@@ -151,7 +151,7 @@ TEST(states_are_of_the_last_phases) {
     finds(STATES("%t"), 32, SG_SYNC_OLD_STATE);
 }
 
-TEST(more_arrivals_than_counted_are_a_fault) {
+TEST(more_arrivals_than_expected_are_a_fault) {
     sync_run(TEXT("@%q mbarrier.init.shared.b64 [s], 3;\n"
                   "@%q mbarrier.arrive.shared.b64 %t, [s], 4;"),
              32, 0, 0, SG_FAULT_MBARRIER);
@@ -166,7 +166,7 @@ TEST(more_arrivals_than_counted_are_a_fault) {
          "@%q mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];\n"                     \
          "@%p bra end;\n" WAIT("look", "0") "end: barrier.cluster.arrive; barrier.cluster.wait;")
 
-TEST(mbarriers_of_other_blocks_are_known) {
+TEST(arriving_at_a_remote_block_without_an_mbarrier_is_reported) {
     sync_silent(REMOTE("2"), 32, 2);
     sync_silent(REMOTE("4"), 32, 4);
     /* No block has one there. */
@@ -176,7 +176,7 @@ TEST(mbarriers_of_other_blocks_are_known) {
                32, 2, SG_SYNC_NO_MBARRIER, SG_FAULT_MBARRIER);
 }
 
-TEST(arrivals_and_waits_of_clusters_alternate) {
+TEST(unpaired_cluster_arrivals_and_waits_are_reported) {
     sync_silent(TEXT("barrier.cluster.arrive; barrier.cluster.wait;\n"
                      "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"),
                 64, 2);
@@ -196,13 +196,13 @@ TEST(arrivals_and_waits_of_clusters_alternate) {
          ".multicast::cluster [s+1024], [%rd1], 1024, [s], %h;\n" look                             \
          "barrier.cluster.arrive; barrier.cluster.wait;")
 
-TEST(copies_to_all_blocks_are_waited_for_by_each) {
+TEST(each_block_must_wait_for_a_multicast_copy) {
     sync_silent(MULTICAST(WAIT("look", "0") READ), 64, 2);
     sync_finds(MULTICAST("barrier.cluster.arrive; barrier.cluster.wait;\n" READ WAIT("look", "0")),
                64, 2, SG_SYNC_NOT_WAITED, SG_FAULT_COUNT);
 }
 
-TEST(a_warp_whose_lanes_do_not_come) {
+TEST(a_warp_barrier_not_reached_by_all_lanes_is_reported) {
     sync_finds(TEXT("setp.lt.u32 %p, %r1, 16;\n@%p bra low;\nbar.warp.sync -1;\nbra end;\n"
                     "low: bar.sync 0;\nend:"),
                32, 0, SG_SYNC_NOT_COME, SG_FAULT_DEADLOCK);

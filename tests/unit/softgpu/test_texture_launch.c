@@ -62,7 +62,7 @@ static float result(void) {
     return got[0];
 }
 
-TEST(a_later_binding_is_for_later_launches) {
+TEST(rebinding_a_texture_affects_only_later_launches) {
     CUtexref reference;
     CUarray first = row_of(10), second = row_of(20);
     ok(cuModuleLoadData(&module, texture_text()));
@@ -80,7 +80,7 @@ TEST(a_later_binding_is_for_later_launches) {
     ok(cuArrayDestroy(second));
 }
 
-TEST(a_launch_without_memory_leaves_nothing) {
+TEST(a_texture_launch_without_memory_fails_cleanly) {
     CUtexref reference;
     CUarray array = row_of(30);
     bool refused = true;

@@ -18,7 +18,7 @@ static CUdeviceptr take(size_t size) {
     return p;
 }
 
-TEST(unmapped_addresses_answer_nothing) {
+TEST(unmapped_addresses_translate_to_null) {
     size_t span;
     CUdeviceptr p = take(2 * SG_PAGE);
     assert_null(sg_translate(0, p, 1, SG_READ, &span));
@@ -27,7 +27,7 @@ TEST(unmapped_addresses_answer_nothing) {
     sg_addresses_give(p, 2 * SG_PAGE);
 }
 
-TEST(host_addresses_answer_themselves) {
+TEST(host_addresses_translate_to_themselves) {
     char bytes[64];
     size_t span = 0;
     CUdeviceptr p = (CUdeviceptr)(uintptr_t)bytes;
@@ -35,7 +35,7 @@ TEST(host_addresses_answer_themselves) {
     assert_int_equal(span, 64);
 }
 
-TEST(spans_end_where_bytes_do) {
+TEST(a_translated_span_ends_with_its_contiguous_memory) {
     size_t span = 0;
     CUdeviceptr p = take(4 * SG_PAGE);
     unsigned char *one = at(64 * SG_PAGE), *other = at(256 * SG_PAGE);
@@ -53,7 +53,7 @@ TEST(spans_end_where_bytes_do) {
     sg_addresses_give(p, 4 * SG_PAGE);
 }
 
-TEST(rights_are_per_device) {
+TEST(access_rights_are_per_device) {
     size_t span;
     CUdeviceptr p = take(SG_PAGE);
     sg_table_map(p, SG_PAGE, at(64 * SG_PAGE), sg_rights_of(1, SG_READ));
@@ -70,7 +70,7 @@ TEST(rights_are_per_device) {
     sg_addresses_give(p, SG_PAGE);
 }
 
-TEST(bytes_may_lie_below_or_above_their_address) {
+TEST(host_memory_may_lie_below_or_above_the_device_address) {
     size_t span;
     CUdeviceptr p = take(SG_PAGE);
     uintptr_t places[] = {SG_PAGE, (uintptr_t)0x7ffff0000000, (uintptr_t)p};
@@ -93,7 +93,7 @@ static void reclaim(struct sg_retired *retired) {
     ((struct object *)retired)->reclaimed = true;
 }
 
-TEST(reclaim_waits_for_work_that_began_before) {
+TEST(reclaiming_waits_for_work_that_began_before) {
     struct object idle = {0}, first = {0}, second = {0};
     struct sg_work a, b, c;
     sg_lock();
@@ -115,7 +115,7 @@ TEST(reclaim_waits_for_work_that_began_before) {
     sg_unlock();
 }
 
-TEST(work_may_end_in_any_order) {
+TEST(reclaiming_works_if_work_ends_in_any_order) {
     struct object object = {0};
     struct sg_work works[16];
     sg_lock();

@@ -49,7 +49,7 @@ static void check_walk(void) {
     assert_int_equal(tree.count, count);
 }
 
-TEST(answers_as_an_array_does) {
+TEST(the_tree_agrees_with_a_plain_array) {
     for (unsigned round = 0; round < 5000; round++) {
         unsigned i = random_number() % KEYS;
         if (inside[i]) {
@@ -73,7 +73,7 @@ static unsigned depth(const struct sg_tree_node *node) {
     return 1 + (left > right ? left : right);
 }
 
-TEST(sorted_insertion_does_not_degenerate) {
+TEST(sorted_insertion_keeps_the_tree_balanced) {
     enum { MANY = 100000 };
     struct sg_tree sorted = {0};
     struct sg_tree_node *many = calloc(MANY, sizeof *many);

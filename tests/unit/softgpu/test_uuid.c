@@ -18,7 +18,7 @@ static bool parse(const char *text) {
     return sg_uuids_parse(text, &uuids, why, sizeof why);
 }
 
-TEST(every_spelling_is_the_same_uuid) {
+TEST(every_spelling_of_a_uuid_is_accepted) {
     static const char *const texts[] = {MESA,
                                         "GPU-" MESA,
                                         "gpu-6D657361-3232-2E33-2E36-000000000000",
@@ -34,7 +34,7 @@ TEST(every_spelling_is_the_same_uuid) {
     }
 }
 
-TEST(a_list_has_as_many_as_devices_can_be) {
+TEST(a_list_has_at_most_eight_uuids) {
     char list[9 * 48] = "";
     for (int i = 1; i <= 9; i++) {
         char one[48];
@@ -48,7 +48,7 @@ TEST(a_list_has_as_many_as_devices_can_be) {
     assert_int_equal(uuids.of[7].bytes[15], 8);
 }
 
-TEST(wrong_ones_are_named) {
+TEST(a_malformed_uuid_is_named_by_its_place_in_the_list) {
     static const struct {
         const char *text, *why;
     } cases[] = {
@@ -75,7 +75,7 @@ TEST(wrong_ones_are_named) {
     }
 }
 
-TEST(devices_that_none_is_set_for_have_made_up_ones) {
+TEST(devices_without_a_set_uuid_get_a_generated_one) {
     CUuuid all[3], made_up = sg_uuid_made_up(2);
     assert_true(parse(MESA "," NEXT));
     assert_true(sg_uuids_complete(&uuids, 3, all, why, sizeof why));
@@ -86,7 +86,7 @@ TEST(devices_that_none_is_set_for_have_made_up_ones) {
     assert_true(sg_uuids_complete(&uuids, 1, all, why, sizeof why));
 }
 
-TEST(no_two_devices_get_the_same) {
+TEST(a_set_uuid_equal_to_a_generated_one_is_refused) {
     CUuuid all[2];
     assert_true(parse("736f6674-6770-8075-8000-000000000001"));
     assert_true(sg_uuids_complete(&uuids, 1, all, why, sizeof why));
@@ -107,7 +107,7 @@ static const char *complaint(const char *devices, const char *value, int count) 
     return complaints.text[0];
 }
 
-TEST(the_variable_says_what_is_wrong) {
+TEST(a_bad_softgpu_uuid_is_explained) {
     (void)complaint("1", MESA, 1);
     (void)complaint("3", MESA "," NEXT, 2);
     const char *text = complaint("1", "mesa", 0);

@@ -30,23 +30,23 @@ static const char *visible(const char *list) {
     return text;
 }
 
-TEST(without_the_variable_all_are_visible) {
+TEST(all_devices_are_visible_by_default) {
     assert_string_equal(visible(NULL), "0 1 2 3");
 }
 
-TEST(an_empty_list_shows_none) {
+TEST(an_empty_list_hides_all_devices) {
     assert_string_equal(visible(""), "");
     assert_string_equal(visible("-1"), "");
     assert_string_equal(visible("none"), "");
     assert_string_equal(visible(","), "");
 }
 
-TEST(numbers_show_devices_in_their_order) {
+TEST(device_numbers_select_and_reorder_devices) {
     assert_string_equal(visible("2,0"), "2 0");
     assert_string_equal(visible(" 3 , 1 "), "3 1");
 }
 
-TEST(wrong_entry_ends_the_list) {
+TEST(an_invalid_entry_ends_the_list) {
     assert_string_equal(visible("1,4,0"), "1");
     assert_string_equal(visible("1,-1,0"), "1");
     assert_string_equal(visible("1,,0"), "1");
@@ -55,7 +55,7 @@ TEST(wrong_entry_ends_the_list) {
     assert_string_equal(visible("0,99999999999999999999,1"), "0");
 }
 
-TEST(uuids_name_devices_whole_or_shortened) {
+TEST(devices_may_be_named_by_full_or_abbreviated_uuids) {
     assert_string_equal(visible("GPU-11ababab-abab-abab-abab-ababababab03"), "3");
     assert_string_equal(visible("gpu-11AB,0"), "3 0");
     assert_string_equal(visible("GPU-10ababab-abab-abab-abab-ababababab01"), "1");

@@ -102,7 +102,7 @@ TEST(a_stream_may_be_destroyed_while_it_is_waited_for) {
     }
 }
 
-TEST(a_pool_hears_of_the_wait_for_a_destroyed_stream) {
+TEST(waiting_for_a_destroyed_stream_releases_its_pool_memory) {
     CUdeviceptr bytes;
     CUstream stream;
     atomic_store(&gate_open, false);

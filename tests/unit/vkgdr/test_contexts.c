@@ -14,7 +14,7 @@ static void destroy_context(CUcontext context) {
     assert_int_equal(cu->cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 
-TEST(another_devices_context_is_refused) {
+TEST(allocating_in_another_devices_context_is_refused) {
     vkgdr_t g = open_gpu(0);
     CUcontext other = make_context(1);
     assert_null(vkgdr_memory_alloc(g, 64, 0));
@@ -24,7 +24,7 @@ TEST(another_devices_context_is_refused) {
     vkgdr_close(g);
 }
 
-TEST(slabs_are_a_contexts_own) {
+TEST(each_context_has_its_own_slabs) {
     CUcontext popped;
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t one = allocate(g, 64);
@@ -56,7 +56,7 @@ TEST(a_context_may_end_before_its_memory) {
 }
 
 /* Its handle may come again. */
-TEST(memory_of_an_ended_context_is_not_handed_out) {
+TEST(memory_of_a_destroyed_context_is_not_reused) {
     vkgdr_t g = open_gpu(0);
     CUcontext context = make_context(0);
     vkgdr_memory_t old = allocate(g, 64);
@@ -75,7 +75,7 @@ TEST(memory_of_an_ended_context_is_not_handed_out) {
 
 /* The primary context has one handle for ever. What is at an address of before is somebody else's.
  */
-TEST(a_reset_context_is_another) {
+TEST(a_reset_primary_context_does_not_reuse_old_slabs) {
     CUcontext primary, popped;
     CUdeviceptr others[8];
     setenv("VULKAN_ICD_UUID", "736f6674677080758000000000000000,736f6674677080758000000000000001",
@@ -109,7 +109,7 @@ TEST(a_reset_context_is_another) {
 }
 
 /* softgpu gives no handle a second time, NVIDIA's driver may. */
-TEST(contexts_are_told_apart_by_their_number) {
+TEST(contexts_are_identified_by_handle_and_id) {
     struct gm_vkgdr_context current = gm_vkgdr_context_current(cu), later = current;
     assert_ptr_equal(current.handle, own_context());
     assert_true(current.id != 0);
@@ -118,7 +118,7 @@ TEST(contexts_are_told_apart_by_their_number) {
     assert_false(gm_vkgdr_context_same(current, later));
 }
 
-TEST(a_free_without_the_context_gives_vulkans_part_back) {
+TEST(freeing_without_the_context_frees_only_the_vulkan_memory) {
     CUcontext popped;
     vkgdr_t g = open_gpu(0);
     CUcontext context = make_context(0);

@@ -7,7 +7,7 @@ EACH_TEST(start_with_context, end_with_context);
 
 static const size_t sizes[] = {1, 13, 4096, 65536, 256 * KIB, 256 * KIB + 1, MIB + 17};
 
-TEST(bytes_cross_in_both_directions) {
+TEST(host_and_device_see_each_others_writes) {
     vkgdr_t g = open_gpu(VKGDR_OPEN_REQUIRE_COHERENT_BIT);
     for (unsigned i = 0; i < COUNT(sizes); i++) {
         vkgdr_memory_t memory = allocate(g, sizes[i]);
@@ -23,7 +23,7 @@ TEST(bytes_cross_in_both_directions) {
     vkgdr_close(g);
 }
 
-TEST(addresses_are_aligned_and_apart) {
+TEST(buffers_are_aligned_and_do_not_overlap) {
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t memory[COUNT(sizes)];
     for (unsigned i = 0; i < COUNT(sizes); i++) {
@@ -39,13 +39,13 @@ TEST(addresses_are_aligned_and_apart) {
     vkgdr_close(g);
 }
 
-TEST(null_is_closed_and_freed) {
+TEST(closing_and_freeing_null_is_allowed) {
     vkgdr_close(NULL);
     vkgdr_memory_free(NULL);
 }
 
 /* A mistake of the caller's that does not have to be one. */
-TEST(memory_outlives_the_close) {
+TEST(memory_outlives_its_closed_handle) {
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t small = allocate(g, 100), large = allocate(g, MIB);
     vkgdr_close(g);
@@ -55,7 +55,7 @@ TEST(memory_outlives_the_close) {
     vkgdr_memory_free(large);
 }
 
-TEST(the_current_contexts_device_is_opened) {
+TEST(opening_the_current_context_uses_its_device) {
     vkgdr_t g = vkgdr_open(77, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
     assert_non_null(g);
     NO_ERROR();
@@ -63,7 +63,7 @@ TEST(the_current_contexts_device_is_opened) {
     vkgdr_close(g);
 }
 
-TEST(wrong_arguments_are_named) {
+TEST(invalid_arguments_are_named_in_the_error) {
     assert_null(vkgdr_open(DEVICE, 8));
     ERROR_IS("vkgdr_open: unknown flags 0x8");
     assert_null(
@@ -111,7 +111,7 @@ TEST(non_coherent_memory_needs_flushes) {
 }
 
 /* A flush that says more than its buffer has must leave the next one alone. */
-TEST(flushes_keep_to_their_buffer) {
+TEST(a_flush_does_not_touch_the_next_buffer) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t first = allocate(g, 100), second = allocate(g, 100);
@@ -131,7 +131,7 @@ TEST(flushes_keep_to_their_buffer) {
     vkgdr_close(g);
 }
 
-TEST(only_whats_asked_for_is_flushed) {
+TEST(only_the_requested_range_is_flushed) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     vkgdr_t g = open_gpu(0);
     vkgdr_memory_t memory = allocate(g, 4096);
@@ -149,7 +149,7 @@ TEST(only_whats_asked_for_is_flushed) {
     vkgdr_close(g);
 }
 
-TEST(coherent_memory_can_be_treated_as_if_it_were_not) {
+TEST(coherent_memory_can_be_treated_as_non_coherent) {
     vkgdr_t g = open_gpu(VKGDR_OPEN_FORCE_NON_COHERENT_BIT);
     vkgdr_memory_t memory = allocate(g, 4096);
     assert_false(vkgdr_memory_is_coherent(memory));
@@ -171,7 +171,7 @@ TEST(coherent_memory_is_not_flushed) {
     vkgdr_close(g);
 }
 
-TEST(required_coherence_is_refused_at_the_opening) {
+TEST(opening_fails_if_required_coherence_is_missing) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     assert_null(vkgdr_open(DEVICE, VKGDR_OPEN_REQUIRE_COHERENT_BIT));
     ERROR_IS("Vulkan device does not provide a suitable memory type");

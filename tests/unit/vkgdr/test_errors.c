@@ -22,7 +22,7 @@ static void check_open_fails(const char *function, int result, const char *text)
     ERROR_IS(text);
 }
 
-TEST(calls_of_vulkan_are_named_at_the_opening) {
+TEST(a_failed_open_names_the_vulkan_call) {
     check_open_fails("vkCreateInstance", VK_ERROR_INCOMPATIBLE_DRIVER,
                      "vkCreateInstance failed (VK_ERROR_INCOMPATIBLE_DRIVER)");
     check_open_fails("vkEnumeratePhysicalDevices", VK_ERROR_INITIALIZATION_FAILED,
@@ -43,7 +43,7 @@ static void check_alloc_fails(vkgdr_t g, const char *function, int result, const
     ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
 }
 
-TEST(calls_of_vulkan_are_named_at_allocations) {
+TEST(a_failed_allocation_names_the_vulkan_call) {
     vkgdr_t g = open_gpu(0);
     check_alloc_fails(g, "vkAllocateMemory", VK_ERROR_OUT_OF_DEVICE_MEMORY,
                       "vkAllocateMemory failed (VK_ERROR_OUT_OF_DEVICE_MEMORY)");
@@ -57,7 +57,7 @@ TEST(calls_of_vulkan_are_named_at_allocations) {
 }
 
 /* Asked of nobody, since Vulkan leaves it undefined. */
-TEST(too_much_reads_as_vulkan_would_say_it) {
+TEST(an_oversized_allocation_is_reported_as_a_vulkan_error) {
     setenv("VULKAN_ICD_ALLOCATIONS", "1", 1);
     vkgdr_t g = open_gpu(0);
     assert_null(vkgdr_memory_alloc(g, (size_t)1 << 55, 0));
@@ -78,7 +78,7 @@ static void check_cuda_fails(vkgdr_t g, const char *function, int error, const c
     ERROR_IS(text);
 }
 
-TEST(calls_of_cuda_are_named) {
+TEST(a_failed_cuda_call_is_named) {
     check_cuda_fails(NULL, "cuDeviceGetUuid_v2", CUDA_ERROR_OPERATING_SYSTEM,
                      "cuDeviceGetUuid failed (CUDA_ERROR_OPERATING_SYSTEM)");
     vkgdr_t g = open_gpu(0);
@@ -93,7 +93,7 @@ TEST(calls_of_cuda_are_named) {
     ERROR_IS("cuDeviceGetUuid failed (CUDA_ERROR_INVALID_DEVICE)");
 }
 
-TEST(other_devices_are_told) {
+TEST(a_missing_matching_vulkan_device_is_reported) {
     setenv("VULKAN_ICD_UUID", "00112233445566778899aabbccddeeff", 1);
     assert_null(vkgdr_open(DEVICE, 0));
     ERROR_IS("no Vulkan device matching the CUDA device found");
@@ -109,7 +109,7 @@ TEST(a_missing_library_is_named) {
     free(text);
 }
 
-TEST(without_a_context_the_driver_call_is_named) {
+TEST(without_a_context_the_error_names_the_driver_call) {
     CUcontext popped;
     vkgdr_t g = open_gpu(0);
     assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
@@ -123,7 +123,7 @@ TEST(without_a_context_the_driver_call_is_named) {
 
 /* ---- When there is an error ------------------------------------------------------------------ */
 
-TEST(open_and_alloc_alone_set_and_reset) {
+TEST(only_open_and_alloc_set_and_clear_the_last_error) {
     vkgdr_t g = open_gpu(0);
     NO_ERROR();
     assert_null(vkgdr_open(DEVICE, 8));
@@ -151,7 +151,7 @@ static void *other_thread(void *data) {
     return vkgdr_open(DEVICE, 16) ? "flags are taken" : NULL;
 }
 
-TEST(errors_are_the_threads_own) {
+TEST(each_thread_has_its_own_last_error) {
     pthread_t thread;
     void *failed = NULL;
     assert_null(vkgdr_open(DEVICE, 8));

@@ -26,7 +26,7 @@ static int end(void **state) {
 
 EACH_TEST(start, end);
 
-TEST(small_buffers_cost_no_call_of_vulkan) {
+TEST(small_buffers_of_one_slab_need_one_vulkan_allocation) {
     vkgdr_memory_t memory[SLAB / UNIT];
     for (size_t i = 0; i < COUNT(memory); i++)
         memory[i] = allocate(g, 1 + i % UNIT);
@@ -39,7 +39,7 @@ TEST(small_buffers_cost_no_call_of_vulkan) {
         vkgdr_memory_free(memory[i]);
 }
 
-TEST(a_warm_pair_costs_none_either) {
+TEST(allocating_and_freeing_from_a_slab_makes_no_vulkan_call) {
     vkgdr_memory_t held = allocate(g, 64);
     unsigned before = icd->calls("vkAllocateMemory");
     for (int i = 0; i < 1000; i++)
@@ -48,7 +48,7 @@ TEST(a_warm_pair_costs_none_either) {
     vkgdr_memory_free(held);
 }
 
-TEST(large_buffers_have_their_own) {
+TEST(large_buffers_have_their_own_vulkan_memory) {
     vkgdr_memory_t one = allocate(g, 256 * KIB + 1), other = allocate(g, SLAB);
     assert_int_equal(icd->live().memories, 2);
     vkgdr_memory_free(one);
@@ -56,7 +56,7 @@ TEST(large_buffers_have_their_own) {
     vkgdr_memory_free(other);
 }
 
-TEST(the_last_buffer_takes_the_slab_along) {
+TEST(freeing_the_last_buffer_frees_its_slab) {
     vkgdr_memory_t first = allocate(g, 64), second = allocate(g, 64);
     CUdeviceptr address = vkgdr_memory_get_device_ptr(first);
     unsigned char byte;
@@ -68,7 +68,7 @@ TEST(the_last_buffer_takes_the_slab_along) {
 }
 
 /* Not thrown away and made anew with each buffer that comes and goes. */
-TEST(one_empty_slab_is_kept_beside_buffers) {
+TEST(one_empty_slab_is_kept_while_buffers_live) {
     vkgdr_memory_t memory[25];
     for (size_t i = 0; i < COUNT(memory); i++)
         memory[i] = allocate(g, 256 * KIB);
@@ -96,7 +96,7 @@ static void end_piece(struct piece *piece) {
     piece->memory = NULL;
 }
 
-TEST(bytes_stay_apart_through_random_steps) {
+TEST(random_allocations_never_share_bytes) {
     static struct piece pieces[200];
     unsigned seed = 20261122;
     const char *takes_long = getenv("GPUMEM_TEST_LONG");
@@ -156,7 +156,7 @@ TEST(a_free_waits_for_queued_work) {
     assert_int_equal(cu->cuMemFreeHost(opener.gate.flag), CUDA_SUCCESS);
 }
 
-TEST(bytes_that_cannot_be_waited_for_are_not_reused) {
+TEST(memory_is_not_reused_if_waiting_for_its_work_fails) {
     vkgdr_memory_t held = allocate(g, 64), memory = allocate(g, 64);
     CUdeviceptr address = vkgdr_memory_get_device_ptr(memory);
     assert_int_equal(
@@ -175,7 +175,7 @@ TEST(bytes_that_cannot_be_waited_for_are_not_reused) {
 }
 
 /* Nor is the slab kept that has lost them. */
-TEST(a_slab_that_lost_bytes_is_not_kept) {
+TEST(a_slab_with_unusable_memory_is_not_kept) {
     vkgdr_memory_t held[9];
     for (size_t i = 0; i < COUNT(held); i++)
         held[i] = allocate(g, 256 * KIB);

@@ -70,7 +70,7 @@ static void *work(void *data) {
     return (void *)(uintptr_t)failed;
 }
 
-TEST(threads_share_a_handle) {
+TEST(sixteen_threads_share_a_handle) {
     pthread_t threads[THREADS];
     shared = open_gpu(0);
     for (uintptr_t i = 0; i < THREADS; i++)

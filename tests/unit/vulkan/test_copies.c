@@ -46,7 +46,7 @@ static int setup(void **state) {
 
 EACH_TEST(setup, close_device);
 
-TEST_WITH(by_lavapipe, NULL, NULL) {
+TEST_WITH(copies_of_lavapipe_memory_are_correct_by_every_plan, NULL, NULL) {
     unsigned char uuid[16];
     if (!find_lavapipe(uuid))
         skip();
@@ -59,18 +59,18 @@ TEST_WITH(by_lavapipe, NULL, NULL) {
     unsetenv("SOFTGPU_UUID");
 }
 
-TEST(of_imported_memory) {
+TEST(copies_of_imported_memory_are_correct_by_every_plan) {
     copy_by(GPUMEM_MAPPED_VULKAN_IMPORT, true);
     assert_nothing_left();
 }
 
-TEST(of_exported_memory) {
+TEST(copies_of_exported_memory_are_correct_by_every_plan) {
     copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, true);
     assert_nothing_left();
 }
 
 /* What is stored reaches the memory with the flush alone, and the other way round. */
-TEST(of_memory_that_needs_flushes) {
+TEST(copies_of_non_coherent_memory_are_flushed) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);
     copy_by(GPUMEM_MAPPED_VULKAN_IMPORT, false);
     copy_by(GPUMEM_MAPPED_VULKAN_EXPORT, false);
@@ -78,7 +78,7 @@ TEST(of_memory_that_needs_flushes) {
 }
 
 /* Stores that were not flushed yet are part of what this thread reads. */
-TEST(unflushed_stores_are_read) {
+TEST(a_read_returns_the_threads_unflushed_stores) {
     struct copies c;
     gpumem_resource *mapped;
     gpumem_buffer *buffer;

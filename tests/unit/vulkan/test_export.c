@@ -74,7 +74,7 @@ static void share_all(struct gm_vulkan *vulkan, unsigned flags) {
     assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
 }
 
-TEST(by_the_test_driver) {
+TEST(softgpu_imports_memory_of_the_test_driver) {
     start_with_icd(state);
     struct gm_vulkan *vulkan;
     OK(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0));
@@ -83,7 +83,7 @@ TEST(by_the_test_driver) {
     assert_nothing_left();
 }
 
-TEST(by_lavapipe) {
+TEST(softgpu_imports_memory_of_lavapipe) {
     struct gm_vulkan *vulkan;
     struct gm_vulkan_type type;
     unsigned char uuid[16];
@@ -103,7 +103,7 @@ TEST(by_lavapipe) {
     gm_vulkan_close(vulkan);
 }
 
-TEST(flushes_reach_lavapipe) {
+TEST(lavapipe_accepts_flushes_of_any_range) {
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory;
     unsigned char uuid[16];

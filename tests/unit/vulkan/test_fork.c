@@ -24,7 +24,7 @@ static int exit_of(pid_t child) {
 static const int first_line = __LINE__;
 
 /* Before anything else of this program, so that no library was opened. */
-TEST(a_child_before_the_first_open) {
+TEST(a_child_forked_before_the_first_open_may_open) {
     pid_t child = fork();
     if (child == 0) {
         struct gm_vulkan *vulkan;
@@ -60,7 +60,7 @@ static void use_what_the_parent_has(struct gm_vulkan *vulkan, struct gm_vulkan_m
     HOLDS(live.memories == 1 && live.maps == 1 && live.devices == 1);
 }
 
-TEST(a_child_of_who_has_it_open) {
+TEST(a_child_forked_after_an_open_is_refused) {
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory;
     void *host;
@@ -91,7 +91,7 @@ static void *open_and_close(void *data) {
     return NULL;
 }
 
-TEST(children_while_threads_open) {
+TEST(children_forked_while_threads_open_do_not_hang) {
     pthread_t threads[2];
     struct gm_vulkan *vulkan;
     for (size_t i = 0; i < COUNT(threads); i++)

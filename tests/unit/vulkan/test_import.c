@@ -38,7 +38,7 @@ static int make_file(size_t size, unsigned char **bytes) {
     return fd;
 }
 
-TEST(both_sides_see_the_same_bytes) {
+TEST(exporter_and_importer_see_the_same_bytes) {
     unsigned char *bytes;
     struct gm_vulkan_memory *memory;
     void *host;
@@ -76,7 +76,7 @@ static void assert_reserved(void *at, size_t size) {
 }
 
 /* Chunks side by side, and one of them in two places: a ring without a seam. */
-TEST(placed_side_by_side_and_mirrored) {
+TEST(imports_are_mapped_side_by_side_and_mirrored) {
     unsigned char *bytes[2], *range = reserve(3 * SIZE);
     struct gm_vulkan_memory *memory[3];
     void *host;
@@ -108,7 +108,7 @@ TEST(placed_side_by_side_and_mirrored) {
         munmap(bytes[i], SIZE);
 }
 
-TEST(wrong_uses_are_refused) {
+TEST(invalid_imports_maps_and_flushes_are_refused) {
     unsigned char *bytes, *range = reserve(SIZE);
     struct gm_vulkan_memory *memory = NULL;
     void *host = NULL;
@@ -142,7 +142,7 @@ TEST(wrong_uses_are_refused) {
 }
 
 /* What is no file in memory is not taken, and stays the caller's. */
-TEST(foreign_descriptors_are_refused) {
+TEST(a_descriptor_that_is_not_memory_is_refused) {
     struct gm_vulkan_memory *memory = NULL;
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);

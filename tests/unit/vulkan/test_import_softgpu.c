@@ -56,7 +56,7 @@ static void both_ways(unsigned char *host, CUdeviceptr address, size_t size) {
     free(bytes);
 }
 
-TEST(chunks_grow_in_place_on_both_sides) {
+TEST(imported_chunks_grow_in_place_on_both_sides) {
     start_with_icd(state);
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory[CHUNKS];

@@ -29,7 +29,7 @@ static void check_type(unsigned flags, unsigned index, bool coherent) {
     assert_int_equal(type.heap_bytes, GIB);
 }
 
-TEST(coherent_memory_where_there_is_a_choice) {
+TEST(coherent_memory_is_preferred) {
     struct gm_vulkan_type type;
     open_with("both");
     check_type(0, 3, true);
@@ -80,7 +80,7 @@ static void unmap_both(void) {
     close_it();
 }
 
-TEST(writes_are_invisible_before_a_flush) {
+TEST(host_writes_are_invisible_before_a_flush) {
     map_both("no", 0);
     assert_false(gm_vulkan_memory_type(memory)->coherent);
     memset(host, 1, SIZE);
@@ -99,7 +99,7 @@ TEST(writes_are_invisible_before_a_flush) {
     unmap_both();
 }
 
-TEST(the_device_is_invisible_before_an_invalidate) {
+TEST(device_writes_are_invisible_before_an_invalidate) {
     map_both("no", 0);
     memset(device_side, 2, SIZE);
     assert_int_equal(host[0], 0);
@@ -112,7 +112,7 @@ TEST(the_device_is_invisible_before_an_invalidate) {
 }
 
 /* Widening to atoms writes nothing that the CPU did not write. */
-TEST(neighbours_in_an_atom_are_kept) {
+TEST(a_flush_keeps_device_bytes_in_the_same_atom) {
     map_both("no", 0);
     device_side[1] = 9;
     host[0] = 1;
@@ -122,7 +122,7 @@ TEST(neighbours_in_an_atom_are_kept) {
     unmap_both();
 }
 
-TEST(every_range_is_one_of_whole_atoms) {
+TEST(flushed_ranges_are_widened_to_whole_atoms) {
     map_both("no", 0);
     for (size_t offset = 0; offset <= SIZE; offset++)
         for (size_t size = 0; offset + size <= SIZE; size++) {
@@ -133,7 +133,7 @@ TEST(every_range_is_one_of_whole_atoms) {
     unmap_both();
 }
 
-TEST(coherent_memory_costs_no_call) {
+TEST(coherent_memory_makes_no_flush_call) {
     map_both("yes", 0);
     host[0] = 1;
     assert_int_equal(device_side[0], 1);
@@ -152,7 +152,7 @@ TEST(coherent_memory_costs_no_call) {
 
 /* ---- How much -------------------------------------------------------------------------------- */
 
-TEST(the_budget_runs_out) {
+TEST(allocating_beyond_the_budget_is_refused) {
     uint64_t budget, usage;
     struct gm_vulkan_memory *first, *second = NULL;
     setenv("VULKAN_ICD_BUDGET", "4194304", 1);
@@ -174,7 +174,7 @@ TEST(the_budget_runs_out) {
     close_it();
 }
 
-TEST(the_number_of_allocations_is_kept) {
+TEST(allocating_beyond_the_allocation_limit_is_refused) {
     struct gm_vulkan_memory *all[3], *more = NULL;
     int fd;
     setenv("VULKAN_ICD_ALLOCATIONS", "3", 1);

@@ -14,7 +14,7 @@ static void install(const char *name) {
     choose_vulkan(NULL);
 }
 
-TEST(nothing_is_installed) {
+TEST(without_vulkan_the_refusal_names_every_library) {
     struct gm_vulkan *vulkan = NULL;
     char reason[GM_VULKAN_REASON] = "";
     install(NULL);
@@ -26,7 +26,7 @@ TEST(nothing_is_installed) {
     SAYS("No such file or directory");
 }
 
-TEST(nvidias_driver_is_opened_without_one) {
+TEST(nvidias_driver_is_opened_without_a_loader) {
     for (size_t i = 1; i < MACHINE_LIBRARIES; i++) {
         struct gm_vulkan *vulkan = NULL;
         install(machine_libraries[i]);
@@ -43,7 +43,7 @@ TEST(nvidias_driver_is_opened_without_one) {
 }
 
 /* NVIDIA's runtime for containers leaves Vulkan out unless it is told. */
-TEST(a_container_without_graphics_is_told_so) {
+TEST(a_container_without_the_graphics_capability_is_explained) {
     struct gm_vulkan *vulkan = NULL;
     install(NULL);
     for (int i = 0; i < 2; i++) {
@@ -67,7 +67,7 @@ static gpumem_mapped_method chosen(const char **why) {
     return info.method;
 }
 
-TEST(mapped_memory_goes_round_and_says_so) {
+TEST(mapped_memory_falls_back_to_descriptors_and_says_why) {
     const char *why;
     install(NULL);
     assert_int_equal(chosen(&why), GPUMEM_MAPPED_DESCRIPTOR);

@@ -39,7 +39,7 @@ static void refused(gpumem_status wanted) {
     assert_nothing_left();
 }
 
-TEST(one_device_for_all_who_open_it) {
+TEST(opening_a_device_again_returns_the_same_device) {
     struct gm_vulkan *first, *second;
     OK(gm_vulkan_open(softgpu_uuid, &first, NULL, 0));
     OK(gm_vulkan_open(softgpu_uuid, &second, NULL, 0));
@@ -69,7 +69,7 @@ TEST(the_device_is_found_by_its_uuid) {
     assert_nothing_left();
 }
 
-TEST(a_device_that_is_not_there) {
+TEST(an_unknown_uuid_is_refused) {
     FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, reason, sizeof reason));
     REASON("libvulkan_icd.so: it has no device with this UUID (only test driver, device 0)");
     SAYS("no device with this UUID");
@@ -79,7 +79,7 @@ TEST(a_device_that_is_not_there) {
     assert_nothing_left();
 }
 
-TEST(what_a_device_lacks_is_named) {
+TEST(a_missing_function_or_extension_is_named) {
     static const struct {
         const char *without, *says;
     } rows[] = {
@@ -105,7 +105,7 @@ TEST(what_a_device_lacks_is_named) {
     }
 }
 
-TEST(without_what_is_not_needed) {
+TEST(optional_extensions_may_be_missing) {
     uint64_t budget, usage;
     setenv("VULKAN_ICD_PLACED", "no", 1);
     setenv("VULKAN_ICD_WITHOUT", "VK_EXT_memory_budget", 1);
@@ -131,7 +131,7 @@ TEST(without_what_is_not_needed) {
 }
 
 /* Without a choice each library has its turn, and its refusal. */
-TEST(refusals_are_kept) {
+TEST(the_refusals_of_all_libraries_are_reported) {
     choose_vulkan(NULL);
     for (machine_module = MODULE_ABSENT; machine_module <= MODULE_LOADED; machine_module++) {
         refused(GPUMEM_ERROR_NOT_SUPPORTED);
@@ -145,7 +145,7 @@ TEST(refusals_are_kept) {
 }
 
 /* Functions that a loader of Debian 12 does not know go through it as well. */
-TEST(the_loader_takes_the_test_driver) {
+TEST(the_vulkan_loader_opens_the_test_driver) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 16];
     unsigned char uuid[16];
     if (!find_lavapipe(uuid))
@@ -180,7 +180,7 @@ TEST(the_loader_takes_the_test_driver) {
 
 /* ---- What the environment may name ----------------------------------------------------------- */
 
-TEST(names_of_no_library) {
+TEST(invalid_library_names_are_refused) {
     static const struct {
         const char *name, *says;
         gpumem_status status;
@@ -203,7 +203,7 @@ TEST(names_of_no_library) {
     REASON("/nowhere/\\x1b[31mred: ");
 }
 
-TEST(a_library_of_something_else) {
+TEST(a_library_without_vulkan_is_refused) {
     struct link_map *map = NULL;
     assert_int_equal(dlinfo(dlopen("libc.so.6", RTLD_NOW), RTLD_DI_LINKMAP, &map), 0);
     choose_vulkan(map->l_name);
@@ -211,7 +211,7 @@ TEST(a_library_of_something_else) {
     REASON("not a Vulkan loader or driver");
 }
 
-TEST(a_long_name) {
+TEST(an_overlong_library_name_is_refused) {
     char name[20000];
     memset(name, '/', sizeof name);
     name[sizeof name - 1] = 0;
@@ -223,7 +223,7 @@ TEST(a_long_name) {
 }
 
 /* Opening it would wait for a writer for ever. */
-TEST(a_fifo) {
+TEST(a_fifo_as_library_is_refused_without_blocking) {
     char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 16];
     assert_non_null(temporary_folder(folder, "fifo"));
     snprintf(path, sizeof path, "%s/fifo", folder);
@@ -235,13 +235,13 @@ TEST(a_fifo) {
     rmdir(folder);
 }
 
-TEST(an_empty_name_is_no_choice) {
+TEST(an_empty_library_name_means_the_default) {
     choose_vulkan("");
     refused(GPUMEM_ERROR_NOT_SUPPORTED);
     REASON("libvulkan.so.1: ");
 }
 
-TEST(small_reasons) {
+TEST(a_reason_is_truncated_to_its_buffer) {
     char small[8] = "ABCDEFG";
     FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, small, 4));
     assert_int_equal(strlen(small), 3);
@@ -250,7 +250,7 @@ TEST(small_reasons) {
     FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, NULL, 0));
 }
 
-TEST(signals_stay_as_they_are) {
+TEST(opening_keeps_the_threads_signal_mask) {
     sigset_t wanted, got;
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGUSR1);

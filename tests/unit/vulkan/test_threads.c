@@ -61,7 +61,7 @@ static void *a_life(void *data) {
     return NULL;
 }
 
-TEST(whole_lives_side_by_side) {
+TEST(threads_open_allocate_and_free_concurrently) {
     pthread_t threads[THREADS];
     unsigned char marks[THREADS];
     for (size_t i = 0; i < THREADS; i++)
@@ -85,7 +85,7 @@ static void *map_and_unmap(void *data) {
     return NULL;
 }
 
-TEST(one_memory_for_all) {
+TEST(threads_map_and_unmap_one_memory) {
     pthread_t threads[THREADS];
     struct gm_vulkan *vulkan;
     struct gm_vulkan_memory *memory;
@@ -112,7 +112,7 @@ static void *allocate_under_a_limit(void *data) {
     return NULL;
 }
 
-TEST(a_limit_for_all) {
+TEST(threads_share_the_allocation_limit) {
     pthread_t threads[THREADS];
     struct gm_vulkan *vulkan;
     setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);

@@ -1,0 +1,195 @@
+/* Arrays and their copies by the functions of CUDA 2 to 3.1, in a context of that time. */
+#include "harness.h"
+
+#include <string.h>
+
+#define LENGTH 256u
+#define WIDTH  32u
+#define HEIGHT 8u
+
+static CUarray line(void) {
+    CUarray array = NULL;
+    const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+    OK(cu.cuArrayCreate(&array, &d));
+    assert_non_null(array);
+    return array;
+}
+
+static CUarray solid(void) {
+    CUarray array = NULL;
+    const CUDA_ARRAY3D_DESCRIPTOR_v1 d = {WIDTH, HEIGHT, 2, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+    OK(cu.cuArray3DCreate(&array, &d));
+    assert_non_null(array);
+    return array;
+}
+
+static CUcontext begin(void) {
+    CUcontext context;
+    OK(cu.cuInit(0));
+    OK(cu.cuCtxCreate(&context, 0, 0));
+    return context;
+}
+
+CHILD(descriptors) {
+    CUcontext context = begin();
+    CUarray flat = line(), deep = solid(), none;
+    CUDA_ARRAY_DESCRIPTOR_v1 d;
+    CUDA_ARRAY3D_DESCRIPTOR_v1 d3;
+    const CUDA_ARRAY_DESCRIPTOR now = {
+        .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    memset(&d, 0xa5, sizeof d);
+    memset(&d3, 0xa5, sizeof d3);
+    OK(cu.cuArrayGetDescriptor(&d, flat));
+    assert_int_equal(d.Width, LENGTH);
+    assert_int_equal(d.Height, 0);
+    assert_int_equal(d.NumChannels, 1);
+    OK(cu.cuArray3DGetDescriptor(&d3, deep));
+    assert_int_equal(d3.Width, WIDTH);
+    assert_int_equal(d3.Height, HEIGHT);
+    assert_int_equal(d3.Depth, 2);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayCreate_v2(&none, &now));
+    OK(cu.cuArrayDestroy(flat));
+    OK(cu.cuArrayDestroy(deep));
+    OK(cu.cuCtxDestroy(context));
+    return 0;
+}
+
+CHILD(rows) {
+    unsigned char in[LENGTH], out[LENGTH];
+    CUcontext context = begin();
+    CUarray a = line(), b = line();
+    CUdeviceptr_v1 device;
+    CUstream stream;
+    fill_pattern(in, LENGTH, 4);
+    OK(cu.cuStreamCreate(&stream, 0));
+    OK(cu.cuMemAlloc(&device, LENGTH));
+    OK(cu.cuMemcpyHtoA(a, 0, in, LENGTH));
+    OK(cu.cuMemcpyAtoA(b, 0, a, 0, LENGTH));
+    OK(cu.cuMemcpyAtoH(out, b, 0, LENGTH));
+    assert_memory_equal(out, in, LENGTH);
+    OK(cu.cuMemcpyAtoD(device, b, 16, 64));
+    OK(cu.cuMemcpyDtoA(a, 100, device, 64));
+    OK(cu.cuMemcpyAtoHAsync(out, a, 0, LENGTH, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_memory_equal(out, in, 100);
+    assert_memory_equal(out + 100, in + 16, 64);
+    OK(cu.cuMemcpyHtoAAsync(a, 7, in, 10, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyAtoH(out, a, 7, 10));
+    assert_memory_equal(out, in, 10);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoA(a, 1, in, LENGTH));
+    OK(cu.cuArrayDestroy(a));
+    OK(cu.cuArrayDestroy(b));
+    OK(cu.cuMemFree(device));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxDestroy(context));
+    return 0;
+}
+
+static CUDA_MEMCPY2D_v1 plane(const void *from, void *to) {
+    CUDA_MEMCPY2D_v1 c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = from;
+    c.dstHost = to;
+    c.srcPitch = c.dstPitch = WIDTH;
+    c.WidthInBytes = WIDTH;
+    c.Height = HEIGHT;
+    return c;
+}
+
+static CUDA_MEMCPY3D_v1 box(const void *from, void *to) {
+    CUDA_MEMCPY3D_v1 c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = from;
+    c.dstHost = to;
+    c.srcPitch = c.dstPitch = WIDTH;
+    c.srcHeight = c.dstHeight = HEIGHT;
+    c.WidthInBytes = WIDTH;
+    c.Height = HEIGHT;
+    c.Depth = 2;
+    return c;
+}
+
+/* The first slice of `array`, by each function for planes. */
+static void planes(CUarray array, CUstream stream) {
+    unsigned char in[WIDTH * HEIGHT], out[WIDTH * HEIGHT];
+    CUDA_MEMCPY3D_v1 slice = box(NULL, out);
+    slice.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    slice.srcArray = array;
+    slice.Depth = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        fill_pattern(in, sizeof in, i);
+        CUDA_MEMCPY2D_v1 p = plane(in, NULL);
+        p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+        p.dstArray = array;
+        if (i == 0)
+            OK(cu.cuMemcpy2D(&p));
+        if (i == 1)
+            OK(cu.cuMemcpy2DUnaligned(&p));
+        if (i == 2)
+            OK(cu.cuMemcpy2DAsync(&p, stream));
+        OK(cu.cuStreamSynchronize(stream));
+        OK(cu.cuMemcpy3D(&slice));
+        assert_true(has_pattern(out, sizeof out, i));
+    }
+}
+
+CHILD(boxes) {
+    unsigned char in[WIDTH * HEIGHT * 2], out[WIDTH * HEIGHT * 2];
+    CUcontext context = begin();
+    CUarray array = solid();
+    CUdeviceptr_v1 device;
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, 0));
+    OK(cu.cuMemAlloc(&device, sizeof in));
+    fill_pattern(in, sizeof in, 4);
+    CUDA_MEMCPY3D_v1 c = box(in, NULL);
+    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    c.dstArray = array;
+    OK(cu.cuMemcpy3D(&c));
+    c = box(NULL, NULL);
+    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    c.srcArray = array;
+    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.dstDevice = device;
+    OK(cu.cuMemcpy3DAsync(&c, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH(out, device, sizeof out));
+    assert_memory_equal(out, in, sizeof in);
+    planes(array, stream);
+    OK(cu.cuArrayDestroy(array));
+    OK(cu.cuMemFree(device));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxDestroy(context));
+    return 0;
+}
+
+/* Contexts of that time and later ones exclude each other, so that these have processes of their
+ * own. */
+TEST(arrays_of_the_first_api_report_their_descriptors) {
+    assert_int_equal(run_child("descriptors", NULL), 0);
+}
+
+TEST(row_copies_of_the_first_api_round_trip) {
+    assert_int_equal(run_child("rows", NULL), 0);
+}
+
+TEST(box_copies_of_the_first_api_round_trip) {
+    assert_int_equal(run_child("boxes", NULL), 0);
+}
+
+TEST(newer_contexts_refuse_arrays_of_the_first_api) {
+    CUarray array;
+    unsigned char bytes[4] = {0};
+    const CUDA_ARRAY_DESCRIPTOR_v1 d = {LENGTH, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+    const CUDA_ARRAY_DESCRIPTOR now = {
+        .Width = LENGTH, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    CUDA_ARRAY_DESCRIPTOR_v1 shown;
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayCreate(&array, &d));
+    OK(cu.cuArrayCreate_v2(&array, &now));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayGetDescriptor(&shown, array));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemcpyHtoA(array, 0, bytes, 4));
+    OK(cu.cuArrayDestroy(array));
+}

@@ -1,0 +1,214 @@
+/* Host functions of a context run one after the other, whatever streams they are in. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define MILLISECOND 1000000L /* ns */
+
+static void pause_for(long nanoseconds) {
+    struct timespec pause = {0, nanoseconds};
+    nanosleep(&pause, NULL);
+}
+
+/* ---- Functions that would meet --------------------------------------------------------------- */
+
+/* Two functions of which the first waits a while for the second: side by side they meet. */
+struct meeting {
+    atomic_int entered, left;
+    atomic_bool met;
+};
+
+static void CUDAAPI meet(void *argument) {
+    struct meeting *meeting = argument;
+    bool first = atomic_fetch_add(&meeting->entered, 1) == 0;
+    for (int i = 0; first && i < 1000 && atomic_load(&meeting->entered) < 2; i++)
+        pause_for(MILLISECOND / 10);
+    if (atomic_load(&meeting->entered) == 2 && atomic_load(&meeting->left) == 0)
+        atomic_store(&meeting->met, true);
+    atomic_fetch_add(&meeting->left, 1);
+}
+
+static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *argument) {
+    meet(argument);
+}
+
+static CUstream make_stream(void) {
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    return stream;
+}
+
+TEST(host_functions_of_two_streams_do_not_overlap) {
+    CUstream a = make_stream(), b = make_stream();
+    struct meeting functions = {0}, mixed = {0};
+    OK(cu.cuLaunchHostFunc(a, meet, &functions));
+    OK(cu.cuLaunchHostFunc(b, meet, &functions));
+    OK(cu.cuStreamSynchronize(b));
+    OK(cu.cuStreamSynchronize(a));
+    assert_int_equal(atomic_load(&functions.left), 2);
+    assert_false(atomic_load(&functions.met));
+    OK(cu.cuStreamAddCallback(a, meet_called_back, &mixed, 0));
+    OK(cu.cuLaunchHostFunc(CU_STREAM_PER_THREAD, meet, &mixed));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(atomic_load(&mixed.left), 2);
+    assert_false(atomic_load(&mixed.met));
+    OK(cu.cuStreamDestroy_v2(a));
+    OK(cu.cuStreamDestroy_v2(b));
+}
+
+TEST(host_functions_of_graph_branches_do_not_overlap) {
+    struct meeting meeting = {0};
+    CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
+    CUstream stream = make_stream();
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
+    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &params));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(atomic_load(&meeting.left), 2);
+    assert_false(atomic_load(&meeting.met));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+TEST(host_functions_of_two_contexts_run_concurrently) {
+    struct meeting meeting = {0};
+    CUcontext other;
+    CUstream a = make_stream(), b;
+    OK(cu.cuLaunchHostFunc(a, meet, &meeting));
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    b = make_stream();
+    OK(cu.cuLaunchHostFunc(b, meet, &meeting));
+    OK(cu.cuStreamSynchronize(b));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuStreamSynchronize(a));
+    assert_true(atomic_load(&meeting.met));
+    OK(cu.cuStreamDestroy_v2(a));
+}
+
+/* ---- A function that stays ------------------------------------------------------------------- */
+
+struct block {
+    atomic_bool release, entered;
+    atomic_int calls;
+    int order[8]; /* tags, by call */
+};
+
+struct step {
+    struct block *block;
+    int tag;
+    CUstream stream; /* for a thread that waits */
+};
+
+static void CUDAAPI stay(void *argument) {
+    struct block *block = argument;
+    atomic_store(&block->entered, true);
+    while (!atomic_load(&block->release))
+        pause_for(MILLISECOND / 10);
+}
+
+static void CUDAAPI note(void *argument) {
+    struct step *step = argument;
+    step->block->order[atomic_fetch_add(&step->block->calls, 1)] = step->tag;
+}
+
+static void stay_in(CUstream stream, struct block *block) {
+    OK(cu.cuLaunchHostFunc(stream, stay, block));
+    while (!atomic_load(&block->entered))
+        pause_for(MILLISECOND / 10);
+}
+
+/* A tenth of a second, in which the driver gets other work to do. */
+static void work_meanwhile(CUstream busy, CUdeviceptr memory) {
+    for (int i = 0; i < 100; i++) {
+        OK(cu.cuMemsetD8Async(memory, (unsigned char)i, 4096, busy));
+        while (cu.cuStreamQuery(busy) == CUDA_ERROR_NOT_READY)
+            ;
+        pause_for(MILLISECOND);
+    }
+}
+
+static void *wait_for_stream(void *argument) {
+    const struct step *step = argument;
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuStreamSynchronize(step->stream));
+    return NULL;
+}
+
+/* Queries, waits and other work that goes on change nothing. */
+TEST(a_host_function_waits_for_the_running_one) {
+    struct block block = {0};
+    CUstream held = make_stream(), busy = make_stream();
+    struct step step = {&block, 1, make_stream()};
+    CUdeviceptr memory;
+    CUevent behind;
+    pthread_t waiter;
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    OK(cu.cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING));
+    stay_in(held, &block);
+    OK(cu.cuLaunchHostFunc(step.stream, note, &step));
+    OK(cu.cuEventRecord(behind, step.stream));
+    assert_int_equal(pthread_create(&waiter, NULL, wait_for_stream, &step), 0);
+    work_meanwhile(busy, memory);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(step.stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(behind));
+    assert_int_equal(atomic_load(&block.calls), 0);
+    atomic_store(&block.release, true);
+    assert_int_equal(pthread_join(waiter, NULL), 0);
+    assert_int_equal(atomic_load(&block.calls), 1);
+    OK(cu.cuEventQuery(behind));
+    OK(cu.cuEventDestroy_v2(behind));
+    OK(cu.cuStreamSynchronize(held));
+    OK(cu.cuStreamDestroy_v2(held));
+    OK(cu.cuStreamDestroy_v2(busy));
+    OK(cu.cuStreamDestroy_v2(step.stream));
+    OK(cu.cuMemFree_v2(memory));
+}
+
+/* In the order in which their streams came to them: neither a stream's priority nor who is waited
+ * for changes it, and a stream with many does not keep the others out. */
+TEST(host_functions_run_in_order_of_arrival) {
+    struct block block = {0};
+    CUstream held = make_stream(), streams[3];
+    struct step steps[6];
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuStreamCreateWithPriority(&streams[i], CU_STREAM_NON_BLOCKING, -i));
+    stay_in(held, &block);
+    for (int i = 0; i < 6; i++) {
+        steps[i] = (struct step){&block, i, streams[i % 3]};
+        OK(cu.cuLaunchHostFunc(streams[i % 3], note, &steps[i]));
+    }
+    atomic_store(&block.release, true);
+    for (int i = 2; i >= 0; i--)
+        OK(cu.cuStreamSynchronize(streams[i]));
+    assert_int_equal(atomic_load(&block.calls), 6);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(block.order[i], i);
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuStreamDestroy_v2(streams[i]));
+    OK(cu.cuStreamDestroy_v2(held));
+}
+
+/* Nothing is left in the way of later ones. */
+TEST(a_host_function_of_a_destroyed_stream_blocks_no_other) {
+    struct block block = {0};
+    CUstream held = make_stream();
+    struct step gone = {&block, 1, make_stream()}, after = {&block, 2, make_stream()};
+    stay_in(held, &block);
+    OK(cu.cuLaunchHostFunc(gone.stream, note, &gone));
+    OK(cu.cuStreamDestroy_v2(gone.stream));
+    OK(cu.cuStreamDestroy_v2(held));
+    OK(cu.cuLaunchHostFunc(after.stream, note, &after));
+    atomic_store(&block.release, true);
+    OK(cu.cuStreamSynchronize(after.stream));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(atomic_load(&block.calls), 2);
+    OK(cu.cuStreamDestroy_v2(after.stream));
+}

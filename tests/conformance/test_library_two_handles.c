@@ -1,0 +1,87 @@
+/* Two openings of the library on one device: what one keeps, the other gets when it runs out. */
+#include "library.h"
+
+#include <stdlib.h>
+
+static gpumem_library *second_library;
+static gpumem_device *second;
+
+static void open_both(void) {
+    open_library();
+    DONE(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = soft ? "softgpu" : NULL), &second_library));
+    DONE(gpumem_device_open(second_library, 0, &second));
+}
+
+static void close_both(void) {
+    DONE(gpumem_device_close(second));
+    DONE(gpumem_close(second_library));
+    close_library();
+}
+
+/* More than half of what is free, so that it is there once and not twice. */
+static size_t more_than_half(void) {
+    uint64_t free_bytes, total;
+    DONE(gpumem_device_get_memory(device, &free_bytes, &total));
+    return (size_t)(free_bytes / 10 * 6) / (2 * MIB) * (2 * MIB);
+}
+
+static uint64_t cached(gpumem_device *of) {
+    gpumem_stats stats = {.size = sizeof stats};
+    DONE(gpumem_device_get_stats(of, &stats));
+    return stats.cached_bytes;
+}
+
+static void take_through_the_first(size_t bytes) {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    unsigned char last = 0;
+    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    DONE(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    DONE(gpumem_buffer_fill(buffer, bytes - MIB, MIB, 0x6b, NULL));
+    DONE(gpumem_buffer_read_sync(buffer, bytes - 1, &last, 1, NULL));
+    assert_int_equal(last, 0x6b);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_device_trim(device, 1));
+    DONE(gpumem_resource_destroy(resource));
+}
+
+TEST(cached_ranges_are_released_to_another_library_handle) {
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    gpumem_resource *other;
+    gpumem_buffer *buffer;
+    open_both();
+    size_t bytes = more_than_half();
+    DONE(gpumem_virtual_resource_create(second, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = bytes),
+                                        &other));
+    DONE(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
+    DONE(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(cached(second), bytes);
+    take_through_the_first(bytes);
+    assert_int_equal(cached(second), 0);
+    DONE(gpumem_resource_destroy(other));
+    close_both();
+}
+
+TEST(a_pool_is_trimmed_for_another_library_handle) {
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+    gpumem_resource *other;
+    gpumem_buffer *buffer;
+    open_both();
+    size_t bytes = more_than_half();
+    DONE(gpumem_device_pool_resource_create(
+        second, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &other));
+    DONE(gpumem_buffer_allocate(other, bytes, NULL, &buffer));
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_stream_synchronize(second, NULL));
+    assert_true(cached(second) >= bytes);
+    take_through_the_first(bytes);
+    assert_int_equal(cached(second), 0);
+    DONE(gpumem_resource_destroy(other));
+    close_both();
+}
+
+BEFORE_TESTS {
+    setenv("SOFTGPU_MEMORY", "1G", 1);
+    return 0;
+}

@@ -1,0 +1,430 @@
+/*
+ * Allocation and free of pool memory by the short way: what the driver is asked, what is counted,
+ * and that everything which is not simple goes the usual way.
+ */
+#include "library_test.h"
+
+#include <pthread.h>
+
+EACH_TEST(open_device, close_device);
+
+static gpumem_resource *make_pool(void) {
+    gpumem_resource *made;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &made));
+    return made;
+}
+
+static CUstream make_stream(void) {
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    return stream;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static gpumem_stats stats_of(gpumem_resource *resource) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(resource, &stats));
+    return stats;
+}
+
+#define PAIRS 1000
+
+static void pairs(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    for (int i = 0; i < PAIRS; i++)
+        OK(gpumem_buffer_free(allocate(resource, bytes, stream), NULL));
+}
+
+/* ---- The driver ------------------------------------------------------------------------------ */
+
+/* The two that do the work, and the capture mode relaxed and put back around each. */
+TEST(an_allocation_and_its_free_make_six_driver_calls) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    pairs(pool, 4096, stream);
+    uint64_t exchanges = soft->call_count("cuThreadExchangeStreamCaptureMode");
+    uint64_t before = soft->call_count(NULL);
+    pairs(pool, 4096, stream);
+    assert_int_equal(soft->call_count(NULL) - before, 6 * PAIRS);
+    assert_int_equal(soft->call_count("cuThreadExchangeStreamCaptureMode") - exchanges, 4 * PAIRS);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* Where the mode is relaxed already, nothing has to be put back. */
+TEST(a_thread_in_relaxed_capture_mode_makes_two_calls_fewer) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    uint64_t before = soft->call_count(NULL);
+    pairs(pool, 4096, stream);
+    assert_int_equal(soft->call_count(NULL) - before, 4 * PAIRS);
+    assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static CUcontext current(void) {
+    CUcontext now = NULL;
+    assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    return now;
+}
+
+static void fill_and_check(gpumem_buffer *buffer, CUstream stream) {
+    unsigned char back = 0;
+    OK(gpumem_buffer_fill(buffer, 0, 64, 0x5a, stream));
+    OK(gpumem_buffer_read(buffer, 63, &back, 1, stream));
+    synchronize(stream);
+    assert_int_equal(back, 0x5a);
+}
+
+/* A stream brings its context; the default stream has that of the device, whatever is current. */
+TEST(pool_memory_works_with_any_current_context) {
+    gpumem_resource *pool = make_pool();
+    CUstream streams[] = {make_stream(), NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
+    CUcontext other = NULL, popped = NULL;
+    for (int with_other = 0; with_other < 2; with_other++) {
+        if (with_other)
+            assert_int_equal(cu->cuCtxCreate_v2(&other, 0, gpumem_device_handle(device)),
+                             CUDA_SUCCESS);
+        for (size_t i = 0; i < COUNT(streams); i++) {
+            uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
+            gpumem_buffer *buffer = allocate(pool, MIB, streams[i]);
+            assert_int_equal(soft->call_count("cuCtxPushCurrent_v2") - pushes, i > 0);
+            fill_and_check(buffer, streams[i]);
+            OK(gpumem_buffer_free(buffer, NULL));
+            assert_ptr_equal(current(), other);
+        }
+    }
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxDestroy_v2(other), CUDA_SUCCESS);
+    OK(gpumem_stream_destroy(device, streams[0]));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* A driver that wants the context after all is asked again with it. */
+TEST(a_driver_that_needs_the_context_is_called_again_with_it) {
+    static const CUresult codes[] = {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED};
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
+        soft->fault_arm("cuMemAllocFromPoolAsync", 1, (int)codes[i], SOFTGPU_FAULT_BEFORE);
+        gpumem_buffer *buffer = allocate(pool, MIB, stream);
+        assert_int_equal(soft->fault_disarm(), 1);
+        soft->fault_arm("cuMemFreeAsync", 1, (int)codes[i], SOFTGPU_FAULT_BEFORE);
+        OK(gpumem_buffer_free(buffer, NULL));
+        assert_int_equal(soft->fault_disarm(), 1);
+        assert_int_equal(soft->call_count("cuCtxPushCurrent_v2") - pushes, 2);
+        assert_int_equal(stats_of(pool).allocations, 0);
+        assert_int_equal(stats_of(pool).quarantined, 0);
+    }
+    uint64_t used = 1;
+    OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
+    assert_int_equal(used, 0);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* It gave memory, and said that it wants the context. */
+TEST(memory_returned_with_an_error_is_freed) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *buffer = NULL;
+    uint64_t used = 1;
+    soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_INVALID_CONTEXT, SOFTGPU_FAULT_AFTER);
+    FAILS(DRIVER, gpumem_buffer_allocate(
+                      pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    assert_int_equal(soft->fault_disarm(), 1);
+    OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
+    assert_int_equal(used, 0);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+TEST(driver_refusals_are_reported_and_counted) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *buffer = NULL;
+    pairs(pool, 4096, stream);
+    soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_NOT_PERMITTED, SOFTGPU_FAULT_AFTER);
+    FAILS(NOT_PERMITTED,
+          gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
+                                 &buffer));
+    SAYS("cuMemAllocFromPoolAsync");
+    assert_int_equal(soft->fault_disarm(), 1);
+    assert_null(buffer);
+    assert_int_equal(stats_of(pool).allocations_failed, 1);
+    buffer = allocate(pool, MIB, stream);
+    soft->fault_arm("cuMemFreeAsync", 1, CUDA_ERROR_NOT_PERMITTED, SOFTGPU_FAULT_BEFORE);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(soft->fault_disarm(), 1);
+    gpumem_stats stats = stats_of(pool);
+    assert_int_equal(stats.quarantined, 1);
+    assert_int_equal(stats.quarantined_bytes, MIB);
+    assert_int_equal(stats.allocations, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+TEST(statistics_of_one_thread_are_exact) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *a = allocate(pool, 3 * MIB, stream), *b = allocate(pool, 5000, stream);
+    OK(gpumem_buffer_free(a, NULL));
+    gpumem_stats stats = stats_of(pool), all = device_stats();
+    assert_int_equal(stats.in_use_bytes, 5000);
+    assert_int_equal(stats.in_use_high, 3 * MIB + 5000);
+    assert_int_equal(stats.committed_high, all.committed_high);
+    assert_int_equal(stats.allocations, 1);
+    assert_int_equal(stats.allocations_total, 2);
+    assert_int_equal(all.in_use_bytes, 5000);
+    /* What was the highest before does not count again. */
+    gpumem_buffer *c = allocate(pool, MIB, stream);
+    assert_int_equal(stats_of(pool).in_use_high, 3 * MIB + 5000);
+    gpumem_buffer *d = allocate(pool, 200 * MIB, stream), *e = allocate(pool, MIB, stream);
+    OK(gpumem_buffer_free(d, NULL));
+    stats = stats_of(pool);
+    assert_int_equal(stats.in_use_high, 202 * MIB + 5000);
+    assert_int_equal(stats.in_use_bytes, 2 * MIB + 5000);
+    assert_int_equal(stats.reserved_bytes, 2 * MIB + 5000);
+    FAILS(BUSY, gpumem_resource_destroy(pool));
+    SAYS("3 buffers");
+    OK(gpumem_buffer_free(b, NULL));
+    OK(gpumem_buffer_free(c, NULL));
+    OK(gpumem_buffer_free(e, NULL));
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* Allocated by the one way and freed by the other, in either order. */
+TEST(statistics_of_the_fast_and_the_general_path_add_up) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream(), other = make_stream();
+    gpumem_buffer *short_way = allocate(pool, MIB, stream);
+    gpumem_buffer *usual_way;
+    OK(gpumem_buffer_allocate(
+        pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream, .alignment = 4096),
+        &usual_way));
+    assert_int_equal(stats_of(pool).allocations, 2);
+    OK(gpumem_buffer_free(short_way, other)); /* two streams are joined */
+    OK(gpumem_buffer_free(usual_way, NULL));
+    gpumem_stats stats = stats_of(pool);
+    assert_int_equal(stats.allocations, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.reserved_bytes, 0);
+    assert_int_equal(stats.allocations_total, 2);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_stream_destroy(device, other));
+    OK(gpumem_resource_destroy(pool));
+}
+
+#define THREADS 6
+#define KEPT    20
+
+struct worker {
+    gpumem_resource *pool;
+    CUstream stream;
+    gpumem_buffer *kept[KEPT];
+};
+
+static void *work(void *data) {
+    struct worker *worker = data;
+    for (int i = 0; i < 5 * PAIRS; i++) {
+        gpumem_buffer *buffer = allocate(worker->pool, 256 + (size_t)i, worker->stream);
+        OK(gpumem_buffer_free(buffer, NULL));
+        if (i % 500 == 0)
+            (void)stats_of(worker->pool); /* tells the meters of all threads */
+    }
+    for (int i = 0; i < KEPT; i++)
+        worker->kept[i] = allocate(worker->pool, 1000, worker->stream);
+    return NULL;
+}
+
+static void *free_kept(void *data) {
+    struct worker *worker = data;
+    for (int i = 0; i < KEPT; i++)
+        OK(gpumem_buffer_free(worker->kept[i], NULL));
+    return NULL;
+}
+
+static void run(void *(*body)(void *), struct worker *workers) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, body, &workers[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* What ended threads have counted stays counted, and others free what they left. */
+TEST(statistics_of_all_threads_add_up) {
+    struct worker workers[THREADS];
+    gpumem_resource *pool = make_pool();
+    for (int i = 0; i < THREADS; i++)
+        workers[i] = (struct worker){.pool = pool, .stream = make_stream()};
+    run(work, workers);
+    gpumem_stats stats = stats_of(pool);
+    assert_int_equal(stats.allocations, THREADS * KEPT);
+    assert_int_equal(stats.in_use_bytes, THREADS * KEPT * 1000);
+    assert_int_equal(stats.allocations_total, THREADS * (5 * PAIRS + KEPT));
+    FAILS(BUSY, gpumem_resource_destroy(pool));
+    run(free_kept, workers);
+    stats = stats_of(pool);
+    assert_int_equal(stats.allocations, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    for (int i = 0; i < THREADS; i++)
+        OK(gpumem_stream_destroy(device, workers[i].stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* More pools than a thread has places for counts; and pools that end while it has them. */
+TEST(one_thread_may_use_more_pools_than_it_has_counters) {
+    enum { POOLS = 20 };
+    gpumem_resource *pools[POOLS];
+    gpumem_buffer *buffers[POOLS];
+    CUstream stream = make_stream();
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < POOLS; i++)
+            pools[i] = make_pool();
+        for (int i = 0; i < POOLS; i++)
+            buffers[i] = allocate(pools[i], 1000, stream);
+        for (int i = 0; i < POOLS; i++)
+            assert_int_equal(stats_of(pools[i]).in_use_bytes, 1000);
+        for (int i = 0; i < POOLS; i++)
+            OK(gpumem_buffer_free(buffers[i], NULL));
+        for (int i = 0; i < POOLS; i++) {
+            assert_int_equal(stats_of(pools[i]).in_use_high, 1000);
+            OK(gpumem_resource_destroy(pools[i]));
+        }
+    }
+    assert_int_equal(device_stats().allocations, 0);
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+/* ---- Buffers that are used again ------------------------------------------------------------- */
+
+/* Nothing of its last life is left in an object; and a use after the end is still told. */
+TEST(reused_buffer_objects_keep_nothing_of_their_past) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *first = allocate(pool, 4096, stream);
+    gpumem_layout layout = {.size = sizeof layout};
+    OK(gpumem_buffer_get_layout(first, &layout, NULL, 0));
+    OK(gpumem_buffer_free(first, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(first, NULL));
+    SAYS("was destroyed earlier");
+    gpumem_buffer *again = NULL;
+    int lives = 0;
+    while (again != first && lives++ < PAIRS) {
+        again = allocate(pool, 100, stream);
+        if (again != first)
+            OK(gpumem_buffer_free(again, NULL));
+    }
+    assert_ptr_equal(again, first);
+    assert_in_range(lives, 128, 300); /* so long its mark could be read */
+    assert_int_equal(gpumem_buffer_size(again), 100);
+    assert_int_equal(gpumem_buffer_capacity(again), 100);
+    assert_ptr_equal(gpumem_buffer_resource(again), pool);
+    assert_null(gpumem_buffer_viewed(again));
+    assert_null(gpumem_buffer_host_pointer(again));
+    fill_and_check(again, stream);
+    OK(gpumem_buffer_hold(again));
+    OK(gpumem_buffer_free(again, NULL));
+    assert_int_equal(stats_of(pool).allocations, 1);
+    OK(gpumem_buffer_release(again));
+    assert_int_equal(stats_of(pool).allocations, 0);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void *free_it(void *buffer) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    return NULL;
+}
+
+/* What a thread leaves can be told like everything else. */
+TEST(a_use_after_free_is_detected_after_the_freeing_thread_ended) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *buffer = allocate(pool, 4096, stream);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_it, buffer), 0);
+    pthread_join(thread, NULL);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
+    SAYS("was destroyed earlier");
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* ---- What goes the usual way ----------------------------------------------------------------- */
+
+/* Frees that are held back are worked off by the next call, as ever. */
+TEST(later_calls_complete_deferred_frees) {
+    gpumem_resource *pool = make_pool(), *pinned;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    CUstream stream = make_stream();
+    pairs(pool, 4096, stream);
+    struct gate gate = gate_with_stream();
+    gpumem_buffer *staging = allocate(pinned, 4096, gate.stream);
+    OK(gpumem_buffer_free(staging, NULL));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    gate_drain(&gate);
+    OK(gpumem_buffer_free(allocate(pool, 4096, stream), NULL));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    gate_remove(&gate);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void note(void *user, const gpumem_leaving_event *event) {
+    size_t *bytes = user;
+    *bytes += event->bytes;
+}
+
+TEST(watches_are_notified) {
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    size_t left = 0;
+    pairs(pool, 4096, stream);
+    gpumem_watch *watch;
+    OK(gpumem_resource_watch(pool, note, &left, &watch));
+    OK(gpumem_buffer_free(allocate(pool, 4096, stream), NULL));
+    assert_int_equal(left, 4096);
+    OK(gpumem_watch_end(watch));
+    gpumem_buffer *buffer = allocate(pool, 4096, stream);
+    OK(gpumem_buffer_watch(buffer, note, &left, &watch));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(left, 2 * 4096);
+    OK(gpumem_watch_end(watch));
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* Wrong arguments have the messages that they have everywhere. */
+TEST(invalid_arguments_are_refused_with_a_reason) {
+    gpumem_resource *pool = make_pool();
+    gpumem_buffer *buffer;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));
+    SAYS("0 bytes");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_allocate(pool, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
+                                 &buffer));
+    SAYS("power of two");
+    FAILS(NOT_SUPPORTED,
+          gpumem_buffer_allocate(pool, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 2),
+                                 &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 1, NULL, NULL));
+    OK(gpumem_resource_destroy(pool));
+}

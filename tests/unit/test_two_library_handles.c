@@ -1,0 +1,213 @@
+/*
+ * Two openings of the library share the device: what one of them keeps for its next allocation, the
+ * other one gets when it runs out.
+ */
+#include "library_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define HALF_AND_MORE (600 * MIB) /* of a device of 1 GiB */
+
+/* The other opening, which the harness does not know. */
+static gpumem_library *second_library;
+static gpumem_device *second;
+
+static int setup(void **state) {
+    if (open_device(state) != 0 ||
+        gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second_library) !=
+            GPUMEM_OK)
+        return -1;
+    OK(gpumem_device_open(second_library, 0, &second));
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_device_close(second));
+    OK(gpumem_close(second_library));
+    return close_device(state);
+}
+
+EACH_TEST(setup, teardown);
+
+static gpumem_resource *with_cache(gpumem_device *of) {
+    gpumem_resource *made;
+    OK(gpumem_virtual_resource_create(
+        of, GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB), &made));
+    return made;
+}
+
+static void fill_cache(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static uint64_t cached(gpumem_device *of) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_device_get_stats(of, &stats));
+    return stats.cached_bytes;
+}
+
+/* Allocates more than the rest of the device through the harness's opening, and looks at bytes. */
+static void take_more_than_half(void) {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    unsigned char last = 0;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, HALF_AND_MORE, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 0x77, NULL));
+    OK(gpumem_buffer_read_sync(buffer, HALF_AND_MORE - 1, &last, 1, NULL));
+    assert_int_equal(last, 0x77);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_destroy(resource));
+}
+
+TEST(cached_ranges_of_another_library_handle_are_released) {
+    gpumem_resource *other = with_cache(second);
+    fill_cache(other, HALF_AND_MORE);
+    assert_int_equal(cached(second), HALF_AND_MORE);
+    take_more_than_half();
+    assert_int_equal(cached(second), 0);
+    OK(gpumem_resource_destroy(other));
+}
+
+TEST(a_pool_of_another_library_handle_is_trimmed) {
+    gpumem_resource *other;
+    OK(gpumem_device_pool_resource_create(
+        second, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &other));
+    fill_cache(other, HALF_AND_MORE);
+    OK(gpumem_stream_synchronize(second, NULL));
+    assert_true(cached(second) >= HALF_AND_MORE);
+    take_more_than_half();
+    assert_int_equal(cached(second), 0);
+    OK(gpumem_resource_destroy(other));
+}
+
+TEST(a_cache_of_another_library_handle_is_emptied) {
+    gpumem_resource *upstream, *other;
+    OK(gpumem_virtual_resource_create(second, NULL, &upstream));
+    OK(gpumem_caching_resource_create(upstream, NULL, &other));
+    gpumem_buffer *held[600];
+    for (size_t i = 0; i < COUNT(held); i++)
+        OK(gpumem_buffer_allocate(other, MIB, NULL, &held[i]));
+    for (size_t i = 0; i < COUNT(held); i++)
+        OK(gpumem_buffer_free(held[i], NULL));
+    take_more_than_half();
+    OK(gpumem_resource_destroy(other));
+    OK(gpumem_resource_destroy(upstream));
+}
+
+/* What the other freed and queued work still holds back is waited for. */
+TEST(deferred_frees_of_another_library_handle_are_waited_for) {
+    gpumem_resource *other;
+    gpumem_buffer *buffer;
+    CUstream stream;
+    OK(gpumem_virtual_resource_create(second, NULL, &other));
+    OK(gpumem_stream_create(second, NULL, &stream));
+    OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 1, stream));
+    OK(gpumem_buffer_free(buffer, stream));
+    take_more_than_half();
+    OK(gpumem_resource_destroy(other));
+    OK(gpumem_stream_destroy(second, stream));
+}
+
+TEST(hitting_a_limit_does_not_touch_other_library_handles) {
+    gpumem_resource *other = with_cache(second), *plain, *limited;
+    gpumem_buffer *none;
+    fill_cache(other, 64 * MIB);
+    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    OK(gpumem_limit_resource_create(plain, 16 * MIB, &limited));
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limited, 32 * MIB, NULL, &none));
+    assert_int_equal(cached(second), 64 * MIB);
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_resource_destroy(other));
+}
+
+TEST(trimming_does_not_touch_other_library_handles) {
+    gpumem_resource *other = with_cache(second);
+    fill_cache(other, 64 * MIB);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(cached(second), 64 * MIB);
+    OK(gpumem_resource_destroy(other));
+}
+
+TEST(other_devices_keep_their_caches) {
+    gpumem_device *neighbour;
+    OK(gpumem_device_open(second_library, 1, &neighbour));
+    gpumem_resource *apart = with_cache(neighbour), *other = with_cache(second);
+    fill_cache(apart, 64 * MIB);
+    fill_cache(other, HALF_AND_MORE);
+    take_more_than_half();
+    assert_int_equal(cached(neighbour), 64 * MIB);
+    assert_int_equal(cached(second), 0);
+    OK(gpumem_resource_destroy(apart));
+    OK(gpumem_resource_destroy(other));
+    OK(gpumem_device_close(neighbour));
+}
+
+/* What is in use stays, and too much is refused. */
+TEST(memory_in_use_by_another_library_handle_is_kept) {
+    gpumem_resource *other = with_cache(second), *mine;
+    gpumem_buffer *kept, *none;
+    OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &kept));
+    OK(gpumem_buffer_fill(kept, 0, HALF_AND_MORE, 3, NULL));
+    OK(gpumem_virtual_resource_create(device, NULL, &mine));
+    FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mine, HALF_AND_MORE, NULL, &none));
+    unsigned char last = 0;
+    OK(gpumem_buffer_read_sync(kept, HALF_AND_MORE - 1, &last, 1, NULL));
+    assert_int_equal(last, 3);
+    OK(gpumem_buffer_free(kept, NULL));
+    OK(gpumem_resource_destroy(mine));
+    OK(gpumem_resource_destroy(other));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+#define ROUNDS 40
+
+/* Opens, caches and closes again and again, while others run out and look at it. */
+static void *come_and_go(void *argument) {
+    atomic_size_t *failed = argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        gpumem_library *mine = NULL;
+        gpumem_device *of = NULL;
+        gpumem_resource *resource = NULL;
+        gpumem_buffer *buffer = NULL;
+        int good = gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &mine) ==
+                       GPUMEM_OK &&
+                   gpumem_device_open(mine, 0, &of) == GPUMEM_OK &&
+                   gpumem_virtual_resource_create(
+                       of, GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB), &resource) ==
+                       GPUMEM_OK;
+        if (good && gpumem_buffer_allocate(resource, 400 * MIB, NULL, &buffer) == GPUMEM_OK)
+            good = gpumem_buffer_free(buffer, NULL) == GPUMEM_OK;
+        if (gpumem_resource_destroy(resource) != GPUMEM_OK ||
+            gpumem_device_close(of) != GPUMEM_OK || gpumem_close(mine) != GPUMEM_OK)
+            good = 0;
+        if (!good)
+            atomic_fetch_add(failed, 1);
+    }
+    return NULL;
+}
+
+TEST(threads_open_and_close_libraries_concurrently) {
+    pthread_t threads[3];
+    atomic_size_t failed = 0;
+    char *before = soft->state_dump();
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &failed), 0);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(failed, 0);
+    SAME_STATE(before);
+}
+
+BEFORE_TESTS {
+    setenv("SOFTGPU_MEMORY", "1G", 1);
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    return 0;
+}

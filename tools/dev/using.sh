@@ -1,0 +1,109 @@
+# shellcheck shell=sh
+# ./dev demo, bench, package, bundle, floors. Sourced by ./dev.
+
+# The largest of the C compiler's own programs: a real file that every building machine has.
+demo_file() {
+    largest=
+    size=0
+    for name in cc1 cc1plus lto1 f951; do
+        path=$(cc "-print-prog-name=$name" 2>/dev/null || true)
+        [ -f "$path" ] || continue
+        bytes=$(wc -c <"$path")
+        if [ "$bytes" -gt "$size" ]; then
+            largest=$path
+            size=$bytes
+        fi
+    done
+    [ -n "$largest" ] || largest=$(command -v cc)
+    readlink -f "$largest"
+}
+
+# Prints nvidia or softgpu: NVIDIA's driver where it opens and has a device.
+pick_driver() {
+    if GPUMEM_DRIVER=nvidia "$BUILD/bin/gpumem" info >/dev/null 2>&1; then
+        echo nvidia
+    else
+        echo softgpu
+    fi
+}
+
+command_demo() {
+    need_for build
+    guard demo "$@"
+    say "building into build/ ..."
+    quietly "building" build gpumem_command gpumem gpumem_static softgpu_shim example_tour || exit 1
+    file=${1:-$(demo_file)}
+    if [ -n "${GPUMEM_DRIVER:-}" ]; then
+        say "driver: $GPUMEM_DRIVER, as GPUMEM_DRIVER says"
+    else
+        GPUMEM_DRIVER=$(pick_driver)
+        export GPUMEM_DRIVER
+        case $GPUMEM_DRIVER in
+        nvidia) say "driver: nvidia (libcuda.so.1 opens and has a device)" ;;
+        softgpu) say "driver: softgpu (no NVIDIA driver with a device here)" ;;
+        esac
+    fi
+    say "\$ GPUMEM_DRIVER=$GPUMEM_DRIVER build/bin/gpumem load $file"
+    status=0
+    "$BUILD/bin/gpumem" load "$file" || status=$?
+    [ "$status" = 0 ] || exit "$status"
+    say "next: GPUMEM_DRIVER=$GPUMEM_DRIVER build/examples/tour, explained in docs/api-tour.md"
+}
+
+# Other allocators from Python, in the clients' environment where that has been made.
+bench_peers() {
+    python=python3
+    [ ! -x "$BUILD/clients/cuda13/bin/python" ] || python=$BUILD/clients/cuda13/bin/python
+    say ""
+    say "== peers"
+    command -v "$python" >/dev/null 2>&1 || {
+        say "no python3: PyTorch, CuPy, cuda.core and RMM are not measured"
+        return 0
+    }
+    case $GPUMEM_DRIVER in
+    softgpu) "$BUILD/bin/gpumem" run --softgpu -- "$python" bench/peers.py ;;
+    *) "$python" bench/peers.py ;;
+    esac
+}
+
+command_bench() {
+    need_for build
+    guard bench "$@"
+    quietly "building release" build || exit 1
+    ls "$BUILD"/bench/bench_* >/dev/null 2>&1 || lack "bench/ has no benchmark"
+    if [ -z "${GPUMEM_DRIVER:-}" ]; then
+        GPUMEM_DRIVER=$(pick_driver)
+        export GPUMEM_DRIVER
+    fi
+    say "driver: $GPUMEM_DRIVER"
+    worst=0
+    for program in "$BUILD"/bench/bench_*; do
+        say ""
+        say "== ${program##*/}"
+        "$program" "$@" || worst=1
+    done
+    bench_peers || worst=1
+    return $worst
+}
+
+command_floors() {
+    need_for test
+    quietly "building release" build || exit 1
+    python3 tests/lint/floors.py --build build "$@"
+}
+
+command_package() {
+    no_arguments package "$@"
+    need_for package
+    guard package "$@"
+    quietly "packaging" packaging/make.sh dist || exit 1
+    say "made:" dist/gpumem_*.deb dist/gpumem-*.whl dist/vkgdr-*.whl
+}
+
+command_bundle() {
+    no_arguments bundle "$@"
+    need_for build
+    guard bundle "$@"
+    quietly "building release" build || exit 1
+    tests/bundle/make.sh "$BUILD" "$ROOT/bundle"
+}
