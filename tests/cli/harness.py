@@ -1,14 +1,12 @@
 """Runs the gpumem command as a user would and reports in TAP."""
-import functools
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("GPUMEM_SOURCE_DIR", Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(SOURCE / "tests/harness"))
-from tap_report import Skip, run_all  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+from tap_report import Skip, in_folder, run_all  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 COMMAND = str(BUILD / "bin" / "gpumem")
@@ -65,17 +63,12 @@ def run_program(options, *words, env=None, **more):
                           timeout=50, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
 
 
-def in_folder(test):
-    with tempfile.TemporaryDirectory() as folder:
-        test(Path(folder))
-
-
 def main(tests):
     """Each test is a function of a temporary folder; its name is the test's. Or a module's names, of which those
     that begin with test_ are tests."""
     if isinstance(tests, dict):
         tests = [value for name, value in tests.items() if name.startswith("test_")]
-    sys.exit(run_all((test.__name__.removeprefix("test_"), functools.partial(in_folder, test)) for test in tests))
+    sys.exit(run_all((test.__name__.removeprefix("test_"), in_folder(test)) for test in tests))
 
 
 def main_unless_sanitized(tests):

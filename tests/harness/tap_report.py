@@ -1,5 +1,7 @@
 """How scripts report tests, in TAP."""
+import tempfile
 import traceback
+from pathlib import Path
 
 SHOWN = 60  # lines of a failure
 
@@ -54,3 +56,16 @@ def run_all(tests, *arguments):
     for title, test in tests:
         report.run(title, test if callable(test) else lambda *_, known=test: known, *arguments)
     return report.end()
+
+
+def in_folder(test):
+    """A test of a temporary folder."""
+    def run():
+        with tempfile.TemporaryDirectory() as folder:
+            return test(Path(folder))
+    return run
+
+
+def run_in_folders(tests, before=""):
+    """Tests of a folder under their own names; the exit status."""
+    return run_all((before + test.__name__.replace("_", " "), in_folder(test)) for test in tests)
