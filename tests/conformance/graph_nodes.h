@@ -6,18 +6,6 @@
 
 #include <string.h>
 
-static inline CUgraph new_graph(void) {
-    CUgraph graph = NULL;
-    OK(cu.cuGraphCreate(&graph, 0));
-    return graph;
-}
-
-static inline CUgraphExec instantiate(CUgraph graph) {
-    CUgraphExec exec = NULL;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    return exec;
-}
-
 static inline CUDA_MEMSET_NODE_PARAMS set_params(CUdeviceptr to, unsigned value, size_t size) {
     return (CUDA_MEMSET_NODE_PARAMS){
         .dst = to, .value = value, .elementSize = 1, .width = size, .height = 1};
@@ -100,9 +88,10 @@ static inline void run(CUgraphExec exec) {
     OK(cu.cuStreamSynchronize(NULL));
 }
 
+/* Before the test ends. */
 static inline void end_graph(CUgraph graph, CUgraphExec exec) {
-    OK(cu.cuGraphExecDestroy(exec));
-    OK(cu.cuGraphDestroy(graph));
+    destroy_exec(exec);
+    destroy_graph(graph);
 }
 
 #endif

@@ -229,10 +229,12 @@ int test_end(void **state) {
     gate_release_all();
     if (gates_forced)
         print_error("a call waited behind a gate for %d seconds\n", (int)gate_seconds);
+    if (soft && !getenv("SOFTGPU_FAULT")) /* what tests/coverage armed is for the whole program */
+        soft->fault_disarm();
+    cu.cuCtxSetCurrent(ctx);
+    destroy_objects();
     if (!soft)
         return gates_forced ? -1 : 0;
-    if (!getenv("SOFTGPU_FAULT")) /* what tests/coverage armed is for the whole program */
-        soft->fault_disarm();
     CUresult current = cu.cuCtxSetCurrent(ctx);
     CUresult done = cu.cuCtxSynchronize();
     char *after = soft->state_dump();

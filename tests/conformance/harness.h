@@ -22,6 +22,7 @@
 #include "test.h"
 
 #include "gate.h"
+#include "objects.h"
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
 

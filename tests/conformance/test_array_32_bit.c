@@ -188,8 +188,7 @@ TEST(newer_contexts_refuse_arrays_of_the_first_api) {
         .Width = LENGTH, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     CUDA_ARRAY_DESCRIPTOR_v1 shown;
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayCreate(&array, &d));
-    OK(cu.cuArrayCreate_v2(&array, &now));
+    array = new_array(&now);
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuArrayGetDescriptor(&shown, array));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemcpyHtoA(array, 0, bytes, 4));
-    OK(cu.cuArrayDestroy(array));
 }

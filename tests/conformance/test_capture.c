@@ -15,9 +15,9 @@ struct scene {
 static struct scene make(void) {
     struct scene scene;
     OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&scene.other, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuEventCreate(&scene.event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventCreate(&scene.joined, CU_EVENT_DISABLE_TIMING));
+    scene.other = new_stream();
+    scene.event = new_event();
+    scene.joined = new_event();
     OK(cu.cuMemAlloc_v2(&scene.memory, SIZE));
     OK(cu.cuMemsetD8_v2(scene.memory, 0, SIZE));
     OK(cu.cuCtxSynchronize());
@@ -27,10 +27,7 @@ static struct scene make(void) {
 static void end(struct scene *scene) {
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemFree_v2(scene->memory));
-    OK(cu.cuEventDestroy_v2(scene->event));
-    OK(cu.cuEventDestroy_v2(scene->joined));
     OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuStreamDestroy_v2(scene->other));
 }
 
 static unsigned char byte_at(CUdeviceptr address) {
@@ -59,12 +56,10 @@ static size_t edges_of(CUgraph graph) {
 
 /* Launches it in the stream, waits, and destroys it. */
 static void launch(CUgraph graph, CUstream stream, unsigned times) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     for (unsigned i = 0; i < times; i++)
         OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuStreamSynchronize(stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -174,10 +169,8 @@ TEST(captured_allocations_belong_to_the_graph) {
 
 TEST(work_queued_before_the_capture_is_not_captured) {
     struct scene scene = make();
-    struct gate gate;
     CUgraph graph = NULL;
-    gate_make(&gate);
-    gate_hold(&gate, scene.stream);
+    struct gate gate = hold(scene.stream);
     OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
@@ -187,7 +180,6 @@ TEST(work_queued_before_the_capture_is_not_captured) {
     assert_int_equal(byte_at(scene.memory), 1);
     assert_int_equal(nodes_of(graph), 1);
     OK(cu.cuGraphDestroy(graph));
-    gate_free(&gate);
     end(&scene);
 }
 

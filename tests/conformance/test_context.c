@@ -207,10 +207,8 @@ static void check_that_it_waits(CUresult (*synchronize)(CUcontext), CUcontext co
 }
 
 TEST(synchronizing_a_context_waits_for_all_streams) {
-    CUcontext context;
-    CUstream stream;
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUcontext context = new_context(0);
+    CUstream stream = new_stream();
     check_that_it_waits(synchronize_v1, context, stream);
     check_that_it_waits(synchronize_v1, context, NULL);
     if (gpumem_driver_has(driver, GPUMEM_FN_cuCtxSynchronize_v2)) {
@@ -222,8 +220,6 @@ TEST(synchronizing_a_context_waits_for_all_streams) {
         check_that_it_waits(cu.cuCtxSynchronize_v2, context, stream);
         OK(cu.cuCtxPushCurrent_v2(context));
     }
-    OK(cu.cuStreamDestroy_v2(stream));
-    OK(cu.cuCtxDestroy_v2(context));
 }
 
 TEST(destroying_a_context_waits_for_its_work) {
@@ -290,11 +286,10 @@ TEST(execution_affinity_needs_mps) {
         SKIP("this machine runs MPS");
     FAILS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cu.cuCtxCreate_v3(&context, &one, 1, 0, 0));
     assert_null(context);
-    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    context = new_context(0);
     OK(cu.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
     memset(&got, 0xff, sizeof got);
     OK(cu.cuCtxGetExecAffinity(&got, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
     assert_int_equal(got.type, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
     assert_int_equal(got.param.smCount.val, processors);
-    OK(cu.cuCtxDestroy_v2(context));
 }

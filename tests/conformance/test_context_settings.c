@@ -9,25 +9,21 @@ static size_t limit(CUlimit which) {
 
 TEST(limits_belong_to_the_context) {
     size_t before = limit(CU_LIMIT_MALLOC_HEAP_SIZE);
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     assert_int_equal(limit(CU_LIMIT_MALLOC_HEAP_SIZE), before);
     OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * before));
     assert_true(limit(CU_LIMIT_MALLOC_HEAP_SIZE) >= 2 * before);
     OK(cu.cuCtxPushCurrent_v2(ctx));
     assert_int_equal(limit(CU_LIMIT_MALLOC_HEAP_SIZE), before);
     OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 TEST(the_stack_size_can_be_raised) {
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     size_t before = limit(CU_LIMIT_STACK_SIZE);
     assert_true(before > 0);
     OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 * before));
     assert_int_equal(limit(CU_LIMIT_STACK_SIZE), 4 * before);
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 TEST(invalid_limits_are_refused) {

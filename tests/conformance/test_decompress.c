@@ -78,8 +78,7 @@ CHILD(decompresses) {
     gate_hold(&gate, s);
     OK(cu.cuMemBatchDecompressAsync(b.params, 2, 0, NULL, s));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     OK(cu.cuMemcpyDtoH_v2(out, b.to, sizeof out));
     OK(cu.cuMemcpyDtoH_v2(counts, b.counts, sizeof counts));
     bool good = is_text(out) && is_text(out + 2000);

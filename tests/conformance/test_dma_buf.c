@@ -84,9 +84,7 @@ TEST(the_device_attribute_reports_dma_buffer_support) {
 
 TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     NEEDS_SOFTGPU("maps a DMA buffer");
-    CUdeviceptr d, small;
-    OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
-    OK(cu.cuMemAlloc_v2(&small, PAGE));
+    CUdeviceptr d = new_memory(4 * CHUNK), small = new_memory(PAGE);
     shares_bytes(d, 4 * CHUNK);
     shares_bytes(d + 65536, CHUNK);
     shares_bytes(d + 3 * CHUNK, CHUNK);
@@ -106,8 +104,6 @@ TEST(a_dma_buffer_has_the_bytes_of_its_range) {
     munmap(other, PAGE);
     udmabuf_close(first);
     udmabuf_close(second);
-    OK(cu.cuMemFree_v2(small));
-    OK(cu.cuMemFree_v2(d));
 }
 
 /* Pieces lie as they are mapped, not as they were made. */
@@ -135,14 +131,13 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("maps a DMA buffer");
     CUmemPoolProps props;
-    CUmemoryPool pool;
     CUdeviceptr own, shared;
     memset(&props, 0, sizeof props);
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     props.location.id = dev;
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    OK(cu.cuMemPoolCreate(&pool, &props));
+    CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
     OK(cu.cuMemAllocAsync(&own, 65536, NULL));
     OK(cu.cuStreamSynchronize(NULL));
@@ -151,7 +146,6 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     OK(cu.cuMemFreeAsync(own, NULL));
     OK(cu.cuMemFreeAsync(shared, NULL));
     OK(cu.cuStreamSynchronize(NULL));
-    OK(cu.cuMemPoolDestroy(pool));
 }
 
 /* The pages stay those of the buffer: what is allocated next must have others, without the bytes.

@@ -282,10 +282,9 @@ CHILD(beside_ipc) {
 static void *copy_all_the_time(void *stop) {
     static unsigned char bytes[CHUNK];
     CUcontext context;
-    CUdeviceptr d;
     OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
     OK(cu.cuCtxSetCurrent(context));
-    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    CUdeviceptr d = new_memory(CHUNK);
     fill_pattern(bytes, CHUNK, 1);
     while (!atomic_load((atomic_bool *)stop)) {
         OK(cu.cuMemcpyHtoD_v2(d, bytes, CHUNK));
@@ -293,7 +292,6 @@ static void *copy_all_the_time(void *stop) {
         OK(cu.cuMemcpyDtoH_v2(bytes, d, CHUNK));
         REQUIRE(has_pattern(bytes, CHUNK, 1));
     }
-    OK(cu.cuMemFree_v2(d));
     return NULL;
 }
 

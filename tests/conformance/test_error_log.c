@@ -63,18 +63,12 @@ TEST(a_successful_call_is_not_logged) {
 }
 
 TEST(not_ready_is_not_logged) {
-    struct gate gate;
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_make(&gate);
-    gate_hold(&gate, stream);
+    CUstream stream = new_stream();
+    struct gate gate = hold(stream);
     CUlogIterator before = now();
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
     assert_int_equal(now(), before);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(stream));
+    gate_drain(&gate, stream);
 }
 
 TEST(the_last_hundred_lines_are_kept) {

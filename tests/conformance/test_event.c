@@ -9,18 +9,15 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    scene.stream = new_stream();
     OK(cu.cuEventCreate(&scene.event, CU_EVENT_DEFAULT));
-    gate_make(&scene.gate);
+    scene.gate = new_gate();
     return scene;
 }
 
 static void end(struct scene *scene) {
-    gate_release(&scene->gate);
-    OK(cu.cuStreamSynchronize(scene->stream));
-    gate_free(&scene->gate);
+    gate_drain(&scene->gate, scene->stream);
     OK(cu.cuEventDestroy_v2(scene->event));
-    OK(cu.cuStreamDestroy_v2(scene->stream));
 }
 
 TEST(an_event_never_recorded_is_complete) {
@@ -34,9 +31,8 @@ TEST(an_event_never_recorded_is_complete) {
 
 TEST(a_record_completes_with_its_stream) {
     struct scene scene = make();
-    CUdeviceptr bytes;
     unsigned char out = 0;
-    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    CUdeviceptr bytes = new_memory(4096);
     gate_hold(&scene.gate, scene.stream);
     OK(cu.cuMemsetD8Async(bytes, 8, 4096, scene.stream));
     OK(cu.cuEventRecord(scene.event, scene.stream));
@@ -46,7 +42,6 @@ TEST(a_record_completes_with_its_stream) {
     OK(cu.cuEventQuery(scene.event));
     OK(cu.cuMemcpyDtoHAsync_v2(&out, bytes, 1, scene.stream));
     assert_int_equal(out, 8);
-    OK(cu.cuMemFree_v2(bytes));
     end(&scene);
 }
 
@@ -84,8 +79,7 @@ TEST(an_event_may_be_destroyed_while_pending) {
     OK(cu.cuStreamWaitEvent(waiting, gone, 0));
     OK(cu.cuEventDestroy_v2(gone));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(waiting));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(waiting));
+    gate_drain(&scene.gate, waiting);
     OK(cu.cuStreamDestroy_v2(waiting));
     end(&scene);
 }
@@ -111,10 +105,8 @@ TEST(invalid_arguments_are_refused) {
 
 TEST(event_and_stream_must_share_a_context) {
     struct scene scene = make();
-    CUcontext second;
-    CUstream foreign;
-    OK(cu.cuCtxCreate_v2(&second, 0, dev));
-    OK(cu.cuStreamCreate(&foreign, CU_STREAM_NON_BLOCKING));
+    CUcontext second = new_context(dev);
+    CUstream foreign = new_stream();
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventRecord(scene.event, foreign));
     /* Waiting across contexts is allowed. */
     gate_hold(&scene.gate, scene.stream);
@@ -123,10 +115,7 @@ TEST(event_and_stream_must_share_a_context) {
     OK(cu.cuCtxSetCurrent(second));
     OK(cu.cuStreamWaitEvent(foreign, scene.event, 0));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(foreign));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(foreign));
-    OK(cu.cuStreamDestroy_v2(foreign));
-    OK(cu.cuCtxDestroy_v2(second));
+    gate_drain(&scene.gate, foreign);
     OK(cu.cuCtxSetCurrent(ctx));
     end(&scene);
 }

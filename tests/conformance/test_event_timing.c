@@ -23,20 +23,17 @@ struct scene {
 
 static struct scene make(unsigned flags) {
     struct scene scene;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    scene.stream = new_stream();
     OK(cu.cuEventCreate(&scene.start, flags));
     OK(cu.cuEventCreate(&scene.end, flags));
-    gate_make(&scene.gate);
+    scene.gate = new_gate();
     return scene;
 }
 
 static void end(struct scene *scene) {
-    gate_release(&scene->gate);
-    OK(cu.cuStreamSynchronize(scene->stream));
-    gate_free(&scene->gate);
+    gate_drain(&scene->gate, scene->stream);
     OK(cu.cuEventDestroy_v2(scene->start));
     OK(cu.cuEventDestroy_v2(scene->end));
-    OK(cu.cuStreamDestroy_v2(scene->stream));
 }
 
 /* The gate keeps the second event from completing for a time that the host measures. */

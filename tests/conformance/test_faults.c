@@ -140,11 +140,10 @@ TEST(a_sticky_injected_error_drops_queued_work) {
 /* What could run had begun before the device stopped; so programs find what they had queued. */
 TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
-    CUstream stream;
     size_t limit;
     unsigned char byte = 7;
     CUdeviceptr memory = allocate();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_ASSERT, SOFTGPU_FAULT_AFTER),
                      0);
@@ -153,32 +152,25 @@ TEST(work_that_can_run_runs_before_a_sticky_injected_error) {
     OK(cu.cuStreamQuery(stream));
     OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
     assert_int_equal(byte, 2);
-    OK(cu.cuStreamDestroy_v2(stream));
     OK(cu.cuMemFree_v2(memory));
 }
 
 /* Any other error tells nothing of queued work. */
 TEST(queued_work_runs_after_a_non_sticky_injected_error) {
     NEEDS_SOFTGPU("injects faults");
-    struct gate gate;
-    CUstream stream;
     unsigned char byte = 7;
     size_t limit;
     CUdeviceptr memory = allocate();
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, stream);
+    CUstream stream = new_stream();
+    struct gate gate = hold(stream);
     OK(cu.cuMemsetD8Async(memory, 2, 4096, stream));
     assert_int_equal(soft->fault_arm("cuCtxGetLimit", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
                      0);
     FAILS(CUDA_ERROR_UNKNOWN, cu.cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
     assert_int_equal(soft->fault_disarm(), 1);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     OK(cu.cuMemcpyDtoH_v2(&byte, memory, 1));
     assert_int_equal(byte, 2);
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
     OK(cu.cuMemFree_v2(memory));
 }
 

@@ -80,8 +80,7 @@ TEST(a_forked_child_never_finds_a_lock_held) {
 }
 
 TEST(pinned_memory_stays_shared_with_a_forked_child) {
-    void *memory;
-    OK(cu.cuMemHostAlloc(&memory, 4096, 0));
+    void *memory = new_pinned(4096, 0);
     volatile int *word = memory;
     *word = 1;
     pid_t pid = fork();
@@ -92,7 +91,6 @@ TEST(pinned_memory_stays_shared_with_a_forked_child) {
     }
     assert_int_equal(status_of(pid), 0);
     assert_int_equal(*word, 2);
-    OK(cu.cuMemFreeHost(memory));
 }
 
 /* A parent that only loaded the driver leaves its children free to use it. */

@@ -127,10 +127,9 @@ static CUfunction look(CUtexref *picture) {
 
 TEST(a_texture_parameter_must_be_bound_first) {
     CUtexref picture, made;
-    CUdeviceptr memory;
     size_t offset;
     CUfunction f = look(&picture);
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    CUdeviceptr memory = new_memory(4096);
     OK(cu.cuTexRefCreate(&made));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, 0, picture));
@@ -140,7 +139,6 @@ TEST(a_texture_parameter_must_be_bound_first) {
     OK(cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
     OK(cu.cuTexRefDestroy(made));
     OK(cu.cuModuleUnload(module));
-    OK(cu.cuMemFree_v2(memory));
 }
 
 static void check_dump(const char *line) {
@@ -179,13 +177,12 @@ TEST(functions_keep_their_launch_settings) {
 TEST(functions_keep_their_texture_parameters) {
     NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
     CUtexref picture, strange, made;
-    CUmodule second;
     CUarray array;
     const CUDA_ARRAY_DESCRIPTOR line = {
         .Width = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     size_t offset;
     CUfunction f = look(&picture);
-    OK(cu.cuModuleLoadData(&second, TEXTURES));
+    CUmodule second = new_module(TEXTURES);
     OK(cu.cuModuleGetTexRef(&strange, second, "picture"));
     OK(cu.cuTexRefCreate(&made));
     OK(cu.cuTexRefSetAddress_v2(&offset, strange, 0, 0));
@@ -200,6 +197,5 @@ TEST(functions_keep_their_texture_parameters) {
     OK(cu.cuArrayDestroy(array));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
     OK(cu.cuTexRefDestroy(made));
-    OK(cu.cuModuleUnload(second));
     OK(cu.cuModuleUnload(module));
 }

@@ -53,7 +53,6 @@ static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned val
         assert_int_equal(byte_at(memory + 4), wanted);
         assert_int_equal(byte_at(memory + 8), wanted);
     }
-    end_graph(graph, exec);
 }
 
 TEST(an_if_node_runs_the_chosen_body) {
@@ -82,7 +81,6 @@ TEST(conditional_nodes_nest) {
     CUgraphExec exec = instantiate(graph);
     run(exec);
     assert_int_equal(byte_at(memory), 0x51);
-    end_graph(graph, exec);
 }
 
 TEST(an_update_changes_the_default_condition_value) {
@@ -100,7 +98,7 @@ TEST(an_update_changes_the_default_condition_value) {
     OK(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
     run(exec);
     assert_int_equal(byte_at(memory), 0x40);
-    OK(cu.cuGraphDestroy(graphs[1]));
+    destroy_graph(graphs[1]);
     end_graph(graphs[0], exec);
 }
 
@@ -141,7 +139,6 @@ TEST(an_endless_loop_runs_until_its_context_is_destroyed) {
     OK(cu.cuCtxDestroy_v2(context));
     ctx = primary;
     OK(cu.cuCtxSetCurrent(ctx));
-    end_graph(graph, exec);
 }
 
 /* Of a batch in a body each operation is done. */

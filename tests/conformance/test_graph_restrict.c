@@ -8,16 +8,15 @@ static CUgraph graph, other;
 static int begin(void **state) {
     int failed = test_begin(state);
     if (!failed) {
-        OK(cu.cuGraphCreate(&graph, 0));
+        graph = new_graph();
         OK(cu.cuGraphCreate(&other, 0));
     }
     return failed;
 }
 
 static int end(void **state) {
-    OK(cu.cuGraphDestroy(graph));
     if (other)
-        OK(cu.cuGraphDestroy(other));
+        destroy_graph(other);
     return test_end(state);
 }
 

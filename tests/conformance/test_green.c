@@ -405,9 +405,8 @@ TEST(streams_of_a_green_context_end_with_it) {
     CUgreenCtx green = make_green();
     CUcontext context = context_of(green);
     CUstream stream;
-    CUdeviceptr p;
     unsigned char bytes[256];
-    OK(cu.cuMemAlloc_v2(&p, sizeof bytes));
+    CUdeviceptr p = new_memory(sizeof bytes);
     OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
     OK(cu.cuMemsetD8Async(p, 7, sizeof bytes, stream));
     OK(cu.cuStreamSynchronize(stream));
@@ -422,44 +421,32 @@ TEST(streams_of_a_green_context_end_with_it) {
     OK(cu.cuCtxSetCurrent(ctx));
     OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
     assert_int_equal(bytes[0], 9);
-    OK(cu.cuMemFree_v2(p));
 }
 
 TEST(an_event_can_stand_for_all_work_of_a_green_context) {
     CUgreenCtx green = make_green();
-    CUevent event, of_plain;
-    CUstream stream, plain;
-    struct gate gate;
-    CUdeviceptr p;
-    OK(cu.cuMemAlloc_v2(&p, 256));
-    gate_make(&gate);
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    OK(cu.cuEventCreate(&of_plain, CU_EVENT_DISABLE_TIMING));
+    CUstream stream;
+    CUdeviceptr p = new_memory(256);
+    CUevent event = new_event(), of_plain = new_event();
     OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGreenCtxRecordEvent(green, event));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
     gate_release(&gate);
     OK(cu.cuEventSynchronize(event));
 
-    OK(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    CUstream plain = new_stream();
     gate_hold(&gate, plain);
     OK(cu.cuEventRecord(of_plain, plain));
     OK(cu.cuGreenCtxWaitEvent(green, of_plain));
     OK(cu.cuMemsetD8Async(p, 0, 256, stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
 
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGreenCtxRecordEvent(green, NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxRecordEvent(NULL, event));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGreenCtxWaitEvent(green, NULL));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxWaitEvent(NULL, event));
-    gate_free(&gate);
-    OK(cu.cuStreamDestroy_v2(plain));
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuMemFree_v2(p));
-    OK(cu.cuEventDestroy_v2(of_plain));
     OK(cu.cuGreenCtxDestroy(green));
 }
 
@@ -467,14 +454,10 @@ TEST(an_event_can_stand_for_all_work_of_a_green_context) {
 TEST(the_primary_context_waits_for_its_green_contexts) {
     CUgreenCtx green = make_green();
     CUstream stream;
-    CUevent event;
-    CUdeviceptr p;
-    struct gate gate;
-    gate_make(&gate);
-    OK(cu.cuMemAlloc_v2(&p, 256));
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr p = new_memory(256);
+    CUevent event = new_event();
     OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuCtxRecordEvent(ctx, event));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
     gate_release(&gate);
@@ -482,9 +465,6 @@ TEST(the_primary_context_waits_for_its_green_contexts) {
     OK(cu.cuCtxSynchronize());
     OK(cu.cuEventQuery(event));
     OK(cu.cuStreamQuery(stream));
-    gate_free(&gate);
-    OK(cu.cuEventDestroy_v2(event));
-    OK(cu.cuMemFree_v2(p));
     OK(cu.cuGreenCtxDestroy(green));
 }
 

@@ -81,8 +81,6 @@ TEST(each_combination_of_register_flags_is_kept_or_refused) {
 
 TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     char *p = pages(PROT_READ);
-    void *pinned;
-    CUdeviceptr d;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
     OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
     OK(cu.cuMemHostUnregister(p));
@@ -91,12 +89,10 @@ TEST(unmapped_and_pinned_ranges_cannot_be_registered) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(NULL, PAGES, 0));
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemHostRegister_v2(&p, (size_t)1 << 46, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(&p, 0, 0));
-    OK(cu.cuMemHostAlloc(&pinned, 4096, 0));
-    OK(cu.cuMemAlloc_v2(&d, 4096));
+    void *pinned = new_pinned(4096, 0);
+    CUdeviceptr d = new_memory(4096);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(pinned, 4096, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2((void *)(uintptr_t)d, 4096, 0));
-    OK(cu.cuMemFreeHost(pinned));
-    OK(cu.cuMemFree_v2(d));
 }
 
 /* What lies half in a registration is no memory that a copy may touch as a whole. */

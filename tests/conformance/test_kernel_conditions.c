@@ -40,8 +40,7 @@ static void begin(void) {
 }
 
 static void end(CUgraph graph) {
-    OK(cu.cuGraphDestroy(graph));
-    words_free(&words);
+    destroy_graph(graph);
     OK(cu.cuModuleUnload(module));
 }
 
@@ -113,7 +112,6 @@ TEST(a_kernel_chooses_the_body_of_an_if_node) {
     assert_int_equal(noted(exec, 1, 0), 124);
     assert_int_equal(noted(exec, 0, 0), 34);
     assert_int_equal(noted(exec, 77, 0), 124);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -128,7 +126,6 @@ TEST(a_while_node_runs_until_a_kernel_ends_it) {
     assert_int_equal(noted(exec, 5, 0), 111112);
     assert_int_equal(noted(exec, 1, 0), 12); /* the default is there again */
     assert_int_equal(noted(exec, 3, 0), 1112);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -141,7 +138,6 @@ TEST(a_loop_of_5000_iterations_completes) {
     CUgraphExec exec = instantiate(graph);
     noted(exec, 5000, 0);
     assert_int_equal(words.host[1], 0);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -159,7 +155,6 @@ TEST(a_kernel_chooses_the_body_of_a_switch_node) {
     assert_int_equal(noted(exec, 1, 0), 29);
     assert_int_equal(noted(exec, 2, 0), 39);
     assert_int_equal(noted(exec, 3, 0), 9);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -178,7 +173,6 @@ TEST(kernels_set_nested_conditions) {
     CUgraphExec exec = instantiate(graph);
     assert_int_equal(noted(exec, 4, 2), 121213134);
     assert_int_equal(noted(exec, 2, 1), 12134);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }
 
@@ -198,6 +192,5 @@ TEST(each_launch_has_its_own_condition_values) {
     OK(cu.cuGraphLaunch(exec, NULL));
     OK(cu.cuCtxSynchronize());
     assert_int_equal(words.host[0], 122);
-    OK(cu.cuGraphExecDestroy(exec));
     end(graph);
 }

@@ -77,10 +77,8 @@ static void as_a_dependent(const char *name) {
 }
 
 static void launch_graph(CUgraph graph) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -243,7 +241,6 @@ CHILD(faults) {
 TEST(each_way_to_launch_reports_the_kernels_fault) {
     bool good = true;
     kernels_open(text);
-    kernels_close();
     for (size_t w = 0; w < COUNT(ways); w++) {
         /* An H200 goes on with the loop after the fault: 8 s later none of three had ended. */
         if (ways[w].run == in_a_loop && !soft) {

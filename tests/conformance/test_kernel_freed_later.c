@@ -45,8 +45,6 @@ static void begin(void) {
 
 static void end(void) {
     OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&sum);
-    kernels_close();
 }
 
 TEST(pool_memory_lives_until_its_queued_free) {
@@ -58,8 +56,7 @@ TEST(pool_memory_lives_until_its_queued_free) {
     OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
     OK(cu.cuMemFreeAsync(memory, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS));
     gate_free(&gate);
     end();
@@ -68,20 +65,16 @@ TEST(pool_memory_lives_until_its_queued_free) {
 /* A smaller allocation has the addresses before the kernels have run. */
 TEST(reused_addresses_do_not_affect_earlier_kernels) {
     CUdeviceptr memory, smaller;
-    struct gate gate;
     begin();
-    gate_make(&gate);
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuMemAllocAsync(&memory, WORDS * 4, stream));
     launch(memory, WORDS);
     OK(cu.cuMemFreeAsync(memory, stream));
     OK(cu.cuMemAllocAsync(&smaller, 100, stream));
     launch(smaller, 25);
     OK(cu.cuMemFreeAsync(smaller, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS) + expected(25));
-    gate_free(&gate);
     end();
 }
 
@@ -94,8 +87,7 @@ TEST(plain_memory_freed_in_stream_order_lives_until_its_queued_free) {
     gate_hold(&gate, stream);
     launch(memory, WORDS);
     OK(cu.cuMemFreeAsync(memory, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(*sum.host, expected(WORDS));
     gate_free(&gate);
     end();

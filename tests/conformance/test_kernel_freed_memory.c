@@ -26,11 +26,6 @@ static void begin(void) {
     words = words_make(THREADS * (KERNELS + 1));
 }
 
-static void end(void) {
-    words_free(&words);
-    kernels_close();
-}
-
 static CUdeviceptr allocate(CUstream stream, unsigned count) {
     CUdeviceptr memory;
     OK(cu.cuMemAllocAsync(&memory, 4 * (size_t)count, stream));
@@ -60,7 +55,6 @@ TEST(a_queued_kernel_uses_memory_freed_after_it) {
     OK(cu.cuMemFreeAsync(memory, NULL));
     let_go();
     expect_reversed(0, THREADS);
-    end();
 }
 
 /* The second and third allocation have the first one's address, and are smaller and larger. */
@@ -81,7 +75,6 @@ TEST(queued_kernels_use_freed_memory_whose_addresses_are_reused) {
     for (unsigned k = 0; k < KERNELS; k++)
         expect_reversed(k, counts[k]);
     OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }
 
 TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
@@ -106,5 +99,4 @@ TEST(another_stream_may_free_a_kernels_memory_after_an_event) {
     OK(cu.cuEventDestroy_v2(event));
     OK(cu.cuStreamDestroy_v2(other));
     OK(cu.cuStreamDestroy_v2(stream));
-    end();
 }

@@ -62,7 +62,6 @@ TEST(kernels_reach_plain_and_pool_memory) {
     memory_has(p, 8);
     OK(cu.cuMemFreeAsync(p, NULL));
     OK(cu.cuCtxSynchronize());
-    kernels_close();
 }
 
 TEST(kernels_reach_managed_memory) {
@@ -79,7 +78,6 @@ TEST(kernels_reach_managed_memory) {
     assert_int_equal(words[9], 2 * 9 + 1 + 100);
     assert_int_equal(words[WORDS - 1], 2 * (WORDS - 1) + 1);
     OK(cu.cuMemFree_v2(p));
-    kernels_close();
 }
 
 TEST(kernels_reach_pinned_and_registered_memory) {
@@ -102,7 +100,6 @@ TEST(kernels_reach_pinned_and_registered_memory) {
     assert_int_equal(own[4095], 0);
     OK(cu.cuMemHostUnregister(own));
     free(own);
-    kernels_close();
 }
 
 /* ---- mapped by hand -------------------------------------------------------------------------- */
@@ -153,7 +150,6 @@ TEST(a_warp_access_may_cross_two_mappings) {
     unmap(again, 1);
     for (int i = 0; i < 2; i++)
         OK(cu.cuMemRelease(two[i]));
-    kernels_close();
 }
 
 /* ---- another device's ------------------------------------------------------------------------ */
@@ -177,7 +173,6 @@ TEST(kernels_reach_peer_memory) {
     OK(cu.cuMemFree_v2(p));
     OK(cu.cuCtxPopCurrent_v2(NULL));
     OK(cu.cuDevicePrimaryCtxRelease_v2(1));
-    kernels_close();
 }
 
 /* Kernels reach the members' own addresses; those of the object are for multimem alone. */
@@ -206,7 +201,6 @@ TEST(kernels_write_through_a_multicast_object) {
     unmap(own, 1);
     OK(cu.cuMemRelease(object));
     OK(cu.cuMemRelease(memory));
-    kernels_close();
 }
 
 /* ---- what is a fault ------------------------------------------------------------------------- */
@@ -290,7 +284,6 @@ CHILD(peer_ends) {
 
 TEST(accessing_revoked_or_unmapped_memory_is_a_fault) {
     kernels_open(text); /* skips without kernels */
-    kernels_close();
     assert_int_equal(run_child("taken_back", "none", NULL), 0);
     assert_int_equal(run_child("taken_back", "write", NULL), 0);
     assert_int_equal(run_child("unmapped", NULL), 0);
@@ -300,14 +293,12 @@ TEST(loading_from_a_multicast_address_is_a_fault) {
     NEEDS_SOFTGPU("multicast is not tried on hardware");
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     kernels_open(text);
-    kernels_close();
     assert_int_equal(run_child("object_itself", NULL), 0);
 }
 
 TEST(a_peers_memory_without_access_is_a_fault) {
     NEEDS_PEERS();
     kernels_open(text);
-    kernels_close();
     assert_int_equal(run_child("no_peer", NULL), 0);
 }
 
@@ -315,6 +306,5 @@ TEST(disabling_peer_access_during_a_kernel_is_a_fault) {
     NEEDS_SOFTGPU("hardware may wait for the kernel, which waits for ever");
     NEEDS_PEERS();
     kernels_open(text);
-    kernels_close();
     assert_int_equal(run_child("peer_ends", NULL), 0);
 }

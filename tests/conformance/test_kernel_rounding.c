@@ -70,11 +70,6 @@ static void begin(unsigned expected[WORDS]) {
     assert_int_equal(expected[18], 0x7fffffff);
 }
 
-static void end(void) {
-    words_free(&words);
-    kernels_close();
-}
-
 TEST(kernels_ignore_the_threads_rounding_mode) {
     static const struct {
         const char *name;
@@ -90,7 +85,6 @@ TEST(kernels_ignore_the_threads_rounding_mode) {
         assert_int_equal(mode, modes[i].mode);
         same(results, expected, modes[i].name);
     }
-    end();
 }
 
 TEST(kernels_ignore_the_threads_flush_and_trap_modes) {
@@ -112,7 +106,6 @@ TEST(kernels_ignore_the_threads_flush_and_trap_modes) {
         assert_int_equal(mode & ~0x3fu, modes[i]); /* flags of what happened aside */
         same(results, expected, name);
     }
-    end();
 #else
     SKIP("the modes of this processor are not known here");
 #endif

@@ -293,14 +293,13 @@ static const char many[] =
     "mov.b32 j, 0x3c003c00; red.global.add.noftz.v2.f16x2 [p+32], {j, j}; ret; }\n";
 
 TEST(vector_and_128_bit_atomics_are_atomic) {
-    CUmodule module;
     CUfunction pair, sums;
     uint64_t words[2] = {0, 0};
     unsigned char bytes[48] = {0};
     begin();
     OK(cu.cuMemFree_v2(memory));
     OK(cu.cuMemAlloc_v2(&memory, sizeof bytes));
-    OK(cu.cuModuleLoadData(&module, many));
+    CUmodule module = new_module(many);
     OK(cu.cuModuleGetFunction(&pair, module, "pair"));
     OK(cu.cuModuleGetFunction(&sums, module, "sums"));
     void *params[] = {&memory};
@@ -322,6 +321,5 @@ TEST(vector_and_128_bit_atomics_are_atomic) {
         assert_int_equal(halves[i], i % 2 ? 0 : 0x53e0); /* 63 */
     for (int i = 8; i < 12; i++)
         assert_int_equal(halves[i], 0x5c00); /* 256 */
-    OK(cu.cuModuleUnload(module));
     OK(cu.cuMemFree_v2(memory));
 }

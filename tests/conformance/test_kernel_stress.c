@@ -274,7 +274,5 @@ TEST(threads_launch_kernels_while_objects_are_destroyed) {
     for (unsigned i = 0; i < THREADS; i++) {
         for (int s = 0; s < 2; s++)
             OK(cu.cuStreamDestroy_v2(actors[i].streams[s]));
-        words_free(&actors[i].words);
     }
-    kernels_close();
 }

@@ -342,11 +342,10 @@ TEST(elements_can_be_read_unchanged) {
 
 TEST(textures_read_linear_and_pitched_memory) {
     uint32_t words[512];
-    CUdeviceptr memory;
     open_module();
     for (uint32_t i = 0; i < 512; i++)
         words[i] = i * 3;
-    OK(cu.cuMemAlloc_v2(&memory, sizeof words));
+    CUdeviceptr memory = new_memory(sizeof words);
     OK(cu.cuMemcpyHtoD_v2(memory, words, sizeof words));
     CUDA_RESOURCE_DESC resource;
     memset(&resource, 0, sizeof resource);
@@ -383,7 +382,6 @@ TEST(textures_read_linear_and_pitched_memory) {
     for (int i = 0; i < 4; i++)
         assert_int_equal(got[i].u[0], want[i]);
     OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuMemFree_v2(memory));
     close_module();
 }
 
@@ -874,11 +872,10 @@ TEST(a_module_samples_its_texture_references) {
 TEST(texture_references_sample_linear_and_pitched_memory) {
     float texels[256];
     CUtexref texture;
-    CUdeviceptr memory;
     open_module();
     for (int i = 0; i < 256; i++)
         texels[i] = (float)i;
-    OK(cu.cuMemAlloc_v2(&memory, sizeof texels));
+    CUdeviceptr memory = new_memory(sizeof texels);
     OK(cu.cuMemcpyHtoD_v2(memory, texels, sizeof texels));
     OK(cu.cuModuleGetTexRef(&texture, module, "TX"));
     CUDA_ARRAY_DESCRIPTOR rows = {
@@ -892,6 +889,5 @@ TEST(texture_references_sample_linear_and_pitched_memory) {
     given[1].f[1] = 30;
     run("t_named", 0, 2);
     assert_true(got[0].f[0] == 2 * 32 + 2.5f && got[1].f[0] == 7 * 32 + 19);
-    OK(cu.cuMemFree_v2(memory));
     close_module();
 }

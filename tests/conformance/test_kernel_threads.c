@@ -55,12 +55,10 @@ static void on_any_stream(struct worker *worker) {
 }
 
 static void in_a_module_that_is_unloaded(struct worker *worker) {
-    CUmodule module;
     CUfunction function;
-    OK(cu.cuModuleLoadData(&module, text));
+    CUmodule module = new_module(text);
     OK(cu.cuModuleGetFunction(&function, module, "count"));
     launch(worker, function, worker->stream);
-    OK(cu.cuModuleUnload(module));
 }
 
 static void on_a_stream_that_is_destroyed(struct worker *worker) {
@@ -91,14 +89,12 @@ static void in_a_context_that_is_destroyed(struct worker *worker) {
 
 static void in_a_graph(struct worker *worker) {
     CUgraph graph;
-    CUgraphExec exec;
     OK(cu.cuStreamBeginCapture_v2(worker->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     launch(worker, count_, worker->stream);
     launch(worker, count_, worker->stream);
     OK(cu.cuStreamEndCapture(worker->stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     OK(cu.cuGraphLaunch(exec, worker->stream));
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
 }
 
@@ -140,7 +136,7 @@ TEST(every_accepted_launch_of_many_threads_runs) {
     kernels_open(text);
     count_ = kernel("count");
     answer_ = kernel("answer");
-    OK(cu.cuStreamCreate(&shared, CU_STREAM_NON_BLOCKING));
+    shared = new_stream();
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.number = i, .random = 88 * i, .turns = words_make(2)};
         OK(cu.cuMemAlloc_v2(&workers[i].counter, 4));
@@ -160,11 +156,8 @@ TEST(every_accepted_launch_of_many_threads_runs) {
         total += counted;
         OK(cu.cuMemFree_v2(workers[i].counter));
         OK(cu.cuStreamDestroy_v2(workers[i].stream));
-        words_free(&workers[i].turns);
     }
     OK(cu.cuModuleGetGlobal_v2(&variable, &size, kernels_module, "own"));
     OK(cu.cuMemcpyDtoH_v2(&own, variable, 4));
     assert_true(own <= total); /* less what counted in modules of its own */
-    OK(cu.cuStreamDestroy_v2(shared));
-    kernels_close();
 }

@@ -32,8 +32,6 @@ static void begin(void) {
 static void end(void) {
     OK(cu.cuEventDestroy_v2(event));
     OK(cu.cuStreamDestroy_v2(stream));
-    words_free(&words);
-    kernels_close();
 }
 
 static CUlaunchAttribute attribute(int id) {
@@ -272,12 +270,10 @@ static void node_has(CUgraphNode node, int id, const CUkernelNodeAttrValue *want
 }
 
 static void launch_graph(CUgraph graph, unsigned blocks, unsigned cluster, int id) {
-    CUgraphExec exec;
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     expect(cu.cuGraphUpload(exec, stream), CUDA_SUCCESS, "upload", id);
     expect(cu.cuGraphLaunch(exec, stream), CUDA_SUCCESS, "a graph", id);
     ran(blocks, cluster, "a graph with attribute", id);
-    OK(cu.cuGraphExecDestroy(exec));
 }
 
 /* One by one: set, read, copied to another node, and the graph runs with both. */

@@ -187,7 +187,6 @@ TEST(a_function_attribute_overrides_the_kernel_attribute) {
 TEST(managed_variables_are_found_with_their_initial_values) {
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUlibrary library = load(MANAGED);
-    CUcontext other;
     CUdeviceptr p = 0, q = 0;
     size_t size = 0;
     OK(cu.cuLibraryGetManaged(&p, &size, library, "shared_one"));
@@ -195,11 +194,10 @@ TEST(managed_variables_are_found_with_their_initial_values) {
     assert_int_equal(*(uint32_t *)(uintptr_t)p, 9);
     FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
     *(uint32_t *)(uintptr_t)p = 10;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     assert_int_equal(p, q);
     assert_int_equal(*(uint32_t *)(uintptr_t)q, 10);
-    OK(cu.cuCtxDestroy_v2(other));
     OK(cu.cuLibraryUnload(library));
 }
 

@@ -14,7 +14,6 @@ static void begin(void) {
 static void end(void) {
     DONE(gpumem_device_trim(device, 1));
     DONE(gpumem_stream_destroy(device, stream));
-    close_library();
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {

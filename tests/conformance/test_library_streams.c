@@ -49,7 +49,6 @@ TEST(a_free_in_another_thread_waits_for_the_per_thread_stream) {
     assert_false(is_mapped(address));
     DONE(gpumem_resource_destroy(resource));
     gate_free(&gate);
-    close_library();
 }
 
 #define TRIES 1024 /* with two GPUs, NVIDIA's driver once took more than 64 */

@@ -15,7 +15,6 @@ static void open_both(void) {
 static void close_both(void) {
     DONE(gpumem_device_close(second));
     DONE(gpumem_close(second_library));
-    close_library();
 }
 
 /* More than half of what is free, so that it is there once and not twice. */

@@ -67,7 +67,6 @@ TEST(the_same_stream_reuses_a_freed_range_immediately) {
     OK(cu.cuStreamDestroy_v2(other));
     OK(cu.cuStreamDestroy_v2(stream));
     gate_free(&gate);
-    close_library();
 }
 
 /* Few, since with two H200s making 64 streams behind a gate waited for it. */
@@ -103,8 +102,7 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
         assert_true(gpumem_buffer_pointer(buffer) != address);
         free_it(buffer);
     }
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(made[0]));
+    gate_drain(&gate, made[0]);
     DONE(gpumem_resource_destroy(resource));
     while (count--)
         OK(cu.cuStreamDestroy_v2(made[count]));
@@ -116,9 +114,8 @@ TEST(a_new_stream_with_a_reused_handle_is_a_different_stream) {
 }
 
 TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
-    CUstream stream;
     open_library();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 16 * MIB, stream);
@@ -137,8 +134,6 @@ TEST(access_to_parts_of_a_buffer_is_removed_and_restored) {
     assert_int_equal(byte_at(buffer, 4 * MIB, stream), 0x22);
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
-    OK(cu.cuStreamDestroy_v2(stream));
-    close_library();
 }
 
 TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
@@ -166,11 +161,8 @@ TEST(peer_access_to_a_buffer_is_granted_and_revoked) {
 }
 
 TEST(decommitting_and_moving_keep_the_other_bytes) {
-    struct gate gate;
-    CUstream stream;
     open_library();
-    gate_make(&gate);
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     gpumem_resource *resource =
         make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
     gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0, stream);
@@ -181,7 +173,7 @@ TEST(decommitting_and_moving_keep_the_other_bytes) {
     assert_int_equal(byte_at(buffer, 0, stream), 0x11);
     assert_int_equal(byte_at(buffer, 12 * MIB - 1, stream), 0x11);
     DONE(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     DONE(gpumem_buffer_fill(buffer, 4 * MIB, 4 * MIB, 0x22, stream));
     CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
     DONE(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
@@ -194,9 +186,6 @@ TEST(decommitting_and_moving_keep_the_other_bytes) {
     assert_int_equal(rights(before, dev), 0);
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
-    OK(cu.cuStreamDestroy_v2(stream));
-    gate_free(&gate);
-    close_library();
 }
 
 TEST(each_doubling_creates_one_handle) {
@@ -215,5 +204,4 @@ TEST(each_doubling_creates_one_handle) {
     assert_int_equal(byte_at(buffer, 1024 * MIB, NULL), 0x33);
     free_it(buffer);
     DONE(gpumem_resource_destroy(resource));
-    close_library();
 }

@@ -33,20 +33,18 @@ static CUresult add(CUlinkState link, const char *text) {
 static void check(CUlinkState link) {
     void *image = NULL;
     size_t size = 0;
-    CUmodule module;
     CUfunction function;
     CUdeviceptr p;
     uint32_t value = 0;
     OK(cu.cuLinkComplete(link, &image, &size));
     assert_non_null(image);
     assert_true(size > 0);
-    OK(cu.cuModuleLoadData(&module, image));
+    CUmodule module = new_module(image);
     OK(cu.cuLinkDestroy(link));
     OK(cu.cuModuleGetFunction(&function, module, "caller"));
     OK(cu.cuModuleGetGlobal_v2(&p, NULL, module, "shared_value"));
     OK(cu.cuMemcpyDtoH_v2(&value, p, 4));
     assert_int_equal(value, 21);
-    OK(cu.cuModuleUnload(module));
 }
 
 TEST(two_ptx_texts_are_linked) {

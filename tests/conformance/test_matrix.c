@@ -37,8 +37,8 @@ static void begin(void) {
     if (no_kernels(result))
         SKIP("the driver runs no kernels: SOFTGPU_KERNELS=0");
     assert_int_equal(result, CUDA_SUCCESS);
-    OK(cu.cuMemAlloc_v2(&input, 3 * WIDE_PART));
-    OK(cu.cuMemAlloc_v2(&output, WIDE_PART));
+    input = new_memory(3 * WIDE_PART);
+    output = new_memory(WIDE_PART);
     text = malloc(TEXT);
     assert_non_null(text);
     length = (size_t)snprintf(text, TEXT, "%s", HEAD);
@@ -46,8 +46,6 @@ static void begin(void) {
 
 static void end(void) {
     OK(cu.cuModuleUnload(module));
-    OK(cu.cuMemFree_v2(input));
-    OK(cu.cuMemFree_v2(output));
     free(text);
 }
 

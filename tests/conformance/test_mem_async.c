@@ -113,8 +113,7 @@ TEST(a_free_runs_in_stream_order) {
     OK(cu.cuMemsetD8Async(p, 0x5a, size, stream));
     OK(cu.cuMemcpyDtoHAsync_v2(memory, p, size, stream));
     OK(cu.cuMemFreeAsync(p, stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     assert_int_equal(back[0], 0x5a);
     assert_int_equal(back[4095], 0x5a);
     end_stream(stream);
@@ -139,8 +138,7 @@ TEST(memory_of_cumemalloc_may_be_freed_in_stream_order) {
         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
     OK(cu.cuMemGetInfo_v2(&held, &total));
     assert_int_equal(before - held, 8 * MIB);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
     OK(cu.cuMemGetInfo_v2(&after, &total));
     if (soft) /* others may use the same GPU, and when it is given back is not promised */

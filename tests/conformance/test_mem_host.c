@@ -12,9 +12,8 @@ static CUdeviceptr unified(const void *host) {
 }
 
 TEST(host_and_device_use_the_same_address) {
-    unsigned char *p;
     CUdeviceptr d;
-    OK(cu.cuMemHostAlloc((void **)&p, SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
+    unsigned char *p = new_pinned(SIZE, CU_MEMHOSTALLOC_DEVICEMAP);
     OK(cu.cuMemHostGetDevicePointer_v2(&d, p + 100, 0));
     assert_int_equal(d, unified(p + 100));
     OK(cu.cuMemsetD8_v2(d, 0x5a, 16));
@@ -22,7 +21,6 @@ TEST(host_and_device_use_the_same_address) {
     assert_int_equal(p[100], 0x5a);
     assert_int_equal(p[115], 0x5a);
     p[SIZE - 1] = 9;
-    OK(cu.cuMemFreeHost(p));
 }
 
 TEST(allocation_flags_are_reported) {

@@ -18,8 +18,8 @@ static CUdeviceptr unified(void *host) {
 static struct places make(void) {
     struct places at;
     void *pinned;
-    OK(cu.cuMemAlloc_v2(&at.a, SIZE));
-    OK(cu.cuMemAlloc_v2(&at.b, SIZE));
+    at.a = new_memory(SIZE);
+    at.b = new_memory(SIZE);
     /* Fresh memory may hold what an earlier test copied there. */
     OK(cu.cuMemsetD8_v2(at.a, 0, SIZE));
     OK(cu.cuMemsetD8_v2(at.b, 0, SIZE));
@@ -35,8 +35,6 @@ static struct places make(void) {
 }
 
 static void end(struct places *at) {
-    OK(cu.cuMemFree_v2(at->a));
-    OK(cu.cuMemFree_v2(at->b));
     OK(cu.cuMemFreeHost(at->pinned));
     free(at->in);
     free(at->out);

@@ -15,7 +15,7 @@ struct scene {
 static struct scene make(void) {
     struct scene scene;
     void *memory;
-    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
+    scene.device = new_memory(SIZE);
     OK(cu.cuMemHostAlloc(&memory, SIZE, CU_MEMHOSTALLOC_PORTABLE));
     scene.pinned = memory;
     scene.in = malloc(SIZE);
@@ -23,15 +23,13 @@ static struct scene make(void) {
     assert_true(scene.in && scene.out);
     fill_pattern(scene.in, SIZE, 2);
     OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.stream = new_blocking_stream();
     OK(cu.cuCtxSynchronize());
     return scene;
 }
 
 static void end(struct scene *scene) {
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuMemFree_v2(scene->device));
     OK(cu.cuMemFreeHost(scene->pinned));
     free(scene->in);
     free(scene->out);
@@ -86,21 +84,17 @@ TEST(an_unaligned_2d_copy_honours_pitches_and_offsets) {
 TEST(an_asynchronous_2d_copy_runs_in_stream_order) {
     struct scene scene = make();
     CUDA_MEMCPY2D copy = to_device(&scene);
-    struct gate gate;
     unsigned char untouched = 0;
-    gate_make(&gate);
-    gate_hold(&gate, scene.stream);
+    struct gate gate = hold(scene.stream);
     OK(cu.cuMemcpy2DAsync_v2(&copy, scene.stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
     unsigned char first = scene.in[205];
     scene.in[205] = (unsigned char)~first; /* read at the call */
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&gate, scene.stream);
     OK(cu.cuMemcpyDtoH_v2(&untouched, scene.device, 1));
     assert_int_equal(untouched, 0xcc);
     scene.in[205] = first;
     check_device(&scene);
-    gate_free(&gate);
     end(&scene);
 }
 

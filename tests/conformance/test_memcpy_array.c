@@ -40,21 +40,19 @@ static struct scene make(void) {
     scene.other_line = make_array(LENGTH, 0, 0, 1);
     scene.plane = make_array(WIDTH / 4, HEIGHT, 0, 4);
     scene.solid = make_array(WIDTH / 4, HEIGHT, DEPTH, 4);
-    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
+    scene.device = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.stream = new_blocking_stream();
     OK(cu.cuCtxSynchronize());
     return scene;
 }
 
 static void end(struct scene *scene) {
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
     OK(cu.cuArrayDestroy(scene->line));
     OK(cu.cuArrayDestroy(scene->other_line));
     OK(cu.cuArrayDestroy(scene->plane));
     OK(cu.cuArrayDestroy(scene->solid));
-    OK(cu.cuMemFree_v2(scene->device));
     free(scene->in);
     free(scene->out);
 }
@@ -311,14 +309,12 @@ TEST(copies_may_begin_and_end_within_an_element) {
 TEST(captured_array_copies_become_nodes) {
     struct scene s = make();
     CUgraph graph = NULL;
-    CUgraphExec exec = NULL;
-    unsigned char *pinned;
-    OK(cu.cuMemHostAlloc((void **)&pinned, 2 * LENGTH, 0));
+    unsigned char *pinned = new_pinned(2 * LENGTH, 0);
     OK(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuMemcpyHtoAAsync_v2(s.line, 0, pinned, LENGTH, s.stream));
     OK(cu.cuMemcpyAtoHAsync_v2(pinned + LENGTH, s.line, 0, LENGTH, s.stream));
     OK(cu.cuStreamEndCapture(s.stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     for (unsigned i = 0; i < 2; i++) {
         fill_pattern(pinned, LENGTH, i);
         memset(pinned + LENGTH, 0, LENGTH);
@@ -326,9 +322,7 @@ TEST(captured_array_copies_become_nodes) {
         OK(cu.cuStreamSynchronize(s.stream));
         assert_true(has_pattern(pinned + LENGTH, LENGTH, i));
     }
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
-    OK(cu.cuMemFreeHost(pinned));
     end(&s);
 }
 
@@ -356,10 +350,9 @@ TEST(batches_and_peer_copies_cannot_be_captured) {
 TEST(arrays_are_copied_between_two_devices) {
     NEEDS_DEVICES(2);
     struct scene s = make();
-    CUcontext other;
     CUDA_MEMCPY3D_PEER peer;
     OK(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = new_context(1);
     CUarray far = make_array(LENGTH, 0, 0, 1);
     memset(&peer, 0, sizeof peer);
     peer.srcMemoryType = peer.dstMemoryType = CU_MEMORYTYPE_ARRAY;
@@ -373,7 +366,6 @@ TEST(arrays_are_copied_between_two_devices) {
     OK(cu.cuMemcpyAtoH_v2(s.out, far, 0, LENGTH));
     assert_memory_equal(s.out, s.in, LENGTH);
     OK(cu.cuArrayDestroy(far));
-    OK(cu.cuCtxDestroy_v2(other));
     OK(cu.cuCtxSetCurrent(ctx));
     end(&s);
 }

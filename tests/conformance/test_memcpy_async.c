@@ -17,10 +17,10 @@ struct scene {
 static struct scene make(void) {
     struct scene scene;
     void *memory;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    gate_make(&scene.gate);
-    OK(cu.cuMemAlloc_v2(&scene.a, SIZE));
-    OK(cu.cuMemAlloc_v2(&scene.b, SIZE));
+    scene.stream = new_stream();
+    scene.gate = new_gate();
+    scene.a = new_memory(SIZE);
+    scene.b = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.a, 0, SIZE));
     OK(cu.cuMemsetD8_v2(scene.b, 0, SIZE));
     OK(cu.cuMemHostAlloc(&memory, SIZE, CU_MEMHOSTALLOC_PORTABLE));
@@ -32,14 +32,9 @@ static struct scene make(void) {
 }
 
 static void end(struct scene *scene) {
-    gate_release(&scene->gate);
-    OK(cu.cuStreamSynchronize(scene->stream));
-    gate_free(&scene->gate);
-    OK(cu.cuMemFree_v2(scene->a));
-    OK(cu.cuMemFree_v2(scene->b));
+    gate_drain(&scene->gate, scene->stream);
     OK(cu.cuMemFreeHost(scene->pinned));
     free(scene->plain);
-    OK(cu.cuStreamDestroy_v2(scene->stream));
 }
 
 static CUdeviceptr unified(void *host) {
@@ -54,8 +49,7 @@ TEST(copies_of_a_stream_run_in_order) {
     OK(cu.cuMemcpyDtoDAsync_v2(scene.b, scene.a, SIZE, scene.stream));
     OK(cu.cuMemsetD8Async(scene.a, 0, SIZE, scene.stream));
     OK(cu.cuMemcpyAsync(scene.a, scene.b, SIZE / 2, scene.stream));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&scene.gate, scene.stream);
     OK(cu.cuMemcpyDtoHAsync_v2(scene.pinned, scene.b, SIZE, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     assert_true(has_pattern(scene.pinned, SIZE, 4));
@@ -73,8 +67,7 @@ TEST(a_pending_copy_reads_pinned_memory_when_it_runs) {
     gate_hold(&scene.gate, scene.stream);
     OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SMALL, scene.stream));
     memset(scene.pinned, 2, SMALL);
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&scene.gate, scene.stream);
     OK(cu.cuMemcpyDtoH_v2(&out, scene.a, 1));
     assert_int_equal(out, 2);
     end(&scene);
@@ -88,8 +81,7 @@ TEST(a_pending_copy_has_read_pageable_memory_at_the_call) {
     OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.plain, SMALL, scene.stream));
     memset(scene.plain, 2, SMALL);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    gate_release(&scene.gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&scene.gate, scene.stream);
     OK(cu.cuMemcpyDtoH_v2(&out, scene.a, 1));
     assert_int_equal(out, 1);
     end(&scene);

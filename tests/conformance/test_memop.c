@@ -13,13 +13,13 @@ struct scene {
 static struct scene make(void) {
     struct scene scene;
     void *memory;
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuStreamCreate(&scene.other, CU_STREAM_NON_BLOCKING));
+    scene.stream = new_stream();
+    scene.other = new_stream();
     OK(cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_DEVICEMAP));
     memset(memory, 0, 64);
     scene.word = memory;
     OK(cu.cuMemHostGetDevicePointer_v2(&scene.address, memory, 0));
-    OK(cu.cuMemAlloc_v2(&scene.device, 64));
+    scene.device = new_memory(64);
     OK(cu.cuMemsetD8_v2(scene.device, 0, 64));
     OK(cu.cuCtxSynchronize());
     return scene;
@@ -28,9 +28,6 @@ static struct scene make(void) {
 static void end(struct scene *scene) {
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemFreeHost(scene->word));
-    OK(cu.cuMemFree_v2(scene->device));
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuStreamDestroy_v2(scene->other));
 }
 
 static void put(struct scene *scene, uint64_t value) {
@@ -229,7 +226,6 @@ TEST(memory_operations_on_pool_memory_are_refused) {
     struct scene scene = make();
     CUdeviceptr pooled;
     CUgraph graph;
-    CUgraphExec exec;
     cuuint32_t seen = 0;
     OK(cu.cuMemAllocAsync(&pooled, 64, scene.stream));
     OK(cu.cuMemsetD32Async(pooled, 9, 16, scene.stream));
@@ -240,12 +236,11 @@ TEST(memory_operations_on_pool_memory_are_refused) {
     OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(cu.cuStreamWriteValue32_v2(scene.stream, pooled, 7, 0));
     OK(cu.cuStreamEndCapture(scene.stream, &graph));
-    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CUgraphExec exec = instantiate(graph);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     OK(cu.cuMemcpyDtoH_v2(&seen, pooled, sizeof(seen)));
     assert_int_equal(seen, 9);
-    OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
     OK(cu.cuMemFreeAsync(pooled, scene.stream));
     end(&scene);

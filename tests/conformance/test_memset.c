@@ -15,9 +15,9 @@ struct scene {
 
 static struct scene make(void) {
     struct scene scene;
-    OK(cu.cuMemAlloc_v2(&scene.bytes, SIZE));
+    scene.bytes = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, SIZE));
-    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.stream = new_blocking_stream();
     scene.out = malloc(SIZE);
     assert_non_null(scene.out);
     return scene;
@@ -25,8 +25,6 @@ static struct scene make(void) {
 
 static void end(struct scene *scene) {
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuStreamDestroy_v2(scene->stream));
-    OK(cu.cuMemFree_v2(scene->bytes));
     free(scene->out);
 }
 
@@ -112,26 +110,20 @@ TEST(an_asynchronous_2d_memset_works_for_each_element_size) {
 
 /* Asynchronous to the host for device memory; done at return for pinned memory. */
 TEST(a_memset_of_pinned_memory_is_synchronous) {
-    void *memory;
-    OK(cu.cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    void *memory = new_pinned(4096, CU_MEMHOSTALLOC_DEVICEMAP);
     memset(memory, 0, 4096);
     OK(cu.cuMemsetD16_v2((CUdeviceptr)(uintptr_t)memory, 0xabcd, 2048));
     assert_int_equal(((unsigned char *)memory)[0], 0xcd);
     assert_int_equal(((unsigned char *)memory)[4095], 0xab);
-    OK(cu.cuMemFreeHost(memory));
 }
 
 TEST(an_asynchronous_memset_runs_in_stream_order) {
     struct scene scene = make();
-    struct gate gate;
-    gate_make(&gate);
-    gate_hold(&gate, scene.stream);
+    struct gate gate = hold(scene.stream);
     OK(cu.cuMemsetD8Async(scene.bytes, 1, SIZE, scene.stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(scene.stream));
+    gate_drain(&gate, scene.stream);
     check_row(&scene, 0, SIZE, 1, 1);
-    gate_free(&gate);
     end(&scene);
 }
 

@@ -6,16 +6,11 @@ static CUmodule module;
 
 static int begin(void **state) {
     int result = test_begin(state);
-    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    module = new_module(image_kernels_cubin);
     return result;
 }
 
-static int finish(void **state) {
-    OK(cu.cuModuleUnload(module));
-    return test_end(state);
-}
-
-EACH_TEST(begin, finish);
+EACH_TEST(begin, test_end);
 
 static CUfunction function(const char *name) {
     CUfunction found = NULL;

@@ -38,8 +38,7 @@ TEST(peer_attributes_agree_with_peer_access) {
 
 TEST(peer_access_is_enabled_once_and_in_one_direction) {
     needs_peers();
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = new_context(1);
     FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
     OK(cu.cuCtxEnablePeerAccess(ctx, 0));
     FAILS(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cu.cuCtxEnablePeerAccess(ctx, 0));
@@ -48,15 +47,13 @@ TEST(peer_access_is_enabled_once_and_in_one_direction) {
     OK(cu.cuCtxPopCurrent_v2(NULL));
     OK(cu.cuCtxDisablePeerAccess(ctx));
     FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
 TEST(peer_access_is_shown_in_the_state_dump) {
     NEEDS_SOFTGPU("its state dump");
     needs_peers();
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    new_context(1);
     char *off = soft->state_dump();
     OK(cu.cuCtxEnablePeerAccess(ctx, 0));
     char *on = soft->state_dump();
@@ -67,25 +64,20 @@ TEST(peer_access_is_shown_in_the_state_dump) {
     soft->free_text(off);
     soft->free_text(on);
     soft->free_text(off_again);
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 TEST(invalid_arguments_are_refused) {
     needs_peers();
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = new_context(1);
     FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(other, 0));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxEnablePeerAccess(NULL, 0));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDisablePeerAccess(NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxEnablePeerAccess(ctx, 1));
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 TEST(peer_access_to_the_same_device_is_refused) {
-    CUcontext other;
-    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    new_context(dev);
     FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(ctx, 0));
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 /* A peer that ends takes the access with it, and does not come back by a new context's handle. */
@@ -136,9 +128,9 @@ static void mapping_stays_the_owner_s(void) {
 }
 
 static void copies_go_through(CUcontext other) {
-    CUdeviceptr a, b;
+    CUdeviceptr b;
     unsigned word = 0;
-    OK(cu.cuMemAlloc_v2(&a, 64));
+    CUdeviceptr a = new_memory(64);
     OK(cu.cuMemsetD32_v2(a, 0x31415926, 16));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuCtxPushCurrent_v2(other));
@@ -148,7 +140,6 @@ static void copies_go_through(CUcontext other) {
     assert_int_equal(word, 0x31415926);
     OK(cu.cuMemFree_v2(b));
     OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuMemFree_v2(a));
 }
 
 /* Of three devices 0 and 1 are not linked. */
@@ -196,12 +187,11 @@ TEST(peer_attributes_come_from_the_profile) {
 /* What the other device has there is not the stream's to write. */
 TEST(memsets_of_peer_memory_need_access) {
     needs_peers();
-    CUcontext other;
     CUdeviceptr p;
     CUstream stream, others;
     unsigned word = 0;
     OK(cu.cuStreamCreate(&stream, 0));
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUcontext other = new_context(1);
     OK(cu.cuStreamCreate(&others, 0));
     OK(cu.cuMemAlloc_v2(&p, 4096));
     OK(cu.cuMemsetD32_v2(p, 0x11, 4));
@@ -228,7 +218,6 @@ TEST(memsets_of_peer_memory_need_access) {
     OK(cu.cuCtxDisablePeerAccess(other));
     OK(cu.cuStreamDestroy_v2(stream));
     OK(cu.cuCtxPopCurrent_v2(NULL));
-    OK(cu.cuCtxDestroy_v2(other));
 }
 
 /* A mapping is open to the devices that cuMemSetAccess named, whoever has the memory. */
@@ -262,11 +251,10 @@ TEST(mappings_of_peer_memory_need_access) {
 
 TEST(peer_addresses_are_found_only_with_access) {
     needs_peers();
-    CUcontext other;
-    CUdeviceptr p, base = 1;
+    CUdeviceptr base = 1;
     size_t size = 1;
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUdeviceptr p = new_memory(4096);
+    new_context(1);
     FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
     assert_true(base == 0 && size == 0);
     FAILS(CUDA_ERROR_INVALID_VALUE,
@@ -275,6 +263,4 @@ TEST(peer_addresses_are_found_only_with_access) {
     OK(cu.cuMemGetAddressRange_v2(&base, &size, p));
     assert_true(base == p && size == 4096);
     OK(cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
-    OK(cu.cuCtxDestroy_v2(other));
-    OK(cu.cuMemFree_v2(p));
 }

@@ -169,14 +169,12 @@ static void nodes_answer(struct ends *ends, CUresult want) {
                          .Depth = 1};
     CUDA_MEMSET_NODE_PARAMS set = {
         .dst = ends->there, .value = 1, .elementSize = 4, .width = 4, .height = 1};
-    CUgraph graph;
     CUgraphNode node;
-    OK(cu.cuGraphCreate(&graph, 0));
+    CUgraph graph = new_graph();
     FAILS(want, cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &box, ends->first));
     FAILS(want, cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ends->first));
     OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &box, ends->second));
     OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ends->second));
-    OK(cu.cuGraphDestroy(graph));
 }
 
 static void sets_answer(struct ends *ends, CUdeviceptr p, CUresult want) {

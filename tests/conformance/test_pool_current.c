@@ -105,8 +105,7 @@ TEST(a_pool_may_be_destroyed_with_a_pending_free) {
     OK(cu.cuMemsetD8Async(p, 1, 4 * MIB, stream));
     OK(cu.cuMemFreeAsync(p, stream));
     OK(cu.cuMemPoolDestroy(pool));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(stream));
+    gate_drain(&gate, stream);
     stream_end(stream);
     gate_free(&gate);
 }

@@ -55,8 +55,7 @@ TEST(trimming_keeps_memory_with_a_pending_free) {
     OK(cu.cuMemFreeAsync(p, s));
     OK(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(s));
+    gate_drain(&gate, s);
     OK(cu.cuMemPoolTrimTo(pool, 0));
     assert_int_equal(pool_reserved(pool), 0);
     gate_free(&gate);
@@ -158,11 +157,9 @@ TEST(cached_memory_is_released_when_another_pool_needs_it) {
  * is in use. */
 TEST(consecutive_state_dumps_are_equal) {
     NEEDS_SOFTGPU("reads its state");
-    struct gate gate;
-    gate_make(&gate);
     begin(0);
     CUdeviceptr p = pool_take(pool, 32 * MIB, s);
-    gate_hold(&gate, s);
+    struct gate gate = hold(s);
     OK(cu.cuMemFreeAsync(p, s));
     OK(cu.cuMemPoolDestroy(pool));
     gate_release(&gate);
@@ -177,5 +174,4 @@ TEST(consecutive_state_dumps_are_equal) {
     soft->free_text(first);
     soft->free_text(second);
     stream_end(s);
-    gate_free(&gate);
 }

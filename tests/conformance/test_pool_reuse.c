@@ -97,15 +97,13 @@ TEST(without_opportunistic_reuse_another_stream_reuses_nothing_yet) {
 
 static void after_an_event(int follow, bool reused) {
     begin(follow, 0, 0, 0);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     CUdeviceptr p = freed_behind_gate();
     OK(cu.cuEventRecord(event, s));
     OK(cu.cuStreamWaitEvent(t, event, 0));
     CUdeviceptr q = pool_take(pool, SIZE, t);
     assert_int_equal(p == q, reused);
     OK(cu.cuMemFreeAsync(q, t));
-    OK(cu.cuEventDestroy_v2(event));
     end();
 }
 
@@ -167,8 +165,7 @@ static void small_after_an_event(int follow, int opportunistic, bool reused) {
     assert_int_equal(pool_reserved(pool), SIZE);
     OK(cu.cuMemsetD8Async(q, 2, MIB, t));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(t));
+    gate_drain(&gate, t);
     OK(cu.cuMemcpyDtoH_v2(&byte, q + MIB - 1, 1));
     assert_int_equal(byte, 2);
     OK(cu.cuMemFreeAsync(q, t));
@@ -215,8 +212,7 @@ TEST(default_stream_order_is_preferred_to_idle_memory) {
     NEEDS_LEGACY_STREAM();
     begin(1, 1, 0, 0);
     CUstream own = s, a, b;
-    CUdeviceptr memory;
-    OK(cu.cuMemAlloc_v2(&memory, 64));
+    CUdeviceptr memory = new_memory(64);
     OK(cu.cuStreamCreate(&a, CU_STREAM_DEFAULT));
     OK(cu.cuStreamCreate(&b, CU_STREAM_DEFAULT));
     s = a;
@@ -232,7 +228,6 @@ TEST(default_stream_order_is_preferred_to_idle_memory) {
     s = own;
     stream_end(a);
     stream_end(b);
-    OK(cu.cuMemFree_v2(memory));
     end();
 }
 
@@ -391,8 +386,7 @@ TEST(event_reuse_joins_adjacent_pieces) {
     assert_int_equal(q, a < b ? a : b);
     OK(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(t));
+    gate_drain(&gate, t);
     for (int i = 0; i < 2; i++) {
         OK(cu.cuMemcpyDtoH_v2(&byte, q + (unsigned)(i + 1) * MIB - 1, 1));
         assert_int_equal(byte, 2);
@@ -464,8 +458,7 @@ TEST(with_internal_dependencies_the_allocating_stream_waits) {
     assert_int_equal(p, q);
     OK(cu.cuMemsetD8Async(q, 2, SIZE, t));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
-    gate_release(&gate);
-    OK(cu.cuStreamSynchronize(t));
+    gate_drain(&gate, t);
     OK(cu.cuMemcpyDtoH_v2(&byte, q, 1));
     assert_int_equal(byte, 2);
     OK(cu.cuMemFreeAsync(q, t));

@@ -86,24 +86,21 @@ static void until(atomic_uint *count, unsigned wanted) {
 /* The last reference to the object goes with the work of a graph that is no more, and nobody waits
  * for that work. */
 static void end_an_object(CUstream stream) {
-    struct gate gate;
     CUuserObject object;
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
-    gate_make(&gate);
     OK(cu.cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     OK(cu.cuGraphCreate(&graph, 0));
     OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
     OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuGraphLaunch(exec, stream));
     OK(cu.cuGraphExecDestroy(exec));
     OK(cu.cuGraphDestroy(graph));
     gate_release(&gate);
     until(&destroyed, 1);
-    gate_free(&gate);
 }
 
 static void use_threads(CUstream stream) {

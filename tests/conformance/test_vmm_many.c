@@ -172,13 +172,12 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc both[2] = {device_access(), device_access()};
     CUmemGenericAllocationHandle handle;
-    CUdeviceptr a, d;
-    CUstream stream;
+    CUdeviceptr a;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     both[1].location.id = 0;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&d, PAGES * PAGE));
+    CUstream stream = new_stream();
+    CUdeviceptr d = new_memory(PAGES * PAGE);
     OK(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
@@ -198,6 +197,4 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
     OK(cu.cuMemUnmap(a, PAGES * PAGE));
     OK(cu.cuMemRelease(handle));
     OK(cu.cuMemAddressFree(a, PAGES * PAGE));
-    OK(cu.cuMemFree_v2(d));
-    OK(cu.cuStreamDestroy_v2(stream));
 }

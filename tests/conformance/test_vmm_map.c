@@ -71,9 +71,9 @@ TEST(bytes_outlive_unmapping) {
 }
 
 TEST(invalid_mappings_are_refused) {
-    CUdeviceptr a = reserve(4 * PAGE), d;
+    CUdeviceptr a = reserve(4 * PAGE);
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
-    OK(cu.cuMemAlloc_v2(&d, 2 * PAGE));
+    CUdeviceptr d = new_memory(2 * PAGE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 0, 0, handle, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 2 * PAGE, 0, handle, 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 2 * PAGE, 0, 0, 0));
@@ -87,13 +87,12 @@ TEST(invalid_mappings_are_refused) {
     OK(cu.cuMemUnmap(a + PAGE, 2 * PAGE));
     OK(cu.cuMemRelease(handle));
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
-    OK(cu.cuMemFree_v2(d));
 }
 
 TEST(one_call_unmaps_any_number_of_whole_mappings) {
-    CUdeviceptr a = reserve(8 * PAGE), d;
+    CUdeviceptr a = reserve(8 * PAGE);
     CUmemGenericAllocationHandle four = create(4 * PAGE), two = create(2 * PAGE);
-    OK(cu.cuMemAlloc_v2(&d, PAGE));
+    CUdeviceptr d = new_memory(PAGE);
     OK(cu.cuMemUnmap(a + 4096, PAGE)); /* nothing is there */
     OK(cu.cuMemMap(a, 4 * PAGE, 0, four, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a + 4096, 4 * PAGE));
@@ -113,7 +112,6 @@ TEST(one_call_unmaps_any_number_of_whole_mappings) {
     OK(cu.cuMemRelease(four));
     OK(cu.cuMemRelease(two));
     OK(cu.cuMemAddressFree(a, 8 * PAGE));
-    OK(cu.cuMemFree_v2(d));
 }
 
 TEST(a_released_handle_stays_valid_while_it_is_mapped) {

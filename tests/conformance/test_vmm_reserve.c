@@ -102,12 +102,11 @@ static bool cpu_faults_at(CUdeviceptr p) {
 }
 
 TEST(the_cpu_cannot_access_device_addresses) {
-    CUdeviceptr p, d;
+    CUdeviceptr p;
     OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
-    OK(cu.cuMemAlloc_v2(&d, PAGE));
+    CUdeviceptr d = new_memory(PAGE);
     OK(cu.cuMemsetD8_v2(d, 1, PAGE));
     assert_true(cpu_faults_at(p));
     assert_true(cpu_faults_at(d));
     OK(cu.cuMemAddressFree(p, PAGE));
-    OK(cu.cuMemFree_v2(d));
 }
