@@ -4,8 +4,6 @@
 
 #include "harness.h"
 
-#include <string.h>
-
 static inline CUDA_MEMSET_NODE_PARAMS set_params(CUdeviceptr to, unsigned value, size_t size) {
     return (CUDA_MEMSET_NODE_PARAMS){
         .dst = to, .value = value, .elementSize = 1, .width = size, .height = 1};
@@ -62,8 +60,7 @@ static inline CUgraphNode add_alloc(CUgraph graph, CUgraphNode after, size_t siz
                                     CUdeviceptr *address) {
     CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = size};
     params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    params.poolProps.location.id = dev;
+    params.poolProps.location = device_location(dev);
     CUgraphNode node = NULL;
     OK(cu.cuGraphAddMemAllocNode(&node, graph, after ? &after : NULL, after ? 1 : 0, &params));
     *address = params.dptr;
@@ -74,12 +71,6 @@ static inline CUgraphNode add_free(CUgraph graph, CUgraphNode after, CUdeviceptr
     CUgraphNode node = NULL;
     OK(cu.cuGraphAddMemFreeNode(&node, graph, after ? &after : NULL, after ? 1 : 0, address));
     return node;
-}
-
-static inline unsigned char byte_at(CUdeviceptr at) {
-    unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, at, 1));
-    return byte;
 }
 
 /* Launches and waits. */

@@ -286,3 +286,15 @@ bool has_pattern(const void *bytes, size_t size, unsigned seed) {
             return false;
     return true;
 }
+
+unsigned char byte_at(CUdeviceptr address) {
+    unsigned char byte = 0;
+    OK(cu.cuMemcpyDtoH_v2(&byte, address, sizeof byte));
+    return byte;
+}
+
+uint32_t word_at(CUdeviceptr address) {
+    uint32_t word = 0;
+    OK(cu.cuMemcpyDtoH_v2(&word, address, sizeof word));
+    return word;
+}

@@ -4,8 +4,6 @@
 
 #include "harness.h"
 
-#include <string.h>
-
 #define KERNELS_HEAD ".version 8.1\n.target sm_90\n.address_size 64\n"
 
 static CUmodule kernels_module;

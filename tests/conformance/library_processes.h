@@ -6,7 +6,6 @@
 #include "harness.h"
 
 #include <gpumem/gpumem.h>
-#include <string.h>
 
 static gpumem_library *library;
 static gpumem_device *device;

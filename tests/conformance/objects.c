@@ -69,7 +69,7 @@ static void destroy_event(void *event) {
     OK(cu.cuEventDestroy_v2(event));
 }
 
-static CUevent event_with(unsigned flags) {
+CUevent new_event_with(unsigned flags) {
     CUevent event = NULL;
     OK(cu.cuEventCreate(&event, flags));
     at_end(destroy_event, event);
@@ -77,11 +77,11 @@ static CUevent event_with(unsigned flags) {
 }
 
 CUevent new_event(void) {
-    return event_with(CU_EVENT_DISABLE_TIMING);
+    return new_event_with(CU_EVENT_DISABLE_TIMING);
 }
 
 CUevent new_timed_event(void) {
-    return event_with(CU_EVENT_DEFAULT);
+    return new_event_with(CU_EVENT_DEFAULT);
 }
 
 static void free_memory(void *memory) {
@@ -111,6 +111,13 @@ static void destroy_context(void *context) {
     OK(cu.cuCtxSetCurrent(context));
     OK(cu.cuCtxDestroy_v2(context));
     OK(cu.cuCtxSetCurrent(ctx));
+}
+
+void *new_bytes(size_t size) {
+    void *bytes = calloc(1, size);
+    assert_non_null(bytes);
+    at_end(free, bytes);
+    return bytes;
 }
 
 CUcontext new_context(CUdevice device) {

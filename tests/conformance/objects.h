@@ -15,8 +15,10 @@ CUstream new_stream(void);          /* does not block */
 CUstream new_blocking_stream(void); /* keeps in order with the legacy default stream */
 CUevent new_event(void);            /* takes no times */
 CUevent new_timed_event(void);
+CUevent new_event_with(unsigned flags);
 CUdeviceptr new_memory(size_t size);
 void *new_pinned(size_t size, unsigned flags);
+void *new_bytes(size_t size);           /* pageable, zero */
 CUcontext new_context(CUdevice device); /* is current */
 CUmodule new_module(const void *image);
 CUgraph new_graph(void);

@@ -1,8 +1,6 @@
 /* The caching resource on any driver: who gets memory when, with real copies and their bytes. */
 #include "library.h"
 
-#include <string.h>
-
 struct fixture {
     gpumem_resource *upstream, *cache;
     CUstream stream, other;

@@ -1,8 +1,6 @@
 /* Stream capture: what the next node depends on, asked and changed; capture into a graph. */
 #include "harness.h"
 
-#include <string.h>
-
 struct scene {
     CUstream stream;
     CUdeviceptr memory;

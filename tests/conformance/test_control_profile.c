@@ -1,9 +1,6 @@
 /* What softgpu's control tells of kernels that were counted: after each launch, in graphs too. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry fill(.param .u64 at) {\n"
                           ".reg .b64 %d<3>; .reg .b32 %r;\n"
@@ -51,14 +48,7 @@ TEST(kernel_profiles_add_up_over_launches_and_graphs) {
     OK(cu.cuModuleUnload(module));
     module = load(&function);
     CUgraph graph = new_graph();
-    const CUDA_KERNEL_NODE_PARAMS_v2 what = {.func = function,
-                                             .gridDimX = 2,
-                                             .gridDimY = 1,
-                                             .gridDimZ = 1,
-                                             .blockDimX = 40,
-                                             .blockDimY = 1,
-                                             .blockDimZ = 1,
-                                             .kernelParams = params};
+    const CUDA_KERNEL_NODE_PARAMS_v2 what = kernel_node(function, 2, 40, params);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &what));
     CUgraphExec executable = instantiate(graph);
     for (int i = 0; i < 2; i++) {

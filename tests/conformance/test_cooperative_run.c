@@ -2,8 +2,6 @@
  * groups have it; the kernels do what nvcc 13.0 makes of grid.sync() and of tiles. */
 #include "kernels.h"
 
-#include <stdlib.h>
-
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
     /* `rounds` times: out[block] += 1; grid.sync(); a block that sees another behind or ahead of

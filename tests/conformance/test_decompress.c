@@ -2,10 +2,6 @@
 #include "harness.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* 64 times "softgpu ": as a raw DEFLATE stream, and as an LZ4 block. */
 #define TEXT_SIZE 512
 static const unsigned char deflated[] = {0x2b, 0xce, 0x4f, 0x2b, 0x49, 0x2f, 0x28, 0x55,

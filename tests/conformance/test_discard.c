@@ -1,8 +1,6 @@
 /* Discarding managed memory: its bytes are nobody's until they are written again. */
 #include "harness.h"
 
-#include <string.h>
-
 #define PAGE ((size_t)4096)
 #define SIZE (16 * PAGE)
 

@@ -57,8 +57,7 @@ static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device;
+    prop.location = device_location(device);
     prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
     OK(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
     return memory;
@@ -67,8 +66,7 @@ static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
 /* Maps it there, to be given back by cuMemUnmap alone. */
 static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
     CUmemAccessDesc access;
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = dev;
+    access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     OK(cu.cuMemMap(at, CHUNK, 0, memory, 0));
     OK(cu.cuMemRelease(memory));
@@ -134,8 +132,7 @@ TEST(pool_memory_can_be_exported_as_a_dma_buffer) {
     CUdeviceptr own, shared;
     memset(&props, 0, sizeof props);
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = dev;
+    props.location = device_location(dev);
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
@@ -229,8 +226,7 @@ TEST(multicast_memory_cannot_be_exported_as_a_dma_buffer) {
     OK(cu.cuMulticastAddDevice(object, dev));
     OK(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
     OK(cu.cuMemMap(range, CHUNK, 0, object, 0));
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = dev;
+    access.location = device_location(dev);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     OK(cu.cuMemSetAccess(range, CHUNK, &access, 1));
     refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);

@@ -11,13 +11,9 @@
 #include <linux/dma-buf.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define CHUNK          ((size_t)2 << 20)
 #define PAGE           ((size_t)4096)

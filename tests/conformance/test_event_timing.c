@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -24,16 +22,10 @@ struct scene {
 static struct scene make(unsigned flags) {
     struct scene scene;
     scene.stream = new_stream();
-    OK(cu.cuEventCreate(&scene.start, flags));
-    OK(cu.cuEventCreate(&scene.end, flags));
+    scene.start = new_event_with(flags);
+    scene.end = new_event_with(flags);
     scene.gate = new_gate();
     return scene;
-}
-
-static void end(struct scene *scene) {
-    gate_drain(&scene->gate, scene->stream);
-    OK(cu.cuEventDestroy_v2(scene->start));
-    OK(cu.cuEventDestroy_v2(scene->end));
 }
 
 /* The gate keeps the second event from completing for a time that the host measures. */
@@ -62,7 +54,6 @@ TEST(elapsed_time_is_measured_between_completions) {
     }
     OK(cu.cuEventElapsedTime(&elapsed, scene.end, scene.start));
     assert_true(elapsed < 0);
-    end(&scene);
 }
 
 TEST(elapsed_time_needs_two_completed_events) {
@@ -75,7 +66,6 @@ TEST(elapsed_time_needs_two_completed_events) {
     OK(cu.cuEventRecord(scene.end, scene.stream));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
     assert_true(elapsed == -1);
-    end(&scene);
 }
 
 TEST(events_without_timing_have_no_elapsed_time) {
@@ -85,7 +75,6 @@ TEST(events_without_timing_have_no_elapsed_time) {
     OK(cu.cuEventRecord(scene.end, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&elapsed, scene.start, scene.end));
-    end(&scene);
 }
 
 /* ---- Events that go while their time is asked for ------------------------------------------- */

@@ -3,11 +3,7 @@
 #include "harness.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define NEEDS_FDS NEEDS_SOFTGPU("semaphores of a graphics driver would be needed")
 #define BINARY    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD

@@ -5,9 +5,6 @@
 #include "harness.h"
 #include "images.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 /* The one word that a kernel of one pointer, and one number, leaves of `word`. */
@@ -41,7 +38,6 @@ TEST(kernels_of_a_fatbin_run_from_ptx_or_machine_code) {
 /* The module is whole, and everything but a launch works. */
 TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     static unsigned char image[sizeof image_plain_fatbin];
-    CUfunction f;
     CUdeviceptr variable;
     size_t size;
     int value;
@@ -53,7 +49,7 @@ TEST(a_fatbin_with_refused_ptx_falls_back_to_machine_code) {
     CUmodule module = new_module(image);
     OK(cu.cuModuleGetGlobal_v2(&variable, &size, module, "small_value"));
     assert_int_equal(size, 4);
-    OK(cu.cuModuleGetFunction(&f, module, "small"));
+    CUfunction f = function_of(module, "small");
     OK(cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, f));
     assert_int_equal(value, 90);
     CUresult result = run(f, &word, 7);

@@ -1,8 +1,6 @@
 /* Kernel nodes as data: parameters, arguments, attributes, edges with data. Nothing is launched. */
 #include "harness.h"
 
-#include <string.h>
-
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                            ".visible .entry nothing()\n{\n    ret;\n}\n"
                            ".visible .entry two(.param .u32 a, .param .u64 b)\n{\n    ret;\n}\n";
@@ -25,13 +23,7 @@ static int begin(void **state) {
 EACH_TEST(begin, test_end);
 
 static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = 4,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 32,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1};
+    return kernel_node(function, 4, 32, NULL);
 }
 
 static CUgraphNode kernel(void) {

@@ -39,15 +39,9 @@ static void begin(void) {
 
 static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function, unsigned blocks, unsigned shared,
                                          void **arguments) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .sharedMemBytes = shared,
-                                     .kernelParams = arguments};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(function, blocks, 1, arguments);
+    params.sharedMemBytes = shared;
+    return params;
 }
 
 static unsigned sum_of(CUgraphExec exec) {

@@ -33,29 +33,16 @@ static CUgraphNode append(const CUgraphNode *after, size_t count, unsigned digit
     CUgraphNode node;
     CUdeviceptr p = words.device;
     void *arguments[] = {&p, &digit};
-    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel("append"),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 1,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = arguments};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("append"), 1, 1, arguments);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, count, &params));
     return node;
 }
 
 static CUDA_KERNEL_NODE_PARAMS measure(unsigned blocks, unsigned threads, unsigned shared,
                                        void **arguments) {
-    return (CUDA_KERNEL_NODE_PARAMS){.func = kernel("measure"),
-                                     .gridDimX = blocks,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = threads,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .sharedMemBytes = shared,
-                                     .kernelParams = arguments};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel("measure"), blocks, threads, arguments);
+    params.sharedMemBytes = shared;
+    return params;
 }
 
 static unsigned after_launch(CUgraphExec exec) {
@@ -185,7 +172,6 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     begin();
     static unsigned calls;
     CUgraphNode nodes[5];
-    unsigned result = 0;
     calls = 0;
     CUdeviceptr copy = new_memory(4);
     CUDA_MEMSET_NODE_PARAMS set = {
@@ -217,8 +203,7 @@ TEST(kernels_run_beside_nodes_of_other_types) {
     assert_int_equal(after_launch(exec), 429);
     assert_int_equal(calls, 1);
     assert_int_equal(words.host[1], 77);
-    OK(cu.cuMemcpyDtoH_v2(&result, copy, 4));
-    assert_int_equal(result, 429);
+    assert_int_equal(word_at(copy), 429);
 }
 
 static CUgraphExec waiting_graph(CUdeviceptr p) {

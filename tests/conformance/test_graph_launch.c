@@ -1,8 +1,6 @@
 /* What launched graphs do, and in which order. */
 #include "graph_nodes.h"
 
-#include <unistd.h>
-
 static CUdeviceptr memory;
 static CUstream stream, other;
 static struct gate gate;
@@ -117,7 +115,6 @@ TEST(an_upload_waits_for_earlier_launches) {
     OK(cu.cuGraphUpload(exec, other));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
     gate_drain(&gate, other);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphUpload(NULL, stream));
     OK(cu.cuStreamSynchronize(stream));
 }
 
@@ -287,7 +284,7 @@ TEST(an_executable_graph_keeps_user_objects) {
         usleep(100); /* the destructor runs on a thread of the driver's */
 }
 
-CHILD(lose_memory) {
+CHILD_TEST(launching_a_graph_with_lost_memory_is_a_fault) {
     init_driver();
     CUdeviceptr gone;
     CUgraph graph = new_graph();
@@ -300,8 +297,4 @@ CHILD(lose_memory) {
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuGraphLaunch(exec, NULL));
     destroy_exec(exec);
     return 0;
-}
-
-TEST(launching_a_graph_with_lost_memory_is_a_fault) {
-    assert_int_equal(run_child("lose_memory", NULL), 0);
 }

@@ -1,8 +1,6 @@
 /* Parameters of nodes: what goes in comes out, and can be set. */
 #include "harness.h"
 
-#include <string.h>
-
 static CUgraph graph;
 static CUdeviceptr memory;
 

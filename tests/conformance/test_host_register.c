@@ -1,10 +1,8 @@
 /* cuMemHostRegister: which ranges, which flags, what registration changes. */
 #include "harness.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGES ((size_t)16 * 4096)
 
@@ -28,11 +26,10 @@ static unsigned memory_type(const void *p) {
 
 TEST(registered_memory_is_known_until_unregistered) {
     char *p = pages(PROT_READ | PROT_WRITE);
-    CUdeviceptr d = 0;
     assert_int_equal(memory_type(p), 0);
     OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_PORTABLE));
     assert_int_equal(memory_type(p + PAGES - 1), CU_MEMORYTYPE_HOST);
-    OK(cu.cuMemHostGetDevicePointer_v2(&d, p + 5, 0));
+    CUdeviceptr d = device_address(p + 5);
     assert_int_equal(d, unified(p + 5));
     OK(cu.cuMemsetD8_v2(d, 7, 3));
     OK(cu.cuCtxSynchronize());

@@ -3,10 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Handles travel as hexadecimal arguments. */
 static void to_text(const CUipcEventHandle *handle, char *text) {
@@ -280,11 +277,9 @@ TEST(invalid_event_handles_are_refused) {
     memset(&zero, 0, sizeof zero);
     CUevent plain = new_event();
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuIpcGetEventHandle(&handle, plain));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetEventHandle(NULL, event));
     OK(cu.cuIpcGetEventHandle(&handle, event));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuIpcOpenEventHandle(&opened, handle));
     FAILS(CUDA_ERROR_MAP_FAILED, cu.cuIpcOpenEventHandle(&opened, zero));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenEventHandle(NULL, handle));
     assert_null(opened);
     OK(cu.cuEventDestroy_v2(event));
 }

@@ -6,10 +6,6 @@
 #include "harness.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LITERAL(number)  LITERAL_OF(number)
 #define LITERAL_OF(text) #text
@@ -19,13 +15,12 @@
 static void need_kernels(void) {
     int major = 0;
     CUmodule module;
-    CUfunction function;
     OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
     if (major < 9)
         SKIP("the device is older than 9.0");
     OK(cu.cuModuleLoadData(&module, ".version 8.0\n.target sm_90\n.address_size 64\n"
                                     ".visible .entry k() { ret; }\n"));
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUfunction function = function_of(module, "k");
     CUresult result = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
     OK(cu.cuCtxSynchronize());
     OK(cu.cuModuleUnload(module));
@@ -37,9 +32,8 @@ static void need_kernels(void) {
 /* Runs k(out, in) over buffers of these bytes, and brings `out` back. */
 static void run(const char *text, unsigned blocks, unsigned threads, unsigned cluster, void *out,
                 size_t out_bytes, const void *in, size_t in_bytes) {
-    CUfunction function;
     CUmodule module = new_module(text);
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUfunction function = function_of(module, "k");
     CUdeviceptr to = new_memory(out_bytes), from = new_memory(in_bytes);
     OK(cu.cuMemcpyHtoD_v2(to, out, out_bytes));
     OK(cu.cuMemcpyHtoD_v2(from, in, in_bytes));
@@ -201,13 +195,12 @@ TEST(captured_cluster_launches_keep_their_cluster) {
                 "ld.global.u32 %r5, [%rd2]; add.u32 %r2, %r2, %r5;\n" SYNC ANSWER);
     int has = 0;
     uint32_t out[4];
-    CUfunction function;
     CUgraph graph;
     need_kernels();
     OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, dev));
     assert_int_equal(has, 1);
     CUmodule module = new_module(text);
-    OK(cu.cuModuleGetFunction(&function, module, "k"));
+    CUfunction function = function_of(module, "k");
     CUdeviceptr memory = new_memory(sizeof out);
     OK(cu.cuMemsetD32_v2(memory, 100, COUNT(out)));
     OK(cu.cuCtxSynchronize());

@@ -45,14 +45,7 @@ static void end(CUgraph graph) {
 }
 
 static CUgraphNode add_kernel(CUgraph graph, CUgraphNode after, const char *name, void **params) {
-    CUDA_KERNEL_NODE_PARAMS node_params = {.func = kernel_of(module, name),
-                                           .gridDimX = 1,
-                                           .gridDimY = 1,
-                                           .gridDimZ = 1,
-                                           .blockDimX = 1,
-                                           .blockDimY = 1,
-                                           .blockDimZ = 1,
-                                           .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS node_params = kernel_node(function_of(module, name), 1, 1, params);
     CUgraphNode node = NULL;
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, after ? &after : NULL, after ? 1 : 0,
                                   &node_params));

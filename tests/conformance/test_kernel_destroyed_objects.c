@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
@@ -97,14 +96,7 @@ TEST(unloading_a_module_waits_for_its_graph_launches) {
     CUgraphExec exec;
     CUstream stream;
     void *params[] = {&words.device};
-    CUDA_KERNEL_NODE_PARAMS one = {.func = kernel("wait_for"),
-                                   .gridDimX = 1,
-                                   .gridDimY = 1,
-                                   .gridDimZ = 1,
-                                   .blockDimX = 1,
-                                   .blockDimY = 1,
-                                   .blockDimZ = 1,
-                                   .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS one = kernel_node(kernel("wait_for"), 1, 1, params);
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuGraphCreate(&graph, 0));
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &one));

@@ -109,14 +109,7 @@ static void as_a_dependent_in_a_graph(const char *name) {
 static CUgraphNode add(CUgraph graph, const CUgraphNode *after, const char *name) {
     CUgraphNode node;
     void *params[] = {&words.device};
-    CUDA_KERNEL_NODE_PARAMS given = {.func = kernel(name),
-                                     .gridDimX = 1,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS given = kernel_node(kernel(name), 1, 1, params);
     OK(cu.cuGraphAddKernelNode_v2(&node, graph, after, after != NULL, &given));
     return node;
 }

@@ -7,9 +7,8 @@
 
 /* The kernel "small" of an image: *p = 42 + n. */
 static CUresult small(const void *image, int n, int *got) {
-    CUfunction function;
     CUmodule module = new_module(image);
-    OK(cu.cuModuleGetFunction(&function, module, "small"));
+    CUfunction function = function_of(module, "small");
     CUdeviceptr p = new_memory(sizeof *got);
     OK(cu.cuMemcpyHtoD_v2(p, got, sizeof *got));
     void *params[] = {&p, &n};

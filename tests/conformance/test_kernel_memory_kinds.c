@@ -4,9 +4,6 @@
  */
 #include "kernels.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { WORDS = 70000, THREADS = 256 };
 #define BYTES ((size_t)4 * WORDS)
 #define PAGE  ((size_t)2 << 20)
@@ -107,16 +104,14 @@ TEST(kernels_reach_pinned_and_registered_memory) {
 static CUmemGenericAllocationHandle memory_on(int device) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device;
+    prop.location = device_location(device);
     OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
     return handle;
 }
 
 static void give(CUdeviceptr p, size_t size, int device, CUmemAccess_flags rights) {
     CUmemAccessDesc access = {.flags = rights};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device;
+    access.location = device_location(device);
     OK(cu.cuMemSetAccess(p, size, &access, 1));
 }
 
@@ -143,9 +138,7 @@ TEST(a_warp_access_may_cross_two_mappings) {
     OK(cu.cuMemsetD8_v2(p, 0, 2 * PAGE));
     add(at, 9);
     memory_has(at, 9);
-    unsigned word;
-    OK(cu.cuMemcpyDtoH_v2(&word, again, 4));
-    assert_int_equal(word, WORDS / 2 + 5 + 9);
+    assert_int_equal(word_at(again), WORDS / 2 + 5 + 9);
     unmap(p, 2);
     unmap(again, 1);
     for (int i = 0; i < 2; i++)
@@ -261,7 +254,7 @@ CHILD(no_peer) {
 /* Access that ends while a kernel that has used it runs. */
 CHILD(peer_ends) {
     CUcontext other;
-    CUdeviceptr p, begun;
+    CUdeviceptr p;
     unsigned *flag;
     open_child();
     OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
@@ -273,7 +266,7 @@ CHILD(peer_ends) {
     OK(cu.cuCtxEnablePeerAccess(other, 0));
     OK(cu.cuMemHostAlloc((void **)&flag, 4, 0));
     *flag = 0;
-    OK(cu.cuMemHostGetDevicePointer_v2(&begun, flag, 0));
+    CUdeviceptr begun = device_address(flag);
     void *params[] = {&p, &begun};
     OK(cu.cuLaunchKernel(kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
     while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))

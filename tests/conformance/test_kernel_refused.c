@@ -41,13 +41,7 @@ static void ok_runs(void) {
 static void graphs_refuse(const char *name) {
     CUgraphNode node;
     CUgraphExec exec = NULL;
-    CUDA_KERNEL_NODE_PARAMS params = {.func = kernel(name),
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 128,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(kernel(name), 1, 128, NULL);
     CUgraph graph = new_graph();
     CUresult result = cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params);
     if (result == CUDA_SUCCESS)

@@ -33,7 +33,7 @@ static void launch(CUmodule module, const char *name, void **params, CUdeviceptr
                    unsigned (*answer)(unsigned thread)) {
     unsigned got[THREADS];
     OK(cu.cuMemsetD8_v2(out, 0xee, sizeof got));
-    OK(kernel_launch(kernel_of(module, name), 1, THREADS, params));
+    OK(kernel_launch(function_of(module, name), 1, THREADS, params));
     OK(cu.cuMemcpyDtoH_v2(got, out, sizeof got));
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(got[i], answer(i));
@@ -96,7 +96,7 @@ TEST(one_kernel_calls_virtual_functions_of_anothers_object) {
     out = new_memory(THREADS * sizeof(unsigned));
     object = new_memory(sizeof(uint64_t));
     void *one[] = {&object}, *two[] = {&out, &object};
-    OK(kernel_launch(kernel_of(module, "make"), 1, 1, one));
+    OK(kernel_launch(function_of(module, "make"), 1, 1, one));
     launch(module, "use", two, out, by_turns);
     OK(cu.cuModuleUnload(module));
 }
@@ -115,7 +115,7 @@ TEST(code_and_initializers_have_the_same_function_address) {
                         "st.global.v2.u64 [%d1], {%d2, %d3}; ret; }\n");
     out = new_memory(sizeof code);
     void *params[] = {&out};
-    OK(kernel_launch(kernel_of(module, "k"), 1, 1, params));
+    OK(kernel_launch(function_of(module, "k"), 1, 1, params));
     OK(cu.cuMemcpyDtoH_v2(code, out, sizeof code));
     OK(cu.cuModuleGetGlobal_v2(&table, &size, module, "table"));
     OK(cu.cuMemcpyDtoH_v2(held, table, sizeof held));

@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #define THREADS 16
 
@@ -55,9 +54,8 @@ static void on_any_stream(struct worker *worker) {
 }
 
 static void in_a_module_that_is_unloaded(struct worker *worker) {
-    CUfunction function;
     CUmodule module = new_module(text);
-    OK(cu.cuModuleGetFunction(&function, module, "count"));
+    CUfunction function = function_of(module, "count");
     launch(worker, function, worker->stream);
 }
 
@@ -73,12 +71,11 @@ static void on_a_stream_that_is_destroyed(struct worker *worker) {
 static void in_a_context_that_is_destroyed(struct worker *worker) {
     CUcontext context, popped;
     CUmodule module;
-    CUfunction function;
     CUdeviceptr memory;
     OK(cu.cuCtxCreate_v2(&context, 0, dev));
     OK(cu.cuMemAlloc_v2(&memory, 4));
     OK(cu.cuModuleLoadData(&module, text));
-    OK(cu.cuModuleGetFunction(&function, module, "count"));
+    CUfunction function = function_of(module, "count");
     void *params[] = {&memory};
     for (unsigned i = below(worker, 4); i > 0; i--)
         OK(cu.cuLaunchKernel(function, 4, 1, 1, 128, 1, 1, 0, NULL, params, NULL));

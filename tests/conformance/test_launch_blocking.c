@@ -4,9 +4,6 @@
  */
 #include "kernels.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* slow: counts for a while, then p[0] += 1 for each block. */
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"

@@ -1,9 +1,6 @@
 /* Every call that launches a kernel, every way to pass its arguments, and the bounds of both. */
 #include "kernels.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 static const char text[] = KERNELS_HEAD
     ".visible .entry probe() { ret; }\n"
     /* sums[0] += a + b * threads of the grid */

@@ -4,9 +4,6 @@
  */
 #include "kernels.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { MOST = 32764, BYTES = MOST - 8, WORDS = BYTES / 4, MIDDLE = WORDS / 2 };
 
 /* As `extra` and cuParamSetv take them. */

@@ -3,9 +3,6 @@
 #include "images.h"
 #include "temporary.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 static CUlibrary load(const void *image) {
     CUlibrary library = NULL;
     OK(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
@@ -202,7 +199,8 @@ TEST(managed_variables_are_found_with_their_initial_values) {
 }
 
 /* Managed variables belong to the library alone: they are there before any context. */
-CHILD(asks_without_a_context) {
+CHILD_TEST_NEEDS(managed_variables_need_no_context,
+                 NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
     CUdeviceptr p = 0, q = 0;
     size_t size = 0, of_both = 0;
     CUcontext primary, context = (CUcontext)&p;
@@ -219,22 +217,14 @@ CHILD(asks_without_a_context) {
     OK(cu.cuDeviceGet(&dev, 0));
     OK(cu.cuDevicePrimaryCtxRetain(&primary, dev));
     OK(cu.cuCtxSetCurrent(primary));
-    uint32_t value = 0;
-    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
-    assert_int_equal(value, 9);
+    assert_int_equal(word_at(p), 9);
     OK(cu.cuMemsetD32_v2(p, 10, 1));
     OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     assert_int_equal(p, q);
-    OK(cu.cuMemcpyDtoH_v2(&value, q, sizeof value));
-    assert_int_equal(value, 10);
+    assert_int_equal(word_at(q), 10);
     OK(cu.cuLibraryUnload(library));
     OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
     return 0;
-}
-
-TEST(managed_variables_need_no_context) {
-    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
-    assert_int_equal(run_child("asks_without_a_context", NULL), 0);
 }
 
 /* The first context comes when the variables are there, and goes before them. */
@@ -243,7 +233,6 @@ TEST(managed_variables_outlive_contexts) {
     CUlibrary library = load(MANAGED);
     CUcontext other;
     CUdeviceptr p = 0, q = 0;
-    uint32_t value = 0;
     OK(cu.cuCtxSetCurrent(NULL));
     OK(cu.cuLibraryGetManaged(&p, NULL, library, "shared_one"));
     OK(cu.cuCtxCreate_v2(&other, 0, dev));
@@ -254,8 +243,7 @@ TEST(managed_variables_outlive_contexts) {
     OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
     OK(cu.cuCtxSetCurrent(ctx));
     assert_int_equal(p, q);
-    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
-    assert_int_equal(value, 11);
+    assert_int_equal(word_at(p), 11);
     OK(cu.cuLibraryUnload(library));
 }
 
@@ -294,7 +282,7 @@ TEST(unified_functions_are_not_found) {
     OK(cu.cuLibraryUnload(library));
 }
 
-CHILD(without_context) {
+CHILD_TEST(a_library_needs_no_context) {
     CUlibrary library = NULL;
     CUfunction f;
     CUmodule m;
@@ -307,8 +295,4 @@ CHILD(without_context) {
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuLibraryGetModule(&m, library));
     OK(cu.cuLibraryUnload(library));
     return 0;
-}
-
-TEST(a_library_needs_no_context) {
-    assert_int_equal(run_child("without_context", NULL), 0);
 }

@@ -2,8 +2,6 @@
  * library, on any driver, by their bytes. */
 #include "library.h"
 
-#include <string.h>
-
 static CUstream stream;
 
 static void begin(void) {

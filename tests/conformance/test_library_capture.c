@@ -396,8 +396,7 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     gpumem_resource *pool = make_pool();
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     CUstream fork = make_stream(CU_STREAM_NON_BLOCKING);
-    CUevent event;
-    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = new_event();
     OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate(pool, stream);
     OK(cu.cuEventRecord(event, stream));
@@ -410,7 +409,6 @@ TEST(a_free_in_a_capture_joins_the_other_streams) {
     assert_int_equal(device_stats().quarantined, 0);
     DONE(gpumem_resource_destroy(pool));
     OK(cu.cuDeviceGraphMemTrim(dev));
-    OK(cu.cuEventDestroy_v2(event));
     OK(cu.cuStreamDestroy_v2(fork));
     OK(cu.cuStreamDestroy_v2(stream));
 }

@@ -2,8 +2,6 @@
  * is kept for graphs. */
 #include "library.h"
 
-#include <string.h>
-
 /* Checked as a condition, so that skipping comes before anything is opened. */
 #define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
 

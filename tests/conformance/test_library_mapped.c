@@ -6,9 +6,6 @@
 #include "kept_driver.h"
 #include "library.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const gpumem_mapped_method methods[] = {
     GPUMEM_MAPPED_COHERENT,      GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
     GPUMEM_MAPPED_VULKAN_EXPORT, GPUMEM_MAPPED_DESCRIPTOR,    GPUMEM_MAPPED_HOST};

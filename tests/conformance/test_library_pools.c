@@ -5,11 +5,7 @@
 #include "library_processes.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 EACH_TEST(NULL, NULL);
 

@@ -5,12 +5,8 @@
 #include "library_processes.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define CHUNK (2 * MIB)
 

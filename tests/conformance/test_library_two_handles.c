@@ -1,8 +1,6 @@
 /* Two openings of the library on one device: what one keeps, the other gets when it runs out. */
 #include "library.h"
 
-#include <stdlib.h>
-
 static gpumem_library *second_library;
 static gpumem_device *second;
 

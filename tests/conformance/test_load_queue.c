@@ -3,9 +3,6 @@
 #include "harness.h"
 
 #include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define STREAMS    1000
 #define PER_STREAM 20

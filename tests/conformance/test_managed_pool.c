@@ -1,8 +1,6 @@
 /* Pools of managed memory. */
 #include "harness.h"
 
-#include <string.h>
-
 #define SIZE ((size_t)100000)
 
 #define NEEDS_POOLS()                                                                              \
@@ -104,8 +102,7 @@ TEST(access_to_a_managed_pool_is_reported_as_advice) {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr p;
     int list[2] = {77, 77};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = 99;
+    access.location = device_location(99);
     CUmemoryPool pool = new_pool(&props);
     OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPoolSetAccess(pool, &access, 1));

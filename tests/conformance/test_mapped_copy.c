@@ -6,9 +6,6 @@
 #include "kept_driver.h"
 #include "library.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define ROOM (8 * MIB)
 #define EDGE ((size_t)64) /* host addresses of every alignment */
 
@@ -30,10 +27,9 @@ static size_t drawn(size_t below) {
 
 static void begin(void) {
     open_library();
-    model = calloc(1, ROOM);
-    seen = malloc(ROOM);
-    pageable = calloc(1, ROOM + EDGE);
-    assert_true(model && seen && pageable);
+    model = new_bytes(ROOM);
+    seen = new_bytes(ROOM);
+    pageable = new_bytes(ROOM + EDGE);
     DONE(gpumem_pinned_resource_create(
         device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_ALLOCATED), &pinning));
     DONE(gpumem_buffer_allocate(pinning, ROOM + EDGE, NULL, &pinned_buffer));
@@ -43,9 +39,6 @@ static void begin(void) {
 static void end(void) {
     DONE(gpumem_buffer_free(pinned_buffer, NULL));
     DONE(gpumem_resource_destroy(pinning));
-    free(pageable);
-    free(seen);
-    free(model);
 }
 
 /* NULL, and why, where the machine has no such method. */

@@ -9,8 +9,6 @@
 #include "polling_kernel.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define ROUNDS 1000000u

@@ -1,9 +1,6 @@
 /* cuMemAlloc and its kin: sizes, neighbours, freeing, ranges, pitch, what is charged. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define PAGE ((size_t)2 << 20)
 
 static size_t free_bytes(void) {
@@ -40,8 +37,6 @@ TEST(a_refused_allocation_zeroes_its_output) {
     p = 7;
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&p, (size_t)1 << 47));
     assert_int_equal(p, 0);
-    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&p, ~(size_t)0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(NULL, 1));
 }
 
 TEST(small_allocations_share_a_page) {
@@ -82,8 +77,7 @@ TEST(only_the_start_of_an_allocation_is_freed_and_only_once) {
 TEST(freeing_memory_waits_for_work) {
     NEEDS_LEGACY_STREAM();
     CUdeviceptr p, other;
-    CUstream stream;
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuMemAlloc_v2(&p, 64 * PAGE));
     OK(cu.cuMemAlloc_v2(&other, 64 * PAGE));
     for (int i = 0; i < 4; i++)
@@ -91,7 +85,6 @@ TEST(freeing_memory_waits_for_work) {
     OK(cu.cuMemFree_v2(p));
     OK(cu.cuStreamQuery(stream));
     OK(cu.cuMemFree_v2(other));
-    OK(cu.cuStreamDestroy_v2(stream));
 }
 
 TEST(destroying_a_context_frees_its_memory) {
@@ -135,7 +128,6 @@ TEST(pitches_are_multiples_of_512) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 512, 1, 3));
     assert_int_equal(pitch, 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 0, 1, 4));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 1, 0, 4));
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocPitch_v2(&p, &pitch, 1, (size_t)1 << 50, 4));
 }
 

@@ -1,9 +1,6 @@
 /* Sets: elements of 1, 2 and 4 bytes, rows and planes, synchronous and not. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define SIZE  ((size_t)5 << 20) /* over several pages of device memory */
 #define PITCH ((size_t)512)
 
@@ -18,14 +15,8 @@ static struct scene make(void) {
     scene.bytes = new_memory(SIZE);
     OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, SIZE));
     scene.stream = new_blocking_stream();
-    scene.out = malloc(SIZE);
-    assert_non_null(scene.out);
+    scene.out = new_bytes(SIZE);
     return scene;
-}
-
-static void end(struct scene *scene) {
-    OK(cu.cuCtxSynchronize());
-    free(scene->out);
 }
 
 /* `size` bytes from `begin` repeat the element's bytes; what is around them is untouched. */
@@ -53,7 +44,6 @@ TEST(a_memset_works_for_each_element_size) {
     check_row(&scene, begin + 4, count * 4, 0x12345678, 4);
     OK(cu.cuMemsetD32_v2(scene.bytes, 0x77777777, SIZE / 4));
     check_row(&scene, 0, SIZE, 0x77777777, 4);
-    end(&scene);
 }
 
 TEST(an_asynchronous_memset_works_for_each_element_size) {
@@ -68,7 +58,6 @@ TEST(an_asynchronous_memset_works_for_each_element_size) {
     OK(cu.cuMemsetD32Async(scene.bytes + begin, 0x12345678, count, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     check_row(&scene, begin, count * 4, 0x12345678, 4);
-    end(&scene);
 }
 
 /* 11 elements of 9 rows. */
@@ -91,7 +80,6 @@ TEST(a_2d_memset_works_for_each_element_size) {
     check_plane(&scene, 0x1234, 2);
     OK(cu.cuMemsetD2D32_v2(scene.bytes, PITCH, 0x12345678, 11, 9));
     check_plane(&scene, 0x12345678, 4);
-    end(&scene);
 }
 
 TEST(an_asynchronous_2d_memset_works_for_each_element_size) {
@@ -105,7 +93,6 @@ TEST(an_asynchronous_2d_memset_works_for_each_element_size) {
     OK(cu.cuMemsetD2D32Async(scene.bytes, PITCH, 0x12345678, 11, 9, scene.stream));
     OK(cu.cuStreamSynchronize(scene.stream));
     check_plane(&scene, 0x12345678, 4);
-    end(&scene);
 }
 
 /* Asynchronous to the host for device memory; done at return for pinned memory. */
@@ -124,7 +111,6 @@ TEST(an_asynchronous_memset_runs_in_stream_order) {
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
     gate_drain(&gate, scene.stream);
     check_row(&scene, 0, SIZE, 1, 1);
-    end(&scene);
 }
 
 TEST(invalid_arguments_are_refused) {
@@ -144,5 +130,4 @@ TEST(invalid_arguments_are_refused) {
     OK(cu.cuMemsetD2D8_v2(scene.bytes, 0, 1, 16, 1));
     OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, 16));
     check_row(&scene, 0, 0, 0, 1);
-    end(&scene);
 }

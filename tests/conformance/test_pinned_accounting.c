@@ -6,8 +6,6 @@
 #include "harness.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define SIZE ((size_t)64 << 20)

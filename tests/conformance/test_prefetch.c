@@ -90,13 +90,11 @@ TEST(invalid_prefetches_are_refused) {
     CUdeviceptr m = managed();
     CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
     CUdeviceptr d = new_memory(SIZE);
-    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync(m, SIZE, 99, NULL));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(99), 0, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, none, 0, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, host, 1, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(d, SIZE, dev, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(0, SIZE, dev, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(m, 0, dev, NULL));
     assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
     OK(cu.cuMemFree_v2(m));
 }

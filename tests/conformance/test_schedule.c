@@ -4,9 +4,6 @@
  */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define STREAMS 9 /* the last is the legacy stream */
 #define BUFFERS 24
 #define BYTES   192
@@ -220,7 +217,6 @@ TEST(a_missing_wait_is_exposed_by_the_late_schedule) {
 /* Polling is no waiting, so that the late schedule has to give in some time. */
 TEST(polling_makes_progress_under_the_late_schedule) {
     NEEDS_SOFTGPU("chooses a schedule");
-    unsigned char out = 0;
     choose(SOFTGPU_SCHEDULE_LATE, 0);
     CUstream stream = new_stream();
     CUdeviceptr bytes = new_memory(64);
@@ -229,8 +225,7 @@ TEST(polling_makes_progress_under_the_late_schedule) {
     while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
         ;
     choose(SOFTGPU_SCHEDULE_EAGER, 0);
-    OK(cu.cuMemcpyDtoH_v2(&out, bytes, 1));
-    assert_int_equal(out, 3);
+    assert_int_equal(byte_at(bytes), 3);
 }
 
 /* The disorder of an unordered program is that of the seed. A stalled machine may disturb it, so

@@ -1,9 +1,6 @@
 /* Sparse and deferred arrays: bytes are where memory of a tile pool is mapped. */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define POOL ((size_t)4 << 20)
 #define TILE ((size_t)64 << 10)
 #define ROW  ((size_t)1024) /* bytes of a row: 256 elements of 4, two tiles */
@@ -33,8 +30,7 @@ static CUmemGenericAllocationHandle make_pool(void) {
     CUmemAllocationProp prop;
     memset(&prop, 0, sizeof prop);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     OK(cu.cuMemCreate(&pool, POOL, &prop, 0));
     return pool;

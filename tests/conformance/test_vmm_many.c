@@ -3,24 +3,20 @@
 #include "harness.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #define PAGE ((size_t)2 << 20)
 #define MANY 60000
 
 static CUmemAllocationProp device_prop(void) {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
-    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = dev;
+    prop.location = device_location(dev);
     return prop;
 }
 
 static CUmemAccessDesc device_access(void) {
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    desc.location.id = dev;
+    desc.location = device_location(dev);
     return desc;
 }
 
@@ -191,9 +187,7 @@ TEST(host_memory_is_unmapped_from_the_cpu_during_copies) {
         OK(cu.cuMemSetAccess(a, PAGES * PAGE, &both[1], 1));
     }
     OK(cu.cuStreamSynchronize(stream));
-    unsigned char byte = 0;
-    OK(cu.cuMemcpyDtoH_v2(&byte, a + PAGES * PAGE - 1, 1));
-    assert_int_equal(byte, 0x61);
+    assert_int_equal(byte_at(a + PAGES * PAGE - 1), 0x61);
     OK(cu.cuMemUnmap(a, PAGES * PAGE));
     OK(cu.cuMemRelease(handle));
     OK(cu.cuMemAddressFree(a, PAGES * PAGE));

@@ -2,10 +2,6 @@
  * each of them. */
 #include "library.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- The wrappers ---------------------------------------------------------------------------- */
 
 static int ignore(void *user, const char *text, size_t bytes) {
