@@ -61,8 +61,7 @@ TEST(the_attachment_is_recorded) {
 
 TEST(invalid_attachments_are_refused) {
     NEEDS_MANAGED();
-    CUdeviceptr m = managed();
-    CUdeviceptr d = new_memory(SIZE);
+    CUdeviceptr m = managed(), d = new_memory(SIZE);
     CUstream s = new_stream();
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, d, 0, CU_MEM_ATTACH_SINGLE));

@@ -223,19 +223,6 @@ TEST(a_fork_must_be_joined) {
     discard(scene.stream);
 }
 
-TEST(two_captures_cannot_be_merged) {
-    struct scene scene = make();
-    CUgraph graph;
-    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuStreamBeginCapture_v2(scene.other, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    OK(cu.cuEventRecord(scene.event, scene.stream));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_MERGE, cu.cuStreamWaitEvent(scene.other, scene.event, 0));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
-          cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.other, &graph));
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
-}
-
 TEST(a_capture_cannot_wait_for_uncaptured_work) {
     struct scene scene = make();
     CUgraph graph;

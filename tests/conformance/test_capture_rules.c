@@ -26,24 +26,6 @@ static void set_mode(CUstreamCaptureMode mode, CUstreamCaptureMode expected) {
     assert_int_equal(value, expected);
 }
 
-static void CUDAAPI no_callback(CUstream stream, CUresult status, void *data) {
-}
-
-TEST(waiting_for_a_captured_stream_is_refused) {
-    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(s));
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamSynchronize(s));
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuCtxSynchronize());
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamAddCallback(s, no_callback, NULL, 0));
-    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-}
-
 TEST(captured_events_cannot_be_awaited) {
     CUevent event = new_timed_event();
     CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -192,19 +174,6 @@ TEST(querying_the_legacy_stream_invalidates_a_blocking_capture) {
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetPriority(s, &priority));
     FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetCtx(s, &context));
     finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-}
-
-TEST(events_of_ended_captures_are_refused) {
-    float time;
-    CUevent event = new_timed_event(), timed = new_timed_event();
-    OK(cu.cuEventRecord(timed, NULL));
-    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cu.cuEventRecord(event, s));
-    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&time, event, timed));
-    finish(s, CUDA_SUCCESS);
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventElapsedTime(&time, event, timed));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventElapsedTime(&time, timed, event));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxWaitEvent(ctx, event));
 }
 
 TEST(pool_calls_are_unsafe_during_a_global_capture) {

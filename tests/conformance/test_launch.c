@@ -33,34 +33,6 @@ TEST(invalid_shapes_and_parameters_are_refused) {
     FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch(pair, 3, 1, 0, params, NULL));
 }
 
-TEST(invalid_launch_attributes_are_refused) {
-    CUfunction f = function("empty");
-    CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)99};
-    CUlaunchConfig config = {3, 1, 1, 32, 1, 1, 0, NULL, &attribute, 1};
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = 2;
-    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-    memset(&attribute, 0, sizeof attribute);
-    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
-}
-
-TEST(cooperative_launches_that_do_not_fit_are_refused) {
-    CUfunction f = function("empty");
-    CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
-    CUdeviceptr p = 0;
-    void *params[] = {&p, &p};
-    /* Its registers are too few for a single block. */
-    CUfunction heavy = function_of(module, "heavy");
-    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-          cu.cuLaunchCooperativeKernel(heavy, 1, 1, 1, 1024, 1, 1, 0, NULL, params));
-    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 0, 0));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 4));
-}
-
 TEST(launching_a_function_of_another_context_is_refused) {
     CUfunction f = function("empty");
     new_context(dev);

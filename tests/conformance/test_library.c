@@ -104,17 +104,6 @@ TEST(a_library_is_loaded_from_a_file) {
           cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
 }
 
-/* What is wrong with an image comes out when something of it is asked for. */
-TEST(an_invalid_image_is_reported_at_the_first_lookup) {
-    CUlibrary library = load("this is no program");
-    CUkernel found;
-    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "a"));
-    OK(cu.cuLibraryUnload(library));
-    library = load(image_other_cubin);
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuLibraryGetKernel(&found, library, "small"));
-    OK(cu.cuLibraryUnload(library));
-}
-
 TEST(each_context_has_its_own_module_of_a_library) {
     CUlibrary library = load(image_kernels_cubin);
     CUkernel empty = kernel(library, "empty");

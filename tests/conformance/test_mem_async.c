@@ -44,17 +44,6 @@ TEST(addresses_are_aligned_to_512_bytes) {
     end_stream(stream);
 }
 
-TEST(invalid_arguments_are_refused) {
-    CUdeviceptr p;
-    CUstream stream = make_stream();
-    OK(cu.cuMemAllocAsync(&p, 4096, stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p + 512, stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(0x1000, stream));
-    OK(cu.cuMemFreeAsync(p, stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
-    end_stream(stream);
-}
-
 TEST(more_than_the_device_memory_is_refused) {
     CUdeviceptr p = 77;
     size_t free_bytes, total;

@@ -63,16 +63,3 @@ TEST(high_water_marks_are_reset) {
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
     assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0);
 }
-
-TEST(counters_cannot_be_set) {
-    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
-    uint64_t value = 0;
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)99, &value));
-    FAILS(CUDA_ERROR_INVALID_VALUE,
-          cu.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)99, &value));
-}

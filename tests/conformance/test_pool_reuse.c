@@ -188,10 +188,9 @@ TEST(a_chain_of_events_is_preferred_to_idle_memory) {
 TEST(default_stream_order_is_preferred_to_idle_memory) {
     NEEDS_LEGACY_STREAM();
     begin(1, 1, 0, 0);
-    CUstream own = s, a, b;
+    CUstream own = s;
     CUdeviceptr memory = new_memory(64);
-    a = new_blocking_stream();
-    b = new_blocking_stream();
+    CUstream a = new_blocking_stream(), b = new_blocking_stream();
     s = a;
     CUdeviceptr p = small_freed_behind_gate();
     CUdeviceptr other = pool_take(pool, MIB, b);
@@ -436,8 +435,7 @@ TEST(without_internal_dependencies_the_allocation_fails) {
 TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
     NEEDS_LEGACY_STREAM();
     begin(1, 0, 0, 0);
-    CUstream blocking;
-    blocking = new_blocking_stream();
+    CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, NULL);
     gate_hold(&gate, NULL);
     OK(cu.cuMemFreeAsync(p, NULL));
@@ -454,8 +452,7 @@ TEST(a_blocking_stream_reuses_memory_of_the_default_stream) {
 TEST(a_free_in_a_blocking_stream_waits_for_the_default_stream) {
     NEEDS_LEGACY_STREAM();
     begin(0, 1, 0, 0);
-    CUstream blocking;
-    blocking = new_blocking_stream();
+    CUstream blocking = new_blocking_stream();
     CUdeviceptr p = pool_take(pool, SIZE, blocking);
     gate_hold(&gate, NULL);
     OK(cu.cuMemsetD8Async(p, 1, SIZE, NULL));
