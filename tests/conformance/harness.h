@@ -119,10 +119,9 @@ int start_child(const char *name, ...) __attribute__((sentinel));
 int wait_child(int pid);
 
 /* A test whose body is a child's, and that passes when the child returns 0. */
-#define CHILD_TEST(function) CHILD_TEST_NEEDS(function, )
-
-/* The same, where it is not skipped: CHILD_TEST_NEEDS(name, NEEDS_DEVICES(2)) { ... return 0; } */
-#define CHILD_TEST_NEEDS(function, needs)                                                          \
+#define CHILD_TEST(function) CHILD_TEST_WHERE(function, (void)0)
+/* `needs` are statements that skip it: NEEDS_SOFTGPU("..."). */
+#define CHILD_TEST_WHERE(function, needs)                                                          \
     static void function##_apart(void **state);                                                    \
     TEST_ADD(function##_apart, #function, .own_fixtures = false);                                  \
     static void function##_apart(__attribute__((unused)) void **state) {                           \
@@ -134,7 +133,7 @@ int wait_child(int pid);
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);
 
-/* ---- Bytes ----------------------------------------------------------------------------------- */
+/* ---- Calls that answer by their value -------------------------------------------------------- */
 
 static inline CUfunction function_of(CUmodule module, const char *name) {
     CUfunction function = NULL;
@@ -165,6 +164,8 @@ static inline CUdeviceptr device_address(void *pinned) {
 static inline CUmemLocation device_location(int device) {
     return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
 }
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* A pattern that differs at each offset modulo 251 and with the seed, and the test for it. */
 void fill_pattern(void *bytes, size_t size, unsigned seed);

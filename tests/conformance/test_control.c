@@ -83,7 +83,7 @@ TEST(unsupported_functions_are_refused) {
     FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuGLInit());
 }
 
-CHILD_TEST_NEEDS(the_state_dump_is_empty_before_cuinit, NEEDS_SOFTGPU("dumps its state")) {
+CHILD_TEST_WHERE(the_state_dump_is_empty_before_cuinit, NEEDS_SOFTGPU("dumps its state")) {
     char *dump = soft->state_dump();
     char *leaks = soft->leak_report();
     assert_string_equal(dump, "");

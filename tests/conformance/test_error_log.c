@@ -255,7 +255,7 @@ TEST(unregistering_waits_for_callbacks) {
         pthread_join(threads[i], NULL);
 }
 
-CHILD_TEST_NEEDS(the_log_works_before_cuinit, NEEDS_SOFTGPU("logs before cuInit")) {
+CHILD_TEST_WHERE(the_log_works_before_cuinit, NEEDS_SOFTGPU("logs before cuInit")) {
     static char text[ROOM];
     size_t size = sizeof text;
     CUlogIterator iterator = 7;

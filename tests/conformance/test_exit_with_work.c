@@ -51,7 +51,7 @@ static void CUDAAPI stay(void *unused) {
         pause_for(100);
 }
 
-CHILD_TEST_NEEDS(a_process_may_exit_during_a_host_function,
+CHILD_TEST_WHERE(a_process_may_exit_during_a_host_function,
                  NEEDS_SOFTGPU("hardware may wait for host functions")) {
     CUstream stream;
     init_driver();
@@ -62,7 +62,7 @@ CHILD_TEST_NEEDS(a_process_may_exit_during_a_host_function,
     return 0;
 }
 
-CHILD_TEST_NEEDS(a_process_may_exit_with_a_stream_blocked_forever,
+CHILD_TEST_WHERE(a_process_may_exit_with_a_stream_blocked_forever,
                  NEEDS_SOFTGPU("nothing says what hardware does")) {
     CUstream stream;
     struct gate gate;

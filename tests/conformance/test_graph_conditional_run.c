@@ -182,7 +182,7 @@ TEST(a_loop_runs_every_operation_of_a_batch_node) {
     assert_int_equal(value, 8); /* now that nothing loops any more */
 }
 
-CHILD_TEST_NEEDS(an_endless_loop_does_not_prevent_process_exit,
+CHILD_TEST_WHERE(an_endless_loop_does_not_prevent_process_exit,
                  NEEDS_SOFTGPU("on hardware the loop would keep the device busy")) {
     init_driver();
     CUgraph body[1], graph = new_graph();

@@ -377,7 +377,7 @@ static __attribute__((noinline)) void dirty_the_stack(void) {
         bytes[i] = 0x5a;
 }
 
-CHILD_TEST_NEEDS(an_update_after_a_fault_returns_the_fault,
+CHILD_TEST_WHERE(an_update_after_a_fault_returns_the_fault,
                  NEEDS_SOFTGPU("makes the context fail")) {
     CUdeviceptr at;
     CUgraphNode node = (CUgraphNode)&at;

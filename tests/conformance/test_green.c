@@ -222,7 +222,7 @@ CHILD_TEST(a_green_context_keeps_the_primary_context_alive) {
 }
 
 /* softgpu's answer to what hardware leaves undefined: the part ends, its retain stays. */
-CHILD_TEST_NEEDS(resetting_the_primary_context_destroys_its_green_contexts,
+CHILD_TEST_WHERE(resetting_the_primary_context_destroys_its_green_contexts,
                  NEEDS_SOFTGPU("not defined")) {
     OK(cu.cuInit(0));
     CUgreenCtx green = make_green();
@@ -260,7 +260,7 @@ static void *reset_primary(void *argument) {
 
 /* The memory that work of a part uses is the primary context's: it is there until the part has
  * ended, and a set that finds it gone would leave the device with a fault. */
-CHILD_TEST_NEEDS(a_reset_waits_for_work_of_green_contexts, NEEDS_SOFTGPU("resets the device")) {
+CHILD_TEST_WHERE(a_reset_waits_for_work_of_green_contexts, NEEDS_SOFTGPU("resets the device")) {
     CUstream stream;
     CUdeviceptr p;
     CUcontext own, again;

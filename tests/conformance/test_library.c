@@ -188,7 +188,7 @@ TEST(managed_variables_are_found_with_their_initial_values) {
 }
 
 /* Managed variables belong to the library alone: they are there before any context. */
-CHILD_TEST_NEEDS(managed_variables_need_no_context,
+CHILD_TEST_WHERE(managed_variables_need_no_context,
                  NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
     CUdeviceptr p = 0, q = 0;
     size_t size = 0, of_both = 0;

@@ -160,7 +160,7 @@ static void CUDAAPI stay(void *unused) {
 }
 
 /* Functions that wait for their turn behind one that stays: not called, and in nobody's way. */
-CHILD_TEST_NEEDS(
+CHILD_TEST_WHERE(
     queued_host_functions_are_not_called_after_a_fault,
     NEEDS_SOFTGPU("whether hardware still calls functions that wait for a turn is not known")) {
     struct gate gate;

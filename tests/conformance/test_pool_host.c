@@ -76,7 +76,7 @@ TEST(invalid_host_pool_properties_are_refused) {
 }
 
 /* The copy's turn comes when the memory has been given back: a fault, as of any memory. */
-CHILD_TEST_NEEDS(freeing_memory_under_a_running_copy_is_a_fault,
+CHILD_TEST_WHERE(freeing_memory_under_a_running_copy_is_a_fault,
                  NEEDS_SOFTGPU("faults the device")) {
     CUdeviceptr device;
     struct gate gate;

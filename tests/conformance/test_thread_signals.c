@@ -108,7 +108,7 @@ static void use_threads(CUstream stream) {
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 /* A child, so that what was there before the driver is the program's or a sanitizer's. */
-CHILD_TEST_NEEDS(every_thread_of_the_driver_blocks_all_signals,
+CHILD_TEST_WHERE(every_thread_of_the_driver_blocks_all_signals,
                  NEEDS_SOFTGPU("what other drivers' threads block is theirs")) {
     struct threads before = list_threads();
     CUasyncCallbackHandle callback;
