@@ -4,8 +4,8 @@
 
 #include "harness.h"
 
-/* A pool at `location` (id 0) that keeps what it has until told otherwise. When the test ends, all of
- * its memory must be free. */
+/* A pool at `location` (id 0) that keeps what it has until told otherwise. When the test ends, all
+ * of its memory must be free. */
 CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most);
 /* Before the test ends. */
 void pool_end(CUmemoryPool pool);
