@@ -2,10 +2,6 @@
  * each of them. */
 #include "library.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- The wrappers ---------------------------------------------------------------------------- */
 
 static int ignore(void *user, const char *text, size_t bytes) {
@@ -159,7 +155,6 @@ TEST(every_pair_of_wrappers_works_over_virtual_memory) {
     open_library();
     DONE(gpumem_virtual_resource_create(device, NULL, &upstream));
     over(upstream);
-    close_library();
 }
 
 TEST(every_pair_of_wrappers_works_over_a_pool) {
@@ -168,7 +163,6 @@ TEST(every_pair_of_wrappers_works_over_a_pool) {
     DONE(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &upstream));
     over(upstream);
-    close_library();
 }
 
 TEST(every_pair_of_wrappers_works_over_pinned_memory) {
@@ -178,7 +172,6 @@ TEST(every_pair_of_wrappers_works_over_pinned_memory) {
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 4 * MIB),
         &upstream));
     over(upstream);
-    close_library();
 }
 
 /* ---- Device memory, then pinned -------------------------------------------------------------- */
@@ -205,7 +198,6 @@ TEST(a_fallback_resource_uses_pinned_memory_when_device_memory_is_full) {
     DONE(gpumem_resource_destroy(pinned));
     DONE(gpumem_resource_destroy(little));
     DONE(gpumem_resource_destroy(memory));
-    close_library();
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */
@@ -236,5 +228,4 @@ TEST(wrappers_keep_memory_until_queued_work_ends) {
         DONE(gpumem_resource_destroy(resource));
     }
     DONE(gpumem_resource_destroy(upstream));
-    close_library();
 }
