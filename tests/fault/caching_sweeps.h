@@ -26,9 +26,9 @@ static inline void sweep(const char *over, const char *what, int (*act)(void *),
 static inline void sweep_all(const char *over, gpumem_resource *upstream) {
     static const size_t sizes[] = {4 * KIB, 5 * MIB};
     struct subject subject = {.upstream = upstream,
-                              .cache = make_cache(upstream),
-                              .stream = make_stream(),
-                              .other = make_stream()};
+                              .cache = NEW_CACHING(upstream),
+                              .stream = NEW_STREAM(),
+                              .other = NEW_STREAM()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         subject.bytes = sizes[i];
         sweep(over, "allocate", allocate_it, free_it, &subject);
@@ -42,10 +42,7 @@ static inline void sweep_all(const char *over, gpumem_resource *upstream) {
         sweep(over, "make and end", make_and_end, settle, &subject);
     }
     settle(NULL);
-    OK(gpumem_stream_destroy(device, subject.stream));
-    OK(gpumem_stream_destroy(device, subject.other));
-    OK(gpumem_resource_destroy(subject.cache));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(subject.stream, subject.other, subject.cache, upstream);
 }
 
 static inline void a_cache_over_a_pool_is_all_or_nothing(void **state) {
@@ -53,21 +50,17 @@ static inline void a_cache_over_a_pool_is_all_or_nothing(void **state) {
 }
 
 static inline void a_cache_over_virtual_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     sweep_all("virtual memory", resource);
 }
 
 static inline void a_cache_over_pinned_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1);
     sweep_all("pinned memory", resource);
 }
 
 static inline void a_cache_over_managed_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource;
-    OK(gpumem_managed_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_MANAGED();
     sweep_all("managed memory", resource);
 }
 

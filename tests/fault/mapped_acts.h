@@ -31,9 +31,7 @@ static inline void begin_subject(struct subject *s, gpumem_mapped_method method)
     *s = (struct subject){.method = method};
     const gpumem_mapped_options options = options_of(s);
     OK(gpumem_mapped_resource_create(device, &options, &s->mapped));
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
-        &s->virtual));
+    s->virtual = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB);
 }
 
 /* Resources with memory that was lost stay. */

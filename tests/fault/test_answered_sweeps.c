@@ -85,8 +85,7 @@ static void send_an_event(struct side *side) {
     OK(gpumem_export_create_event(device, event, &exported));
     (void)!gpumem_export_send(exported, side->data, PATIENT);
     other_hear(side->control); /* it is used no more */
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_event_destroy(device, event));
+    DESTROY(exported, event);
 }
 
 static void own_what_grows(struct side *side) {

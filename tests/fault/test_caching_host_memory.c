@@ -42,11 +42,10 @@ static void sweep_one(const char *what, int (*act)(void *), void (*undo)(void *)
 
 static void sweep_all(gpumem_resource *upstream) {
     static const size_t sizes[] = {4 * KIB, 5 * MIB};
-    struct subject subject = {
-        .upstream = upstream, .stream = make_stream(), .other = make_stream()};
+    struct subject subject = {.upstream = upstream, .stream = NEW_STREAM(), .other = NEW_STREAM()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         subject.bytes = sizes[i];
-        subject.cache = make_cache(upstream);
+        subject.cache = NEW_CACHING(upstream);
         sweep_one("allocate", allocate_it, free_it, &subject);
         sweep_one("free", free_after_another_stream, settle, &subject);
         sweep_one("trim", trim_it, settle, &subject);
@@ -56,9 +55,7 @@ static void sweep_all(gpumem_resource *upstream) {
         sweep_one("make and end", make_and_end, settle, &subject);
         OK(gpumem_resource_destroy(subject.cache));
     }
-    OK(gpumem_stream_destroy(device, subject.stream));
-    OK(gpumem_stream_destroy(device, subject.other));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(subject.stream, subject.other, upstream);
 }
 
 TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
@@ -66,8 +63,6 @@ TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
 }
 
 TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1);
     sweep_all(resource);
 }

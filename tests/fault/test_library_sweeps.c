@@ -130,34 +130,19 @@ static int load(void *user) {
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 
 static gpumem_resource *virtual_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB), &resource));
-    return resource;
+    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
 }
 
 static gpumem_resource *pool_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
-    return resource;
+    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
 }
 
 static gpumem_resource *pinned_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
-    return resource;
+    return NEW_PINNED(.keep_nothing = 1);
 }
 
 static gpumem_resource *managed_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_managed_resource_create(device,
-                                      GPUMEM_OPTIONS(gpumem_managed_options,
-                                                     .preferred = GPUMEM_MANAGED_ON_DEVICE,
-                                                     .read_mostly = 1),
-                                      &resource));
-    return resource;
+    return NEW_MANAGED(.preferred = GPUMEM_MANAGED_ON_DEVICE, .read_mostly = 1);
 }
 
 static void allocating(const char *name, gpumem_resource *resource, size_t capacity) {

@@ -119,8 +119,7 @@ static int trim_pool(void *user) {
 }
 
 TEST(changing_access_to_a_pool_is_all_or_nothing) {
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     sweep("give a device access", give_access, take_access);
     sweep("give all devices access", give_to_all, take_access);
     sweep("read who has access", read_peers, settle);
@@ -145,7 +144,7 @@ static int begin(void **state) {
     setenv("SOFTGPU_DEVICES", "2", 1);
     if (begin_sweeps(state) != 0)
         return -1;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    stream = NEW_STREAM();
     return 0;
 }
 

@@ -72,8 +72,7 @@ TEST(a_copy_survives_one_refused_driver_call) {
         "cuStreamCreate",      "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
         "cuStreamSynchronize", "cuPointerGetAttribute"};
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * BYTES);
     for (size_t i = 0; i < BYTES; i++)
         bytes[i] = (unsigned char)(i * 5 + i / 251);
     for (size_t i = 0; i < COUNT(calls); i++)
@@ -92,8 +91,7 @@ TEST(a_copy_survives_one_refused_driver_call) {
 /* The end of a copy that the driver does not tell is the error; the caller's memory may be in use.
  */
 TEST(a_copy_that_cannot_be_waited_for_is_an_error) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(mapped, 2 * BYTES);
     always_by_the_driver(mapped->engine->plans);
     assert_int_equal(
         soft->fault_arm("cuStreamSynchronize", 0, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
@@ -150,7 +148,7 @@ static int begin(void **state) {
     if (begin_sweeps(state) != 0)
         return -1;
     OK(gpumem_mapped_resource_create(device, &options, &mapped));
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    plain = NEW_VIRTUAL();
     return 0;
 }
 

@@ -123,9 +123,7 @@ static int viewed_growth(void *user) {
 /* Growth that a view cannot follow fails whole. */
 TEST(growing_a_viewed_buffer_is_all_or_nothing) {
     struct subject s = {0};
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
-        &s.resource));
+    s.resource = NEW_VIRTUAL(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB);
     sweep_act("a view that follows growth", viewed_growth, NULL, &s);
     (void)gpumem_resource_destroy(s.resource);
 }

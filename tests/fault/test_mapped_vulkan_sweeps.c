@@ -118,9 +118,8 @@ static bool is_anybodys(void *place) {
 /* Its driver may still unmap them one day. */
 TEST(an_address_that_vulkan_cannot_unmap_is_never_reused) {
     struct subject s;
-    gpumem_buffer *buffer;
     begin_subject(&s, GPUMEM_MAPPED_VULKAN_IMPORT);
-    OK(gpumem_buffer_allocate(s.mapped, 8 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(s.mapped, 8 * MIB);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
     uint64_t lost = quarantined(NULL);
     icd->reset();
@@ -135,7 +134,7 @@ TEST(an_address_that_vulkan_cannot_unmap_is_never_reused) {
     OK(gpumem_buffer_free(buffer, NULL));
     assert_false(is_anybodys(host));
     assert_false(is_anybodys(host + 4 * MIB));
-    OK(gpumem_buffer_allocate(s.mapped, 8 * MIB, NULL, &buffer));
+    buffer = NEW_BUFFER(s.mapped, 8 * MIB);
     host = gpumem_buffer_host_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_true(is_anybodys(host));

@@ -219,8 +219,7 @@ TEST(failed_queries_leak_nothing) {
     sweep_act("open a device by its UUID", open_by_uuid, NULL, NULL);
     sweep_act("ask for capabilities", ask_for_capabilities, NULL, NULL);
     /* Of a pool of one's own the driver is asked. */
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     memory = pool;
     sweep_act("statistics", count_what_is_held, NULL, NULL);
     memory = own;
@@ -385,18 +384,17 @@ static int begin(void **state) {
         return -1;
     make_device_memory_file(0);
     make_device_memory_file(1);
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &a));
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &b));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_view(a, 0, 1, &made)); /* what the device makes once is made */
+    memory = NEW_VIRTUAL();
+    a = NEW_BUFFER(memory, 2 * MIB);
+    b = NEW_BUFFER(memory, 2 * MIB);
+    stream = NEW_STREAM();
+    made = NEW_VIEW(a, 0, 1); /* what the device makes once is made */
     OK(gpumem_buffer_free(made, NULL));
     return 0;
 }
 
 static int end(void **state) {
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
+    DESTROY(a, b);
     settle(NULL);
     OK(gpumem_stream_destroy(device, stream));
     (void)gpumem_resource_destroy(memory);

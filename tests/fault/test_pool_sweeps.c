@@ -165,7 +165,7 @@ TEST(sharing_a_pool_is_all_or_nothing) {
     for (host = 0; host < 2; host++) {
         sweep_act("export a pool", export_pool, end_pool, NULL);
         assert_int_equal(export_pool(NULL), 0);
-        OK(gpumem_buffer_allocate(pool, 3 * MIB, NULL, &buffer));
+        buffer = NEW_BUFFER(pool, 3 * MIB);
         OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x66, NULL));
         synchronize(NULL);
         sweep_act("import a pool", import_pool, end_mapped, NULL);

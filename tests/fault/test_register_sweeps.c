@@ -36,8 +36,7 @@ static int ask(void *user) {
 }
 
 TEST(a_failed_query_of_pinned_settings_leaks_nothing) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     sweep_act("what a pinned resource has settled on", ask, NULL, pinned);
     OK(gpumem_resource_destroy(pinned));
 }

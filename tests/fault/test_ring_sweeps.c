@@ -17,13 +17,8 @@ static const gpumem_ring_options mirrored = {
     .size = sizeof mirrored, .chunk_bytes = 3 * MIB, .chunk_count = 2, .mirrored = 1};
 
 static gpumem_resource *make_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_mapped_resource_create(device,
-                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR,
-                                                           .method_strict = 1,
-                                                           .chunk_maximum = 4 * MIB),
-                                     &resource));
-    return resource;
+    return NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1,
+                      .chunk_maximum = 4 * MIB);
 }
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
@@ -120,8 +115,8 @@ static CUdeviceptr make_gate(struct subject *s) {
     CUdeviceptr address = 0;
     void *flag = NULL;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemHostAlloc(&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, flag, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostAlloc(&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, flag, 0));
     cu->cuCtxPopCurrent_v2(&before);
     s->flag = flag;
     return address;
@@ -186,8 +181,8 @@ static void end_of_way(void *user) {
 
 TEST(releasing_a_chunk_behind_streams_or_events_is_all_or_nothing) {
     struct subject s = {.resource = make_resource()};
-    OK(gpumem_stream_create(device, NULL, &s.stream));
-    OK(gpumem_event_create(device, NULL, &s.event));
+    s.stream = NEW_STREAM();
+    s.event = NEW_EVENT();
     gate_address = make_gate(&s);
     sweep_ring("release behind streams", streams_way, end_of_way, &s);
     sweep_ring("release behind events", events_way, end_of_way, &s);

@@ -113,7 +113,7 @@ static void sweep_driver(const char *name, const gpumem_mapped_options *given) {
     gpumem_mapped_options options = *given;
     options.maximum_bytes = AMPLE;
     OK(gpumem_mapped_resource_create(device, &options, &s.resource));
-    OK(gpumem_stream_create(device, NULL, &s.stream));
+    s.stream = NEW_STREAM();
     sweep_act(name, small_buffers, NULL, &s);
     (void)gpumem_resource_destroy(s.resource);
     OK(gpumem_stream_destroy(device, s.stream));
@@ -134,12 +134,10 @@ TEST(slabs_of_exported_vulkan_memory_are_all_or_nothing) {
 /* ---- Calls of Vulkan ------------------------------------------------------------------------- */
 
 static void assert_all_is_free(struct subject *s, size_t memories) {
-    gpumem_buffer *buffer;
     OK(gpumem_resource_trim(s->resource, 0));
     assert_int_equal(icd->live().memories, memories);
     assert_used_well();
-    OK(gpumem_buffer_allocate(s->resource, MAXIMUM,
-                              GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(s->resource, MAXIMUM, .stream = GPUMEM_STREAM_NONE);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_trim(s->resource, 0));
     assert_int_equal(icd->live().memories, memories);

@@ -194,8 +194,7 @@ static int begin(void **state) {
 
 static int end(void **state) {
     for (size_t i = 0; i < MAPPED; i++) {
-        OK(gpumem_mapping_destroy(mapping[i]));
-        OK(gpumem_physical_destroy(memory[i]));
+        DESTROY(mapping[i], memory[i]);
     }
     OK(gpumem_reservation_destroy(range));
     return close_device(state);

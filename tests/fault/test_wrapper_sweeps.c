@@ -170,10 +170,7 @@ static void sweep_all(struct subject *s) {
 }
 
 static gpumem_resource *virtual_resource(void) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB), &resource));
-    return resource;
+    return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
 }
 
 static void sweep_wrapper(wrap_fn wrap) {
@@ -183,8 +180,7 @@ static void sweep_wrapper(wrap_fn wrap) {
     sweep_all(&subject);
     if (wrap == failure)
         assert_true(subject.asked > 0); /* softgpu's faults say out of memory where they can */
-    OK(gpumem_resource_destroy(subject.resource));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(subject.resource, upstream);
 }
 
 TEST(allocating_through_a_limit_is_all_or_nothing) {
@@ -215,11 +211,9 @@ TEST(allocating_through_a_failure_callback_is_all_or_nothing) {
 TEST(allocating_through_a_fallback_is_all_or_nothing) {
     struct subject subject = {.asked = 0};
     gpumem_resource *first = virtual_resource(), *second = virtual_resource();
-    OK(gpumem_fallback_resource_create(first, second, &subject.resource));
+    subject.resource = NEW_FALLBACK(first, second);
     sweep_all(&subject);
-    OK(gpumem_resource_destroy(subject.resource));
-    OK(gpumem_resource_destroy(second));
-    OK(gpumem_resource_destroy(first));
+    DESTROY(subject.resource, second, first);
 }
 
 /* ---- Making wrappers: no driver call, so nothing but memory and files can be missing --------- */

@@ -7,35 +7,11 @@
 #include <pthread.h>
 
 static inline gpumem_resource *make_pool(void) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
-    return pool;
-}
-
-static inline gpumem_resource *make_pinned(void) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    return pinned;
-}
-
-static inline gpumem_resource *make_cache(gpumem_resource *upstream) {
-    gpumem_resource *cache;
-    OK(gpumem_caching_resource_create(upstream, NULL, &cache));
-    return cache;
+    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
 }
 
 static inline gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
-}
-
-static inline CUstream make_stream(void) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    return stream;
+    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
 }
 
 static inline gpumem_caching_info info_of(gpumem_resource *cache) {
@@ -60,12 +36,12 @@ static inline void run_thread(void *(*function)(void *), void *data) {
 }
 
 static inline void use_context(void) {
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
 }
 
 static inline void leave_context(void) {
     CUcontext popped;
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
 }
 
 #endif

@@ -10,20 +10,15 @@ static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
-    return buffer;
+    return NEW_BUFFER(resource, 2 * MIB);
 }
 
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(device_memory_reports_location_and_access) {
-    gpumem_resource *resource;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
+    gpumem_resource *resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
     assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
@@ -41,9 +36,7 @@ TEST(pinned_memory_reports_location_and_access) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED,
                                             GPUMEM_PINNED_POOL};
     for (size_t i = 0; i < COUNT(methods); i++) {
-        gpumem_resource *resource;
-        OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = methods[i]),
-                                         &resource));
+        gpumem_resource *resource = NEW_PINNED(.method = methods[i]);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
         assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
@@ -58,8 +51,7 @@ TEST(pinned_memory_reports_location_and_access) {
 }
 
 TEST(managed_memory_reports_access_by_host_and_device) {
-    gpumem_resource *resource;
-    OK(gpumem_managed_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_MANAGED();
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = attributes_of(buffer);
     assert_int_equal(is.managed, 1);
@@ -72,11 +64,8 @@ TEST(managed_memory_reports_access_by_host_and_device) {
 TEST(virtual_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
-        gpumem_resource *resource;
-        OK(gpumem_virtual_resource_create(
-            device,
-            GPUMEM_VIRTUAL_OPTIONS(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD),
-            &resource));
+        gpumem_resource *resource =
+            NEW_VIRTUAL(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer_attributes is = attributes_of(buffer);
         assert_int_equal(is.location, places[i]);
@@ -86,8 +75,7 @@ TEST(virtual_memory_reports_its_location) {
         assert_int_equal(is.exportable, 1);
         assert_int_equal(is.handle_type, GPUMEM_HANDLE_POSIX_FD);
         assert_null(is.context);
-        gpumem_buffer *view;
-        OK(gpumem_buffer_view(buffer, 4096, 4096, &view));
+        gpumem_buffer *view = NEW_VIEW(buffer, 4096, 4096);
         is = attributes_of(view);
         assert_int_equal(is.view, 1);
         assert_int_equal(is.exportable, 0); /* the whole can be */
@@ -98,12 +86,11 @@ TEST(virtual_memory_reports_its_location) {
 }
 
 static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
-    gpumem_export *exported;
     gpumem_buffer *imported;
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_import_create(device, description, bytes, &fd, 1,
@@ -115,11 +102,8 @@ static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
 TEST(imported_memory_reports_its_location) {
     const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
     for (size_t i = 0; i < COUNT(places); i++) {
-        gpumem_resource *resource;
-        OK(gpumem_virtual_resource_create(
-            device,
-            GPUMEM_VIRTUAL_OPTIONS(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD),
-            &resource));
+        gpumem_resource *resource =
+            NEW_VIRTUAL(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD);
         gpumem_buffer *buffer = allocate(resource);
         gpumem_buffer *imported = import(buffer, GPUMEM_ACCESS_READ_WRITE);
         gpumem_buffer_attributes is = attributes_of(imported);
@@ -135,8 +119,7 @@ TEST(imported_memory_reports_its_location) {
 }
 
 TEST(an_attributes_struct_of_wrong_size_is_refused) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource);
     gpumem_buffer_attributes is = {.size = 8};
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, &is));

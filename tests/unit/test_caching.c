@@ -30,29 +30,17 @@ static int teardown(void **state) {
 ALL_TESTS(setup, teardown);
 
 static gpumem_resource *cache_of(gpumem_resource *upstream, uint64_t maximum) {
-    gpumem_resource *cache;
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .maximum_bytes = maximum), &cache));
-    return cache;
+    return NEW_CACHING_WITH(upstream, .maximum_bytes = maximum);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *cache, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer = NULL;
-    OK(gpumem_buffer_allocate(cache, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(cache, bytes, .stream = stream);
 }
 
 static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream stream,
                                   gpumem_buffer **buffer) {
     return gpumem_buffer_allocate(cache, bytes,
                                   GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), buffer);
-}
-
-static CUstream make_stream(void) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    return stream;
 }
 
 static gpumem_caching_info info_of(gpumem_resource *cache) {
@@ -84,8 +72,7 @@ TEST(freed_memory_is_reused_at_once_on_its_own_stream) {
         OK(gpumem_buffer_free(again, gate.stream));
     }
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY(cache, &gate);
 }
 
 struct asking {
@@ -105,26 +92,23 @@ static void *ask_for_a_mib(void *data) {
 /* A limit leaves no other memory: the call waits for the first stream, and then has it. */
 TEST(at_the_limit_another_stream_waits_for_freed_memory) {
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
-    struct asking asking = {.cache = cache, .stream = make_stream()};
+    struct asking asking = {.cache = cache, .stream = NEW_STREAM()};
     struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(cache, MIB, gate.stream);
     gpumem_buffer *second = allocate(cache, MIB, gate.stream);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
+    DESTROY(first, second);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, ask_for_a_mib, &asking), 0);
     gate_drain(&gate);
     assert_int_equal(pthread_join(thread, NULL), 0);
     OK(asking.status);
     assert_int_equal(info_of(cache).segment_bytes, 2 * MIB);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, asking.stream));
-    gate_remove(&gate);
+    DESTROY(cache, asking.stream, &gate);
 }
 
 TEST(without_a_limit_another_stream_gets_different_memory) {
     gpumem_resource *cache = cache_of(pool, 0);
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(cache, MIB, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(first);
@@ -133,14 +117,12 @@ TEST(without_a_limit_another_stream_gets_different_memory) {
     assert_false(gpumem_buffer_pointer(second) == address);
     OK(gpumem_buffer_free(second, NULL));
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, stream));
-    gate_remove(&gate);
+    DESTROY(cache, stream, &gate);
 }
 
 TEST(freed_memory_is_not_reused_before_named_streams_pass) {
     gpumem_resource *cache = cache_of(pool, 0);
-    CUstream own = make_stream();
+    CUstream own = NEW_STREAM();
     for (int named_at_free = 0; named_at_free < 2; named_at_free++) {
         struct gate gate = gate_with_stream();
         gpumem_buffer *buffer = allocate(cache, 4096, own);
@@ -161,8 +143,7 @@ TEST(freed_memory_is_not_reused_before_named_streams_pass) {
             OK(gpumem_buffer_free(others[i], NULL));
         gate_remove(&gate);
     }
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, own));
+    DESTROY(cache, own);
 }
 
 TEST(device_memory_for_an_unordered_stream_is_refused) {
@@ -192,8 +173,7 @@ TEST(memory_of_a_forgotten_stream_is_not_reused_before_it_passes) {
     gate_drain(&gate);
     OK(gpumem_resource_trim(cache, 0));
     assert_int_equal(info_of(cache).segments, 0);
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY(cache, &gate);
 }
 
 /* ---- Memory that the CPU writes -------------------------------------------------------------- */
@@ -221,8 +201,7 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
     assert_true(reused > 100);
     for (size_t i = 0; i < COUNT(addresses); i++)
         OK(gpumem_buffer_free(buffers[i], NULL));
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY(cache, &gate);
 }
 
 TEST(host_memory_freed_without_a_stream_is_reused_at_once) {
@@ -241,10 +220,7 @@ TEST(host_memory_freed_without_a_stream_is_reused_at_once) {
     buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
     assert_ptr_not_equal(gpumem_buffer_host_pointer(buffer), host);
     gate_drain(&gate);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(target, NULL));
-    OK(gpumem_resource_destroy(cache));
-    gate_remove(&gate);
+    DESTROY(buffer, target, cache, &gate);
 }
 
 /* ---- Sizes, limits, numbers ------------------------------------------------------------------ */
@@ -254,9 +230,7 @@ TEST(requested_sizes_and_alignments_are_respected) {
     gpumem_buffer *buffers[22];
     for (size_t i = 0; i < COUNT(buffers); i++) {
         size_t alignment = (size_t)1 << i;
-        OK(gpumem_buffer_allocate(cache, 1000 + i,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
-                                  &buffers[i]));
+        buffers[i] = NEW_BUFFER_WITH(cache, 1000 + i, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % alignment, 0);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % 256, 0);
         assert_int_equal(gpumem_buffer_size(buffers[i]), 1000 + i);
@@ -298,8 +272,7 @@ TEST(adjacent_free_blocks_merge) {
     assert_int_equal(info.largest_free_bytes, info.segment_bytes / info.segments);
     gpumem_buffer *whole = allocate(cache, info.largest_free_bytes, NULL);
     assert_int_equal(info_of(cache).segments, segments);
-    OK(gpumem_buffer_free(whole, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(whole, cache);
 }
 
 TEST(a_maximum_is_enforced_and_named_in_the_error) {
@@ -313,8 +286,7 @@ TEST(a_maximum_is_enforced_and_named_in_the_error) {
     for (size_t i = 0; i < COUNT(buffers); i++)
         OK(gpumem_buffer_free(buffers[i], NULL));
     more = allocate(cache, 2 * MIB, NULL); /* small blocks make room for a large one */
-    OK(gpumem_buffer_free(more, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(more, cache);
 }
 
 TEST(statistics_of_cache_and_device_add_up) {
@@ -332,8 +304,7 @@ TEST(statistics_of_cache_and_device_add_up) {
     assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
     FAILS(BUSY, gpumem_resource_destroy(cache));
     SAYS("2 buffers");
-    OK(gpumem_buffer_free(small, NULL));
-    OK(gpumem_buffer_free(large, NULL));
+    DESTROY(small, large);
     stats = stats_of(cache);
     assert_int_equal(stats.allocations + stats.in_use_bytes, 0);
     assert_int_equal(stats.cached_bytes, stats.committed_bytes);
@@ -368,16 +339,14 @@ TEST(held_memory_is_not_reused) {
     OK(gpumem_buffer_release(buffer));
     gpumem_buffer *again = allocate(cache, 4096, NULL);
     assert_true(gpumem_buffer_pointer(again) == address);
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_buffer_free(again, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(other, again, cache);
 }
 
 TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
-    gpumem_resource *virtual, *cache, *limit;
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual));
+    gpumem_resource *cache;
+    gpumem_resource *virtual = NEW_VIRTUAL();
     cache = cache_of(virtual, 0);
-    OK(gpumem_limit_resource_create(cache, 10 * MIB, &limit));
+    gpumem_resource *limit = NEW_LIMIT(cache, 10 * MIB);
     gpumem_buffer *buffer = allocate(limit, 4096, NULL), *large = allocate(limit, 4 * MIB, NULL);
     OK(gpumem_buffer_fill(large, 0, 4 * MIB, 3, NULL));
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -385,28 +354,22 @@ TEST(a_cache_works_between_a_wrapper_and_virtual_memory) {
     buffer = allocate(limit, 4096, NULL);
     assert_true(gpumem_buffer_pointer(buffer) == address);
     FAILS(BUSY, gpumem_resource_destroy(cache));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(large, NULL));
-    OK(gpumem_resource_destroy(limit));
+    DESTROY(buffer, large, limit);
     FAILS(BUSY, gpumem_resource_destroy(virtual));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(virtual));
+    DESTROY(cache, virtual);
 }
 
 TEST(cached_memory_is_released_when_another_resource_needs_it) {
     uint64_t room = 0, total = 0;
     OK(gpumem_device_get_memory(device, &room, &total));
-    gpumem_resource *virtual, *cache;
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual));
+    gpumem_resource *cache;
+    gpumem_resource *virtual = NEW_VIRTUAL();
     cache = cache_of(virtual, 0);
     size_t most = (size_t)room / 3 / MIB * MIB;
     gpumem_buffer *first = allocate(cache, most, NULL), *second = allocate(cache, most, NULL);
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
+    DESTROY(first, second);
     gpumem_buffer *other = allocate(virtual, 2 * most, NULL);
-    OK(gpumem_buffer_free(other, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(virtual));
+    DESTROY(other, cache, virtual);
 }
 
 /* ---- Threads and processes ------------------------------------------------------------------- */
@@ -495,8 +458,7 @@ TEST(a_forked_child_may_not_use_the_cache) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    OK(gpumem_buffer_free(kept, NULL));
-    OK(gpumem_resource_destroy(cache));
+    DESTROY(kept, cache);
 }
 
 /* ---- Captures -------------------------------------------------------------------------------- */
@@ -504,7 +466,7 @@ TEST(a_forked_child_may_not_use_the_cache) {
 TEST(captured_memory_stays_with_its_graph) {
     gpumem_resource *cache = cache_of(pool, 0);
     gpumem_capture_pool *captured;
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *before = allocate(cache, 4096, stream);
     CUdeviceptr outside = gpumem_buffer_pointer(before);
     OK(gpumem_buffer_free(before, NULL));
@@ -535,6 +497,5 @@ TEST(captured_memory_stays_with_its_graph) {
     OK(gpumem_capture_pool_destroy(captured, stream));
     OK(gpumem_resource_trim(cache, 0));
     assert_int_equal(info_of(cache).segments, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(cache, stream);
 }

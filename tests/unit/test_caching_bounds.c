@@ -28,7 +28,7 @@ static void *allocate_gift(void *data) {
 
 /* Threads report late: the free below is counted before the allocation. */
 TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
     struct gift first = {.cache = cache, .buffer = allocate(cache, 1000, NULL)}, second = first;
     run_thread(free_gift, &first);
     run_thread(allocate_gift, &second);
@@ -38,16 +38,13 @@ TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
         assert_int_equal(all[i].allocations, 1);
         assert_in_range(all[i].in_use_high, 10, 1010);
     }
-    OK(gpumem_buffer_free(second.buffer, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(second.buffer, cache, pool);
 }
 
 TEST(a_thread_caches_at_most_its_configured_bytes) {
-    gpumem_resource *pool = make_pool(), *cache;
+    gpumem_resource *pool = make_pool();
     const size_t most = 256 * KIB;
-    OK(gpumem_caching_resource_create(
-        pool, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = most), &cache));
+    gpumem_resource *cache = NEW_CACHING_WITH(pool, .thread_bytes = most);
     gpumem_buffer *buffers[44];
     for (size_t i = 0; i < COUNT(buffers); i++) {
         size_t bytes = i < 4 ? (i + 1) * 256 : (size_t)1024 << ((i - 4) / 4);
@@ -58,13 +55,12 @@ TEST(a_thread_caches_at_most_its_configured_bytes) {
         OK(gpumem_buffer_free(buffers[i], NULL));
         assert_true(info_of(cache).thread_bytes <= most);
     }
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 TEST(a_blocked_stream_does_not_delay_memory_of_another) {
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
-    CUstream own = make_stream();
+    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
+    CUstream own = NEW_STREAM();
     struct gate still = gate_with_stream(), passing = gate_with_stream();
     for (int i = 0; i < 20; i++)
         OK(gpumem_buffer_free(allocate(cache, 4096, own), i < 19 ? still.stream : passing.stream));
@@ -75,10 +71,7 @@ TEST(a_blocked_stream_does_not_delay_memory_of_another) {
     gate_drain(&still);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     assert_int_equal(info_of(cache).pending_bytes, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_stream_destroy(device, own));
-    gate_remove(&still);
+    DESTROY(cache, pool, own, &still);
     gate_remove(&passing);
 }
 
@@ -104,9 +97,8 @@ static void *take_many(void *data) {
 
 /* What comes for one thread, others must not take before it. */
 TEST(threads_that_grow_the_cache_together_all_get_memory) {
-    gpumem_resource *pool = make_pool(), *cache;
-    OK(gpumem_caching_resource_create(
-        pool, GPUMEM_OPTIONS(gpumem_caching_options, .segment_bytes = 2 * MIB), &cache));
+    gpumem_resource *pool = make_pool();
+    gpumem_resource *cache = NEW_CACHING_WITH(pool, .segment_bytes = 2 * MIB);
     pthread_barrier_t start;
     struct hungry hungry = {.cache = cache, .start = &start};
     pthread_barrier_init(&start, NULL, THREADS);
@@ -122,15 +114,14 @@ TEST(threads_that_grow_the_cache_together_all_get_memory) {
         OK(gpumem_resource_trim(cache, 0));
     }
     pthread_barrier_destroy(&start);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 /* Each buffer a little larger than the last, which is freed: none fits where another was. */
 static size_t after_creeping_sizes(size_t idle_bytes) {
-    gpumem_resource *pool = make_pool(), *cache;
-    OK(gpumem_caching_resource_create(
-        pool, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB, .idle_bytes = idle_bytes), &cache));
+    gpumem_resource *pool = make_pool();
+    gpumem_resource *cache =
+        NEW_CACHING_WITH(pool, .segment_bytes = 4 * MIB, .idle_bytes = idle_bytes);
     gpumem_buffer *kept = allocate(cache, 8 * MIB, NULL), *buffer = NULL;
     for (size_t i = 0; i < 20; i++) {
         gpumem_buffer *larger = allocate(cache, (4 + i) * MIB, NULL);
@@ -139,10 +130,7 @@ static size_t after_creeping_sizes(size_t idle_bytes) {
         buffer = larger;
     }
     size_t taken = info_of(cache).segment_bytes;
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(kept, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, kept, cache, pool);
     return taken;
 }
 
@@ -188,11 +176,9 @@ static void *take(void *data) {
 
 /* Under its maximum there is room for one of the two. */
 TEST(an_allocation_waits_for_memory_being_returned) {
-    gpumem_resource *memory, *cache;
-    OK(gpumem_virtual_resource_create(device, NULL, &memory));
-    OK(gpumem_caching_resource_create(
-        memory, GPUMEM_CACHING_OPTIONS(.maximum_bytes = 2 * MIB, .segment_bytes = 2 * MIB),
-        &cache));
+    gpumem_resource *memory = NEW_VIRTUAL();
+    gpumem_resource *cache =
+        NEW_CACHING_WITH(memory, .maximum_bytes = 2 * MIB, .segment_bytes = 2 * MIB);
     OK(gpumem_buffer_free(allocate(cache, 2 * MIB, NULL), NULL));
     gpumem_driver_api gated = *cu;
     driver = cu;
@@ -215,7 +201,5 @@ TEST(an_allocation_waits_for_memory_being_returned) {
     assert_int_equal(pthread_join(taking, NULL), 0);
     device->cu = driver;
     assert_int_equal(taker.status, GPUMEM_OK);
-    OK(gpumem_buffer_free(taker.buffer, NULL));
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(taker.buffer, cache, memory);
 }

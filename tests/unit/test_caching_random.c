@@ -358,11 +358,11 @@ static void *live(void *data) {
 static void begin_worker(struct worker *worker, struct world *world, uint64_t seed) {
     *worker = (struct worker){.world = world, .random = seed};
     void *seen = NULL;
-    assert_int_equal(cu->cuMemHostAlloc(&seen, SLOTS * PROBE, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostAlloc(&seen, SLOTS * PROBE, 0));
     worker->seen = seen;
-    assert_int_equal(cu->cuMemAlloc_v2(&worker->landing, SLOTS * PROBE), CUDA_SUCCESS);
+    OK_CU(cu->cuMemAlloc_v2(&worker->landing, SLOTS * PROBE));
     for (unsigned i = 0; i < SLOTS; i++)
-        OK(gpumem_event_create(device, NULL, &worker->slots[i].event));
+        worker->slots[i].event = NEW_EVENT();
 }
 
 static void end_worker(struct worker *worker) {
@@ -370,8 +370,8 @@ static void end_worker(struct worker *worker) {
         fail_msg("%s (%s)", worker->failed, gpumem_last_error()->message);
     for (unsigned i = 0; i < SLOTS; i++)
         OK(gpumem_event_destroy(device, worker->slots[i].event));
-    assert_int_equal(cu->cuMemFree_v2(worker->landing), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemFreeHost(worker->seen), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFree_v2(worker->landing));
+    OK_CU(cu->cuMemFreeHost(worker->seen));
 }
 
 static void run_lives(struct worker *workers, pthread_t *threads) {
@@ -394,8 +394,7 @@ static void run_lives(struct worker *workers, pthread_t *threads) {
 static void run_epoch(struct world *world, gpumem_resource *upstream, uint64_t seed) {
     struct worker workers[WORKERS];
     pthread_t threads[WORKERS];
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = MIB), &world->cache));
+    world->cache = NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
     for (unsigned i = 0; i < WORKERS; i++)
         begin_worker(&workers[i], world, seed * WORKERS + i);
     run_lives(workers, threads);
@@ -428,7 +427,7 @@ static void run(gpumem_resource *upstream, int host) {
     use_context();
     for (unsigned i = 0; i < STREAMS; i++) {
         pthread_rwlock_init(&world.streams[i].lock, NULL);
-        world.streams[i].stream = make_stream();
+        world.streams[i].stream = NEW_STREAM();
     }
     uint64_t seed = seed_of_today();
     for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
@@ -447,5 +446,5 @@ TEST(random_use_of_device_memory_keeps_every_byte) {
 }
 
 TEST(random_use_of_pinned_memory_keeps_every_byte) {
-    run(make_pinned(), 1);
+    run(NEW_PINNED(), 1);
 }

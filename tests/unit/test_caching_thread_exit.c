@@ -42,7 +42,7 @@ static void *end_late(void *unused) {
 }
 
 static void destructors_may_allocate(gpumem_resource *upstream) {
-    gpumem_resource *cache = make_cache(upstream);
+    gpumem_resource *cache = NEW_CACHING(upstream);
     OK(gpumem_buffer_free(allocate(cache, 4096, NULL),
                           NULL)); /* the library's destructor is first */
     late_cache = cache;
@@ -54,8 +54,7 @@ static void destructors_may_allocate(gpumem_resource *upstream) {
     assert_int_equal(late_failures, 0);
     assert_int_equal(info_of(cache).threads, 1);
     assert_int_equal(stats_of(cache).allocations, 0);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(cache, upstream);
 }
 
 TEST(thread_destructors_may_allocate_device_memory) {
@@ -63,7 +62,7 @@ TEST(thread_destructors_may_allocate_device_memory) {
 }
 
 TEST(thread_destructors_may_allocate_pinned_memory) {
-    destructors_may_allocate(make_pinned());
+    destructors_may_allocate(NEW_PINNED());
 }
 
 /* ---- What the driver is asked ---------------------------------------------------------------- */
@@ -83,7 +82,7 @@ TEST(an_ending_thread_makes_no_driver_call_for_device_memory) {
     print_message("skip: ThreadSanitizer does not know the threads of C11\n");
     skip();
 #endif
-    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
     OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
     thrd_t thread;
     int result;
@@ -92,8 +91,7 @@ TEST(an_ending_thread_makes_no_driver_call_for_device_memory) {
     assert_int_equal(soft->fault_disarm(), 0);
     assert_int_equal(result, 0);
     assert_int_equal(info_of(cache).threads, 1);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(cache, pool);
 }
 
 /* ---- A library that is closed ---------------------------------------------------------------- */

@@ -145,9 +145,9 @@ static void run_workers(gpumem_resource *cache, int host) {
         void *scratch;
         workers[i] = (struct worker){
             .cache = cache, .exchange = &exchange, .seed = i * 7919 + 1, .host = host};
-        OK(gpumem_stream_create(device, NULL, &workers[i].stream));
+        workers[i].stream = NEW_STREAM();
         cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-        assert_int_equal(cu->cuMemHostAlloc(&scratch, 4096, 0), CUDA_SUCCESS);
+        OK_CU(cu->cuMemHostAlloc(&scratch, 4096, 0));
         cu->cuCtxPopCurrent_v2(&before);
         workers[i].scratch = scratch;
     }
@@ -172,30 +172,24 @@ static void run_workers(gpumem_resource *cache, int host) {
     for (unsigned i = 0; i < THREADS; i++) {
         OK(gpumem_stream_destroy(device, workers[i].stream));
         cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-        assert_int_equal(cu->cuMemFreeHost(workers[i].scratch), CUDA_SUCCESS);
+        OK_CU(cu->cuMemFreeHost(workers[i].scratch));
         cu->cuCtxPopCurrent_v2(&before);
     }
 }
 
 static gpumem_resource *small_cache(gpumem_resource *upstream) {
-    gpumem_resource *cache;
     /* Little room for a thread, so that magazines overflow and come back all the time. */
-    OK(gpumem_caching_resource_create(
-        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = MIB), &cache));
-    return cache;
+    return NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
 }
 
 TEST(threads_never_share_a_block_of_device_memory) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     run_workers(small_cache(pool), 0);
     OK(gpumem_resource_destroy(pool));
 }
 
 TEST(threads_never_share_a_block_of_pinned_memory) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 4 * MIB), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 4 * MIB);
     run_workers(small_cache(pinned), 1);
     OK(gpumem_resource_destroy(pinned));
 }

@@ -150,8 +150,7 @@ TEST(checksums_in_a_cancelled_thread_complete) {
 /* ---- Sending and receiving ------------------------------------------------------------------- */
 
 static void send_buffer(struct thread *thread) {
-    gpumem_export *exported;
-    OK(gpumem_export_create(thread->buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(thread->buffer);
     OK(gpumem_export_send(exported, thread->socket, NULL));
     OK(gpumem_export_destroy(exported));
 }
@@ -164,15 +163,14 @@ TEST(sends_and_receives_in_cancelled_threads_complete) {
     int ends[2];
     struct thread sender = {.run = send_buffer}, receiver = {.run = receive_buffer};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    OK(gpumem_buffer_allocate(memory, 4 * MIB, NULL, &sender.buffer));
+    sender.buffer = NEW_BUFFER(memory, 4 * MIB);
     sender.socket = ends[0];
     receiver.socket = ends[1];
     start(&receiver, run_cancelled);
     start(&sender, run_cancelled);
     expect_done(&sender);
     expect_done(&receiver);
-    OK(gpumem_buffer_free(receiver.buffer, NULL));
-    OK(gpumem_buffer_free(sender.buffer, NULL));
+    DESTROY(receiver.buffer, sender.buffer);
     close(ends[0]);
     close(ends[1]);
 }
@@ -199,14 +197,11 @@ TEST(a_cancelled_receiver_notices_that_its_sender_left) {
 /* ---- Everything else ------------------------------------------------------------------------- */
 
 static void use_buffers(struct thread *thread) {
-    gpumem_resource *pinned, *managed;
-    gpumem_buffer *buffer, *other;
     char bytes[16] = "bytes";
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
-    OK(gpumem_managed_resource_create(device, NULL, &managed));
-    OK(gpumem_buffer_allocate(memory, MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 8 * MIB), &buffer));
-    OK(gpumem_buffer_allocate(pinned, MIB, NULL, &other));
+    gpumem_resource *pinned = NEW_PINNED();
+    gpumem_resource *managed = NEW_MANAGED();
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(memory, MIB, .capacity = 8 * MIB);
+    gpumem_buffer *other = NEW_BUFFER(pinned, MIB);
     OK(gpumem_buffer_write(buffer, 0, bytes, sizeof bytes, NULL));
     OK(gpumem_buffer_read(buffer, 0, bytes, sizeof bytes, NULL));
     OK(gpumem_buffer_copy(other, 0, buffer, 0, sizeof bytes, NULL));
@@ -216,20 +211,17 @@ static void use_buffers(struct thread *thread) {
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_release(buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(other, NULL));
+    DESTROY(buffer, other);
     OK(gpumem_resource_trim(pinned, 0));
-    OK(gpumem_resource_destroy(pinned));
-    OK(gpumem_resource_destroy(managed));
+    DESTROY(pinned, managed);
     OK(gpumem_device_trim(device, 1));
 }
 
 static void use_streams(struct thread *thread) {
-    CUstream stream;
     CUevent first, last;
     int done;
     float milliseconds;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     OK(gpumem_event_create(device, GPUMEM_OPTIONS(gpumem_event_options, .timing = 1), &first));
     OK(gpumem_event_create(device, GPUMEM_OPTIONS(gpumem_event_options, .timing = 1), &last));
     OK(gpumem_event_record(device, first, stream));
@@ -240,9 +232,7 @@ static void use_streams(struct thread *thread) {
     OK(gpumem_stream_query(device, stream, &done));
     OK(gpumem_event_query(device, last, &done));
     OK(gpumem_event_elapsed(device, first, last, &milliseconds));
-    OK(gpumem_event_destroy(device, first));
-    OK(gpumem_event_destroy(device, last));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(first, last, stream);
 }
 
 static void use_devices(struct thread *thread) {
@@ -265,9 +255,7 @@ static void use_low_level(struct thread *thread) {
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &reservation));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
     OK(gpumem_mapping_create(reservation, 0, physical, &mapping));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(physical));
-    OK(gpumem_reservation_destroy(reservation));
+    DESTROY(mapping, physical, reservation);
 }
 
 TEST(buffer_calls_are_not_cancellation_points) {

@@ -28,8 +28,8 @@ static int take_over(void) {
     int fd = -1;
     FILE *own = tmpfile();
     assert_non_null(own);
-    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    buffer = NEW_BUFFER(memory, 2 * MIB);
+    exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     assert_int_equal(dup2(fileno(own), fd), fd);
     fclose(own);
@@ -38,8 +38,7 @@ static int take_over(void) {
 
 static void give_back(int own) {
     struct stat status;
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     assert_int_equal(fstat(own, &status), 0);
     close(own);
 }

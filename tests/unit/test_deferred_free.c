@@ -20,10 +20,7 @@ static int teardown(void **state) {
 EACH_TEST(setup, teardown);
 
 static gpumem_buffer *allocate_on(CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
 }
 
 /* Still there: the driver knows the address. */
@@ -76,8 +73,7 @@ TEST(the_stream_of_the_allocation_defers_a_free) {
 }
 
 TEST(the_stream_of_the_free_defers_it) {
-    CUstream idle;
-    OK(gpumem_stream_create(device, NULL, &idle));
+    CUstream idle = NEW_STREAM();
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_on(idle);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -92,7 +88,7 @@ TEST(named_streams_defer_a_free) {
     gpumem_buffer *buffer = allocate_on(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (size_t i = 0; i < COUNT(others); i++) {
-        OK(gpumem_stream_create(device, NULL, &others[i]));
+        others[i] = NEW_STREAM();
         OK(gpumem_buffer_use(buffer, others[i]));
         OK(gpumem_buffer_use(buffer, others[i]));
     }
@@ -121,22 +117,16 @@ TEST(later_allocations_complete_deferred_frees) {
     gpumem_buffer *buffer = allocate_on(NULL);
     assert_false(is_mapped(address) && gpumem_buffer_pointer(buffer) != address);
     assert_int_equal(device_stats().deferred_frees, 0);
-    OK(gpumem_buffer_free(buffer, NULL));
-    gate_remove(&gate);
+    DESTROY(buffer, &gate);
 }
 
 TEST(destroying_a_resource_waits_for_deferred_frees) {
-    gpumem_resource *second;
-    gpumem_buffer *buffer;
-    CUstream stream;
-    OK(gpumem_virtual_resource_create(device, NULL, &second));
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_allocate(second, 64 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    gpumem_resource *second = NEW_VIRTUAL();
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(second, 64 * MIB, .stream = stream);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     OK(gpumem_buffer_fill(buffer, 0, 64 * MIB, 3, stream));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(second));
+    DESTROY(buffer, second);
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     assert_int_equal(device_stats().deferred_frees, 0);
     synchronize(stream); /* no fault: the fill ran on mapped memory */
@@ -157,15 +147,10 @@ TEST(a_hold_defers_a_free) {
 }
 
 TEST(a_pool_free_is_queued_behind_all_named_streams) {
-    gpumem_resource *pool;
-    gpumem_buffer *buffer;
-    CUstream stream;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
-    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    CUstream stream = NEW_STREAM();
     struct gate gate = gate_with_stream();
-    OK(gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                              &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, MIB, .stream = stream);
     OK(gpumem_buffer_use(buffer, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL)); /* queued behind the gate, not held by us */
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -175,8 +160,7 @@ TEST(a_pool_free_is_queued_behind_all_named_streams) {
     gate_drain(&gate);
     synchronize(stream);
     gate_remove(&gate);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(stream, pool);
 }
 
 /* When memory runs out, what is held back is waited for. */
@@ -184,17 +168,13 @@ TEST(running_out_of_memory_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     size_t most = (size_t)free_bytes / (4 * MIB) * (4 * MIB) - 4 * MIB;
-    gpumem_buffer *first, *second;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    OK(gpumem_buffer_allocate(resource, most,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &first));
+    CUstream stream = NEW_STREAM();
+    gpumem_buffer *first = NEW_BUFFER_WITH(resource, most, .stream = stream);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     OK(gpumem_buffer_fill(first, 0, MIB, 3, stream));
     OK(gpumem_buffer_free(first, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
-    OK(gpumem_buffer_allocate(resource, most, NULL, &second));
+    gpumem_buffer *second = NEW_BUFFER(resource, most);
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(second, stream);
 }

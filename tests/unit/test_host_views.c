@@ -14,9 +14,7 @@ static gpumem_resource *plain;
 static gpumem_mapped_method method;
 
 static gpumem_buffer *allocate(size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(plain, bytes, NULL, &buffer));
-    return buffer;
+    return NEW_BUFFER(plain, bytes);
 }
 
 static gpumem_host_view *view_of(gpumem_buffer *buffer) {
@@ -40,11 +38,8 @@ static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
 static void by_each(void (*test)(void), size_t cache_bytes) {
     for (size_t i = 0; i < COUNT(methods); i++) {
         method = methods[i];
-        OK(gpumem_virtual_resource_create(device,
-                                          GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB,
-                                                                 .chunk_maximum = 2 * MIB,
-                                                                 .cache_bytes = cache_bytes),
-                                          &plain));
+        plain =
+            NEW_VIRTUAL(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .cache_bytes = cache_bytes);
         test();
         OK(gpumem_resource_destroy(plain));
         assert_int_equal(device_stats().committed_bytes, 0);
@@ -92,8 +87,7 @@ static void fill_holes(void) {
     host_of(view)[6 * MIB] = 3;
     OK(gpumem_host_view_flush(view, 6 * MIB, 1));
     assert_int_equal(device_byte(buffer, 6 * MIB), 3);
-    OK(gpumem_host_view_destroy(view));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(view, buffer);
 }
 
 TEST(recommitted_holes_are_mapped_on_both_sides) {
@@ -112,8 +106,7 @@ static void end_in_any_order(void) {
         host_of(views[i])[8 * MIB - 1 - i] = (unsigned char)(i + 1);
     for (size_t i = 0; i < COUNT(views); i++)
         OK(gpumem_host_view_flush(views[i], 8 * MIB - 3, 3));
-    OK(gpumem_host_view_destroy(views[1]));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(views[1], buffer);
     FAILS(BUSY, gpumem_resource_destroy(plain));
     for (size_t i = 0; i < COUNT(views); i++)
         if (i != 1)
@@ -135,8 +128,7 @@ static void reuse_from_cache(void) {
         OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, (unsigned char)round, NULL));
         OK(gpumem_host_view_invalidate(view, 0, 4 * MIB));
         assert_int_equal(host_of(view)[4 * MIB - 1], round);
-        OK(gpumem_host_view_destroy(view));
-        OK(gpumem_buffer_free(buffer, NULL));
+        DESTROY(view, buffer);
         synchronize(NULL);
     }
     OK(gpumem_device_trim(device, 1));
@@ -161,8 +153,7 @@ static void *look(void *argument) {
         host_of(view)[at] = (unsigned char)round;
         gpumem_host_view *second = view_of(shared);
         assert_int_equal(host_of(second)[at], round);
-        OK(gpumem_host_view_destroy(view));
-        OK(gpumem_host_view_destroy(second));
+        DESTROY(view, second);
     }
     __atomic_fetch_sub(&looking, 1, __ATOMIC_SEQ_CST);
     return NULL;

@@ -51,18 +51,12 @@ static int teardown(void **state) {
 EACH_TEST(setup, teardown);
 
 static gpumem_resource *make(gpumem_pinned_method method) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options, .method = method,
-                                                    .slab_bytes = 4 * MIB,
-                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
-                                     &resource));
-    return resource;
+    return NEW_PINNED(.method = method, .slab_bytes = 4 * MIB,
+                      .huge_pages = GPUMEM_HUGE_PAGES_RESERVED);
 }
 
 static gpumem_buffer *take(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_fill(buffer, 0, bytes, 0x5c, NULL));
     synchronize(NULL);
     const unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -99,9 +93,7 @@ TEST(reserved_huge_pages_are_used_while_available) {
     assert_non_null(strstr(info.reserved_reason, "Cannot allocate memory"));
     assert_int_equal(info.transparent_huge_pages, 1);
     assert_string_equal(info.transparent_reason, "");
-    OK(gpumem_buffer_free(first, NULL));
-    OK(gpumem_buffer_free(second, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(first, second, resource);
 }
 
 TEST(huge_pages_that_cannot_be_touched_are_returned) {
@@ -112,8 +104,7 @@ TEST(huge_pages_that_cannot_be_touched_are_returned) {
     assert_int_equal(mapped, 1);
     assert_int_equal(info.huge_bytes, 0);
     assert_non_null(strstr(info.reserved_reason, "madvise"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(a_refused_registration_falls_back_to_ordinary_pages) {
@@ -125,22 +116,17 @@ TEST(a_refused_registration_falls_back_to_ordinary_pages) {
     gpumem_pinned_info info = info_of(resource);
     assert_int_equal(info.huge_bytes, 0);
     assert_non_null(strstr(info.reserved_reason, "cuMemHostRegister"));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 TEST(slabs_not_a_multiple_of_the_huge_page_size_use_none) {
-    gpumem_resource *resource;
     reserve = 100;
-    OK(gpumem_pinned_resource_create(device,
-                                     GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = 3 * MIB,
-                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
-                                     &resource));
+    gpumem_resource *resource =
+        NEW_PINNED(.maximum_bytes = 3 * MIB, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED);
     gpumem_buffer *buffer = take(resource, MIB);
     assert_non_null(strstr(info_of(resource).reserved_reason, "not a whole number of huge pages"));
     assert_int_equal(mapped, 0);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* What is set aside is not what a control group of ordinary memory limits. */
@@ -151,8 +137,7 @@ TEST(a_full_cgroup_does_not_limit_reserved_huge_pages) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB), *none;
     FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, 4 * MIB, NULL, &none));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gm_host_memory_set_root("");
 }
 
@@ -172,7 +157,7 @@ TEST(disabled_transparent_huge_pages_are_reported) {
 }
 
 TEST(invalid_options_are_refused_with_a_reason) {
-    gpumem_resource *none, *pool;
+    gpumem_resource *none;
     gpumem_pinned_info info = {.size = sizeof info};
     const gpumem_pinned_options wrong[] = {
         {.method = GPUMEM_PINNED_ALLOCATED, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED},
@@ -185,14 +170,13 @@ TEST(invalid_options_are_refused_with_a_reason) {
         FAILS(INVALID_ARGUMENT, gpumem_pinned_resource_create(device, &options, &none));
         SAYS("huge_pages");
     }
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &pool));
+    gpumem_resource *pool = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     FAILS(NOT_SUPPORTED, gpumem_pinned_get_info(pool, &info));
     OK(gpumem_resource_destroy(pool));
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    pool = NEW_POOL();
     FAILS(NOT_SUPPORTED, gpumem_pinned_get_info(pool, &info));
     OK(gpumem_resource_destroy(pool));
-    OK(gpumem_virtual_resource_create(device, NULL, &pool));
+    pool = NEW_VIRTUAL();
     FAILS(INVALID_ARGUMENT, gpumem_pinned_get_info(pool, &info));
     OK(gpumem_resource_destroy(pool));
 }
@@ -203,8 +187,7 @@ TEST(the_systems_reserved_huge_pages_are_used) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
     gpumem_pinned_info info = info_of(resource);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     assert_int_equal(info.huge_bytes == 0, info.reserved_reason[0] != 0);
     if (!info.huge_bytes) {
         print_message("skip: %s\n", info.reserved_reason);

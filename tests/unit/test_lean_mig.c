@@ -25,15 +25,13 @@ TEST(a_device_without_a_uuid_reports_why) {
 }
 
 TEST(buffers_are_shared_by_device_location) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer, *imported;
-    gpumem_export *exported;
+    gpumem_buffer *imported;
     unsigned char last = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 7, NULL));
     synchronize(NULL);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     const void *description;
     size_t bytes;
     int fd;
@@ -49,8 +47,7 @@ TEST(buffers_are_shared_by_device_location) {
     OK(gpumem_device_open(library, 1, &other));
     FAILS(NO_DEVICE, gpumem_import_create(other, description, bytes, &fd, 1, NULL, &imported));
     OK(gpumem_device_close(other));
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_destroy(resource));
 }

@@ -73,18 +73,16 @@ static void run_threads(void) {
 }
 
 TEST(threads_share_a_virtual_resource) {
-    OK(gpumem_virtual_resource_create(device, NULL, &shared));
+    shared = NEW_VIRTUAL();
     run_threads();
 }
 
 TEST(threads_share_a_pinned_resource) {
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &shared));
+    shared = NEW_PINNED(.slab_bytes = 2 * MIB);
     run_threads();
 }
 
 TEST(threads_share_a_pool) {
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &shared));
+    shared = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     run_threads();
 }

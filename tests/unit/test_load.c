@@ -131,26 +131,22 @@ TEST(a_load_grows_its_buffer_in_few_steps) {
 }
 
 TEST(staging_memory_can_come_from_the_caller) {
-    gpumem_resource *pinned;
     gpumem_buffer *buffer;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     write_file(MIB, 3);
     OK(gpumem_load_file(memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned),
                         &buffer, NULL));
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, pinned);
 
     /* In stream order, the memory is there when the stream has come to it. */
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &pinned));
+    pinned = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
     OK(gpumem_load_file(memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned),
                         &buffer, NULL));
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, pinned);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------- */
@@ -232,9 +228,7 @@ TEST(paths_that_are_not_regular_files_are_refused) {
 
 /* Whatever the size of the file: a small one would fit into a buffer that cannot grow. */
 TEST(a_resource_that_cannot_grow_is_refused) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     write_file(10, 1);
     REFUSED(NOT_SUPPORTED, pool, path, NULL);
     SAYS("virtual resource");
@@ -243,9 +237,7 @@ TEST(a_resource_that_cannot_grow_is_refused) {
 
 /* Refused before the CPU would fault on it, and whether or not it can be written by chance. */
 TEST(staging_that_the_cpu_cannot_reach_is_refused) {
-    gpumem_resource *pool;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     write_file(10, 1);
     REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pool));
     SAYS("(device_pool) provides memory that the CPU cannot access");
@@ -253,17 +245,14 @@ TEST(staging_that_the_cpu_cannot_reach_is_refused) {
 }
 
 TEST(too_little_staging_is_refused) {
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = MIB), &pinned));
+    gpumem_resource *pinned = NEW_PINNED(.maximum_bytes = MIB);
     write_file(8 * MIB, 1);
     REFUSED(OUT_OF_CAPACITY, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned));
     OK(gpumem_resource_destroy(pinned));
 }
 
 TEST(hitting_a_limit_undoes_the_load) {
-    gpumem_resource *limit;
-    OK(gpumem_limit_resource_create(memory, 5 * MIB, &limit));
+    gpumem_resource *limit = NEW_LIMIT(memory, 5 * MIB);
     write_file(8 * MIB, 1);
     REFUSED(OUT_OF_CAPACITY, limit, path,
             GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 4));
@@ -316,12 +305,10 @@ TEST(a_file_that_grows_while_loading_is_refused) {
 TEST(blocked_streams_do_not_delay_a_load) {
     struct gate gate = gate_with_stream();
     CUstream blocked;
-    CUevent reached;
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     OK(gpumem_stream_create(device, GPUMEM_OPTIONS(gpumem_stream_options, .blocking = 1),
                             &blocked));
-    OK(gpumem_event_create(device, NULL, &reached));
+    CUevent reached = NEW_EVENT();
     OK(gpumem_event_record(device, reached, gate.stream));
     OK(gpumem_stream_wait_event(device, blocked, reached));
     write_file(MIB, 4);
@@ -338,11 +325,7 @@ TEST(blocked_streams_do_not_delay_a_load) {
     assert_true(of_buffer == of_file);
     gate_drain(&gate);
     synchronize(blocked);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_event_destroy(device, reached));
-    OK(gpumem_stream_destroy(device, blocked));
-    OK(gpumem_resource_destroy(pinned));
-    gate_remove(&gate);
+    DESTROY(buffer, reached, blocked, pinned, &gate);
 }
 
 struct one_load {
@@ -363,8 +346,7 @@ static void *load_beside(void *argument) {
 
 TEST(several_loads_run_at_once) {
     struct one_load loads[3] = {{0}};
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     write_file(5 * MIB + 17, 5);
     for (size_t i = 0; i < COUNT(loads); i++) {
         loads[i].pinned = i ? pinned : NULL;
@@ -382,49 +364,40 @@ TEST(several_loads_run_at_once) {
 /* Memory that only frees hold back is no reason to refuse. */
 TEST(a_load_waits_for_deferred_frees) {
     uint64_t free_bytes, total;
-    gpumem_resource *pool;
-    gpumem_buffer *cached, *buffer = NULL;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    gpumem_buffer *buffer = NULL;
+    gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     assert_true(free_bytes > 128 * MIB);
     size_t most = (size_t)free_bytes - 16 * MIB;
-    OK(gpumem_buffer_allocate(pool, most, NULL, &cached));
+    gpumem_buffer *cached = NEW_BUFFER(pool, most);
     OK(gpumem_buffer_free(cached, NULL));
     synchronize(NULL);
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     assert_true(free_bytes <= 16 * MIB); /* the pool keeps it */
     write_file(24 * MIB, 6);
     OK(gpumem_load_file(memory, path, NULL, &buffer, NULL));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 /* Free memory of the device says nothing of the host's. */
 TEST(free_device_memory_does_not_limit_loads_into_host_memory) {
     uint64_t free_bytes, total;
-    gpumem_resource *host;
-    gpumem_buffer *most, *buffer = NULL;
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA),
-        &host));
+    gpumem_buffer *buffer = NULL;
+    gpumem_resource *host = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA);
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
-    OK(gpumem_buffer_allocate(memory, (size_t)free_bytes - 4 * MIB, NULL, &most));
+    gpumem_buffer *most = NEW_BUFFER(memory, (size_t)free_bytes - 4 * MIB);
     write_file(8 * MIB, 8);
     REFUSED(OUT_OF_MEMORY, memory, path, NULL);
     OK(gpumem_load_file(host, path, NULL, &buffer, NULL));
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(most, NULL));
-    OK(gpumem_resource_destroy(host));
+    DESTROY(buffer, most, host);
 }
 
 /* The wait for the last copies is refused while they are still to be done: nothing that they use
  * may be given back under them, which would be the end of the context. */
 TEST(a_refused_wait_is_retried) {
     gpumem_buffer *buffer = NULL;
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_resource *pinned = NEW_PINNED();
     write_file(MIB, 9);
     const gpumem_load_options options = {
         .size = sizeof options, .chunk_bytes = MIB, .pinned = pinned};
@@ -438,8 +411,7 @@ TEST(a_refused_wait_is_retried) {
     assert_int_equal(status, GPUMEM_ERROR_DRIVER);
     OK(gpumem_load_file(memory, path, &options, &buffer, NULL));
     check_content(buffer);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pinned));
+    DESTROY(buffer, pinned);
 }
 
 /* A successful call leaves the last failure of the thread alone, whatever it met on its way. */

@@ -36,9 +36,7 @@ TEST(a_mapping_keeps_its_bytes) {
     FAILS(BUSY, gpumem_reservation_destroy(range));
     SAYS("still mapped at offset 2097152");
     FAILS(BUSY, gpumem_physical_destroy(memory));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
     SAME_STATE(before);
     OK(gpumem_mapping_destroy(NULL));
     OK(gpumem_physical_destroy(NULL));
@@ -75,9 +73,7 @@ TEST(misuse_is_refused_without_a_driver_call) {
     assert_int_equal(soft->call_count("cuMemAddressReserve"), reserves);
     assert_int_equal(soft->call_count("cuMemCreate"), creates);
     assert_int_equal(soft->call_count("cuMemMap"), maps);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
 }
 
 TEST(mixing_objects_of_two_libraries_is_refused) {
@@ -92,8 +88,7 @@ TEST(mixing_objects_of_two_libraries_is_refused) {
     OK(gpumem_physical_create(other, 2 * MIB, NULL, &memory));
     FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, 0, memory, &mapping));
     SAYS("different");
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(memory, range);
     OK(gpumem_device_close(other));
     OK(gpumem_close(second));
 }
@@ -120,11 +115,7 @@ TEST(physical_memory_is_shared_by_descriptor) {
     synchronize(NULL);
     assert_int_equal(byte, 17);
     assert_int_equal(device_stats().imported_bytes, 2 * MIB);
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_reservation_destroy(range));
-    OK(gpumem_physical_destroy(same));
-    OK(gpumem_physical_destroy(memory));
+    DESTROY(second, first, range, same, memory);
 
     OK(gpumem_physical_create(
         device, 2 * MIB, GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_NONE),
@@ -157,8 +148,7 @@ TEST(alignment_applies_only_to_the_address) {
         size_t unit = alignments[i] > 2 * MIB ? alignments[i] : 2 * MIB;
         assert_true(gpumem_reservation_address(range) % unit == 0);
         OK(gpumem_mapping_create(range, 4 * MIB, memory, &mapping));
-        OK(gpumem_mapping_destroy(mapping));
-        OK(gpumem_reservation_destroy(range));
+        DESTROY(mapping, range);
     }
     OK(gpumem_physical_destroy(memory));
 }

@@ -127,7 +127,7 @@ TEST(cached_memory_is_released_before_refusing) {
 
 /* A free that queued work holds back is waited for, be it of a slab or not. */
 static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wanted_bytes) {
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     struct opener opener;
     gpumem_buffer *buffer = allocate(resource, held_bytes, 0), *wanted = NULL;
     OK(gpumem_buffer_fill(buffer, 0, held_bytes, 1, gate.stream));
@@ -138,7 +138,7 @@ static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wante
     OK(status);
     assert_true(waited);
     give(wanted);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 TEST(deferred_frees_are_waited_for_at_the_maximum) {

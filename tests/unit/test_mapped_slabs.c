@@ -20,9 +20,7 @@ static gpumem_resource *make(const gpumem_mapped_options *options) {
 }
 
 static gpumem_buffer *allocate_for(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
@@ -172,16 +170,14 @@ TEST(a_million_buffers_of_mapped_descriptors_make_no_call) {
 
 /* An event for each batch that was freed behind it, and no call of Vulkan. */
 TEST(freeing_behind_a_stream_creates_only_events) {
-    CUstream stream;
     gpumem_resource *resource =
         make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     uint64_t before = soft->call_count("cuMemCreate");
     go_round(resource, 100000, stream);
     go_round(resource, 100000, NULL);
     assert_true(soft->call_count("cuMemCreate") - before <= 2);
-    OK(gpumem_stream_destroy(device, stream));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(stream, resource);
 }
 
 /* As many Vulkan allocations as slabs, however many buffers live. */
@@ -231,7 +227,7 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_export *made;
     gpumem_host_view *view;
-    gpumem_buffer *own, *small = allocate(resource, 100);
+    gpumem_buffer *small = allocate(resource, 100);
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(small, 200, NULL));
     SAYS("a small buffer of the mapped resource lies in a slab and cannot grow: allocate it with a "
          "capacity");
@@ -244,14 +240,14 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(small, 0, 100, NULL, NULL));
     SAYS("with a capacity");
     assert_int_equal(gpumem_buffer_capacity(small), 100);
-    OK(gpumem_buffer_allocate(resource, 100, GPUMEM_BUFFER_OPTIONS(.capacity = 8 * MIB), &own));
+    gpumem_buffer *own = NEW_BUFFER_WITH(resource, 100, .capacity = 8 * MIB);
     OK(gpumem_buffer_grow(own, 8 * MIB, NULL));
     host_of(own)[8 * MIB - 1] = 3;
     assert_int_equal(device_byte(own, 8 * MIB - 1), 3);
-    OK(gpumem_export_create(own, &made));
+    made = NEW_EXPORT(own);
     OK(gpumem_export_destroy(made));
     give(own);
-    OK(gpumem_buffer_allocate(resource, 100, GPUMEM_BUFFER_OPTIONS(.capacity = 100), &own));
+    own = NEW_BUFFER_WITH(resource, 100, .capacity = 100);
     OK(gpumem_host_view_create(own, NULL, &view));
     OK(gpumem_host_view_destroy(view));
     give(own);
@@ -316,9 +312,7 @@ TEST(buffers_of_a_slab_do_not_overlap) {
 TEST(requested_alignments_are_respected) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     for (size_t alignment = 1; alignment <= MIB; alignment *= 2) {
-        gpumem_buffer *buffer;
-        OK(gpumem_buffer_allocate(resource, 300, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
-                                  &buffer));
+        gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 300, .alignment = alignment);
         assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
         stamp(buffer, (uint32_t)alignment);
         check_stamp(buffer, (uint32_t)alignment);
@@ -335,7 +329,7 @@ static void rest_until_passed(int named_at_allocation) {
     enum { MANY = 200, BYTES = 1000 };
     static gpumem_buffer *others[MANY];
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUstream stream = named_at_allocation ? gate.stream : GPUMEM_STREAM_NONE;
     gpumem_buffer *copy = allocate(resource, MIB);
     gpumem_buffer *buffer = allocate_for(resource, BYTES, stream);
@@ -349,7 +343,7 @@ static void rest_until_passed(int named_at_allocation) {
         others[i] = allocate_for(resource, BYTES, stream);
         memset(host_of(others[i]), 'b', BYTES);
     }
-    open_gate(gate);
+    gate_drain(&gate);
     for (size_t i = 0; i < MANY; i++)
         assert_true(gpumem_buffer_pointer(others[i]) != address);
     for (size_t i = 0; i < BYTES; i++)
@@ -359,7 +353,7 @@ static void rest_until_passed(int named_at_allocation) {
     give(copy);
     OK(gpumem_resource_trim(resource, 0));
     assert_int_equal(stats_of(resource).committed_bytes, 0); /* nothing rests any more */
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -373,14 +367,14 @@ TEST(memory_is_not_reused_before_the_stream_of_its_free_passes) {
 
 TEST(memory_is_reused_after_its_stream_passes) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate_for(resource, SLAB / 4, gate.stream);
     OK(gpumem_buffer_free(buffer, gate.stream));
-    open_gate(gate);
+    gate_drain(&gate);
     for (int i = 0; i < 100; i++)
         give(allocate_for(resource, SLAB / 4, gate.stream));
     assert_int_equal(stats_of(resource).committed_bytes, SLAB);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -390,10 +384,10 @@ TEST(a_destroyed_stream_can_be_forgotten) {
     CUcontext before;
     CUstream stream;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(gpumem_buffer_free(allocate_for(resource, 100, stream), stream));
     OK(gpumem_caching_forget_stream(resource, stream));
-    assert_int_equal(cu->cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamDestroy_v2(stream));
     cu->cuCtxPopCurrent_v2(&before);
     for (int i = 0; i < 100; i++)
         give(allocate(resource, 100));
@@ -459,8 +453,8 @@ TEST(slabs_are_hidden_behind_one_resource) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_caching_info cached = {.size = sizeof cached};
-    gpumem_buffer *small = allocate(resource, 1000), *part, *large = allocate(resource, 3 * MIB);
-    OK(gpumem_buffer_view(small, 10, 20, &part));
+    gpumem_buffer *small = allocate(resource, 1000), *large = allocate(resource, 3 * MIB);
+    gpumem_buffer *part = NEW_VIEW(small, 10, 20);
     assert_ptr_equal(gpumem_buffer_resource(small), resource);
     assert_ptr_equal(gpumem_buffer_resource(part), resource);
     assert_ptr_equal(gpumem_buffer_resource(large), resource);
@@ -504,22 +498,20 @@ TEST(allocations_by_address_come_from_slabs) {
 
 /* A wrapper counts whole buffers, which have memory of their own. */
 TEST(wrappers_get_buffers_with_their_own_memory) {
-    gpumem_resource *resource = PLAIN(.slab_bytes = 0), *limit, *cache;
-    OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    gpumem_resource *limit = NEW_LIMIT(resource, 64 * MIB);
     gpumem_buffer *buffer = allocate(limit, 100);
     memset(host_of(buffer), 9, 100);
     assert_int_equal(device_byte(buffer, 99), 9);
     FAILS(BUSY, gpumem_resource_destroy(resource));
     SAYS("wrapped by 1 other");
     give(buffer);
-    OK(gpumem_caching_resource_create(limit, NULL, &cache));
+    gpumem_resource *cache = NEW_CACHING(limit);
     buffer = allocate(cache, 100);
     memset(host_of(buffer), 7, 100);
     assert_int_equal(device_byte(buffer, 99), 7);
     give(buffer);
-    OK(gpumem_resource_destroy(cache));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(cache, limit, resource);
 }
 
 TEST(a_forked_child_may_not_use_mapped_slabs) {

@@ -71,16 +71,13 @@ TEST(devices_are_described_and_found_by_uuid) {
 TEST(open_objects_prevent_closing_their_parents) {
     FAILS(BUSY, gpumem_close(library));
     SAYS("1 device is still open: 0");
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
     FAILS(BUSY, gpumem_device_close(device));
     SAYS("virtual resource (1 buffers)");
     FAILS(BUSY, gpumem_resource_destroy(resource));
     SAYS("1 buffer");
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_reservation *reservation;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &reservation));
     FAILS(BUSY, gpumem_device_close(device));
@@ -95,11 +92,9 @@ TEST(closing_leaks_nothing) {
     char *before = soft->state_dump();
     OK(gpumem_device_open(second, 0, &other));
     gpumem_resource *resource;
-    gpumem_buffer *buffer;
     OK(gpumem_pinned_resource_create(other, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 100, NULL, &buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 100);
+    DESTROY(buffer, resource);
     OK(gpumem_device_close(other));
     SAME_STATE(before);
     OK(gpumem_close(second));
@@ -141,11 +136,9 @@ static int in_child(gpumem_resource *resource, gpumem_buffer *buffer, gpumem_res
 }
 
 TEST(a_forked_child_may_not_use_the_library) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     gpumem_reservation *range;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     char *before = soft->state_dump();
     pid_t child = fork();
@@ -156,7 +149,5 @@ TEST(a_forked_child_may_not_use_the_library) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
     SAME_STATE(before);
-    OK(gpumem_reservation_destroy(range));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(range, buffer, resource);
 }

@@ -76,12 +76,10 @@ TEST(memory_found_by_address_can_be_mapped_again) {
     assert_int_equal(stats.imported_bytes, 2 * PAGE);
     assert_int_equal(stats.chunks, 2);
     /* It lives as long as the last who holds it. */
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(first, made);
     assert_int_equal(byte_at(base + 4 * PAGE), 0x42);
     FAILS(BUSY, gpumem_physical_destroy(found));
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_physical_destroy(found));
+    DESTROY(second, found);
     stats = device_stats();
     assert_int_equal(stats.imported_bytes, 0);
     assert_int_equal(stats.chunks, 0);
@@ -89,33 +87,25 @@ TEST(memory_found_by_address_can_be_mapped_again) {
 
 /* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
 TEST(the_memory_of_a_virtual_buffer_is_found_by_address) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     char *before = soft->state_dump();
-    OK(gpumem_virtual_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * PAGE), &resource));
-    OK(gpumem_buffer_allocate(resource, 5 * PAGE, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 2 * PAGE);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 5 * PAGE);
     gpumem_physical *found = find(gpumem_buffer_pointer(buffer) + 2 * PAGE);
     assert_int_equal(gpumem_physical_size(found), 2 * PAGE);
     fill(gpumem_buffer_pointer(buffer), 5 * PAGE, 0x18);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_mapping *mapping = map(1, found);
     assert_int_equal(byte_at(base + 3 * PAGE - 1), 0x18);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(found));
+    DESTROY(mapping, found);
     OK(gpumem_device_trim(device, 0)); /* the events that stood for the default stream */
     SAME_STATE(before);
 }
 
 TEST(an_address_without_a_vmm_mapping_is_refused) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     gpumem_physical *found = NULL;
     int local = 0;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
-    OK(gpumem_buffer_allocate(resource, PAGE, NULL, &buffer));
+    gpumem_resource *resource = NEW_POOL(.pool = GPUMEM_POOL_OWN);
+    gpumem_buffer *buffer = NEW_BUFFER(resource, PAGE);
     const CUdeviceptr addresses[] = {base, gpumem_buffer_pointer(buffer),
                                      (CUdeviceptr)(uintptr_t)&local, 1};
     for (size_t i = 0; i < COUNT(addresses); i++) {
@@ -127,8 +117,7 @@ TEST(an_address_without_a_vmm_mapping_is_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(NULL, base, 0, &found));
     assert_null(found);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     assert_int_equal(device_stats().chunks, 0);
 }
 
@@ -145,9 +134,7 @@ TEST(the_size_can_be_given_for_inaccessible_memory) {
     SAME_STATE(before);
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
     assert_int_equal(gpumem_physical_size(found), PAGE);
-    OK(gpumem_physical_destroy(found));
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(found, mapping, made);
 }
 
 TEST(properties_are_those_the_driver_reports) {
@@ -190,9 +177,9 @@ TEST(properties_of_memory_of_other_code_are_read) {
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     prop.allocFlags.gpuDirectRDMACapable = 1;
     prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
-    assert_int_equal(cu->cuMemCreate(&handle, PAGE, &prop, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemMap(base, PAGE, 0, handle, 0), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemRelease(handle), CUDA_SUCCESS);
+    OK_CU(cu->cuMemCreate(&handle, PAGE, &prop, 0));
+    OK_CU(cu->cuMemMap(base, PAGE, 0, handle, 0));
+    OK_CU(cu->cuMemRelease(handle));
     gpumem_physical *found;
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
     gpumem_physical_properties p = properties_of(found);
@@ -203,7 +190,7 @@ TEST(properties_of_memory_of_other_code_are_read) {
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(found, &fd));
     SAYS("GPUMEM_HANDLE_POSIX_FD");
     OK(gpumem_physical_destroy(found));
-    assert_int_equal(cu->cuMemUnmap(base, PAGE), CUDA_SUCCESS);
+    OK_CU(cu->cuMemUnmap(base, PAGE));
 }
 
 /* An address is enough to share what was made to be shared; imported memory is not handed on. */
@@ -225,12 +212,7 @@ TEST(memory_found_by_address_can_be_exported) {
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(again, &refused));
     SAYS("imported");
     assert_int_equal(refused, -1);
-    OK(gpumem_physical_destroy(again));
-    OK(gpumem_mapping_destroy(second));
-    OK(gpumem_mapping_destroy(first));
-    OK(gpumem_physical_destroy(received));
-    OK(gpumem_physical_destroy(found));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(again, second, first, received, found, made);
 }
 
 /* What cannot be given back is counted, and is not committed by us. */
@@ -247,7 +229,6 @@ TEST(a_refused_release_is_counted_once) {
     assert_int_equal(stats.quarantined_bytes, 0);
     assert_int_equal(stats.committed_bytes, PAGE);
     assert_int_equal(stats.imported_bytes, 0);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(made));
+    DESTROY(mapping, made);
     assert_int_equal(device_stats().committed_bytes, 0);
 }

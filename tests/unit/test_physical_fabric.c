@@ -20,8 +20,7 @@ static void map(gpumem_physical *memory) {
 }
 
 static void unmap(void) {
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, range);
 }
 
 static void fill(unsigned char value) {
@@ -122,8 +121,7 @@ TEST(exporting_the_wrong_handle_type_is_refused) {
     SAYS("bytes is 0");
     FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 1, &plain));
     SAYS("not a multiple of the granularity");
-    OK(gpumem_physical_destroy(plain));
-    OK(gpumem_physical_destroy(fabric));
+    DESTROY(plain, fabric);
 }
 
 /* What softgpu reads when it is opened first. */

@@ -31,9 +31,7 @@ static void crosses_between_cpu_and_device(const gpumem_physical_options *option
     OK(gpumem_fill(device, address, 2 * MIB, 0x33, NULL));
     synchronize(NULL);
     assert_int_equal(bytes[2 * MIB - 1], 0x33);
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
 }
 
 TEST(physical_host_memory_is_reached_by_cpu_and_device) {
@@ -45,12 +43,8 @@ TEST(physical_host_memory_is_reached_by_cpu_and_device) {
 /* cuMemCreate takes no HOST_NUMA_CURRENT: the library asks for the node that the thread runs on. */
 TEST(host_numa_current_uses_the_threads_node) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
-    gpumem_resource *resource;
     gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA_CURRENT),
-        &resource));
+    gpumem_resource *resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT);
     OK(gpumem_resource_get_properties(resource, &properties));
     assert_int_equal(properties.host_accessible, 1);
     assert_int_equal(properties.handle_type, GPUMEM_HANDLE_POSIX_FD);
@@ -74,9 +68,7 @@ TEST(cpu_access_to_device_memory_is_refused) {
     OK(gpumem_mapping_create(range, 0, memory, &mapping));
     FAILS(NOT_SUPPORTED, gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ));
     SAYS("the CPU");
-    OK(gpumem_mapping_destroy(mapping));
-    OK(gpumem_physical_destroy(memory));
-    OK(gpumem_reservation_destroy(range));
+    DESTROY(mapping, memory, range);
 }
 
 /* CU_MEM_ALLOCATION_TYPE_MANAGED exists, and is a resource of its own here. */

@@ -11,8 +11,7 @@ static gpumem_resource_properties properties_of(gpumem_resource *resource) {
 }
 
 static void check_bytes(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 4096, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
     synchronize(NULL);
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[4095], 0x5a);

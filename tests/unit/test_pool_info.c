@@ -16,18 +16,11 @@ static uint64_t number(gpumem_resource *resource, gpumem_pool_attribute attribut
 }
 
 static gpumem_resource *device_pool(gpumem_pool_choice pool) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = pool), &made));
-    return made;
+    return NEW_POOL(.pool = pool);
 }
 
 static gpumem_resource *host_pool(gpumem_pool_choice pool) {
-    gpumem_resource *made;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .pool = pool),
-        &made));
-    return made;
+    return NEW_PINNED(.method = GPUMEM_PINNED_POOL, .pool = pool);
 }
 
 static CUmemoryPool driver_pool(int current, CUmemLocationType type) {
@@ -42,9 +35,8 @@ static CUmemoryPool driver_pool(int current, CUmemLocationType type) {
 
 /* The CPU and the device write into one buffer and read what the other wrote. */
 static void check_bytes(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
     unsigned char back[64];
-    OK(gpumem_buffer_allocate(resource, 4096, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
     synchronize(NULL);
     unsigned char *host = gpumem_buffer_host_pointer(buffer);
@@ -65,9 +57,7 @@ static void check_bytes(gpumem_resource *resource) {
 
 TEST(without_options_the_current_host_pool_is_used) {
     uint64_t made = soft->call_count("cuMemPoolCreate");
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
     gpumem_pool_info info = info_of(resource);
     assert_ptr_equal(info.handle, driver_pool(1, CU_MEM_LOCATION_TYPE_HOST));
@@ -84,9 +74,7 @@ TEST(without_options_the_current_host_pool_is_used) {
     OK(gpumem_resource_destroy(resource));
     synchronize(NULL);
     cuuint64_t used = 1;
-    assert_int_equal(
-        cu->cuMemPoolGetAttribute(info.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used),
-        CUDA_SUCCESS);
+    OK_CU(cu->cuMemPoolGetAttribute(info.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
     assert_int_equal(used, 0);
 }
 
@@ -95,9 +83,8 @@ TEST(a_pool_made_current_is_used_and_not_destroyed) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
     CUmemoryPool mine = NULL, before = driver_pool(1, CU_MEM_LOCATION_TYPE_HOST);
-    assert_int_equal(cu->cuMemPoolCreate(&mine, &props), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, mine),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemPoolCreate(&mine, &props));
+    OK_CU(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, mine));
     gpumem_resource *current = host_pool(GPUMEM_POOL_CURRENT);
     gpumem_resource *fallback = host_pool(GPUMEM_POOL_DEFAULT);
     gpumem_resource *own = host_pool(GPUMEM_POOL_OWN);
@@ -112,15 +99,12 @@ TEST(a_pool_made_current_is_used_and_not_destroyed) {
     check_bytes(current);
     check_bytes(fallback);
     check_bytes(own);
-    OK(gpumem_resource_destroy(current));
-    OK(gpumem_resource_destroy(fallback));
-    OK(gpumem_resource_destroy(own));
+    DESTROY(current, fallback, own);
     synchronize(NULL);
-    assert_int_equal(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, before),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemSetMemPool(&props.location, CU_MEM_ALLOCATION_TYPE_PINNED, before));
     /* It is still there to be destroyed by its owner; the own one is not. */
-    assert_int_equal(cu->cuMemPoolDestroy(mine), CUDA_SUCCESS);
-    assert_int_equal(cu->cuMemPoolDestroy(handle), CUDA_ERROR_INVALID_VALUE);
+    OK_CU(cu->cuMemPoolDestroy(mine));
+    FAILS_CU(INVALID_VALUE, cu->cuMemPoolDestroy(handle));
 }
 
 TEST(device_pools_report_their_handle_and_owner) {
@@ -137,10 +121,8 @@ TEST(device_pools_report_their_handle_and_owner) {
     assert_int_equal(info.device_accessible, 1);
     assert_int_equal(info.host_accessible, 0);
     check_bytes(own);
-    OK(gpumem_resource_destroy(current));
-    OK(gpumem_resource_destroy(fallback));
-    OK(gpumem_resource_destroy(own));
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual_one));
+    DESTROY(current, fallback, own);
+    virtual_one = NEW_VIRTUAL();
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_info(virtual_one, &info));
     SAYS("not a pool of the driver");
     CUmemoryPool handle;
@@ -186,8 +168,7 @@ TEST(options_that_change_a_pool_create_an_own_host_pool) {
 /* ---- Attributes ------------------------------------------------------------------------------ */
 
 static void check_numbers(gpumem_resource *resource) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 3 * MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, 3 * MIB);
     synchronize(NULL);
     assert_int_equal(number(resource, GPUMEM_POOL_USED_CURRENT), 3 * MIB);
     assert_true(number(resource, GPUMEM_POOL_RESERVED_CURRENT) >= 3 * MIB);

@@ -6,15 +6,11 @@
 #include <unistd.h>
 
 static gpumem_resource *shared_pool(gpumem_handle_type type) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1, .handle_type = type), &made));
-    return made;
+    return NEW_POOL(.ipc = 1, .handle_type = type);
 }
 
 static gpumem_buffer *filled(gpumem_resource *pool, unsigned char value) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(pool, MIB, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(pool, MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, value, NULL));
     synchronize(NULL);
     return buffer;
@@ -38,12 +34,10 @@ TEST(a_pool_is_shared_by_the_bytes_of_a_fabric_handle) {
     OK(gpumem_buffer_read(imported, MIB - 1, &byte, 1, NULL));
     synchronize(NULL);
     assert_int_equal(byte, 0x6e);
-    OK(gpumem_buffer_free(imported, NULL));
-    OK(gpumem_resource_destroy(mapped));
+    DESTROY(imported, mapped);
     handle.fabric[9] ^= 1;
     assert_int_not_equal(gpumem_pool_from_share_handle(device, &handle, &none), GPUMEM_OK);
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 /* Its memory is of the first device, whatever the other process says. */
@@ -63,8 +57,7 @@ TEST(importing_a_pool_on_another_device_is_refused) {
     FAILS(BUSY, gpumem_device_close(other)); /* the resource */
     OK(gpumem_resource_destroy(mapped));
     OK(gpumem_device_close(other));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 /* The registry is the library's: a pool of any device is found. */
@@ -83,8 +76,7 @@ TEST(the_registry_finds_pools_of_every_device) {
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
     OK(gpumem_pool_from_registry(library, handle.uuid, &found));
     assert_ptr_equal(found, mapped);
-    OK(gpumem_resource_destroy(mapped));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(mapped, pool);
     OK(gpumem_device_close(other));
 }
 

@@ -181,25 +181,20 @@ static int other_process(int host, int socket) {
 static gpumem_resource *shared_pool(int host) {
     gpumem_resource *made;
     if (host)
-        OK(gpumem_pinned_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1),
-            &made));
+        made = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1);
     else
-        OK(gpumem_device_pool_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &made));
+        made = NEW_POOL(.ipc = 1);
     return made;
 }
 
 static void share(int host) {
     size_t none_open = open_descriptors();
-    gpumem_resource *pool = shared_pool(host), *limited;
-    gpumem_buffer *a, *b;
+    gpumem_resource *pool = shared_pool(host);
     struct offer offer = {.first = {.size = sizeof offer.first},
                           .second = {.size = sizeof offer.second}};
-    OK(gpumem_limit_resource_create(pool, GIB, &limited));
-    OK(gpumem_buffer_allocate(pool, SIZE, NULL, &a));
-    OK(gpumem_buffer_allocate(limited, 1000,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 4096), &b));
+    gpumem_resource *limited = NEW_LIMIT(pool, GIB);
+    gpumem_buffer *a = NEW_BUFFER(pool, SIZE);
+    gpumem_buffer *b = NEW_BUFFER_WITH(limited, 1000, .alignment = 4096);
     OK(gpumem_buffer_fill(a, 0, SIZE, 0x11, NULL));
     OK(gpumem_buffer_fill(b, 0, 1000, 0x42, NULL));
     synchronize(NULL);
@@ -220,10 +215,7 @@ static void share(int host) {
     synchronize(NULL);
     assert_int_equal(seen[0], 0x55);
     assert_int_equal(seen[1], 0x43);
-    OK(gpumem_buffer_free(a, NULL));
-    OK(gpumem_buffer_free(b, NULL));
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(a, b, limited, pool);
     assert_int_equal(open_descriptors(), none_open);
 }
 
@@ -301,8 +293,8 @@ TEST(the_location_of_an_imported_pool_is_verified) {
         gpumem_resource *pool = shared_pool(host), *mapped;
         gpumem_pool_share_handle handle = {.size = sizeof handle};
         gpumem_pool_share_buffer shared = {.size = sizeof shared};
-        gpumem_buffer *buffer, *none = NULL;
-        OK(gpumem_buffer_allocate(pool, 4096, NULL, &buffer));
+        gpumem_buffer *none = NULL;
+        gpumem_buffer *buffer = NEW_BUFFER(pool, 4096);
         OK(gpumem_pool_export_buffer(buffer, &shared));
         OK(gpumem_pool_get_share_handle(pool, &handle));
         handle.location = host ? GPUMEM_LOCATION_DEVICE : GPUMEM_LOCATION_HOST;
@@ -311,9 +303,7 @@ TEST(the_location_of_an_imported_pool_is_verified) {
         FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
         SAYS("but is not");
         assert_null(none);
-        OK(gpumem_resource_destroy(mapped));
-        OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(pool));
+        DESTROY(mapped, buffer, pool);
     }
 }
 
@@ -353,10 +343,8 @@ TEST(threads_import_and_free_one_buffer) {
     gpumem_resource *pool = shared_pool(1), *mapped;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
-    gpumem_buffer *buffer;
     struct importer importers[THREADS] = {{.failed = 0}};
-    OK(gpumem_buffer_allocate(
-        pool, 4096, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE), &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER_WITH(pool, 4096, .stream = GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(buffer), 0x2f, 4096);
     OK(gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_pool_get_share_handle(pool, &handle));
@@ -376,9 +364,7 @@ TEST(threads_import_and_free_one_buffer) {
     OK(gpumem_resource_get_stats(mapped, &stats));
     assert_int_equal(stats.imported_bytes, 0);
     assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
-    OK(gpumem_resource_destroy(mapped));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(mapped, buffer, pool);
 }
 
 static int owner(int socket) {
@@ -478,28 +464,26 @@ TEST(without_free_descriptors_sharing_fails_cleanly) {
     assert_int_equal(open_descriptors(), before);
     OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
     OK(gpumem_pool_get_share_handle(unexported, &more));
-    OK(gpumem_resource_destroy(mapped));
-    OK(gpumem_resource_destroy(unexported));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(mapped, unexported, pool);
 }
 
 TEST(sharing_an_unshareable_resource_is_refused) {
-    gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
+    gpumem_resource *pool = shared_pool(0), *none = (gpumem_resource *)state;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
-    gpumem_buffer *buffer, *own, *no_buffer = NULL;
-    OK(gpumem_device_pool_resource_create(device, NULL, &plain));
-    OK(gpumem_virtual_resource_create(device, NULL, &virtual_one));
+    gpumem_buffer *no_buffer = NULL;
+    gpumem_resource *plain = NEW_POOL();
+    gpumem_resource *virtual_one = NEW_VIRTUAL();
     FAILS(NOT_SUPPORTED, gpumem_pool_get_share_handle(plain, &handle));
     SAYS("ipc");
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_share_handle(virtual_one, &handle));
-    OK(gpumem_buffer_allocate(plain, 100, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(plain, 100);
     FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_allocate(virtual_one, 100, NULL, &buffer));
+    buffer = NEW_BUFFER(virtual_one, 100);
     FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_allocate(pool, 100, NULL, &own));
+    gpumem_buffer *own = NEW_BUFFER(pool, 100);
     OK(gpumem_pool_export_buffer(own, &shared));
     FAILS(INVALID_ARGUMENT, gpumem_pool_import_buffer(pool, &shared, &no_buffer));
     SAYS("gpumem_pool_from_share_handle");
@@ -525,9 +509,7 @@ TEST(sharing_an_unshareable_resource_is_refused) {
     assert_int_equal(open_descriptors(), before);
     close(ends[0]);
     close(ends[1]);
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(virtual_one));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(plain, virtual_one, pool);
 }
 
 static int begin(void **state) {

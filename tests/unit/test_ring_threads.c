@@ -186,17 +186,17 @@ TEST(a_release_wakes_a_waiting_producer) {
 TEST(a_passed_event_wakes_a_waiting_producer) {
     gpumem_status status;
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     acquire_all();
     OK(gpumem_ring_commit(ring, 0, 1));
     OK(gpumem_ring_consume(ring, 0, &chunk));
     OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
     pthread_t thread = start(wait_for_room, &status);
     await_waiters("1 threads wait");
-    open_gate(gate);
+    gate_drain(&gate);
     pthread_join(thread, NULL);
     assert_int_equal(status, GPUMEM_OK);
     for (uint64_t i = 1; i < 6; i++)
         OK(gpumem_ring_abandon(ring, i));
-    remove_gate(gate);
+    gate_remove(&gate);
 }

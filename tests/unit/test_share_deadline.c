@@ -76,16 +76,14 @@ static gpumem_export *exported;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
-    OK(gpumem_export_create(buffer, &exported));
+    resource = NEW_VIRTUAL();
+    buffer = NEW_BUFFER(resource, 2 * MIB);
+    exported = NEW_EXPORT(buffer);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(exported, buffer, resource);
     return close_device(state);
 }
 

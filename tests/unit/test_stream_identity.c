@@ -32,10 +32,7 @@ static int teardown(void **state) {
 EACH_TEST(setup, teardown);
 
 static gpumem_buffer *allocate_on(gpumem_resource *resource, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, 2 * MIB,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
 }
 
 static int is_mapped(CUdeviceptr address) {
@@ -46,12 +43,12 @@ static int is_mapped(CUdeviceptr address) {
 }
 
 static void push(void) {
-    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
 }
 
 static void pop(void) {
     CUcontext before;
-    assert_int_equal(cu->cuCtxPopCurrent_v2(&before), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxPopCurrent_v2(&before));
 }
 
 /* ---- The per-thread default stream ----------------------------------------------------------- */
@@ -77,10 +74,8 @@ static struct gate hold_per_thread_stream(void) {
     struct gate gate = gate_with_stream();
     CUdeviceptr address = 0;
     push();
-    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0), CUDA_SUCCESS);
-    assert_int_equal(
-        cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ),
-        CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0));
+    OK_CU(cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ));
     pop();
     return gate;
 }
@@ -172,8 +167,7 @@ static CUresult count_as(CUstream stream, unsigned long long *id) {
 /* softgpu never gives a value out twice; so the driver's number for the stream tells a story. */
 TEST(a_reused_stream_handle_is_a_different_stream) {
     gpumem_driver_api told = *cu;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     told.cuStreamGetId = count_as;
     device->cu = &told;
     number = 1;
@@ -198,16 +192,15 @@ TEST(a_destroyed_stream_does_not_count_as_idle) {
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
-    OK(gpumem_stream_destroy(device, gate.stream));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(gate.stream, buffer);
     OK(gpumem_device_trim(device, 0));
     assert_true(is_mapped(address));
     __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
     OK(gpumem_device_trim(device, 1));
     assert_false(is_mapped(address));
     push();
-    assert_int_equal(cu->cuCtxSynchronize(), CUDA_SUCCESS); /* no fault */
-    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    OK_CU(cu->cuCtxSynchronize()); /* no fault */
+    OK_CU(cu->cuMemFreeHost(gate.flag));
     pop();
 }
 
@@ -217,8 +210,7 @@ TEST(a_stream_is_not_queried_after_the_free) {
     gpumem_buffer *buffer = allocate_on(big, gate.stream);
     gpumem_buffer *pooled = allocate_on(pool, NULL);
     OK(gpumem_buffer_use(pooled, gate.stream));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_buffer_free(pooled, NULL));
+    DESTROY(buffer, pooled);
     assert_int_equal(device_stats().deferred_frees, 1);
     OK(gpumem_stream_destroy(device, gate.stream));
     uint64_t queries = soft->call_count("cuStreamQuery");
@@ -230,6 +222,6 @@ TEST(a_stream_is_not_queried_after_the_free) {
     assert_int_equal(soft->call_count("cuStreamGetCaptureInfo"), captures);
     assert_int_equal(device_stats().deferred_frees, 0);
     push();
-    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFreeHost(gate.flag));
     pop();
 }

@@ -252,7 +252,7 @@ static void *pin(size_t bytes) {
     void *pinned = NULL;
     CUcontext before;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemHostAlloc(&pinned, bytes, 0), CUDA_SUCCESS);
+    OK_CU(cu->cuMemHostAlloc(&pinned, bytes, 0));
     cu->cuCtxPopCurrent_v2(&before);
     return pinned;
 }
@@ -260,7 +260,7 @@ static void *pin(size_t bytes) {
 static void unpin(void *pinned) {
     CUcontext before;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuMemFreeHost(pinned), CUDA_SUCCESS);
+    OK_CU(cu->cuMemFreeHost(pinned));
     cu->cuCtxPopCurrent_v2(&before);
 }
 
@@ -295,7 +295,7 @@ static void run(struct world *world) {
         workers[i].world = world;
         workers[i].random = i * 7919 + 1;
         workers[i].scratch = pin(2 * PROBE);
-        OK(gpumem_stream_create(device, NULL, &workers[i].stream));
+        workers[i].stream = NEW_STREAM();
     }
     atomic_store(&world->running, THREADS);
     for (unsigned i = 0; i < THREADS; i++)
@@ -324,38 +324,20 @@ static void run(struct world *world) {
 }
 
 static gpumem_resource *device_pool(void) {
-    gpumem_resource *made;
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &made));
-    return made;
+    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
 }
 
 static gpumem_resource *pinned(gpumem_pinned_method method) {
-    gpumem_resource *made;
-    OK(gpumem_pinned_resource_create(
-        device,
-        GPUMEM_PINNED_OPTIONS(.method = method,
-                              .slab_bytes = method == GPUMEM_PINNED_POOL ? 0 : 8 * MIB),
-        &made));
-    return made;
+    return NEW_PINNED(.method = method, .slab_bytes = method == GPUMEM_PINNED_POOL ? 0 : 8 * MIB);
 }
 
 static gpumem_resource *virtual_memory(gpumem_location location, uint64_t cache_bytes) {
-    gpumem_resource *made;
-    OK(gpumem_virtual_resource_create(device,
-                                      GPUMEM_VIRTUAL_OPTIONS(.location = location,
-                                                             .chunk_maximum = 4 * MIB,
-                                                             .cache_bytes = cache_bytes),
-                                      &made));
-    return made;
+    return NEW_VIRTUAL(.location = location, .chunk_maximum = 4 * MIB, .cache_bytes = cache_bytes);
 }
 
 /* Threads that keep little overflow and come back all the time. */
 static gpumem_resource *cache_over(gpumem_resource *upstream) {
-    gpumem_resource *made;
-    OK(gpumem_caching_resource_create(upstream, GPUMEM_CACHING_OPTIONS(.thread_bytes = MIB),
-                                      &made));
-    return made;
+    return NEW_CACHING_WITH(upstream, .thread_bytes = MIB);
 }
 
 TEST(a_cache_keeps_every_byte_under_random_use) {
@@ -385,17 +367,16 @@ static gpumem_resource *add(struct world *world, gpumem_resource *resource) {
 /* Each wrapper over something else; the limit is reached, and pinned memory takes over. */
 static void add_wrappers(struct world *world, gpumem_resource *pool, gpumem_resource *slabs,
                          gpumem_resource *cached, gpumem_resource *plain) {
-    gpumem_resource *made, *little;
-    OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = ignore), &made));
+    gpumem_resource *made = NEW_TRACE(pool, .write = ignore);
     add(world, made);
-    OK(gpumem_tracking_resource_create(cached, GPUMEM_TRACKING_OPTIONS(.frames = 4), &made));
+    made = NEW_TRACKING(cached, .frames = 4);
     add(world, made);
-    OK(gpumem_alignment_resource_create(plain, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096), &made));
+    made = NEW_ALIGNMENT(plain, .alignment = 4096);
     add(world, made);
-    OK(gpumem_failure_resource_create(slabs, GPUMEM_FAILURE_OPTIONS(.fn = give_up), &made));
+    made = NEW_FAILURE(slabs, .fn = give_up);
     add(world, made);
-    OK(gpumem_limit_resource_create(plain, 32 * MIB, &little));
-    OK(gpumem_fallback_resource_create(little, slabs, &made));
+    gpumem_resource *little = NEW_LIMIT(plain, 32 * MIB);
+    made = NEW_FALLBACK(little, slabs);
     add(world, made);
     world->all[world->count++] = little; /* alone it would be full */
 }
@@ -404,8 +385,8 @@ TEST(mixed_resources_keep_every_byte_under_random_use) {
     struct world world = {.count = 0};
     gpumem_resource *pool = device_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
     gpumem_resource *cached = virtual_memory(GPUMEM_LOCATION_DEVICE, 256 * MIB);
-    gpumem_resource *plain = virtual_memory(GPUMEM_LOCATION_DEVICE, 0), *managed;
-    OK(gpumem_managed_resource_create(device, NULL, &managed));
+    gpumem_resource *plain = virtual_memory(GPUMEM_LOCATION_DEVICE, 0);
+    gpumem_resource *managed = NEW_MANAGED();
     add_wrappers(&world, pool, slabs, cached, plain);
     add(&world, cache_over(cached));
     add(&world, cache_over(slabs));

@@ -38,8 +38,7 @@ static gpumem_resource *with_cache(gpumem_device *of) {
 }
 
 static void fill_cache(gpumem_resource *resource, size_t bytes) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
@@ -51,11 +50,9 @@ static uint64_t cached(gpumem_device *of) {
 
 /* Allocates more than the rest of the device through the harness's opening, and looks at bytes. */
 static void take_more_than_half(void) {
-    gpumem_resource *resource;
-    gpumem_buffer *buffer;
     unsigned char last = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &resource));
-    OK(gpumem_buffer_allocate(resource, HALF_AND_MORE, NULL, &buffer));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_buffer *buffer = NEW_BUFFER(resource, HALF_AND_MORE);
     OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 0x77, NULL));
     OK(gpumem_buffer_read_sync(buffer, HALF_AND_MORE - 1, &last, 1, NULL));
     assert_int_equal(last, 0x77);
@@ -86,27 +83,25 @@ TEST(a_pool_of_another_library_handle_is_trimmed) {
 }
 
 TEST(a_cache_of_another_library_handle_is_emptied) {
-    gpumem_resource *upstream, *other;
+    gpumem_resource *upstream;
     OK(gpumem_virtual_resource_create(second, NULL, &upstream));
-    OK(gpumem_caching_resource_create(upstream, NULL, &other));
+    gpumem_resource *other = NEW_CACHING(upstream);
     gpumem_buffer *held[600];
     for (size_t i = 0; i < COUNT(held); i++)
-        OK(gpumem_buffer_allocate(other, MIB, NULL, &held[i]));
+        held[i] = NEW_BUFFER(other, MIB);
     for (size_t i = 0; i < COUNT(held); i++)
         OK(gpumem_buffer_free(held[i], NULL));
     take_more_than_half();
-    OK(gpumem_resource_destroy(other));
-    OK(gpumem_resource_destroy(upstream));
+    DESTROY(other, upstream);
 }
 
 /* What the other freed and queued work still holds back is waited for. */
 TEST(deferred_frees_of_another_library_handle_are_waited_for) {
     gpumem_resource *other;
-    gpumem_buffer *buffer;
     CUstream stream;
     OK(gpumem_virtual_resource_create(second, NULL, &other));
     OK(gpumem_stream_create(second, NULL, &stream));
-    OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &buffer));
+    gpumem_buffer *buffer = NEW_BUFFER(other, HALF_AND_MORE);
     OK(gpumem_buffer_fill(buffer, 0, HALF_AND_MORE, 1, stream));
     OK(gpumem_buffer_free(buffer, stream));
     take_more_than_half();
@@ -115,16 +110,14 @@ TEST(deferred_frees_of_another_library_handle_are_waited_for) {
 }
 
 TEST(hitting_a_limit_does_not_touch_other_library_handles) {
-    gpumem_resource *other = with_cache(second), *plain, *limited;
+    gpumem_resource *other = with_cache(second);
     gpumem_buffer *none;
     fill_cache(other, 64 * MIB);
-    OK(gpumem_virtual_resource_create(device, NULL, &plain));
-    OK(gpumem_limit_resource_create(plain, 16 * MIB, &limited));
+    gpumem_resource *plain = NEW_VIRTUAL();
+    gpumem_resource *limited = NEW_LIMIT(plain, 16 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limited, 32 * MIB, NULL, &none));
     assert_int_equal(cached(second), 64 * MIB);
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(other));
+    DESTROY(limited, plain, other);
 }
 
 TEST(trimming_does_not_touch_other_library_handles) {
@@ -144,25 +137,22 @@ TEST(other_devices_keep_their_caches) {
     take_more_than_half();
     assert_int_equal(cached(neighbour), 64 * MIB);
     assert_int_equal(cached(second), 0);
-    OK(gpumem_resource_destroy(apart));
-    OK(gpumem_resource_destroy(other));
+    DESTROY(apart, other);
     OK(gpumem_device_close(neighbour));
 }
 
 /* What is in use stays, and too much is refused. */
 TEST(memory_in_use_by_another_library_handle_is_kept) {
-    gpumem_resource *other = with_cache(second), *mine;
-    gpumem_buffer *kept, *none;
-    OK(gpumem_buffer_allocate(other, HALF_AND_MORE, NULL, &kept));
+    gpumem_resource *other = with_cache(second);
+    gpumem_buffer *none;
+    gpumem_buffer *kept = NEW_BUFFER(other, HALF_AND_MORE);
     OK(gpumem_buffer_fill(kept, 0, HALF_AND_MORE, 3, NULL));
-    OK(gpumem_virtual_resource_create(device, NULL, &mine));
+    gpumem_resource *mine = NEW_VIRTUAL();
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mine, HALF_AND_MORE, NULL, &none));
     unsigned char last = 0;
     OK(gpumem_buffer_read_sync(kept, HALF_AND_MORE - 1, &last, 1, NULL));
     assert_int_equal(last, 3);
-    OK(gpumem_buffer_free(kept, NULL));
-    OK(gpumem_resource_destroy(mine));
-    OK(gpumem_resource_destroy(other));
+    DESTROY(kept, mine, other);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

@@ -16,16 +16,11 @@ static gpumem_resource *make(const gpumem_virtual_options *options) {
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity, .stream = stream);
 }
 
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 /* By the driver's word, and by the library's. */
@@ -34,8 +29,7 @@ static unsigned long long rights(gpumem_buffer *buffer, size_t offset, int ordin
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal};
     unsigned long long flags = 99;
     gpumem_access access = GPUMEM_ACCESS_NONE;
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer) + offset),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer) + offset));
     OK(gpumem_buffer_get_access(buffer, offset, ordinal, &access));
     assert_int_equal(flags_of[access], flags);
     return flags;
@@ -81,8 +75,7 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     uint64_t calls = soft->call_count("cuMemSetAccess");
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
-    OK(gpumem_buffer_free(present, NULL));
-    OK(gpumem_buffer_free(future, NULL));
+    DESTROY(present, future);
     end(cached, resource);
 }
 
@@ -148,8 +141,7 @@ TEST(access_to_a_range_changes_whole_chunks) {
 TEST(revoking_access_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     OK(gpumem_buffer_use(buffer, stream));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
@@ -157,12 +149,12 @@ TEST(revoking_access_waits_for_the_buffers_streams) {
     assert_int_equal(rights(buffer, 0, 0), 1);
     CUcontext before;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamQuery(stream));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, stream));
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamQuery(stream));
     cu->cuCtxPopCurrent_v2(&before);
     end(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
@@ -192,7 +184,7 @@ TEST(revoking_access_waits_for_freed_and_cached_memory) {
     OK(gpumem_buffer_fill(cached, 0, 8 * MIB, 1, gate.stream));
     OK(gpumem_buffer_free(cached, NULL));
     gpumem_export *exported; /* not kept when it is freed, but held back */
-    OK(gpumem_export_create(shared, &exported));
+    exported = NEW_EXPORT(shared);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_use(shared, gate.stream));
     OK(gpumem_buffer_fill(shared, 0, 2 * MIB, 1, gate.stream));
@@ -230,8 +222,7 @@ TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
         assert_true(opener_end(&opener));
         if (!which)
             OK(gpumem_buffer_free(buffer, NULL));
-        OK(gpumem_resource_destroy(resource));
-        gate_remove(&gate);
+        DESTROY(resource, &gate);
     }
 }
 
@@ -260,49 +251,43 @@ TEST(changing_access_to_held_memory_is_refused) {
 
 TEST(changing_access_during_a_capture_is_refused) {
     gpumem_resource *resource = make(NULL);
-    CUstream stream;
     CUgraph graph;
     CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("capturing");
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
     cu->cuCtxPopCurrent_v2(&before);
     end(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
 
 TEST(changing_access_to_memory_of_a_cache_is_refused) {
-    gpumem_resource *resource = make(NULL), *caching;
-    OK(gpumem_caching_resource_create(resource, NULL, &caching));
+    gpumem_resource *resource = make(NULL);
+    gpumem_resource *caching = NEW_CACHING(resource);
     gpumem_buffer *small = allocate(caching, 256, 0, NULL);
     FAILS(NOT_SUPPORTED, gpumem_virtual_resource_set_access(caching, 0, GPUMEM_ACCESS_READ));
     FAILS(NOT_SUPPORTED, gpumem_buffer_set_access(small, 0, 256, 0, GPUMEM_ACCESS_READ, NULL));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("another resource");
-    OK(gpumem_buffer_free(small, NULL));
-    OK(gpumem_resource_destroy(caching));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(small, caching, resource);
 }
 
 TEST(access_can_be_changed_through_a_wrapper) {
-    gpumem_resource *resource = make(NULL), *limit;
-    OK(gpumem_limit_resource_create(resource, GIB, &limit));
+    gpumem_resource *resource = make(NULL);
+    gpumem_resource *limit = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
     OK(gpumem_virtual_resource_set_access(limit, 0, GPUMEM_ACCESS_READ));
     assert_int_equal(rights(buffer, 0, 0), 1);
     OK(gpumem_buffer_hold(buffer));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
     OK(gpumem_buffer_release(buffer));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, limit, resource);
 }
 
 /* The third of three buffers refuses: the first two have what they had. */
@@ -340,8 +325,7 @@ struct worker {
 
 static void *allocate_and_work(void *data) {
     const struct worker *worker = data;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     for (int i = 0; !atomic_load(worker->stop); i++) {
         gpumem_buffer *buffer = allocate(worker->resource, 2 * MIB, 8 * MIB, stream);
         OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));

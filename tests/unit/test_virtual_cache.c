@@ -21,11 +21,7 @@ static gpumem_resource *make_caching(uint64_t bytes) {
 
 static gpumem_buffer *allocate_with(gpumem_resource *resource, size_t bytes, size_t capacity,
                                     CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity, .stream = stream);
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
@@ -36,12 +32,6 @@ static CUdeviceptr free_it(gpumem_buffer *buffer) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     return address;
-}
-
-static CUstream make_stream(void) {
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
-    return stream;
 }
 
 /* Calls that cost: whatever makes, maps or gives back memory. */
@@ -66,7 +56,7 @@ TEST(without_a_cache_freed_memory_is_released) {
 }
 
 TEST(a_cached_allocation_makes_no_expensive_driver_call) {
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     gpumem_resource *resource = make_caching(GIB);
     gpumem_resource_properties properties = {.size = sizeof properties};
     OK(gpumem_resource_get_properties(resource, &properties));
@@ -78,8 +68,7 @@ TEST(a_cached_allocation_makes_no_expensive_driver_call) {
         assert_true(free_it(allocate(resource, 64 * MIB, stream)) == address);
     assert_int_equal(costly_calls() - costly, 0);
     assert_true(soft->call_count(NULL) - all <= 100 * 16);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }
 
 TEST(cached_memory_is_counted_and_trimmed) {
@@ -124,7 +113,7 @@ TEST(the_cache_never_exceeds_its_maximum) {
 /* The work that fills the first tenant's memory is held while the second is made. */
 TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_resource *resource = make_caching(GIB);
-    CUstream other = make_stream();
+    CUstream other = NEW_STREAM();
     struct gate gate = gate_with_stream();
     gpumem_buffer *first = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(first, 0, 4 * MIB, 0x11, gate.stream));
@@ -145,8 +134,7 @@ TEST(cached_memory_is_reused_by_other_streams_after_its_work) {
     gpumem_buffer *now = allocate(resource, 4 * MIB, other);
     assert_true(gpumem_buffer_pointer(now) == address); /* the work is done: anybody's */
     free_it(now);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
     OK(gpumem_stream_destroy(device, other));
 }
 
@@ -166,19 +154,17 @@ TEST(busy_memory_over_the_cache_maximum_is_released_later) {
     gate_drain(&gate); /* no fault: all were mapped until here */
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(memory_of_a_capture_is_not_reused) {
     gpumem_resource *resource = make_caching(GIB);
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     CUcontext before;
     CUgraph graph;
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
     CUdeviceptr warm = free_it(allocate(resource, 4 * MIB, stream));
-    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, stream);
     assert_true(gpumem_buffer_pointer(buffer) == warm); /* idle memory may */
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, stream));
@@ -186,11 +172,10 @@ TEST(memory_of_a_capture_is_not_reused) {
     gpumem_buffer *other = allocate(resource, 4 * MIB, stream);
     assert_true(gpumem_buffer_pointer(other) != warm);
     free_it(other);
-    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS); /* unspoilt */
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(stream, &graph)); /* unspoilt */
+    OK_CU(cu->cuGraphDestroy(graph));
     cu->cuCtxPopCurrent_v2(&before);
-    OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    DESTROY(resource, stream);
 }
 
 /* A pending range would be the captured graph's, which runs on any stream. */
@@ -203,24 +188,21 @@ TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
     CUdeviceptr busy = free_it(buffer);
-    assert_int_equal(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != busy);
-    assert_int_equal(cu->cuStreamEndCapture(gate.stream, &graph), CUDA_SUCCESS);
-    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamEndCapture(gate.stream, &graph));
+    OK_CU(cu->cuGraphDestroy(graph));
     free_it(buffer);
     cu->cuCtxPopCurrent_v2(&before);
     gate_drain(&gate);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(exported_memory_is_not_cached) {
     gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *buffer = allocate_with(resource, 8 * MIB, 16 * MIB, NULL);
-    gpumem_export *exported;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 8 * MIB, NULL)); /* nor its chunks */
@@ -232,7 +214,7 @@ TEST(exported_memory_is_not_cached) {
 
 /* By the program itself, or a library that it gave the address. */
 TEST(memory_marked_as_shared_is_not_cached) {
-    gpumem_resource *resource = make_caching(GIB), *pool;
+    gpumem_resource *resource = make_caching(GIB);
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, NULL);
     OK(gpumem_buffer_mark_shared(buffer));
     free_it(buffer);
@@ -244,7 +226,7 @@ TEST(memory_marked_as_shared_is_not_cached) {
     free_it(other);
     assert_int_equal(device_stats().cached_bytes, 2 * MIB);
     OK(gpumem_resource_destroy(resource));
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     buffer = allocate(pool, 1024, NULL);
     FAILS(NOT_SUPPORTED, gpumem_buffer_mark_shared(buffer));
     free_it(buffer);
@@ -261,14 +243,12 @@ TEST(an_export_waits_for_work_of_the_former_user) {
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) == address);
     struct opener opener;
-    gpumem_export *exported;
     opener_start(&opener, gate);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     assert_true(opener_end(&opener));
     OK(gpumem_export_destroy(exported));
     free_it(buffer);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
@@ -300,9 +280,7 @@ TEST(cached_memory_is_released_when_memory_runs_short) {
     assert_int_equal(device_stats().cached_bytes, most);
     free_it(allocate(plain, most, NULL));
     assert_int_equal(device_stats().cached_bytes, 0);
-    OK(gpumem_resource_destroy(plain));
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(plain, resource, &gate);
 }
 
 /* The CPU writes without asking a stream. */
@@ -324,13 +302,12 @@ TEST(cached_host_memory_is_reused_only_after_its_work) {
     buffer = allocate(resource, 4 * MIB, gate.stream);
     assert_true(gpumem_buffer_pointer(buffer) != 0);
     free_it(buffer);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(the_cache_works_through_wrappers) {
-    gpumem_resource *resource = make_caching(GIB), *limit;
-    OK(gpumem_limit_resource_create(resource, 8 * MIB, &limit));
+    gpumem_resource *resource = make_caching(GIB);
+    gpumem_resource *limit = NEW_LIMIT(resource, 8 * MIB);
     CUdeviceptr address = free_it(allocate(limit, 8 * MIB, NULL));
     assert_true(free_it(allocate(limit, 8 * MIB, NULL)) == address);
     assert_int_equal(device_stats().cached_bytes, 8 * MIB);
@@ -342,8 +319,7 @@ TEST(the_cache_works_through_wrappers) {
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes, 0);
     gate_remove(&gate);
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(limit, resource);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -359,7 +335,7 @@ struct worker {
 /* Each writes its own bytes over all that it gets, on its own stream, and finds them there. */
 static void *write_and_read(void *data) {
     const struct worker *worker = data;
-    CUstream stream = make_stream();
+    CUstream stream = NEW_STREAM();
     for (unsigned i = 0; i < ROUNDS; i++) {
         gpumem_buffer *buffers[AT_ONCE];
         unsigned char seen[AT_ONCE][2];

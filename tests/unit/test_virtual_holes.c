@@ -18,15 +18,11 @@ static gpumem_resource *make_chunked(void) {
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity);
 }
 
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings +
                          stats.quarantined,
@@ -92,7 +88,7 @@ TEST(using_or_exporting_a_hole_is_refused) {
     SAYS("recommit");
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
-    OK(gpumem_export_create(buffer, &exported));
+    exported = NEW_EXPORT(buffer);
     FAILS(BUSY, gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
     OK(gpumem_export_destroy(exported));
     released = 99;
@@ -127,12 +123,12 @@ TEST(recommitting_restores_access_rights) {
     assert_int_equal(gpumem_buffer_committed(buffer), 0);
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, address + 4 * MIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, address + 4 * MIB));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     /* A hole takes part in changes, and has the rights when it is filled. */
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     OK(gpumem_buffer_recommit(buffer, 8 * MIB, 1));
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, address + 8 * MIB), CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, address + 8 * MIB));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     end(buffer, resource);
 }
@@ -140,14 +136,13 @@ TEST(recommitting_restores_access_rights) {
 TEST(decommitting_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
-    CUstream stream;
     CUcontext before;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, stream));
     OK(gpumem_buffer_decommit(buffer, 0, 8 * MIB, stream, NULL)); /* no fault */
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    OK_CU(cu->cuStreamQuery(stream));
     cu->cuCtxPopCurrent_v2(&before);
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB)); /* takes nothing from anybody */
@@ -171,17 +166,16 @@ TEST(a_buffer_with_a_hole_is_not_cached) {
 }
 
 TEST(impossible_ranges_are_refused) {
-    gpumem_resource *resource = make_chunked(), *pool;
+    gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 0, 0, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 8 * MIB, 1, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_decommit(buffer, 1, SIZE_MAX, NULL, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_recommit(buffer, 0, 9 * MIB));
     end(buffer, resource);
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     buffer = allocate(pool, 1024, 0);
     FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(buffer, 0, 1024, NULL, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_recommit(buffer, 0, 1024));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }

@@ -12,15 +12,11 @@ static gpumem_resource *make(const gpumem_virtual_options *options) {
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes,
-                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
 }
 
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings +
                          stats.quarantined,
@@ -102,8 +98,7 @@ TEST(a_buffer_may_be_freed_right_after_moving) {
     gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().committed_bytes + device_stats().reserved_bytes, 0);
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    DESTROY(resource, &gate);
 }
 
 TEST(moving_a_buffer_keeps_holes_and_access) {
@@ -128,7 +123,7 @@ TEST(moving_a_buffer_keeps_holes_and_access) {
 }
 
 TEST(a_held_or_exported_buffer_cannot_move) {
-    gpumem_resource *resource = make(NULL), *pool;
+    gpumem_resource *resource = make(NULL);
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
     CUdeviceptr now = 7;
     char *before = soft->state_dump();
@@ -142,16 +137,15 @@ TEST(a_held_or_exported_buffer_cannot_move) {
     assert_int_equal(now, 7);
     SAME_STATE(before);
     end(buffer, resource);
-    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    gpumem_resource *pool = NEW_POOL();
     buffer = allocate(pool, 1024, NULL);
     FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(pool));
+    DESTROY(buffer, pool);
 }
 
 TEST(wrapped_buffers_can_be_moved) {
-    gpumem_resource *resource = make(NULL), *limit;
-    OK(gpumem_limit_resource_create(resource, GIB, &limit));
+    gpumem_resource *resource = make(NULL);
+    gpumem_resource *limit = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = allocate(limit, 4 * MIB, NULL);
     CUdeviceptr now = 0;
     OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
@@ -164,8 +158,7 @@ TEST(wrapped_buffers_can_be_moved) {
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_get_stats(limit, &stats));
     assert_int_equal(stats.reserved_bytes, 0);
-    OK(gpumem_resource_destroy(limit));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(limit, resource);
 }
 
 static int keep_text(void *user, const char *text, size_t bytes) {
@@ -185,10 +178,9 @@ static int keep_tracked(void *user, const gpumem_tracked *tracked) {
 
 TEST(wrappers_track_a_moved_buffer_by_its_new_address) {
     char text[4096] = "", wanted[128];
-    gpumem_resource *resource = make(NULL), *tracking, *trace;
+    gpumem_resource *resource = make(NULL), *tracking;
     OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
-    OK(gpumem_trace_resource_create(
-        tracking, GPUMEM_TRACE_OPTIONS(.write = keep_text, .user = text), &trace));
+    gpumem_resource *trace = NEW_TRACE(tracking, .write = keep_text, .user = text);
     gpumem_buffer *buffer = allocate(trace, 4 * MIB, NULL);
     CUdeviceptr now = 0, tracked = 0;
     OK(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
@@ -203,7 +195,5 @@ TEST(wrappers_track_a_moved_buffer_by_its_new_address) {
     assert_non_null(strstr(text, wanted));
     snprintf(wanted, sizeof wanted, "free,1,%zu,0,0,0x0,0x%llx,", 4 * MIB, now);
     assert_non_null(strstr(text, wanted));
-    OK(gpumem_resource_destroy(trace));
-    OK(gpumem_resource_destroy(tracking));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(trace, tracking, resource);
 }

@@ -124,8 +124,7 @@ TEST(unmapped_memory_can_be_mapped_elsewhere) {
     assert_int_equal(soft->call_count("cuMemUnmap"), calls);
     MAPPED(other);
     assert_int_equal(access_of(other), GPUMEM_ACCESS_NONE);
-    OK(gpumem_mapping_destroy(other));
-    OK(gpumem_mapping_destroy(moved));
+    DESTROY(other, moved);
 }
 
 TEST(unmapped_mapping_objects_outlive_their_reservation) {

@@ -10,10 +10,7 @@ static gpumem_resource *make(const gpumem_virtual_options *options) {
 }
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(
-        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity);
 }
 
 static gpumem_resource_properties properties_of(gpumem_resource *resource) {
@@ -23,8 +20,7 @@ static gpumem_resource_properties properties_of(gpumem_resource *resource) {
 }
 
 static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    OK(gpumem_buffer_free(buffer, NULL));
-    OK(gpumem_resource_destroy(resource));
+    DESTROY(buffer, resource);
 }
 
 static void check_bytes(gpumem_buffer *buffer, size_t offset, size_t bytes, unsigned char value) {
@@ -276,8 +272,7 @@ TEST(buffers_get_the_requested_access) {
     unsigned long long flags = 0;
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                     .id = gpumem_device_handle(device)};
-    assert_int_equal(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer)),
-                     CUDA_SUCCESS);
+    OK_CU(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer)));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
     end(buffer, resource);
 }

@@ -9,28 +9,21 @@ static gpumem_resource *memory, *pool;
 static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
-    OK(gpumem_virtual_resource_create(
-        device,
-        GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
-                               .handle_type = GPUMEM_HANDLE_POSIX_FD),
-        &memory));
-    OK(gpumem_device_pool_resource_create(
-        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    memory = NEW_VIRTUAL(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
+                         .handle_type = GPUMEM_HANDLE_POSIX_FD);
+    pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     return 0;
 }
 
 static int teardown(void **state) {
-    OK(gpumem_resource_destroy(pool));
-    OK(gpumem_resource_destroy(memory));
+    DESTROY(pool, memory);
     return close_device(state);
 }
 
 ALL_TESTS(setup, teardown);
 
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    gpumem_buffer *buffer;
-    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
-    return buffer;
+    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
 }
 
 static int is_mapped(CUdeviceptr address) {
@@ -137,8 +130,7 @@ TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
 
 TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
     heard_count = 0;
-    CUstream stream;
-    OK(gpumem_stream_create(device, NULL, &stream));
+    CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(pool, KIB, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
@@ -153,14 +145,13 @@ TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
 /* To be watched is nothing that other calls see. */
 TEST(a_watch_does_not_change_other_calls) {
     heard_count = 0;
-    gpumem_export *exported;
-    gpumem_buffer *view, *buffer = allocate(memory, 4 * MIB, NULL);
+    gpumem_buffer *buffer = allocate(memory, 4 * MIB, NULL);
     gpumem_watch *watch = watch_buffer(buffer, &one);
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_hold(buffer));
-    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, 1);
     OK(gpumem_buffer_release(buffer));
     OK(gpumem_buffer_free(view, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(buffer));
@@ -172,12 +163,11 @@ TEST(a_watch_does_not_change_other_calls) {
 
 TEST(imported_and_foreign_memory_can_be_watched) {
     heard_count = 0;
-    gpumem_export *exported;
     gpumem_buffer *imported, *foreign, *buffer = allocate(memory, 2 * MIB, NULL);
     const void *description;
     size_t bytes;
     int fd;
-    OK(gpumem_export_create(buffer, &exported));
+    gpumem_export *exported = NEW_EXPORT(buffer);
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
@@ -189,8 +179,7 @@ TEST(imported_and_foreign_memory_can_be_watched) {
     OK(gpumem_buffer_free(imported, NULL));
     check_heard(1, 1, GPUMEM_LEAVING_FREE, address, 2 * MIB);
     assert_true(heard[1].mapped);
-    OK(gpumem_export_destroy(exported));
-    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROY(exported, buffer);
     assert_int_equal(heard_count, 2);
     OK(gpumem_watch_end(first));
     OK(gpumem_watch_end(second));
@@ -200,13 +189,12 @@ TEST(imported_and_foreign_memory_can_be_watched) {
 
 TEST(watches_of_buffers_are_called_before_those_of_resources) {
     heard_count = 0;
-    gpumem_resource *limit;
-    OK(gpumem_limit_resource_create(memory, 32 * MIB, &limit));
+    gpumem_resource *limit = NEW_LIMIT(memory, 32 * MIB);
     gpumem_watch *watches[5];
     watches[0] = watch_resource(memory, &four);
     watches[1] = watch_resource(limit, &three);
-    gpumem_buffer *view, *buffer = allocate(limit, 2 * MIB, NULL);
-    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    gpumem_buffer *buffer = allocate(limit, 2 * MIB, NULL);
+    gpumem_buffer *view = NEW_VIEW(buffer, 0, 1);
     watches[2] = watch_buffer(buffer, &one);
     watches[3] = watch_buffer(view, &two); /* the buffer's */
     watches[4] = watch_buffer(buffer, &one);
@@ -229,9 +217,7 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
 /* The cache's blocks stay mapped; what it gives back is told below. */
 TEST(a_watch_below_a_cache_hears_of_its_segments) {
     heard_count = 0;
-    gpumem_resource *cache;
-    OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
-                                      &cache));
+    gpumem_resource *cache = NEW_CACHING_WITH(memory, .segment_bytes = 4 * MIB);
     gpumem_watch *of_cache = watch_resource(cache, &one), *below = watch_resource(memory, &three);
     gpumem_buffer *buffer = allocate(cache, KIB, NULL), *other = allocate(cache, KIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);

@@ -68,18 +68,16 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
 }
 
 TEST(threads_share_a_stack_of_all_wrappers) {
-    gpumem_resource *limited, *both, *aligned, *traced, *tracked;
     pthread_t threads[THREADS];
     size_t alive = 0;
-    OK(gpumem_virtual_resource_create(device, NULL, &first));
-    OK(gpumem_virtual_resource_create(device, NULL, &second));
-    OK(gpumem_limit_resource_create(first, 12 * MIB, &limited)); /* too little for all at once */
-    OK(gpumem_fallback_resource_create(limited, second, &both));
-    OK(gpumem_alignment_resource_create(both, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096),
-                                        &aligned));
-    OK(gpumem_trace_resource_create(aligned, GPUMEM_TRACE_OPTIONS(.write = ignore), &traced));
-    OK(gpumem_tracking_resource_create(traced, GPUMEM_TRACKING_OPTIONS(.frames = 6), &tracked));
-    OK(gpumem_failure_resource_create(tracked, GPUMEM_FAILURE_OPTIONS(.fn = answer), &top));
+    first = NEW_VIRTUAL();
+    second = NEW_VIRTUAL();
+    gpumem_resource *limited = NEW_LIMIT(first, 12 * MIB); /* too little for all at once */
+    gpumem_resource *both = NEW_FALLBACK(limited, second);
+    gpumem_resource *aligned = NEW_ALIGNMENT(both, .alignment = 4096);
+    gpumem_resource *traced = NEW_TRACE(aligned, .write = ignore);
+    gpumem_resource *tracked = NEW_TRACKING(traced, .frames = 6);
+    top = NEW_FAILURE(tracked, .fn = answer);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)i), 0);
     for (unsigned i = 0; i < THREADS; i++) {
