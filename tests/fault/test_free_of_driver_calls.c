@@ -2,6 +2,7 @@
  * What promises to make no driver call makes none: each such operation is called, and the calls are
  * counted. There is nothing to sweep in them.
  */
+#include "kinds.h"
 #include "library_sweeps.h"
 
 #include <gpumem/connect.h>
@@ -135,38 +136,28 @@ TEST(low_level_memory_queries_make_no_driver_call) {
     DESTROY(mapping, physical, range);
 }
 
-static int ignore(void *user, const char *text, size_t bytes) {
-    return text[bytes - 1] == '\n' ? 0 : 1;
-}
-
 static int visit(void *user, const gpumem_tracked *tracked) {
     ++*(int *)user;
     return 0;
 }
 
-static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
-    return GPUMEM_FAILURE_GIVE_UP;
-}
-
 TEST(creating_a_wrapper_makes_no_driver_call) {
-    gpumem_resource *made[6], *both, *source = NULL;
+    gpumem_resource *made[WRAPPERS], *source = NULL;
     int seen = 0;
-    FREE_OK(gpumem_limit_resource_create(memory, GIB, &made[0]));
-    FREE_OK(gpumem_logging_resource_create(memory, NULL, &made[1]));
-    FREE_OK(gpumem_trace_resource_create(memory, GPUMEM_TRACE_OPTIONS(.write = ignore), &made[2]));
-    FREE_OK(gpumem_tracking_resource_create(memory, NULL, &made[3]));
-    FREE_OK(gpumem_alignment_resource_create(memory, NULL, &made[4]));
-    FREE_OK(
-        gpumem_failure_resource_create(memory, GPUMEM_FAILURE_OPTIONS(.fn = give_up), &made[5]));
-    FREE_OK(gpumem_trace_note(made[2], "a note"));
-    FREE_OK(gpumem_trace_flush(made[2]));
-    FREE_OK(gpumem_tracking_visit(made[3], visit, &seen));
-    FREE_OK(gpumem_tracking_report(made[3], GPUMEM_REPORT_TEXT, ignore, NULL));
-    FREE_OK(gpumem_fallback_resource_create(made[0], memory, &both));
-    gpumem_buffer *of_both = NEW_BUFFER(both, KIB);
-    FREE_OK(gpumem_fallback_get_source(of_both, &source));
-    assert_ptr_equal(source, made[0]);
-    DESTROY(of_both, both);
+    for (unsigned i = 0; i < WRAPPERS; i++) {
+        begin_count();
+        OK(make_wrapper((enum wrapper)i, memory, pool, &made[i]));
+        end_count(wrapper_names[i], __LINE__);
+    }
+    FREE_OK(gpumem_trace_note(made[WRAPPER_trace], "a note"));
+    FREE_OK(gpumem_trace_flush(made[WRAPPER_trace]));
+    FREE_OK(gpumem_tracking_visit(made[WRAPPER_tracking], visit, &seen));
+    FREE_OK(gpumem_tracking_report(made[WRAPPER_tracking], GPUMEM_REPORT_TEXT, kinds_write_nowhere,
+                                   NULL));
+    gpumem_buffer *buffer_of = NEW_BUFFER(made[WRAPPER_fallback], KIB);
+    FREE_OK(gpumem_fallback_get_source(buffer_of, &source));
+    assert_ptr_equal(source, memory);
+    DESTROY(buffer_of);
     for (size_t i = 0; i < COUNT(made); i++)
         OK(gpumem_resource_destroy(made[i])); /* frees that wait are worked off */
 }
