@@ -46,7 +46,7 @@ static inline void sweep_all(const char *over, gpumem_resource *upstream) {
 }
 
 static inline void a_cache_over_a_pool_is_all_or_nothing(void **state) {
-    sweep_all("a pool", make_pool());
+    sweep_all("a pool", new_own_pool());
 }
 
 static inline void a_cache_over_virtual_memory_is_all_or_nothing(void **state) {

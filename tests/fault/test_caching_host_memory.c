@@ -59,7 +59,7 @@ static void sweep_all(gpumem_resource *upstream) {
 }
 
 TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
-    sweep_all(make_pool());
+    sweep_all(new_own_pool());
 }
 
 TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {

@@ -133,10 +133,6 @@ static gpumem_resource *virtual_resource(void) {
     return NEW_VIRTUAL(.chunk_maximum = 4 * MIB);
 }
 
-static gpumem_resource *pool_resource(void) {
-    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
-}
-
 static gpumem_resource *pinned_resource(void) {
     return NEW_PINNED(.keep_nothing = 1);
 }
@@ -176,7 +172,7 @@ TEST(allocating_virtual_memory_is_all_or_nothing) {
 }
 
 TEST(allocating_from_a_pool_is_all_or_nothing) {
-    allocating("allocate from a pool", pool_resource(), 0);
+    allocating("allocate from a pool", new_own_pool(), 0);
 }
 
 TEST(allocating_pinned_memory_is_all_or_nothing) {
@@ -196,7 +192,7 @@ TEST(freeing_virtual_memory_is_all_or_nothing) {
 }
 
 TEST(freeing_into_a_pool_is_all_or_nothing) {
-    freeing("free to a pool", pool_resource(), 0);
+    freeing("free to a pool", new_own_pool(), 0);
 }
 
 TEST(freeing_pinned_memory_is_all_or_nothing) {

@@ -91,13 +91,11 @@ static int count_one(void *user, const gpumem_tracked *tracked) {
 
 /* The wrapper's own counters, and what tracking knows. */
 static void check_nothing_known(const struct subject *s) {
-    gpumem_stats stats = {.size = sizeof stats};
-    gpumem_resource_properties properties = {.size = sizeof properties};
     size_t known = 0;
-    OK(gpumem_resource_get_stats(s->resource, &stats));
+    gpumem_stats stats = stats_of(s->resource);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
-    OK(gpumem_resource_get_properties(s->resource, &properties));
+    gpumem_resource_properties properties = properties_of(s->resource);
     if (strcmp(properties.kind, "tracking") == 0)
         OK(gpumem_tracking_visit(s->resource, count_one, &known));
     assert_int_equal(known, 0);

@@ -6,26 +6,6 @@
 
 #include <pthread.h>
 
-static inline gpumem_resource *make_pool(void) {
-    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
-}
-
-static inline gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
-}
-
-static inline gpumem_caching_info info_of(gpumem_resource *cache) {
-    gpumem_caching_info info = {.size = sizeof info};
-    OK(gpumem_caching_get_info(cache, &info));
-    return info;
-}
-
-static inline gpumem_stats stats_of(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
-    return stats;
-}
-
 static inline void run_thread(void *(*function)(void *), void *data) {
     pthread_t thread;
     void *failed = NULL;

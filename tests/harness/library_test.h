@@ -22,6 +22,7 @@ static const gpumem_driver_api *cu;
 static const softgpu_control *soft;
 
 #include "objects.h"
+#include "readings.h"
 
 static inline const softgpu_control *find_control(gpumem_library *of) {
     softgpu_get_control_fn get;
@@ -63,12 +64,6 @@ static inline int close_device(void **state) {
         return -1;
     }
     return 0;
-}
-
-static inline gpumem_stats device_stats(void) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_device_get_stats(device, &stats));
-    return stats;
 }
 
 static inline void check_dump(const char *before, const char *after, const char *file, int line) {

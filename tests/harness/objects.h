@@ -59,6 +59,14 @@
 #define NEW_STREAM()                MADE(CUstream, gpumem_stream_create, device, NULL)
 #define NEW_EVENT()                 MADE(CUevent, gpumem_event_create, device, NULL)
 
+static inline gpumem_resource *new_own_pool(void) {
+    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
+}
+
+static inline gpumem_buffer *allocate_on(gpumem_resource *from, size_t bytes, CUstream stream) {
+    return NEW_BUFFER_WITH(from, bytes, .stream = stream);
+}
+
 /* ---- Streams that wait ------------------------------------------------------------------------- */
 
 /* A stream of the library's that waits until its gate is released. */

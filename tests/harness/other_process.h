@@ -14,17 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of this process. */
-static inline size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* CHILD(other) of the file receives `what` and the number of its descriptor. `type` is the
  * socket's. */
 static inline pid_t other_start(const char *what, int type, int *socket) {

@@ -68,14 +68,4 @@ static inline void assert_nothing_left(void) {
     assert_int_equal(live.instances, 0);
 }
 
-static inline size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 #endif

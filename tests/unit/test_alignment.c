@@ -102,10 +102,9 @@ TEST(a_misaligned_upstream_buffer_is_cut_to_the_alignment) {
 
 TEST(growth_and_exports_pass_through_an_alignment_wrapper) {
     gpumem_resource *resource;
-    gpumem_resource_properties p = {.size = sizeof p};
     gpumem_resource *upstream = NEW_VIRTUAL();
     resource = aligned(upstream, 8 * MIB, 0, 0);
-    OK(gpumem_resource_get_properties(resource, &p));
+    gpumem_resource_properties p = properties_of(resource);
     assert_int_equal(p.exportable, 1);
     assert_int_equal(p.can_resize, 1);
     assert_int_equal(p.granularity, 8 * MIB);
@@ -160,8 +159,7 @@ TEST(a_free_does_not_wait_for_later_work) {
     CUevent event = NEW_EVENT();
     gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, MIB, .stream = early.stream);
     OK(gpumem_buffer_free(buffer, NULL));
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
+    gpumem_stats stats = stats_of(resource);
     assert_int_equal(stats.deferred_frees, 1);
     assert_int_equal(device_stats().committed_bytes, 2 * MIB);
     OK(gpumem_event_record(device, event, late.stream));

@@ -3,18 +3,8 @@
 
 ALL_TESTS(open_device, close_device);
 
-static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
-    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    OK(gpumem_buffer_get_attributes(buffer, &attributes));
-    return attributes;
-}
-
 static gpumem_buffer *allocate(gpumem_resource *resource) {
     return NEW_BUFFER(resource, 2 * MIB);
-}
-
-static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    DESTROY(buffer, resource);
 }
 
 TEST(device_memory_reports_location_and_access) {
@@ -29,7 +19,7 @@ TEST(device_memory_reports_location_and_access) {
     assert_int_equal(is.managed | is.imported | is.foreign | is.view | is.read_only, 0);
     assert_int_equal(is.exportable, 0);
     assert_int_equal(is.handle_type, GPUMEM_HANDLE_NONE);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(pinned_memory_reports_location_and_access) {
@@ -46,7 +36,7 @@ TEST(pinned_memory_reports_location_and_access) {
         assert_int_equal(is.managed, 0);
         if (methods[i] != GPUMEM_PINNED_POOL)
             assert_ptr_equal(is.context, gpumem_device_context(device));
-        end(buffer, resource);
+        DESTROY(buffer, resource);
     }
 }
 
@@ -58,7 +48,7 @@ TEST(managed_memory_reports_access_by_host_and_device) {
     assert_int_equal(is.host_accessible, 1);
     assert_int_equal(is.device_accessible, 1);
     assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(virtual_memory_reports_its_location) {
@@ -81,7 +71,7 @@ TEST(virtual_memory_reports_its_location) {
         assert_int_equal(is.exportable, 0); /* the whole can be */
         assert_int_equal(is.location, places[i]);
         OK(gpumem_buffer_free(view, NULL));
-        end(buffer, resource);
+        DESTROY(buffer, resource);
     }
 }
 
@@ -114,7 +104,7 @@ TEST(imported_memory_reports_its_location) {
         assert_int_equal(is.host_accessible, i == 1);
         assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
         OK(gpumem_buffer_free(imported, NULL));
-        end(buffer, resource);
+        DESTROY(buffer, resource);
     }
 }
 
@@ -125,5 +115,5 @@ TEST(an_attributes_struct_of_wrong_size_is_refused) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, &is));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(NULL, &is));
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }

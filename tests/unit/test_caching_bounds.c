@@ -28,8 +28,8 @@ static void *allocate_gift(void *data) {
 
 /* Threads report late: the free below is counted before the allocation. */
 TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
-    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
-    struct gift first = {.cache = cache, .buffer = allocate(cache, 1000, NULL)}, second = first;
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
+    struct gift first = {.cache = cache, .buffer = allocate_on(cache, 1000, NULL)}, second = first;
     run_thread(free_gift, &first);
     run_thread(allocate_gift, &second);
     const gpumem_stats all[] = {stats_of(cache), stats_of(pool), device_stats()};
@@ -42,35 +42,36 @@ TEST(a_free_counted_before_its_allocation_raises_no_high_mark) {
 }
 
 TEST(a_thread_caches_at_most_its_configured_bytes) {
-    gpumem_resource *pool = make_pool();
+    gpumem_resource *pool = new_own_pool();
     const size_t most = 256 * KIB;
     gpumem_resource *cache = NEW_CACHING_WITH(pool, .thread_bytes = most);
     gpumem_buffer *buffers[44];
     for (size_t i = 0; i < COUNT(buffers); i++) {
         size_t bytes = i < 4 ? (i + 1) * 256 : (size_t)1024 << ((i - 4) / 4);
-        buffers[i] = allocate(cache, bytes, NULL);
-        assert_true(info_of(cache).thread_bytes <= most);
+        buffers[i] = allocate_on(cache, bytes, NULL);
+        assert_true(caching_info_of(cache).thread_bytes <= most);
     }
     for (size_t i = 0; i < COUNT(buffers); i++) {
         OK(gpumem_buffer_free(buffers[i], NULL));
-        assert_true(info_of(cache).thread_bytes <= most);
+        assert_true(caching_info_of(cache).thread_bytes <= most);
     }
     DESTROY(cache, pool);
 }
 
 TEST(a_blocked_stream_does_not_delay_memory_of_another) {
-    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
     CUstream own = NEW_STREAM();
     struct gate still = gate_with_stream(), passing = gate_with_stream();
     for (int i = 0; i < 20; i++)
-        OK(gpumem_buffer_free(allocate(cache, 4096, own), i < 19 ? still.stream : passing.stream));
-    assert_int_equal(info_of(cache).pending_bytes, 20 * 4096);
+        OK(gpumem_buffer_free(allocate_on(cache, 4096, own),
+                              i < 19 ? still.stream : passing.stream));
+    assert_int_equal(caching_info_of(cache).pending_bytes, 20 * 4096);
     gate_drain(&passing);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
-    assert_int_equal(info_of(cache).pending_bytes, 19 * 4096);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 19 * 4096);
     gate_drain(&still);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
-    assert_int_equal(info_of(cache).pending_bytes, 0);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 0);
     DESTROY(cache, pool, own, &still);
     gate_remove(&passing);
 }
@@ -97,7 +98,7 @@ static void *take_many(void *data) {
 
 /* What comes for one thread, others must not take before it. */
 TEST(threads_that_grow_the_cache_together_all_get_memory) {
-    gpumem_resource *pool = make_pool();
+    gpumem_resource *pool = new_own_pool();
     gpumem_resource *cache = NEW_CACHING_WITH(pool, .segment_bytes = 2 * MIB);
     pthread_barrier_t start;
     struct hungry hungry = {.cache = cache, .start = &start};
@@ -119,17 +120,17 @@ TEST(threads_that_grow_the_cache_together_all_get_memory) {
 
 /* Each buffer a little larger than the last, which is freed: none fits where another was. */
 static size_t after_creeping_sizes(size_t idle_bytes) {
-    gpumem_resource *pool = make_pool();
+    gpumem_resource *pool = new_own_pool();
     gpumem_resource *cache =
         NEW_CACHING_WITH(pool, .segment_bytes = 4 * MIB, .idle_bytes = idle_bytes);
-    gpumem_buffer *kept = allocate(cache, 8 * MIB, NULL), *buffer = NULL;
+    gpumem_buffer *kept = allocate_on(cache, 8 * MIB, NULL), *buffer = NULL;
     for (size_t i = 0; i < 20; i++) {
-        gpumem_buffer *larger = allocate(cache, (4 + i) * MIB, NULL);
+        gpumem_buffer *larger = allocate_on(cache, (4 + i) * MIB, NULL);
         OK(gpumem_buffer_free(buffer, NULL));
         OK(gpumem_stream_synchronize(device, NULL));
         buffer = larger;
     }
-    size_t taken = info_of(cache).segment_bytes;
+    size_t taken = caching_info_of(cache).segment_bytes;
     DESTROY(buffer, kept, cache, pool);
     return taken;
 }
@@ -179,7 +180,7 @@ TEST(an_allocation_waits_for_memory_being_returned) {
     gpumem_resource *memory = NEW_VIRTUAL();
     gpumem_resource *cache =
         NEW_CACHING_WITH(memory, .maximum_bytes = 2 * MIB, .segment_bytes = 2 * MIB);
-    OK(gpumem_buffer_free(allocate(cache, 2 * MIB, NULL), NULL));
+    OK(gpumem_buffer_free(allocate_on(cache, 2 * MIB, NULL), NULL));
     gpumem_driver_api gated = *cu;
     driver = cu;
     gated.cuMemUnmap = gated_unmap;

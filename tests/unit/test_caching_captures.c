@@ -35,28 +35,28 @@ static void end_all(const struct all *all) {
     leave_context();
     OK(gpumem_capture_pool_destroy(all->pool, GPUMEM_STREAM_NONE));
     OK(gpumem_resource_trim(all->cache, 0));
-    assert_int_equal(info_of(all->cache).segments, 0);
+    assert_int_equal(caching_info_of(all->cache).segments, 0);
     DESTROY(all->cache, all->upstream, all->first, all->second);
 }
 
 /* Nothing in the graph puts one after the other. */
 TEST(branches_of_a_capture_share_no_memory) {
-    struct all all = make_all(make_pool());
+    struct all all = make_all(new_own_pool());
     begin(all.pool, all.first);
     OK(gpumem_capture_pool_begin(all.pool, all.second));
     CUevent fork = NEW_EVENT();
     CUevent join = NEW_EVENT();
     OK(gpumem_event_record(device, fork, all.first));
     OK(gpumem_stream_wait_event(device, all.second, fork));
-    gpumem_buffer *one = allocate(all.cache, 4096, all.first);
+    gpumem_buffer *one = allocate_on(all.cache, 4096, all.first);
     CUdeviceptr address = gpumem_buffer_pointer(one);
     OK(gpumem_buffer_fill(one, 0, 4096, 1, all.first));
     OK(gpumem_buffer_free(one, NULL));
-    gpumem_buffer *other = allocate(all.cache, 4096, all.second);
+    gpumem_buffer *other = allocate_on(all.cache, 4096, all.second);
     assert_false(gpumem_buffer_pointer(other) == address);
     OK(gpumem_buffer_fill(other, 0, 4096, 2, all.second));
     OK(gpumem_buffer_free(other, NULL));
-    one = allocate(all.cache, 4096, all.first); /* in its own order it comes back */
+    one = allocate_on(all.cache, 4096, all.first); /* in its own order it comes back */
     assert_true(gpumem_buffer_pointer(one) == address);
     OK(gpumem_buffer_free(one, NULL));
     OK(gpumem_event_record(device, join, all.second));
@@ -70,13 +70,13 @@ TEST(branches_of_a_capture_share_no_memory) {
 /* The CPU writes both now, the graph copies both later. */
 TEST(host_memory_is_not_reused_within_a_capture) {
     struct all all = make_all(NEW_PINNED());
-    gpumem_resource *pool = make_pool();
-    gpumem_buffer *target = allocate(pool, 8192, all.second);
+    gpumem_resource *pool = new_own_pool();
+    gpumem_buffer *target = allocate_on(pool, 8192, all.second);
     synchronize(all.second);
     begin(all.pool, all.first);
     CUdeviceptr addresses[2];
     for (unsigned char i = 0; i < 2; i++) {
-        gpumem_buffer *source = allocate(all.cache, 4096, all.first);
+        gpumem_buffer *source = allocate_on(all.cache, 4096, all.first);
         addresses[i] = gpumem_buffer_pointer(source);
         memset(gpumem_buffer_host_pointer(source), i + 1, 4096);
         OK(gpumem_buffer_copy(target, (size_t)i * 4096, source, 0, 4096, all.first));
@@ -106,17 +106,17 @@ TEST(host_memory_is_not_reused_within_a_capture) {
 /* Freed outside of any capture, while its stream still works: the next capture may run elsewhere.
  */
 TEST(a_capture_does_not_reuse_memory_of_running_work) {
-    struct all all = make_all(make_pool());
+    struct all all = make_all(new_own_pool());
     struct gate gate = gate_with_stream();
     begin(all.pool, gate.stream);
-    gpumem_buffer *buffer = allocate(all.cache, 4096, gate.stream);
+    gpumem_buffer *buffer = allocate_on(all.cache, 4096, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     end(all.pool, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 1, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
-    assert_int_equal(info_of(all.cache).pending_bytes, 4096);
+    assert_int_equal(caching_info_of(all.cache).pending_bytes, 4096);
     begin(all.pool, all.first);
-    buffer = allocate(all.cache, 4096, all.first);
+    buffer = allocate_on(all.cache, 4096, all.first);
     assert_false(gpumem_buffer_pointer(buffer) == address);
     OK(gpumem_buffer_free(buffer, NULL));
     end(all.pool, all.first);
@@ -128,7 +128,7 @@ TEST(a_capture_does_not_reuse_memory_of_running_work) {
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
 TEST(a_resource_with_a_capture_pool_cannot_be_destroyed) {
-    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
     gpumem_capture_pool *captured;
     OK(gpumem_capture_pool_create(cache, &captured));
     FAILS(BUSY, gpumem_resource_destroy(cache));
@@ -140,10 +140,10 @@ TEST(a_resource_with_a_capture_pool_cannot_be_destroyed) {
 }
 
 TEST(a_resource_used_by_a_capture_cannot_be_destroyed) {
-    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
     CUstream stream = NEW_STREAM(), other = NEW_STREAM();
     use_context();
-    gpumem_buffer *buffer = allocate(cache, 4096, other);
+    gpumem_buffer *buffer = allocate_on(cache, 4096, other);
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK(gpumem_buffer_fill(buffer, 0, 4096, 1, stream));
     OK(gpumem_buffer_use(buffer, stream));
@@ -160,9 +160,9 @@ TEST(a_resource_used_by_a_capture_cannot_be_destroyed) {
 
 /* Its thread is the one that destroys the pool. */
 TEST(a_capture_pool_may_be_destroyed_on_the_per_thread_stream) {
-    struct all all = make_all(make_pool());
+    struct all all = make_all(new_own_pool());
     begin(all.pool, all.first);
-    gpumem_buffer *buffer = allocate(all.cache, 4096, all.first);
+    gpumem_buffer *buffer = allocate_on(all.cache, 4096, all.first);
     end(all.pool, all.first);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_capture_pool_destroy(all.pool, GPUMEM_STREAM_PER_THREAD));
@@ -171,19 +171,19 @@ TEST(a_capture_pool_may_be_destroyed_on_the_per_thread_stream) {
 }
 
 TEST(a_capture_pool_reuses_memory_for_successive_captures) {
-    struct all all = make_all(make_pool());
+    struct all all = make_all(new_own_pool());
     CUdeviceptr address = 0;
     size_t bytes = 0;
     for (int i = 0; i < 10; i++) {
         CUstream stream = i % 2 ? all.first : all.second;
         begin(all.pool, stream);
-        gpumem_buffer *buffer = allocate(all.cache, 4096, stream);
+        gpumem_buffer *buffer = allocate_on(all.cache, 4096, stream);
         assert_true(!i || gpumem_buffer_pointer(buffer) == address);
         address = gpumem_buffer_pointer(buffer);
         OK(gpumem_buffer_free(buffer, NULL));
         end(all.pool, stream);
-        assert_true(!i || info_of(all.cache).segment_bytes == bytes);
-        bytes = info_of(all.cache).segment_bytes;
+        assert_true(!i || caching_info_of(all.cache).segment_bytes == bytes);
+        bytes = caching_info_of(all.cache).segment_bytes;
     }
     end_all(&all);
 }

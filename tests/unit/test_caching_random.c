@@ -148,7 +148,7 @@ static void write_mark(struct worker *worker, const struct live *live, CUstream 
         MUST(gpumem_buffer_fill(live->buffer, 0, PROBE, live->mark, stream));
 }
 
-static void allocate_on(struct worker *worker, struct live *made, CUstream stream) {
+static void allocate_one_on(struct worker *worker, struct live *made, CUstream stream) {
     const size_t size = some_size(worker);
     MUST(gpumem_buffer_allocate(worker->world->cache, size,
                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
@@ -163,7 +163,7 @@ static void allocate_one(struct worker *worker) {
         return;
     made.mark = (unsigned char)draw(worker, 256);
     struct shared_stream *shared = borrow(worker, index);
-    allocate_on(worker, &made, shared->stream);
+    allocate_one_on(worker, &made, shared->stream);
     atomic_fetch_add(&shared->buffers, 1);
     give_back(shared);
     if (made.buffer)
@@ -267,7 +267,7 @@ static void capture_work(struct worker *worker, CUstream stream, struct slot **s
         struct live made = {.mark = (unsigned char)draw(worker, 256)};
         slots[i] = take_slot(worker);
         slots[i]->wanted = made.mark;
-        allocate_on(worker, &made, stream);
+        allocate_one_on(worker, &made, stream);
         if (!made.buffer)
             return;
         queue_read(worker, made.buffer, slots[i], stream);
@@ -285,7 +285,7 @@ static void launch(struct worker *worker, CUgraphExec exec, CUstream stream, str
         }
         /* What is allocated between the launches is other memory. */
         struct live other = {.mark = (unsigned char)draw(worker, 256)};
-        allocate_on(worker, &other, stream);
+        allocate_one_on(worker, &other, stream);
         MUST(gpumem_buffer_free(other.buffer, NULL));
     }
 }
@@ -442,7 +442,7 @@ static void run(gpumem_resource *upstream, int host) {
 }
 
 TEST(random_use_of_device_memory_keeps_every_byte) {
-    run(make_pool(), 0);
+    run(new_own_pool(), 0);
 }
 
 TEST(random_use_of_pinned_memory_keeps_every_byte) {

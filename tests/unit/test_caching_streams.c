@@ -39,7 +39,7 @@ static void *use_and_free(void *data) {
 TEST(a_free_on_another_threads_default_stream_is_waited_for) {
     gpumem_resource *pinned = NEW_PINNED(), *cache = NEW_CACHING(pinned);
     struct gate gate = gate_with_stream(); /* for its flag */
-    struct visit visit = {.buffer = allocate(cache, 4096, GPUMEM_STREAM_PER_THREAD),
+    struct visit visit = {.buffer = allocate_on(cache, 4096, GPUMEM_STREAM_PER_THREAD),
                           .flag = gate.flag};
     pthread_barrier_init(&visit.freed, NULL, 2);
     pthread_barrier_init(&visit.passed, NULL, 2);
@@ -48,14 +48,14 @@ TEST(a_free_on_another_threads_default_stream_is_waited_for) {
     assert_int_equal(pthread_create(&thread, NULL, use_and_free, &visit), 0);
     pthread_barrier_wait(&visit.freed);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
-    assert_int_equal(info_of(cache).pending_bytes, 4096);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 4096);
     gate_drain(&gate);
     OK(gpumem_resource_trim(cache, SIZE_MAX));
     pthread_barrier_wait(&visit.passed);
     assert_int_equal(pthread_join(thread, &failed), 0);
     assert_null(failed);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(info_of(cache).pending_bytes, 0);
+    assert_int_equal(caching_info_of(cache).pending_bytes, 0);
     DESTROY(cache, pinned);
     pthread_barrier_destroy(&visit.freed);
     pthread_barrier_destroy(&visit.passed);
@@ -74,7 +74,7 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     OK_CU(cu->cuMemHostGetDevicePointer_v2(&flag, gate.flag, 0));
     CUstream stream = NEW_STREAM();
     OK_CU(cu->cuStreamWaitValue32_v2(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
-    OK(gpumem_buffer_free(allocate(cache, 4096, stream), NULL));
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, stream), NULL));
     const int refused = CUDA_ERROR_OUT_OF_MEMORY;
     assert_int_equal(soft->fault_arm("cuEventRecord", 0, refused, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_caching_forget_stream(cache, stream));
@@ -82,18 +82,18 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     assert_int_equal(soft->fault_arm("cuEventRecord", 0, refused, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_resource_trim(cache, 0));
     uint64_t asked = soft->fault_disarm();
-    gpumem_caching_info info = info_of(cache);
+    gpumem_caching_info info = caching_info_of(cache);
     gate_drain(&gate);
     assert_int_equal(asked, 0);
     assert_true(info.segments > 0);
     OK(gpumem_device_trim(device, 1));
-    assert_int_equal(info_of(cache).segments, 0);
+    assert_int_equal(caching_info_of(cache).segments, 0);
     DESTROY(stream, cache, upstream, &gate);
     leave_context();
 }
 
 TEST(a_destroyed_stream_is_not_queried_for_device_memory) {
-    a_gone_stream_is_not_asked(make_pool());
+    a_gone_stream_is_not_asked(new_own_pool());
 }
 
 TEST(a_destroyed_stream_is_not_queried_for_pinned_memory) {
@@ -101,10 +101,10 @@ TEST(a_destroyed_stream_is_not_queried_for_pinned_memory) {
 }
 
 TEST(destroyed_streams_leave_nothing_in_the_cache) {
-    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
     for (int i = 0; i < 500; i++) {
         CUstream stream = NEW_STREAM();
-        DESTROY(allocate(cache, 4096, stream), stream);
+        DESTROY(allocate_on(cache, 4096, stream), stream);
     }
     assert_in_range(lanes_of(cache), 0, 4);
     DESTROY(cache, pool);
@@ -114,11 +114,11 @@ TEST(destroyed_streams_leave_nothing_in_the_cache) {
 
 /* The stream on which the outer cache asks the inner one ends with it. */
 TEST(an_inner_cache_survives_the_destruction_of_its_outer_cache) {
-    gpumem_resource *pool = make_pool(), *inner = NEW_CACHING(pool), *outer = NEW_CACHING(inner);
-    DESTROY(allocate(outer, 4096, NULL), allocate(outer, 5 * MIB, NULL));
-    assert_true(info_of(inner).segments > 0);
+    gpumem_resource *pool = new_own_pool(), *inner = NEW_CACHING(pool), *outer = NEW_CACHING(inner);
+    DESTROY(allocate_on(outer, 4096, NULL), allocate_on(outer, 5 * MIB, NULL));
+    assert_true(caching_info_of(inner).segments > 0);
     OK(gpumem_resource_destroy(outer));
     OK(gpumem_resource_trim(inner, 0));
-    assert_int_equal(info_of(inner).segments, 0);
+    assert_int_equal(caching_info_of(inner).segments, 0);
     DESTROY(inner, pool);
 }

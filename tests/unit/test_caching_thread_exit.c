@@ -43,7 +43,7 @@ static void *end_late(void *unused) {
 
 static void destructors_may_allocate(gpumem_resource *upstream) {
     gpumem_resource *cache = NEW_CACHING(upstream);
-    OK(gpumem_buffer_free(allocate(cache, 4096, NULL),
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, NULL),
                           NULL)); /* the library's destructor is first */
     late_cache = cache;
     late_runs = late_failures = 0;
@@ -52,13 +52,13 @@ static void destructors_may_allocate(gpumem_resource *upstream) {
     assert_int_equal(pthread_key_delete(late), 0);
     assert_true(late_runs > 1);
     assert_int_equal(late_failures, 0);
-    assert_int_equal(info_of(cache).threads, 1);
+    assert_int_equal(caching_info_of(cache).threads, 1);
     assert_int_equal(stats_of(cache).allocations, 0);
     DESTROY(cache, upstream);
 }
 
 TEST(thread_destructors_may_allocate_device_memory) {
-    destructors_may_allocate(make_pool());
+    destructors_may_allocate(new_own_pool());
 }
 
 TEST(thread_destructors_may_allocate_pinned_memory) {
@@ -82,15 +82,15 @@ TEST(an_ending_thread_makes_no_driver_call_for_device_memory) {
     print_message("skip: ThreadSanitizer does not know the threads of C11\n");
     skip();
 #endif
-    gpumem_resource *pool = make_pool(), *cache = NEW_CACHING(pool);
-    OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
+    gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
+    OK(gpumem_buffer_free(allocate_on(cache, 4096, NULL), NULL));
     thrd_t thread;
     int result;
     assert_int_equal(thrd_create(&thread, use_and_end, cache), thrd_success);
     assert_int_equal(thrd_join(thread, &result), thrd_success);
     assert_int_equal(soft->fault_disarm(), 0);
     assert_int_equal(result, 0);
-    assert_int_equal(info_of(cache).threads, 1);
+    assert_int_equal(caching_info_of(cache).threads, 1);
     DESTROY(cache, pool);
 }
 

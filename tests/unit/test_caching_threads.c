@@ -163,8 +163,7 @@ static void run_workers(gpumem_resource *cache, int host) {
     assert_null(failed);
     for (size_t i = 0; i < COUNT(exchange.places); i++)
         OK(gpumem_buffer_free(atomic_load(&exchange.places[i]), NULL));
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(cache, &stats));
+    gpumem_stats stats = stats_of(cache);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
     assert_int_equal(stats.allocations_total, THREADS * ROUNDS);

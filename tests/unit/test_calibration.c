@@ -52,7 +52,6 @@ TEST_WITH(the_candidate_thread_counts_end_at_the_maximum, NULL, NULL) {
 }
 
 static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
-    gpumem_pinned_info info = {.size = sizeof info};
     gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_REGISTERED,
                                            .slab_bytes = 2 * MIB, .touch_threads = threads);
     gpumem_buffer *buffer = NEW_BUFFER(resource, bytes);
@@ -61,7 +60,7 @@ static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
     synchronize(NULL);
     for (size_t i = 0; i < bytes; i += 4096)
         assert_int_equal(host[i], 0x21);
-    OK(gpumem_pinned_get_info(resource, &info));
+    gpumem_pinned_info info = pinned_info_of(resource);
     DESTROY(buffer, resource);
     return info;
 }

@@ -110,12 +110,6 @@ static gpumem_buffer *make(gpumem_resource *from, size_t bytes, size_t capacity)
     return NEW_BUFFER_WITH(from, bytes, .capacity = capacity);
 }
 
-static gpumem_stats stats_of(gpumem_resource *of) {
-    gpumem_stats now = {.size = sizeof now};
-    OK(gpumem_resource_get_stats(of, &now));
-    return now;
-}
-
 static void check_counts(gpumem_stats now, uint64_t allocations, uint64_t bytes) {
     assert_int_equal(now.allocations, allocations);
     assert_int_equal(now.in_use_bytes, bytes);
@@ -156,8 +150,7 @@ TEST(a_wrapped_resource_cannot_be_destroyed) {
 }
 
 static void check_export(gpumem_resource *through) {
-    gpumem_resource_properties now = {.size = sizeof now};
-    OK(gpumem_resource_get_properties(through, &now));
+    gpumem_resource_properties now = properties_of(through);
     assert_int_equal(now.exportable, 1);
     assert_int_equal(now.handle_type, GPUMEM_HANDLE_POSIX_FD);
     gpumem_buffer *buffer = make(through, 4 * MIB, 16 * MIB), *imported;
@@ -222,12 +215,11 @@ TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
 /* Without `upstream` it is a resource like any other, whatever properties it copies. */
 TEST(a_resource_without_an_upstream_promises_no_exports) {
     gpumem_resource *plain;
-    gpumem_resource_properties now = {.size = sizeof now};
     gpumem_export *none;
     struct wrapper w = {.upstream = upstream};
     gpumem_resource_ops ops = ops_of(NULL);
     OK(gpumem_resource_create(device, &ops, &w, &plain));
-    OK(gpumem_resource_get_properties(plain, &now));
+    gpumem_resource_properties now = properties_of(plain);
     assert_int_equal(now.exportable, 0);
     gpumem_buffer *buffer = make(plain, MIB, 0);
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
@@ -239,7 +231,7 @@ TEST(a_resource_without_an_upstream_promises_no_exports) {
     w.upstream = upstream; /* whose properties it copies */
     ops = ops_of(pool);
     OK(gpumem_resource_create(device, &ops, &w, &over));
-    OK(gpumem_resource_get_properties(over, &now));
+    now = properties_of(over);
     assert_int_equal(now.exportable, 0);
     DESTROY(over, pool);
 }

@@ -19,16 +19,8 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-static gpumem_buffer *allocate_on(CUstream stream) {
+static gpumem_buffer *allocate_for(CUstream stream) {
     return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
-}
-
-/* Still there: the driver knows the address. */
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
 }
 
 static void work_off(void) {
@@ -36,7 +28,7 @@ static void work_off(void) {
 }
 
 TEST(idle_streams_do_not_defer_a_free) {
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     assert_true(is_mapped(address));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -66,7 +58,7 @@ static void check_held_back(CUdeviceptr address, struct gate gate) {
 
 TEST(the_stream_of_the_allocation_defers_a_free) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(gate.stream);
+    gpumem_buffer *buffer = allocate_for(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     check_held_back(address, gate);
@@ -75,7 +67,7 @@ TEST(the_stream_of_the_allocation_defers_a_free) {
 TEST(the_stream_of_the_free_defers_it) {
     CUstream idle = NEW_STREAM();
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(idle);
+    gpumem_buffer *buffer = allocate_for(idle);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, gate.stream));
     check_held_back(address, gate);
@@ -85,7 +77,7 @@ TEST(the_stream_of_the_free_defers_it) {
 TEST(named_streams_defer_a_free) {
     CUstream others[8];
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     for (size_t i = 0; i < COUNT(others); i++) {
         others[i] = NEW_STREAM();
@@ -101,7 +93,7 @@ TEST(named_streams_defer_a_free) {
 
 TEST(a_copy_defers_a_free_by_its_stream) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
@@ -110,11 +102,11 @@ TEST(a_copy_defers_a_free_by_its_stream) {
 
 TEST(later_allocations_complete_deferred_frees) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *held = allocate_on(gate.stream);
+    gpumem_buffer *held = allocate_for(gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(held);
     OK(gpumem_buffer_free(held, NULL));
     gate_drain(&gate);
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     assert_false(is_mapped(address) && gpumem_buffer_pointer(buffer) != address);
     assert_int_equal(device_stats().deferred_frees, 0);
     DESTROY(buffer, &gate);
@@ -134,7 +126,7 @@ TEST(destroying_a_resource_waits_for_deferred_frees) {
 }
 
 TEST(a_hold_defers_a_free) {
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_free(buffer, NULL));

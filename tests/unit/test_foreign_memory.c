@@ -31,12 +31,6 @@ static gpumem_buffer *over(CUdeviceptr pointer, size_t bytes,
     return buffer;
 }
 
-static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
-    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    OK(gpumem_buffer_get_attributes(buffer, &attributes));
-    return attributes;
-}
-
 /* ---- What is taken --------------------------------------------------------------------------- */
 
 TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {

@@ -28,12 +28,6 @@ static volatile unsigned char *host_of(gpumem_host_view *view) {
     return gpumem_host_view_pointer(view);
 }
 
-static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
-    unsigned char byte;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
-    return byte;
-}
-
 /* Each test by each method. */
 static void by_each(void (*test)(void), size_t cache_bytes) {
     for (size_t i = 0; i < COUNT(methods); i++) {
@@ -60,7 +54,7 @@ static void hold_memory(void) {
     FAILS(BUSY, gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, NULL));
     FAILS(BUSY, gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
     assert_int_equal(host_of(view)[5 * MIB], 9);
-    assert_int_equal(device_byte(buffer, 5 * MIB), 9);
+    assert_int_equal(byte_of(buffer, 5 * MIB), 9);
     OK(gpumem_host_view_destroy(view));
     OK(gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -81,12 +75,12 @@ static void fill_holes(void) {
     SAYS("decommitted");
     OK(gpumem_host_view_flush(view, 0, 4 * MIB));
     OK(gpumem_host_view_flush(view, 8 * MIB, 4 * MIB));
-    assert_int_equal(device_byte(buffer, 0), 1);
-    assert_int_equal(device_byte(buffer, 12 * MIB - 1), 2);
+    assert_int_equal(byte_of(buffer, 0), 1);
+    assert_int_equal(byte_of(buffer, 12 * MIB - 1), 2);
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
     host_of(view)[6 * MIB] = 3;
     OK(gpumem_host_view_flush(view, 6 * MIB, 1));
-    assert_int_equal(device_byte(buffer, 6 * MIB), 3);
+    assert_int_equal(byte_of(buffer, 6 * MIB), 3);
     DESTROY(view, buffer);
 }
 

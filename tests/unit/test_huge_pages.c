@@ -65,27 +65,21 @@ static gpumem_buffer *take(gpumem_resource *resource, size_t bytes) {
     return buffer;
 }
 
-static gpumem_pinned_info info_of(gpumem_resource *resource) {
-    gpumem_pinned_info info = {.size = sizeof info};
-    OK(gpumem_pinned_get_info(resource, &info));
-    return info;
-}
-
 TEST(reserved_huge_pages_are_used_while_available) {
     reserve = 3;
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(info.method, GPUMEM_PINNED_REGISTERED);
     assert_int_equal(info.slabs, 0);
     gpumem_buffer *first = take(resource, 4 * MIB);
-    info = info_of(resource);
+    info = pinned_info_of(resource);
     assert_int_equal(mapped, 1);
     assert_int_equal(info.slabs, 1);
     assert_int_equal(info.huge_bytes, 4 * MIB);
     assert_int_equal(info.pinned_bytes, 4 * MIB);
     assert_string_equal(info.reserved_reason, "");
     gpumem_buffer *second = take(resource, 4 * MIB); /* one page is left, and two are wanted */
-    info = info_of(resource);
+    info = pinned_info_of(resource);
     assert_int_equal(info.slabs, 2);
     assert_int_equal(info.huge_bytes, 4 * MIB);
     assert_int_equal(info.pinned_bytes, 8 * MIB);
@@ -100,7 +94,7 @@ TEST(huge_pages_that_cannot_be_touched_are_returned) {
     gm_huge_for_tests(give_addresses_alone, planted_root);
     gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(mapped, 1);
     assert_int_equal(info.huge_bytes, 0);
     assert_non_null(strstr(info.reserved_reason, "madvise"));
@@ -113,7 +107,7 @@ TEST(a_refused_registration_falls_back_to_ordinary_pages) {
     soft->fault_arm("cuMemHostRegister_v2", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_AFTER);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
     assert_int_equal(soft->fault_disarm(), 1);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(info.huge_bytes, 0);
     assert_non_null(strstr(info.reserved_reason, "cuMemHostRegister"));
     DESTROY(buffer, resource);
@@ -124,7 +118,8 @@ TEST(slabs_not_a_multiple_of_the_huge_page_size_use_none) {
     gpumem_resource *resource =
         NEW_PINNED(.maximum_bytes = 3 * MIB, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED);
     gpumem_buffer *buffer = take(resource, MIB);
-    assert_non_null(strstr(info_of(resource).reserved_reason, "not a whole number of huge pages"));
+    assert_non_null(
+        strstr(pinned_info_of(resource).reserved_reason, "not a whole number of huge pages"));
     assert_int_equal(mapped, 0);
     DESTROY(buffer, resource);
 }
@@ -144,13 +139,13 @@ TEST(a_full_cgroup_does_not_limit_reserved_huge_pages) {
 TEST(disabled_transparent_huge_pages_are_reported) {
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     plant("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
     assert_non_null(strstr(info.transparent_reason, "never"));
     plant("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
-    assert_int_equal(info_of(resource).transparent_huge_pages, 1);
+    assert_int_equal(pinned_info_of(resource).transparent_huge_pages, 1);
     gm_huge_for_tests(take_from_reserve, "/nowhere");
-    info = info_of(resource);
+    info = pinned_info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
     assert_non_null(strstr(info.transparent_reason, "does not report"));
     OK(gpumem_resource_destroy(resource));
@@ -186,7 +181,7 @@ TEST(the_systems_reserved_huge_pages_are_used) {
     gm_huge_for_tests(NULL, "");
     gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
     gpumem_buffer *buffer = take(resource, 4 * MIB);
-    gpumem_pinned_info info = info_of(resource);
+    gpumem_pinned_info info = pinned_info_of(resource);
     DESTROY(buffer, resource);
     assert_int_equal(info.huge_bytes == 0, info.reserved_reason[0] != 0);
     if (!info.huge_bytes) {

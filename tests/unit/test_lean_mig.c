@@ -3,17 +3,11 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_capability_report ask(gpumem_capability capability) {
-    gpumem_capability_report report = {.size = sizeof report};
-    OK(gpumem_device_get_capability(device, capability, &report));
-    return report;
-}
-
 TEST(a_device_without_a_uuid_reports_why) {
     const unsigned char zeros[16] = {0};
     gpumem_device_info info = {.size = sizeof info};
     gpumem_device *none;
-    gpumem_capability_report report = ask(GPUMEM_CAPABILITY_DEVICE_UUID);
+    gpumem_capability_report report = capability_of(GPUMEM_CAPABILITY_DEVICE_UUID);
     assert_int_equal(report.supported, 0);
     assert_int_equal(report.value, -1);
     assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
@@ -26,7 +20,6 @@ TEST(a_device_without_a_uuid_reports_why) {
 
 TEST(buffers_are_shared_by_device_location) {
     gpumem_buffer *imported;
-    unsigned char last = 0;
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 7, NULL));
@@ -39,8 +32,7 @@ TEST(buffers_are_shared_by_device_location) {
     OK(gpumem_export_get_description(exported, &description, &bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &fd));
     OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
-    OK(gpumem_buffer_read_sync(imported, 4 * MIB - 1, &last, 1, NULL));
-    assert_int_equal(last, 7);
+    assert_int_equal(byte_of(imported, 4 * MIB - 1), 7);
     OK(gpumem_buffer_free(imported, NULL));
     /* Memory of a device elsewhere is still told apart. */
     gpumem_device *other;

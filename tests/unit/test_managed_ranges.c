@@ -221,20 +221,17 @@ TEST(managed_memory_calls_do_not_spoil_a_capture) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    gpumem_pool_info info = {.size = sizeof info};
     unsigned char back[64];
     begin(POOL, 3 * MIB);
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "managed_pool");
     assert_string_equal(properties.note, "");
     assert_true(properties.stream_ordered && properties.host_accessible &&
                 properties.device_accessible);
-    OK(gpumem_pool_get_info(resource, &info));
+    gpumem_pool_info info = pool_info_of(resource);
     assert_int_equal(info.owned, 0);
     assert_int_equal(info.device_id, -1);
-    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
-    OK(gpumem_buffer_get_attributes(buffer, &attributes));
+    gpumem_buffer_attributes attributes = attributes_of(buffer);
     assert_int_equal(attributes.managed, 1);
     memset(gpumem_buffer_host_pointer(buffer), 7, 3 * MIB);
     OK(gpumem_buffer_read_sync(buffer, 3 * MIB - 64, back, sizeof back, stream));
@@ -252,11 +249,10 @@ TEST(own_managed_pools_have_the_requested_location) {
     const gpumem_managed_place places[] = {GPUMEM_MANAGED_ANYWHERE, GPUMEM_MANAGED_ON_DEVICE,
                                            GPUMEM_MANAGED_ON_HOST};
     for (size_t i = 0; i < COUNT(places); i++) {
-        gpumem_pool_info info = {.size = sizeof info};
         char *before = soft->state_dump();
         resource = NEW_MANAGED(.method = POOL, .pool = GPUMEM_POOL_OWN, .preferred = places[i]);
         buffer = NEW_BUFFER_WITH(resource, MIB, .stream = GPUMEM_STREAM_NONE);
-        OK(gpumem_pool_get_info(resource, &info));
+        gpumem_pool_info info = pool_info_of(resource);
         assert_int_equal(info.owned, 1);
         assert_int_equal(info.device_id, places[i] == GPUMEM_MANAGED_ON_DEVICE ? 0 : -1);
         gpumem_managed_range range = range_of(0, MIB);
@@ -289,12 +285,11 @@ TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
 }
 
 TEST(without_managed_pools_plain_allocations_are_used) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_pool_info info = {.size = sizeof info};
     soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE);
     begin(POOL, MIB);
     assert_int_equal(soft->fault_disarm(), 1);
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "managed");
     assert_int_equal(properties.stream_ordered, 0);
     assert_non_null(strstr(properties.note, "allocations in place of a pool of managed memory"));

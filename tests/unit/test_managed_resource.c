@@ -11,9 +11,8 @@ static gpumem_resource *managed(const gpumem_managed_options *options) {
 
 TEST(host_and_device_see_the_same_bytes) {
     gpumem_resource *resource = managed(NULL);
-    gpumem_resource_properties properties = {.size = sizeof properties};
     unsigned char back[64];
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "managed");
     assert_true(properties.device_accessible && properties.host_accessible);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 3 * MIB);

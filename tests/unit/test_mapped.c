@@ -28,12 +28,6 @@ static unsigned char *host_of(gpumem_buffer *buffer) {
     return host;
 }
 
-static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
-    unsigned char byte;
-    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
-    return byte;
-}
-
 TEST(host_and_device_see_the_same_bytes) {
     gpumem_buffer *buffer = NEW_BUFFER(mapped, 3 * MIB);
     unsigned char *host = host_of(buffer);
@@ -43,10 +37,10 @@ TEST(host_and_device_see_the_same_bytes) {
         assert_int_equal(host[i], 7);
     memset(host + MIB, 9, MIB);
     OK(gpumem_mapped_flush(buffer, MIB, MIB));
-    assert_int_equal(device_byte(buffer, MIB - 1), 7);
-    assert_int_equal(device_byte(buffer, MIB), 9);
-    assert_int_equal(device_byte(buffer, 2 * MIB - 1), 9);
-    assert_int_equal(device_byte(buffer, 2 * MIB), 7);
+    assert_int_equal(byte_of(buffer, MIB - 1), 7);
+    assert_int_equal(byte_of(buffer, MIB), 9);
+    assert_int_equal(byte_of(buffer, 2 * MIB - 1), 9);
+    assert_int_equal(byte_of(buffer, 2 * MIB), 7);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
@@ -60,15 +54,15 @@ TEST(a_mapped_buffer_grows_and_shrinks_in_place) {
         assert_ptr_equal(host_of(buffer), host);
         assert_true(gpumem_buffer_pointer(buffer) == address);
         memset(host + bytes / 2, (int)(bytes / MIB), bytes / 2);
-        assert_int_equal(device_byte(buffer, bytes - 1), bytes / MIB & 0xff);
+        assert_int_equal(byte_of(buffer, bytes - 1), bytes / MIB & 0xff);
     }
-    assert_int_equal(device_byte(buffer, 0), 1);
-    assert_int_equal(device_byte(buffer, 3 * MIB), 4);
+    assert_int_equal(byte_of(buffer, 0), 1);
+    assert_int_equal(byte_of(buffer, 3 * MIB), 4);
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     assert_int_equal(host[2 * MIB - 1], 1);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     host[8 * MIB - 1] = 5;
-    assert_int_equal(device_byte(buffer, 8 * MIB - 1), 5);
+    assert_int_equal(byte_of(buffer, 8 * MIB - 1), 5);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().committed_bytes, 0);
 }
@@ -82,9 +76,9 @@ TEST(decommitting_and_recommitting_work_on_both_sides) {
     assert_true(released >= 4 * MIB);
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB));
     host[5 * MIB] = 4;
-    assert_int_equal(device_byte(buffer, 5 * MIB), 4);
-    assert_int_equal(device_byte(buffer, 0), 3);
-    assert_int_equal(device_byte(buffer, 16 * MIB - 1), 3);
+    assert_int_equal(byte_of(buffer, 5 * MIB), 4);
+    assert_int_equal(byte_of(buffer, 0), 3);
+    assert_int_equal(byte_of(buffer, 16 * MIB - 1), 3);
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
@@ -106,7 +100,7 @@ TEST(freed_buffers_stay_mapped_in_the_cache) {
     buffer = NEW_BUFFER(cached, 2 * MIB);
     assert_ptr_equal(host_of(buffer), host);
     host_of(buffer)[12] = 34;
-    assert_int_equal(device_byte(buffer, 12), 34);
+    assert_int_equal(byte_of(buffer, 12), 34);
     DESTROY(buffer, cached);
     assert_int_equal(device_stats().committed_bytes, 0);
 }
@@ -119,10 +113,10 @@ TEST(a_cache_over_mapped_memory_gives_small_buffers) {
         memset(host_of(buffers[i]), (int)i, 100);
     }
     for (size_t i = 0; i < 100; i++)
-        assert_int_equal(device_byte(buffers[i], 99), i);
+        assert_int_equal(byte_of(buffers[i], 99), i);
     uint32_t word = 77;
     OK(gpumem_mapped_write(buffers[5], 4, &word, sizeof word));
-    assert_int_equal(device_byte(buffers[5], 4), 77);
+    assert_int_equal(byte_of(buffers[5], 4), 77);
     for (size_t i = 0; i < 100; i++)
         OK(gpumem_buffer_free(buffers[i], NULL));
     OK(gpumem_resource_destroy(cache));
@@ -138,7 +132,7 @@ TEST(writes_and_reads_outside_the_buffer_are_refused) {
     assert_memory_equal(back, bytes, sizeof bytes);
     gpumem_buffer *part = NEW_VIEW(buffer, 1000, 100);
     OK(gpumem_mapped_write(part, 99, "x", 1));
-    assert_int_equal(device_byte(buffer, 1099), 'x');
+    assert_int_equal(byte_of(buffer, 1099), 'x');
     FAILS(INVALID_ARGUMENT, gpumem_mapped_write(part, 99, "xy", 2));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_write(buffer, 4999, bytes, 2));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_read(buffer, SIZE_MAX, back, 2));
@@ -165,7 +159,7 @@ TEST(publishing_writes_the_payload_and_the_flag) {
     char payload[8];
     OK(gpumem_buffer_read_sync(buffer, 0, payload, 8, NULL));
     assert_string_equal(payload, "payload");
-    assert_int_equal(device_byte(buffer, 1024), 1);
+    assert_int_equal(byte_of(buffer, 1024), 1);
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 1026, 1));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 4, 1));
     FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 4094, 1));
@@ -196,10 +190,10 @@ TEST(host_memory_is_the_last_choice_and_can_be_required) {
     assert_int_equal(info.method, GPUMEM_MAPPED_HOST);
     gpumem_buffer *buffer = NEW_BUFFER(host, MIB);
     OK(gpumem_mapped_write(buffer, 10, "z", 1));
-    assert_int_equal(device_byte(buffer, 10), 'z');
+    assert_int_equal(byte_of(buffer, 10), 'z');
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     host_of(buffer)[8 * MIB - 1] = 6;
-    assert_int_equal(device_byte(buffer, 8 * MIB - 1), 6);
+    assert_int_equal(byte_of(buffer, 8 * MIB - 1), 6);
     DESTROY(buffer, host);
 }
 
@@ -232,7 +226,7 @@ TEST(a_view_of_a_buffer_follows_its_growth) {
     assert_ptr_equal(gpumem_host_view_pointer(view), host);
     host[32 * MIB - 1] = 2;
     OK(gpumem_host_view_flush(view, 32 * MIB - 1, 1));
-    assert_int_equal(device_byte(buffer, 32 * MIB - 1), 2);
+    assert_int_equal(byte_of(buffer, 32 * MIB - 1), 2);
     OK(gpumem_host_view_create(buffer, NULL, &second));
     assert_int_equal(((unsigned char *)gpumem_host_view_pointer(second))[32 * MIB - 1], 2);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -270,8 +264,8 @@ static void *write_and_grow(void *argument) {
         memset(host_of(buffer), mine, 4096);
         OK(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
         OK(gpumem_mapped_write(buffer, 6 * MIB - 1, &mine, 1));
-        assert_int_equal(device_byte(buffer, 4095), mine);
-        assert_int_equal(device_byte(buffer, 6 * MIB - 1), mine);
+        assert_int_equal(byte_of(buffer, 4095), mine);
+        assert_int_equal(byte_of(buffer, 6 * MIB - 1), mine);
         OK(gpumem_buffer_free(buffer, NULL));
     }
     return NULL;

@@ -6,14 +6,8 @@
 ALL_TESTS(find_icd, NULL);
 
 #define METHOD(which, ...)                                                                         \
-    make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_##which, .method_strict = 1, __VA_ARGS__))
+    NEW_MAPPED(.method = GPUMEM_MAPPED_##which, .method_strict = 1, __VA_ARGS__)
 #define PLAIN(...) METHOD(DESCRIPTOR, __VA_ARGS__)
-
-static gpumem_resource *make(const gpumem_mapped_options *options) {
-    gpumem_resource *made;
-    OK(gpumem_mapped_resource_create(device, options, &made));
-    return made;
-}
 
 static gpumem_status try_allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                   gpumem_buffer **buffer) {
@@ -26,10 +20,6 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t c
     gpumem_buffer *buffer;
     OK(try_allocate(resource, bytes, capacity, &buffer));
     return buffer;
-}
-
-static void give(gpumem_buffer *buffer) {
-    OK(gpumem_buffer_free(buffer, NULL));
 }
 
 static int setup(void **state) {
@@ -65,15 +55,15 @@ static void fill_up(gpumem_resource *resource) {
     FAILS(OUT_OF_CAPACITY, try_allocate(resource, 2 * MIB, 0, &more));
     SAYS("2097152 bytes more would bring the mapped resource from 8388608 over its maximum of "
          "8388608");
-    give(buffers[2]);
+    DESTROY(buffers[2]);
     buffers[2] = allocate(resource, 2 * MIB, 0);
     FAILS(OUT_OF_CAPACITY, try_allocate(resource, 100, 0, &more)); /* for which a slab is wanted */
     SAYS("over its maximum");
     FAILS(OUT_OF_CAPACITY, try_allocate(resource, 3 * MIB, 0, &more));
     for (size_t i = 0; i < 4; i++)
-        give(buffers[i]);
+        DESTROY(buffers[i]);
     more = allocate(resource, 8 * MIB, 0);
-    give(more);
+    DESTROY(more);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -100,8 +90,8 @@ TEST(growth_counts_against_the_maximum) {
     OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
     OK(gpumem_buffer_recommit(other, 2 * MIB, 4 * MIB));
     assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[MIB], 7);
-    give(buffer);
-    give(other);
+    DESTROY(buffer);
+    DESTROY(other);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -109,18 +99,18 @@ TEST(growth_counts_against_the_maximum) {
 TEST(cached_memory_is_released_before_refusing) {
     gpumem_resource *resource = PLAIN(.cache_bytes = 8 * MIB, .maximum_bytes = 8 * MIB);
     uint64_t before = used();
-    give(allocate(resource, 4 * MIB, 0));
+    DESTROY(allocate(resource, 4 * MIB, 0));
     gpumem_buffer *small = allocate(resource, 100, 0);
     assert_int_equal(used() - before, 6 * MIB); /* the free 4 MiB, and a slab */
     gpumem_buffer *large = allocate(resource, 6 * MIB, 0);
     assert_int_equal(used() - before, 8 * MIB);
-    give(small);
-    give(large);
+    DESTROY(small);
+    DESTROY(large);
     large = allocate(resource, 8 * MIB, 0);
     assert_int_equal(used() - before, 8 * MIB);
-    give(large);
+    DESTROY(large);
     small = allocate(resource, 100, 0); /* a slab, for which the free 8 MiB go */
-    give(small);
+    DESTROY(small);
     OK(gpumem_resource_destroy(resource));
     assert_int_equal(used(), before);
 }
@@ -137,7 +127,7 @@ static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wante
     int waited = opener_end(&opener);
     OK(status);
     assert_true(waited);
-    give(wanted);
+    DESTROY(wanted);
     gate_remove(&gate);
 }
 
@@ -159,10 +149,10 @@ TEST(memory_of_a_mirrored_ring_counts_once) {
             &ring));
         gpumem_buffer *rest = allocate(resource, 2 * MIB, 0), *more;
         FAILS(OUT_OF_CAPACITY, try_allocate(resource, 2 * MIB, 0, &more));
-        give(rest);
+        DESTROY(rest);
         OK(gpumem_ring_destroy(ring));
     }
-    give(allocate(resource, 6 * MIB, 0));
+    DESTROY(allocate(resource, 6 * MIB, 0));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -177,9 +167,9 @@ TEST(a_refused_allocation_does_not_count_against_the_maximum) {
         gpumem_status status = try_allocate(resource, 4 * MIB, 0, &buffer);
         icd->refuse(NULL, 1, 0, 0);
         if (status == GPUMEM_OK) /* another function mapped it */
-            give(buffer);
+            DESTROY(buffer);
     }
-    give(allocate(resource, 4 * MIB, 0));
+    DESTROY(allocate(resource, 4 * MIB, 0));
     OK(gpumem_resource_destroy(resource));
     resource = PLAIN(.maximum_bytes = 4 * MIB);
     for (int i = 0; i < 4; i++) {
@@ -188,7 +178,7 @@ TEST(a_refused_allocation_does_not_count_against_the_maximum) {
         FAILS(OUT_OF_MEMORY, try_allocate(resource, 4 * MIB, 0, &buffer));
         soft->fault_disarm();
     }
-    give(allocate(resource, 4 * MIB, 0));
+    DESTROY(allocate(resource, 4 * MIB, 0));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -202,7 +192,7 @@ TEST(a_snapshot_shows_the_maximum_and_the_used_bytes) {
     const char *maximum = strstr(found, "6291456"), *taken = strstr(found, "4194304");
     assert_true(maximum && maximum < found + 100 && taken && taken < found + 100);
     free(text);
-    give(buffer);
+    DESTROY(buffer);
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -317,7 +307,8 @@ static void *watch(void *data) {
 static void run_threads(const gpumem_mapped_options *options, int on_device) {
     struct worker workers[THREADS];
     pthread_t threads[THREADS], observer;
-    struct watcher watcher = {.resource = make(options)};
+    struct watcher watcher = {
+        .resource = MADE(gpumem_resource *, gpumem_mapped_resource_create, device, options)};
     unsigned refused = 0;
     watcher.before = used();
     atomic_store(&running, THREADS);
@@ -340,13 +331,12 @@ static void run_threads(const gpumem_mapped_options *options, int on_device) {
     assert_true(refused > 0 && refused < THREADS * ROUNDS / 2);
     if (on_device)
         assert_true(watcher.most > MAXIMUM / 2);
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(watcher.resource, &stats));
+    gpumem_stats stats = stats_of(watcher.resource);
     assert_int_equal(stats.allocations, 0);
     assert_int_equal(stats.in_use_bytes, 0);
     assert_true(stats.committed_high <= MAXIMUM);
     OK(gpumem_resource_trim(watcher.resource, 0));
-    give(allocate(watcher.resource, MAXIMUM, 0)); /* nothing was lost on the way */
+    DESTROY(allocate(watcher.resource, MAXIMUM, 0)); /* nothing was lost on the way */
     OK(gpumem_resource_destroy(watcher.resource));
     assert_int_equal(used(), watcher.before);
 }

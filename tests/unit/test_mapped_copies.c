@@ -87,12 +87,11 @@ static uint64_t driver_copies(void) {
 
 /* Whether a write to the buffer goes by the driver, where the plan says always. */
 static bool goes_by_the_driver(gpumem_buffer *buffer) {
-    unsigned char byte = 5, back;
+    unsigned char byte = 5;
     uint64_t before = driver_copies();
     OK(gpumem_mapped_write(buffer, 1, &byte, 1));
     bool went = driver_copies() > before;
-    OK(gpumem_buffer_read_sync(buffer, 1, &back, 1, NULL));
-    assert_int_equal(back, 5);
+    assert_int_equal(byte_of(buffer, 1), 5);
     return went;
 }
 

@@ -153,10 +153,9 @@ static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
 
 TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     gpumem_resource *source;
-    gpumem_resource_properties p = {.size = sizeof p};
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_resource *both = NEW_FALLBACK(limited, pinned);
-    OK(gpumem_resource_get_properties(both, &p));
+    gpumem_resource_properties p = properties_of(both);
     assert_int_equal(p.host_accessible, 0);
     assert_int_equal(p.exportable, 1);
     gpumem_buffer *first = NEW_BUFFER(both, 60 * MIB), *second = NEW_BUFFER(both, 8 * MIB);

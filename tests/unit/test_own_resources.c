@@ -132,8 +132,7 @@ TEST(the_kind_comes_from_the_operations) {
             .properties = named_properties,
         };
         OK(gpumem_resource_create(device, &ops, NULL, &resource));
-        gpumem_resource_properties properties = {.size = sizeof properties};
-        OK(gpumem_resource_get_properties(resource, &properties));
+        gpumem_resource_properties properties = properties_of(resource);
         assert_string_equal(properties.kind, kinds[i].wanted);
         FAILS(NOT_SUPPORTED,
               gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));

@@ -45,7 +45,7 @@ static gpumem_physical *find(CUdeviceptr address) {
     return found;
 }
 
-static gpumem_physical_properties properties_of(gpumem_physical *memory) {
+static gpumem_physical_properties physical_properties_of(gpumem_physical *memory) {
     gpumem_physical_properties properties = {.size = sizeof properties};
     OK(gpumem_physical_get_properties(memory, &properties));
     return properties;
@@ -139,7 +139,7 @@ TEST(the_size_can_be_given_for_inaccessible_memory) {
 
 TEST(properties_are_those_the_driver_reports) {
     gpumem_physical *memory = create(2, NULL);
-    gpumem_physical_properties p = properties_of(memory);
+    gpumem_physical_properties p = physical_properties_of(memory);
     assert_int_equal(p.bytes, 2 * PAGE);
     assert_int_equal(p.granularity, PAGE);
     assert_int_equal(p.allocation_type, GPUMEM_ALLOCATION_PINNED);
@@ -154,7 +154,7 @@ TEST(properties_are_those_the_driver_reports) {
 
     memory =
         create(1, MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA, .handle_type = GPUMEM_HANDLE_NONE));
-    p = properties_of(memory);
+    p = physical_properties_of(memory);
     assert_int_equal(p.location, GPUMEM_LOCATION_HOST_NUMA);
     assert_int_equal(p.device, -1);
     assert_int_equal(p.numa_node, 0);
@@ -182,7 +182,7 @@ TEST(properties_of_memory_of_other_code_are_read) {
     OK_CU(cu->cuMemRelease(handle));
     gpumem_physical *found;
     OK(gpumem_physical_from_address(device, base, PAGE, &found));
-    gpumem_physical_properties p = properties_of(found);
+    gpumem_physical_properties p = physical_properties_of(found);
     assert_int_equal(p.gpu_direct_rdma, 1);
     assert_int_equal(p.compression, 1);
     assert_int_equal(p.exports_fd, 0);
@@ -208,7 +208,7 @@ TEST(memory_found_by_address_can_be_exported) {
     fill(base + 2 * PAGE, PAGE, 0x31);
     assert_int_equal(byte_at(base + 1), 0x31);
     again = find(base + 2 * PAGE);
-    assert_int_equal(properties_of(again).exports_fd, 0);
+    assert_int_equal(physical_properties_of(again).exports_fd, 0);
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(again, &refused));
     SAYS("imported");
     assert_int_equal(refused, -1);

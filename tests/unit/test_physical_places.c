@@ -43,9 +43,8 @@ TEST(physical_host_memory_is_reached_by_cpu_and_device) {
 /* cuMemCreate takes no HOST_NUMA_CURRENT: the library asks for the node that the thread runs on. */
 TEST(host_numa_current_uses_the_threads_node) {
     crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
-    gpumem_resource_properties properties = {.size = sizeof properties};
     gpumem_resource *resource = NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT);
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_int_equal(properties.host_accessible, 1);
     assert_int_equal(properties.handle_type, GPUMEM_HANDLE_POSIX_FD);
     OK(gpumem_resource_destroy(resource));

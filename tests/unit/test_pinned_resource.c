@@ -7,12 +7,6 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_pinned_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_pinned_resource_create(device, options, &resource));
-    return resource;
-}
-
 /* The device and the CPU see the same bytes. */
 static void check_shared(gpumem_buffer *buffer) {
     size_t bytes = gpumem_buffer_size(buffer);
@@ -37,8 +31,7 @@ static void check_pinned(gpumem_buffer *buffer) {
 }
 
 static void use_method(gpumem_pinned_method method) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = method, .slab_bytes = 4 * MIB));
+    gpumem_resource *resource = NEW_PINNED(.method = method, .slab_bytes = 4 * MIB);
     gpumem_buffer *small = NEW_BUFFER(resource, 100), *big = NEW_BUFFER(resource, 10 * MIB);
     check_shared(small);
     check_shared(big);
@@ -69,7 +62,7 @@ TEST(allocated_memory_is_shared_with_the_device) {
 }
 
 TEST(slabs_are_reused) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB));
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB);
     uint64_t calls = soft->call_count("cuMemHostRegister_v2");
     for (int i = 0; i < 100; i++)
         OK(gpumem_buffer_free(NEW_BUFFER(resource, MIB), NULL));
@@ -80,13 +73,11 @@ TEST(slabs_are_reused) {
 }
 
 TEST(the_caller_chooses_how_much_is_kept) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_nothing = 1));
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB, .keep_nothing = 1);
     OK(gpumem_buffer_free(NEW_BUFFER(resource, MIB), NULL));
     assert_int_equal(device_stats().pinned_bytes, 0);
     OK(gpumem_resource_destroy(resource));
-    resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_bytes = 2 * MIB));
+    resource = NEW_PINNED(.slab_bytes = 2 * MIB, .keep_bytes = 2 * MIB);
     gpumem_buffer *a = NEW_BUFFER(resource, 2 * MIB), *b = NEW_BUFFER(resource, 2 * MIB);
     DESTROY(a, b);
     assert_int_equal(device_stats().pinned_bytes, 2 * MIB);
@@ -94,8 +85,7 @@ TEST(the_caller_chooses_how_much_is_kept) {
 }
 
 TEST(the_maximum_is_never_exceeded) {
-    gpumem_resource *resource = make(
-        GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB));
+    gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB);
     gpumem_buffer *a = NEW_BUFFER(resource, 2 * MIB), *b = NEW_BUFFER(resource, 2 * MIB), *c = a;
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 1, NULL, &c));
     SAYS("maximum of 4194304");
@@ -113,10 +103,8 @@ TEST(the_maximum_is_never_exceeded) {
 TEST(a_small_maximum_makes_smaller_slabs) {
     const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED};
     for (size_t i = 0; i < COUNT(methods); i++) {
-        gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i],
-                                                        .maximum_bytes = MIB + 5000));
-        gpumem_resource_properties properties = {.size = sizeof properties};
-        OK(gpumem_resource_get_properties(resource, &properties));
+        gpumem_resource *resource = NEW_PINNED(.method = methods[i], .maximum_bytes = MIB + 5000);
+        gpumem_resource_properties properties = properties_of(resource);
         assert_int_equal(properties.chunk_maximum, MIB + 4096);
         gpumem_buffer *first = NEW_BUFFER(resource, 1000), *rest = NEW_BUFFER(resource, MIB), *none;
         check_shared(first);
@@ -127,8 +115,8 @@ TEST(a_small_maximum_makes_smaller_slabs) {
         SAYS("maximum of 1053576");
         DESTROY(first, rest, resource);
         /* What a whole slab leaves over is given out too. */
-        resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i],
-                                       .slab_bytes = 2 * MIB, .maximum_bytes = 3 * MIB));
+        resource =
+            NEW_PINNED(.method = methods[i], .slab_bytes = 2 * MIB, .maximum_bytes = 3 * MIB);
         first = NEW_BUFFER(resource, 2 * MIB);
         rest = NEW_BUFFER(resource, MIB);
         assert_int_equal(device_stats().pinned_bytes, 3 * MIB);
@@ -146,7 +134,7 @@ TEST(a_small_maximum_makes_smaller_slabs) {
 }
 
 TEST(allocating_more_than_the_machine_has_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_PINNED();
     gpumem_buffer *buffer;
     char *before = soft->state_dump();
     FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, (size_t)1 << 46, NULL, &buffer));
@@ -157,7 +145,7 @@ TEST(allocating_more_than_the_machine_has_is_refused) {
 }
 
 TEST(the_requested_alignment_is_respected) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_PINNED();
     for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 2) {
         gpumem_buffer *odd = NEW_BUFFER(resource, 1);
         gpumem_buffer *buffer = NEW_BUFFER_WITH(resource, 1000, .alignment = alignment);
@@ -172,8 +160,7 @@ TEST(the_requested_alignment_is_respected) {
 }
 
 TEST(memory_of_the_drivers_host_pool_is_shared_with_the_device) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     gpumem_buffer *buffer = NEW_BUFFER(resource, MIB);
     synchronize(NULL);
     check_shared(buffer);
@@ -186,10 +173,9 @@ TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
     OK(gpumem_device_get_info(device, &about));
     int nearest = about.host_numa_node >= 0 ? about.host_numa_node : 0;
     for (int named = 0; named < 2; named++) {
-        gpumem_resource *resource = make(GPUMEM_OPTIONS(
-            gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1, .numa_bind = named));
-        gpumem_pool_info info = {.size = sizeof info};
-        OK(gpumem_pool_get_info(resource, &info));
+        gpumem_resource *resource =
+            NEW_PINNED(.method = GPUMEM_PINNED_POOL, .ipc = 1, .numa_bind = named);
+        gpumem_pool_info info = pool_info_of(resource);
         assert_int_equal(info.numa_node, nearest);
         assert_int_equal(info.ipc_enabled, 1);
         assert_int_equal(info.owned, 1);
@@ -200,8 +186,7 @@ TEST(a_shareable_host_pool_uses_the_nearest_numa_node) {
 
 /* Typed copies refuse memory of a host pool; that is no matter of who reads and writes a buffer. */
 TEST(buffers_of_a_host_pool_are_read_and_written) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
+    gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     gpumem_resource *limited = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4096), *other = NEW_BUFFER(limited, 4096);
     char text[16] = "pageable memory", back[16] = "", *pinned = gpumem_buffer_host_pointer(other);
@@ -223,7 +208,7 @@ TEST(buffers_of_a_host_pool_are_read_and_written) {
 }
 
 /* Whether some mapping of this process holds the byte. */
-static int is_mapped(const void *byte) {
+static int is_in_the_process(const void *byte) {
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512];
     int found = 0;
@@ -240,25 +225,25 @@ static int is_mapped(const void *byte) {
 /* A page that both had would be copied at the next write, and the device go on with the other. */
 TEST(a_forked_child_does_not_share_registered_memory) {
     for (size_t slab = 64 * KIB; slab <= 8 * MIB; slab *= 128) { /* a small one, and huge pages */
-        gpumem_resource *resource =
-            make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED,
-                                .slab_bytes = slab, .maximum_bytes = slab));
+        gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_REGISTERED,
+                                               .slab_bytes = slab, .maximum_bytes = slab);
         gpumem_buffer *buffer = NEW_BUFFER(resource, slab);
         unsigned char *host = gpumem_buffer_host_pointer(buffer);
         memset(host, 1, slab);
         pid_t child = fork();
         if (child == 0)
-            _exit(is_mapped(host) || is_mapped(host + slab / 2) || is_mapped(host + slab - 1));
+            _exit(is_in_the_process(host) || is_in_the_process(host + slab / 2) ||
+                  is_in_the_process(host + slab - 1));
         memset(host, 2, slab);
         int status = 0;
         assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(is_mapped(host) && is_mapped(host + slab - 1));
+        assert_true(is_in_the_process(host) && is_in_the_process(host + slab - 1));
         if (!WIFEXITED(status) || WEXITSTATUS(status))
             fail_msg("a slab of %zu bytes is in the child", slab);
         /* Of this process nothing has changed, for the device neither. */
         check_shared(buffer);
         DESTROY(buffer, resource);
-        assert_false(is_mapped(host));
+        assert_false(is_in_the_process(host));
     }
 }
 
@@ -318,7 +303,7 @@ TEST(nonexistent_numa_nodes_are_refused_at_creation) {
 TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
     gpumem_buffer *buffer = NULL;
     gpumem_resource *resource;
-    resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1));
+    resource = NEW_PINNED(.numa_bind = 1);
     gpumem_status status = gpumem_buffer_allocate(resource, MIB, NULL, &buffer);
     if (status == GPUMEM_OK)
         check_shared(buffer);
@@ -328,8 +313,7 @@ TEST(binding_to_an_existing_numa_node_works_or_names_mbind) {
 }
 
 TEST(several_threads_touch_every_page) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_pinned_options, .touch_threads = 5, .slab_bytes = 98 * MIB));
+    gpumem_resource *resource = NEW_PINNED(.touch_threads = 5, .slab_bytes = 98 * MIB);
     gpumem_buffer *buffer = NEW_BUFFER(resource, 98 * MIB);
     const unsigned char *host = gpumem_buffer_host_pointer(buffer);
     static unsigned char resident[98 * 256];

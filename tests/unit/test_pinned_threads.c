@@ -128,7 +128,6 @@ TEST(memory_being_unpinned_counts_until_it_is_released) {
     struct party giver = {.status = 0}, taker = {.status = 0};
     pthread_t giving, taking;
     gpumem_driver_api gated = *cu;
-    gpumem_stats stats = {.size = sizeof stats};
     driver = cu;
     gated.cuMemHostAlloc = counted_alloc;
     gated.cuMemFreeHost = gated_free;
@@ -139,7 +138,7 @@ TEST(memory_being_unpinned_counts_until_it_is_released) {
     assert_int_equal(pthread_create(&giving, NULL, free_it, &giver), 0);
     while (!atomic_load(&unpinning))
         sched_yield();
-    OK(gpumem_resource_get_stats(memory, &stats));
+    gpumem_stats stats = stats_of(memory);
     assert_int_equal(stats.pinned_bytes, 2 * MIB);
     assert_int_equal(pthread_create(&taking, NULL, allocate_it, &taker), 0);
     let_it_try(&taker);

@@ -4,12 +4,6 @@
 
 #include <unistd.h>
 
-static gpumem_resource_properties properties_of(gpumem_resource *resource) {
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
-    return properties;
-}
-
 static void check_bytes(gpumem_resource *resource) {
     gpumem_buffer *buffer = NEW_BUFFER(resource, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));

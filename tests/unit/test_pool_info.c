@@ -3,12 +3,6 @@
 
 ALL_TESTS(open_device, close_device);
 
-static gpumem_pool_info info_of(gpumem_resource *resource) {
-    gpumem_pool_info info = {.size = sizeof info};
-    OK(gpumem_pool_get_info(resource, &info));
-    return info;
-}
-
 static uint64_t number(gpumem_resource *resource, gpumem_pool_attribute attribute) {
     uint64_t value = 0xfeedfeed;
     OK(gpumem_pool_get_attribute(resource, attribute, &value));
@@ -59,7 +53,7 @@ TEST(without_options_the_current_host_pool_is_used) {
     uint64_t made = soft->call_count("cuMemPoolCreate");
     gpumem_resource *resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
-    gpumem_pool_info info = info_of(resource);
+    gpumem_pool_info info = pool_info_of(resource);
     assert_ptr_equal(info.handle, driver_pool(1, CU_MEM_LOCATION_TYPE_HOST));
     assert_int_equal(info.owned, 0);
     assert_int_equal(info.ipc_enabled, 0);
@@ -88,14 +82,14 @@ TEST(a_pool_made_current_is_used_and_not_destroyed) {
     gpumem_resource *current = host_pool(GPUMEM_POOL_CURRENT);
     gpumem_resource *fallback = host_pool(GPUMEM_POOL_DEFAULT);
     gpumem_resource *own = host_pool(GPUMEM_POOL_OWN);
-    assert_ptr_equal(info_of(current).handle, mine);
-    assert_ptr_equal(info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_HOST));
-    assert_int_equal(info_of(fallback).owned, 0);
-    assert_int_equal(info_of(own).owned, 1);
+    assert_ptr_equal(pool_info_of(current).handle, mine);
+    assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_HOST));
+    assert_int_equal(pool_info_of(fallback).owned, 0);
+    assert_int_equal(pool_info_of(own).owned, 1);
     CUmemoryPool handle = NULL;
     OK(gpumem_pool_get_handle(own, &handle));
-    assert_ptr_equal(handle, info_of(own).handle);
-    assert_true(handle != mine && handle != info_of(fallback).handle);
+    assert_ptr_equal(handle, pool_info_of(own).handle);
+    assert_true(handle != mine && handle != pool_info_of(fallback).handle);
     check_bytes(current);
     check_bytes(fallback);
     check_bytes(own);
@@ -111,10 +105,10 @@ TEST(device_pools_report_their_handle_and_owner) {
     gpumem_resource *current = device_pool(GPUMEM_POOL_CURRENT),
                     *fallback = device_pool(GPUMEM_POOL_DEFAULT),
                     *own = device_pool(GPUMEM_POOL_OWN), *virtual_one;
-    assert_ptr_equal(info_of(current).handle, driver_pool(1, CU_MEM_LOCATION_TYPE_DEVICE));
-    assert_ptr_equal(info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_DEVICE));
-    assert_int_equal(info_of(current).owned, 0);
-    gpumem_pool_info info = info_of(own);
+    assert_ptr_equal(pool_info_of(current).handle, driver_pool(1, CU_MEM_LOCATION_TYPE_DEVICE));
+    assert_ptr_equal(pool_info_of(fallback).handle, driver_pool(0, CU_MEM_LOCATION_TYPE_DEVICE));
+    assert_int_equal(pool_info_of(current).owned, 0);
+    gpumem_pool_info info = pool_info_of(own);
     assert_int_equal(info.owned, 1);
     assert_int_equal(info.device_id, gpumem_device_ordinal(device));
     assert_int_equal(info.numa_node, -1);
@@ -140,8 +134,8 @@ TEST(options_that_change_a_pool_create_an_own_host_pool) {
         options.size = sizeof options;
         options.method = GPUMEM_PINNED_POOL;
         OK(gpumem_pinned_resource_create(device, &options, &resource));
-        assert_int_equal(info_of(resource).owned, 1);
-        assert_int_equal(info_of(resource).numa_node, options.numa_bind ? 0 : -1);
+        assert_int_equal(pool_info_of(resource).owned, 1);
+        assert_int_equal(pool_info_of(resource).numa_node, options.numa_bind ? 0 : -1);
         assert_int_equal(number(resource, GPUMEM_POOL_RELEASE_THRESHOLD), thresholds[i]);
         gpumem_buffer *none;
         if (options.maximum_bytes)

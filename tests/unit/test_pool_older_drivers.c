@@ -24,14 +24,13 @@ static void check_bytes(void) {
 
 /* Before 13.0: pools of host memory, and no current one. */
 TEST(without_a_current_host_pool_an_own_one_is_created) {
-    gpumem_pool_info info = {.size = sizeof info};
     assert_int_equal(
         soft->fault_arm("cuMemGetMemPool", 0, CUDA_ERROR_NOT_FOUND, SOFTGPU_FAULT_BEFORE), 0);
     OK(gpumem_pinned_resource_create(device, POOL(.pool = GPUMEM_POOL_CURRENT), &resource));
     soft->fault_disarm();
     assert_non_null(strstr(note(), "a pool of its own"));
     assert_non_null(strstr(note(), "cuMemGetMemPool"));
-    OK(gpumem_pool_get_info(resource, &info));
+    gpumem_pool_info info = pool_info_of(resource);
     assert_int_equal(info.owned, 1);
     check_bytes();
     OK(gpumem_resource_destroy(resource));

@@ -65,13 +65,12 @@ TEST(the_registry_finds_pools_of_every_device) {
     gpumem_device *other;
     gpumem_resource *pool, *mapped, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
-    gpumem_pool_info info = {.size = sizeof info};
     OK(gpumem_device_open(library, 1, &other));
     OK(gpumem_device_pool_resource_create(
         other, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
-    OK(gpumem_pool_get_info(mapped, &info));
+    gpumem_pool_info info = pool_info_of(mapped);
     assert_int_equal(info.device_id, 1);
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
     OK(gpumem_pool_from_registry(library, handle.uuid, &found));

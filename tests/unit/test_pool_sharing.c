@@ -6,12 +6,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-static gpumem_pool_info info_of(gpumem_resource *resource) {
-    gpumem_pool_info info = {.size = sizeof info};
-    OK(gpumem_pool_get_info(resource, &info));
-    return info;
-}
-
 /* ---- The other process ----------------------------------------------------------------------- */
 
 #define SIZE (3 * MIB)
@@ -159,7 +153,7 @@ static int other_process(int host, int socket) {
     size_t before = open_descriptors();
     if (!check(gpumem_pool_receive(device, socket, NULL, &pool) == GPUMEM_OK, "receive"))
         return 2;
-    gpumem_pool_info info = info_of(pool);
+    gpumem_pool_info info = pool_info_of(pool);
     int result = use_offer(pool, host, socket);
     if (result)
         return result;
@@ -202,7 +196,7 @@ static void share(int host) {
     OK(gpumem_pool_export_buffer(a, &offer.first));
     OK(gpumem_pool_export_buffer(b, &offer.second)); /* through a wrapper */
     assert_int_equal(offer.first.bytes, SIZE);
-    assert_memory_equal(offer.first.pool, info_of(pool).uuid, 16);
+    assert_memory_equal(offer.first.pool, pool_info_of(pool).uuid, 16);
     int socket;
     pid_t child = other_start(host ? "host" : "device", SOCK_STREAM, &socket);
     OK(gpumem_pool_send(pool, socket, NULL));
@@ -261,8 +255,8 @@ TEST(a_pool_can_be_imported_from_a_descriptor_alone) {
     OK(gpumem_pool_from_share_handle(device, &bare, &mapped));
     OK(gpumem_pool_from_share_handle(device, &handle, &twin));
     assert_true(fcntl(handle.descriptor, F_GETFD) >= 0); /* not consumed */
-    assert_int_equal(info_of(mapped).has_uuid, 0);
-    assert_int_equal(info_of(twin).has_uuid, 1);
+    assert_int_equal(pool_info_of(mapped).has_uuid, 0);
+    assert_int_equal(pool_info_of(twin).has_uuid, 1);
     unsigned char zero[16] = {0}, other[16] = {1};
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(mapped, zero, &found));
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(pool, handle.uuid, &found));
@@ -270,7 +264,7 @@ TEST(a_pool_can_be_imported_from_a_descriptor_alone) {
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(twin, other, &found));
     SAYS("another UUID");
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
-    assert_memory_equal(info_of(mapped).uuid, handle.uuid, 16);
+    assert_memory_equal(pool_info_of(mapped).uuid, handle.uuid, 16);
     OK(gpumem_pool_register(twin, handle.uuid, &found)); /* the second gets the first */
     assert_ptr_equal(found, mapped);
     OK(gpumem_pool_register(mapped, handle.uuid, &found));
@@ -360,8 +354,7 @@ TEST(threads_import_and_free_one_buffer) {
         pthread_join(importers[i].thread, NULL);
         assert_int_equal(importers[i].failed, 0);
     }
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(mapped, &stats));
+    gpumem_stats stats = stats_of(mapped);
     assert_int_equal(stats.imported_bytes, 0);
     assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
     DESTROY(mapped, buffer, pool);

@@ -17,10 +17,6 @@ static gpumem_resource *pool_of(int host) {
     return made;
 }
 
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
-}
-
 static uint64_t used(gpumem_resource *resource) {
     uint64_t value = 0;
     OK(gpumem_pool_get_attribute(resource, GPUMEM_POOL_USED_CURRENT, &value));
@@ -37,7 +33,7 @@ static uint64_t reserved(gpumem_resource *resource) {
 TEST(memory_allocated_without_a_stream_is_usable_at_once) {
     gpumem_resource *resource = pool_of(1);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
-    gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
     unsigned char *host = gpumem_buffer_host_pointer(buffer), back[2] = {0};
     memset(host, 0x21, MIB);
     struct gate gate = gate_with_stream();
@@ -55,13 +51,13 @@ TEST(work_on_the_default_stream_does_not_defer_a_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
         struct gate gate = gate_with_stream();
-        gpumem_buffer *busy = allocate(resource, MIB, gate.stream);
+        gpumem_buffer *busy = allocate_on(resource, MIB, gate.stream);
         OK(gpumem_buffer_fill(busy, 0, MIB, 1, gate.stream));
         uint64_t queries = soft->call_count("cuStreamQuery");
-        gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
-        buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, GPUMEM_STREAM_NONE)); /* names none either */
         assert_int_equal(device_stats().deferred_frees, 0);
         assert_int_equal(soft->call_count("cuStreamQuery"), queries); /* there is none to ask */
@@ -76,14 +72,14 @@ TEST(work_on_the_default_stream_does_not_defer_a_free) {
 TEST(a_stream_that_uses_the_memory_defers_its_free) {
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
-        gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         struct gate gate = gate_with_stream();
         OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 1);
         assert_int_equal(used(resource), MIB);
         /* Meanwhile memory is had, other than that. */
-        gpumem_buffer *other = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *other = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
         assert_int_equal(used(resource), 2 * MIB);
         OK(gpumem_buffer_free(other, NULL));
         gate_drain(&gate);
@@ -116,7 +112,7 @@ TEST(an_allocation_waits_for_memory_that_queued_work_writes) {
     pthread_t thread;
     taker.resource = NEW_PINNED(.method = GPUMEM_PINNED_POOL, .maximum_bytes = 32 * MIB);
     struct gate gate = gate_with_stream();
-    gpumem_buffer *first = allocate(taker.resource, 32 * MIB, gate.stream);
+    gpumem_buffer *first = allocate_on(taker.resource, 32 * MIB, gate.stream);
     OK(gpumem_buffer_fill(first, 0, 32 * MIB, 0x11, gate.stream));
     OK(gpumem_buffer_free(first, gate.stream));
     uint64_t waits = soft->call_count("cuStreamSynchronize");
@@ -135,14 +131,14 @@ TEST(an_allocation_waits_for_memory_that_queued_work_writes) {
 TEST(host_memory_is_not_reused_before_queued_copies_read_it) {
     gpumem_resource *resource = pool_of(1), *pool = pool_of(0);
     OK(gpumem_pool_set_attribute(resource, GPUMEM_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0));
-    gpumem_buffer *seen = allocate(pool, MIB, GPUMEM_STREAM_NONE);
-    gpumem_buffer *read = allocate(resource, MIB, GPUMEM_STREAM_NONE), *next;
+    gpumem_buffer *seen = allocate_on(pool, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *read = allocate_on(resource, MIB, GPUMEM_STREAM_NONE), *next;
     struct gate gate = gate_with_stream();
     unsigned char byte = 0;
     memset(gpumem_buffer_host_pointer(read), 0x11, MIB);
     OK(gpumem_buffer_copy(seen, 0, read, 0, MIB, gate.stream));
     OK(gpumem_buffer_free(read, gate.stream));
-    next = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    next = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(next), 0x22, MIB);
     gate_drain(&gate);
     OK(gpumem_buffer_read(seen, MIB - 1, &byte, 1, gate.stream));
@@ -182,13 +178,12 @@ static void (*const wrappers[])(gpumem_resource *pool, gpumem_resource **made) =
 };
 
 static uint64_t deferred(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
+    gpumem_stats stats = stats_of(resource);
     return stats.deferred_frees;
 }
 
 static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *pool) {
-    gpumem_buffer *buffer = allocate(wrapper, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(wrapper, MIB, GPUMEM_STREAM_NONE);
     size_t taken = gpumem_buffer_committed(buffer);
     struct gate gate = gate_with_stream();
     assert_true(taken >= MIB);
@@ -204,10 +199,10 @@ static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *poo
     assert_int_equal(used(pool), 0);
     gate_remove(&gate);
     /* Nobody uses it: it is there again at once. The free may name a stream after all. */
-    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), GPUMEM_STREAM_NONE));
+    OK(gpumem_buffer_free(allocate_on(wrapper, MIB, GPUMEM_STREAM_NONE), GPUMEM_STREAM_NONE));
     assert_int_equal(used(pool), 0);
     gate = gate_with_stream();
-    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), gate.stream));
+    OK(gpumem_buffer_free(allocate_on(wrapper, MIB, GPUMEM_STREAM_NONE), gate.stream));
     assert_int_equal(deferred(wrapper), 0);
     OK(gpumem_resource_trim(pool, 0));
     assert_true(reserved(pool) >= taken); /* the stream has not got there */
@@ -235,7 +230,7 @@ TEST(wrappers_accept_allocations_without_a_stream) {
 /* Freed on a stream that the free names, in its order. */
 TEST(a_free_may_name_a_stream) {
     gpumem_resource *resource = pool_of(0);
-    gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, MIB, GPUMEM_STREAM_NONE);
     struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -249,7 +244,7 @@ TEST(a_free_may_name_a_stream) {
 
 TEST(queueing_work_without_a_stream_is_refused) {
     gpumem_resource *resource = pool_of(1);
-    gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, 4096, GPUMEM_STREAM_NONE);
     char byte = 0;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_use(buffer, GPUMEM_STREAM_NONE));
     SAYS("no work can be queued");
@@ -270,7 +265,7 @@ TEST(every_resource_accepts_allocations_without_a_stream) {
     for (size_t i = 0; i < COUNT(resources); i++) {
         if (i == 2)
             gate_drain(&gate);
-        gpumem_buffer *buffer = allocate(resources[i], MIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resources[i], MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
     }
@@ -285,7 +280,7 @@ TEST(every_resource_accepts_allocations_without_a_stream) {
 TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     gpumem_resource *resource = pool_of(0);
     gpumem_resource *pinned = NEW_PINNED();
-    gpumem_buffer *out = allocate(pinned, 4096, GPUMEM_STREAM_NONE);
+    gpumem_buffer *out = allocate_on(pinned, 4096, GPUMEM_STREAM_NONE);
     unsigned char *seen = gpumem_buffer_host_pointer(out);
     CUcontext popped;
     CUgraph graph = NULL;
@@ -293,7 +288,7 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     CUstream stream = NEW_STREAM();
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    gpumem_buffer *buffer = allocate(resource, 4096, stream);
+    gpumem_buffer *buffer = allocate_on(resource, 4096, stream);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x6b, stream));
     OK(gpumem_buffer_read(buffer, 0, seen, 4096, stream));
     OK(gpumem_buffer_free(buffer, stream));
@@ -327,8 +322,8 @@ TEST(host_pool_memory_in_a_capture_is_refused) {
     CUstream other = NEW_STREAM();
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
     OK_CU(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    gpumem_buffer *buffer = allocate(resource, 4096, other);
-    gpumem_buffer *at_once = allocate(resource, 4096, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(resource, 4096, other);
+    gpumem_buffer *at_once = allocate_on(resource, 4096, GPUMEM_STREAM_NONE);
     memset(gpumem_buffer_host_pointer(at_once), 1, 4096);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x41, captured));
     OK_CU(cu->cuStreamEndCapture(captured, &graph));

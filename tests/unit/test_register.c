@@ -76,18 +76,10 @@ TEST(invalid_and_overlapping_ranges_cannot_be_registered) {
     free(bytes);
 }
 
-/* ---- Ahead of need --------------------------------------------------------------------------- */
-
-static gpumem_pinned_info info_of(gpumem_resource *resource) {
-    gpumem_pinned_info info = {.size = sizeof info};
-    OK(gpumem_pinned_get_info(resource, &info));
-    return info;
-}
-
 TEST(slabs_are_pinned_in_the_background) {
     gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 2 * MIB);
     OK(gpumem_pinned_warm_up(pinned, 7 * MIB));
-    while (info_of(pinned).pinned_bytes < 8 * MIB)
+    while (pinned_info_of(pinned).pinned_bytes < 8 * MIB)
         usleep(1000);
     uint64_t calls = soft->call_count("cuMemHostRegister");
     gpumem_buffer *buffer = NEW_BUFFER(pinned, 2 * MIB);
@@ -100,7 +92,7 @@ TEST(slabs_are_pinned_in_the_background) {
 TEST(warming_up_stops_at_the_maximum) {
     gpumem_resource *pinned = NEW_PINNED(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB);
     OK(gpumem_pinned_warm_up(pinned, 100 * MIB));
-    while (info_of(pinned).pinned_bytes < 4 * MIB)
+    while (pinned_info_of(pinned).pinned_bytes < 4 * MIB)
         usleep(1000);
     OK(gpumem_resource_destroy(pinned));
 }

@@ -7,12 +7,6 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
     return NEW_BUFFER(resource, bytes);
 }
 
-static gpumem_stats stats_of(gpumem_resource *resource) {
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(resource, &stats));
-    return stats;
-}
-
 static void check_bytes(gpumem_buffer *buffer) {
     unsigned char host[256], back[256];
     for (size_t i = 0; i < sizeof host; i++)
@@ -205,8 +199,7 @@ TEST(a_custom_resource_calls_its_functions) {
     };
     gpumem_resource *resource;
     OK(gpumem_resource_create(device, &ops, &own, &resource));
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_string_equal(properties.kind, "mine");
     assert_int_equal(properties.granularity, 1);
     gpumem_buffer *buffer = allocate(resource, 1000), *none;

@@ -173,10 +173,8 @@ static void share_pool(int host) {
     assert_int_equal(gpumem_export_size(second), 1000);
     assert_int_equal(gpumem_export_descriptor_count(first), 1);
     assert_int_equal(device_stats().exports, 2);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    gpumem_buffer_attributes about = {.size = sizeof about};
-    OK(gpumem_resource_get_properties(limited, &properties));
-    OK(gpumem_buffer_get_attributes(b, &about));
+    gpumem_resource_properties properties = properties_of(limited);
+    gpumem_buffer_attributes about = attributes_of(b);
     assert_true(properties.exportable && about.exportable);
     FAILS(NOT_SUPPORTED, gpumem_export_detach(first));
     FAILS(INVALID_ARGUMENT, gpumem_export_answer(first, 0, NULL));
@@ -218,8 +216,7 @@ TEST(operations_unsupported_by_pool_memory_are_refused) {
     DESTROY(exported, buffer, pool);
     gpumem_resource *plain = NEW_POOL();
     buffer = filled(plain, SIZE, 0, 0x22);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(plain, &properties));
+    gpumem_resource_properties properties = properties_of(plain);
     assert_false(properties.exportable);
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
     SAYS("create it with ipc");

@@ -132,8 +132,7 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     assert_int_equal(json_count(json_find(resource_of_kind(now, "caching"), "buffers")), 0);
     NUMBER(resource_of_kind(now, "caching"), "upstream",
            json_unsigned(json_find(resource_of_kind(now, "device_pool"), "id")));
-    gpumem_caching_info info = {.size = sizeof info};
-    OK(gpumem_caching_get_info(cache, &info));
+    gpumem_caching_info info = caching_info_of(cache);
     NUMBER(listed, "segment_bytes", info.segment_bytes);
     NUMBER(listed, "thread_bytes", info.thread_bytes);
     NUMBER(listed, "free_bytes", info.free_bytes);

@@ -21,7 +21,7 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-static gpumem_buffer *allocate_on(CUstream stream) {
+static gpumem_buffer *allocate_for(CUstream stream) {
     return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream, .capacity = 8 * MIB);
 }
 
@@ -58,7 +58,7 @@ TEST_WITH(stream_constants_equal_those_of_the_driver, NULL, NULL) {
 }
 
 TEST(allocating_with_null_uses_the_legacy_stream) {
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     struct gate gate = close_legacy_gate();
     assert_true(is_held_back(buffer, NULL));
     open_legacy_gate(gate);
@@ -67,7 +67,7 @@ TEST(allocating_with_null_uses_the_legacy_stream) {
 
 TEST(freeing_with_null_adds_no_stream) {
     CUstream idle = NEW_STREAM();
-    gpumem_buffer *without = allocate_on(idle), *with = allocate_on(idle);
+    gpumem_buffer *without = allocate_for(idle), *with = allocate_for(idle);
     struct gate gate = close_legacy_gate();
     assert_false(is_held_back(without, NULL));
     assert_true(is_held_back(with, GPUMEM_STREAM_LEGACY));
@@ -80,7 +80,7 @@ TEST(using_a_buffer_with_null_names_the_legacy_stream) {
     CUstream idle = NEW_STREAM();
     CUstream names[] = {NULL, GPUMEM_STREAM_LEGACY};
     for (size_t i = 0; i < COUNT(names); i++) {
-        gpumem_buffer *buffer = allocate_on(idle);
+        gpumem_buffer *buffer = allocate_for(idle);
         struct gate gate = close_legacy_gate();
         OK(gpumem_buffer_use(buffer, names[i]));
         assert_true(is_held_back(buffer, NULL));
@@ -107,7 +107,7 @@ TEST(shrinking_with_null_adds_no_stream) {
 
 TEST(growing_neither_waits_for_nor_remembers_its_stream) {
     CUstream idle = NEW_STREAM();
-    gpumem_buffer *buffer = allocate_on(idle);
+    gpumem_buffer *buffer = allocate_for(idle);
     struct gate gate = gate_with_stream();
     alarm(20);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, gate.stream));
@@ -124,7 +124,7 @@ TEST(growing_neither_waits_for_nor_remembers_its_stream) {
 TEST(a_write_followed_by_synchronize_is_synchronous) {
     unsigned char host[64], back[64];
     memset(host, 0x5a, sizeof host);
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     OK(gpumem_buffer_write(buffer, 0, host, sizeof host, NULL));
     synchronize(NULL);
     memset(host, 0, sizeof host);
@@ -141,7 +141,7 @@ TEST(a_write_from_pinned_memory_is_asynchronous) {
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_buffer *staging = NEW_BUFFER(pinned, 64);
     unsigned char *host = gpumem_buffer_host_pointer(staging);
-    gpumem_buffer *buffer = allocate_on(NULL);
+    gpumem_buffer *buffer = allocate_for(NULL);
     struct gate gate = gate_with_stream();
     host[0] = 1;
     OK(gpumem_buffer_write(buffer, 0, host, 64, gate.stream));

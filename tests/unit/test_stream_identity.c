@@ -31,15 +31,8 @@ static int teardown(void **state) {
 
 EACH_TEST(setup, teardown);
 
-static gpumem_buffer *allocate_on(gpumem_resource *resource, CUstream stream) {
+static gpumem_buffer *allocate_for(gpumem_resource *resource, CUstream stream) {
     return NEW_BUFFER_WITH(resource, 2 * MIB, .stream = stream);
-}
-
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
 }
 
 static void push(void) {
@@ -82,7 +75,7 @@ static struct gate hold_per_thread_stream(void) {
 
 TEST(a_free_by_another_thread_waits_for_the_per_thread_stream) {
     struct gate gate = hold_per_thread_stream();
-    gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    gpumem_buffer *buffer = allocate_for(big, CU_STREAM_PER_THREAD);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
     free_elsewhere(buffer); /* its own per-thread stream is idle */
@@ -100,7 +93,7 @@ TEST(a_free_by_another_thread_waits_for_the_per_thread_stream) {
 TEST(pool_memory_is_freed_on_the_allocating_threads_stream) {
     struct gate gate = hold_per_thread_stream();
     uint64_t frees = soft->call_count("cuMemFreeAsync");
-    gpumem_buffer *buffer = allocate_on(pool, CU_STREAM_PER_THREAD);
+    gpumem_buffer *buffer = allocate_for(pool, CU_STREAM_PER_THREAD);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
     free_elsewhere(buffer);
     assert_int_equal(soft->call_count("cuMemFreeAsync"), frees);
@@ -116,8 +109,8 @@ TEST(pool_memory_is_freed_on_the_allocating_threads_stream) {
 }
 
 TEST(a_free_by_the_allocating_thread_is_not_deferred) {
-    gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
-    gpumem_buffer *pooled = allocate_on(pool, CU_STREAM_PER_THREAD);
+    gpumem_buffer *buffer = allocate_for(big, CU_STREAM_PER_THREAD);
+    gpumem_buffer *pooled = allocate_for(pool, CU_STREAM_PER_THREAD);
     OK(gpumem_buffer_free(buffer, CU_STREAM_PER_THREAD));
     OK(gpumem_buffer_free(pooled, NULL));
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -130,7 +123,7 @@ static struct {
 
 static void *allocate_and_end(void *unused) {
     ended.task = (int)syscall(SYS_gettid);
-    ended.buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    ended.buffer = allocate_for(big, CU_STREAM_PER_THREAD);
     return NULL;
 }
 
@@ -171,7 +164,7 @@ TEST(a_reused_stream_handle_is_a_different_stream) {
     told.cuStreamGetId = count_as;
     device->cu = &told;
     number = 1;
-    gpumem_buffer *same = allocate_on(big, stream), *other = allocate_on(big, stream);
+    gpumem_buffer *same = allocate_for(big, stream), *other = allocate_for(big, stream);
     CUdeviceptr address = gpumem_buffer_pointer(other);
     OK(gpumem_buffer_free(same, NULL));
     assert_int_equal(device_stats().deferred_frees, 0);
@@ -189,7 +182,7 @@ TEST(a_reused_stream_handle_is_a_different_stream) {
 /* Its work still runs, on memory that must stay. */
 TEST(a_destroyed_stream_does_not_count_as_idle) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(big, gate.stream);
+    gpumem_buffer *buffer = allocate_for(big, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
     DESTROY(gate.stream, buffer);
@@ -207,8 +200,8 @@ TEST(a_destroyed_stream_does_not_count_as_idle) {
 /* After the free the owner may destroy it. */
 TEST(a_stream_is_not_queried_after_the_free) {
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate_on(big, gate.stream);
-    gpumem_buffer *pooled = allocate_on(pool, NULL);
+    gpumem_buffer *buffer = allocate_for(big, gate.stream);
+    gpumem_buffer *pooled = allocate_for(pool, NULL);
     OK(gpumem_buffer_use(pooled, gate.stream));
     DESTROY(buffer, pooled);
     assert_int_equal(device_stats().deferred_frees, 1);

@@ -323,10 +323,6 @@ static void run(struct world *world) {
                   world->shrunk, world->trimmed);
 }
 
-static gpumem_resource *device_pool(void) {
-    return NEW_POOL(.pool = GPUMEM_POOL_OWN);
-}
-
 static gpumem_resource *pinned(gpumem_pinned_method method) {
     return NEW_PINNED(.method = method, .slab_bytes = method == GPUMEM_PINNED_POOL ? 0 : 8 * MIB);
 }
@@ -341,7 +337,7 @@ static gpumem_resource *cache_over(gpumem_resource *upstream) {
 }
 
 TEST(a_cache_keeps_every_byte_under_random_use) {
-    gpumem_resource *upstream[] = {device_pool(), pinned(GPUMEM_PINNED_REGISTERED)};
+    gpumem_resource *upstream[] = {new_own_pool(), pinned(GPUMEM_PINNED_REGISTERED)};
     for (size_t i = 0; i < COUNT(upstream); i++) {
         struct world world = {.sources = {cache_over(upstream[i])}, .source_count = 1};
         world.all[world.count++] = world.sources[0];
@@ -383,7 +379,7 @@ static void add_wrappers(struct world *world, gpumem_resource *pool, gpumem_reso
 
 TEST(mixed_resources_keep_every_byte_under_random_use) {
     struct world world = {.count = 0};
-    gpumem_resource *pool = device_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
+    gpumem_resource *pool = new_own_pool(), *slabs = pinned(GPUMEM_PINNED_REGISTERED);
     gpumem_resource *cached = virtual_memory(GPUMEM_LOCATION_DEVICE, 256 * MIB);
     gpumem_resource *plain = virtual_memory(GPUMEM_LOCATION_DEVICE, 0);
     gpumem_resource *managed = NEW_MANAGED();

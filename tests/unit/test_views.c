@@ -24,19 +24,8 @@ static int teardown(void **state) {
 
 ALL_TESTS(setup, teardown);
 
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
-}
-
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
-}
-
 TEST(a_view_covers_its_part_of_the_buffer) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 4 * MIB, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 3 * KIB, KIB);
     assert_int_equal(gpumem_buffer_pointer(view), gpumem_buffer_pointer(buffer) + 3 * KIB);
     assert_int_equal(gpumem_buffer_size(view), KIB);
@@ -59,7 +48,7 @@ TEST(a_view_covers_its_part_of_the_buffer) {
 }
 
 TEST(a_view_beyond_its_buffer_is_refused) {
-    gpumem_buffer *view = NULL, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = NULL, *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 0, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 2 * MIB, 1, &view));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 1, 2 * MIB, &view));
@@ -74,7 +63,7 @@ TEST(a_view_beyond_its_buffer_is_refused) {
 }
 
 TEST(a_viewed_buffer_can_grow_but_not_shrink) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 4 * MIB, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
@@ -86,7 +75,7 @@ TEST(a_viewed_buffer_can_grow_but_not_shrink) {
 }
 
 TEST(a_buffer_is_freed_with_its_last_view) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_buffer *first = NEW_VIEW(buffer, KIB, KIB), *second = NEW_VIEW(first, 512, 16);
     assert_ptr_equal(gpumem_buffer_viewed(second), buffer);
@@ -104,7 +93,7 @@ TEST(a_buffer_is_freed_with_its_last_view) {
 TEST(a_free_waits_for_the_streams_of_views) {
     for (int way = 0; way < 3; way++) {
         struct gate gate = gate_with_stream();
-        gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+        gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
         CUdeviceptr address = gpumem_buffer_pointer(buffer);
         gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
         if (way == 0)
@@ -131,7 +120,7 @@ TEST(many_views_may_each_be_freed_on_their_own_stream) {
     for (size_t i = 0; i <= VIEWS; i++)
         streams[i] = NEW_STREAM();
     for (int owner_first = 0; owner_first < 2; owner_first++) {
-        gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+        gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
         for (size_t i = 0; i < VIEWS; i++)
             views[i] = NEW_VIEW(buffer, i, 1);
         if (owner_first)
@@ -152,8 +141,8 @@ TEST(stream_ordered_memory_is_freed_after_its_views_work) {
     for (size_t i = 0; i < COUNT(resources); i++) {
         struct gate gate = gate_with_stream();
         CUstream stream = NEW_STREAM();
-        gpumem_buffer *buffer = allocate(resources[i], KIB, stream);
-        gpumem_buffer *seen = allocate(pinned, KIB, GPUMEM_STREAM_NONE);
+        gpumem_buffer *buffer = allocate_on(resources[i], KIB, stream);
+        gpumem_buffer *seen = allocate_on(pinned, KIB, GPUMEM_STREAM_NONE);
         const unsigned char *bytes = gpumem_buffer_host_pointer(seen);
         gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
         OK(gpumem_buffer_fill(view, 0, KIB, 7, gate.stream));
@@ -161,7 +150,7 @@ TEST(stream_ordered_memory_is_freed_after_its_views_work) {
         OK(gpumem_buffer_copy(seen, 0, view, 0, KIB, gate.stream));
         OK(gpumem_buffer_free(view, NULL));
         /* It may be the same memory: its new owner's work comes after the gate then, if at all. */
-        gpumem_buffer *next = allocate(resources[i], KIB, stream);
+        gpumem_buffer *next = allocate_on(resources[i], KIB, stream);
         OK(gpumem_buffer_fill(next, 0, KIB, 9, stream));
         gate_drain(&gate);
         for (size_t j = 0; j < KIB; j++)
@@ -175,7 +164,7 @@ TEST(stream_ordered_memory_is_freed_after_its_views_work) {
 
 TEST(exporting_a_view_is_refused) {
     gpumem_export *exported = NULL;
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 0, MIB);
     FAILS(NOT_SUPPORTED, gpumem_export_create(view, &exported));
     assert_null(exported);
@@ -183,7 +172,7 @@ TEST(exporting_a_view_is_refused) {
 }
 
 TEST(views_may_be_held) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 0, MIB);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(view));
     OK(gpumem_buffer_hold(view));
@@ -197,7 +186,7 @@ TEST(views_may_be_held) {
 
 /* Of a forked child's calls on the parent's objects all are refused, and none touches them. */
 TEST(a_forked_child_may_not_use_views) {
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 0, KIB);
     pid_t child = fork();
     if (child == 0) {
@@ -254,7 +243,7 @@ static void *grow_and_shrink(void *data) {
 TEST(threads_view_a_buffer_that_grows_and_shrinks) {
     pthread_t threads[THREADS + 1];
     struct worker workers[THREADS + 1];
-    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *buffer = allocate_on(virtual_memory, 2 * MIB, GPUMEM_STREAM_NONE);
     for (size_t i = 0; i <= THREADS; i++) {
         workers[i] = (struct worker){.buffer = buffer, .number = (unsigned char)i};
         assert_int_equal(pthread_create(&threads[i], NULL,

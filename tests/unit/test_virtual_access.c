@@ -8,19 +8,9 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
 static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
                                CUstream stream) {
     return NEW_BUFFER_WITH(resource, bytes, .capacity = capacity, .stream = stream);
-}
-
-static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
-    DESTROY(buffer, resource);
 }
 
 /* By the driver's word, and by the library's. */
@@ -52,7 +42,7 @@ static int has_peer(void) {
 
 TEST(an_access_change_applies_to_present_and_future_buffers) {
     NEED_PEER();
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB);
     gpumem_buffer *present = allocate(resource, 4 * MIB, 16 * MIB, NULL);
     gpumem_buffer *cached = allocate(resource, 8 * MIB, 0, NULL);
     CUdeviceptr kept = gpumem_buffer_pointer(cached);
@@ -76,12 +66,12 @@ TEST(an_access_change_applies_to_present_and_future_buffers) {
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
     assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
     DESTROY(present, future);
-    end(cached, resource);
+    DESTROY(cached, resource);
 }
 
 TEST(setting_peers_replaces_the_earlier_ones) {
     NEED_PEER();
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 8 * MIB, NULL);
     const int peers[] = {0, 1};
     OK(gpumem_virtual_resource_set_peers(resource, peers, 2, GPUMEM_ACCESS_READ_WRITE));
@@ -96,13 +86,12 @@ TEST(setting_peers_replaces_the_earlier_ones) {
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
     SAYS("99");
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(access_to_a_range_changes_whole_chunks) {
     NEED_PEER();
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_resource *resource = NEW_VIRTUAL(.chunk_maximum = 4 * MIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB, NULL);
     size_t offset = 0, bytes = 0;
     assert_int_equal(gpumem_buffer_chunks(buffer), 4);
@@ -135,11 +124,11 @@ TEST(access_to_a_range_changes_whole_chunks) {
     OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
     for (size_t at = 0; at < 20 * MIB; at += 4 * MIB)
         assert_int_equal(rights(buffer, at, 1), 3);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
 }
 
 TEST(revoking_access_waits_for_the_buffers_streams) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
     CUstream stream = NEW_STREAM();
     OK(gpumem_buffer_use(buffer, stream));
@@ -156,7 +145,7 @@ TEST(revoking_access_waits_for_the_buffers_streams) {
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     OK_CU(cu->cuStreamQuery(stream));
     cu->cuCtxPopCurrent_v2(&before);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
 
@@ -175,7 +164,7 @@ static void *take(void *data) {
 /* The work of a freed, a cached and a live buffer is held by a gate, while other memory is used
  * freely; buffers that come meanwhile are waited for too. */
 TEST(revoking_access_waits_for_freed_and_cached_memory) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB);
     struct gate gate = gate_with_stream();
     gpumem_buffer *shared = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *live = allocate(resource, 4 * MIB, 0, gate.stream);
@@ -202,15 +191,14 @@ TEST(revoking_access_waits_for_freed_and_cached_memory) {
     assert_true(atomic_load(&taker.done));
     assert_int_equal(rights(live, 0, 0), 1);
     assert_int_equal(device_stats().quarantined, 0);
-    end(live, resource);
+    DESTROY(live, resource);
     gate_remove(&gate);
 }
 
 /* Of a buffer that is in use, of one that is kept, of one that is held back. */
 TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
     for (int which = 0; which < 3; which++) {
-        gpumem_resource *resource =
-            make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = which == 1 ? GIB : 0));
+        gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = which == 1 ? GIB : 0);
         struct gate gate = gate_with_stream();
         struct opener opener;
         gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, gate.stream);
@@ -227,7 +215,7 @@ TEST(revoking_access_waits_for_live_cached_and_deferred_memory) {
 }
 
 TEST(changing_access_to_held_memory_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *held = allocate(resource, 2 * MIB, 0, NULL);
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
     OK(gpumem_buffer_hold(held));
@@ -246,11 +234,11 @@ TEST(changing_access_to_held_memory_is_refused) {
     SAYS("freed");
     OK(gpumem_buffer_release(held));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
-    end(other, resource);
+    DESTROY(other, resource);
 }
 
 TEST(changing_access_during_a_capture_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     CUgraph graph;
     CUcontext before;
     CUstream stream = NEW_STREAM();
@@ -263,12 +251,12 @@ TEST(changing_access_during_a_capture_is_refused) {
     OK_CU(cu->cuStreamEndCapture(stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));
     cu->cuCtxPopCurrent_v2(&before);
-    end(buffer, resource);
+    DESTROY(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
 
 TEST(changing_access_to_memory_of_a_cache_is_refused) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource *caching = NEW_CACHING(resource);
     gpumem_buffer *small = allocate(caching, 256, 0, NULL);
     FAILS(NOT_SUPPORTED, gpumem_virtual_resource_set_access(caching, 0, GPUMEM_ACCESS_READ));
@@ -279,7 +267,7 @@ TEST(changing_access_to_memory_of_a_cache_is_refused) {
 }
 
 TEST(access_can_be_changed_through_a_wrapper) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_resource *limit = NEW_LIMIT(resource, GIB);
     gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
     OK(gpumem_virtual_resource_set_access(limit, 0, GPUMEM_ACCESS_READ));
@@ -292,7 +280,7 @@ TEST(access_can_be_changed_through_a_wrapper) {
 
 /* The third of three buffers refuses: the first two have what they had. */
 TEST(a_refused_access_change_changes_no_buffer) {
-    gpumem_resource *resource = make(NULL);
+    gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffers[3];
     for (size_t i = 0; i < COUNT(buffers); i++)
         buffers[i] = allocate(resource, 2 * MIB, 0, NULL);
@@ -344,8 +332,7 @@ static void *allocate_and_work(void *data) {
 /* Access of another device comes and goes while buffers do. */
 TEST(threads_use_buffers_while_access_changes) {
     NEED_PEER();
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 64 * MIB));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = 64 * MIB);
     pthread_t threads[3];
     struct worker workers[COUNT(threads)];
     atomic_int stop = 0;

@@ -9,14 +9,8 @@
 
 EACH_TEST(open_device, close_device);
 
-static gpumem_resource *make(const gpumem_virtual_options *options) {
-    gpumem_resource *resource;
-    OK(gpumem_virtual_resource_create(device, options, &resource));
-    return resource;
-}
-
 static gpumem_resource *make_caching(uint64_t bytes) {
-    return make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = bytes));
+    return NEW_VIRTUAL(.cache_bytes = bytes);
 }
 
 static gpumem_buffer *allocate_with(gpumem_resource *resource, size_t bytes, size_t capacity,
@@ -46,9 +40,8 @@ static uint64_t costly_calls(void) {
 }
 
 TEST(without_a_cache_freed_memory_is_released) {
-    gpumem_resource *resource = make(NULL);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource = NEW_VIRTUAL();
+    gpumem_resource_properties properties = properties_of(resource);
     assert_false(properties.stream_ordered);
     free_it(allocate(resource, 64 * MIB, NULL));
     assert_int_equal(device_stats().committed_bytes, 0);
@@ -58,8 +51,7 @@ TEST(without_a_cache_freed_memory_is_released) {
 TEST(a_cached_allocation_makes_no_expensive_driver_call) {
     CUstream stream = NEW_STREAM();
     gpumem_resource *resource = make_caching(GIB);
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource_properties properties = properties_of(resource);
     assert_true(properties.stream_ordered);
     free_it(allocate(resource, 64 * MIB, stream));
     CUdeviceptr address = free_it(allocate(resource, 64 * MIB, stream));
@@ -252,8 +244,7 @@ TEST(an_export_waits_for_work_of_the_former_user) {
 }
 
 TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB, .exact_growth = 1));
+    gpumem_resource *resource = NEW_VIRTUAL(.cache_bytes = GIB, .exact_growth = 1);
     gpumem_buffer *buffer = allocate_with(resource, 2 * MIB, 16 * MIB, NULL);
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -269,7 +260,7 @@ TEST(chunks_released_by_a_shrink_serve_the_next_growth) {
 }
 
 TEST(cached_memory_is_released_when_memory_runs_short) {
-    gpumem_resource *resource = make_caching(UINT64_MAX), *plain = make(NULL);
+    gpumem_resource *resource = make_caching(UINT64_MAX), *plain = NEW_VIRTUAL();
     uint64_t free_bytes, total;
     OK(gpumem_device_get_memory(device, &free_bytes, &total));
     const size_t most = (size_t)(free_bytes / 4 * 3) / (2 * MIB) * (2 * MIB);
@@ -285,10 +276,9 @@ TEST(cached_memory_is_released_when_memory_runs_short) {
 
 /* The CPU writes without asking a stream. */
 TEST(cached_host_memory_is_reused_only_after_its_work) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(
-        gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB));
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB);
+    gpumem_resource_properties properties = properties_of(resource);
     assert_false(properties.stream_ordered);
     struct gate gate = gate_with_stream();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
@@ -385,10 +375,8 @@ TEST(threads_never_get_each_others_memory) {
 /* ---- Chunks without a bound ------------------------------------------------------------------ */
 
 TEST(doubling_a_buffer_creates_one_handle_per_step) {
-    gpumem_resource *resource =
-        make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
-    gpumem_resource_properties properties = {.size = sizeof properties};
-    OK(gpumem_resource_get_properties(resource, &properties));
+    gpumem_resource *resource = NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE);
+    gpumem_resource_properties properties = properties_of(resource);
     assert_int_equal(properties.chunk_maximum, 0);
     const size_t most = 2 * GIB;
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, most, NULL);
@@ -409,8 +397,8 @@ TEST(doubling_a_buffer_creates_one_handle_per_step) {
 }
 
 TEST(memory_is_released_in_the_requested_unit) {
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(
-        gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB));
+    gpumem_resource *resource =
+        NEW_VIRTUAL(.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB);
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, 256 * MIB, NULL);
     assert_int_equal(gpumem_buffer_chunks(buffer), 4);
     OK(gpumem_buffer_grow(buffer, 128 * MIB, NULL));

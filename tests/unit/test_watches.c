@@ -22,17 +22,6 @@ static int teardown(void **state) {
 
 ALL_TESTS(setup, teardown);
 
-static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
-    return NEW_BUFFER_WITH(resource, bytes, .stream = stream);
-}
-
-static int is_mapped(CUdeviceptr address) {
-    unsigned long long flags = 0;
-    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                    .id = gpumem_device_handle(device)};
-    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
-}
-
 /* What was told, and by which watch. */
 struct heard {
     gpumem_leaving_event event;
@@ -79,7 +68,7 @@ static int one = 1, two = 2, three = 3, four = 4;
 
 TEST(a_watch_hears_of_a_free_before_unmapping) {
     heard_count = 0;
-    gpumem_buffer *buffer = allocate(memory, 5 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 5 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -94,7 +83,7 @@ TEST(a_watch_hears_of_a_free_before_unmapping) {
 
 TEST(a_watch_hears_which_range_a_shrink_unmaps) {
     heard_count = 0;
-    gpumem_buffer *buffer = allocate(memory, 8 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 8 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_shrink(buffer, 8 * MIB - 1, NULL)); /* within the last handle */
@@ -115,7 +104,7 @@ TEST(a_watch_hears_which_range_a_shrink_unmaps) {
 TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
     heard_count = 0;
     struct gate gate = gate_with_stream();
-    gpumem_buffer *buffer = allocate(memory, 2 * MIB, gate.stream);
+    gpumem_buffer *buffer = allocate_on(memory, 2 * MIB, gate.stream);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 0));
@@ -131,7 +120,7 @@ TEST(a_watch_hears_of_a_deferred_free_when_it_happens) {
 TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
     heard_count = 0;
     CUstream stream = NEW_STREAM();
-    gpumem_buffer *buffer = allocate(pool, KIB, stream);
+    gpumem_buffer *buffer = allocate_on(pool, KIB, stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     OK(gpumem_buffer_free(buffer, NULL));
@@ -145,7 +134,7 @@ TEST(a_watch_of_stream_ordered_memory_hears_the_stream) {
 /* To be watched is nothing that other calls see. */
 TEST(a_watch_does_not_change_other_calls) {
     heard_count = 0;
-    gpumem_buffer *buffer = allocate(memory, 4 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 4 * MIB, NULL);
     gpumem_watch *watch = watch_buffer(buffer, &one);
     gpumem_export *exported = NEW_EXPORT(buffer);
     FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
@@ -163,7 +152,7 @@ TEST(a_watch_does_not_change_other_calls) {
 
 TEST(imported_and_foreign_memory_can_be_watched) {
     heard_count = 0;
-    gpumem_buffer *imported, *foreign, *buffer = allocate(memory, 2 * MIB, NULL);
+    gpumem_buffer *imported, *foreign, *buffer = allocate_on(memory, 2 * MIB, NULL);
     const void *description;
     size_t bytes;
     int fd;
@@ -193,7 +182,7 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
     gpumem_watch *watches[5];
     watches[0] = watch_resource(memory, &four);
     watches[1] = watch_resource(limit, &three);
-    gpumem_buffer *buffer = allocate(limit, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(limit, 2 * MIB, NULL);
     gpumem_buffer *view = NEW_VIEW(buffer, 0, 1);
     watches[2] = watch_buffer(buffer, &one);
     watches[3] = watch_buffer(view, &two); /* the buffer's */
@@ -206,7 +195,7 @@ TEST(watches_of_buffers_are_called_before_those_of_resources) {
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(heard[i].watch, i + 1);
     /* Buffers of the wrapped resource itself are not the wrapper's. */
-    OK(gpumem_buffer_free(allocate(memory, 1, NULL), NULL));
+    OK(gpumem_buffer_free(allocate_on(memory, 1, NULL), NULL));
     assert_int_equal(heard_count, 5);
     assert_int_equal(heard[4].watch, 4);
     OK(gpumem_resource_destroy(limit));
@@ -219,7 +208,7 @@ TEST(a_watch_below_a_cache_hears_of_its_segments) {
     heard_count = 0;
     gpumem_resource *cache = NEW_CACHING_WITH(memory, .segment_bytes = 4 * MIB);
     gpumem_watch *of_cache = watch_resource(cache, &one), *below = watch_resource(memory, &three);
-    gpumem_buffer *buffer = allocate(cache, KIB, NULL), *other = allocate(cache, KIB, NULL);
+    gpumem_buffer *buffer = allocate_on(cache, KIB, NULL), *other = allocate_on(cache, KIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     gpumem_watch *of_buffer = watch_buffer(buffer, &two);
     OK(gpumem_buffer_free(other, NULL));
@@ -229,7 +218,7 @@ TEST(a_watch_below_a_cache_hears_of_its_segments) {
     assert_int_equal(heard[0].watch, 2);
     assert_int_equal(heard[0].event.base, address);
     /* The block is handed out again without its watch. */
-    buffer = allocate(cache, KIB, NULL);
+    buffer = allocate_on(cache, KIB, NULL);
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(heard_count, 1);
     OK(gpumem_device_trim(device, 1));
@@ -257,7 +246,7 @@ static void end_itself(void *user, const gpumem_leaving_event *event) {
 }
 
 static void use_the_library(void *user, const gpumem_leaving_event *event) {
-    gpumem_buffer *other = allocate(memory, 2 * MIB, NULL);
+    gpumem_buffer *other = allocate_on(memory, 2 * MIB, NULL);
     gpumem_layout layout = {.size = sizeof layout};
     OK(gpumem_buffer_get_layout(other, &layout, NULL, 0));
     OK(gpumem_buffer_fill_sync(other, 0, KIB, 1, NULL));
@@ -272,7 +261,7 @@ static void use_the_library(void *user, const gpumem_leaving_event *event) {
 TEST(a_callback_may_end_its_watch_and_use_other_buffers) {
     heard_count = 0;
     gpumem_watch *watch;
-    gpumem_buffer *buffer = allocate(memory, 6 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 6 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_watch(buffer, end_itself, NULL, &own));
     OK(gpumem_buffer_watch(buffer, use_the_library, &address, &watch));
@@ -329,7 +318,7 @@ TEST(ending_a_watch_waits_for_its_callback) {
     struct held_call call = {.lock = PTHREAD_MUTEX_INITIALIZER,
                              .changed = PTHREAD_COND_INITIALIZER};
     pthread_t freeing, ending;
-    gpumem_buffer *buffer = allocate(memory, 2 * MIB, NULL);
+    gpumem_buffer *buffer = allocate_on(memory, 2 * MIB, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_watch(buffer, stay, &call, &call.watch));
     assert_int_equal(pthread_create(&freeing, NULL, free_it, buffer), 0);
@@ -339,7 +328,7 @@ TEST(ending_a_watch_waits_for_its_callback) {
     pthread_mutex_unlock(&call.lock);
     assert_int_equal(pthread_create(&ending, NULL, end_it, &call), 0);
     assert_true(is_mapped(address));
-    OK(gpumem_buffer_free(allocate(memory, 2 * MIB, NULL), NULL));
+    OK(gpumem_buffer_free(allocate_on(memory, 2 * MIB, NULL), NULL));
     pthread_mutex_lock(&call.lock);
     assert_false(call.ended);
     call.let_go = 1;
@@ -365,7 +354,7 @@ static void *come_and_go(void *user) {
     atomic_int *mine = user, other = 0;
     for (int round = 0; round < ROUNDS; round++) {
         gpumem_watch *watch, *passing;
-        gpumem_buffer *buffer = allocate(memory, 4 * MIB, NULL);
+        gpumem_buffer *buffer = allocate_on(memory, 4 * MIB, NULL);
         OK(gpumem_buffer_watch(buffer, count, mine, &watch));
         OK(gpumem_resource_watch(memory, count, &other, &passing));
         OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));

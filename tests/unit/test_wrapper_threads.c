@@ -101,8 +101,7 @@ TEST(threads_share_a_stack_of_all_wrappers) {
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_tracking_visit(tracked, count_one, &alive));
     assert_int_equal(alive, 0);
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_resource_get_stats(stack[1], &stats));
+    gpumem_stats stats = stats_of(stack[1]);
     assert_true(stats.allocations_total > 0); /* the second was needed */
     stats = device_stats();
     assert_int_equal(stats.allocations, 0);
