@@ -19,8 +19,8 @@ struct subject {
 static inline int allocate_it(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
-    return (int)gpumem_buffer_allocate(
-        s->cache, s->bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = s->stream), &s->buffer);
+    return (int)gpumem_buffer_allocate(s->cache, s->bytes,
+                                       GPUMEM_BUFFER_OPTIONS(.stream = s->stream), &s->buffer);
 }
 
 static inline void free_it(void *user) {

@@ -32,8 +32,7 @@ static inline void hold_all(struct held *held) {
 
 static inline void let_all_go(struct held *held) {
     DESTROY(held->exported, held->view);
-    for (size_t i = 0; i < RESOURCES; i++)
-        OK(gpumem_buffer_free(held->buffers[i], NULL));
+    DESTROY_EACH(held->buffers, RESOURCES);
     for (size_t i = RESOURCES; i-- > 0;)
         OK(gpumem_resource_destroy(held->resources[i]));
 }

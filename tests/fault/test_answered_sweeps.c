@@ -176,8 +176,7 @@ static int receive_and_update(void *user) {
     begin_exchange('o');
     gpumem_status status = receive(here.data, &imported);
     go_on(status);
-    if (status == GPUMEM_OK)
-        status = gpumem_import_update(imported, here.data, PATIENT);
+    AND_THEN(status, gpumem_import_update(imported, here.data, PATIENT));
     end_exchange(status);
     if (status == GPUMEM_OK)
         assert_int_equal(gpumem_buffer_size(imported), 3 * CHUNK);
@@ -190,8 +189,7 @@ static int send_and_answer(void *user) {
     if (status == GPUMEM_OK) {
         begin_exchange('f');
         status = gpumem_export_send(here.exported, here.data, PATIENT);
-        if (status == GPUMEM_OK)
-            status = gpumem_buffer_grow(here.buffer, 3 * CHUNK, NULL);
+        AND_THEN(status, gpumem_buffer_grow(here.buffer, 3 * CHUNK, NULL));
         go_on(status);
         gpumem_status answered = gpumem_export_answer(here.exported, here.data, PATIENT);
         status = status == GPUMEM_OK ? answered : status;

@@ -58,9 +58,7 @@ static void sweep_all(gpumem_resource *upstream) {
     DESTROY(subject.stream, subject.other, upstream);
 }
 
-TEST(a_cache_over_a_pool_survives_failed_host_allocations) {
-    sweep_all(new_own_pool());
-}
+TEST_IS(a_cache_over_a_pool_survives_failed_host_allocations, sweep_all(new_own_pool()));
 
 TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
     gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1);

@@ -12,12 +12,12 @@ static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
 static int make(gpumem_managed_method method, gpumem_pool_choice pool) {
     resource = NULL;
     return (int)gpumem_managed_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = method, .pool = pool), &resource);
+        device, GPUMEM_MANAGED_OPTIONS(.method = method, .pool = pool), &resource);
 }
 
 static int take(void) {
-    return (int)gpumem_buffer_allocate(
-        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer);
+    return (int)gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                                       &buffer);
 }
 
 static void end_all(void *user) {
@@ -136,9 +136,8 @@ static int use_graph_memory(void *user) {
     return result ? result : (int)gpumem_graph_memory_trim(device);
 }
 
-TEST(failed_graph_memory_queries_change_nothing) {
-    sweep("ask, reset and trim", use_graph_memory, settle);
-}
+TEST_IS(failed_graph_memory_queries_change_nothing,
+        sweep("ask, reset and trim", use_graph_memory, settle));
 
 static int begin(void **state) {
     setenv("SOFTGPU_DEVICES", "2", 1);

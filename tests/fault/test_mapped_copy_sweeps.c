@@ -24,9 +24,8 @@ static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_host_view *vie
     memset(back, 0, size);
     gpumem_status status = view ? gpumem_host_view_write(view, 3, bytes, size)
                                 : gpumem_mapped_write(buffer, 3, bytes, size);
-    if (status == GPUMEM_OK)
-        status = view ? gpumem_host_view_read(view, 3, back, size)
-                      : gpumem_mapped_read(buffer, 3, back, size);
+    AND_THEN(status, view ? gpumem_host_view_read(view, 3, back, size)
+                          : gpumem_mapped_read(buffer, 3, back, size));
     if (status == GPUMEM_OK)
         assert_memory_equal(back, bytes, size);
     return status;
@@ -35,10 +34,8 @@ static gpumem_status there_and_back(gpumem_buffer *buffer, gpumem_host_view *vie
 static int copies(void *user) {
     gpumem_buffer *buffer = NULL;
     gpumem_status status = gpumem_buffer_allocate(mapped, 2 * BYTES, NULL, &buffer);
-    if (status == GPUMEM_OK)
-        status = there_and_back(buffer, NULL, 10000);
-    if (status == GPUMEM_OK)
-        status = there_and_back(buffer, NULL, BYTES);
+    AND_THEN(status, there_and_back(buffer, NULL, 10000));
+    AND_THEN(status, there_and_back(buffer, NULL, BYTES));
     gpumem_status freed = gpumem_buffer_free(buffer, NULL);
     return (int)(status == GPUMEM_OK ? freed : status);
 }
@@ -50,13 +47,8 @@ static void end_streams(void *user) {
 }
 
 static void sweep_copies(const char *name, int (*act)(void *)) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = end_streams,
-                              .undo = end_streams,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message});
+    SWEEP(.name = name, .act = act, .recover = end_streams, .undo = end_streams,
+          .may_succeed = true);
 }
 
 TEST(mapped_writes_and_reads_are_all_or_nothing) {
@@ -138,9 +130,7 @@ static int calibrate(void *user) {
     return (int)status;
 }
 
-TEST(mapped_calibration_is_all_or_nothing) {
-    sweep_copies("mapped calibrate", calibrate);
-}
+TEST_IS(mapped_calibration_is_all_or_nothing, sweep_copies("mapped calibrate", calibrate));
 
 static int begin(void **state) {
     setenv("GPUMEM_VULKAN", "off", 1);

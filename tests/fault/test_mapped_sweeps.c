@@ -56,18 +56,13 @@ static gpumem_status write_and_read(gpumem_buffer *buffer) {
     char bytes[16] = "fifteen letters";
     gpumem_mapped_info info = {.size = sizeof info};
     gpumem_status status = gpumem_mapped_write(buffer, 100, bytes, sizeof bytes);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_publish(buffer, 200, bytes, sizeof bytes, 400, 1);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_flush(buffer, 0, 1000);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_invalidate(buffer, 0, 1000);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_read(buffer, 100, bytes, sizeof bytes);
+    AND_THEN(status, gpumem_mapped_publish(buffer, 200, bytes, sizeof bytes, 400, 1));
+    AND_THEN(status, gpumem_mapped_flush(buffer, 0, 1000));
+    AND_THEN(status, gpumem_mapped_invalidate(buffer, 0, 1000));
+    AND_THEN(status, gpumem_mapped_read(buffer, 100, bytes, sizeof bytes));
     assert_string_equal(bytes, "fifteen letters");
     gpumem_store_bytes(gpumem_buffer_host_pointer(buffer), bytes, sizeof bytes);
-    if (status == GPUMEM_OK)
-        status = gpumem_mapped_get_info(gpumem_buffer_resource(buffer), &info);
+    AND_THEN(status, gpumem_mapped_get_info(gpumem_buffer_resource(buffer), &info));
     assert_string_equal(gpumem_mapped_method_name(info.method), "descriptor");
     return status;
 }
@@ -134,9 +129,8 @@ static int query_vulkan(void *user) {
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : (int)status;
 }
 
-TEST(a_failed_query_of_vulkan_leaks_nothing) {
-    sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL);
-}
+TEST_IS(a_failed_query_of_vulkan_leaks_nothing,
+        sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL));
 
 BEFORE_TESTS {
     setenv("GPUMEM_VULKAN", "off", 1); /* what is swept is the CUDA driver */

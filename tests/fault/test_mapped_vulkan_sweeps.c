@@ -92,17 +92,10 @@ static void sweep_method(gpumem_mapped_method method, const char *coherent) {
     end_subject(&s);
 }
 
-TEST(vulkan_failures_leak_nothing_with_import) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "yes");
-}
-
-TEST(vulkan_failures_leak_nothing_with_import_and_flushes) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "no");
-}
-
-TEST(vulkan_failures_leak_nothing_with_export) {
-    sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT, "yes");
-}
+TEST_IS(vulkan_failures_leak_nothing_with_import, sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "yes"));
+TEST_IS(vulkan_failures_leak_nothing_with_import_and_flushes,
+        sweep_method(GPUMEM_MAPPED_VULKAN_IMPORT, "no"));
+TEST_IS(vulkan_failures_leak_nothing_with_export, sweep_method(GPUMEM_MAPPED_VULKAN_EXPORT, "yes"));
 
 /* ---- What Vulkan does not unmap -------------------------------------------------------------- */
 

@@ -44,12 +44,12 @@ static int create_virtual(void *user) {
 
 static int create_pool(void *user) {
     return (int)gpumem_device_pool_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource);
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource);
 }
 
 static int create_host_pool(void *user) {
     return (int)gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource);
+        device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL), &resource);
 }
 
 static int create_pinned(void *user) {
@@ -256,7 +256,7 @@ static int ask_all(void) {
     gpumem_device *asked;
     int result = 0;
     assert_int_equal(soft->fault_disarm(), 0);
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &other));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &other));
     OK(gpumem_device_open(other, 0, &asked));
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
         gpumem_capability_report report = {.size = sizeof report};

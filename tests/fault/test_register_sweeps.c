@@ -18,8 +18,7 @@ static int register_and_free(void *user) {
     gpumem_buffer *buffer = NULL;
     gpumem_status status = gpumem_buffer_register(device, memory + used, MIB, NULL, &buffer);
     used += MIB;
-    if (status == GPUMEM_OK)
-        status = gpumem_buffer_free(buffer, NULL);
+    AND_THEN(status, gpumem_buffer_free(buffer, NULL));
     return (int)status;
 }
 

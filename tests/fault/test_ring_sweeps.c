@@ -27,8 +27,7 @@ static gpumem_resource *make_resource(void) {
  * the way of the next. */
 static int create(struct subject *s, const gpumem_ring_options *options) {
     gpumem_status status = gpumem_ring_create(s->resource, options, &s->ring);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_destroy(s->ring);
+    AND_THEN(status, gpumem_ring_destroy(s->ring));
     if (status == GPUMEM_OK)
         s->ring = NULL;
     return (int)status;
@@ -53,14 +52,7 @@ static void end_ring(void *user) {
 
 static void sweep_ring(const char *name, int (*act)(void *), void (*undo)(void *),
                        struct subject *s) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = undo,
-                              .undo = undo,
-                              .may_succeed = true,
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = s});
+    SWEEP(.name = name, .act = act, .recover = undo, .undo = undo, .may_succeed = true, .user = s);
 }
 
 TEST(creating_a_ring_is_all_or_nothing) {
@@ -76,12 +68,9 @@ TEST(creating_a_ring_is_all_or_nothing) {
 static gpumem_status fill(struct subject *s, gpumem_ring_chunk *chunk) {
     chunk->size = sizeof *chunk;
     gpumem_status status = gpumem_ring_acquire(s->ring, 0, -1, chunk);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_write(s->ring, chunk->sequence, 0, "bytes", 5);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_flush(s->ring, chunk->sequence, 0, 5);
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_commit(s->ring, chunk->sequence, 5);
+    AND_THEN(status, gpumem_ring_write(s->ring, chunk->sequence, 0, "bytes", 5));
+    AND_THEN(status, gpumem_ring_flush(s->ring, chunk->sequence, 0, 5));
+    AND_THEN(status, gpumem_ring_commit(s->ring, chunk->sequence, 5));
     return status == GPUMEM_OK ? gpumem_ring_consume(s->ring, 0, chunk) : status;
 }
 
@@ -149,14 +138,12 @@ static int with_ring(struct subject *s, int (*act)(void *)) {
     if (status != GPUMEM_OK)
         return (int)status;
     status = (gpumem_status)act(s);
-    if (status == GPUMEM_OK)
-        status = (gpumem_status)act(s);
+    AND_THEN(status, (gpumem_status)act(s));
     __atomic_store_n(s->flag, 1, __ATOMIC_SEQ_CST);
     gpumem_ring_chunk chunk = {.size = sizeof chunk};
     if (status == GPUMEM_OK)
         status = gpumem_ring_acquire(s->ring, 0, 10000, &chunk); /* the driver is asked */
-    if (status == GPUMEM_OK)
-        status = gpumem_ring_abandon(s->ring, chunk.sequence);
+    AND_THEN(status, gpumem_ring_abandon(s->ring, chunk.sequence));
     gpumem_status closed = gpumem_ring_close(s->ring);
     assert_int_equal(closed, GPUMEM_OK);
     return (int)status;

@@ -191,13 +191,8 @@ static void share_pool(int host) {
     DESTROY(s.buffer, s.resource);
 }
 
-TEST(sharing_device_pool_memory_is_all_or_nothing) {
-    share_pool(0);
-}
-
-TEST(sharing_host_pool_memory_is_all_or_nothing) {
-    share_pool(1);
-}
+TEST_IS(sharing_device_pool_memory_is_all_or_nothing, share_pool(0));
+TEST_IS(sharing_host_pool_memory_is_all_or_nothing, share_pool(1));
 
 /* ---- Events ---------------------------------------------------------------------------------- */
 

@@ -51,16 +51,13 @@ static int allocate_and_free(void *user) {
     for (int i = 0; i < 2 && status == GPUMEM_OK; i++) {
         gpumem_buffer *buffer = NULL;
         status = gpumem_buffer_allocate(
-            s->resource, 8 * MIB,
-            GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 16 * MIB, .stream = s->stream),
+            s->resource, 8 * MIB, GPUMEM_BUFFER_OPTIONS(.capacity = 16 * MIB, .stream = s->stream),
             &buffer);
         if (status != GPUMEM_OK)
             break;
         status = gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, s->stream);
-        if (status == GPUMEM_OK)
-            status = gpumem_buffer_shrink(buffer, 4 * MIB, NULL);
-        if (status == GPUMEM_OK)
-            status = gpumem_buffer_grow(buffer, 8 * MIB, NULL);
+        AND_THEN(status, gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+        AND_THEN(status, gpumem_buffer_grow(buffer, 8 * MIB, NULL));
         (void)gpumem_buffer_free(buffer, NULL);
     }
     return (int)status;

@@ -55,8 +55,7 @@ static int allocate(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
     return (int)gpumem_buffer_allocate(s->resource, 5 * MIB,
-                                       GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = CAPACITY),
-                                       &s->buffer);
+                                       GPUMEM_BUFFER_OPTIONS(.capacity = CAPACITY), &s->buffer);
 }
 
 static void free_buffer(void *user) {

@@ -5,6 +5,7 @@
  *     OK(call)              a gpumem_status, which is GPUMEM_OK
  *     FAILS(status, call)   a gpumem_status: GPUMEM_ERROR_<status>
  *     SAYS(text)            the library's last message has this in it
+ *     FAILS_SAYING(status, text, call)  both
  *     OK_CU(call)           a CUresult, which is CUDA_SUCCESS
  *     FAILS_CU(error, call) a CUresult: CUDA_ERROR_<error>
  *
@@ -47,6 +48,29 @@ static inline void check_cu(CUresult got, CUresult wanted, const char *call, con
     do {                                                                                           \
         if (!strstr(gpumem_last_error()->message, text))                                           \
             fail_msg("'%s' is not in: %s", text, gpumem_last_error()->message);                    \
+    } while (0)
+
+#define FAILS_SAYING(status, text, call)                                                           \
+    do {                                                                                           \
+        FAILS(status, call);                                                                       \
+        SAYS(text);                                                                                \
+    } while (0)
+
+/* ---- For functions that report what they were refused ---------------------------------------- */
+
+/* Returns a gpumem_status other than GPUMEM_OK, as an int. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        gpumem_status tried_ = (call);                                                             \
+        if (tried_ != GPUMEM_OK)                                                                   \
+            return (int)tried_;                                                                    \
+    } while (0)
+
+/* Calls only where all is well so far. */
+#define AND_THEN(status, call)                                                                     \
+    do {                                                                                           \
+        if ((status) == GPUMEM_OK)                                                                 \
+            (status) = (call);                                                                     \
     } while (0)
 
 #endif

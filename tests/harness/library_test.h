@@ -33,8 +33,7 @@ static inline const softgpu_control *find_control(gpumem_library *of) {
 
 /* For cmocka's setup: opens device 0 of softgpu. */
 static inline int open_device(void **state) {
-    if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &library) !=
-            GPUMEM_OK ||
+    if (gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &library) != GPUMEM_OK ||
         gpumem_device_open(library, 0, &device) != GPUMEM_OK) {
         print_error("cannot open softgpu: %s\n", gpumem_last_error()->message);
         return -1;

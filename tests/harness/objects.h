@@ -147,6 +147,13 @@ static inline gpumem_status destroy_gate(gpumem_device *on, struct gate *gate) {
                           : gpumem_event_destroy)(device, (object)),                               \
                  GPUMEM_OK, "the end of " #object, __FILE__, __LINE__)
 
+/* Ends those of an array. */
+#define DESTROY_EACH(objects, count)                                                               \
+    do {                                                                                           \
+        for (size_t each_ = 0; each_ < (size_t)(count); each_++)                                   \
+            DESTROY_ONE((objects)[each_]);                                                         \
+    } while (0)
+
 /* Ends up to eight objects, in this order. */
 #define DESTROY(...) DESTROY_COUNTED(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)(__VA_ARGS__)
 /* Which of the following it is. */

@@ -93,13 +93,8 @@ static void hammer_cache(gpumem_resource *upstream) {
     DESTROY(cache, upstream);
 }
 
-TEST(threads_share_a_cache_over_pinned_memory) {
-    hammer_cache(pinned(0));
-}
-
-TEST(threads_share_a_cache_over_virtual_memory) {
-    hammer_cache(virtual_memory(0));
-}
+TEST_IS(threads_share_a_cache_over_pinned_memory, hammer_cache(pinned(0)));
+TEST_IS(threads_share_a_cache_over_virtual_memory, hammer_cache(virtual_memory(0)));
 
 /* The device has 36 MiB. */
 TEST(threads_share_a_small_device_without_false_refusals) {

@@ -11,8 +11,7 @@ static int setup(void **state) {
     if (open_device(state) != 0)
         return -1;
     return gpumem_device_pool_resource_create(
-               device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
-               &pool) == GPUMEM_OK &&
+               device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool) == GPUMEM_OK &&
                    gpumem_pinned_resource_create(device, NULL, &pinned) == GPUMEM_OK
                ? 0
                : -1;
@@ -35,8 +34,7 @@ static gpumem_resource *cache_of(gpumem_resource *upstream, uint64_t maximum) {
 
 static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream stream,
                                   gpumem_buffer **buffer) {
-    return gpumem_buffer_allocate(cache, bytes,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), buffer);
+    return gpumem_buffer_allocate(cache, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), buffer);
 }
 
 /* ---- Device memory: the order of streams ----------------------------------------------------- */
@@ -123,8 +121,7 @@ TEST(freed_memory_is_not_reused_before_named_streams_pass) {
         gate_drain(&gate);
         OK(gpumem_resource_trim(cache, SIZE_MAX));
         assert_int_equal(caching_info_of(cache).pending_bytes, 0);
-        for (size_t i = 0; i < COUNT(others); i++)
-            OK(gpumem_buffer_free(others[i], NULL));
+        DESTROY_EACH(others, COUNT(others));
         gate_remove(&gate);
     }
     DESTROY(cache, own);
@@ -183,8 +180,7 @@ TEST(host_memory_is_not_reused_before_queued_copies_finish) {
             reused += addresses[j] == gpumem_buffer_pointer(buffers[i]);
     }
     assert_true(reused > 100);
-    for (size_t i = 0; i < COUNT(addresses); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(addresses));
     DESTROY(cache, &gate);
 }
 
@@ -231,11 +227,9 @@ TEST(requested_sizes_and_alignments_are_respected) {
     gpumem_buffer *none = NULL;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(cache, 0, NULL, &none));
     FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_allocate(cache, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
-                                 &none));
+          gpumem_buffer_allocate(cache, 1, GPUMEM_BUFFER_OPTIONS(.alignment = 3), &none));
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(cache, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 100),
-                                 &none));
+          gpumem_buffer_allocate(cache, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 100), &none));
     OK(gpumem_resource_destroy(cache));
 }
 
@@ -264,11 +258,9 @@ TEST(a_maximum_is_enforced_and_named_in_the_error) {
     gpumem_buffer *buffers[64], *more = NULL;
     for (size_t i = 0; i < COUNT(buffers); i++)
         buffers[i] = allocate_on(cache, MIB, NULL);
-    FAILS(OUT_OF_CAPACITY, try_allocate(cache, 1, NULL, &more));
-    SAYS("maximum of 67108864");
+    FAILS_SAYING(OUT_OF_CAPACITY, "maximum of 67108864", try_allocate(cache, 1, NULL, &more));
     assert_int_equal(stats_of(cache).allocations_failed, 1);
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     more = allocate_on(cache, 2 * MIB, NULL); /* small blocks make room for a large one */
     DESTROY(more, cache);
 }
@@ -287,8 +279,7 @@ TEST(statistics_of_cache_and_device_add_up) {
     assert_int_equal(all.in_use_bytes, 1000 + 3 * MIB);
     assert_int_equal(all.allocations, 2);
     assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
-    FAILS(BUSY, gpumem_resource_destroy(cache));
-    SAYS("2 buffers");
+    FAILS_SAYING(BUSY, "2 buffers", gpumem_resource_destroy(cache));
     DESTROY(small, large);
     stats = stats_of(cache);
     assert_int_equal(stats.allocations + stats.in_use_bytes, 0);
@@ -304,8 +295,7 @@ TEST(trimming_leaves_the_requested_bytes) {
     gpumem_buffer *buffers[10];
     for (size_t i = 0; i < COUNT(buffers); i++)
         buffers[i] = allocate_on(cache, 100 * MIB, NULL);
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_trim(cache, 300 * MIB));
     size_t left = caching_info_of(cache).segment_bytes;
     assert_true(left <= 300 * MIB && left >= 200 * MIB);
@@ -425,8 +415,7 @@ TEST(one_thread_may_use_many_caches) {
             caches[i] = cache_of(pool, 2 * MIB);
         for (size_t i = 0; i < 10 * COUNT(caches); i++)
             assert_null(fill_and_end(caches[i % COUNT(caches)]));
-        for (size_t i = 0; i < COUNT(caches); i++)
-            OK(gpumem_resource_destroy(caches[i]));
+        DESTROY_EACH(caches, COUNT(caches));
     }
 }
 
@@ -474,8 +463,7 @@ TEST(captured_memory_stays_with_its_graph) {
         buffers[i] = allocate_on(cache, 4096, stream);
         assert_false(gpumem_buffer_pointer(buffers[i]) == inside);
     }
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     size_t segments = caching_info_of(cache).segments;
     OK(gpumem_resource_trim(cache, 0));
     assert_int_equal(caching_info_of(cache).segments, 1);

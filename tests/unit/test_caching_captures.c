@@ -131,8 +131,7 @@ TEST(a_resource_with_a_capture_pool_cannot_be_destroyed) {
     gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);
     gpumem_capture_pool *captured;
     OK(gpumem_capture_pool_create(cache, &captured));
-    FAILS(BUSY, gpumem_resource_destroy(cache));
-    SAYS("capture pools");
+    FAILS_SAYING(BUSY, "capture pools", gpumem_resource_destroy(cache));
     OK(gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
     SAYS("destroyed earlier");
@@ -148,8 +147,7 @@ TEST(a_resource_used_by_a_capture_cannot_be_destroyed) {
     OK(gpumem_buffer_fill(buffer, 0, 4096, 1, stream));
     OK(gpumem_buffer_use(buffer, stream));
     OK(gpumem_buffer_free(buffer, NULL));
-    FAILS(BUSY, gpumem_resource_destroy(cache));
-    SAYS("capturing");
+    FAILS_SAYING(BUSY, "capturing", gpumem_resource_destroy(cache));
     CUgraph graph = NULL;
     OK_CU(cu->cuStreamEndCapture(stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));

@@ -150,8 +150,7 @@ static void write_mark(struct worker *worker, const struct live *live, CUstream 
 
 static void allocate_one_on(struct worker *worker, struct live *made, CUstream stream) {
     const size_t size = some_size(worker);
-    MUST(gpumem_buffer_allocate(worker->world->cache, size,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
+    MUST(gpumem_buffer_allocate(worker->world->cache, size, GPUMEM_BUFFER_OPTIONS(.stream = stream),
                                 &made->buffer));
     write_mark(worker, made, stream);
 }
@@ -441,10 +440,5 @@ static void run(gpumem_resource *upstream, int host) {
     OK(gpumem_resource_destroy(upstream));
 }
 
-TEST(random_use_of_device_memory_keeps_every_byte) {
-    run(new_own_pool(), 0);
-}
-
-TEST(random_use_of_pinned_memory_keeps_every_byte) {
-    run(NEW_PINNED(), 1);
-}
+TEST_IS(random_use_of_device_memory_keeps_every_byte, run(new_own_pool(), 0));
+TEST_IS(random_use_of_pinned_memory_keeps_every_byte, run(NEW_PINNED(), 1));

@@ -92,13 +92,10 @@ static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
     leave_context();
 }
 
-TEST(a_destroyed_stream_is_not_queried_for_device_memory) {
-    a_gone_stream_is_not_asked(new_own_pool());
-}
-
-TEST(a_destroyed_stream_is_not_queried_for_pinned_memory) {
-    a_gone_stream_is_not_asked(NEW_PINNED());
-}
+TEST_IS(a_destroyed_stream_is_not_queried_for_device_memory,
+        a_gone_stream_is_not_asked(new_own_pool()));
+TEST_IS(a_destroyed_stream_is_not_queried_for_pinned_memory,
+        a_gone_stream_is_not_asked(NEW_PINNED()));
 
 TEST(destroyed_streams_leave_nothing_in_the_cache) {
     gpumem_resource *pool = new_own_pool(), *cache = NEW_CACHING(pool);

@@ -57,13 +57,8 @@ static void destructors_may_allocate(gpumem_resource *upstream) {
     DESTROY(cache, upstream);
 }
 
-TEST(thread_destructors_may_allocate_device_memory) {
-    destructors_may_allocate(new_own_pool());
-}
-
-TEST(thread_destructors_may_allocate_pinned_memory) {
-    destructors_may_allocate(NEW_PINNED());
-}
+TEST_IS(thread_destructors_may_allocate_device_memory, destructors_may_allocate(new_own_pool()));
+TEST_IS(thread_destructors_may_allocate_pinned_memory, destructors_may_allocate(NEW_PINNED()));
 
 /* ---- What the driver is asked ---------------------------------------------------------------- */
 
@@ -133,9 +128,9 @@ static void find_all(struct copy *copy) {
 static void *outlive(void *data) {
     struct copy *copy = data;
     gpumem_buffer *buffer = NULL;
-    int failed = copy->allocate(copy->cache, 4096,
-                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
-                                &buffer) != GPUMEM_OK;
+    int failed =
+        copy->allocate(copy->cache, 4096, GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
+                       &buffer) != GPUMEM_OK;
     if (!failed)
         copy->free(buffer, NULL);
     pthread_barrier_wait(&copy->used);
@@ -148,7 +143,7 @@ static void use_copy(struct copy *copy) {
     gpumem_library *opened;
     gpumem_device *first;
     gpumem_resource *managed;
-    OK(copy->open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &opened));
+    OK(copy->open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &opened));
     OK(copy->device_open(opened, 0, &first));
     OK(copy->managed(first, NULL, &managed));
     OK(copy->caching(managed, NULL, &copy->cache));

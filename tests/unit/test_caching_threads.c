@@ -96,8 +96,7 @@ static const char *round_of(struct worker *worker) {
     if (worker->host && next(worker, 2))
         stream = GPUMEM_STREAM_NONE;
     if (gpumem_buffer_allocate(worker->cache, some_size(worker),
-                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                               &buffer) != GPUMEM_OK)
+                               GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer) != GPUMEM_OK)
         return "allocate";
     if (!write_mark(worker, buffer, worker->stream))
         return "write";

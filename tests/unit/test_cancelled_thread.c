@@ -110,8 +110,8 @@ static int tell(void *user, const gpumem_load_progress *progress) {
 static void *load_and_tell(void *argument) {
     struct thread *thread = argument;
     OK(gpumem_load_file(memory, path,
-                        GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 4,
-                                       .progress = tell, .user = thread),
+                        GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 4, .progress = tell,
+                                            .user = thread),
                         &thread->buffer, NULL));
     thread->done = true;
     pthread_testcancel();
@@ -143,9 +143,7 @@ static void check_sums(struct thread *thread) {
     OK(gpumem_buffer_free(thread->buffer, NULL));
 }
 
-TEST(checksums_in_a_cancelled_thread_complete) {
-    run_in_thread(check_sums);
-}
+TEST_IS(checksums_in_a_cancelled_thread_complete, run_in_thread(check_sums));
 
 /* ---- Sending and receiving ------------------------------------------------------------------- */
 
@@ -222,8 +220,8 @@ static void use_streams(struct thread *thread) {
     int done;
     float milliseconds;
     CUstream stream = NEW_STREAM();
-    OK(gpumem_event_create(device, GPUMEM_OPTIONS(gpumem_event_options, .timing = 1), &first));
-    OK(gpumem_event_create(device, GPUMEM_OPTIONS(gpumem_event_options, .timing = 1), &last));
+    OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &first));
+    OK(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1), &last));
     OK(gpumem_event_record(device, first, stream));
     OK(gpumem_event_record(device, last, stream));
     OK(gpumem_stream_wait_event(device, stream, last));
@@ -240,7 +238,7 @@ static void use_devices(struct thread *thread) {
     gpumem_device *same;
     gpumem_device_info info = {.size = sizeof info};
     uint64_t free_bytes, total_bytes;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &again));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &again));
     OK(gpumem_device_open(again, 0, &same));
     OK(gpumem_device_get_info(same, &info));
     OK(gpumem_device_get_memory(same, &free_bytes, &total_bytes));
@@ -258,18 +256,10 @@ static void use_low_level(struct thread *thread) {
     DESTROY(mapping, physical, reservation);
 }
 
-TEST(buffer_calls_are_not_cancellation_points) {
-    run_in_thread(use_buffers);
-}
-TEST(stream_and_event_calls_are_not_cancellation_points) {
-    run_in_thread(use_streams);
-}
-TEST(library_and_device_calls_are_not_cancellation_points) {
-    run_in_thread(use_devices);
-}
-TEST(low_level_memory_calls_are_not_cancellation_points) {
-    run_in_thread(use_low_level);
-}
+TEST_IS(buffer_calls_are_not_cancellation_points, run_in_thread(use_buffers));
+TEST_IS(stream_and_event_calls_are_not_cancellation_points, run_in_thread(use_streams));
+TEST_IS(library_and_device_calls_are_not_cancellation_points, run_in_thread(use_devices));
+TEST_IS(low_level_memory_calls_are_not_cancellation_points, run_in_thread(use_low_level));
 
 BEFORE_TESTS {
     alarm(50); /* a lock that is left held would keep the next call waiting */

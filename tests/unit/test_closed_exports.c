@@ -43,9 +43,7 @@ static void give_back(int own) {
     close(own);
 }
 
-TEST(destroying_an_export_does_not_close_a_reused_descriptor) {
-    give_back(take_over());
-}
+TEST_IS(destroying_an_export_does_not_close_a_reused_descriptor, give_back(take_over()));
 
 TEST(sending_an_export_does_not_send_a_reused_descriptor) {
     int ends[2], own = take_over();

@@ -54,8 +54,7 @@ TEST(a_device_with_imports_in_use_cannot_be_closed) {
     /* The driver does not tell when the work is done. */
     assert_int_equal(
         soft->fault_arm("cuEventSynchronize", 0, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("imported");
+    FAILS_SAYING(BUSY, "imported", gpumem_device_close(device));
     assert_true(soft->fault_disarm() >= 1);
     assert_int_equal(device_stats().deferred_frees, 1);
     gate_drain(&gate);

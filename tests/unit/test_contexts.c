@@ -58,7 +58,7 @@ TEST(the_devices_own_context_is_not_pushed_again) {
 TEST(opening_and_closing_leave_the_current_context_unchanged) {
     gpumem_library *second;
     gpumem_device *other;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     OK(gpumem_device_open(second, 0, &other));
     assert_null(current());
     OK(gpumem_device_close(other));

@@ -183,8 +183,7 @@ TEST(an_invalid_batch_queues_nothing) {
     const gpumem_copy_item wrong[] = {
         {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, 8},
         {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, (size_t)1 << 40}};
-    FAILS(DRIVER, gpumem_copy_batch(device, wrong, 2, stream, &report));
-    SAYS("copy 1 of 2");
+    FAILS_SAYING(DRIVER, "copy 1 of 2", gpumem_copy_batch(device, wrong, 2, stream, &report));
     report.size = 3;
     items[1].from_offset = 32;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(items, 2, stream, &report));

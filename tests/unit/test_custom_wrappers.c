@@ -14,10 +14,9 @@ static gpumem_status take(struct wrapper *w, const gpumem_request *request, gpum
     w->kept = NULL;
     if (*from)
         return GPUMEM_OK;
-    return gpumem_buffer_allocate(w->upstream, request->bytes + w->offset,
-                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = request->stream,
-                                                 .capacity = request->capacity),
-                                  from);
+    return gpumem_buffer_allocate(
+        w->upstream, request->bytes + w->offset,
+        GPUMEM_BUFFER_OPTIONS(.stream = request->stream, .capacity = request->capacity), from);
 }
 
 static gpumem_status allocate(void *user, const gpumem_request *request,
@@ -141,8 +140,7 @@ TEST(memory_of_wrapped_resources_is_counted_once) {
 }
 
 TEST(a_wrapped_resource_cannot_be_destroyed) {
-    FAILS(BUSY, gpumem_resource_destroy(upstream));
-    SAYS("wrapped by 1 other");
+    FAILS_SAYING(BUSY, "wrapped by 1 other", gpumem_resource_destroy(upstream));
     gpumem_buffer *buffer = make(resource, MIB, 0);
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(BUSY, gpumem_resource_destroy(upstream));
@@ -207,8 +205,7 @@ TEST(a_part_of_an_upstream_buffer_cannot_be_exported) {
     wrapper.offset = 0;
     wrapper.keeps_quiet = 1;
     gpumem_buffer *unnamed = make(resource, 2 * MIB, 0);
-    FAILS(NOT_SUPPORTED, gpumem_export_create(unnamed, &none));
-    SAYS("does not name the buffer");
+    FAILS_SAYING(NOT_SUPPORTED, "does not name the buffer", gpumem_export_create(unnamed, &none));
     OK(gpumem_buffer_free(unnamed, NULL));
 }
 
@@ -222,8 +219,7 @@ TEST(a_resource_without_an_upstream_promises_no_exports) {
     gpumem_resource_properties now = properties_of(plain);
     assert_int_equal(now.exportable, 0);
     gpumem_buffer *buffer = make(plain, MIB, 0);
-    FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
-    SAYS("upstream");
+    FAILS_SAYING(NOT_SUPPORTED, "upstream", gpumem_export_create(buffer, &none));
     DESTROY(buffer, plain);
     /* Nor does a wrapper get more than what it wraps. */
     gpumem_resource *over;
@@ -251,7 +247,7 @@ TEST(wrapping_a_foreign_or_destroyed_resource_is_refused) {
     gpumem_library *second;
     gpumem_device *other;
     gpumem_resource *none;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     OK(gpumem_device_open(second, 0, &other));
     gpumem_resource_ops ops = ops_of(upstream);
     FAILS(INVALID_ARGUMENT, gpumem_resource_create(other, &ops, &wrapper, &none));

@@ -87,8 +87,7 @@ TEST(named_streams_defer_a_free) {
     OK(gpumem_buffer_use(buffer, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     check_held_back(address, gate);
-    for (size_t i = 0; i < COUNT(others); i++)
-        OK(gpumem_stream_destroy(device, others[i]));
+    DESTROY_EACH(others, COUNT(others));
 }
 
 TEST(a_copy_defers_a_free_by_its_stream) {
@@ -130,8 +129,7 @@ TEST(a_hold_defers_a_free) {
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_free(buffer, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
-    SAYS("freed twice");
+    FAILS_SAYING(INVALID_ARGUMENT, "freed twice", gpumem_buffer_free(buffer, NULL));
     assert_true(is_mapped(address));
     FAILS(BUSY, gpumem_resource_destroy(resource));
     OK(gpumem_buffer_release(buffer));

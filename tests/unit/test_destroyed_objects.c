@@ -17,7 +17,7 @@ TEST(closed_libraries_and_devices_are_refused_by_name) {
     gpumem_device *other;
     int count;
     gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     OK(gpumem_device_open(second, 0, &other));
     OK(gpumem_device_close(other));
     DESTROYED(gpumem_device_close(other));
@@ -58,8 +58,7 @@ TEST(freed_buffers_and_exports_are_refused_by_name) {
     gpumem_buffer *held = NEW_BUFFER(resource, 1);
     OK(gpumem_buffer_hold(held));
     OK(gpumem_buffer_free(held, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(held, NULL));
-    SAYS("freed twice");
+    FAILS_SAYING(INVALID_ARGUMENT, "freed twice", gpumem_buffer_free(held, NULL));
     OK(gpumem_buffer_read(held, 0, &byte, 1, NULL));
     synchronize(NULL);
     OK(gpumem_buffer_release(held));

@@ -47,8 +47,7 @@ TEST(freeing_a_foreign_buffer_does_not_free_its_memory) {
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 1, 512, 4, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 513, NULL));
     FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(buffer, 1, NULL));
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("1 buffers over foreign memory");
+    FAILS_SAYING(BUSY, "1 buffers over foreign memory", gpumem_device_close(device));
     OK(gpumem_buffer_free(buffer, NULL));
     OK_CU(cu->cuMemcpyDtoH_v2(bytes, pointer, KIB));
     assert_int_equal(bytes[256], 4);

@@ -54,17 +54,15 @@ TEST(graph_memory_is_kept_counted_and_trimmed) {
 
 TEST(invalid_arguments_are_refused_with_a_reason) {
     uint64_t value;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
-    SAYS("no attribute 4");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "no attribute 4",
+        gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, NULL));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
-    SAYS("read-only");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
-    SAYS("set to 0");
+    FAILS_SAYING(INVALID_ARGUMENT, "read-only",
+                 gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
+    FAILS_SAYING(INVALID_ARGUMENT, "set to 0",
+                 gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
     FAILS(INVALID_ARGUMENT, gpumem_graph_memory_trim(NULL));
 }
 

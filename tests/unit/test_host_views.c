@@ -61,9 +61,7 @@ static void hold_memory(void) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-TEST(a_host_view_keeps_its_memory) {
-    by_each(hold_memory, 0);
-}
+TEST_IS(a_host_view_keeps_its_memory, by_each(hold_memory, 0));
 
 static void fill_holes(void) {
     gpumem_buffer *buffer = allocate(12 * MIB);
@@ -71,8 +69,7 @@ static void fill_holes(void) {
     gpumem_host_view *view = view_of(buffer);
     host_of(view)[0] = 1;
     host_of(view)[12 * MIB - 1] = 2;
-    FAILS(INVALID_ARGUMENT, gpumem_host_view_flush(view, 0, 12 * MIB));
-    SAYS("decommitted");
+    FAILS_SAYING(INVALID_ARGUMENT, "decommitted", gpumem_host_view_flush(view, 0, 12 * MIB));
     OK(gpumem_host_view_flush(view, 0, 4 * MIB));
     OK(gpumem_host_view_flush(view, 8 * MIB, 4 * MIB));
     assert_int_equal(byte_of(buffer, 0), 1);
@@ -84,9 +81,7 @@ static void fill_holes(void) {
     DESTROY(view, buffer);
 }
 
-TEST(recommitted_holes_are_mapped_on_both_sides) {
-    by_each(fill_holes, 0);
-}
+TEST_IS(recommitted_holes_are_mapped_on_both_sides, by_each(fill_holes, 0));
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
@@ -110,9 +105,7 @@ static void end_in_any_order(void) {
     OK(gpumem_host_view_destroy(views[2]));
 }
 
-TEST(views_and_their_buffer_may_be_freed_in_any_order) {
-    by_each(end_in_any_order, 0);
-}
+TEST_IS(views_and_their_buffer_may_be_freed_in_any_order, by_each(end_in_any_order, 0));
 
 /* A cached range that had a view is nobody's next mapping. */
 static void reuse_from_cache(void) {
@@ -128,9 +121,7 @@ static void reuse_from_cache(void) {
     OK(gpumem_device_trim(device, 1));
 }
 
-TEST(views_of_cached_buffers_see_their_own_memory) {
-    by_each(reuse_from_cache, 64 * MIB);
-}
+TEST_IS(views_of_cached_buffers_see_their_own_memory, by_each(reuse_from_cache, 64 * MIB));
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
@@ -174,9 +165,7 @@ static void grow_meanwhile(void) {
     OK(gpumem_buffer_free(shared, NULL));
 }
 
-TEST(views_are_created_and_destroyed_while_the_buffer_grows) {
-    by_each(grow_meanwhile, 0);
-}
+TEST_IS(views_are_created_and_destroyed_while_the_buffer_grows, by_each(grow_meanwhile, 0));
 
 static int begin(void **state) {
     setenv("SOFTGPU_PROFILE", "dmabuf", 1);

@@ -13,8 +13,7 @@ TEST(a_device_without_a_uuid_reports_why) {
     assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
     OK(gpumem_device_get_info(device, &info));
     assert_memory_equal(info.uuid, zeros, sizeof zeros);
-    FAILS(NO_DEVICE, gpumem_device_open_uuid(library, zeros, &none));
-    SAYS("reports no UUID");
+    FAILS_SAYING(NO_DEVICE, "reports no UUID", gpumem_device_open_uuid(library, zeros, &none));
     SAYS("by ordinal");
 }
 

@@ -34,9 +34,9 @@ TEST(virtual_memory_works_without_sharing) {
 
 TEST(refused_pools_name_the_driver_call) {
     gpumem_resource *pool;
-    FAILS(DRIVER,
-          gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
-    SAYS("cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE");
+    FAILS_SAYING(
+        DRIVER, "cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE",
+        gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     pool = NEW_POOL();
     OK(gpumem_resource_destroy(pool));
     FAILS(NOT_SUPPORTED, gpumem_managed_resource_create(device, NULL, &pool));

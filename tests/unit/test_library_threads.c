@@ -23,8 +23,7 @@ static void *allocate_and_free(void *argument) {
         if (gpumem_buffer_free(*slot, NULL) != GPUMEM_OK)
             return "free";
         if (gpumem_buffer_allocate(shared, 1 + (round * 977 + self * 131) % (64 * KIB),
-                                   GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                                   slot) != GPUMEM_OK)
+                                   GPUMEM_BUFFER_OPTIONS(.stream = stream), slot) != GPUMEM_OK)
             return "allocate";
         size_t last = gpumem_buffer_size(*slot) - 1;
         if (gpumem_buffer_fill(*slot, 0, last + 1, (unsigned char)(self + 1), stream) != GPUMEM_OK)

@@ -67,9 +67,8 @@ static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads
     gpumem_buffer *buffer = NULL;
     write_file(bytes, (unsigned)bytes);
     char *before = dump();
-    OK(gpumem_load_file(
-        memory, path, GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = chunk, .threads = threads),
-        &buffer, &report));
+    OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = chunk, .threads = threads),
+                        &buffer, &report));
     assert_int_equal(gpumem_buffer_size(buffer), bytes);
     assert_int_equal(report.bytes, bytes);
     assert_int_equal(report.mappings, gpumem_buffer_chunks(buffer));
@@ -100,9 +99,8 @@ TEST(the_checksum_is_as_documented) {
     write_file(17 * MIB, 1);
     OK(gpumem_load_file(memory, path, NULL, &buffer, NULL));
     OK(gpumem_buffer_checksum(buffer, NULL, &first));
-    OK(gpumem_buffer_checksum(
-        buffer, GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 1),
-        &second));
+    OK(gpumem_buffer_checksum(buffer, GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 1),
+                              &second));
     assert_true(first == second);
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 3, 1, 0, NULL));
     OK(gpumem_buffer_fill(buffer, 16 * MIB + 4, 1, 1, NULL));
@@ -134,16 +132,14 @@ TEST(staging_memory_can_come_from_the_caller) {
     gpumem_buffer *buffer;
     gpumem_resource *pinned = NEW_PINNED();
     write_file(MIB, 3);
-    OK(gpumem_load_file(memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned),
-                        &buffer, NULL));
+    OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pinned), &buffer, NULL));
     check_content(buffer);
     DESTROY(buffer, pinned);
 
     /* In stream order, the memory is there when the stream has come to it. */
     pinned = NEW_PINNED(.method = GPUMEM_PINNED_POOL);
     soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
-    OK(gpumem_load_file(memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned),
-                        &buffer, NULL));
+    OK(gpumem_load_file(memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pinned), &buffer, NULL));
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     check_content(buffer);
     DESTROY(buffer, pinned);
@@ -183,13 +179,11 @@ TEST(invalid_load_options_are_refused) {
     } newer = {.options = {.size = sizeof newer}};
     gpumem_buffer *buffer = NULL;
     write_file(10, 1);
-    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .threads = 17));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.threads = 17));
     SAYS("17");
-    REFUSED(INVALID_ARGUMENT, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 65535));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = 65535));
     SAYS("65535");
-    REFUSED(INVALID_ARGUMENT, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = SIZE_MAX / 2));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.chunk_bytes = SIZE_MAX / 2));
     REFUSED(INVALID_ARGUMENT, memory, path, &(gpumem_load_options){.threads = 2});
     SAYS("size is 0");
     REFUSED(INVALID_ARGUMENT, memory, path, &(gpumem_load_options){.size = 8, .threads = 2});
@@ -239,7 +233,7 @@ TEST(a_resource_that_cannot_grow_is_refused) {
 TEST(staging_that_the_cpu_cannot_reach_is_refused) {
     gpumem_resource *pool = NEW_POOL(.pool = GPUMEM_POOL_OWN);
     write_file(10, 1);
-    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pool));
+    REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pool));
     SAYS("(device_pool) provides memory that the CPU cannot access");
     OK(gpumem_resource_destroy(pool));
 }
@@ -247,7 +241,7 @@ TEST(staging_that_the_cpu_cannot_reach_is_refused) {
 TEST(too_little_staging_is_refused) {
     gpumem_resource *pinned = NEW_PINNED(.maximum_bytes = MIB);
     write_file(8 * MIB, 1);
-    REFUSED(OUT_OF_CAPACITY, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned));
+    REFUSED(OUT_OF_CAPACITY, memory, path, GPUMEM_LOAD_OPTIONS(.pinned = pinned));
     OK(gpumem_resource_destroy(pinned));
 }
 
@@ -255,7 +249,7 @@ TEST(hitting_a_limit_undoes_the_load) {
     gpumem_resource *limit = NEW_LIMIT(memory, 5 * MIB);
     write_file(8 * MIB, 1);
     REFUSED(OUT_OF_CAPACITY, limit, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB, .threads = 4));
+            GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 4));
     OK(gpumem_resource_destroy(limit));
 }
 
@@ -277,8 +271,7 @@ static int stop_at_once(void *user, const gpumem_load_progress *progress) {
 TEST(a_cancelled_load_is_undone) {
     uint64_t total = 0;
     write_file(3 * MIB, 1);
-    REFUSED(CANCELLED, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .progress = stop_at_once, .user = &total));
+    REFUSED(CANCELLED, memory, path, GPUMEM_LOAD_OPTIONS(.progress = stop_at_once, .user = &total));
     SAYS("stopped after");
     assert_int_equal(total, 3 * MIB);
 }
@@ -289,12 +282,11 @@ static int grow_the_file(void *user, const gpumem_load_progress *progress) {
 
 TEST(a_file_that_grows_while_loading_is_refused) {
     write_file(3 * MIB, 1);
-    REFUSED(DATA, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file));
+    REFUSED(DATA, memory, path, GPUMEM_LOAD_OPTIONS(.progress = grow_the_file));
     SAYS("grew while it was read: from 3145728 to 4194304");
     write_file(3 * MIB, 1);
     uint64_t sum = 77;
-    FAILS(DATA, gpumem_file_checksum(
-                    path, GPUMEM_OPTIONS(gpumem_load_options, .progress = grow_the_file), &sum));
+    FAILS(DATA, gpumem_file_checksum(path, GPUMEM_LOAD_OPTIONS(.progress = grow_the_file), &sum));
     assert_int_equal(sum, 77);
 }
 
@@ -306,8 +298,7 @@ TEST(blocked_streams_do_not_delay_a_load) {
     struct gate gate = gate_with_stream();
     CUstream blocked;
     gpumem_resource *pinned = NEW_PINNED();
-    OK(gpumem_stream_create(device, GPUMEM_OPTIONS(gpumem_stream_options, .blocking = 1),
-                            &blocked));
+    OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &blocked));
     CUevent reached = NEW_EVENT();
     OK(gpumem_event_record(device, reached, gate.stream));
     OK(gpumem_stream_wait_event(device, blocked, reached));
@@ -337,10 +328,10 @@ struct one_load {
 
 static void *load_beside(void *argument) {
     struct one_load *load = argument;
-    load->status = gpumem_load_file(memory, path,
-                                    GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB,
-                                                   .threads = 3, .pinned = load->pinned),
-                                    &load->buffer, NULL);
+    load->status = gpumem_load_file(
+        memory, path,
+        GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = 3, .pinned = load->pinned),
+        &load->buffer, NULL);
     return NULL;
 }
 

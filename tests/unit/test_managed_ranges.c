@@ -163,19 +163,17 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     SAYS("do not fit");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 0, 1, (gpumem_advice)7, here, 0));
     SAYS("unknown advice 7");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY, here, 9));
-    SAYS("no peer device 9");
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY,
-                                                 GPUMEM_LOCATION_HOST_NUMA, 0));
-    SAYS("a device or the host");
+    FAILS_SAYING(INVALID_ARGUMENT, "no peer device 9",
+                 gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY, here, 9));
+    FAILS_SAYING(INVALID_ARGUMENT, "a device or the host",
+                 gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY,
+                                      GPUMEM_LOCATION_HOST_NUMA, 0));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, (gpumem_location)9, 0, stream));
     FAILS(INVALID_ARGUMENT,
           gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST_NUMA, 999, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST, 3, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, MIB + 1, here, 0, stream));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, NULL));
-    SAYS("legacy");
+    FAILS_SAYING(INVALID_ARGUMENT, "legacy", gpumem_buffer_discard(buffer, 0, MIB, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_LEGACY));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(buffer, 0, 0, &range));
@@ -238,9 +236,9 @@ TEST(managed_pool_memory_is_host_accessible_and_stream_ordered) {
     assert_int_equal(back[63], 7);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
     assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);
-    FAILS(NOT_SUPPORTED, gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
-                                              GPUMEM_LOCATION_DEVICE, 0));
-    SAYS("pool");
+    FAILS_SAYING(NOT_SUPPORTED, "pool",
+                 gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
+                                      GPUMEM_LOCATION_DEVICE, 0));
     OK(gpumem_buffer_discard(buffer, 0, MIB, stream));
     end();
 }
@@ -275,10 +273,9 @@ TEST(allocating_managed_pool_memory_in_a_capture_is_refused) {
     gpumem_buffer *none;
     begin(POOL, MIB);
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(resource, MIB,
-                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &none));
-    SAYS("capturing");
+    FAILS_SAYING(
+        NOT_SUPPORTED, "capturing",
+        gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &none));
     OK_CU(cu->cuStreamEndCapture(stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));
     end();
@@ -299,19 +296,16 @@ TEST(without_managed_pools_plain_allocations_are_used) {
     end();
     gpumem_resource *none;
     soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
-    FAILS(DRIVER, gpumem_managed_resource_create(
-                      device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL), &none));
+    FAILS(DRIVER,
+          gpumem_managed_resource_create(device, GPUMEM_MANAGED_OPTIONS(.method = POOL), &none));
     soft->fault_disarm();
+    FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(
+                                device, GPUMEM_MANAGED_OPTIONS(.pool = GPUMEM_POOL_OWN), &none));
     FAILS(INVALID_ARGUMENT,
           gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .pool = GPUMEM_POOL_OWN), &none));
+              device, GPUMEM_MANAGED_OPTIONS(.method = POOL, .read_mostly = 1), &none));
     FAILS(INVALID_ARGUMENT,
-          gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL, .read_mostly = 1),
-              &none));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .method = 2), &none));
+          gpumem_managed_resource_create(device, GPUMEM_MANAGED_OPTIONS(.method = 2), &none));
 }
 
 /* Before 12.3 the driver told places by ordinal alone. */

@@ -40,14 +40,13 @@ static int told(gpumem_buffer *buffer, CUmem_range_attribute attribute) {
 }
 
 TEST(the_resource_gives_its_advice_to_the_driver) {
-    gpumem_resource *resource = managed(GPUMEM_OPTIONS(
-        gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
+    gpumem_resource *resource =
+        managed(GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
     gpumem_buffer *buffer = NEW_BUFFER(resource, 100000);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 1);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), CU_DEVICE_CPU);
     DESTROY(buffer, resource);
-    resource =
-        managed(GPUMEM_OPTIONS(gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_DEVICE));
+    resource = managed(GPUMEM_MANAGED_OPTIONS(.preferred = GPUMEM_MANAGED_ON_DEVICE));
     buffer = NEW_BUFFER(resource, 100000);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 0);
     assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), 0);
@@ -67,11 +66,10 @@ TEST(the_requested_alignment_is_respected) {
 TEST(a_refused_allocation_leaks_nothing) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_managed_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_managed_options, .preferred = 9), &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(
+                                device, GPUMEM_MANAGED_OPTIONS(.preferred = 9), &resource));
     FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(device, NULL, NULL));
-    resource = managed(GPUMEM_OPTIONS(gpumem_managed_options, .read_mostly = 1));
+    resource = managed(GPUMEM_MANAGED_OPTIONS(.read_mostly = 1));
     char *before = soft->state_dump();
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, SIZE_MAX / 2, NULL, &buffer));
     soft->fault_arm("cuMemAdvise", 1, CUDA_ERROR_INVALID_VALUE, SOFTGPU_FAULT_BEFORE);

@@ -117,8 +117,7 @@ TEST(a_cache_over_mapped_memory_gives_small_buffers) {
     uint32_t word = 77;
     OK(gpumem_mapped_write(buffers[5], 4, &word, sizeof word));
     assert_int_equal(byte_of(buffers[5], 4), 77);
-    for (size_t i = 0; i < 100; i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, 100);
     OK(gpumem_resource_destroy(cache));
 }
 

@@ -52,9 +52,11 @@ static void fill_up(gpumem_resource *resource) {
     gpumem_buffer *buffers[4], *more;
     for (size_t i = 0; i < 4; i++)
         buffers[i] = allocate(resource, 2 * MIB, 0);
-    FAILS(OUT_OF_CAPACITY, try_allocate(resource, 2 * MIB, 0, &more));
-    SAYS("2097152 bytes more would bring the mapped resource from 8388608 over its maximum of "
-         "8388608");
+    FAILS_SAYING(
+        OUT_OF_CAPACITY,
+        "2097152 bytes more would bring the mapped resource from 8388608 over its maximum of "
+        "8388608",
+        try_allocate(resource, 2 * MIB, 0, &more));
     DESTROY(buffers[2]);
     buffers[2] = allocate(resource, 2 * MIB, 0);
     FAILS(OUT_OF_CAPACITY, try_allocate(resource, 100, 0, &more)); /* for which a slab is wanted */
@@ -341,11 +343,10 @@ static void run_threads(const gpumem_mapped_options *options, int on_device) {
     assert_int_equal(used(), watcher.before);
 }
 
-TEST(sixteen_threads_stay_below_the_maximum) {
-    run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
-                                      .maximum_bytes = MAXIMUM, .cache_bytes = 4 * MIB),
-                1);
-}
+TEST_IS(sixteen_threads_stay_below_the_maximum,
+        run_threads(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1,
+                                          .maximum_bytes = MAXIMUM, .cache_bytes = 4 * MIB),
+                    1));
 
 TEST(threads_stay_below_the_maximum_with_vulkan_export) {
     char budget[32];

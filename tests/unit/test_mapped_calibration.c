@@ -158,8 +158,7 @@ TEST(each_mapping_method_has_its_own_calibration) {
     gpumem_resource *host = NEW_MAPPED(.method = GPUMEM_MAPPED_HOST, .method_strict = 1);
     OK(gpumem_mapped_calibrate(mapped, &quick));
     assert_int_equal(source_of(host), GPUMEM_MEASURED_NEVER);
-    FAILS(NOT_SUPPORTED, gpumem_mapped_calibrate(host, NULL));
-    SAYS("mapped");
+    FAILS_SAYING(NOT_SUPPORTED, "mapped", gpumem_mapped_calibrate(host, NULL));
     OK(gpumem_resource_destroy(host));
 }
 

@@ -92,13 +92,8 @@ static void grows(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(mapped));
 }
 
-TEST(growing_by_vulkan_import_makes_no_superfluous_call) {
-    grows(GPUMEM_MAPPED_VULKAN_IMPORT);
-}
-
-TEST(growing_by_descriptor_makes_no_superfluous_call) {
-    grows(GPUMEM_MAPPED_DESCRIPTOR);
-}
+TEST_IS(growing_by_vulkan_import_makes_no_superfluous_call, grows(GPUMEM_MAPPED_VULKAN_IMPORT));
+TEST_IS(growing_by_descriptor_makes_no_superfluous_call, grows(GPUMEM_MAPPED_DESCRIPTOR));
 
 /* Many pieces: access is given to all of them at once. */
 TEST(allocating_many_chunks_sets_their_access_in_one_call) {

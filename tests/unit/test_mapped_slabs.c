@@ -129,17 +129,12 @@ static void a_million_cost_no_call(gpumem_mapped_method method) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(a_million_buffers_of_imported_memory_make_no_call) {
-    a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT);
-}
-
-TEST(a_million_buffers_of_exported_memory_make_no_call) {
-    a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT);
-}
-
-TEST(a_million_buffers_of_mapped_descriptors_make_no_call) {
-    a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR);
-}
+TEST_IS(a_million_buffers_of_imported_memory_make_no_call,
+        a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT));
+TEST_IS(a_million_buffers_of_exported_memory_make_no_call,
+        a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT));
+TEST_IS(a_million_buffers_of_mapped_descriptors_make_no_call,
+        a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR));
 
 /* An event for each batch that was freed behind it, and no call of Vulkan. */
 TEST(freeing_behind_a_stream_creates_only_events) {
@@ -201,15 +196,15 @@ TEST(buffers_of_slabs_cannot_grow_without_a_capacity) {
     gpumem_export *made;
     gpumem_host_view *view;
     gpumem_buffer *small = allocate(resource, 100);
-    FAILS(NOT_SUPPORTED, gpumem_buffer_grow(small, 200, NULL));
-    SAYS("a small buffer of the mapped resource lies in a slab and cannot grow: allocate it with a "
-         "capacity");
-    FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(small, 50, NULL));
-    SAYS("with a capacity");
+    FAILS_SAYING(
+        NOT_SUPPORTED,
+        "a small buffer of the mapped resource lies in a slab and cannot grow: allocate it with a "
+        "capacity",
+        gpumem_buffer_grow(small, 200, NULL));
+    FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_buffer_shrink(small, 50, NULL));
     FAILS(NOT_SUPPORTED, gpumem_export_create(small, &made));
     SAYS("cannot be exported: allocate it with a capacity");
-    FAILS(NOT_SUPPORTED, gpumem_host_view_create(small, NULL, &view));
-    SAYS("with a capacity");
+    FAILS_SAYING(NOT_SUPPORTED, "with a capacity", gpumem_host_view_create(small, NULL, &view));
     FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(small, 0, 100, NULL, NULL));
     SAYS("with a capacity");
     assert_int_equal(gpumem_buffer_capacity(small), 100);
@@ -234,10 +229,9 @@ TEST(a_resource_with_a_capacity_has_no_slabs) {
     OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
     DESTROY(buffer);
     OK(gpumem_resource_destroy(resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_mapped_resource_create(
-              device, GPUMEM_MAPPED_OPTIONS(.capacity = MIB, .slab_bytes = SLAB), &none));
-    SAYS("capacity and slab_bytes exclude each other");
+    FAILS_SAYING(INVALID_ARGUMENT, "capacity and slab_bytes exclude each other",
+                 gpumem_mapped_resource_create(
+                     device, GPUMEM_MAPPED_OPTIONS(.capacity = MIB, .slab_bytes = SLAB), &none));
 }
 
 TEST(without_slabs_each_buffer_has_its_own_memory) {
@@ -254,12 +248,12 @@ TEST(without_slabs_each_buffer_has_its_own_memory) {
 
 TEST(invalid_slab_sizes_are_refused) {
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
-                                device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
-    SAYS("slab_bytes is 2097151; 2 MiB is the least");
-    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
-                                device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SIZE_MAX / 2), &none));
-    SAYS("slab_bytes");
+    FAILS_SAYING(INVALID_ARGUMENT, "slab_bytes is 2097151; 2 MiB is the least",
+                 gpumem_mapped_resource_create(
+                     device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
+    FAILS_SAYING(INVALID_ARGUMENT, "slab_bytes",
+                 gpumem_mapped_resource_create(
+                     device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SIZE_MAX / 2), &none));
 }
 
 TEST(buffers_of_a_slab_do_not_overlap) {
@@ -330,13 +324,8 @@ static void rest_until_passed(int named_at_allocation) {
     OK(gpumem_resource_destroy(resource));
 }
 
-TEST(memory_is_not_reused_before_its_stream_passes) {
-    rest_until_passed(1);
-}
-
-TEST(memory_is_not_reused_before_the_stream_of_its_free_passes) {
-    rest_until_passed(0);
-}
+TEST_IS(memory_is_not_reused_before_its_stream_passes, rest_until_passed(1));
+TEST_IS(memory_is_not_reused_before_the_stream_of_its_free_passes, rest_until_passed(0));
 
 TEST(memory_is_reused_after_its_stream_passes) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
@@ -447,8 +436,7 @@ TEST(slabs_are_hidden_behind_one_resource) {
     FAILS(BUSY, gpumem_resource_destroy(resource));
     SAYS("the mapped resource still has 2 buffers");
     DESTROY(large);
-    FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("still has 1 buffer ");
+    FAILS_SAYING(BUSY, "still has 1 buffer ", gpumem_resource_destroy(resource));
     FAILS(BUSY, gpumem_device_close(device));
     assert_null(strstr(gpumem_last_error()->message, "caching"));
     DESTROY(small);
@@ -476,8 +464,7 @@ TEST(wrappers_get_buffers_with_their_own_memory) {
     gpumem_buffer *buffer = allocate(limit, 100);
     memset(host_of(buffer), 9, 100);
     assert_int_equal(byte_of(buffer, 99), 9);
-    FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("wrapped by 1 other");
+    FAILS_SAYING(BUSY, "wrapped by 1 other", gpumem_resource_destroy(resource));
     DESTROY(buffer);
     gpumem_resource *cache = NEW_CACHING(limit);
     buffer = allocate(cache, 100);

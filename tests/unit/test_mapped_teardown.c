@@ -165,16 +165,15 @@ TEST(a_lost_vulkan_device_fails_new_allocations) {
         FAILS(DEVICE_FAULT, gpumem_buffer_grow(s.viewed, 4 * MIB, NULL));
         assert_int_equal(gpumem_buffer_size(s.viewed), 2 * MIB);
         FAILS(DEVICE_FAULT, gpumem_host_view_flush(s.view, 0, 1));
-        FAILS(NOT_SUPPORTED,
-              gpumem_host_view_create(
-                  s.viewed, GPUMEM_HOST_VIEW_OPTIONS(.method = methods[0], .method_strict = 1),
-                  &no_view));
-        SAYS("VK_ERROR_DEVICE_LOST");
-        FAILS(NOT_SUPPORTED,
-              gpumem_mapped_resource_create(
-                  device, GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1),
-                  &no_resource));
-        SAYS("VK_ERROR_DEVICE_LOST");
+        FAILS_SAYING(NOT_SUPPORTED, "VK_ERROR_DEVICE_LOST",
+                     gpumem_host_view_create(
+                         s.viewed,
+                         GPUMEM_HOST_VIEW_OPTIONS(.method = methods[0], .method_strict = 1),
+                         &no_view));
+        FAILS_SAYING(NOT_SUPPORTED, "VK_ERROR_DEVICE_LOST",
+                     gpumem_mapped_resource_create(
+                         device, GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1),
+                         &no_resource));
         lost(false);
         all_works(methods[i]); /* nothing was left half done */
         end();

@@ -133,13 +133,8 @@ static void run(gpumem_mapped_method method, bool views) {
     assert_nothing_left();
 }
 
-TEST(sixteen_threads_use_mapped_descriptors) {
-    run(GPUMEM_MAPPED_DESCRIPTOR, false);
-}
-
-TEST(sixteen_threads_use_imported_memory) {
-    run(GPUMEM_MAPPED_VULKAN_IMPORT, true);
-}
+TEST_IS(sixteen_threads_use_mapped_descriptors, run(GPUMEM_MAPPED_DESCRIPTOR, false));
+TEST_IS(sixteen_threads_use_imported_memory, run(GPUMEM_MAPPED_VULKAN_IMPORT, true));
 
 TEST(sixteen_threads_use_non_coherent_imported_memory) {
     setenv("VULKAN_ICD_COHERENT", "no", 1);

@@ -95,8 +95,7 @@ TEST(small_buffers_never_share_an_atom) {
         OK(gpumem_mapped_flush(buffers[i], 0, 1 + 7 * i));
         assert_int_equal(byte_of(buffers[i], 7 * i), i);
     }
-    for (size_t i = 0; i < BUFFERS; i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, BUFFERS);
     OK(gpumem_resource_destroy(cache));
     end();
 }
@@ -250,8 +249,7 @@ TEST(freed_memory_returns_to_the_vulkan_budget) {
         SAYS("vkAllocateMemory answered VK_ERROR_OUT_OF_DEVICE_MEMORY");
         FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(mapped, 2 * GIB, NULL, &none));
         assert_null(none);
-        for (size_t i = 0; i < COUNT(buffers); i++)
-            OK(gpumem_buffer_free(buffers[i], NULL));
+        DESTROY_EACH(buffers, COUNT(buffers));
         assert_int_equal(info_of(mapped).budget_used, 0);
     }
     end();

@@ -8,12 +8,9 @@ EACH_TEST(open_device, close_device);
 
 TEST_WITH(unknown_drivers_are_refused, NULL, NULL) {
     gpumem_library *opened = (gpumem_library *)state;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "voodoo"), &opened));
-    SAYS("voodoo");
-    FAILS(NO_DRIVER,
-          gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "/nowhere/libcuda.so.1"),
-                      &opened));
+    FAILS_SAYING(INVALID_ARGUMENT, "voodoo",
+                 gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "voodoo"), &opened));
+    FAILS(NO_DRIVER, gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "/nowhere/libcuda.so.1"), &opened));
     FAILS(INVALID_ARGUMENT, gpumem_open(NULL, NULL));
     assert_ptr_equal(opened, state); /* outputs are set on success only */
 }
@@ -69,26 +66,22 @@ TEST(devices_are_described_and_found_by_uuid) {
 }
 
 TEST(open_objects_prevent_closing_their_parents) {
-    FAILS(BUSY, gpumem_close(library));
-    SAYS("1 device is still open: 0");
+    FAILS_SAYING(BUSY, "1 device is still open: 0", gpumem_close(library));
     gpumem_resource *resource = NEW_VIRTUAL();
     gpumem_buffer *buffer = NEW_BUFFER(resource, 1);
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("virtual resource (1 buffers)");
-    FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("1 buffer");
+    FAILS_SAYING(BUSY, "virtual resource (1 buffers)", gpumem_device_close(device));
+    FAILS_SAYING(BUSY, "1 buffer", gpumem_resource_destroy(resource));
     DESTROY(buffer, resource);
     gpumem_reservation *reservation;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &reservation));
-    FAILS(BUSY, gpumem_device_close(device));
-    SAYS("1 low-level object");
+    FAILS_SAYING(BUSY, "1 low-level object", gpumem_device_close(device));
     OK(gpumem_reservation_destroy(reservation));
 }
 
 TEST(closing_leaks_nothing) {
     gpumem_library *second;
     gpumem_device *other;
-    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second));
     char *before = soft->state_dump();
     OK(gpumem_device_open(second, 0, &other));
     gpumem_resource *resource;

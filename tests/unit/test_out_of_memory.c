@@ -173,8 +173,7 @@ TEST(a_fallback_allocates_what_the_first_resource_cannot) {
     gpumem_export *exported = NEW_EXPORT(first);
     OK(gpumem_export_destroy(exported));
     FAILS(NOT_SUPPORTED, gpumem_export_create(second, &exported));
-    FAILS(BUSY, gpumem_resource_destroy(pinned));
-    SAYS("wrapped by 1 other");
+    FAILS_SAYING(BUSY, "wrapped by 1 other", gpumem_resource_destroy(pinned));
     DESTROY(first, second);
     assert_int_equal(device_stats().allocations, 0);
     OK(gpumem_resource_trim(both, 0));
@@ -193,10 +192,9 @@ TEST(a_buffer_of_a_fallback_grows_in_its_own_resource) {
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(first, 70 * MIB, NULL));
     assert_int_equal(gpumem_buffer_size(first), 60 * MIB);
     /* What is to grow does not come from where it could not. */
-    FAILS(OUT_OF_CAPACITY,
-          gpumem_buffer_allocate(both, 8 * MIB,
-                                 GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = GIB), &none));
-    SAYS("cannot grow");
+    FAILS_SAYING(
+        OUT_OF_CAPACITY, "cannot grow",
+        gpumem_buffer_allocate(both, 8 * MIB, GPUMEM_BUFFER_OPTIONS(.capacity = GIB), &none));
     gpumem_buffer *second = NEW_BUFFER(both, 8 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(second, 10 * MIB, NULL));
     assert_int_equal(gpumem_buffer_size(second), 8 * MIB);

@@ -134,9 +134,9 @@ TEST(the_kind_comes_from_the_operations) {
         OK(gpumem_resource_create(device, &ops, NULL, &resource));
         gpumem_resource_properties properties = properties_of(resource);
         assert_string_equal(properties.kind, kinds[i].wanted);
-        FAILS(NOT_SUPPORTED,
-              gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
-        SAYS(kinds[i].wanted);
+        FAILS_SAYING(
+            NOT_SUPPORTED, kinds[i].wanted,
+            gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
         OK(gpumem_resource_destroy(resource));
     }
 }
@@ -251,9 +251,8 @@ TEST(a_hold_waits_for_a_running_shrink) {
 TEST(an_unknown_log_level_is_refused) {
     gpumem_resource *none;
     gpumem_resource *pool = NEW_POOL();
-    FAILS(INVALID_ARGUMENT,
-          gpumem_logging_resource_create(
-              pool, GPUMEM_OPTIONS(gpumem_logging_options, .level = (gpumem_log_level)-1), &none));
-    SAYS("unknown level -1");
+    FAILS_SAYING(INVALID_ARGUMENT, "unknown level -1",
+                 gpumem_logging_resource_create(
+                     pool, GPUMEM_LOGGING_OPTIONS(.level = (gpumem_log_level)-1), &none));
     OK(gpumem_resource_destroy(pool));
 }

@@ -5,7 +5,7 @@
 
 #define PAGE (2 * MIB)
 
-#define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
+#define MEMORY(...) GPUMEM_PHYSICAL_OPTIONS(__VA_ARGS__)
 
 static gpumem_reservation *range;
 static CUdeviceptr base;
@@ -166,8 +166,7 @@ TEST(properties_are_those_the_driver_reports) {
     FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, &p));
     FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, NULL));
     OK(gpumem_physical_destroy(memory));
-    FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, &p));
-    SAYS("destroyed");
+    FAILS_SAYING(INVALID_ARGUMENT, "destroyed", gpumem_physical_get_properties(memory, &p));
 }
 
 /* Flags that softgpu claims to lack, in memory of other code's. */
@@ -187,8 +186,7 @@ TEST(properties_of_memory_of_other_code_are_read) {
     assert_int_equal(p.compression, 1);
     assert_int_equal(p.exports_fd, 0);
     int fd;
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(found, &fd));
-    SAYS("GPUMEM_HANDLE_POSIX_FD");
+    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(found, &fd));
     OK(gpumem_physical_destroy(found));
     OK_CU(cu->cuMemUnmap(base, PAGE));
 }
@@ -202,15 +200,13 @@ TEST(memory_found_by_address_can_be_exported) {
     OK(gpumem_physical_export_fd(found, &fd));
     OK(gpumem_physical_import_fd(device, fd, PAGE, &received));
     close(fd);
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(received, &refused));
-    SAYS("imported");
+    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fd(received, &refused));
     gpumem_mapping *second = map(2, received);
     fill(base + 2 * PAGE, PAGE, 0x31);
     assert_int_equal(byte_at(base + 1), 0x31);
     again = find(base + 2 * PAGE);
     assert_int_equal(physical_properties_of(again).exports_fd, 0);
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(again, &refused));
-    SAYS("imported");
+    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fd(again, &refused));
     assert_int_equal(refused, -1);
     DESTROY(again, second, first, received, found, made);
 }

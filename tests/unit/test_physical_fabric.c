@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define PAGE   (2 * MIB)
-#define FABRIC GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_FABRIC)
+#define FABRIC GPUMEM_PHYSICAL_OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC)
 
 static gpumem_reservation *range;
 static gpumem_mapping *mapping;
@@ -47,8 +47,7 @@ static void another_process_maps_what_a_fabric_handle_names(void **state) {
     assert_int_equal(last_byte(), 0x51);
     fill(0x52);
     gpumem_fabric_handle handle = received;
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(memory, &handle));
-    SAYS("imported");
+    FAILS_SAYING(NOT_SUPPORTED, "imported", gpumem_physical_export_fabric(memory, &handle));
     assert_memory_equal(&handle, &received, sizeof handle);
     unmap();
     OK(gpumem_physical_destroy(memory));
@@ -110,8 +109,7 @@ TEST(exporting_the_wrong_handle_type_is_refused) {
     int fd = -1;
     OK(gpumem_physical_create(device, PAGE, FABRIC, &fabric));
     OK(gpumem_physical_create(device, PAGE, NULL, &plain));
-    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(fabric, &fd));
-    SAYS("GPUMEM_HANDLE_POSIX_FD");
+    FAILS_SAYING(NOT_SUPPORTED, "GPUMEM_HANDLE_POSIX_FD", gpumem_physical_export_fd(fabric, &fd));
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(plain, &handle));
     SAYS("GPUMEM_HANDLE_FABRIC");
     assert_int_equal(fd, -1);

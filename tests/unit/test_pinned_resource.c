@@ -57,9 +57,7 @@ TEST(registered_memory_is_shared_with_the_device) {
     assert_true(soft->call_count("cuMemHostRegister_v2") > 0);
 }
 
-TEST(allocated_memory_is_shared_with_the_device) {
-    use_method(GPUMEM_PINNED_ALLOCATED);
-}
+TEST_IS(allocated_memory_is_shared_with_the_device, use_method(GPUMEM_PINNED_ALLOCATED));
 
 TEST(slabs_are_reused) {
     gpumem_resource *resource = NEW_PINNED(.slab_bytes = 2 * MIB);
@@ -123,14 +121,12 @@ TEST(a_small_maximum_makes_smaller_slabs) {
         DESTROY(first, rest, resource);
     }
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = 4095), &none));
-    SAYS("maximum_bytes 4095");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = SIZE_MAX), &none));
-    SAYS("slab_bytes is 18446744073709551615");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "maximum_bytes 4095",
+        gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.maximum_bytes = 4095), &none));
+    FAILS_SAYING(INVALID_ARGUMENT, "slab_bytes is 18446744073709551615",
+                 gpumem_pinned_resource_create(
+                     device, GPUMEM_PINNED_OPTIONS(.slab_bytes = SIZE_MAX), &none));
 }
 
 TEST(allocating_more_than_the_machine_has_is_refused) {
@@ -154,8 +150,7 @@ TEST(the_requested_alignment_is_respected) {
     }
     gpumem_buffer *none;
     FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_allocate(resource, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
-                                 &none));
+          gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.alignment = 3), &none));
     OK(gpumem_resource_destroy(resource));
 }
 
@@ -250,26 +245,21 @@ TEST(a_forked_child_does_not_share_registered_memory) {
 TEST(contradictory_options_are_refused) {
     gpumem_resource *resource;
     FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .flags = 0x100), &resource));
+          gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.flags = 0x100), &resource));
     FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(device, GPUMEM_OPTIONS(gpumem_pinned_options, .ipc = 1),
-                                        &resource));
+          gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.ipc = 1), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1, .numa_node = -2),
+              device, GPUMEM_PINNED_OPTIONS(.numa_bind = 1, .numa_node = -2), &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(
+              device, GPUMEM_PINNED_OPTIONS(.numa_bind = 1, .method = GPUMEM_PINNED_ALLOCATED),
               &resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(device,
-                                        GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1,
-                                                       .method = GPUMEM_PINNED_ALLOCATED),
-                                        &resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(device,
-                                        GPUMEM_OPTIONS(gpumem_pinned_options,
-                                                       .method = GPUMEM_PINNED_REGISTERED,
-                                                       .flags = GPUMEM_PINNED_WRITE_COMBINED),
-                                        &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_pinned_resource_create(
+                                device,
+                                GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_REGISTERED,
+                                                      .flags = GPUMEM_PINNED_WRITE_COMBINED),
+                                &resource));
 }
 
 /* 1000 is a number that kernels take for a node; no machine has so many. */

@@ -145,8 +145,7 @@ TEST(the_remaining_memory_is_granted_only_once) {
 static struct gm_pump fitted(size_t left_mib, size_t more_mib, unsigned threads, size_t fixed) {
     struct gm_pump pump = {.device = device};
     leave(left_mib);
-    OK(gm_pump_configure(&pump, GPUMEM_OPTIONS(gpumem_load_options, .threads = threads), 900 * MIB,
-                         fixed));
+    OK(gm_pump_configure(&pump, GPUMEM_LOAD_OPTIONS(.threads = threads), 900 * MIB, fixed));
     gm_pump_fit(&pump, more_mib * MIB);
     return pump;
 }
@@ -183,9 +182,8 @@ TEST(memory_kept_by_the_callers_resource_serves_readers) {
     OK(gpumem_buffer_free(buffer, NULL));
     struct gm_pump pump = {.device = device};
     leave(0);
-    OK(gm_pump_configure(&pump,
-                         GPUMEM_OPTIONS(gpumem_load_options, .threads = 8, .pinned = resource),
-                         900 * MIB, 0));
+    OK(gm_pump_configure(&pump, GPUMEM_LOAD_OPTIONS(.threads = 8, .pinned = resource), 900 * MIB,
+                         0));
     gm_pump_fit(&pump, 0);
     assert_int_equal(pump.threads, 3);
     OK(gpumem_resource_destroy(resource));

@@ -12,7 +12,7 @@ static void check_bytes(gpumem_resource *resource) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
-#define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
+#define POOL(...) GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
 TEST(without_host_pools_slabs_replace_them_with_a_note) {
     gpumem_resource *resource;

@@ -110,8 +110,8 @@ TEST(memory_returned_with_an_error_is_freed) {
     gpumem_buffer *buffer = NULL;
     uint64_t used = 1;
     soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_INVALID_CONTEXT, SOFTGPU_FAULT_AFTER);
-    FAILS(DRIVER, gpumem_buffer_allocate(
-                      pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    FAILS(DRIVER,
+          gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     assert_int_equal(soft->fault_disarm(), 1);
     OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
     assert_int_equal(used, 0);
@@ -124,10 +124,9 @@ TEST(driver_refusals_are_reported_and_counted) {
     gpumem_buffer *buffer = NULL;
     pairs(pool, 4096, stream);
     soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_NOT_PERMITTED, SOFTGPU_FAULT_AFTER);
-    FAILS(NOT_PERMITTED,
-          gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
-                                 &buffer));
-    SAYS("cuMemAllocFromPoolAsync");
+    FAILS_SAYING(
+        NOT_PERMITTED, "cuMemAllocFromPoolAsync",
+        gpumem_buffer_allocate(pool, MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
     assert_int_equal(soft->fault_disarm(), 1);
     assert_null(buffer);
     assert_int_equal(stats_of(pool).allocations_failed, 1);
@@ -166,8 +165,7 @@ TEST(statistics_of_one_thread_are_exact) {
     assert_int_equal(stats.in_use_high, 202 * MIB + 5000);
     assert_int_equal(stats.in_use_bytes, 2 * MIB + 5000);
     assert_int_equal(stats.reserved_bytes, 2 * MIB + 5000);
-    FAILS(BUSY, gpumem_resource_destroy(pool));
-    SAYS("3 buffers");
+    FAILS_SAYING(BUSY, "3 buffers", gpumem_resource_destroy(pool));
     DESTROY(b, c, e, stream, pool);
 }
 
@@ -212,8 +210,7 @@ static void *work(void *data) {
 
 static void *free_kept(void *data) {
     struct worker *worker = data;
-    for (int i = 0; i < KEPT; i++)
-        OK(gpumem_buffer_free(worker->kept[i], NULL));
+    DESTROY_EACH(worker->kept, KEPT);
     return NULL;
 }
 
@@ -259,8 +256,7 @@ TEST(one_thread_may_use_more_pools_than_it_has_counters) {
             buffers[i] = allocate_on(pools[i], 1000, stream);
         for (int i = 0; i < POOLS; i++)
             assert_int_equal(stats_of(pools[i]).in_use_bytes, 1000);
-        for (int i = 0; i < POOLS; i++)
-            OK(gpumem_buffer_free(buffers[i], NULL));
+        DESTROY_EACH(buffers, POOLS);
         for (int i = 0; i < POOLS; i++) {
             assert_int_equal(stats_of(pools[i]).in_use_high, 1000);
             OK(gpumem_resource_destroy(pools[i]));
@@ -280,8 +276,7 @@ TEST(reused_buffer_objects_keep_nothing_of_their_past) {
     gpumem_layout layout = {.size = sizeof layout};
     OK(gpumem_buffer_get_layout(first, &layout, NULL, 0));
     OK(gpumem_buffer_free(first, NULL));
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(first, NULL));
-    SAYS("was destroyed earlier");
+    FAILS_SAYING(INVALID_ARGUMENT, "was destroyed earlier", gpumem_buffer_free(first, NULL));
     gpumem_buffer *again = NULL;
     int lives = 0;
     while (again != first && lives++ < PAIRS) {
@@ -318,8 +313,7 @@ TEST(a_use_after_free_is_detected_after_the_freeing_thread_ended) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, free_it, buffer), 0);
     pthread_join(thread, NULL);
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
-    SAYS("was destroyed earlier");
+    FAILS_SAYING(INVALID_ARGUMENT, "was destroyed earlier", gpumem_buffer_free(buffer, NULL));
     DESTROY(stream, pool);
 }
 
@@ -369,15 +363,11 @@ TEST(watches_are_notified) {
 TEST(invalid_arguments_are_refused_with_a_reason) {
     gpumem_resource *pool = new_own_pool();
     gpumem_buffer *buffer;
-    FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 0, NULL, &buffer));
-    SAYS("0 bytes");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_allocate(pool, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
-                                 &buffer));
-    SAYS("power of two");
+    FAILS_SAYING(INVALID_ARGUMENT, "0 bytes", gpumem_buffer_allocate(pool, 0, NULL, &buffer));
+    FAILS_SAYING(INVALID_ARGUMENT, "power of two",
+                 gpumem_buffer_allocate(pool, 1, GPUMEM_BUFFER_OPTIONS(.alignment = 3), &buffer));
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(pool, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 2),
-                                 &buffer));
+          gpumem_buffer_allocate(pool, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(pool, 1, NULL, NULL));
     OK(gpumem_resource_destroy(pool));
 }

@@ -147,16 +147,13 @@ TEST(options_that_change_a_pool_create_an_own_host_pool) {
         SAYS("GPUMEM_POOL_OWN");
     }
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_pinned_options, .pool = GPUMEM_POOL_OWN), &none));
-    SAYS("GPUMEM_PINNED_POOL");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_pinned_resource_create(
-              device,
-              GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .pool = 3),
-              &none));
-    SAYS("pool choice 3");
+    FAILS_SAYING(INVALID_ARGUMENT, "GPUMEM_PINNED_POOL",
+                 gpumem_pinned_resource_create(
+                     device, GPUMEM_PINNED_OPTIONS(.pool = GPUMEM_POOL_OWN), &none));
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "pool choice 3",
+        gpumem_pinned_resource_create(
+            device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .pool = 3), &none));
 }
 
 /* ---- Attributes ------------------------------------------------------------------------------ */

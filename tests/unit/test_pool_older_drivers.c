@@ -3,7 +3,7 @@
 
 ALL_TESTS(open_device, close_device);
 
-#define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
+#define POOL(...) GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, __VA_ARGS__)
 
 static gpumem_resource *resource;
 

@@ -116,8 +116,7 @@ TEST(invalid_arguments_are_refused_with_a_reason) {
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_NONE));
     SAYS("keeps access");
     OK(gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));
-    FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, wrong, 2));
-    SAYS("no peer device 9");
+    FAILS_SAYING(INVALID_ARGUMENT, "no peer device 9", gpumem_pool_set_peers(pool, wrong, 2));
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, NULL, 2));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 5, &access));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 1, NULL));

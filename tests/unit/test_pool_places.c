@@ -51,8 +51,7 @@ TEST(importing_a_pool_on_another_device_is_refused) {
     OK(gpumem_pool_export_buffer(buffer, &shared));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
-    FAILS(NO_DEVICE, gpumem_pool_import_buffer(mapped, &shared, &none));
-    SAYS("on device 0");
+    FAILS_SAYING(NO_DEVICE, "on device 0", gpumem_pool_import_buffer(mapped, &shared, &none));
     assert_null(none);
     FAILS(BUSY, gpumem_device_close(other)); /* the resource */
     OK(gpumem_resource_destroy(mapped));
@@ -66,8 +65,7 @@ TEST(the_registry_finds_pools_of_every_device) {
     gpumem_resource *pool, *mapped, *found = NULL;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     OK(gpumem_device_open(library, 1, &other));
-    OK(gpumem_device_pool_resource_create(
-        other, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool));
+    OK(gpumem_device_pool_resource_create(other, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
     OK(gpumem_pool_get_share_handle(pool, &handle));
     OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
     gpumem_pool_info info = pool_info_of(mapped);

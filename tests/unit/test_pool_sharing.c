@@ -213,13 +213,8 @@ static void share(int host) {
     assert_int_equal(open_descriptors(), none_open);
 }
 
-TEST(a_device_pool_is_shared_with_another_process) {
-    share(0);
-}
-
-TEST(a_host_pool_is_shared_with_another_process) {
-    share(1);
-}
+TEST_IS(a_device_pool_is_shared_with_another_process, share(0));
+TEST_IS(a_host_pool_is_shared_with_another_process, share(1));
 
 TEST(the_shared_handle_is_exported_only_once) {
     gpumem_resource *pool = shared_pool(1);
@@ -235,8 +230,7 @@ TEST(the_shared_handle_is_exported_only_once) {
     assert_int_equal(first.numa_node, 0);
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
-    FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
-    SAYS("closed by other code");
+    FAILS_SAYING(SYSTEM, "closed by other code", gpumem_pool_get_share_handle(pool, &second));
     int mine = open("/dev/null", O_RDONLY);
     assert_int_equal(mine, first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
@@ -261,8 +255,7 @@ TEST(a_pool_can_be_imported_from_a_descriptor_alone) {
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(mapped, zero, &found));
     FAILS(INVALID_ARGUMENT, gpumem_pool_register(pool, handle.uuid, &found));
     SAYS("other processes");
-    FAILS(INVALID_ARGUMENT, gpumem_pool_register(twin, other, &found));
-    SAYS("another UUID");
+    FAILS_SAYING(INVALID_ARGUMENT, "another UUID", gpumem_pool_register(twin, other, &found));
     OK(gpumem_pool_register(mapped, handle.uuid, NULL));
     assert_memory_equal(pool_info_of(mapped).uuid, handle.uuid, 16);
     OK(gpumem_pool_register(twin, handle.uuid, &found)); /* the second gets the first */
@@ -294,8 +287,7 @@ TEST(the_location_of_an_imported_pool_is_verified) {
         handle.location = host ? GPUMEM_LOCATION_DEVICE : GPUMEM_LOCATION_HOST;
         handle.numa_node = -1;
         OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
-        FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
-        SAYS("but is not");
+        FAILS_SAYING(DATA, "but is not", gpumem_pool_import_buffer(mapped, &shared, &none));
         assert_null(none);
         DESTROY(mapped, buffer, pool);
     }
@@ -366,8 +358,8 @@ static int owner(int socket) {
     gpumem_pool_share_buffer shared = {.size = sizeof shared};
     char byte;
     if (open_device(NULL) != 0 ||
-        gpumem_device_pool_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool) != GPUMEM_OK ||
+        gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool) !=
+            GPUMEM_OK ||
         gpumem_buffer_allocate(pool, SIZE, NULL, &buffer) != GPUMEM_OK ||
         gpumem_buffer_fill(buffer, 0, SIZE, 0x3d, NULL) != GPUMEM_OK ||
         gpumem_stream_synchronize(device, NULL) != GPUMEM_OK ||
@@ -429,8 +421,7 @@ TEST(a_silent_or_strange_peer_is_an_error) {
         .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
     memcpy(CMSG_DATA(head), &ends[0], sizeof(int));
     assert_int_equal(sendmsg(ends[0], &message, 0), sizeof noise);
-    FAILS(PEER, gpumem_pool_receive(device, ends[1], &soon, &none));
-    SAYS("another protocol");
+    FAILS_SAYING(PEER, "another protocol", gpumem_pool_receive(device, ends[1], &soon, &none));
     assert_ptr_equal(none, state);
     close(ends[0]);
     close(ends[1]);
@@ -467,8 +458,7 @@ TEST(sharing_an_unshareable_resource_is_refused) {
     gpumem_buffer *no_buffer = NULL;
     gpumem_resource *plain = NEW_POOL();
     gpumem_resource *virtual_one = NEW_VIRTUAL();
-    FAILS(NOT_SUPPORTED, gpumem_pool_get_share_handle(plain, &handle));
-    SAYS("ipc");
+    FAILS_SAYING(NOT_SUPPORTED, "ipc", gpumem_pool_get_share_handle(plain, &handle));
     FAILS(INVALID_ARGUMENT, gpumem_pool_get_share_handle(virtual_one, &handle));
     gpumem_buffer *buffer = NEW_BUFFER(plain, 100);
     FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
@@ -482,10 +472,9 @@ TEST(sharing_an_unshareable_resource_is_refused) {
     SAYS("gpumem_pool_from_share_handle");
     OK(gpumem_buffer_free(own, NULL));
     FAILS(INVALID_ARGUMENT,
-          gpumem_device_pool_resource_create(device,
-                                             GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1,
-                                                            .handle_type = GPUMEM_HANDLE_NONE),
-                                             &none));
+          gpumem_device_pool_resource_create(
+              device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1, .handle_type = GPUMEM_HANDLE_NONE),
+              &none));
     /* Descriptors that are no pool stay open, and are not taken. */
     int ends[2];
     assert_int_equal(pipe(ends), 0);

@@ -99,7 +99,7 @@ struct taker {
 static void *take_and_write(void *argument) {
     struct taker *taker = argument;
     if (gpumem_buffer_allocate(taker->resource, 32 * MIB,
-                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
+                               GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
                                &taker->buffer) == GPUMEM_OK)
         memset(gpumem_buffer_host_pointer(taker->buffer), 0x22, 32 * MIB);
     atomic_store(&taker->done, 1);
@@ -269,8 +269,7 @@ TEST(every_resource_accepts_allocations_without_a_stream) {
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
     }
-    for (size_t i = 0; i < COUNT(resources); i++)
-        OK(gpumem_resource_destroy(resources[i]));
+    DESTROY_EACH(resources, COUNT(resources));
     gate_remove(&gate);
 }
 
@@ -332,10 +331,9 @@ TEST(host_pool_memory_in_a_capture_is_refused) {
     assert_int_equal(nodes, 1);
     OK_CU(cu->cuGraphDestroy(graph));
     OK_CU(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(resource, 4096,
-                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = captured), &none));
-    SAYS("capturing");
+    FAILS_SAYING(
+        NOT_SUPPORTED, "capturing",
+        gpumem_buffer_allocate(resource, 4096, GPUMEM_BUFFER_OPTIONS(.stream = captured), &none));
     (void)cu->cuStreamEndCapture(captured, &graph);
     if (graph)
         OK_CU(cu->cuGraphDestroy(graph));

@@ -74,8 +74,8 @@ static gpumem_status run(struct work *work, unsigned threads, unsigned *ran) {
     work->chunk = 64 * KIB;
     work->total = (uint64_t)work->chunk * (CHUNKS - 1) + 5;
     OK(gm_pump_configure(&pump,
-                         GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB,
-                                        .threads = threads, .progress = progress, .user = work),
+                         GPUMEM_LOAD_OPTIONS(.chunk_bytes = 64 * KIB, .threads = threads,
+                                             .progress = progress, .user = work),
                          work->total, 0));
     OK(gm_pump_prepare(&pump));
     gpumem_status status = gm_pump_run(&pump);

@@ -39,11 +39,11 @@ TEST(an_own_pool_caches_freed_memory) {
 
 TEST(settings_of_shared_pools_are_not_changed) {
     gpumem_resource *pool;
-    FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(
-                                device,
-                                GPUMEM_OPTIONS(gpumem_device_pool_options,
-                                               .pool = GPUMEM_POOL_DEFAULT, .release_threshold = 1),
-                                &pool));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_device_pool_resource_create(
+              device,
+              GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_DEFAULT, .release_threshold = 1),
+              &pool));
     uint64_t made = soft->call_count("cuMemPoolCreate");
     pool = NEW_POOL();
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made);
@@ -74,8 +74,7 @@ TEST(pool_memory_can_be_aligned) {
     FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 17, NULL));
     gpumem_buffer *none;
     FAILS(NOT_SUPPORTED,
-          gpumem_buffer_allocate(pool, 16, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 32),
-                                 &none));
+          gpumem_buffer_allocate(pool, 16, GPUMEM_BUFFER_OPTIONS(.capacity = 32), &none));
     gpumem_export *exported;
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &exported));
     SAYS("with ipc"); /* says what would do */
@@ -104,8 +103,7 @@ TEST(out_of_range_copies_are_refused) {
 TEST(a_limit_refuses_allocations_beyond_it) {
     gpumem_resource *base = NEW_VIRTUAL();
     gpumem_resource *limit = NEW_LIMIT(base, 10 * MIB);
-    FAILS(BUSY, gpumem_resource_destroy(base));
-    SAYS("wrapped");
+    FAILS_SAYING(BUSY, "wrapped", gpumem_resource_destroy(base));
     gpumem_buffer *a, *b;
     a = NEW_BUFFER_WITH(limit, 6 * MIB, .capacity = 64 * MIB);
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limit, 5 * MIB, NULL, &b));

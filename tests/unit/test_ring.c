@@ -72,8 +72,7 @@ TEST(chunks_are_consumed_in_order_of_acquisition) {
     for (int i = 0; i < 3; i++)
         memset(acquire().host, 'a' + i, CHUNK);
     OK(gpumem_ring_commit(ring, 2, 1));
-    FAILS(TIMED_OUT, try_consume(0));
-    SAYS("chunk 0");
+    FAILS_SAYING(TIMED_OUT, "chunk 0", try_consume(0));
     OK(gpumem_ring_commit(ring, 0, CHUNK));
     assert_int_equal(consume().sequence, 0);
     FAILS(TIMED_OUT, try_consume(0));
@@ -214,8 +213,7 @@ TEST(a_stream_may_be_destroyed_after_a_release_behind_it) {
     gate_drain(&gate);
     OK(try_acquire(1000));
     OK(gpumem_ring_abandon(ring, 3));
-    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, 1, &stream, 1));
-    SAYS("does not exist");
+    FAILS_SAYING(INVALID_ARGUMENT, "does not exist", gpumem_ring_release(ring, 1, &stream, 1));
     OK(gpumem_ring_release(ring, 1, NULL, 0));
     OK(gpumem_ring_release(ring, 2, NULL, 0));
     OK(gpumem_event_destroy(device, event));
@@ -241,8 +239,7 @@ TEST(timeouts_are_respected) {
     assert_int_equal(info.time_outs, 6);
     assert_int_equal(info.waits, 4); /* without those that may not wait */
     assert_int_equal(info.filling, 2);
-    FAILS(TIMED_OUT, try_acquire(0));
-    SAYS("2 are being filled");
+    FAILS_SAYING(TIMED_OUT, "2 are being filled", try_acquire(0));
     SAYS("1 released");
     gate_drain(&gate);
     gate_remove(&gate);
@@ -297,12 +294,10 @@ TEST(a_closed_ring_can_be_drained) {
 
 TEST(a_ring_with_chunks_in_use_cannot_be_destroyed) {
     (void)acquire();
-    FAILS(BUSY, gpumem_ring_destroy(ring));
-    SAYS("1 chunks are being filled");
+    FAILS_SAYING(BUSY, "1 chunks are being filled", gpumem_ring_destroy(ring));
     OK(gpumem_ring_commit(ring, 0, CHUNK));
     (void)consume();
-    FAILS(BUSY, gpumem_ring_destroy(ring));
-    SAYS("1 are consumed");
+    FAILS_SAYING(BUSY, "1 are consumed", gpumem_ring_destroy(ring));
     FAILS(BUSY, gpumem_resource_destroy(mapped));
     OK(gpumem_ring_release(ring, 0, NULL, 0));
     OK(gpumem_ring_commit(ring, acquire().sequence, 1)); /* dropped */
@@ -347,8 +342,7 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
     uint64_t chunk = consumed();
     cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
     OK_CU(cu->cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL));
-    FAILS(BUSY, gpumem_ring_release(ring, chunk, streams, 2));
-    SAYS("captures");
+    FAILS_SAYING(BUSY, "captures", gpumem_ring_release(ring, chunk, streams, 2));
     assert_int_equal(info_of().consumed, 1);
     OK(gpumem_ring_release(ring, chunk, streams, 1));
     for (int i = 0; i < 2; i++)
@@ -408,8 +402,7 @@ TEST(a_forked_child_may_not_use_the_ring) {
 
 TEST(invalid_ring_sizes_are_refused) {
     gpumem_ring *made;
-    FAILS(INVALID_ARGUMENT, gpumem_ring_create(mapped, NULL, &made));
-    SAYS("chunk_bytes");
+    FAILS_SAYING(INVALID_ARGUMENT, "chunk_bytes", gpumem_ring_create(mapped, NULL, &made));
     FAILS(
         INVALID_ARGUMENT,
         gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 1), &made));
@@ -431,8 +424,7 @@ TEST(invalid_ring_sizes_are_refused) {
 
 TEST(operations_on_invalid_chunks_are_refused) {
     CUstream none = GPUMEM_STREAM_NONE;
-    FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, 1));
-    SAYS("not out");
+    FAILS_SAYING(INVALID_ARGUMENT, "not out", gpumem_ring_commit(ring, 0, 1));
     uint64_t chunk = acquire().sequence;
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, chunk, CHUNK + 1));
     FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, CHUNK, "x", 1));
@@ -455,10 +447,9 @@ TEST(operations_on_invalid_chunks_are_refused) {
 TEST(a_ring_over_memory_without_host_access_is_refused) {
     gpumem_ring *made;
     gpumem_resource *plain = NEW_VIRTUAL();
-    FAILS(
-        NOT_SUPPORTED,
+    FAILS_SAYING(
+        NOT_SUPPORTED, "does not reach",
         gpumem_ring_create(plain, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &made));
-    SAYS("does not reach");
     OK(gpumem_resource_destroy(plain));
 }
 

@@ -103,9 +103,8 @@ TEST(a_ring_mirrored_in_non_coherent_memory_is_contiguous) {
     assert_used_well();
 }
 
-TEST(a_ring_mirrored_in_host_memory_is_contiguous) {
-    there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1));
-}
+TEST_IS(a_ring_mirrored_in_host_memory_is_contiguous,
+        there_is_no_seam(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST, .method_strict = 1)));
 
 TEST(a_chunk_waits_until_enough_bytes_are_free) {
     make_ring(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1), 4096,
@@ -172,11 +171,10 @@ TEST(a_ring_refused_by_vulkan_leaks_nothing) {
 
 TEST(memory_that_cannot_be_mapped_twice_is_refused) {
     gpumem_resource *pinned = NEW_PINNED();
-    FAILS(NOT_SUPPORTED,
-          gpumem_ring_create(pinned,
-                             GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .mirrored = 1),
-                             &ring));
-    SAYS("mapped twice");
+    FAILS_SAYING(
+        NOT_SUPPORTED, "mapped twice",
+        gpumem_ring_create(
+            pinned, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .mirrored = 1), &ring));
     OK(gpumem_resource_destroy(pinned));
     mapped = NEW_MAPPED(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1);
     gpumem_resource *cache = NEW_CACHING(mapped);

@@ -130,8 +130,7 @@ TEST(an_export_over_the_importers_limit_is_refused) {
     gpumem_export *exported = NEW_EXPORT(buffer);
     int socket;
     pid_t child = other_start("small", SOCK_STREAM, &socket);
-    FAILS(PEER, gpumem_export_send(exported, socket, NULL));
-    SAYS("refused");
+    FAILS_SAYING(PEER, "refused", gpumem_export_send(exported, socket, NULL));
     SAYS("more than the 1048576 bytes");
     assert_int_equal(other_end(child, socket), 0);
     DESTROY(exported, buffer);
@@ -146,9 +145,8 @@ TEST(sending_to_a_dead_importer_fails) {
     assert_int_equal(other_end(child, socket), 0);
     int sockets[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-    FAILS(PEER, gpumem_export_send(exported, sockets[0],
-                                   GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20)));
-    SAYS("did not respond within 20 ms");
+    FAILS_SAYING(PEER, "did not respond within 20 ms",
+                 gpumem_export_send(exported, sockets[0], GPUMEM_SHARE_OPTIONS(.timeout_ms = 20)));
     close(sockets[0]);
     close(sockets[1]);
     FAILS(INVALID_ARGUMENT, gpumem_export_send(exported, -1, NULL));
@@ -166,16 +164,13 @@ TEST(receiving_from_a_dead_or_foreign_exporter_fails) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     assert_int_equal(send(sockets[1], "gpum", 4, 0), 4);
     close(sockets[1]);
-    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
-    SAYS("closed");
+    FAILS_SAYING(PEER, "closed", gpumem_import_receive(device, sockets[0], NULL, &none));
     close(sockets[0]);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     assert_int_equal(send(sockets[1], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
-    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
-    SAYS("another protocol");
+    FAILS_SAYING(PEER, "another protocol", gpumem_import_receive(device, sockets[0], NULL, &none));
     FAILS(PEER,
-          gpumem_import_receive(device, sockets[0],
-                                GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20), &none));
+          gpumem_import_receive(device, sockets[0], GPUMEM_SHARE_OPTIONS(.timeout_ms = 20), &none));
     close(sockets[0]);
     close(sockets[1]);
     assert_ptr_equal(none, state);
@@ -215,8 +210,7 @@ TEST(a_description_can_be_sent_by_other_means) {
     gpumem_export *again;
     FAILS(NOT_SUPPORTED, gpumem_export_create(imported, &again));
     OK(gpumem_import_create(device, description, bytes, fds, 3,
-                            GPUMEM_OPTIONS(gpumem_share_options, .access = GPUMEM_ACCESS_READ),
-                            &read_only));
+                            GPUMEM_SHARE_OPTIONS(.access = GPUMEM_ACCESS_READ), &read_only));
     unsigned long long flags = 0;
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                     .id = gpumem_device_handle(device)};

@@ -275,8 +275,7 @@ TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
     grow(&pair, 4 * CHUNK);
     before = soft->state_dump();
-    FAILS(OUT_OF_CAPACITY, update(&pair, NULL));
-    SAYS("capacity of 6291456");
+    FAILS_SAYING(OUT_OF_CAPACITY, "capacity of 6291456", update(&pair, NULL));
     assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
     assert_non_null(strstr(pair.message, "capacity"));
     SAME_STATE(before);
@@ -339,8 +338,7 @@ TEST(growth_can_be_sent_by_other_means) {
     grow(&pair, 3 * CHUNK);
     OK(gpumem_buffer_fill_sync(pair.buffer, 2 * CHUNK, CHUNK, 0x31, NULL));
     char *before = soft->state_dump();
-    FAILS(DATA, extend(created, pair.exported, 0));
-    SAYS("3 descriptors are given");
+    FAILS_SAYING(DATA, "3 descriptors are given", extend(created, pair.exported, 0));
     FAILS(DATA, extend(created, pair.exported, 2));
     SAME_STATE(before);
     CUdeviceptr address = gpumem_buffer_pointer(created);
@@ -351,8 +349,7 @@ TEST(growth_can_be_sent_by_other_means) {
     OK(extend(created, pair.exported, 3)); /* nothing new */
     gpumem_buffer *other = NEW_BUFFER(resource, 4 * CHUNK);
     gpumem_export *others = NEW_EXPORT(other);
-    FAILS(DATA, extend(created, others, 3));
-    SAYS("another buffer");
+    FAILS_SAYING(DATA, "another buffer", extend(created, others, 3));
     FAILS(INVALID_ARGUMENT, extend(other, others, 4));
     DESTROY(others, other, created);
     end(&pair);
@@ -391,15 +388,13 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
     FAILS(INVALID_ARGUMENT, gpumem_export_get_description(pair.exported, &description, &size));
     FAILS(INVALID_ARGUMENT, gpumem_export_get_descriptor(pair.exported, 0, &fd));
     char *before = soft->state_dump();
-    FAILS(PEER, update(&pair, NULL));
-    SAYS("detached");
+    FAILS_SAYING(PEER, "detached", update(&pair, NULL));
     assert_int_equal(pair.status, GPUMEM_ERROR_INVALID_ARGUMENT);
     SAME_STATE(before);
     /* An export of what has other chunks does not go on where this import ends. */
     OK(gpumem_export_destroy(pair.exported));
     pair.exported = NEW_EXPORT(pair.buffer);
-    FAILS(PEER, update(&pair, NULL));
-    SAYS("given memory back since");
+    FAILS_SAYING(PEER, "given memory back since", update(&pair, NULL));
     assert_int_equal(pair.status, GPUMEM_ERROR_DATA);
     FAILS(DATA, extend(pair.import, pair.exported, 3));
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
@@ -437,8 +432,7 @@ TEST(an_import_may_follow_a_later_export_of_its_buffer) {
     OK(gpumem_buffer_decommit(pair.buffer, CHUNK, CHUNK, NULL, NULL));
     OK(gpumem_buffer_recommit(pair.buffer, CHUNK, CHUNK));
     pair.exported = NEW_EXPORT(pair.buffer);
-    FAILS(PEER, update(&pair, NULL));
-    SAYS("given memory back since");
+    FAILS_SAYING(PEER, "given memory back since", update(&pair, NULL));
     end(&pair);
 }
 
@@ -448,8 +442,7 @@ TEST(detaching_an_export_being_sent_is_refused) {
     assert_int_equal(pthread_create(&pair.thread, NULL, run_send, &pair), 0);
     char offer[16]; /* from now on it waits for an answer */
     assert_int_equal(recv(pair.sockets[1], offer, sizeof offer, MSG_WAITALL), sizeof offer);
-    FAILS(BUSY, gpumem_export_detach(pair.exported));
-    SAYS("1 thread is still sending");
+    FAILS_SAYING(BUSY, "1 thread is still sending", gpumem_export_detach(pair.exported));
     shutdown(pair.sockets[1], SHUT_RDWR);
     pthread_join(pair.thread, NULL);
     assert_int_equal(pair.status, GPUMEM_ERROR_PEER);

@@ -193,13 +193,8 @@ static void share_pool(int host) {
     assert_int_equal(open_descriptors(), none_open);
 }
 
-TEST(memory_of_a_device_pool_is_shared) {
-    share_pool(0);
-}
-
-TEST(memory_of_a_host_pool_is_shared) {
-    share_pool(1);
-}
+TEST_IS(memory_of_a_device_pool_is_shared, share_pool(0));
+TEST_IS(memory_of_a_host_pool_is_shared, share_pool(1));
 
 TEST(operations_unsupported_by_pool_memory_are_refused) {
     gpumem_resource *pool = shared_pool(0);
@@ -209,8 +204,7 @@ TEST(operations_unsupported_by_pool_memory_are_refused) {
     int socket;
     pid_t child = other_start("refuse", SOCK_SEQPACKET, &socket);
     for (int i = 0; i < 4; i++) {
-        FAILS(PEER, gpumem_export_send(exported, socket, NULL));
-        SAYS("refused");
+        FAILS_SAYING(PEER, "refused", gpumem_export_send(exported, socket, NULL));
     }
     assert_int_equal(other_end(child, socket), 0);
     DESTROY(exported, buffer, pool);
@@ -218,8 +212,7 @@ TEST(operations_unsupported_by_pool_memory_are_refused) {
     buffer = filled(plain, SIZE, 0, 0x22);
     gpumem_resource_properties properties = properties_of(plain);
     assert_false(properties.exportable);
-    FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
-    SAYS("create it with ipc");
+    FAILS_SAYING(NOT_SUPPORTED, "create it with ipc", gpumem_export_create(buffer, &none));
     assert_null(none);
     assert_int_equal(device_stats().exports, 0);
     DESTROY(buffer, plain);
@@ -234,8 +227,7 @@ TEST(an_event_orders_streams_of_two_processes) {
         INVALID_ARGUMENT,
         gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.timing = 1, .interprocess = 1), &timed));
     CUevent plain = NEW_EVENT();
-    FAILS(DRIVER, gpumem_export_create_event(device, plain, &none));
-    SAYS("interprocess");
+    FAILS_SAYING(DRIVER, "interprocess", gpumem_export_create_event(device, plain, &none));
     FAILS(INVALID_ARGUMENT, gpumem_export_create_event(device, NULL, &none));
     assert_null(none);
     OK(gpumem_event_destroy(device, plain));

@@ -348,8 +348,7 @@ TEST(impossible_growth_requests_are_refused) {
     all.bytes = 3 * CHUNK - 7;
     OK(asked(&all, sizeof all, &verdict));
     assert_int_equal(verdict, GM_VERDICT_NOTHING);
-    FAILS(PEER, asked(&good, sizeof good - 1, &verdict));
-    SAYS("within 300 ms");
+    FAILS_SAYING(PEER, "within 300 ms", asked(&good, sizeof good - 1, &verdict));
     assert_int_equal(open_descriptors(), descriptors);
     struct gate gate = gate_with_stream(); /* the exporter's own work is as it was */
     gate_drain(&gate);

@@ -101,10 +101,5 @@ static void check(int with_sockets) {
     DESTROY(exported, buffer, resource);
 }
 
-TEST(threads_import_one_export_by_description) {
-    check(0);
-}
-
-TEST(threads_receive_one_export_by_socket) {
-    check(1);
-}
+TEST_IS(threads_import_one_export_by_description, check(0));
+TEST_IS(threads_receive_one_export_by_socket, check(1));

@@ -17,8 +17,8 @@ static void check_refused(gpumem_resource *resource, size_t bytes, size_t alignm
                           size_t capacity) {
     gpumem_buffer *none = (gpumem_buffer *)&huge;
     gpumem_status status = gpumem_buffer_allocate(
-        resource, bytes,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment, .capacity = capacity), &none);
+        resource, bytes, GPUMEM_BUFFER_OPTIONS(.alignment = alignment, .capacity = capacity),
+        &none);
     if (!ran_out(status) && status != GPUMEM_ERROR_DRIVER)
         fail_msg("%zu bytes, alignment %zu, capacity %zu: %s, %s", bytes, alignment, capacity,
                  gpumem_status_name(status), gpumem_last_error()->message);
@@ -116,8 +116,7 @@ TEST(a_buffer_of_a_whole_slab_can_be_aligned) {
         buffers[i] = NEW_BUFFER_WITH(resource, 2 * MIB, .alignment = 2 * MIB);
         assert_int_equal(gpumem_buffer_pointer(buffers[i]) % (2 * MIB), 0);
     }
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_destroy(resource));
 }
 

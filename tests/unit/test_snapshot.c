@@ -123,8 +123,7 @@ TEST(a_cache_lists_the_owner_of_each_block) {
     for (unsigned i = 0; i < 6; i++)
         small[i] = NEW_BUFFER(cache, 1000);
     large = NEW_BUFFER(cache, 3 * MIB);
-    for (unsigned i = 0; i < 4; i++)
-        OK(gpumem_buffer_free(small[i], NULL));
+    DESTROY_EACH(small, 4);
     const char *now = take();
     const char *listed = json_find(resource_of_kind(now, "caching"), "cache");
     assert_int_equal(pieces(listed, "in_use"), 3);
@@ -295,8 +294,7 @@ TEST(a_snapshot_reader_may_stop_early) {
     assert_int_equal(part.calls, 2);
     free(whole.text);
     free(part.text);
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -434,7 +434,7 @@ struct worker {
 
 static atomic_int ended;
 
-#define TRY(call)                                                                                  \
+#define STEP(call)                                                                                 \
     do {                                                                                           \
         if ((call) != GPUMEM_OK && !worker->failed)                                                \
             worker->failed = __LINE__;                                                             \
@@ -447,21 +447,22 @@ static void *change(void *data) {
         gpumem_buffer *buffer = NULL, *view = NULL, *foreign = NULL;
         gpumem_watch *watch = NULL;
         CUdeviceptr address;
-        TRY(gpumem_buffer_allocate(worker->resource, 8 * MIB, NULL, &buffer));
+        STEP(gpumem_buffer_allocate(worker->resource, 8 * MIB, NULL, &buffer));
         if (!buffer)
             break;
-        TRY(gpumem_buffer_view(buffer, 0, MIB, &view));
-        TRY(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer), MIB, NULL, &foreign));
-        TRY(gpumem_buffer_free(foreign, NULL));
-        TRY(gpumem_buffer_free(view, NULL));
-        TRY(gpumem_buffer_watch(buffer, heard, NULL, &watch));
-        TRY(gpumem_watch_end(watch));
-        TRY(gpumem_buffer_decommit(buffer, 2 * MIB, 2 * MIB, NULL, NULL));
-        TRY(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
+        STEP(gpumem_buffer_view(buffer, 0, MIB, &view));
+        STEP(
+            gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer), MIB, NULL, &foreign));
+        STEP(gpumem_buffer_free(foreign, NULL));
+        STEP(gpumem_buffer_free(view, NULL));
+        STEP(gpumem_buffer_watch(buffer, heard, NULL, &watch));
+        STEP(gpumem_watch_end(watch));
+        STEP(gpumem_buffer_decommit(buffer, 2 * MIB, 2 * MIB, NULL, NULL));
+        STEP(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
         if (i % 4 == 0)
-            TRY(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
-        TRY(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
-        TRY(gpumem_buffer_free(buffer, NULL));
+            STEP(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
+        STEP(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+        STEP(gpumem_buffer_free(buffer, NULL));
     }
     atomic_fetch_add(&ended, 1);
     return NULL;

@@ -15,8 +15,8 @@ static int setup(void **state) {
         return -1;
     return gpumem_virtual_resource_create(device, NULL, &big) == GPUMEM_OK &&
                    gpumem_device_pool_resource_create(
-                       device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
-                       &pool) == GPUMEM_OK
+                       device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool) ==
+                       GPUMEM_OK
                ? 0
                : -1;
 }

@@ -69,7 +69,7 @@ static int wrong(struct worker *w, const char *what, const struct live *live) {
     return 0;
 }
 
-#define TRY(call, live)                                                                            \
+#define STEP(call, live)                                                                           \
     do {                                                                                           \
         if ((call) != GPUMEM_OK)                                                                   \
             return wrong(w, #call, live);                                                          \
@@ -84,8 +84,8 @@ static size_t probe_of(const struct live *live) {
 
 static int write_mark(struct worker *w, const struct live *live) {
     size_t probe = probe_of(live), last = gpumem_buffer_size(live->buffer) - probe;
-    TRY(gpumem_buffer_fill(live->buffer, 0, probe, live->mark, w->stream), live);
-    TRY(gpumem_buffer_fill(live->buffer, last, probe, live->mark, w->stream), live);
+    STEP(gpumem_buffer_fill(live->buffer, 0, probe, live->mark, w->stream), live);
+    STEP(gpumem_buffer_fill(live->buffer, last, probe, live->mark, w->stream), live);
     return 1;
 }
 
@@ -109,10 +109,10 @@ static int check_mark(struct worker *w, const struct live *live) {
         first = gpumem_buffer_host_pointer(live->buffer);
         end = first + last;
     } else {
-        TRY(gpumem_buffer_read(live->buffer, 0, w->scratch, probe, w->stream), live);
-        TRY(gpumem_buffer_read(live->buffer, last, w->scratch + PROBE, probe, w->stream), live);
+        STEP(gpumem_buffer_read(live->buffer, 0, w->scratch, probe, w->stream), live);
+        STEP(gpumem_buffer_read(live->buffer, last, w->scratch + PROBE, probe, w->stream), live);
     }
-    TRY(gpumem_stream_synchronize(device, w->stream), live);
+    STEP(gpumem_stream_synchronize(device, w->stream), live);
     return is_marked(w, live, first, probe, "first") && is_marked(w, live, end, probe, "last");
 }
 
@@ -133,13 +133,13 @@ static gpumem_status allocate_from(struct live *live, size_t bytes, size_t capac
 static int allocate(struct worker *w, struct live *live) {
     gpumem_resource_properties is = {.size = sizeof is};
     live->resource = w->world->sources[draw(w, (unsigned)w->world->source_count)];
-    TRY(gpumem_resource_get_properties(live->resource, &is), live);
+    STEP(gpumem_resource_get_properties(live->resource, &is), live);
     size_t bytes = some_size(w), capacity = is.can_resize && draw(w, 2) ? bytes + 4 * MIB : 0;
     gpumem_status status = allocate_from(live, bytes, capacity, w->stream);
     /* A limit with a second resource: what is to grow does not come from the second. */
     if (status == GPUMEM_ERROR_OUT_OF_CAPACITY && capacity)
         status = allocate_from(live, bytes, 0, w->stream);
-    TRY(status, live);
+    STEP(status, live);
     live->mark = (unsigned char)draw(w, 256);
     live->host = is.host_accessible;
     return write_mark(w, live);
@@ -150,14 +150,14 @@ static int free_it(struct worker *w, struct live *live) {
     if (!check_mark(w, live))
         return 0;
     CUstream last = draw(w, 4) ? w->stream : NULL;
-    TRY(gpumem_buffer_free(live->buffer, last), live);
+    STEP(gpumem_buffer_free(live->buffer, last), live);
     live->buffer = NULL;
     return 1;
 }
 
 /* Its bytes must be there for streams of others. */
 static int hand_on(struct worker *w, struct live *live) {
-    TRY(gpumem_stream_synchronize(device, w->stream), live);
+    STEP(gpumem_stream_synchronize(device, w->stream), live);
     struct live *place = &w->world->places[draw(w, PLACES)], kept = *live;
     pthread_mutex_lock(&w->world->lock);
     *live = *place;
@@ -171,14 +171,14 @@ static int hand_on(struct worker *w, struct live *live) {
 static int look_through_a_view(struct worker *w, struct live *live) {
     gpumem_buffer *view;
     size_t probe = probe_of(live);
-    TRY(gpumem_buffer_view(live->buffer, 0, probe, &view), live);
-    TRY(gpumem_buffer_free(live->buffer, NULL), live);
+    STEP(gpumem_buffer_view(live->buffer, 0, probe, &view), live);
+    STEP(gpumem_buffer_free(live->buffer, NULL), live);
     live->buffer = NULL;
-    TRY(gpumem_buffer_read_sync(view, 0, w->scratch, probe, w->stream), live);
+    STEP(gpumem_buffer_read_sync(view, 0, w->scratch, probe, w->stream), live);
     for (size_t i = 0; i < probe; i++)
         if (w->scratch[i] != live->mark)
             return wrong(w, "a view of other bytes", live);
-    TRY(gpumem_buffer_free(view, draw(w, 2) ? w->stream : NULL), live);
+    STEP(gpumem_buffer_free(view, draw(w, 2) ? w->stream : NULL), live);
     atomic_fetch_add(&w->world->viewed, 1);
     return 1;
 }
@@ -195,24 +195,24 @@ static int resize(struct worker *w, struct live *live) {
         /* Where a limit lies below, it may be reached: nothing has changed then. */
         if (status == GPUMEM_ERROR_OUT_OF_CAPACITY && gpumem_buffer_size(live->buffer) == size)
             return check_mark(w, live);
-        TRY(status, live);
+        STEP(status, live);
         atomic_fetch_add(&w->world->grown, 1);
     } else if (capacity > size && size > 2 * PROBE) {
-        TRY(gpumem_buffer_shrink(live->buffer, size / 2, w->stream), live);
+        STEP(gpumem_buffer_shrink(live->buffer, size / 2, w->stream), live);
         atomic_fetch_add(&w->world->shrunk, 1);
     }
     size_t probe = probe_of(live) < size ? probe_of(live) : size;
-    TRY(gpumem_buffer_read_sync(live->buffer, 0, w->scratch, probe, w->stream), live);
+    STEP(gpumem_buffer_read_sync(live->buffer, 0, w->scratch, probe, w->stream), live);
     return is_marked(w, live, w->scratch, probe, "resized: first") && write_mark(w, live);
 }
 
 static int trim(struct worker *w) {
     gpumem_stats stats = {.size = sizeof stats};
     gpumem_resource *one = w->world->all[draw(w, (unsigned)w->world->count)];
-    TRY(draw(w, 4) ? gpumem_resource_trim(one, draw(w, 2) ? 0 : MIB)
-                   : gpumem_device_trim(device, 0),
-        NULL);
-    TRY(gpumem_resource_get_stats(one, &stats), NULL);
+    STEP(draw(w, 4) ? gpumem_resource_trim(one, draw(w, 2) ? 0 : MIB)
+                    : gpumem_device_trim(device, 0),
+         NULL);
+    STEP(gpumem_resource_get_stats(one, &stats), NULL);
     atomic_fetch_add(&w->world->trimmed, 1);
     return 1;
 }

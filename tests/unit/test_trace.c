@@ -137,8 +137,7 @@ TEST(notes_are_escaped) {
     assert_int_equal(strlen(strrchr(sink.text, ',') + 1), 2 * 1000 + 3);
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(traced, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(upstream, "x"));
-    FAILS(INVALID_ARGUMENT, gpumem_trace_flush(upstream));
-    SAYS("does not trace");
+    FAILS_SAYING(INVALID_ARGUMENT, "does not trace", gpumem_trace_flush(upstream));
 }
 
 TEST(a_trace_that_cannot_be_written_fails_no_allocation) {

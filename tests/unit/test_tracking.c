@@ -151,8 +151,7 @@ TEST(reports_are_sorted_by_bytes) {
     FAILS(INVALID_ARGUMENT, gpumem_tracking_report(upstream, GPUMEM_REPORT_TEXT, take, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_tracking_report(tracked, (gpumem_report_format)2, take, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_tracking_report(tracked, GPUMEM_REPORT_TEXT, NULL, NULL));
-    for (int i = 0; i < 4; i++)
-        OK(gpumem_buffer_free(list[i], NULL));
+    DESTROY_EACH(list, 4);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

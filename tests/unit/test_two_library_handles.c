@@ -15,8 +15,7 @@ static gpumem_device *second;
 
 static int setup(void **state) {
     if (open_device(state) != 0 ||
-        gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second_library) !=
-            GPUMEM_OK)
+        gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &second_library) != GPUMEM_OK)
         return -1;
     OK(gpumem_device_open(second_library, 0, &second));
     return 0;
@@ -32,8 +31,7 @@ EACH_TEST(setup, teardown);
 
 static gpumem_resource *with_cache(gpumem_device *of) {
     gpumem_resource *made;
-    OK(gpumem_virtual_resource_create(
-        of, GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB), &made));
+    OK(gpumem_virtual_resource_create(of, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = GIB), &made));
     return made;
 }
 
@@ -71,7 +69,7 @@ TEST(cached_ranges_of_another_library_handle_are_released) {
 TEST(a_pool_of_another_library_handle_is_trimmed) {
     gpumem_resource *other;
     OK(gpumem_device_pool_resource_create(
-        second, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &other));
+        second, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &other));
     fill_cache(other, HALF_AND_MORE);
     OK(gpumem_stream_synchronize(second, NULL));
     assert_true(cached(second) >= HALF_AND_MORE);
@@ -87,8 +85,7 @@ TEST(a_cache_of_another_library_handle_is_emptied) {
     gpumem_buffer *held[600];
     for (size_t i = 0; i < COUNT(held); i++)
         held[i] = NEW_BUFFER(other, MIB);
-    for (size_t i = 0; i < COUNT(held); i++)
-        OK(gpumem_buffer_free(held[i], NULL));
+    DESTROY_EACH(held, COUNT(held));
     take_more_than_half();
     DESTROY(other, upstream);
 }
@@ -163,12 +160,10 @@ static void *come_and_go(void *argument) {
         gpumem_device *of = NULL;
         gpumem_resource *resource = NULL;
         gpumem_buffer *buffer = NULL;
-        int good = gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &mine) ==
-                       GPUMEM_OK &&
+        int good = gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &mine) == GPUMEM_OK &&
                    gpumem_device_open(mine, 0, &of) == GPUMEM_OK &&
-                   gpumem_virtual_resource_create(
-                       of, GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB), &resource) ==
-                       GPUMEM_OK;
+                   gpumem_virtual_resource_create(of, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = GIB),
+                                                  &resource) == GPUMEM_OK;
         if (good && gpumem_buffer_allocate(resource, 400 * MIB, NULL, &buffer) == GPUMEM_OK)
             good = gpumem_buffer_free(buffer, NULL) == GPUMEM_OK;
         if (gpumem_resource_destroy(resource) != GPUMEM_OK ||

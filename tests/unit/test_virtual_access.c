@@ -83,9 +83,9 @@ TEST(setting_peers_replaces_the_earlier_ones) {
     assert_int_equal(rights(buffer, 0, 1), 0);
     assert_int_equal(rights(buffer, 0, 0), 3);
     const int unknown = 99;
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
-    SAYS("99");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "99",
+        gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
     DESTROY(buffer, resource);
 }
 
@@ -108,9 +108,8 @@ TEST(access_to_a_range_changes_whole_chunks) {
     char *before = soft->state_dump();
     FAILS(INVALID_ARGUMENT,
           gpumem_buffer_set_access(buffer, 2 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_buffer_set_access(buffer, 0, 6 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
-    SAYS("whole chunks");
+    FAILS_SAYING(INVALID_ARGUMENT, "whole chunks",
+                 gpumem_buffer_set_access(buffer, 0, 6 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
     FAILS(INVALID_ARGUMENT,
           gpumem_buffer_set_access(buffer, 12 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
     FAILS(INVALID_ARGUMENT,
@@ -220,8 +219,7 @@ TEST(changing_access_to_held_memory_is_refused) {
     gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
     OK(gpumem_buffer_hold(held));
     char *before = soft->state_dump();
-    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
-    SAYS("hold");
+    FAILS_SAYING(BUSY, "hold", gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     FAILS(BUSY, gpumem_buffer_set_access(held, 0, 2 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     SAYS("hold");
     OK(gpumem_device_trim(device, 1)); /* events that are kept */
@@ -298,8 +296,7 @@ TEST(a_refused_access_change_changes_no_buffer) {
                 assert_int_equal(rights(buffers[i], 0, 0), 3);
         }
     }
-    for (size_t i = 0; i < COUNT(buffers); i++)
-        OK(gpumem_buffer_free(buffers[i], NULL));
+    DESTROY_EACH(buffers, COUNT(buffers));
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -77,8 +77,7 @@ TEST(using_or_exporting_a_hole_is_refused) {
     OK(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 3 * MIB, 2 * MIB, 1, NULL));
     SAYS("decommitted");
-    FAILS(INVALID_ARGUMENT, gpumem_export_create(buffer, &exported));
-    SAYS("recommit");
+    FAILS_SAYING(INVALID_ARGUMENT, "recommit", gpumem_export_create(buffer, &exported));
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
     OK(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
     exported = NEW_EXPORT(buffer);
@@ -139,8 +138,7 @@ TEST(decommitting_waits_for_the_buffers_streams) {
     cu->cuCtxPopCurrent_v2(&before);
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB)); /* takes nothing from anybody */
-    FAILS(BUSY, gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
-    SAYS("hold");
+    FAILS_SAYING(BUSY, "hold", gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
     OK(gpumem_buffer_release(buffer));
     end(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));

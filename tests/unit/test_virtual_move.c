@@ -111,8 +111,7 @@ TEST(a_held_or_exported_buffer_cannot_move) {
     CUdeviceptr now = 7;
     char *before = soft->state_dump();
     OK(gpumem_buffer_hold(buffer));
-    FAILS(BUSY, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
-    SAYS("cannot move");
+    FAILS_SAYING(BUSY, "cannot move", gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
     OK(gpumem_buffer_release(buffer));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_move_to_capacity(buffer, 4 * MIB - 1, NULL, &now));
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_move_to_capacity(buffer, SIZE_MAX, NULL, &now));

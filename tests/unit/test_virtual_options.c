@@ -10,7 +10,7 @@ EACH_TEST(open_device, close_device);
 
 #define PAGE (2 * MIB)
 
-#define OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
+#define OPTIONS(...) GPUMEM_VIRTUAL_OPTIONS(__VA_ARGS__)
 
 /* What a buffer of 4 MiB of a resource of these options is. */
 struct seen {
@@ -126,9 +126,9 @@ TEST(granularity_is_obeyed) {
         assert_int_equal(seen.resource.granularity, unit);
     }
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
-                                device, OPTIONS(.granularity = (gpumem_granularity_kind)2), &none));
-    SAYS("granularity 2");
+    FAILS_SAYING(INVALID_ARGUMENT, "granularity 2",
+                 gpumem_virtual_resource_create(
+                     device, OPTIONS(.granularity = (gpumem_granularity_kind)2), &none));
 }
 
 TEST(address_hint_and_alignment_are_obeyed) {
@@ -153,12 +153,11 @@ TEST(peers_get_the_requested_access) {
     assert_int_equal(seen.access[0], GPUMEM_ACCESS_NONE);
     assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ_WRITE);
     gpumem_resource *none;
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
-                                device, OPTIONS(.peers = unknown, .peer_count = 1), &none));
-    SAYS("peer device 7");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(device, OPTIONS(.peer_count = 1), &none));
-    SAYS("peers is NULL");
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "peer device 7",
+        gpumem_virtual_resource_create(device, OPTIONS(.peers = unknown, .peer_count = 1), &none));
+    FAILS_SAYING(INVALID_ARGUMENT, "peers is NULL",
+                 gpumem_virtual_resource_create(device, OPTIONS(.peer_count = 1), &none));
 }
 
 TEST(self_access_is_obeyed) {

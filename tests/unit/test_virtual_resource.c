@@ -73,8 +73,7 @@ TEST(growing_beyond_device_memory_changes_nothing) {
     const size_t capacity = (size_t)limit / (2 * MIB) * (2 * MIB) + 2 * MIB;
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, capacity);
     char *before = soft->state_dump();
-    FAILS(OUT_OF_MEMORY, gpumem_buffer_grow(buffer, capacity, NULL));
-    SAYS("cuMemCreate");
+    FAILS_SAYING(OUT_OF_MEMORY, "cuMemCreate", gpumem_buffer_grow(buffer, capacity, NULL));
     assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_OUT_OF_MEMORY);
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(buffer), 2 * MIB);
@@ -109,13 +108,12 @@ TEST(chunk_sizes_stay_within_their_options) {
     assert_int_equal(gpumem_buffer_chunks(buffer), 4);
     DESTROY(buffer, resource);
     FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 3 * MIB),
+                                         &resource));
+    FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 3 * MIB), &resource));
-    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(device,
-                                                           GPUMEM_OPTIONS(gpumem_virtual_options,
-                                                                          .chunk_minimum = 8 * MIB,
-                                                                          .chunk_maximum = 4 * MIB),
-                                                           &resource));
+              device, GPUMEM_VIRTUAL_OPTIONS(.chunk_minimum = 8 * MIB, .chunk_maximum = 4 * MIB),
+              &resource));
 }
 
 TEST(shrinking_releases_whole_chunks) {
@@ -161,11 +159,9 @@ TEST(the_chosen_handle_type_is_reported) {
     OK(gpumem_resource_destroy(resource));
     gpumem_resource *none = resource;
     assert_int_not_equal(
-        gpumem_virtual_resource_create(device,
-                                       GPUMEM_OPTIONS(gpumem_virtual_options,
-                                                      .handle_type = GPUMEM_HANDLE_FABRIC,
-                                                      .handle_strict = 1),
-                                       &none),
+        gpumem_virtual_resource_create(
+            device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC, .handle_strict = 1),
+            &none),
         GPUMEM_OK);
     assert_ptr_equal(none, resource);
 }
@@ -186,18 +182,15 @@ TEST(host_memory_can_be_virtual) {
 TEST(invalid_options_are_refused) {
     gpumem_resource *resource;
     const int unknown = 99;
+    FAILS_SAYING(
+        INVALID_ARGUMENT, "99",
+        gpumem_virtual_resource_create(
+            device, GPUMEM_VIRTUAL_OPTIONS(.peers = &unknown, .peer_count = 1), &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
+                                device, GPUMEM_VIRTUAL_OPTIONS(.addr_align = 3 * MIB), &resource));
     FAILS(INVALID_ARGUMENT,
           gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .peers = &unknown, .peer_count = 1),
-              &resource));
-    SAYS("99");
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .addr_align = 3 * MIB), &resource));
-    FAILS(INVALID_ARGUMENT,
-          gpumem_virtual_resource_create(
-              device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = (gpumem_location)9),
-              &resource));
+              device, GPUMEM_VIRTUAL_OPTIONS(.location = (gpumem_location)9), &resource));
     resource = NEW_VIRTUAL(.addr_align = 64 * MIB);
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
     assert_int_equal(gpumem_buffer_pointer(buffer) % (64 * MIB), 0);
@@ -234,16 +227,14 @@ TEST(impossible_addresses_and_nodes_are_refused_at_creation) {
     gpumem_physical *memory;
     size_t unit;
     FAILS(INVALID_ARGUMENT,
-          gpumem_physical_create(device, 2 * MIB,
-                                 GPUMEM_OPTIONS(gpumem_physical_options,
-                                                .location = GPUMEM_LOCATION_HOST_NUMA,
-                                                .numa_node = 1000),
-                                 &memory));
+          gpumem_physical_create(
+              device, 2 * MIB,
+              GPUMEM_PHYSICAL_OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = 1000),
+              &memory));
     SAYS("NUMA node 1000");
-    FAILS(INVALID_ARGUMENT, gpumem_physical_granularity(
-                                device, GPUMEM_OPTIONS(gpumem_physical_options, .numa_node = 7),
-                                GPUMEM_GRANULARITY_MINIMUM, &unit));
-    SAYS("numa_node is 7");
+    FAILS_SAYING(INVALID_ARGUMENT, "numa_node is 7",
+                 gpumem_physical_granularity(device, GPUMEM_PHYSICAL_OPTIONS(.numa_node = 7),
+                                             GPUMEM_GRANULARITY_MINIMUM, &unit));
     assert_int_equal(device_stats().quarantined, 0);
 }
 

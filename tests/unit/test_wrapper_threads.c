@@ -24,11 +24,9 @@ static int one_round(unsigned thread, unsigned round, CUstream stream) {
     size_t bytes = sizes[(thread + round) % COUNT(sizes)];
     unsigned char value = (unsigned char)(thread * 31 + round), ends[2] = {0};
     gpumem_buffer *buffer = NULL;
-    gpumem_status status =
-        gpumem_buffer_allocate(top, bytes,
-                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream,
-                                              .capacity = round % 3 ? 0 : 16 * MIB),
-                               &buffer);
+    gpumem_status status = gpumem_buffer_allocate(
+        top, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream, .capacity = round % 3 ? 0 : 16 * MIB),
+        &buffer);
     if (status == GPUMEM_ERROR_OUT_OF_CAPACITY) {
         atomic_fetch_add(&failed, 1);
         return 0;
