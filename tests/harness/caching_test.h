@@ -15,13 +15,4 @@ static inline void run_thread(void *(*function)(void *), void *data) {
         fail_msg("%s: %s", (const char *)failed, gpumem_last_error()->message);
 }
 
-static inline void use_context(void) {
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
-}
-
-static inline void leave_context(void) {
-    CUcontext popped;
-    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
-}
-
 #endif

@@ -67,18 +67,28 @@ static inline gpumem_buffer *allocate_on(gpumem_resource *from, size_t bytes, CU
     return NEW_BUFFER_WITH(from, bytes, .stream = stream);
 }
 
+/* ---- The device's context -------------------------------------------------------------------- */
+
+static inline void use_context(void) {
+    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+}
+
+static inline void leave_context(void) {
+    CUcontext popped = NULL;
+    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
+}
+
 /* ---- Streams that wait ------------------------------------------------------------------------- */
 
 /* A stream of the library's that waits until its gate is released. */
 static inline struct gate gate_with_stream(void) {
     struct gate gate;
-    CUcontext before = NULL;
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    use_context();
     gate_use(cu);
     gate_make(&gate);
     gate.stream = NEW_STREAM();
     gate_hold(&gate, gate.stream);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     return gate;
 }
 
@@ -90,11 +100,10 @@ static inline void gate_drain(struct gate *gate) {
 
 /* Frees it, and destroys its stream. */
 static inline void gate_remove(struct gate *gate) {
-    CUcontext before = NULL;
     OK(gpumem_stream_destroy(device, gate->stream));
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     gate_free(gate);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* Threads under a bound that leaves room for all of them: none is refused because another one is
  * just taking memory, giving it back or keeping it for the next time. */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 
@@ -47,15 +48,11 @@ static void *work(void *user) {
 
 static void hammer(gpumem_resource *resource, size_t most) {
     struct worker workers[THREADS];
-    pthread_t threads[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.resource = resource, .number = i, .most = most};
         workers[i].stream = NEW_STREAM();
     }
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_threads(THREADS, work, workers, sizeof *workers);
     OK(gpumem_device_trim(device, 1));
     OK(gpumem_resource_trim(resource, 0));
     for (size_t i = 0; i < THREADS; i++) {

@@ -138,16 +138,15 @@ static void run_workers(gpumem_resource *cache, int host) {
     struct exchange exchange = {.places = {NULL}};
     pthread_t threads[THREADS], trimmer;
     void *failed = NULL;
-    CUcontext before;
     atomic_store(&running, THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
         void *scratch;
         workers[i] = (struct worker){
             .cache = cache, .exchange = &exchange, .seed = i * 7919 + 1, .host = host};
         workers[i].stream = NEW_STREAM();
-        cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+        use_context();
         OK_CU(cu->cuMemHostAlloc(&scratch, 4096, 0));
-        cu->cuCtxPopCurrent_v2(&before);
+        leave_context();
         workers[i].scratch = scratch;
     }
     for (unsigned i = 0; i < THREADS; i++)
@@ -169,9 +168,9 @@ static void run_workers(gpumem_resource *cache, int host) {
     OK(gpumem_resource_destroy(cache));
     for (unsigned i = 0; i < THREADS; i++) {
         OK(gpumem_stream_destroy(device, workers[i].stream));
-        cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+        use_context();
         OK_CU(cu->cuMemFreeHost(workers[i].scratch));
-        cu->cuCtxPopCurrent_v2(&before);
+        leave_context();
     }
 }
 

@@ -46,13 +46,12 @@ TEST(library_calls_keep_another_context_current) {
 }
 
 TEST(the_devices_own_context_is_not_pushed_again) {
-    CUcontext popped = NULL;
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    use_context();
     uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
     use_everything();
     assert_int_equal(soft->call_count("cuCtxPushCurrent_v2"), pushes);
     assert_ptr_equal(current(), gpumem_device_context(device));
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
 }
 
 TEST(opening_and_closing_leave_the_current_context_unchanged) {

@@ -4,10 +4,9 @@
 EACH_TEST(open_device, NULL);
 
 static void poison(void) {
-    CUcontext popped;
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    use_context();
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
 }
 
 TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {

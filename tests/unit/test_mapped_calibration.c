@@ -1,6 +1,7 @@
 /* The plan of mapped copies: measured when asked, kept for later processes, never in the way. */
 #include "mapped_copies.h"
 #include "planted_files.h"
+#include "run_threads.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -205,10 +206,6 @@ static void *calibrate(void *argument) {
 }
 
 TEST(threads_may_calibrate_concurrently) {
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, calibrate, NULL), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    run_threads(4, calibrate, NULL, 0);
     assert_int_equal(source_of(mapped), GPUMEM_MEASURED_HERE);
 }

@@ -271,11 +271,10 @@ TEST(mapped_copies_do_not_disturb_a_capture) {
     unsigned char bytes[100] = "captured", back[100];
     CUstream stream;
     CUgraph graph = NULL;
-    CUcontext popped;
     OK(gm_plans_take(mapped->engine->plans, &plan, GPUMEM_MEASURED_HERE));
     gpumem_buffer *buffer = allocate(mapped, 4096);
     OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     uint64_t copied = driver_copies();
     OK(gpumem_mapped_write(buffer, 0, bytes, sizeof bytes));
@@ -284,7 +283,7 @@ TEST(mapped_copies_do_not_disturb_a_capture) {
     assert_memory_equal(back, bytes, sizeof bytes);
     OK_CU(cu->cuStreamEndCapture(stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
     DESTROY(stream, buffer);
 }
 

@@ -343,14 +343,13 @@ TEST(memory_is_reused_after_its_stream_passes) {
 /* A driver's stream that the library does not destroy is forgotten by hand. */
 TEST(a_destroyed_stream_can_be_forgotten) {
     gpumem_resource *resource = PLAIN(.slab_bytes = 0);
-    CUcontext before;
     CUstream stream;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(gpumem_buffer_free(allocate_on(resource, 100, stream), stream));
     OK(gpumem_caching_forget_stream(resource, stream));
     OK_CU(cu->cuStreamDestroy_v2(stream));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     for (int i = 0; i < 100; i++)
         DESTROY(allocate(resource, 100));
     OK(gpumem_resource_destroy(resource));

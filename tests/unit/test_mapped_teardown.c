@@ -293,14 +293,13 @@ EACH_TEST(start, stop);
 TEST(after_a_device_fault_mapped_memory_is_freed) {
     struct subject all[COUNT(methods)];
     gpumem_buffer *more = NULL;
-    CUcontext popped;
     for (size_t i = 0; i < COUNT(methods); i++) {
         make(methods[i]);
         all[i] = s;
     }
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    use_context();
     assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
     for (size_t i = 0; i < COUNT(methods); i++) {
         s = all[i];
         the_cpu_still_reaches_it();

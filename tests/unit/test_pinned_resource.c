@@ -22,11 +22,10 @@ static void check_shared(gpumem_buffer *buffer) {
 /* The driver knows the memory as host memory. */
 static void check_pinned(gpumem_buffer *buffer) {
     unsigned type = 0;
-    CUcontext popped;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     gpumem_buffer_pointer(buffer)));
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
     assert_int_equal(type, CU_MEMORYTYPE_HOST);
 }
 

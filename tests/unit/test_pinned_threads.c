@@ -2,6 +2,7 @@
  * maximum taken by slabs that others are just pinning, or unpinning, waits for those. */
 #include "library_test.h"
 #include "memory/core/objects.h"
+#include "run_threads.h"
 #include "sleeping_thread.h"
 
 #include <pthread.h>
@@ -44,13 +45,9 @@ static void *work(void *user) {
 /* Each round begins without a slab: keep_nothing gives it back with its last piece. */
 TEST(threads_wait_for_a_slab_that_another_thread_pins) {
     struct worker workers[THREADS] = {{0}};
-    pthread_t threads[THREADS];
     memory = NEW_PINNED(.slab_bytes = 8 * MIB, .keep_nothing = 1, .maximum_bytes = 8 * MIB);
     pthread_barrier_init(&together, NULL, THREADS);
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_threads(THREADS, work, workers, sizeof *workers);
     for (size_t i = 0; i < THREADS; i++)
         if (workers[i].worst != GPUMEM_OK)
             fail_msg("thread %zu: %s", i, workers[i].message);

@@ -3,6 +3,7 @@
  * and that everything which is not simple goes the usual way.
  */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 
@@ -215,11 +216,7 @@ static void *free_kept(void *data) {
 }
 
 static void run(void *(*body)(void *), struct worker *workers) {
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, body, &workers[i]), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_threads(THREADS, body, workers, sizeof *workers);
 }
 
 /* What ended threads have counted stays counted, and others free what they left. */

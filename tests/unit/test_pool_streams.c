@@ -281,11 +281,10 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_buffer *out = allocate_on(pinned, 4096, GPUMEM_STREAM_NONE);
     unsigned char *seen = gpumem_buffer_host_pointer(out);
-    CUcontext popped;
     CUgraph graph = NULL;
     CUgraphExec exec = NULL;
     CUstream stream = NEW_STREAM();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate_on(resource, 4096, stream);
     OK(gpumem_buffer_fill(buffer, 0, 4096, 0x6b, stream));
@@ -306,7 +305,7 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
     OK_CU(cu->cuGraphExecDestroy(exec));
     OK_CU(cu->cuGraphDestroy(graph));
     OK_CU(cu->cuDeviceGraphMemTrim(gpumem_device_handle(device)));
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
     DESTROY(stream, out, pinned, resource);
 }
 
@@ -315,11 +314,10 @@ TEST(device_pool_memory_can_be_allocated_in_a_capture) {
 TEST(host_pool_memory_in_a_capture_is_refused) {
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
-    CUcontext popped;
     CUgraph graph = NULL;
     CUstream captured = NEW_STREAM();
     CUstream other = NEW_STREAM();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
     gpumem_buffer *buffer = allocate_on(resource, 4096, other);
     gpumem_buffer *at_once = allocate_on(resource, 4096, GPUMEM_STREAM_NONE);
@@ -337,7 +335,7 @@ TEST(host_pool_memory_in_a_capture_is_refused) {
     (void)cu->cuStreamEndCapture(captured, &graph);
     if (graph)
         OK_CU(cu->cuGraphDestroy(graph));
-    cu->cuCtxPopCurrent_v2(&popped);
+    leave_context();
     OK(gpumem_buffer_free(buffer, other));
     DESTROY(at_once, captured);
     synchronize(other);

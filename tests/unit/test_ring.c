@@ -318,11 +318,10 @@ TEST(destroying_a_ring_waits_for_its_streams) {
     (void)consume();
     OK(gpumem_fill(device, chunk.device, 1, 7, gate.stream));
     OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
-    CUcontext before;
     CUstream opener = NEW_STREAM();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuLaunchHostFunc(opener, open_later, gate.flag));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     OK(gpumem_ring_destroy(ring));
     assert_int_equal(__atomic_load_n(gate.flag, __ATOMIC_SEQ_CST), 1);
     synchronize(gate.stream); /* it found its memory */
@@ -337,10 +336,9 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
     struct gate gate = gate_with_stream();
     CUstream streams[2] = {gate.stream, NULL};
     CUgraph graph = NULL;
-    CUcontext before;
     streams[1] = NEW_STREAM();
     uint64_t chunk = consumed();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL));
     FAILS_SAYING(BUSY, "captures", gpumem_ring_release(ring, chunk, streams, 2));
     assert_int_equal(info_of().consumed, 1);
@@ -351,7 +349,7 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
     OK_CU(cu->cuStreamEndCapture(streams[1], &graph));
     assert_non_null(graph);
     cu->cuGraphDestroy(graph);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     gate_drain(&gate);
     gate_remove(&gate);
     OK(gpumem_ring_abandon(ring, 1));
@@ -361,18 +359,17 @@ TEST(releasing_behind_a_capturing_stream_is_refused) {
 
 TEST(releasing_behind_a_captured_event_is_refused) {
     CUgraph graph = NULL;
-    CUcontext before;
     CUstream stream = NEW_STREAM();
     CUevent event = NEW_EVENT();
     uint64_t chunk = consumed();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     OK_CU(cu->cuEventRecord(event, stream));
     FAILS(INVALID_ARGUMENT, gpumem_ring_release_events(ring, chunk, &event, 1));
     (void)cu->cuStreamEndCapture(stream, &graph);
     if (graph)
         cu->cuGraphDestroy(graph);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     OK(gpumem_ring_release(ring, chunk, NULL, 0));
     DESTROY(event, stream);
 }

@@ -209,10 +209,9 @@ static void end_nothing(void *user, CUdeviceptr pointer, size_t bytes, CUstream 
 
 TEST(foreign_memory_is_listed_with_its_kind) {
     CUdeviceptr address = 0;
-    CUcontext before;
     size_t ended = 0;
     gpumem_buffer *plain, *given;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuMemAlloc_v2(&address, MIB));
     OK(gpumem_buffer_from_pointer(device, address, 4096, GPUMEM_FOREIGN_OPTIONS(.read_only = 1),
                                   &plain));
@@ -234,7 +233,7 @@ TEST(foreign_memory_is_listed_with_its_kind) {
     DESTROY(plain, given);
     assert_int_equal(ended, 8192);
     OK_CU(cu->cuMemFree_v2(address));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     assert_int_equal(json_count(json_find(resource_of_kind(take(), "foreign"), "buffers")), 0);
 }
 
@@ -321,12 +320,11 @@ static unsigned long long graph_blocks(const char *cache, const char **pool) {
 TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
     gpumem_capture_pool *pool;
     CUgraph graph = NULL;
-    CUcontext before;
     gpumem_resource *pinned = NEW_PINNED();
     gpumem_resource *cache = NEW_CACHING(pinned);
     OK(gpumem_capture_pool_create(cache, &pool));
     CUstream stream = NEW_STREAM();
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK(gpumem_capture_pool_begin(pool, stream));
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     gpumem_buffer *buffer = NEW_BUFFER_WITH(cache, 4096, .stream = stream);
@@ -338,7 +336,7 @@ TEST(memory_of_captures_is_listed_as_owned_by_graphs) {
     OK_CU(cu->cuStreamEndCapture(stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));
     OK(gpumem_capture_pool_end(pool, stream));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     OK(gpumem_capture_pool_destroy(pool, GPUMEM_STREAM_NONE));
     NUMBER(resource_of_kind(take(), "caching"), "cache.capture_pools", 0);
     DESTROY(cache, pinned, stream);

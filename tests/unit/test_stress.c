@@ -6,6 +6,7 @@
  * GPUMEM_TEST_LONG=1 (`./dev test --long`) makes 100,000 operations a thread.
  */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -250,18 +251,16 @@ static void *work(void *user) {
 
 static void *pin(size_t bytes) {
     void *pinned = NULL;
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuMemHostAlloc(&pinned, bytes, 0));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     return pinned;
 }
 
 static void unpin(void *pinned) {
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuMemFreeHost(pinned));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
 }
 
 static void check_nothing_left(struct world *world) {
@@ -285,7 +284,6 @@ static void check_nothing_left(struct world *world) {
 /* Resources are destroyed in their order in `world`. */
 static void run(struct world *world) {
     static struct worker workers[THREADS];
-    pthread_t threads[THREADS];
     uint64_t operations = 0;
     const char *is_long = getenv("GPUMEM_TEST_LONG");
     world->operations = is_long && strcmp(is_long, "1") == 0 ? LONG_OPERATIONS : OPERATIONS;
@@ -298,10 +296,7 @@ static void run(struct world *world) {
         workers[i].stream = NEW_STREAM();
     }
     atomic_store(&world->running, THREADS);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    run_threads(THREADS, work, workers, sizeof *workers);
     for (unsigned i = 0; i < THREADS; i++) {
         if (workers[i].failed[0])
             fail_msg("thread %u, operation %lu: %s", i, (unsigned long)workers[i].done,

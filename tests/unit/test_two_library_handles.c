@@ -3,6 +3,7 @@
  * other one gets when it runs out.
  */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -176,13 +177,9 @@ static void *come_and_go(void *argument) {
 }
 
 TEST(threads_open_and_close_libraries_concurrently) {
-    pthread_t threads[3];
     atomic_size_t failed = 0;
     char *before = soft->state_dump();
-    for (size_t i = 0; i < COUNT(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &failed), 0);
-    for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_join(threads[i], NULL);
+    run_threads(3, come_and_go, &failed, 0);
     assert_int_equal(failed, 0);
     SAME_STATE(before);
 }

@@ -135,15 +135,14 @@ TEST(revoking_access_waits_for_the_buffers_streams) {
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
     assert_int_equal(rights(buffer, 0, 0), 1);
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamQuery(stream));
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, stream));
     OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
     OK_CU(cu->cuStreamQuery(stream));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     DESTROY(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }
@@ -238,17 +237,16 @@ TEST(changing_access_to_held_memory_is_refused) {
 TEST(changing_access_during_a_capture_is_refused) {
     gpumem_resource *resource = NEW_VIRTUAL();
     CUgraph graph;
-    CUcontext before;
     CUstream stream = NEW_STREAM();
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
     SAYS("capturing");
     OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
     OK_CU(cu->cuStreamEndCapture(stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     DESTROY(buffer, resource);
     OK(gpumem_stream_destroy(device, stream));
 }

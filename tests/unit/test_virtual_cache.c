@@ -152,9 +152,8 @@ TEST(busy_memory_over_the_cache_maximum_is_released_later) {
 TEST(memory_of_a_capture_is_not_reused) {
     gpumem_resource *resource = make_caching(GIB);
     CUstream stream = NEW_STREAM();
-    CUcontext before;
     CUgraph graph;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     CUdeviceptr warm = free_it(allocate(resource, 4 * MIB, stream));
     OK_CU(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, stream);
@@ -166,7 +165,7 @@ TEST(memory_of_a_capture_is_not_reused) {
     free_it(other);
     OK_CU(cu->cuStreamEndCapture(stream, &graph)); /* unspoilt */
     OK_CU(cu->cuGraphDestroy(graph));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     DESTROY(resource, stream);
 }
 
@@ -174,9 +173,8 @@ TEST(memory_of_a_capture_is_not_reused) {
 TEST(a_capture_gets_no_busy_cached_memory) {
     gpumem_resource *resource = make_caching(GIB);
     struct gate gate = gate_with_stream();
-    CUcontext before;
     CUgraph graph;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
     OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
     CUdeviceptr busy = free_it(buffer);
@@ -186,7 +184,7 @@ TEST(a_capture_gets_no_busy_cached_memory) {
     OK_CU(cu->cuStreamEndCapture(gate.stream, &graph));
     OK_CU(cu->cuGraphDestroy(graph));
     free_it(buffer);
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     gate_drain(&gate);
     DESTROY(resource, &gate);
 }

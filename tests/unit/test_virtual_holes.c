@@ -128,14 +128,13 @@ TEST(recommitting_restores_access_rights) {
 TEST(decommitting_waits_for_the_buffers_streams) {
     gpumem_resource *resource = make_chunked();
     gpumem_buffer *buffer = allocate(resource, 8 * MIB, 0);
-    CUcontext before;
     CUstream stream = NEW_STREAM();
     for (int i = 0; i < 8; i++)
         OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, stream));
     OK(gpumem_buffer_decommit(buffer, 0, 8 * MIB, stream, NULL)); /* no fault */
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    use_context();
     OK_CU(cu->cuStreamQuery(stream));
-    cu->cuCtxPopCurrent_v2(&before);
+    leave_context();
     OK(gpumem_buffer_hold(buffer));
     OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB)); /* takes nothing from anybody */
     FAILS_SAYING(BUSY, "hold", gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));

@@ -1,5 +1,6 @@
 /* Word before memory goes: of what, to whom, in which order, and from which threads. */
 #include "library_test.h"
+#include "run_threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -369,13 +370,9 @@ static void *come_and_go(void *user) {
 }
 
 TEST(threads_watch_and_free_concurrently) {
-    pthread_t threads[THREADS];
     gpumem_watch *watch;
     OK(gpumem_resource_watch(memory, count, &told_resource, &watch));
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &told[i]), 0);
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_threads(THREADS, come_and_go, told, sizeof *told);
     OK(gpumem_device_trim(device, 1));
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(atomic_load(&told[i]), 2 * ROUNDS);

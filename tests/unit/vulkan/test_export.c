@@ -66,11 +66,10 @@ static void share(struct gm_vulkan *vulkan, size_t size, unsigned flags) {
 }
 
 static void share_all(struct gm_vulkan *vulkan, unsigned flags) {
-    CUcontext popped;
-    OK_CU(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)));
+    use_context();
     for (size_t i = 0; i < COUNT(sizes); i++)
         share(vulkan, sizes[i], flags);
-    OK_CU(cu->cuCtxPopCurrent_v2(&popped));
+    leave_context();
 }
 
 TEST(softgpu_imports_memory_of_the_test_driver) {
