@@ -9,6 +9,8 @@ option(GPUMEM_TESTS "Build the test programs (needs cmocka)" ON)
 option(GPUMEM_BENCH "Build the benchmarks" ON)
 option(GPUMEM_EXAMPLES "Build the examples" ON)
 option(GPUMEM_PACKAGE "Prepare the Debian package (packaging/make.sh does it)" OFF)
+option(GPUMEM_COVERAGE "Count which lines and branches of src/ run (./dev coverage)" OFF)
+option(GPUMEM_LANES_V4 "Compile the interpreter for x86-64-v4, too" ON)
 option(GPUMEM_FUZZ "Build the fuzz targets (needs clang; tests/fuzz/run does it)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -53,4 +55,18 @@ if(sanitize)
     target_compile_options(gpumem_flags INTERFACE ${sanitize})
     target_link_options(gpumem_flags INTERFACE ${sanitize})
     target_compile_definitions(gpumem_flags INTERFACE GPUMEM_SANITIZE_${GPUMEM_SANITIZE}=1)
+endif()
+
+# Sources below src/ alone are compiled with GPUMEM_COUNTERS, since nobody asks what tests leave out of themselves.
+set(GPUMEM_COUNTERS "")
+if(GPUMEM_COVERAGE)
+    # Atomic: gcov computes most counts as differences, which lost increments of other threads make negative.
+    set(GPUMEM_COUNTERS --coverage -fprofile-update=atomic)
+    add_library(coverage_image OBJECT tests/coverage/image.c)
+    set_target_properties(coverage_image PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    add_library(coverage_exit SHARED tests/coverage/exit.c)
+    set_target_properties(coverage_exit PROPERTIES C_VISIBILITY_PRESET hidden
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/coverage)
+    target_link_options(gpumem_flags INTERFACE --coverage)
+    target_link_libraries(gpumem_flags INTERFACE $<TARGET_OBJECTS:coverage_image>)
 endif()

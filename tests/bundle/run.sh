@@ -58,8 +58,8 @@ run_conformance() {
     mkdir -p "$OUT/conformance"
     : >"$OUT/conformance/counts"
     for program in "$BUNDLE"/tests/conformance/run "$BUNDLE"/tests/conformance/*/run; do
-        "$program" --files | while read -r name; do
-            run_file "$program" "$name"
+        for file in $("$program" --files); do
+            run_file "$program" "$file"
         done
     done
     awk '{ print }
@@ -73,6 +73,7 @@ run_conformance() {
 
 # run_file PROGRAM FILE: the tests of one file, in a process of their own.
 run_file() {
+    name=$2
     CMOCKA_MESSAGE_OUTPUT=tap timeout -k 5 "$LIMIT" "$1" "$2" \
         >"$OUT/conformance/$name.tap" 2>&1 </dev/null
     code=$?

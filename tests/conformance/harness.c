@@ -249,7 +249,7 @@ int test_end(void **state) {
     return same && !gates_forced ? 0 : -1;
 }
 
-/* ---- The folder ----------------------------------------------------------------------------------- */
+/* ---- The folder ------------------------------------------------------------------------------ */
 
 /* Tests about two devices are worth having; one that wants another number says so itself. */
 static int begin(bool child) {

@@ -113,10 +113,13 @@ int start_child(const char *name, ...) __attribute__((sentinel));
 int wait_child(int pid);
 
 /* A test whose body is a child's, and that passes when the child returns 0. */
-#define CHILD_TEST(function)                                                                       \
+#define CHILD_TEST(function) CHILD_TEST_WHERE(function, (void)0)
+/* `needs` are statements that skip it: NEEDS_SOFTGPU("..."). */
+#define CHILD_TEST_WHERE(function, needs)                                                          \
     static void function##_apart(void **state);                                                    \
     TEST_ADD(function##_apart, #function, .own_fixtures = false);                                  \
     static void function##_apart(__attribute__((unused)) void **state) {                           \
+        needs;                                                                                     \
         assert_int_equal(run_child(#function, NULL), 0);                                           \
     }                                                                                              \
     CHILD(function)

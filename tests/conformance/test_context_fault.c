@@ -11,7 +11,11 @@ static int begin(void) {
     return soft ? 0 : 1;
 }
 
-CHILD_TEST(later_calls_return_the_fault) {
+/* A fault lasts as long as the process. */
+#define FAULT_TEST(function)                                                                       \
+    CHILD_TEST_WHERE(function, NEEDS_SOFTGPU("faults are made by its controls"); NEEDS_DEVICES(2))
+
+FAULT_TEST(later_calls_return_the_fault) {
     CUevent event;
     CUcontext current = NULL;
     CUdevice device = -1;
@@ -43,7 +47,7 @@ CHILD_TEST(later_calls_return_the_fault) {
 }
 
 /* Seen on H200: the reset succeeds, and the next retain answers the fault again. */
-CHILD_TEST(a_reset_does_not_repair_the_context) {
+FAULT_TEST(a_reset_does_not_repair_the_context) {
     CUcontext again = NULL;
     int active = 77;
     unsigned flags;
@@ -62,7 +66,7 @@ CHILD_TEST(a_reset_does_not_repair_the_context) {
     return 0;
 }
 
-CHILD_TEST(the_first_fault_is_kept) {
+FAULT_TEST(the_first_fault_is_kept) {
     if (begin())
         return 1;
     poison();
@@ -71,7 +75,7 @@ CHILD_TEST(the_first_fault_is_kept) {
     return 0;
 }
 
-CHILD_TEST(contexts_of_other_devices_are_unaffected) {
+FAULT_TEST(contexts_of_other_devices_are_unaffected) {
     CUcontext other;
     if (begin())
         return 1;
@@ -84,7 +88,7 @@ CHILD_TEST(contexts_of_other_devices_are_unaffected) {
 }
 
 /* Seen on H200: a fault in one context of a device is one in all, and outlives the one. */
-CHILD_TEST(a_fault_affects_every_context_of_the_device) {
+FAULT_TEST(a_fault_affects_every_context_of_the_device) {
     CUcontext other, current = NULL;
     if (begin())
         return 1;

@@ -94,6 +94,19 @@ TEST(a_surface_object_is_not_a_texture_object) {
     OK(cu.cuArrayDestroy(array));
 }
 
+TEST(a_thousand_textures_exist_at_once) {
+    CUarray array = make_array(0);
+    CUDA_RESOURCE_DESC resource = of_array(array);
+    CUDA_TEXTURE_DESC texture;
+    static CUtexObject objects[1000];
+    memset(&texture, 0, sizeof texture);
+    for (int i = 0; i < 1000; i++)
+        OK(cu.cuTexObjectCreate(&objects[i], &resource, &texture, NULL));
+    for (int i = 0; i < 1000; i++)
+        OK(cu.cuTexObjectDestroy(objects[i]));
+    OK(cu.cuArrayDestroy(array));
+}
+
 /* A border counts where fetches can be there. */
 TEST(an_unused_border_colour_is_not_reported) {
     CUarray array = make_array(0);
@@ -106,18 +119,5 @@ TEST(an_unused_border_colour_is_not_reported) {
     OK(cu.cuTexObjectGetTextureDesc(&got, object));
     assert_true(got.borderColor[0] == 0);
     OK(cu.cuTexObjectDestroy(object));
-    OK(cu.cuArrayDestroy(array));
-}
-
-TEST(a_thousand_textures_exist_at_once) {
-    CUarray array = make_array(0);
-    CUDA_RESOURCE_DESC resource = of_array(array);
-    CUDA_TEXTURE_DESC texture;
-    static CUtexObject objects[1000];
-    memset(&texture, 0, sizeof texture);
-    for (int i = 0; i < 1000; i++)
-        OK(cu.cuTexObjectCreate(&objects[i], &resource, &texture, NULL));
-    for (int i = 0; i < 1000; i++)
-        OK(cu.cuTexObjectDestroy(objects[i]));
     OK(cu.cuArrayDestroy(array));
 }

@@ -81,7 +81,7 @@ def planted():
              (("gpumem_virtual_options.no_member", good[1]), 1),
              ((good[0], "unit/test_no_such"), 1), ((good[0], "unit/test_low_level:no_such"), 1),
              ((good[0], "nothing"), 1), (("vkgdr_no_such_call", good[1]), 1),
-             (("gpumem.vkgdr.pycuda.Memory.flush", "clients/test_vkgdr_python:test_opening"), 0),
+             (("gpumem.vkgdr.pycuda.Memory.flush", "clients/test_vkgdr_python:test_a_device_is_opened_by_number_and_by_context"), 0),
              (("gpumem.vkgdr.RawMemory.no_such", good[1]), 1),
              ((good[0], "clients/test_vkgdr_python:test_no_such"), 1)]
     return [f"{cells}: {problems_of(row.format(*cells), SOURCE)}" for cells, wanted in cases

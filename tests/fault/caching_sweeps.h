@@ -26,7 +26,7 @@ static inline void sweep(const char *over, const char *what, int (*act)(void *),
 static inline void sweep_all(const char *over, gpumem_resource *upstream) {
     static const size_t sizes[] = {4 * KIB, 5 * MIB};
     struct subject subject = {.upstream = upstream,
-                              .cache = NEW_CACHING(upstream),
+                              .cache = make_small_cache(upstream),
                               .stream = NEW_STREAM(),
                               .other = NEW_STREAM()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -55,7 +55,7 @@ static inline void a_cache_over_virtual_memory_is_all_or_nothing(void **state) {
 }
 
 static inline void a_cache_over_pinned_memory_is_all_or_nothing(void **state) {
-    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1);
+    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1, .slab_bytes = 2 * MIB);
     sweep_all("pinned memory", resource);
 }
 

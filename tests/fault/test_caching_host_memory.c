@@ -45,7 +45,7 @@ static void sweep_all(gpumem_resource *upstream) {
     struct subject subject = {.upstream = upstream, .stream = NEW_STREAM(), .other = NEW_STREAM()};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         subject.bytes = sizes[i];
-        subject.cache = NEW_CACHING(upstream);
+        subject.cache = make_small_cache(upstream);
         sweep_one("allocate", allocate_it, free_it, &subject);
         sweep_one("free", free_after_another_stream, settle, &subject);
         sweep_one("trim", trim_it, settle, &subject);
@@ -61,6 +61,6 @@ static void sweep_all(gpumem_resource *upstream) {
 TEST_IS(a_cache_over_a_pool_survives_failed_host_allocations, sweep_all(new_own_pool()));
 
 TEST(a_cache_over_pinned_memory_survives_failed_host_allocations) {
-    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1);
+    gpumem_resource *resource = NEW_PINNED(.keep_nothing = 1, .slab_bytes = 2 * MIB);
     sweep_all(resource);
 }

@@ -131,7 +131,7 @@ static gpumem_resource *virtual_resource(void) {
 }
 
 static gpumem_resource *pinned_resource(void) {
-    return NEW_PINNED(.keep_nothing = 1);
+    return NEW_PINNED(.keep_nothing = 1, .slab_bytes = 2 * MIB);
 }
 
 static gpumem_resource *managed_resource(void) {

@@ -6,9 +6,9 @@
 #ifndef TESTS_OTHER_PROCESS_H
 #define TESTS_OTHER_PROCESS_H
 
+#include "descriptors.h"
 #include "library_test.h"
 
-#include <dirent.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>

@@ -1,10 +1,9 @@
-/* What the library says of its objects, as values; and what the process has. */
+/* What the library says of its objects, as values; and what the process has (descriptors.h). */
 #ifndef TESTS_READINGS_H
 #define TESTS_READINGS_H
 
 #include "checks.h"
-
-#include <dirent.h>
+#include "descriptors.h"
 
 #define READING(name, type, get, from)                                                             \
     static inline type name(from of) {                                                             \
@@ -44,16 +43,6 @@ static inline bool is_mapped(CUdeviceptr address) {
     const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                     .id = gpumem_device_handle(device)};
     return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
-}
-
-static inline size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
 }
 
 #endif

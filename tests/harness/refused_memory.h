@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-/* A sanitizer has an allocator of its own, which only the program's own requests can be kept from. */
+/* A sanitizer has an allocator of its own, which only the program's own requests can be kept
+ * from. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CAN_REFUSE_LIBRARIES 0
 #elif defined(__has_feature)

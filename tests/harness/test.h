@@ -1,12 +1,13 @@
 /*
- * How tests are declared. All files of a folder are one program, `run`, and each file's tests run in
- * a process of their own: `run FILE`.
+ * How tests are declared. All files of a folder are one program, `run`, and each file's tests run
+ * in a process of their own: `run FILE`.
  *
  *     TEST(freed_memory_is_reused) {
  *         ...
  *     }
  *
- * defines a test of cmocka, and registers it; tests of a file run in the order in which it has them.
+ * defines a test of cmocka, and registers it; tests of a file run in the order in which it has
+ * them.
  * A test in a header belongs to each file that includes the header.
  */
 #ifndef TESTS_TEST_H
@@ -83,8 +84,8 @@ const char *test_pattern(void);
 #define ALL_TESTS(setup_, teardown_)                                                               \
     TEST_SETTING(test_all, .kind = TEST_ALL, .setup = (setup_), .teardown = (teardown_))
 
-/* BEFORE_TESTS { ... return 0; }: in the process of the tests, before all else, and not in children.
- * It may add tests. Another value ends the process as its exit status. */
+/* BEFORE_TESTS { ... return 0; }: in the process of the tests, before all else, and not in
+ * children. It may add tests. Another value ends the process as its exit status. */
 #define BEFORE_TESTS                                                                               \
     static int before_tests(int argc, char **argv);                                                \
     TEST_SETTING(test_before, .kind = TEST_BEFORE, .run = before_tests);                           \

@@ -3,10 +3,10 @@
 #ifndef TESTS_VULKAN_TEST_H
 #define TESTS_VULKAN_TEST_H
 
+#include "descriptors.h"
 #include "library_test.h"
 #include "vulkan_icd.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
