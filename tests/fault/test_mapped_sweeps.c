@@ -68,7 +68,7 @@ static gpumem_status write_and_read(gpumem_buffer *buffer) {
 }
 
 static gpumem_status grow_and_shrink(gpumem_buffer *buffer) {
-    assert_int_equal(write_and_read(buffer), GPUMEM_OK);
+    OK(write_and_read(buffer));
     gpumem_status status = grow(buffer);
     return status == GPUMEM_OK ? gpumem_buffer_shrink(buffer, 2 * MIB, NULL) : status;
 }
@@ -103,9 +103,9 @@ static gpumem_status view_and_grow(gpumem_buffer *buffer) {
         return status;
     gpumem_mapped_info info = {.size = sizeof info};
     *(unsigned char *)gpumem_host_view_pointer(view) = 1;
-    assert_int_equal(gpumem_host_view_get_info(view, &info), GPUMEM_OK);
-    assert_int_equal(gpumem_host_view_flush(view, 0, 1), GPUMEM_OK);
-    assert_int_equal(gpumem_host_view_invalidate(view, 0, 1), GPUMEM_OK);
+    OK(gpumem_host_view_get_info(view, &info));
+    OK(gpumem_host_view_flush(view, 0, 1));
+    OK(gpumem_host_view_invalidate(view, 0, 1));
     status = grow(buffer);
     gpumem_status ended = gpumem_host_view_destroy(view);
     return status == GPUMEM_OK ? ended : status;

@@ -1,6 +1,6 @@
 /*
- * How tests make and end objects of the library, where nothing may fail. What is made on a device is
- * made on `device`, a variable of whoever includes this.
+ * How tests make and end objects of the library, where nothing may fail. What is made on a device
+ * is made on `device`, a variable of whoever includes this.
  *
  *     gpumem_resource *memory = NEW_VIRTUAL(.cache_bytes = 64 * MIB);
  *     gpumem_resource *cache = NEW_CACHING(memory);
@@ -78,7 +78,7 @@ static inline void leave_context(void) {
     OK_CU(cu->cuCtxPopCurrent_v2(&popped));
 }
 
-/* ---- Streams that wait ------------------------------------------------------------------------- */
+/* ---- Streams that wait ----------------------------------------------------------------------- */
 
 /* A stream of the library's that waits until its gate is released. */
 static inline struct gate gate_with_stream(void) {

@@ -201,6 +201,6 @@ TEST(an_allocation_waits_for_memory_being_returned) {
     assert_null(failed);
     assert_int_equal(pthread_join(taking, NULL), 0);
     device->cu = driver;
-    assert_int_equal(taker.status, GPUMEM_OK);
+    OK(taker.status);
     DESTROY(taker.buffer, cache, memory);
 }

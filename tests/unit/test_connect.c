@@ -67,7 +67,7 @@ static void meet(gpumem_listener *listener, const char *path) {
     start_client(&client, path);
     OK(gpumem_accept(listener, NULL, &connection, &peer));
     pthread_join(client.thread, NULL);
-    assert_int_equal(client.status, GPUMEM_OK);
+    OK(client.status);
     assert_int_equal(peer.pid, getpid());
     assert_int_equal(peer.user, getuid());
     assert_int_equal(client.peer.pid, getpid());
@@ -275,7 +275,7 @@ TEST(only_listed_users_may_connect) {
     FAILS_SAYING(
         PEER, "nobody connected within 400 ms",
         gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, &peer));
-    assert_int_equal(exit_of(stranger), GPUMEM_ERROR_PEER);
+    FAILS(PEER, exit_of(stranger));
     pid_t friend = connect_as(name, 1234);
     OK(gpumem_accept(listener, NULL, &connection, &peer));
     assert_int_equal(peer.user, 1234);
@@ -288,7 +288,7 @@ TEST(only_listed_users_may_connect) {
     FAILS(PEER,
           gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, NULL));
     pthread_join(client.thread, NULL);
-    assert_int_equal(client.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, client.status);
     int none = -1;
     FAILS_SAYING(
         NOT_PERMITTED, "user 0",

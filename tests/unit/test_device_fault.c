@@ -23,7 +23,7 @@ TEST(after_a_device_fault_every_call_fails_and_all_can_be_closed) {
     OK(gpumem_buffer_free(held, NULL));
     poison();
     FAILS(DEVICE_FAULT, gpumem_buffer_allocate(pool, 100, NULL, &none));
-    assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_ILLEGAL_ADDRESS);
+    FAILS_CU(ILLEGAL_ADDRESS, gpumem_last_error()->driver_code);
     SAYS("CUDA_ERROR_ILLEGAL_ADDRESS");
     FAILS(DEVICE_FAULT, gpumem_buffer_fill(c, 0, 1, 0, stream));
     FAILS(DEVICE_FAULT, gpumem_stream_synchronize(device, stream));

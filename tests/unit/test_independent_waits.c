@@ -84,8 +84,8 @@ TEST(destroying_a_resource_waits_only_for_its_own_frees) {
     if (!apart)
         pthread_join(b.thread, NULL);
     assert_true(apart);
-    assert_int_equal(a.status, GPUMEM_OK);
-    assert_int_equal(b.status, GPUMEM_OK);
+    OK(a.status);
+    OK(b.status);
     gate_remove(&stuck);
     gate_remove(&other);
 }
@@ -104,7 +104,7 @@ TEST(a_waiting_thread_does_not_block_deferred_frees) {
     gate_drain(&stuck);
     pthread_join(a.thread, NULL);
     assert_int_equal(left, 1);
-    assert_int_equal(a.status, GPUMEM_OK);
+    OK(a.status);
     DESTROY(second, &stuck);
     gate_remove(&other);
 }
@@ -119,8 +119,8 @@ TEST(two_threads_may_wait_for_one_free) {
     gate_drain(&stuck);
     assert_true(ends(&all));
     assert_true(ends(&a));
-    assert_int_equal(all.status, GPUMEM_OK);
-    assert_int_equal(a.status, GPUMEM_OK);
+    OK(all.status);
+    OK(a.status);
     gate_remove(&stuck);
 }
 
@@ -151,7 +151,7 @@ TEST(a_limit_does_not_wait_for_frees_of_other_resources) {
     if (!apart)
         pthread_join(limited.thread, NULL);
     assert_true(apart);
-    assert_int_equal(limited.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
+    FAILS(OUT_OF_CAPACITY, limited.status);
     DESTROY(limited.resource, upstream, &stuck);
 }
 
@@ -167,7 +167,7 @@ TEST(the_pinned_maximum_does_not_wait_for_other_resources) {
     if (!apart)
         pthread_join(pinned.thread, NULL);
     assert_true(apart);
-    assert_int_equal(pinned.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
+    FAILS(OUT_OF_CAPACITY, pinned.status);
     DESTROY(pinned.resource, other, &stuck);
 }
 
@@ -183,7 +183,7 @@ TEST(a_pools_maximum_does_not_wait_for_other_resources) {
     if (!apart)
         pthread_join(pool.thread, NULL);
     assert_true(apart);
-    assert_int_equal(pool.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
+    FAILS(OUT_OF_CAPACITY, pool.status);
     DESTROY(pool.resource, other, &stuck);
 }
 
@@ -203,7 +203,7 @@ TEST(a_limit_waits_for_deferred_frees_that_count_against_it) {
     if (!apart)
         pthread_join(limited.thread, NULL);
     assert_true(apart);
-    assert_int_equal(limited.status, GPUMEM_OK);
+    OK(limited.status);
     DESTROY(limited.buffer, limited.resource, limit, upstream, &stuck);
     gate_remove(&own);
 }
@@ -234,7 +234,7 @@ TEST(running_out_waits_until_enough_is_free) {
     if (!apart)
         pthread_join(big.thread, NULL);
     assert_true(apart);
-    assert_int_equal(big.status, GPUMEM_OK);
+    OK(big.status);
     DESTROY(big.buffer, big.resource, other, &stuck);
     gate_remove(&enough);
 }
@@ -251,6 +251,6 @@ TEST(an_allocation_that_can_never_fit_is_refused_at_once) {
     if (!apart)
         pthread_join(big.thread, NULL);
     assert_true(apart);
-    assert_int_equal(big.status, GPUMEM_ERROR_OUT_OF_MEMORY);
+    FAILS(OUT_OF_MEMORY, big.status);
     DESTROY(big.resource, other, &stuck);
 }

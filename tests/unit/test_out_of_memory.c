@@ -63,7 +63,7 @@ TEST(memory_freed_by_the_failure_callback_is_used) {
     assert_int_equal(a.failure.attempt, 2);
     assert_int_equal(a.failure.attempts_left, 7);
     assert_int_equal(a.failure.bytes, 40 * MIB);
-    assert_int_equal(a.failure.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
+    FAILS(OUT_OF_CAPACITY, a.failure.status);
     assert_ptr_equal(a.failure.resource, resource);
     assert_non_null(strstr(a.message, "exceed the limit"));
     DESTROY(buffer, a.spare[0], resource);

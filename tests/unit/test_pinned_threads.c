@@ -142,8 +142,8 @@ TEST(memory_being_unpinned_counts_until_it_is_released) {
     atomic_store(&may_unpin, 1);
     assert_int_equal(pthread_join(giving, NULL), 0);
     assert_int_equal(pthread_join(taking, NULL), 0);
-    assert_int_equal(giver.status, GPUMEM_OK);
-    assert_int_equal(taker.status, GPUMEM_OK); /* it waited, and then there was room */
+    OK(giver.status);
+    OK(taker.status); /* it waited, and then there was room */
     assert_int_equal(atomic_load(&pinned_most), 2 * MIB);
     DESTROY(taker.buffer, memory);
     assert_int_equal(atomic_load(&pinned_now), 0);

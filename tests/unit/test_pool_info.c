@@ -23,7 +23,7 @@ static CUmemoryPool driver_pool(int current, CUmemLocationType type) {
     CUresult result =
         current ? cu->cuMemGetMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED)
                 : cu->cuMemGetDefaultMemPool(&pool, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
-    assert_int_equal(result, CUDA_SUCCESS);
+    OK_CU(result);
     return pool;
 }
 

@@ -51,7 +51,7 @@ TEST(peer_access_changes_apply_to_live_buffers) {
     assert_int_equal(peers_of(pool, peers), 0);
     assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
     assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_NONE);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(early), 9));
     check_bytes(early, 1);
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
     gpumem_buffer *late = NEW_BUFFER(pool, 40 * MIB); /* in another segment of the pool */
@@ -59,13 +59,13 @@ TEST(peer_access_changes_apply_to_live_buffers) {
     assert_int_equal(peers_of(pool, peers), 1);
     assert_int_equal(peers[0], 1);
     assert_int_equal(peers_of(pool, NULL), 1);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(early), 2), CUDA_SUCCESS);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(late), 3), CUDA_SUCCESS);
+    OK_CU(other_sets(gpumem_buffer_pointer(early), 2));
+    OK_CU(other_sets(gpumem_buffer_pointer(late), 3));
     check_bytes(early, 2);
     check_bytes(late, 3);
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_NONE));
     assert_int_equal(peers_of(pool, peers), 0);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(late), 4));
     check_bytes(late, 3);
     DESTROY(early, late, pool);
 }
@@ -92,9 +92,9 @@ TEST(host_pools_have_peers) {
     synchronize(NULL);
     memset(gpumem_buffer_host_pointer(buffer), 1, 4096);
     assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
-    assert_int_equal(other_sets(gpumem_buffer_pointer(buffer), 9), CUDA_ERROR_INVALID_VALUE);
+    FAILS_CU(INVALID_VALUE, other_sets(gpumem_buffer_pointer(buffer), 9));
     OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
-    assert_int_equal(other_sets(gpumem_buffer_pointer(buffer), 5), CUDA_SUCCESS);
+    OK_CU(other_sets(gpumem_buffer_pointer(buffer), 5));
     check_bytes(buffer, 5);
     DESTROY(buffer, pool);
 }

@@ -442,7 +442,7 @@ TEST(without_free_descriptors_sharing_fails_cleanly) {
     gpumem_status imported = gpumem_pool_from_share_handle(device, &handle, &mapped);
     gpumem_status exported = gpumem_pool_get_share_handle(unexported, &more);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    assert_int_equal(imported, GPUMEM_ERROR_SYSTEM);
+    FAILS(SYSTEM, imported);
     assert_int_not_equal(exported, GPUMEM_OK);
     assert_null(mapped);
     assert_int_equal(open_descriptors(), before);

@@ -267,7 +267,7 @@ TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     char *before = soft->state_dump();
     FAILS(DATA, update(&pair, GPUMEM_SHARE_OPTIONS(.maximum_bytes = 3 * CHUNK - 1)));
     SAYS("more than the 6291455 bytes");
-    assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, pair.status);
     assert_non_null(strstr(pair.message, "refused"));
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(pair.import), CHUNK);
@@ -276,7 +276,7 @@ TEST(growth_beyond_the_importers_limits_leaves_the_import_unchanged) {
     grow(&pair, 4 * CHUNK);
     before = soft->state_dump();
     FAILS_SAYING(OUT_OF_CAPACITY, "capacity of 6291456", update(&pair, NULL));
-    assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, pair.status);
     assert_non_null(strstr(pair.message, "capacity"));
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
@@ -389,13 +389,13 @@ TEST(a_detached_export_lets_its_buffer_shrink) {
     FAILS(INVALID_ARGUMENT, gpumem_export_get_descriptor(pair.exported, 0, &fd));
     char *before = soft->state_dump();
     FAILS_SAYING(PEER, "detached", update(&pair, NULL));
-    assert_int_equal(pair.status, GPUMEM_ERROR_INVALID_ARGUMENT);
+    FAILS(INVALID_ARGUMENT, pair.status);
     SAME_STATE(before);
     /* An export of what has other chunks does not go on where this import ends. */
     OK(gpumem_export_destroy(pair.exported));
     pair.exported = NEW_EXPORT(pair.buffer);
     FAILS_SAYING(PEER, "given memory back since", update(&pair, NULL));
-    assert_int_equal(pair.status, GPUMEM_ERROR_DATA);
+    FAILS(DATA, pair.status);
     FAILS(DATA, extend(pair.import, pair.exported, 3));
     assert_int_equal(gpumem_buffer_size(pair.import), 3 * CHUNK);
     gpumem_buffer *former = pair.import;
@@ -445,7 +445,7 @@ TEST(detaching_an_export_being_sent_is_refused) {
     FAILS_SAYING(BUSY, "1 thread is still sending", gpumem_export_detach(pair.exported));
     shutdown(pair.sockets[1], SHUT_RDWR);
     pthread_join(pair.thread, NULL);
-    assert_int_equal(pair.status, GPUMEM_ERROR_PEER);
+    FAILS(PEER, pair.status);
     OK(gpumem_export_detach(pair.exported));
     end(&pair);
 }

@@ -342,7 +342,7 @@ TEST(threads_use_buffers_while_access_changes) {
         gpumem_status status = gpumem_virtual_resource_set_access(
             resource, 1, accesses[(changed + busy) % (int)COUNT(accesses)]);
         if (status != GPUMEM_OK)
-            assert_int_equal(status, GPUMEM_ERROR_BUSY);
+            FAILS(BUSY, status);
         busy += status != GPUMEM_OK;
         changed += status == GPUMEM_OK;
     }

@@ -74,7 +74,7 @@ TEST(growing_beyond_device_memory_changes_nothing) {
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, capacity);
     char *before = soft->state_dump();
     FAILS_SAYING(OUT_OF_MEMORY, "cuMemCreate", gpumem_buffer_grow(buffer, capacity, NULL));
-    assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_OUT_OF_MEMORY);
+    FAILS_CU(OUT_OF_MEMORY, gpumem_last_error()->driver_code);
     SAME_STATE(before);
     assert_int_equal(gpumem_buffer_size(buffer), 2 * MIB);
     OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
