@@ -13,10 +13,9 @@ static CUdeviceptr managed(size_t size) {
     return m;
 }
 
-static void flags(void) {
+SCENARIO(flags, "attach/flags", par_context) {
     CUdeviceptr m;
     CUstream s;
-    par_context();
     s = par_stream();
     m = managed(2 * PAGE);
     for (unsigned f = 0; f <= 8; f++) {
@@ -34,10 +33,9 @@ static void flags(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void lengths(void) {
+SCENARIO(lengths, "attach/lengths", par_context) {
     CUdeviceptr m, f;
     CUstream s, gone;
-    par_context();
     s = par_stream();
     SETUP(cuStreamCreate, (&gone, 0));
     SETUP(cuStreamDestroy_v2, (gone));
@@ -60,13 +58,12 @@ static void lengths(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void kinds(void) {
+SCENARIO(kinds, "attach/kinds", par_context) {
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CUdeviceptr pooled;
     CUstream s;
-    par_context();
     s = par_stream();
     SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
@@ -94,10 +91,9 @@ static void kinds(void) {
     free(heap);
 }
 
-static void order(void) {
+SCENARIO(order, "attach/order", par_context) {
     CUdeviceptr m;
     CUstream s, t;
-    par_context();
     s = par_stream();
     t = par_stream();
     m = managed(2 * PAGE);
@@ -121,11 +117,10 @@ static void order(void) {
     CALL(cuStreamDestroy_v2, "of-freed", (s));
 }
 
-static void other_context(void) {
+SCENARIO(other_context, "attach/other-context", par_context) {
     CUdeviceptr m;
     CUcontext other;
     CUstream s;
-    par_context();
     m = managed(2 * PAGE);
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     s = par_stream();
@@ -136,11 +131,3 @@ static void other_context(void) {
     SETUP(cuCtxDestroy_v2, (other));
     CALL(cuStreamAttachMemAsync, "stream-of-destroyed-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
 }
-
-PAR_SCENARIOS = {
-    {"attach/flags", flags, 0, 0},
-    {"attach/lengths", lengths, 0, 0},
-    {"attach/kinds", kinds, 0, 0},
-    {"attach/order", order, 0, 0},
-    {"attach/other-context", other_context, 0, 0},
-};

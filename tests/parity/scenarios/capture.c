@@ -22,10 +22,9 @@ static void see_status(CUstream s, const char *which) {
     par_see("status", "%s %s %d", which, result_text(result), (int)status);
 }
 
-static void begins(void) {
+SCENARIO(begins, "capture/begins", par_context) {
     CUstream s, blocking;
     CUgraph graph;
-    par_context();
     s = par_stream();
     SETUP(cuStreamCreate, (&blocking, 0));
     for (int mode = -1; mode <= 4; mode++) {
@@ -58,10 +57,9 @@ static void begins(void) {
     CALL(cuStreamBeginCapture_v2, "no-context-null-stream", (NULL, GLOBAL));
 }
 
-static void begins_twice(void) {
+SCENARIO(begins_twice, "capture/begins-twice", par_context) {
     CUstream s;
     CUgraph graph;
-    par_context();
     s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuStreamBeginCapture_v2, "capturing", (s, GLOBAL));
@@ -81,11 +79,10 @@ static void begins_twice(void) {
 }
 
 /* With work queued before the capture: it is no part of it. */
-static void begins_busy(void) {
+SCENARIO(begins_busy, "capture/begins-busy", par_context) {
     CUstream s;
     CUdeviceptr d;
     unsigned char byte = 9;
-    par_context();
     s = par_stream();
     d = par_alloc(16);
     SETUP(cuMemsetD8_v2, (d, 1, 16));
@@ -117,7 +114,7 @@ static void info_of(const char *cls, CUstream s) {
     }
 }
 
-static void info(void) {
+SCENARIO(info, "capture/info", par_context) {
     CUstream s, fresh;
     CUdeviceptr d;
     CUstreamCaptureStatus status;
@@ -126,7 +123,6 @@ static void info(void) {
     const CUgraphNode *nodes;
     const CUgraphEdgeData *edges;
     size_t count;
-    par_context();
     s = par_stream();
     fresh = par_stream();
     d = par_alloc(16);
@@ -195,13 +191,12 @@ static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
     return c;
 }
 
-static void nodes(void) {
+SCENARIO(nodes, "capture/nodes", par_context) {
     static int calls;
     CUstream s;
     CUdeviceptr d, at;
     char *pinned;
     static char plain[64];
-    par_context();
     s = par_stream();
     d = par_alloc(4096);
     pinned = par_pinned(4096);
@@ -237,14 +232,13 @@ static void nodes(void) {
     par_see("not-run", "%d %d", byte, calls);
 }
 
-static void launched(void) {
+SCENARIO(launched, "capture/launched", par_context) {
     static int calls;
     CUstream s;
     CUdeviceptr d;
     CUgraph graph;
     CUgraphExec exec;
     unsigned char bytes[4];
-    par_context();
     s = par_stream();
     d = par_alloc(64);
     SETUP(cuMemsetD8_v2, (d, 7, 64));
@@ -270,11 +264,10 @@ static void launched(void) {
     end_and_see(s, "ok");
 }
 
-static void batches(void) {
+SCENARIO(batches, "capture/batches", par_context) {
     CUstream s;
     CUstreamBatchMemOpParams ops[2];
     CUdeviceptr at;
-    par_context();
     s = par_stream();
     void *pinned = par_pinned(4096);
     SETUP(cuMemHostGetDevicePointer_v2, (&at, pinned, 0));
@@ -303,13 +296,12 @@ static void batches(void) {
     end_and_see(s, "ok");
 }
 
-static void memory(void) {
+SCENARIO(memory, "capture/memory", par_context) {
     CUstream s;
     CUdeviceptr p, second, plain, async_plain;
     CUmemoryPool pool;
     CUgraph graph;
     CUgraphExec exec;
-    par_context();
     s = par_stream();
     plain = par_alloc(64);
     SETUP(cuDeviceGetDefaultMemPool, (&pool, par.dev));
@@ -366,7 +358,7 @@ static void memory(void) {
         end_and_see(s, "after");                                                                   \
     } while (0)
 
-static void refused(void) {
+SCENARIO(refused, "capture/refused", par_context) {
     CUstream s, t;
     CUdeviceptr d, m;
     CUevent e;
@@ -376,7 +368,6 @@ static void refused(void) {
     CUcontext ctx;
     CUdevice dev;
     CUstreamAttrValue value;
-    par_context();
     s = par_stream();
     t = par_stream();
     d = par_alloc(64);
@@ -415,14 +406,13 @@ static void refused(void) {
 }
 
 /* After the capture was invalidated. */
-static void invalidated(void) {
+SCENARIO(invalidated, "capture/invalidated", par_context) {
     static int calls;
     CUstream s, t;
     CUdeviceptr d, p;
     CUevent e;
     unsigned flags;
     CUstreamAttrValue value;
-    par_context();
     s = par_stream();
     t = par_stream();
     d = par_alloc(64);
@@ -474,14 +464,13 @@ static void see_dependencies(CUstream s) {
     par_see("dependencies", "%s status %d count %zu", result_text(result), (int)status, count);
 }
 
-static void updates(void) {
+SCENARIO(updates, "capture/updates", par_context) {
     CUstream s, idle;
     CUdeviceptr d;
     CUgraph graph, foreign;
     CUgraphNode a, b, other, removed;
     CUgraphEdgeData data;
     CUstreamCaptureStatus status;
-    par_context();
     s = par_stream();
     idle = par_stream();
     d = par_alloc(64);
@@ -546,7 +535,7 @@ static void updates(void) {
     end_and_see(s, "ok");
 }
 
-static void graph_during(void) {
+SCENARIO(graph_during, "capture/graph-during", par_context) {
     CUstream s;
     CUdeviceptr d;
     CUgraph graph, clone;
@@ -554,7 +543,6 @@ static void graph_during(void) {
     CUgraphNode nodes_seen[4], node;
     CUstreamCaptureStatus status;
     size_t count = 4;
-    par_context();
     s = par_stream();
     d = par_alloc(64);
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
@@ -579,14 +567,13 @@ static void graph_during(void) {
 
 /* ---- Into a graph --------------------------------------------------------------------------- */
 
-static void to_graph(void) {
+SCENARIO(to_graph, "capture/to-graph", par_context) {
     CUstream s, t;
     CUdeviceptr d;
     CUgraph graph, ended = NULL, foreign;
     CUgraphExec exec;
     CUgraphNode a, b, other;
     CUgraphEdgeData data;
-    par_context();
     s = par_stream();
     t = par_stream();
     d = par_alloc(64);
@@ -639,11 +626,10 @@ static void to_graph(void) {
     CALL(cuGraphDestroy, "after-invalidated", (graph));
 }
 
-static void to_graph_twice(void) {
+SCENARIO(to_graph_twice, "capture/to-graph-twice", par_context) {
     CUstream s;
     CUgraph graph;
     CUgraphNode a;
-    par_context();
     s = par_stream();
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuGraphAddEmptyNode, (&a, graph, NULL, 0));
@@ -655,10 +641,9 @@ static void to_graph_twice(void) {
     }
 }
 
-static void to_graph_destroyed(void) {
+SCENARIO(to_graph_destroyed, "capture/to-graph-destroyed", par_context) {
     CUstream s;
     CUgraph graph, ended;
-    par_context();
     s = par_stream();
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuStreamBeginCaptureToGraph, (s, graph, NULL, NULL, 0, GLOBAL));
@@ -669,10 +654,9 @@ static void to_graph_destroyed(void) {
 
 /* ---- A thread's mode ------------------------------------------------------------------------ */
 
-static void exchange(void) {
+SCENARIO(exchange, "capture/exchange", par_context) {
     static const int modes[] = {2, 1, 0, 1, 7, -1, 0};
     CUstreamCaptureMode mode;
-    par_context();
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         mode = (CUstreamCaptureMode)modes[i];
         par_note("mode=%d", modes[i]);
@@ -702,9 +686,8 @@ static void in_thread(void *(*function)(void *), void *data) {
     pthread_join(thread, NULL);
 }
 
-static void wrong_thread(void) {
+SCENARIO(wrong_thread, "capture/wrong-thread", par_context) {
     CUstream s;
-    par_context();
     s = par_stream();
     for (int mode = 0; mode < 3; mode++) {
         SETUP(cuStreamBeginCapture_v2, (s, (CUstreamCaptureMode)mode));
@@ -728,10 +711,9 @@ static void *begin_here(void *data) {
 }
 
 /* The thread that began is gone. */
-static void thread_gone(void) {
+SCENARIO(thread_gone, "capture/thread-gone", par_context) {
     CUstream s;
     CUdeviceptr p;
-    par_context();
     s = par_stream();
     in_thread(begin_here, s);
     see_status(s, "s");
@@ -741,24 +723,3 @@ static void thread_gone(void) {
     CALL(cuStreamDestroy_v2, "thread-gone", (s));
     CALLO(cuMemAlloc_v2, "destroyed", (&p, 64), OUT_C(p));
 }
-
-PAR_SCENARIOS = {
-    {"capture/begins", begins, 0, 0},
-    {"capture/begins-twice", begins_twice, 0, 0},
-    {"capture/begins-busy", begins_busy, 0, 0},
-    {"capture/info", info, 0, 0},
-    {"capture/nodes", nodes, 0, 0},
-    {"capture/launched", launched, 0, 0},
-    {"capture/batches", batches, 0, 0},
-    {"capture/memory", memory, 0, 0},
-    {"capture/refused", refused, 0, 0},
-    {"capture/invalidated", invalidated, 0, 0},
-    {"capture/updates", updates, 0, 0},
-    {"capture/graph-during", graph_during, 0, 0},
-    {"capture/to-graph", to_graph, 0, 0},
-    {"capture/to-graph-twice", to_graph_twice, 0, 0},
-    {"capture/to-graph-destroyed", to_graph_destroyed, 0, 0},
-    {"capture/exchange", exchange, 0, 0},
-    {"capture/wrong-thread", wrong_thread, 0, 0},
-    {"capture/thread-gone", thread_gone, 0, 0},
-};

@@ -49,7 +49,7 @@ static void capture_fork(const fork_ground *g) {
     SETUP(cuStreamWaitEvent, (g->t, g->e, 0));
 }
 
-static void joins(void) {
+SCENARIO(joins, "capture/joins") {
     fork_ground g = make();
     cuuint64_t a, b;
     CUstreamCaptureStatus status;
@@ -87,7 +87,7 @@ static void joins(void) {
 }
 
 /* A join of a stream that got no node of its own. */
-static void joins_without_node(void) {
+SCENARIO(joins_without_node, "capture/joins-without-node") {
     fork_ground g = make();
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     CALL(cuEventRecord, "empty", (g.e, g.s));
@@ -102,7 +102,7 @@ static void joins_without_node(void) {
     end_and_see(g.s, "fork-without-node-behind");
 }
 
-static void unjoined(void) {
+SCENARIO(unjoined, "capture/unjoined") {
     fork_ground g = make();
     capture_fork(&g);
     SET(g.t, 16);
@@ -136,7 +136,7 @@ static void unjoined(void) {
     end_and_see(g.s, "dependencies-removed");
 }
 
-static void unmatched(void) {
+SCENARIO(unmatched, "capture/unmatched") {
     fork_ground g = make();
     capture_fork(&g);
     SET(g.t, 16);
@@ -156,7 +156,7 @@ static void unmatched(void) {
     see_status(g.t, "t");
 }
 
-static void merges(void) {
+SCENARIO(merges, "capture/merges") {
     fork_ground g = make();
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SETUP(cuStreamBeginCapture_v2, (g.t, GLOBAL));
@@ -191,7 +191,7 @@ static void merges(void) {
     end_and_see(g.s, "after");
 }
 
-static void isolation(void) {
+SCENARIO(isolation, "capture/isolation") {
     fork_ground g = make();
     CUevent never, before;
     SETUP(cuEventCreate, (&never, 0));
@@ -230,7 +230,7 @@ static void isolation(void) {
     CALL(cuStreamSynchronize, "after", (g.t));
 }
 
-static void external(void) {
+SCENARIO(external, "capture/external") {
     fork_ground g = make();
     CALL(cuEventRecordWithFlags, "external-not-capturing", (g.e, g.s, CU_EVENT_RECORD_EXTERNAL));
     CALL(cuStreamWaitEvent, "external-not-capturing", (g.s, g.e, CU_EVENT_WAIT_EXTERNAL));
@@ -247,7 +247,7 @@ static void external(void) {
     end_and_see(g.s, "ok");
 }
 
-static void events(void) {
+SCENARIO(events, "capture/events") {
     fork_ground g = make();
     CUevent timed, interprocess;
     CUipcEventHandle handle;
@@ -303,14 +303,13 @@ static void events(void) {
     end_and_see(g.s, "after-destroy");
 }
 
-static void legacy(void) {
+SCENARIO(legacy, "capture/legacy", par_context) {
     CUstream s, t;
     CUevent e;
     CUdeviceptr d;
     CUstreamCaptureStatus status;
     cuuint64_t id;
     char plain[16];
-    par_context();
     SETUP(cuStreamCreate, (&s, 0));
     t = par_stream();
     SETUP(cuEventCreate, (&e, 0));
@@ -353,7 +352,7 @@ static void legacy(void) {
     end_and_see(s, "after");
 }
 
-static void per_thread(void) {
+SCENARIO(per_thread, "capture/per-thread") {
     fork_ground g = make();
     SETUP(cuStreamBeginCapture_v2, (CU_STREAM_PER_THREAD, GLOBAL));
     see_status(CU_STREAM_LEGACY, "legacy");
@@ -363,7 +362,7 @@ static void per_thread(void) {
     end_and_see(CU_STREAM_PER_THREAD, "ok");
 }
 
-static void destroys(void) {
+SCENARIO(destroys, "capture/destroys") {
     fork_ground g = make();
     CUdeviceptr p;
     capture_fork(&g);
@@ -389,7 +388,7 @@ static void destroys(void) {
     see_status(g.s, "s");
 }
 
-static void destroys_origin_of_fork(void) {
+SCENARIO(destroys_origin_of_fork, "capture/destroys-origin") {
     fork_ground g = make();
     capture_fork(&g);
     CALL(cuStreamDestroy_v2, "origin", (g.s));
@@ -400,11 +399,10 @@ static void destroys_origin_of_fork(void) {
     CALL(cuStreamSynchronize, "origin-destroyed", (g.t));
 }
 
-static void context_destroyed(void) {
+SCENARIO(context_destroyed, "capture/context-destroyed", par_context) {
     CUcontext made;
     CUstream s;
     CUdeviceptr p;
-    par_context();
     SETUP(cuCtxCreate_v2, (&made, 0, 0));
     SETUP(cuStreamCreate, (&s, 1));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
@@ -413,10 +411,9 @@ static void context_destroyed(void) {
     CALLO(cuMemAlloc_v2, "context-destroyed", (&p, 64), OUT_C(p));
 }
 
-static void primary_reset(void) {
+SCENARIO(primary_reset, "capture/primary-reset", par_context) {
     CUstream s;
     CUdeviceptr p;
-    par_context();
     s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuDevicePrimaryCtxReset_v2, "capturing", (0));
@@ -424,12 +421,11 @@ static void primary_reset(void) {
 }
 
 /* Two contexts of the device in one capture. */
-static void two_contexts(void) {
+SCENARIO(two_contexts, "capture/two-contexts", par_context) {
     CUcontext made;
     CUstream s, t;
     CUevent e, f;
     CUdeviceptr d, d2;
-    par_context();
     s = par_stream();
     d = par_alloc(64);
     SETUP(cuEventCreate, (&e, 0));
@@ -472,7 +468,7 @@ static void see_edges(CUstream s) {
     }
 }
 
-static void kernels(void) {
+SCENARIO(kernels, "capture/kernels") {
     fork_ground g = make();
     CUmodule module;
     CUfunction f;
@@ -530,7 +526,7 @@ static void kernels(void) {
     } while (0)
 #define SPOIL (void)par.api->cuStreamQuery(s)
 
-static void asks(void) {
+SCENARIO(asks, "capture/asks", par_context) {
     CUstream s, t;
     CUgreenCtx green;
     CUcontext ctx;
@@ -539,7 +535,6 @@ static void asks(void) {
     unsigned flags;
     unsigned long long id;
     int priority;
-    par_context();
     memset(&value, 0, sizeof(value));
     SETUP(cuStreamCreate, (&s, 0));
     t = par_stream();
@@ -572,7 +567,7 @@ static void asks(void) {
 }
 
 /* Events of captures: asked in the mode that forbids unsafe calls, and when all is over. */
-static void events_global(void) {
+SCENARIO(events_global, "capture/events-global") {
     fork_ground g = make();
     CUevent timed;
     float ms;
@@ -608,7 +603,7 @@ static void events_global(void) {
 }
 
 /* Depending on a node twice, by events of different age. */
-static void orders(void) {
+SCENARIO(orders, "capture/orders") {
     fork_ground g = make();
     CUevent f2;
     SETUP(cuEventCreate, (&f2, 0));
@@ -632,25 +627,3 @@ static void orders(void) {
     see_status(g.s, "s");
     end_and_see(g.s, "ok");
 }
-
-PAR_SCENARIOS = {
-    {"capture/joins", joins, 0, 0},
-    {"capture/joins-without-node", joins_without_node, 0, 0},
-    {"capture/unjoined", unjoined, 0, 0},
-    {"capture/unmatched", unmatched, 0, 0},
-    {"capture/merges", merges, 0, 0},
-    {"capture/isolation", isolation, 0, 0},
-    {"capture/external", external, 0, 0},
-    {"capture/events", events, 0, 0},
-    {"capture/legacy", legacy, 0, 0},
-    {"capture/per-thread", per_thread, 0, 0},
-    {"capture/destroys", destroys, 0, 0},
-    {"capture/destroys-origin", destroys_origin_of_fork, 0, 0},
-    {"capture/context-destroyed", context_destroyed, 0, 0},
-    {"capture/primary-reset", primary_reset, 0, 0},
-    {"capture/two-contexts", two_contexts, 0, 0},
-    {"capture/kernels", kernels, 0, 0},
-    {"capture/asks", asks, 0, 0},
-    {"capture/events-global", events_global, 0, 0},
-    {"capture/orders", orders, 0, 0},
-};

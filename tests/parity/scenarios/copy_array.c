@@ -66,7 +66,7 @@ static void see_bytes(const char *what, const unsigned char *bytes, size_t size)
 
 /* ---- One dimension --------------------------------------------------------------------------- */
 
-static void one_dimension(void) {
+SCENARIO(one_dimension, "copy-array/one-dimension") {
     ends at = make_ends();
     CUarray second = make(256, 0, 0, U8, 1, 0);
     CALL(cuMemcpyHtoA_v2, "ok", (at.line, 0, at.plain, 256));
@@ -120,7 +120,7 @@ static void one_dimension(void) {
 }
 
 /* Arrays of more dimensions and of larger elements, by the functions for one. */
-static void one_dimension_others(void) {
+SCENARIO(one_dimension_others, "copy-array/one-dimension-others") {
     ends at = make_ends();
     CUarray wide = make(64, 0, 0, U8, 4, 0), large = make(64, 0, 0, F32, 4, 0);
     CUarray layers = make(64, 0, 3, U8, 1, 1), flat_layers = make(64, 4, 3, U8, 1, 1);
@@ -160,7 +160,7 @@ static void one_dimension_others(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void one_dimension_twins(void) {
+SCENARIO(one_dimension_twins, "copy-array/one-dimension-twins") {
     ends at = make_ends();
     CALL(cuMemcpyHtoA_v2_ptds, "ok", (at.line, 0, at.plain, 256));
     CALL(cuMemcpyAtoH_v2_ptds, "ok", (at.back, at.line, 0, 256));
@@ -174,7 +174,7 @@ static void one_dimension_twins(void) {
     see_bytes("content", at.back, 256);
 }
 
-static void one_dimension_old(void) {
+SCENARIO(one_dimension_old, "copy-array/one-dimension-old") {
     ends at = make_ends();
     CALL(cuMemcpyHtoA, "v1", (at.line, 0, at.plain, 16));
     CALL(cuMemcpyAtoH, "v1", (at.back, at.line, 0, 16));
@@ -187,7 +187,7 @@ static void one_dimension_old(void) {
     CALL(cuMemcpyHtoA, "v1-null-array", (NULL, 0, at.plain, 16));
 }
 
-static void one_dimension_nulls(void) {
+SCENARIO(one_dimension_nulls, "copy-array/one-dimension-nulls") {
     ends at = make_ends();
     CALL(cuMemcpyHtoA_v2, "null-array", (NULL, 0, at.plain, 16));
     CALL(cuMemcpyAtoH_v2, "null-array", (at.back, NULL, 0, 16));
@@ -209,13 +209,13 @@ static void one_dimension_nulls(void) {
     CALL(cuMemcpyHtoA_v2, "no-context-zero-size", (at.line, 0, at.plain, 0));
 }
 
-static void stale_array(void) {
+SCENARIO(stale_array, "copy-array/stale") {
     ends at = make_ends();
     SETUP(cuArrayDestroy, (at.line));
     CALL(cuMemcpyHtoA_v2, "stale-array", (at.line, 0, at.plain, 16));
 }
 
-static void stale_array_2d(void) {
+SCENARIO(stale_array_2d, "copy-array/stale-2d") {
     ends at = make_ends();
     CUDA_MEMCPY2D c;
     memset(&c, 0, sizeof c);
@@ -229,7 +229,7 @@ static void stale_array_2d(void) {
     CALL(cuMemcpy2D_v2, "stale-array", (&c));
 }
 
-static void other_contexts(void) {
+SCENARIO(other_contexts, "copy-array/other-contexts") {
     ends at = make_ends();
     CUcontext other;
     CUDA_MEMCPY3D_PEER p;
@@ -293,7 +293,7 @@ static void see_plane(const ends *at) {
     see_bytes("plane", at->back, ALL);
 }
 
-static void two_dimensions(void) {
+SCENARIO(two_dimensions, "copy-array/two-dimensions") {
     ends at = make_ends();
     CUDA_MEMCPY2D c = plane_in(&at), all = plane_in(&at);
     all.WidthInBytes = ROW;
@@ -365,7 +365,7 @@ static void two_dimensions(void) {
 }
 
 /* Elements of other sizes on the two sides, and formats in blocks. */
-static void elements(void) {
+SCENARIO(elements, "copy-array/elements") {
     ends at = make_ends();
     CUarray wide = make(16, 8, 0, F32, 4, 0), bytes = make(256, 8, 0, U8, 1, 0);
     CUarray bc1 = make(64, 64, 0, CU_AD_FORMAT_BC1_UNORM, 4, 0);
@@ -468,11 +468,11 @@ static void planar_with(unsigned flags) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void planar(void) {
+SCENARIO(planar, "copy-array/planar") {
     planar_with(0);
 }
 
-static void video(void) {
+SCENARIO(video, "copy-array/video") {
     planar_with(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
 }
 
@@ -509,7 +509,7 @@ static void see_solid(const ends *at) {
     see_bytes("solid", at->back, 512);
 }
 
-static void three_dimensions(void) {
+SCENARIO(three_dimensions, "copy-array/three-dimensions") {
     ends at = make_ends();
     CUDA_MEMCPY3D c;
     CUarray layers = make(16, 8, 4, U8, 1, 1), lines = make(16, 0, 4, U8, 1, 1);
@@ -570,7 +570,7 @@ static void three_dimensions(void) {
 
 /* ---- When a call returns --------------------------------------------------------------------- */
 
-static void held_from_pinned(void) {
+SCENARIO(held_from_pinned, "copy-array/held-from-pinned") {
     ends at = make_ends();
     memset(at.pinned, 1, 256);
     par_hold(at.s);
@@ -583,7 +583,7 @@ static void held_from_pinned(void) {
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
 
-static void held_from_plain(void) {
+SCENARIO(held_from_plain, "copy-array/held-from-plain") {
     ends at = make_ends();
     memset(at.plain, 1, 256);
     par_hold(at.s);
@@ -596,7 +596,7 @@ static void held_from_plain(void) {
     par_see("source-was-read", at.back[0] == 1 ? "at-the-call" : "in-stream-order");
 }
 
-static void held_between(void) {
+SCENARIO(held_between, "copy-array/held-between") {
     ends at = make_ends();
     CUDA_MEMCPY2D c = plane_in(&at);
     SETUP(cuMemcpy2D_v2, (&c));
@@ -616,7 +616,7 @@ static void held_between(void) {
 }
 
 /* A timeout says that it waits. */
-static void held_to_plain(void) {
+SCENARIO(held_to_plain, "copy-array/held-to-plain") {
     ends at = make_ends();
     par_hold(at.s);
     CALL(cuMemcpyAtoHAsync_v2, "held-plain", (at.back, at.line, 0, 256, at.s));
@@ -624,7 +624,7 @@ static void held_to_plain(void) {
     CALL(cuStreamSynchronize, "released", (at.s));
 }
 
-static void destroyed_while_copied(void) {
+SCENARIO(destroyed_while_copied, "copy-array/destroyed-while-copied") {
     ends at = make_ends();
     par_hold(at.s);
     CALL(cuMemcpyHtoAAsync_v2, "held", (at.line, 0, at.pinned, 256, at.s));
@@ -649,7 +649,7 @@ static CUDA_MEMCPY3D_BATCH_OP batch_op(const ends *at, CUarray x) {
     return op;
 }
 
-static void batches(void) {
+SCENARIO(batches, "copy-array/batches") {
     ends at = make_ends();
     CUDA_MEMCPY3D_BATCH_OP op;
     size_t failed;
@@ -712,25 +712,3 @@ static void batches(void) {
           OUT_U(failed));
     CALL(cuMemcpy3DBatchAsync_v2_ptsz, "per-thread", (1, &op, 0, CU_STREAM_PER_THREAD));
 }
-
-PAR_SCENARIOS = {
-    {"copy-array/one-dimension", one_dimension, 0, 0},
-    {"copy-array/one-dimension-others", one_dimension_others, 0, 0},
-    {"copy-array/one-dimension-twins", one_dimension_twins, 0, 0},
-    {"copy-array/one-dimension-old", one_dimension_old, 0, 0},
-    {"copy-array/one-dimension-nulls", one_dimension_nulls, 0, 0},
-    {"copy-array/stale", stale_array, 0, 0},
-    {"copy-array/stale-2d", stale_array_2d, 0, 0},
-    {"copy-array/other-contexts", other_contexts, 0, 0},
-    {"copy-array/two-dimensions", two_dimensions, 0, 0},
-    {"copy-array/elements", elements, 0, 0},
-    {"copy-array/planar", planar, 0, 0},
-    {"copy-array/video", video, 0, 0},
-    {"copy-array/three-dimensions", three_dimensions, 0, 0},
-    {"copy-array/held-from-pinned", held_from_pinned, 0, 0},
-    {"copy-array/held-from-plain", held_from_plain, 0, 0},
-    {"copy-array/held-between", held_between, 0, 0},
-    {"copy-array/held-to-plain", held_to_plain, 0, 0},
-    {"copy-array/destroyed-while-copied", destroyed_while_copied, 0, 0},
-    {"copy-array/batches", batches, 0, 0},
-};

@@ -93,7 +93,7 @@ static void end(const ends *at, const char *cls) {
         end(&at, cls);                                                                             \
     } while (0)
 
-static void linear(void) {
+SCENARIO(linear, "copy-array-node/linear") {
     ends at = make_ends();
     CAPTURED(cuMemcpyAsync, "device-device", (at.e, at.d, 100, at.s));
     CAPTURED(cuMemcpyAsync, "device-device-offsets", (at.e + 8, at.d + 16, 100, at.s));
@@ -114,7 +114,7 @@ static void linear(void) {
     CAPTURED(cuMemcpyAsync_ptsz, "twin", (at.e, at.d, 100, at.s));
 }
 
-static void regions(void) {
+SCENARIO(regions, "copy-array-node/regions") {
     ends at = make_ends();
     CUDA_MEMCPY2D c;
     CUDA_MEMCPY3D b;
@@ -189,7 +189,7 @@ static void regions(void) {
     CAPTURED(cuMemcpyHtoAAsync_v2, "zero-size", (at.line, 0, at.pinned, 0, at.s));
 }
 
-static void sets(void) {
+SCENARIO(sets, "copy-array-node/sets") {
     ends at = make_ends();
     CAPTURED(cuMemsetD8Async, "ok", (at.d, 0x85, 100, at.s));
     CAPTURED(cuMemsetD16Async, "ok", (at.d, 0x8581, 100, at.s));
@@ -207,7 +207,7 @@ static void sets(void) {
     CAPTURED(cuMemsetD8Async, "null", (0, 1, 10, at.s));
 }
 
-static void batches(void) {
+SCENARIO(batches, "copy-array-node/batches") {
     ends at = make_ends();
     CUdeviceptr to[2] = {at.d, at.d + 512}, from[2] = {at.e, at.e + 512};
     size_t sizes[2] = {64, 64}, index = 0, failed;
@@ -238,7 +238,7 @@ static void batches(void) {
 }
 
 /* Nodes of arrays: what is checked when, and what a launch does. */
-static void array_nodes(void) {
+SCENARIO(array_nodes, "copy-array-node/array-nodes") {
     ends at = make_ends();
     CUgraph g;
     CUgraphNode node, two;
@@ -287,11 +287,3 @@ static void array_nodes(void) {
     CALL(cuGraphLaunch, "array-destroyed", (exec, at.s));
     CALL(cuStreamSynchronize, "array-destroyed", (at.s));
 }
-
-PAR_SCENARIOS = {
-    {"copy-array-node/linear", linear, 0, 0},
-    {"copy-array-node/regions", regions, 0, 0},
-    {"copy-array-node/sets", sets, 0, 0},
-    {"copy-array-node/batches", batches, 0, 0},
-    {"copy-array-node/array-nodes", array_nodes, 0, 0},
-};

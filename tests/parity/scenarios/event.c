@@ -1,9 +1,8 @@
 /* Events: flags, states, time by class, waiting, contexts. */
 #include "../parity.h"
 
-static void creates(void) {
+SCENARIO(creates, "event/creates", par_context) {
     CUevent e;
-    par_context();
     for (unsigned flags = 0; flags <= 16; flags++) {
         par_note("flags=%u", flags);
         CALLO(cuEventCreate, flags < 8 ? "flags" : "bad-flags", (&e, flags), OUT_H(e));
@@ -22,11 +21,10 @@ static void creates(void) {
     CALLO(cuEventCreate, "no-context", (&e, 0), OUT_H(e));
 }
 
-static void nulls(void) {
+SCENARIO(nulls, "event/nulls", par_context) {
     CUevent e;
     CUstream s;
     float ms;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&e, 0));
     CALL(cuEventQuery, "null", (NULL));
@@ -42,11 +40,10 @@ static void nulls(void) {
     CALL(cuEventQuery, "foreign-small", ((CUevent)(uintptr_t)1));
 }
 
-static void elapsed(void) {
+SCENARIO(elapsed, "event/elapsed", par_context) {
     CUevent a, b, untimed, never;
     CUstream s;
     float ms;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&a, 0));
     SETUP(cuEventCreate, (&b, 0));
@@ -79,10 +76,9 @@ static void elapsed(void) {
     ELAPSED("released", a, b);
 }
 
-static void records(void) {
+SCENARIO(records, "event/records", par_context) {
     CUevent e;
     CUstream s;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&e, 0));
     CALL(cuEventRecord, "ok", (e, s));
@@ -103,10 +99,9 @@ static void records(void) {
     CALL(cuEventQuery, "complete", (e));
 }
 
-static void wait_on_unrecorded(void) {
+SCENARIO(wait_on_unrecorded, "event/wait-on-unrecorded", par_context) {
     CUevent e;
     CUstream s;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&e, 0));
     CALL(cuStreamWaitEvent, "never-recorded", (s, e, 0));
@@ -114,10 +109,9 @@ static void wait_on_unrecorded(void) {
 }
 
 /* A wait is for the record that is last when the wait is queued. */
-static void waits(void) {
+SCENARIO(waits, "event/waits", par_context) {
     CUevent e;
     CUstream s, t;
-    par_context();
     s = par_stream();
     t = par_stream();
     SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
@@ -134,10 +128,9 @@ static void waits(void) {
     CALL(cuStreamSynchronize, "released", (t));
 }
 
-static void destroy_pending(void) {
+SCENARIO(destroy_pending, "event/destroy-pending", par_context) {
     CUevent e;
     CUstream s;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&e, 0));
     par_hold(s);
@@ -147,12 +140,11 @@ static void destroy_pending(void) {
     CALL(cuStreamSynchronize, "released", (s));
 }
 
-static void contexts(void) {
+SCENARIO(contexts, "event/contexts", par_context) {
     CUcontext other;
     CUevent mine, theirs;
     CUstream s, t;
     float ms;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&mine, 0));
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
@@ -181,8 +173,8 @@ static void contexts(void) {
 }
 
 static uint64_t words[1024];
-#define BAD_EVENT(function, setup, call)                                                           \
-    static void function(void) {                                                                   \
+#define BAD_EVENT(function, title, setup, call)                                                    \
+    SCENARIO(function, title) {                                                                    \
         CUevent e;                                                                                 \
         par_context();                                                                             \
         setup;                                                                                     \
@@ -194,26 +186,11 @@ static uint64_t words[1024];
         SETUP(cuEventDestroy_v2, (e));                                                             \
     } while (0)
 #define FOREIGN e = (CUevent)(void *)words
-BAD_EVENT(stale_query, STALE, CALL(cuEventQuery, "stale-handle", (e)))
-BAD_EVENT(stale_record, STALE, CALL(cuEventRecord, "stale-handle", (e, NULL)))
-BAD_EVENT(stale_destroy, STALE, CALL(cuEventDestroy_v2, "stale-handle", (e)))
-BAD_EVENT(stale_wait, STALE, CALL(cuStreamWaitEvent, "stale-handle", (NULL, e, 0)))
-BAD_EVENT(foreign_query, FOREIGN, CALL(cuEventQuery, "foreign-pointer", (e)))
-BAD_EVENT(foreign_destroy, FOREIGN, CALL(cuEventDestroy_v2, "foreign-pointer", (e)))
-
-PAR_SCENARIOS = {
-    {"event/creates", creates, 0, 0},
-    {"event/nulls", nulls, 0, 0},
-    {"event/elapsed", elapsed, 0, 0},
-    {"event/records", records, 0, 0},
-    {"event/wait-on-unrecorded", wait_on_unrecorded, 0, 0},
-    {"event/waits", waits, 0, 0},
-    {"event/destroy-pending", destroy_pending, 0, 0},
-    {"event/contexts", contexts, 0, 0},
-    {"event/stale-query", stale_query, 0, 0},
-    {"event/stale-record", stale_record, 0, 0},
-    {"event/stale-destroy", stale_destroy, 0, 0},
-    {"event/stale-wait", stale_wait, 0, 0},
-    {"event/foreign-query", foreign_query, 0, 0},
-    {"event/foreign-destroy", foreign_destroy, 0, 0},
-};
+BAD_EVENT(stale_query, "event/stale-query", STALE, CALL(cuEventQuery, "stale-handle", (e)))
+BAD_EVENT(stale_record, "event/stale-record", STALE, CALL(cuEventRecord, "stale-handle", (e, NULL)))
+BAD_EVENT(stale_destroy, "event/stale-destroy", STALE, CALL(cuEventDestroy_v2, "stale-handle", (e)))
+BAD_EVENT(stale_wait, "event/stale-wait", STALE,
+          CALL(cuStreamWaitEvent, "stale-handle", (NULL, e, 0)))
+BAD_EVENT(foreign_query, "event/foreign-query", FOREIGN, CALL(cuEventQuery, "foreign-pointer", (e)))
+BAD_EVENT(foreign_destroy, "event/foreign-destroy", FOREIGN,
+          CALL(cuEventDestroy_v2, "foreign-pointer", (e)))

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-static void create(void) {
+SCENARIO(create, "fabric/create", par_context) {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     size_t n;
-    par_context();
     prop = par_device_prop();
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
     CALLO(cuMemGetAllocationGranularity, "fabric", (&n, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
@@ -33,10 +32,9 @@ static void create(void) {
     CALLO(cuMemCreate, "fabric-bad-type", (&h, PAR_2M, &prop, 0), OUT_C(h));
 }
 
-static void import(void) {
+SCENARIO(import, "fabric/import", par_context) {
     CUmemGenericAllocationHandle h;
     CUmemFabricHandle handle;
-    par_context();
     memset(&handle, 0, sizeof(handle));
     CALLO(cuMemImportFromShareableHandle, "zeros", (&h, &handle, CU_MEM_HANDLE_TYPE_FABRIC),
           OUT_C(h));
@@ -48,12 +46,11 @@ static void import(void) {
           OUT_C(h));
 }
 
-static void pool(void) {
+SCENARIO(pool, "fabric/pool", par_context) {
     CUmemPoolProps props;
     CUmemoryPool p = NULL, imported;
     CUmemFabricHandle handle;
     CUdeviceptr a;
-    par_context();
     memset(&props, 0, sizeof(props));
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
@@ -68,9 +65,3 @@ static void pool(void) {
     CALLO(cuMemPoolImportFromShareableHandle, "garbage-fabric",
           (&imported, &handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), OUT_C(imported));
 }
-
-PAR_SCENARIOS = {
-    {"fabric/create", create, 0, 0},
-    {"fabric/import", import, 0, 0},
-    {"fabric/pool", pool, 0, 0},
-};

@@ -8,13 +8,12 @@ static void do_nothing(void *unused) {
     (void)unused;
 }
 
-static void versions(void) {
+SCENARIO(versions, "graph_exec/versions", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUgraphNode error;
     char log[64];
     cuuint64_t flags;
-    par_context();
     graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuGraphInstantiate, "ok", (&exec, graph, &error, log, sizeof(log)), OUT_H(exec),
@@ -53,12 +52,11 @@ static void versions(void) {
     CALL(cuGraphExecDestroy, "ok", (exec));
 }
 
-static void flags_each(void) {
+SCENARIO(flags_each, "graph_exec/flags", par_context) {
     static const unsigned long long values[] = {0,  1,  2,  3,  4,          5,  6,  7,   8,  9,
                                                 10, 12, 15, 16, 1ull << 32, 32, 64, 128, 256};
     CUgraph graph;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     graph = gb_graph();
     gb_set_node(graph, NULL, p, 1, 4096);
@@ -87,14 +85,13 @@ static void flags_each(void) {
     }
 }
 
-static void with_params(void) {
+SCENARIO(with_params, "graph_exec/with_params", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUgraphNode node;
     CUstream s;
     CUdeviceptr p;
     CUDA_GRAPH_INSTANTIATE_PARAMS params;
-    par_context();
     p = par_alloc(4096);
     s = par_stream();
     graph = gb_graph();
@@ -153,14 +150,13 @@ static void device_launch_try(const char *what, CUgraph graph) {
     }
 }
 
-static void device_launch(void) {
+SCENARIO(device_launch, "graph_exec/device_launch", par_context) {
     static unsigned char pageable[4096];
     CUgraph graph, child;
     CUgraphNode node, second;
     CUevent event;
     CUdeviceptr p, q;
     void *pinned;
-    par_context();
     p = par_alloc(4096);
     pinned = par_pinned(4096);
     SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
@@ -211,12 +207,11 @@ static void device_launch(void) {
     device_launch_try("child-without-nodes", graph);
 }
 
-static void upload(void) {
+SCENARIO(upload, "graph_exec/upload", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUstream s;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     s = par_stream();
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
@@ -245,13 +240,12 @@ static void upload(void) {
     CALL(cuGraphExecDestroy, "no-context", (exec));
 }
 
-static void cycles(void) {
+SCENARIO(cycles, "graph_exec/cycles", par_context) {
     CUgraph graph, child;
     CUgraphExec exec;
     CUgraphNode a, b, error;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     char log[128];
-    par_context();
     graph = gb_graph();
     a = gb_empty_node(graph, NULL);
     b = gb_empty_node(graph, a);
@@ -270,13 +264,12 @@ static void cycles(void) {
           OUT_U(params.result_out), OUT_C(params.hErrNode_out));
 }
 
-static void unused_condition(void) {
+SCENARIO(unused_condition, "graph_exec/unused_condition", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUgraphConditionalHandle condition;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     CUgraphNode error;
-    par_context();
     graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuGraphConditionalHandleCreate, "ok", (&condition, graph, par.primary, 1, 0),
@@ -288,12 +281,11 @@ static void unused_condition(void) {
           OUT_H(error));
 }
 
-static void in_flight(void) {
+SCENARIO(in_flight, "graph_exec/in_flight", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUstream s;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     s = par_stream();
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
@@ -310,13 +302,12 @@ static void in_flight(void) {
     gb_show("after-destroy", p);
 }
 
-static void contexts(void) {
+SCENARIO(contexts, "graph_exec/contexts", par_context) {
     CUgraph graph;
     CUgraphExec exec, second;
     CUcontext other;
     CUstream s, t;
     CUdeviceptr p, q;
-    par_context();
     p = par_alloc(4096);
     s = par_stream();
     graph = gb_graph();
@@ -348,7 +339,7 @@ static void contexts(void) {
 }
 
 /* The context of a graph's nodes ends before its exec. */
-static void context_gone(void) {
+SCENARIO(context_gone, "graph_exec/context_gone", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUgraphNode node;
@@ -357,7 +348,6 @@ static void context_gone(void) {
     CUstream s;
     CUDA_MEMSET_NODE_PARAMS params;
     CUgraphExec second;
-    par_context();
     s = par_stream();
     SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
     p = par_alloc(4096);
@@ -375,67 +365,44 @@ static void context_gone(void) {
     CALL(cuGraphExecDestroy, "context-destroyed", (exec));
 }
 
-static void stale_destroy(void) {
+SCENARIO(stale_destroy, "graph_exec/stale_destroy", par_context) {
     CUgraphExec exec;
-    par_context();
     exec = gb_instantiate(gb_graph());
     CALL(cuGraphExecDestroy, "ok", (exec));
     CALL(cuGraphExecDestroy, "stale", (exec));
 }
 
-static void stale_launch(void) {
+SCENARIO(stale_launch, "graph_exec/stale_launch", par_context) {
     CUgraphExec exec;
-    par_context();
     exec = gb_instantiate(gb_graph());
     SETUP(cuGraphExecDestroy, (exec));
     CALL(cuGraphLaunch, "stale", (exec, NULL));
 }
 
-static void stale_graph(void) {
+SCENARIO(stale_graph, "graph_exec/stale_graph", par_context) {
     CUgraph graph;
     CUgraphExec exec;
-    par_context();
     graph = gb_graph();
     SETUP(cuGraphDestroy, (graph));
     CALLO(cuGraphInstantiateWithFlags, "stale", (&exec, graph, 0), OUT_H(exec));
 }
 
-static void stale_stream(void) {
+SCENARIO(stale_stream, "graph_exec/stale_stream", par_context) {
     CUgraphExec exec;
     CUstream s;
-    par_context();
     exec = gb_instantiate(gb_graph());
     s = par_stream();
     SETUP(cuStreamDestroy_v2, (s));
     CALL(cuGraphLaunch, "stale-stream", (exec, s));
 }
 
-static void stale_upload_stream(void) {
+SCENARIO(stale_upload_stream, "graph_exec/stale_upload_stream", par_context) {
     CUgraphExec exec;
     CUstream s;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
-    par_context();
     s = par_stream();
     SETUP(cuStreamDestroy_v2, (s));
     params.hUploadStream = s;
     CALLO(cuGraphInstantiateWithParams, "stale-stream", (&exec, gb_graph(), &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_H(params.hErrNode_out));
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_exec/versions", .run = versions},
-    {.name = "graph_exec/flags", .run = flags_each},
-    {.name = "graph_exec/with_params", .run = with_params},
-    {.name = "graph_exec/device_launch", .run = device_launch},
-    {.name = "graph_exec/upload", .run = upload},
-    {.name = "graph_exec/cycles", .run = cycles},
-    {.name = "graph_exec/unused_condition", .run = unused_condition},
-    {.name = "graph_exec/in_flight", .run = in_flight},
-    {.name = "graph_exec/contexts", .run = contexts},
-    {.name = "graph_exec/context_gone", .run = context_gone},
-    {.name = "graph_exec/stale_destroy", .run = stale_destroy},
-    {.name = "graph_exec/stale_launch", .run = stale_launch},
-    {.name = "graph_exec/stale_graph", .run = stale_graph},
-    {.name = "graph_exec/stale_stream", .run = stale_stream},
-    {.name = "graph_exec/stale_upload_stream", .run = stale_upload_stream},
-};

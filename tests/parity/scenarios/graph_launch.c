@@ -12,14 +12,13 @@ static void host_append(void *letter) {
     host_order[used] = *(const char *)letter;
 }
 
-static void sets(void) {
+SCENARIO(sets, "graph_launch/sets", par_context) {
     static const unsigned elements[] = {1, 2, 4, 3, 8, 0};
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
     p = par_alloc(4096);
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
@@ -52,7 +51,7 @@ static void sets(void) {
     gb_show("row-3", p + 192);
 }
 
-static void copies(void) {
+SCENARIO(copies, "graph_launch/copies", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
@@ -60,7 +59,6 @@ static void copies(void) {
     unsigned char pageable[256];
     unsigned char *pinned;
     CUDA_MEMCPY3D params;
-    par_context();
     p = par_alloc(8192);
     pinned = par_pinned(4096);
     for (unsigned i = 0; i < sizeof(pageable); i++) {
@@ -114,7 +112,7 @@ static void copies(void) {
     par_see("pinned", "%02x %02x %02x", pinned[0], pinned[1], pinned[63]);
 }
 
-static void order(void) {
+SCENARIO(order, "graph_launch/order", par_context) {
     static char letters[] = "abcdefgh";
     CUgraph graph;
     CUgraphNode a, b, c, d;
@@ -122,7 +120,6 @@ static void order(void) {
     CUDA_HOST_NODE_PARAMS params = {.fn = host_append, .userData = &letters[3]};
     CUgraphExec exec;
     CUstream s;
-    par_context();
     s = par_stream();
     graph = gb_graph();
     a = gb_host_node(graph, NULL, host_append, &letters[0]);
@@ -149,13 +146,12 @@ static void order(void) {
 }
 
 /* Launches of one exec follow one another, whatever their streams; those of two do not. */
-static void two_streams(void) {
+SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
     CUgraph graph;
     CUgraphExec exec, other;
     CUstream s, t;
     CUevent event;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     s = par_stream();
     t = par_stream();
@@ -185,12 +181,11 @@ static void two_streams(void) {
     CALL(cuStreamSynchronize, "after", (t));
 }
 
-static void legacy_stream(void) {
+SCENARIO(legacy_stream, "graph_launch/legacy_stream", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUstream blocking;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuStreamCreate, (&blocking, CU_STREAM_DEFAULT));
     graph = gb_graph();
@@ -211,7 +206,7 @@ static void legacy_stream(void) {
     CALL(cuStreamQuery, "after", (NULL));
 }
 
-static void events(void) {
+SCENARIO(events, "graph_launch/events", par_context) {
     CUgraph graph;
     CUgraphNode node, wait;
     CUgraphExec exec;
@@ -219,7 +214,6 @@ static void events(void) {
     CUstream s, t;
     CUdeviceptr p;
     float ms;
-    par_context();
     p = par_alloc(4096);
     s = par_stream();
     t = par_stream();
@@ -265,13 +259,12 @@ static void events(void) {
     CALL(cuStreamSynchronize, "event-destroyed", (s));
 }
 
-static void event_destroyed(void) {
+SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
     CUevent event;
     CUstream s;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
     graph = gb_graph();
@@ -283,7 +276,7 @@ static void event_destroyed(void) {
     CALLO(cuGraphInstantiateWithFlags, "event-destroyed", (&exec, graph, 0), OUT_H(exec));
 }
 
-static void memory_operations(void) {
+SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
@@ -291,7 +284,6 @@ static void memory_operations(void) {
     CUDA_BATCH_MEM_OP_NODE_PARAMS params;
     CUstream s;
     CUdeviceptr p;
-    par_context();
     s = par_stream();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
@@ -322,12 +314,11 @@ static void memory_operations(void) {
     gb_show("written-64", p + 20);
 }
 
-static void children(void) {
+SCENARIO(children, "graph_launch/children", par_context) {
     CUgraph inner, middle, outer;
     CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
     inner = gb_graph();
@@ -388,9 +379,8 @@ static void condition(const char *what, CUgraphConditionalNodeType type, unsigne
     CALL(cuGraphExecDestroy, "condition", (exec));
 }
 
-static void conditions(void) {
+SCENARIO(conditions, "graph_launch/conditions", par_context) {
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     for (unsigned value = 0; value < 3; value++) {
         condition("if", CU_GRAPH_COND_TYPE_IF, 1, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
@@ -404,21 +394,19 @@ static void conditions(void) {
 }
 
 /* One more question: what is the value when no default is assigned and 1 was given? */
-static void condition_without_default(void) {
+SCENARIO(condition_without_default, "graph_launch/condition_without_default", par_context) {
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     condition("if-without-default", CU_GRAPH_COND_TYPE_IF, 2, 1, 0, p);
 }
 
-static void condition_nested(void) {
+SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     CUgraph graph, body;
     CUgraphConditionalHandle outer, inner;
     CUgraphNodeParams params;
     CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
     graph = gb_graph();
@@ -455,7 +443,7 @@ static void condition_nested(void) {
 }
 
 /* A launch in a stream that captures becomes a node. */
-static void captured(void) {
+SCENARIO(captured, "graph_launch/captured", par_context) {
     CUgraph graph, made;
     CUgraphExec exec;
     CUstream s;
@@ -463,7 +451,6 @@ static void captured(void) {
     CUgraphNode node;
     CUgraphNodeType type;
     size_t count = 1;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
     s = par_stream();
@@ -489,11 +476,10 @@ static void captured(void) {
 }
 
 /* A node's memory goes away: at the launch, and while it is queued. */
-static void memory_gone(void) {
+SCENARIO(memory_gone, "graph_launch/memory_gone", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUdeviceptr p;
-    par_context();
     p = par_mapped(PAR_2M);
     graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
@@ -504,12 +490,11 @@ static void memory_gone(void) {
     CALLO(cuGraphInstantiateWithFlags, "unmapped", (&exec, graph, 0), OUT_C(exec));
 }
 
-static void memory_gone_launch(void) {
+SCENARIO(memory_gone_launch, "graph_launch/memory_gone_launch", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUdeviceptr p;
     CUstream s;
-    par_context();
     s = par_stream();
     p = par_mapped(PAR_2M);
     graph = gb_graph();
@@ -524,12 +509,11 @@ static void memory_gone_launch(void) {
     CALL(cuGraphDestroy, "poisoned", (graph));
 }
 
-static void freed_launch(void) {
+SCENARIO(freed_launch, "graph_launch/freed_launch", par_context) {
     CUgraph graph;
     CUgraphExec exec;
     CUdeviceptr p;
     CUstream s;
-    par_context();
     s = par_stream();
     p = par_alloc((size_t)64 << 20);
     graph = gb_graph();
@@ -549,10 +533,9 @@ static void host_calls(void *unused) {
     from_host = par.api->cuMemGetInfo_v2(&free_bytes, &total);
 }
 
-static void host_node(void) {
+SCENARIO(host_node, "graph_launch/host_node", par_context) {
     CUgraph graph;
     CUgraphExec exec;
-    par_context();
     graph = gb_graph();
     gb_host_node(graph, NULL, host_calls, NULL);
     exec = gb_instantiate(graph);
@@ -566,12 +549,11 @@ static void user_freed(void *flag) {
 }
 
 /* An exec keeps the user objects of its graph. */
-static void user_objects(void) {
+SCENARIO(user_objects, "graph_launch/user_objects", par_context) {
     static int freed;
     CUgraph graph;
     CUgraphExec exec;
     CUuserObject object;
-    par_context();
     graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuUserObjectCreate, "ok",
@@ -588,24 +570,3 @@ static void user_objects(void) {
     }
     par_see("freed", "%d", __atomic_load_n(&freed, __ATOMIC_SEQ_CST));
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_launch/sets", .run = sets},
-    {.name = "graph_launch/copies", .run = copies},
-    {.name = "graph_launch/order", .run = order},
-    {.name = "graph_launch/two_streams", .run = two_streams},
-    {.name = "graph_launch/legacy_stream", .run = legacy_stream},
-    {.name = "graph_launch/events", .run = events},
-    {.name = "graph_launch/event_destroyed", .run = event_destroyed},
-    {.name = "graph_launch/memory_operations", .run = memory_operations},
-    {.name = "graph_launch/children", .run = children},
-    {.name = "graph_launch/conditions", .run = conditions},
-    {.name = "graph_launch/condition_without_default", .run = condition_without_default},
-    {.name = "graph_launch/condition_nested", .run = condition_nested},
-    {.name = "graph_launch/captured", .run = captured},
-    {.name = "graph_launch/memory_gone", .run = memory_gone},
-    {.name = "graph_launch/memory_gone_launch", .run = memory_gone_launch},
-    {.name = "graph_launch/freed_launch", .run = freed_launch},
-    {.name = "graph_launch/host_node", .run = host_node},
-    {.name = "graph_launch/user_objects", .run = user_objects},
-};

@@ -17,9 +17,8 @@ static void counters(const char *when) {
             (unsigned long long)value[2], (unsigned long long)value[3]);
 }
 
-static void attributes(void) {
+SCENARIO(attributes, "graph_memory/attributes", par_context) {
     uint64_t value;
-    par_context();
     for (int i = -1; i < 6; i++) {
         par_note("attribute=%d", i);
         CALLO(cuDeviceGetGraphMemAttribute, "each", (par.dev, (CUgraphMem_attribute)i, &value),
@@ -52,9 +51,8 @@ static void attributes(void) {
     CALL(cuDeviceGraphMemTrim, "no-context", (par.dev));
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "graph_memory/without_context", par_init) {
     uint64_t value;
-    par_init();
     CALLO(cuDeviceGetGraphMemAttribute, "never-a-context", (par.dev, 0, &value), OUT_U(value));
     value = 0;
     CALL(cuDeviceSetGraphMemAttribute, "never-a-context",
@@ -63,14 +61,13 @@ static void without_context(void) {
 }
 
 /* One allocation, left by the graph, through its whole life. */
-static void life(void) {
+SCENARIO(life, "graph_memory/life", par_context) {
     static const size_t sizes[] = {1, 4096, 64 * KIB, 2 * MIB, 3 * MIB, 40 * MIB};
     CUgraph graph;
     CUgraphExec exec;
     CUstream s;
     CUdeviceptr p;
     uint64_t zero = 0;
-    par_context();
     s = par_stream();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         par_see("size", "%zu", sizes[i]);
@@ -104,14 +101,13 @@ static void life(void) {
 }
 
 /* Allocated and freed in the graph. */
-static void inside(void) {
+SCENARIO(inside, "graph_memory/inside", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec, second;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     CUstream s;
     CUdeviceptr p, q, result;
-    par_context();
     s = par_stream();
     result = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (result, 0, 4096));
@@ -158,13 +154,12 @@ static void inside(void) {
 }
 
 /* Parallel branches, and allocations at the same time. */
-static void addresses(void) {
+SCENARIO(addresses, "graph_memory/addresses", par_context) {
     CUgraph graph, other;
     CUgraphNode a, b, c;
     CUdeviceptr p, q, r, t;
     CUgraphExec exec, second;
     CUstream s;
-    par_context();
     s = par_stream();
     graph = gb_graph();
     a = gb_alloc_node(graph, NULL, 4 * MIB, &p);
@@ -201,13 +196,12 @@ static void addresses(void) {
 }
 
 /* Left by the graph and not freed: the next launch. */
-static void unfreed(void) {
+SCENARIO(unfreed, "graph_memory/unfreed", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec, automatic;
     CUstream s;
     CUdeviceptr p;
-    par_context();
     s = par_stream();
     graph = gb_graph();
     node = gb_alloc_node(graph, NULL, 2 * MIB, &p);
@@ -253,13 +247,12 @@ static void unfreed(void) {
 }
 
 /* Allocated by one graph, freed by another. */
-static void two_graphs(void) {
+SCENARIO(two_graphs, "graph_memory/two_graphs", par_context) {
     CUgraph first, second;
     CUgraphNode node, again;
     CUgraphExec make, end;
     CUstream s;
     CUdeviceptr p;
-    par_context();
     s = par_stream();
     first = gb_graph();
     node = gb_alloc_node(first, NULL, 2 * MIB, &p);
@@ -284,7 +277,7 @@ static void two_graphs(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void pointer(void) {
+SCENARIO(pointer, "graph_memory/pointer", par_context, PAR_ALONE) {
     CUgraph graph;
     CUgraphExec exec;
     CUstream s;
@@ -295,7 +288,6 @@ static void pointer(void) {
     int device;
     size_t size;
     uint64_t id;
-    par_context();
     s = par_stream();
     graph = gb_graph();
     gb_alloc_node(graph, NULL, 3 * MIB, &p);
@@ -346,13 +338,12 @@ static void pointer(void) {
 }
 
 /* What an allocation node takes. */
-static void node_params(void) {
+SCENARIO(node_params, "graph_memory/node_params", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUDA_MEM_ALLOC_NODE_PARAMS params;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUDA_MEM_ALLOC_NODE_PARAMS got;
-    par_context();
     graph = gb_graph();
 #define TRY(cls)                                                                                   \
     CALLO(cuGraphAddMemAllocNode, cls, (&node, graph, NULL, 0, &params), OUT_C(node),              \
@@ -426,12 +417,11 @@ static void node_params(void) {
           OUT_C(params.dptr));
 }
 
-static void free_nodes(void) {
+SCENARIO(free_nodes, "graph_memory/free_nodes", par_context) {
     CUgraph graph;
     CUgraphNode a, node;
     CUdeviceptr p, plain, pooled;
     CUstream s;
-    par_context();
     s = par_stream();
     plain = par_alloc(4096);
     SETUP(cuMemAllocAsync, (&pooled, 4096, s));
@@ -447,13 +437,12 @@ static void free_nodes(void) {
     CALLO(cuGraphAddMemFreeNode, "twice", (&node, graph, &a, 1, p), OUT_C(node));
 }
 
-static void restrictions(void) {
+SCENARIO(restrictions, "graph_memory/restrictions", par_context) {
     CUgraph graph, other, clone;
     CUgraphNode a, b, child;
     CUdeviceptr p;
     CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
-    par_context();
     graph = gb_graph();
     a = gb_alloc_node(graph, NULL, 4096, &p);
     b = gb_set_node(graph, a, p, 1, 64);
@@ -477,11 +466,10 @@ static void restrictions(void) {
 }
 
 /* Small allocations: how far apart, and is the address of a freed one taken again? */
-static void small_addresses(void) {
+SCENARIO(small_addresses, "graph_memory/small_addresses", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUdeviceptr p, q, r, t;
-    par_context();
     graph = gb_graph();
     node = gb_alloc_node(graph, NULL, 100, &p);
     node = gb_alloc_node(graph, node, 100, &q);
@@ -496,18 +484,3 @@ static void small_addresses(void) {
     CALL(cuGraphLaunch, "ok", (gb_instantiate(graph), NULL));
     counters("launched");
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_memory/attributes", .run = attributes},
-    {.name = "graph_memory/without_context", .run = without_context},
-    {.name = "graph_memory/life", .run = life},
-    {.name = "graph_memory/inside", .run = inside},
-    {.name = "graph_memory/addresses", .run = addresses},
-    {.name = "graph_memory/unfreed", .run = unfreed},
-    {.name = "graph_memory/two_graphs", .run = two_graphs},
-    {.name = "graph_memory/pointer", .run = pointer, .flags = PAR_ALONE},
-    {.name = "graph_memory/node_params", .run = node_params},
-    {.name = "graph_memory/free_nodes", .run = free_nodes},
-    {.name = "graph_memory/restrictions", .run = restrictions},
-    {.name = "graph_memory/small_addresses", .run = small_addresses},
-};

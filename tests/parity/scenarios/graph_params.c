@@ -78,8 +78,10 @@ static void show_copy(const char *cls, CUgraphNode node) {
             show_copy("after-set", there);                                                         \
     } while (0)
 
-static void copies(void) {
-    static char pageable[4096];
+SCENARIO(copies, "graph-params/copies") {
+    /* Recorded is an address that is a multiple of 16 and not of more. */
+    static _Alignas(4096) char room[4096 + 16];
+    char *pageable = room + 16;
     CUgraphNode there;
     CUDA_MEMCPY3D plain;
     CUdeviceptr mapped, reserved, second;
@@ -131,11 +133,10 @@ static void copies(void) {
     show_copy("at-last", there);
 }
 
-static void copy_misuse(void) {
+SCENARIO(copy_misuse, "graph-params/copy-misuse", begin) {
     CUgraphNode node, made;
     CUDA_MEMCPY3D copy;
     CUcontext other;
-    begin();
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
     copy = copy_params();
@@ -166,12 +167,11 @@ static void copy_misuse(void) {
     show_copy("no-context", made);
 }
 
-static void copy_freed_memory(void) {
+SCENARIO(copy_freed_memory, "graph-params/copy-freed-memory", begin) {
     CUgraphNode node, made;
     CUDA_MEMCPY3D copy;
     CUdeviceptr gone;
     CUgraph copied;
-    begin();
     gone = par_alloc(PAR_2M);
     NAME_R(gone, PAR_2M);
     copy = copy_params();
@@ -216,7 +216,7 @@ static void show_set(const char *cls, CUgraphNode node) {
             show_set("after-set", there);                                                          \
     } while (0)
 
-static void sets(void) {
+SCENARIO(sets, "graph-params/sets") {
     static char pageable[64];
     CUgraphNode there;
     CUDA_MEMSET_NODE_PARAMS plain;
@@ -254,11 +254,10 @@ static void sets(void) {
     show_set("at-last", there);
 }
 
-static void set_misuse(void) {
+SCENARIO(set_misuse, "graph-params/set-misuse", begin) {
     CUgraphNode node, made;
     CUDA_MEMSET_NODE_PARAMS set;
     CUcontext other;
-    begin();
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
     set = set_params();
@@ -281,11 +280,10 @@ static void set_misuse(void) {
 
 /* ---- Host functions, events ----------------------------------------------------------------- */
 
-static void hosts(void) {
+SCENARIO(hosts, "graph-params/hosts", begin) {
     static int data[2];
     CUgraphNode node, made, none;
     CUDA_HOST_NODE_PARAMS host = {host_work, &data[0]}, out;
-    begin();
     NAME(data);
     NAME(host_work);
     NAME(other_work);
@@ -308,11 +306,10 @@ static void hosts(void) {
     CALLO(cuGraphHostNodeGetParams, "at-last", (node, &out), OUT_P(out.fn));
 }
 
-static void events(void) {
+SCENARIO(events, "graph-params/events", begin) {
     CUgraphNode record, wait, made;
     CUevent event, second, timed, shared, got;
     CUcontext other;
-    begin();
     SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&timed, 0));
@@ -351,10 +348,9 @@ static void events(void) {
           OUT_C(made));
 }
 
-static void stale_event(void) {
+SCENARIO(stale_event, "graph-params/stale-event", begin) {
     CUgraphNode made;
     CUevent event;
-    begin();
     SETUP(cuEventCreate, (&event, 0));
     SETUP(cuEventDestroy_v2, (event));
     CALLO(cuGraphAddEventRecordNode, "stale-event", (&made, graph, NULL, 0, event), OUT_C(made));
@@ -393,14 +389,13 @@ static void show_ops(const char *cls, CUgraphNode node) {
             show_ops("after-set", there);                                                          \
     } while (0)
 
-static void memops(void) {
+SCENARIO(memops, "graph-params/memops", begin) {
     static CUstreamBatchMemOpParams list[300];
     static char pageable[64];
     static const int unknown[] = {0, 3, 7, 9};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
     CUgraphNode there;
     CUcontext other;
-    begin();
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
     NAME(other);
@@ -454,14 +449,13 @@ static void memops(void) {
 
 /* ---- External semaphores: none exist here, so lists are empty or wrong ----------------------- */
 
-static void semaphores(void) {
+SCENARIO(semaphores, "graph-params/semaphores", begin) {
     CUgraphNode signal, wait, made;
     CUexternalSemaphore list[1] = {NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS one_signal[1] = {0};
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS one_wait[1] = {0};
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS s = {list, one_signal, 0}, s_out;
     CUDA_EXT_SEM_WAIT_NODE_PARAMS w = {list, one_wait, 0}, w_out;
-    begin();
     CALLO(cuGraphAddExternalSemaphoresSignalNode, "none", (&signal, graph, NULL, 0, &s),
           OUT_C(signal));
     if (par_last() == CUDA_SUCCESS) {
@@ -520,13 +514,12 @@ static void semaphores(void) {
         }                                                                                          \
     } while (0)
 
-static void allocations(void) {
+SCENARIO(allocations, "graph-params/allocations", begin) {
     CUmemAccessDesc access[2];
     CUDA_MEM_ALLOC_NODE_PARAMS out;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUgraphNode node, freed;
     CUdeviceptr dptr;
-    begin();
     access[0] = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     access[1] = access[0];
     ALLOC("ok", (void)0);
@@ -616,11 +609,10 @@ static void show_kernel(const char *cls, CUgraphNode node) {
             show_kernel("after-set", there);                                                       \
     } while (0)
 
-static void kernels(void) {
+SCENARIO(kernels, "graph-params/kernels", begin) {
     CUfunction f, limited;
     CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    begin();
     f = function("nothing");
     limited = function("limited");
     plain = kernel_params(f);
@@ -652,12 +644,11 @@ static void kernels(void) {
 }
 
 /* A function that requires a shape of its blocks. */
-static void kernel_required(void) {
+SCENARIO(kernel_required, "graph-params/kernel-required", begin) {
     CUfunction required;
     CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
     CUgraphExec exec;
-    begin();
     required = function("required");
     plain = kernel_params(required);
     plain.blockDimX = 8, plain.blockDimY = 4, plain.blockDimZ = 2;
@@ -673,7 +664,7 @@ static void kernel_required(void) {
     CALL(cuCtxSynchronize, "after-required-turned", ());
 }
 
-static void kernel_arguments(void) {
+SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
     CUfunction f, g;
     CUDA_KERNEL_NODE_PARAMS plain, out;
     CUDA_KERNEL_NODE_PARAMS_v1 old, old_out;
@@ -688,7 +679,6 @@ static void kernel_arguments(void) {
     size_t size = sizeof(packed), small = 8, large = 64;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
-    begin();
     f = function("nothing");
     g = function("two");
     plain = kernel_params(f);
@@ -730,15 +720,14 @@ static void kernel_arguments(void) {
     CALLO(cuGraphAddKernelNode_v2, "null-params", (&node, graph, NULL, 0, NULL), OUT_C(node));
 }
 
-static void kernel_missing_arguments(void) {
+SCENARIO(kernel_missing_arguments, "graph-params/kernel-missing-arguments", begin) {
     CUDA_KERNEL_NODE_PARAMS k;
     CUgraphNode node;
-    begin();
     k = kernel_params(function("two"));
     CALLO(cuGraphAddKernelNode_v2, "missing-arguments", (&node, graph, NULL, 0, &k), OUT_C(node));
 }
 
-static void kernel_handles(void) {
+SCENARIO(kernel_handles, "graph-params/kernel-handles", begin) {
     CUlibrary library;
     CUkernel kern;
     CUcontext other;
@@ -746,7 +735,6 @@ static void kernel_handles(void) {
     CUmodule module;
     CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    begin();
     f = function("nothing");
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     NAME(other);
@@ -786,13 +774,12 @@ static void get_attribute(const char *cls, CUgraphNode node, int id) {
           OUT_I(v.cooperative), OUT_U(v.clusterDim.y), OUT_U(v.clusterDim.z));
 }
 
-static void attributes(void) {
+SCENARIO(attributes, "graph-params/attributes", begin) {
     CUfunction f;
     CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode node, second, none;
     CUkernelNodeAttrValue v;
     CUgraph copy;
-    begin();
     f = function("nothing");
     plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
@@ -860,13 +847,12 @@ static void attributes(void) {
     get_attribute("clone", second, 1);
 }
 
-static void updatable_attribute(void) {
+SCENARIO(updatable_attribute, "graph-params/updatable-attribute", begin) {
     CUfunction f;
     CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode node, made;
     CUkernelNodeAttrValue v;
     CUgraph copy;
-    begin();
     f = function("nothing");
     plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
@@ -889,13 +875,12 @@ static void updatable_attribute(void) {
         CALLO(cuGraphAddNode, cls, (&made, graph, NULL, 0, &p), OUT_C(made));                      \
     } while (0)
 
-static void any_type(void) {
+SCENARIO(any_type, "graph-params/any-type", begin) {
     CUgraphNode made;
     CUgraphNodeType type;
     CUevent event;
     CUgraphNodeParams q = {0};
     CUcontext primary;
-    begin();
     primary = par.primary;
     SETUP(cuEventCreate, (&event, 0));
     for (int t = -1; t <= 16; t++) {
@@ -944,7 +929,7 @@ static void any_type(void) {
     CALL(cuGraphNodeSetParams, "other-type", (made, &q));
 }
 
-static void set_any_type(void) {
+SCENARIO(set_any_type, "graph-params/set-any-type", begin) {
     static CUstreamBatchMemOpParams list[2];
     CUgraphNode set, copy, host, wait, record, ops, alloc, freed, child, kernel;
     CUgraphNodeParams p = {0};
@@ -953,7 +938,6 @@ static void set_any_type(void) {
     CUgraph inner, embedded;
     CUDA_HOST_NODE_PARAMS host_out;
     size_t count;
-    begin();
     SETUP(cuEventCreate, (&event, 0));
     SETUP(cuEventCreate, (&second, 0));
     NAME(event);
@@ -1040,26 +1024,3 @@ static void set_any_type(void) {
     SETUP(cuGraphAddNode, (&freed, graph, &alloc, 1, &p));
     CALL(cuGraphNodeSetParams, "free", (freed, &p));
 }
-
-PAR_SCENARIOS = {
-    {"graph-params/copies", copies, 0, 0},
-    {"graph-params/copy-misuse", copy_misuse, 0, 0},
-    {"graph-params/copy-freed-memory", copy_freed_memory, 0, 0},
-    {"graph-params/sets", sets, 0, 0},
-    {"graph-params/set-misuse", set_misuse, 0, 0},
-    {"graph-params/hosts", hosts, 0, 0},
-    {"graph-params/events", events, 0, 0},
-    {"graph-params/stale-event", stale_event, 0, 0},
-    {"graph-params/memops", memops, 0, 0},
-    {"graph-params/semaphores", semaphores, 0, 0},
-    {"graph-params/allocations", allocations, 0, 0},
-    {"graph-params/kernels", kernels, 0, 0},
-    {"graph-params/kernel-required", kernel_required, 0, 0},
-    {"graph-params/kernel-arguments", kernel_arguments, 0, 0},
-    {"graph-params/kernel-missing-arguments", kernel_missing_arguments, 0, 0},
-    {"graph-params/kernel-handles", kernel_handles, 0, 0},
-    {"graph-params/attributes", attributes, 0, 0},
-    {"graph-params/updatable-attribute", updatable_attribute, 0, 0},
-    {"graph-params/any-type", any_type, 0, 0},
-    {"graph-params/set-any-type", set_any_type, 0, 0},
-};

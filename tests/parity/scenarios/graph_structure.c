@@ -59,12 +59,11 @@ static void removal(const char *cls, CUgraphEdgeData has, const CUgraphEdgeData 
     FORGET(l);
 }
 
-static void removals(void) {
+SCENARIO(removals, "graph-more/removals", par_context) {
     static const CUgraphEdgeData kinds[] = {
         {0, 0, 0, {0}}, {1, 0, 1, {0}}, {2, 0, 1, {0}}, {2, 0, 0, {0}},
         {3, 0, 1, {0}}, {0, 1, 0, {0}}, {0, 0, 1, {0}}, {0, 0, 2, {0}},
     };
-    par_context();
     for (size_t has = 0; has < 4; has++) {
         removal("null-data", kinds[has], NULL);
         for (size_t given = 0; given < sizeof(kinds) / sizeof(kinds[0]); given++)
@@ -83,10 +82,9 @@ static void show_roots(const char *cls, CUgraph g) {
           OUT_H(listed[1]), OUT_H(listed[2]), OUT_H(listed[3]));
 }
 
-static void roots(void) {
+SCENARIO(roots, "graph-more/roots", par_context) {
     CUgraph g, copy;
     CUgraphNode a, b, c, d, x;
-    par_context();
     g = new_graph("g");
     a = empty(g, NULL, 0, "a");
     b = empty(g, NULL, 0, "b");
@@ -109,7 +107,7 @@ static void roots(void) {
     show_roots("c-gone", g);
 }
 
-static void edges_of_clone(void) {
+SCENARIO(edges_of_clone, "graph-more/edges-of-clone") {
     CUgraph g, copy;
     CUgraphNode nodes[4], from[3], to[3], x;
     size_t count = 4;
@@ -154,10 +152,9 @@ static void see_calls(const char *what) {
     par_see("destructor", "%s calls %d", what, calls);
 }
 
-static void release_not_retained(void) {
+SCENARIO(release_not_retained, "graph-more/release-not-retained", par_context) {
     CUuserObject a;
     CUgraph g;
-    par_context();
     g = new_graph("g");
     a = object_of(2);
     CALL(cuGraphReleaseUserObject, "not-retained", (g, a, 1));
@@ -168,10 +165,9 @@ static void release_not_retained(void) {
     see_calls("own-two");
 }
 
-static void release_more_than_retained(void) {
+SCENARIO(release_more_than_retained, "graph-more/release-more-than-retained", par_context) {
     CUuserObject a;
     CUgraph g;
-    par_context();
     g = new_graph("g");
     a = object_of(4);
     CALL(cuGraphRetainUserObject, "ok", (g, a, 2, 0));
@@ -183,10 +179,9 @@ static void release_more_than_retained(void) {
     }
 }
 
-static void retained_twice(void) {
+SCENARIO(retained_twice, "graph-more/retained-twice", par_context) {
     CUuserObject a;
     CUgraph g;
-    par_context();
     g = new_graph("g");
     a = object_of(1);
     CALL(cuGraphRetainUserObject, "ok", (g, a, 1, 0));
@@ -198,11 +193,10 @@ static void retained_twice(void) {
     see_calls("none-left");
 }
 
-static void clone_and_child_hold(void) {
+SCENARIO(clone_and_child_hold, "graph-more/clone-and-child-hold", par_context) {
     CUuserObject a;
     CUgraph g, copy, outer, embedded;
     CUgraphNode node;
-    par_context();
     g = new_graph("g");
     outer = new_graph("outer");
     a = object_of(1);
@@ -218,12 +212,11 @@ static void clone_and_child_hold(void) {
     see_calls("child-gone");
 }
 
-static void moved_child_holds(void) {
+SCENARIO(moved_child_holds, "graph-more/moved-child-holds", par_context) {
     CUuserObject a;
     CUgraph child, outer;
     CUgraphNode node;
     CUgraphNodeParams params = {0};
-    par_context();
     child = new_graph("child");
     outer = new_graph("outer");
     a = object_of(1);
@@ -248,11 +241,10 @@ static CUDA_MEM_ALLOC_NODE_PARAMS alloc_params(void) {
     return alloc;
 }
 
-static void frees(void) {
+SCENARIO(frees, "graph-more/frees", par_context) {
     CUgraph g, other, third, fourth;
     CUgraphNode alloc, node;
     CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params();
-    par_context();
     g = new_graph("g");
     other = new_graph("other");
     third = new_graph("third");
@@ -271,12 +263,11 @@ static void frees(void) {
 
 /* ---- Moved graphs with memory ---------------------------------------------------------------- */
 
-static void moved_memory(void) {
+SCENARIO(moved_memory, "graph-more/moved-memory", par_context) {
     CUgraph g, child, copy, outer;
     CUgraphNode node, alloc, other, beside;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc_in = alloc_params();
     CUgraphNodeParams params = {0};
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     outer = new_graph("outer");
@@ -303,12 +294,11 @@ static void moved_memory(void) {
 
 /* ---- What may be nested ---------------------------------------------------------------------- */
 
-static void nested(void) {
+SCENARIO(nested, "graph-more/nested", par_context) {
     CUgraph g, child, embedded, deep;
     CUgraphNode node, other, inner;
     CUgraphNodeParams params = {0};
     CUgraphConditionalHandle handle;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     SETUP(cuGraphAddChildGraphNode, (&node, g, NULL, 0, child));
@@ -337,12 +327,11 @@ static void nested(void) {
 }
 
 /* Child nodes whose graph is set again. */
-static void set_child(void) {
+SCENARIO(set_child, "graph-more/set-child", par_context) {
     CUgraph g, child, other, embedded, again;
     CUgraphNode node;
     CUgraphNodeParams params = {0};
     size_t count;
-    par_context();
     g = new_graph("g");
     child = new_graph("child");
     other = new_graph("other");
@@ -367,11 +356,10 @@ static void set_child(void) {
 
 /* ---- Attributes of kernel nodes -------------------------------------------------------------- */
 
-static void more_attributes(void) {
+SCENARIO(more_attributes, "graph-more/attributes", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUkernelNodeAttrValue v;
-    par_context();
     g = new_graph("g");
     node = kernel(g, "node");
 #define SET(cls, id, change)                                                                       \
@@ -400,12 +388,11 @@ static void more_attributes(void) {
     SET("programmatic-event", 7, (void)0);
 }
 
-static void updatable(void) {
+SCENARIO(updatable, "graph-more/updatable", par_context) {
     CUgraph g, outer;
     CUgraphNode node, other, beside;
     CUkernelNodeAttrValue v;
     CUgraphNodeParams params = {0};
-    par_context();
     g = new_graph("g");
     outer = new_graph("outer");
     node = kernel(g, "node");
@@ -428,7 +415,7 @@ static void updatable(void) {
 
 /* ---- After a fault --------------------------------------------------------------------------- */
 
-static void poisoned(void) {
+SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUstream s;
@@ -438,7 +425,6 @@ static void poisoned(void) {
     CUDA_MEMCPY3D copy;
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUgraphNode there, set_node;
-    par_context();
     g = new_graph("g");
     there = kernel(g, "there");
     s = par_stream();
@@ -484,21 +470,3 @@ static void poisoned(void) {
     }
     CALL(cuGraphDebugDotPrint, "faulted", (g, "/dev/null", 0));
 }
-
-PAR_SCENARIOS = {
-    {"graph-more/removals", removals, 0, 0},
-    {"graph-more/roots", roots, 0, 0},
-    {"graph-more/edges-of-clone", edges_of_clone, 0, 0},
-    {"graph-more/release-not-retained", release_not_retained, 0, 0},
-    {"graph-more/release-more-than-retained", release_more_than_retained, 0, 0},
-    {"graph-more/retained-twice", retained_twice, 0, 0},
-    {"graph-more/clone-and-child-hold", clone_and_child_hold, 0, 0},
-    {"graph-more/moved-child-holds", moved_child_holds, 0, 0},
-    {"graph-more/frees", frees, 0, 0},
-    {"graph-more/moved-memory", moved_memory, 0, 0},
-    {"graph-more/nested", nested, 0, 0},
-    {"graph-more/set-child", set_child, 0, 0},
-    {"graph-more/attributes", more_attributes, 0, 0},
-    {"graph-more/updatable", updatable, 0, 0},
-    {"graph-more/poisoned", poisoned, 0, 0},
-};

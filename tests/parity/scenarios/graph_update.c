@@ -10,14 +10,13 @@ static void count_up(void *number) {
     ++*(int *)number;
 }
 
-static void memset_nodes(void) {
+SCENARIO(memset_nodes, "graph_update/memset_nodes", par_context) {
     CUgraph graph, other;
     CUgraphNode node, foreign, empty;
     CUgraphExec exec;
     CUdeviceptr p, q;
     CUDA_MEMSET_NODE_PARAMS params;
     CUcontext context;
-    par_context();
     p = par_alloc(8192);
     q = par_alloc(8192);
     SETUP(cuMemsetD8_v2, (p, 0x11, 8192));
@@ -82,13 +81,12 @@ static void memset_nodes(void) {
     CALL(cuGraphExecMemsetNodeSetParams, "no-context", (exec, node, &params, par.primary));
 }
 
-static void rows(void) {
+SCENARIO(rows, "graph_update/rows", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
     p = par_alloc(8192);
     params = gb_set(p, 0x22, 1, 16);
     params.pitch = 64;
@@ -118,7 +116,7 @@ static void rows(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void memcpy_nodes(void) {
+SCENARIO(memcpy_nodes, "graph_update/memcpy_nodes", par_context) {
     static unsigned char pageable[4096];
     CUgraph graph, other;
     CUgraphNode node, foreign, empty;
@@ -127,7 +125,6 @@ static void memcpy_nodes(void) {
     unsigned char *pinned;
     CUDA_MEMCPY3D params;
     CUcontext context;
-    par_context();
     p = par_alloc(8192);
     q = par_alloc(8192);
     pinned = par_pinned(4096);
@@ -197,14 +194,13 @@ static void memcpy_nodes(void) {
     CALL(cuGraphExecMemcpyNodeSetParams, "other-context", (exec, node, &params, context));
 }
 
-static void host_nodes(void) {
+SCENARIO(host_nodes, "graph_update/host_nodes", par_context) {
     CUgraph graph;
     CUgraphNode node, empty;
     CUgraphExec exec;
     CUDA_HOST_NODE_PARAMS params = {.fn = count_up, .userData = &host_second};
     CUDA_HOST_NODE_PARAMS got;
     CUstream s;
-    par_context();
     s = par_stream();
     graph = gb_graph();
     node = gb_host_node(graph, NULL, count_up, &host_first);
@@ -236,14 +232,13 @@ static void host_nodes(void) {
     CALL(cuGraphExecHostNodeSetParams, "no-context", (exec, node, &params));
 }
 
-static void event_nodes(void) {
+SCENARIO(event_nodes, "graph_update/event_nodes", par_context) {
     CUgraph graph;
     CUgraphNode record, wait, got;
     CUgraphExec exec;
     CUevent first, second, in_graph;
     CUcontext context;
     CUevent foreign;
-    par_context();
     SETUP(cuEventCreate, (&first, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DEFAULT));
     NAME(first);
@@ -277,7 +272,7 @@ static void event_nodes(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
-static void child_nodes(void) {
+SCENARIO(child_nodes, "graph_update/child_nodes", par_context) {
     CUgraph graph, child, same, longer, other_type, other_order;
     CUgraphNode node, empty, inner, inside;
     CUgraphExec exec;
@@ -285,7 +280,6 @@ static void child_nodes(void) {
     size_t count = 1;
     CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
     child = gb_graph();
@@ -327,14 +321,13 @@ static void child_nodes(void) {
          (exec, inner, &params, par.primary));
 }
 
-static void memory_operation_nodes(void) {
+SCENARIO(memory_operation_nodes, "graph_update/memory_operation_nodes", par_context) {
     CUgraph graph;
     CUgraphNode node, empty;
     CUgraphExec exec;
     CUstreamBatchMemOpParams ops[2];
     CUDA_BATCH_MEM_OP_NODE_PARAMS params;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
@@ -383,14 +376,13 @@ static void memory_operation_nodes(void) {
     CALL(cuGraphExecBatchMemOpNodeSetParams, "null-context", (exec, node, &params));
 }
 
-static void generic(void) {
+SCENARIO(generic, "graph_update/generic", par_context) {
     CUgraph graph;
     CUgraphNode set, copy, host, empty, record, allocation;
     CUgraphExec exec;
     CUgraphNodeParams params;
     CUevent event;
     CUdeviceptr p, q;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
     SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
@@ -471,14 +463,13 @@ static void enabled_try(const char *what, CUgraphExec exec, CUgraphNode node) {
     CALL(cuGraphNodeSetEnabled, "type-on", (exec, node, 1));
 }
 
-static void enabled(void) {
+SCENARIO(enabled, "graph_update/enabled", par_context) {
     CUgraph graph, child;
     CUgraphNode set, copy, host, empty, record, inner, allocation, release, foreign;
     CUgraphExec exec;
     CUevent event;
     CUdeviceptr p, q;
     unsigned on;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
     graph = gb_graph();
@@ -524,7 +515,7 @@ static void enabled(void) {
 }
 
 /* Enabling survives an update, or not. */
-static void enabled_and_updated(void) {
+SCENARIO(enabled_and_updated, "graph_update/enabled_and_updated", par_context) {
     CUgraph graph, other;
     CUgraphNode set;
     CUgraphExec exec;
@@ -532,7 +523,6 @@ static void enabled_and_updated(void) {
     CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
     unsigned on;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
     graph = gb_graph();
@@ -566,7 +556,7 @@ static CUgraphNode nth(CUgraph graph, size_t n) {
     return nodes[n];
 }
 
-static void whole(void) {
+SCENARIO(whole, "graph_update/whole", par_context) {
     CUgraph graph, other;
     CUgraphNode node, more, error;
     CUgraphExec exec;
@@ -574,7 +564,6 @@ static void whole(void) {
     CUgraphExecUpdateResultInfo info;
     CUdeviceptr p, q;
     CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
     p = par_alloc(4096);
     q = par_alloc(4096);
     graph = pair(p, 0x22);
@@ -675,12 +664,11 @@ static CUgraphNode empty_after(CUgraph graph, CUgraphNode one, CUgraphNode other
 }
 
 /* The same nodes with other edges, and edges in another order. */
-static void topology(void) {
+SCENARIO(topology, "graph_update/topology", par_context) {
     CUgraph graph, other;
     CUgraphNode a, b, c, d;
     CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
-    par_context();
 #define UPDATE(cls)                                                                                \
     NAME(a);                                                                                       \
     NAME(b);                                                                                       \
@@ -728,7 +716,7 @@ static void topology(void) {
 }
 
 /* Types whose change an update may not like. */
-static void whole_types(void) {
+SCENARIO(whole_types, "graph_update/whole_types", par_context) {
     CUgraph graph, other;
     CUgraphNode node;
     CUgraphExec exec;
@@ -739,7 +727,6 @@ static void whole_types(void) {
     CUgraphConditionalHandle condition;
     CUgraphNodeParams params;
     CUdeviceptr p;
-    par_context();
     p = par_alloc(4096);
 #define UPDATE(cls)                                                                                \
     CALLO(cuGraphExecUpdate_v2, cls, (exec, other, &info), OUT_U(info.result),                     \
@@ -803,13 +790,12 @@ static void whole_types(void) {
 }
 
 /* The node, or its graph, is gone. */
-static void gone(void) {
+SCENARIO(gone, "graph_update/gone", par_context) {
     CUgraph graph;
     CUgraphNode node, empty;
     CUgraphExec exec;
     CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
-    par_context();
     p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
     graph = gb_graph();
@@ -842,7 +828,7 @@ static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction function, unsigned block
 }
 
 /* Kernels as data: none is launched. */
-static void kernel_nodes(void) {
+SCENARIO(kernel_nodes, "graph_update/kernel_nodes", par_context) {
     CUmodule module;
     CUfunction first, second;
     CUgraph graph, other;
@@ -855,7 +841,6 @@ static void kernel_nodes(void) {
     unsigned narrow = 2, on;
     void *one[] = {&narrow};
     void *two[] = {&wide, &narrow};
-    par_context();
     SETUP(cuModuleLoadData, (&module, ptx));
     SETUP(cuModuleGetFunction, (&first, module, "first"));
     SETUP(cuModuleGetFunction, (&second, module, "second"));
@@ -927,13 +912,12 @@ static void kernel_nodes(void) {
 }
 
 /* A copy of rows: which of its measures may change? */
-static void copy_rows(void) {
+SCENARIO(copy_rows, "graph_update/copy_rows", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
     CUdeviceptr p, q;
     CUDA_MEMCPY3D params, first;
-    par_context();
     p = par_alloc(65536);
     q = par_alloc(65536);
     first = gb_copy(p, q, 16);
@@ -963,22 +947,3 @@ static void copy_rows(void) {
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
 }
-
-PAR_SCENARIOS = {
-    {.name = "graph_update/memset_nodes", .run = memset_nodes},
-    {.name = "graph_update/rows", .run = rows},
-    {.name = "graph_update/memcpy_nodes", .run = memcpy_nodes},
-    {.name = "graph_update/host_nodes", .run = host_nodes},
-    {.name = "graph_update/event_nodes", .run = event_nodes},
-    {.name = "graph_update/child_nodes", .run = child_nodes},
-    {.name = "graph_update/memory_operation_nodes", .run = memory_operation_nodes},
-    {.name = "graph_update/generic", .run = generic},
-    {.name = "graph_update/enabled", .run = enabled},
-    {.name = "graph_update/enabled_and_updated", .run = enabled_and_updated},
-    {.name = "graph_update/whole", .run = whole},
-    {.name = "graph_update/topology", .run = topology},
-    {.name = "graph_update/whole_types", .run = whole_types},
-    {.name = "graph_update/gone", .run = gone},
-    {.name = "graph_update/kernel_nodes", .run = kernel_nodes},
-    {.name = "graph_update/copy_rows", .run = copy_rows},
-};

@@ -211,10 +211,9 @@ static CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait_of(uint64_t value) {
 }
 
 /* Waits come after what they wait for: nothing here can hang. */
-static void timeline(void) {
+SCENARIO(timeline, "graphics/timeline", par_context) {
     other_side side;
     CUexternalSemaphore t;
-    par_context();
     CUstream s = par_stream();
     if (!make(&side, true)) {
         return;
@@ -242,10 +241,9 @@ static void timeline(void) {
     CALL(cuDestroyExternalSemaphore, "timeline", (t));
 }
 
-static void binary(void) {
+SCENARIO(binary, "graphics/binary", par_context) {
     other_side side;
     CUexternalSemaphore b;
-    par_context();
     CUstream s = par_stream();
     if (!make(&side, false)) {
         return;
@@ -263,13 +261,12 @@ static void binary(void) {
     CALL(cuDestroyExternalSemaphore, "binary", (b));
 }
 
-static void nodes(void) {
+SCENARIO(nodes, "graphics/nodes", par_context) {
     other_side side;
     CUexternalSemaphore t;
     CUgraph graph;
     CUgraphExec exec;
     CUgraphNode set, get;
-    par_context();
     if (!make(&side, true)) {
         return;
     }
@@ -306,9 +303,3 @@ static void nodes(void) {
     CALL(cuGraphExecDestroy, "semaphores", (exec));
     CALL(cuDestroyExternalSemaphore, "of-nodes", (t));
 }
-
-PAR_SCENARIOS = {
-    {"graphics/timeline", timeline, 0, 0},
-    {"graphics/binary", binary, 0, 0},
-    {"graphics/nodes", nodes, 0, 0},
-};

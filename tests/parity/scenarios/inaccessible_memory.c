@@ -248,10 +248,10 @@ static void of_memory(subject ask) {
 }
 
 #define SUBJECT(name)                                                                              \
-    static void name##_of_pool(void) {                                                             \
+    SCENARIO(name##_of_pool, "near-access/pool-" #name) {                                          \
         of_pool(name, CU_MEM_ALLOCATION_TYPE_PINNED);                                              \
     }                                                                                              \
-    static void name##_of_memory(void) {                                                           \
+    SCENARIO(name##_of_memory, "near-access/memory-" #name) {                                      \
         of_memory(name);                                                                           \
     }
 SUBJECT(rows)
@@ -261,7 +261,7 @@ SUBJECT(sets)
 SUBJECT(nodes)
 SUBJECT(questions)
 
-static void managed_pool(void) {
+SCENARIO(managed_pool, "near-access/managed-pool-rows") {
     of_pool(rows, CU_MEM_ALLOCATION_TYPE_MANAGED);
 }
 
@@ -292,8 +292,7 @@ static void range_of(const char *cls, CUdeviceptr p) {
           (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
 }
 
-static void range_one(void) {
-    par_context();
+SCENARIO(range_one, "near-access/range", par_context) {
     CUdeviceptr p = map(par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     range_of("never-given", p);
     access_of(p, DEVICE, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -306,8 +305,7 @@ static void range_one(void) {
     range_of("given-again", p);
 }
 
-static void range_two(void) {
-    par_context();
+SCENARIO(range_two, "near-access/range-of-two", par_context) {
     CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CUdeviceptr a = map(h), b = map(h);
     access_of(a, DEVICE, 0, BOTH);
@@ -325,8 +323,7 @@ static void range_two(void) {
 }
 
 /* Two mappings side by side, of which one has access. */
-static void range_beside(void) {
-    par_context();
+SCENARIO(range_beside, "near-access/range-beside", par_context) {
     CUdeviceptr a = par_reserve(2 * PAR_2M), base;
     size_t size;
     SETUP(cuMemMap, (a, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
@@ -341,10 +338,9 @@ static void range_beside(void) {
           OUT_U(size));
 }
 
-static void range_host(void) {
+SCENARIO(range_host, "near-access/range-host", par_context) {
     CUmemAllocationProp prop = par_device_prop();
     CUmemGenericAllocationHandle h;
-    par_context();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
     CUdeviceptr p = map(h);
@@ -357,7 +353,7 @@ static void range_host(void) {
     range_of("host-device-taken-back", p);
 }
 
-static void range_devices(void) {
+SCENARIO(range_devices, "near-access/range-devices") {
     if (!two_devices()) {
         return;
     }
@@ -372,8 +368,7 @@ static void range_devices(void) {
 }
 
 /* What vmm-access/work-without did not ask. */
-static void work(void) {
-    par_context();
+SCENARIO(work, "near-access/mapping-work", par_context) {
     own_ends();
     other = s;
     second = first = par.primary;
@@ -390,11 +385,10 @@ static void work(void) {
 
 /* ---- One wrong end --------------------------------------------------------------------------- */
 
-static void one_end(void) {
+SCENARIO(one_end, "near-access/one-end", par_context) {
     CUdeviceptr list[2], from[2];
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
     CUmemcpyAttributes attribute = {CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {0}, {0}, 0};
-    par_context();
     own_ends();
     CUdeviceptr large = par_alloc(PAR_2M), small = par_alloc(N);
     CALL(cuMemcpyDtoD_v2, "dst-one-past-end", (small, large, N + 1));
@@ -429,9 +423,8 @@ static void one_end(void) {
 }
 
 /* More operations than may be, each of them good; and a handle that is really stale. */
-static void memops(void) {
+SCENARIO(memops, "near-access/memops", par_context) {
     static CUstreamBatchMemOpParams ops[257];
-    par_context();
     own_ends();
     for (int i = 0; i < 257; i++) {
         memset(&ops[i], 0, sizeof(ops[i]));
@@ -452,9 +445,8 @@ static void write_and_wait(const char *cls, CUdeviceptr p) {
 }
 
 /* Memory operations on each kind of memory that the device itself has or may use. */
-static void memops_of_kinds(void) {
+SCENARIO(memops_of_kinds, "near-access/memops-of-kinds", par_context) {
     CUdeviceptr p;
-    par_context();
     own_ends();
     write_and_wait("plain", here);
     write_and_wait("pinned", (CUdeviceptr)(uintptr_t)pinned);
@@ -469,11 +461,10 @@ static void memops_of_kinds(void) {
 }
 
 /* The same while memory operations are kept for a graph. */
-static void memops_captured(void) {
+SCENARIO(memops_captured, "near-access/memops-captured", par_context) {
     CUdeviceptr p;
     CUgraph captured;
     CUgraphExec exec;
-    par_context();
     own_ends();
     SETUP(cuMemAllocAsync, (&p, N, s));
     SETUP(cuStreamSynchronize, (s));
@@ -484,29 +475,3 @@ static void memops_captured(void) {
         CALLO(cuGraphInstantiateWithFlags, "default-pool", (&exec, captured, 0), OUT_C(exec));
     }
 }
-
-PAR_SCENARIOS = {
-    {"near-access/pool-rows", rows_of_pool, 0, 0},
-    {"near-access/pool-between", between_of_pool, 0, 0},
-    {"near-access/pool-boxes", boxes_of_pool, 0, 0},
-    {"near-access/pool-sets", sets_of_pool, 0, 0},
-    {"near-access/pool-nodes", nodes_of_pool, 0, 0},
-    {"near-access/pool-questions", questions_of_pool, 0, 0},
-    {"near-access/managed-pool-rows", managed_pool, 0, 0},
-    {"near-access/memory-rows", rows_of_memory, 0, 0},
-    {"near-access/memory-between", between_of_memory, 0, 0},
-    {"near-access/memory-boxes", boxes_of_memory, 0, 0},
-    {"near-access/memory-sets", sets_of_memory, 0, 0},
-    {"near-access/memory-nodes", nodes_of_memory, 0, 0},
-    {"near-access/memory-questions", questions_of_memory, 0, 0},
-    {"near-access/range", range_one, 0, 0},
-    {"near-access/range-of-two", range_two, 0, 0},
-    {"near-access/range-beside", range_beside, 0, 0},
-    {"near-access/range-host", range_host, 0, 0},
-    {"near-access/range-devices", range_devices, 0, 0},
-    {"near-access/mapping-work", work, 0, 0},
-    {"near-access/one-end", one_end, 0, 0},
-    {"near-access/memops", memops, 0, 0},
-    {"near-access/memops-of-kinds", memops_of_kinds, 0, 0},
-    {"near-access/memops-captured", memops_captured, 0, 0},
-};

@@ -24,18 +24,16 @@ static void param_info(const char *cls, CUkernel k) {
     CALLO(cuKernelGetParamInfo, cls, (NULL, 7, &offset, &size), OUT_U(offset), OUT_U(size));
 }
 
-static void param_info_no_context(void) {
+SCENARIO(param_info_no_context, "library-again/param-info-no-context", par_init) {
     CUkernel k;
-    par_init();
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     param_info("no-ctx", k);
 }
 
-static void param_info_context_gone(void) {
+SCENARIO(param_info_context_gone, "library-again/param-info-context-gone", par_context) {
     CUkernel k;
     CUcontext gone;
-    par_context();
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     param_info("ok", k);
@@ -47,10 +45,9 @@ static void param_info_context_gone(void) {
     param_info("destroyed-ctx", k);
 }
 
-static void param_info_poisoned(void) {
+SCENARIO(param_info_poisoned, "library-again/param-info-poisoned", par_context) {
     CUkernel k;
     CUstream s;
-    par_context();
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
@@ -64,14 +61,13 @@ static void param_info_poisoned(void) {
 }
 
 /* What else library/no-context left out. */
-static void others_no_context(void) {
+SCENARIO(others_no_context, "library-again/others-no-context", par_init) {
     CUlibrary back;
     CUkernel k, list[20] = {NULL};
     CUdeviceptr p;
     size_t bytes;
     const char *name;
     int value;
-    par_init();
     CUlibrary l = load(image_kernels_cubin), managed = load(TEXT_MANAGED);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     CALLO(cuKernelGetLibrary, "no-ctx", (&back, k), OUT_C(back));
@@ -94,11 +90,10 @@ static void others_no_context(void) {
 }
 
 /* A function is of a context, and knows its own: module/no-context had no size. */
-static void function_param_info_no_context(void) {
+SCENARIO(function_param_info_no_context, "library-again/function-no-context", par_context) {
     CUmodule m;
     CUfunction f;
     size_t offset, size;
-    par_context();
     SETUP(cuModuleLoadData, (&m, image_kernels_cubin));
     SETUP(cuModuleGetFunction, (&f, m, "types"));
     SETUP(cuCtxSetCurrent, (NULL));
@@ -106,11 +101,3 @@ static void function_param_info_no_context(void) {
     CALLO(cuFuncGetParamInfo, "no-ctx-no-such", (f, 99, &offset, &size), OUT_U(offset),
           OUT_U(size));
 }
-
-PAR_SCENARIOS = {
-    {"library-again/param-info-no-context", param_info_no_context, 0, 0},
-    {"library-again/param-info-context-gone", param_info_context_gone, 0, 0},
-    {"library-again/param-info-poisoned", param_info_poisoned, 0, 0},
-    {"library-again/others-no-context", others_no_context, 0, 0},
-    {"library-again/function-no-context", function_param_info_no_context, 0, 0},
-};

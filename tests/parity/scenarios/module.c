@@ -48,9 +48,8 @@ static void one_image(const char *cls, const void *image) {
     CALL(cuModuleUnload, cls, (m));
 }
 
-static void images(void) {
+SCENARIO(images, "module/images", par_context) {
     CUmodule m;
-    par_context();
     one_image("ptx", TEXT_PLAIN);
     one_image("ptx-clusters", TEXT_CLUSTERS);
     one_image("cubin", image_kernels_cubin);
@@ -76,7 +75,7 @@ static void images(void) {
 }
 
 /* The wrapper that nvcc's host code has before a fat binary. */
-static void wrapped(void) {
+SCENARIO(wrapped, "module/wrapped") {
     struct wrapper {
         unsigned magic, version;
         const void *data;
@@ -99,9 +98,8 @@ static void wrapped(void) {
     one_image("wrapped-null", &wrapper);
 }
 
-static void bad_texts(void) {
+SCENARIO(bad_texts, "module/bad-texts", par_context) {
     CUmodule m;
-    par_context();
     CALLO(cuModuleLoadData, "empty", (&m, ""), OUT_H(m));
     CALLO(cuModuleLoadData, "blank", (&m, "  \n\n"), OUT_H(m));
     CALLO(cuModuleLoadData, "garbage", (&m, "this is no program"), OUT_H(m));
@@ -173,7 +171,7 @@ static void bad_texts(void) {
           (&m, TEXT_HEAD ".visible .entry empty()\n.maxntid 2048, 1, 1\n{\nret;\n}\n"), OUT_H(m));
 }
 
-static void bad_bytes(void) {
+SCENARIO(bad_bytes, "module/bad-bytes") {
     static unsigned char bytes[8192] __attribute__((aligned(8)));
     CUmodule m;
     par_context();
@@ -218,10 +216,9 @@ static const char *write_file(const void *data, size_t size) {
     return path;
 }
 
-static void files(void) {
+SCENARIO(files, "module/files", par_context) {
     CUmodule m;
     const char *path;
-    par_context();
     path = write_file(TEXT_PLAIN, sizeof(TEXT_PLAIN) - 1);
     CALLO(cuModuleLoad, "ptx", (&m, path), OUT_H(m));
     unlink(path);
@@ -271,7 +268,7 @@ static void functions_of(const char *cls, CUmodule m, const char *const *names) 
     }
 }
 
-static void functions(void) {
+SCENARIO(functions, "module/functions") {
     static const char *const in_ptx[] = {"empty",     "types",  "bounded", "required", "shared",
                                          "invisible", "helper", "counter", "nothing",  "",
                                          "Empty",     "empty ", NULL};
@@ -346,11 +343,10 @@ static CUdeviceptr global(CUmodule m, const char *name) {
     return p;
 }
 
-static void globals(void) {
+SCENARIO(globals, "module/globals", par_context) {
     CUmodule m, n;
     CUdeviceptr p, q;
     size_t bytes;
-    par_context();
     m = load(TEXT_PLAIN);
     n = load(image_kernels_cubin);
     NAME(m);
@@ -372,11 +368,10 @@ static void globals(void) {
           OUT_U(bytes));
 }
 
-static void globals_v1(void) {
+SCENARIO(globals_v1, "module/globals-v1", par_context) {
     CUmodule m;
     CUdeviceptr_v1 p;
     unsigned bytes;
-    par_context();
     m = load(TEXT_PLAIN);
     CALLO(cuModuleGetGlobal, "v1", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
     CALLO(cuModuleGetGlobal, "v1-no-size", (&p, NULL, m, "counter"), OUT_C(p));
@@ -416,9 +411,8 @@ static void one_as_memory(const char *cls, CUdeviceptr p, size_t size) {
     CALL(cuMemFreeAsync, cls, (p, NULL));
 }
 
-static void as_memory(void) {
+SCENARIO(as_memory, "module/as-memory", par_context) {
     CUmodule m, n;
-    par_context();
     m = load(TEXT_PLAIN);
     n = load(image_kernels_cubin);
     one_as_memory("ptx-counter", global(m, "counter"), 4);
@@ -430,10 +424,9 @@ static void as_memory(void) {
     par_see("aligned", "%d", global(m, "aligned") % 256 == 0);
 }
 
-static void past_variable(void) {
+SCENARIO(past_variable, "module/past-variable", par_context) {
     unsigned char bytes[200] = {0};
     CUmodule m;
-    par_context();
     m = load(TEXT_PLAIN);
     CALL(cuMemcpyHtoD_v2, "past-zeros", (global(m, "zeros"), bytes, 101));
     CALL(cuMemcpyDtoH_v2, "past-zeros", (bytes, global(m, "zeros"), 101));
@@ -443,11 +436,10 @@ static void past_variable(void) {
 }
 
 /* Two modules of one image have their own variables; unloading gives the memory back. */
-static void instances(void) {
+SCENARIO(instances, "module/instances", par_context) {
     CUmodule m, n;
     CUdeviceptr p, q;
     unsigned value = 99;
-    par_context();
     m = load(TEXT_PLAIN);
     n = load(TEXT_PLAIN);
     p = global(m, "counter");
@@ -462,7 +454,7 @@ static void instances(void) {
     CALL(cuModuleUnload, "ok", (n));
 }
 
-static void unload(void) {
+SCENARIO(unload, "module/unload", par_context) {
     CUmodule m, n, back;
     CUfunction f;
     CUdeviceptr p;
@@ -471,7 +463,6 @@ static void unload(void) {
     int value;
     const char *name;
     CUfunctionLoadingState state;
-    par_context();
     m = load(TEXT_PLAIN);
     SETUP(cuModuleGetFunction, (&f, m, "empty"));
     CALL(cuModuleUnload, "null", (NULL));
@@ -498,11 +489,10 @@ static void unload(void) {
 /* Texture references ------------------------------------------------------------------------------
  */
 
-static void references(void) {
+SCENARIO(references, "module/references", par_context) {
     CUmodule m, n;
     CUtexref t;
     CUsurfref s;
-    par_context();
     CALLO(cuModuleLoadData, "textures", (&m, TEXT_TEXTURES), OUT_H(m));
     if (par_last() != CUDA_SUCCESS)
         return;
@@ -523,12 +513,11 @@ static void references(void) {
     CALLO(cuModuleGetSurfRef, "null-module", (&s, NULL, "board"), OUT_C(s));
 }
 
-static void managed(void) {
+SCENARIO(managed, "module/managed", par_context) {
     CUmodule m;
     CUdeviceptr p;
     size_t bytes;
     unsigned is = 9; /* truths are 32 bits wide */
-    par_context();
     CALLO(cuModuleLoadData, "managed", (&m, TEXT_MANAGED), OUT_H(m));
     if (par_last() != CUDA_SUCCESS)
         return;
@@ -543,7 +532,7 @@ static void managed(void) {
 /* Contexts ----------------------------------------------------------------------------------------
  */
 
-static void contexts(void) {
+SCENARIO(contexts, "module/contexts", par_context) {
     CUcontext other;
     CUmodule m, n;
     CUfunction f;
@@ -551,7 +540,6 @@ static void contexts(void) {
     size_t bytes;
     int value;
     const char *name;
-    par_context();
     m = load(TEXT_PLAIN);
     SETUP(cuModuleGetFunction, (&f, m, "empty"));
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
@@ -574,7 +562,7 @@ static void contexts(void) {
     CALLO(cuFuncGetAttribute, "no-ctx", (&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f), OUT_C(value));
 }
 
-static void no_context(void) {
+SCENARIO(no_context, "module/no-context", par_context) {
     CUmodule m, back;
     CUfunction f, list[4];
     CUdeviceptr p;
@@ -583,7 +571,6 @@ static void no_context(void) {
     unsigned count;
     const char *name;
     CUfunctionLoadingState state;
-    par_context();
     m = load(TEXT_PLAIN);
     SETUP(cuModuleGetFunction, (&f, m, "types"));
     SETUP(cuCtxSetCurrent, (NULL));
@@ -607,7 +594,7 @@ static void no_context(void) {
     CALL(cuModuleUnload, "no-ctx", (m));
 }
 
-static void context_destroyed(void) {
+SCENARIO(context_destroyed, "module/context-destroyed", par_context) {
     CUcontext other;
     CUmodule m, back;
     CUfunction f;
@@ -616,7 +603,6 @@ static void context_destroyed(void) {
     int value;
     const char *name;
     CUfunctionLoadingState state;
-    par_context();
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     m = load(TEXT_PLAIN);
     SETUP(cuModuleGetFunction, (&f, m, "empty"));
@@ -676,36 +662,36 @@ static void mode(const char *value) {
     CALL(cuFuncLoad, "null-function", (NULL));
 }
 
-static void mode_default(void) {
+SCENARIO(mode_default, "module/mode-default") {
     mode(NULL);
 }
 
-static void mode_eager(void) {
+SCENARIO(mode_eager, "module/mode-eager") {
     mode("EAGER");
 }
 
-static void mode_lazy(void) {
+SCENARIO(mode_lazy, "module/mode-lazy") {
     mode("LAZY");
 }
 
-static void mode_lower(void) {
+SCENARIO(mode_lower, "module/mode-lower") {
     mode("eager");
 }
 
-static void mode_default_name(void) {
+SCENARIO(mode_default_name, "module/mode-default-name") {
     mode("DEFAULT");
 }
 
-static void mode_garbage(void) {
+SCENARIO(mode_garbage, "module/mode-garbage") {
     mode("sometimes");
 }
 
-static void mode_empty(void) {
+SCENARIO(mode_empty, "module/mode-empty") {
     mode("");
 }
 
 /* Values that never were handles: each may end the process, which costs its own line only. */
-static void random_handles(void) {
+SCENARIO(random_handles, "module/random-handles", par_context) {
     CUmodule m = (CUmodule)(uintptr_t)0x1234;
     CUfunction f = (CUfunction)(uintptr_t)0x1234;
     CUdeviceptr p;
@@ -713,7 +699,6 @@ static void random_handles(void) {
     int value;
     unsigned count;
     const char *name;
-    par_context();
     CALL(cuModuleUnload, "random-handle", (m));
     CALLO(cuModuleGetFunction, "random-handle", (&f, m, "a"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "random-handle", (&p, &bytes, m, "a"), OUT_C(p), OUT_U(bytes));
@@ -724,31 +709,3 @@ static void random_handles(void) {
     CALLO(cuFuncGetName, "random-handle", (&name, f), OUT_C(name));
     CALL(cuFuncLoad, "random-handle", (f));
 }
-
-PAR_SCENARIOS = {
-    {"module/images", images, 0, 0},
-    {"module/wrapped", wrapped, 0, 0},
-    {"module/bad-texts", bad_texts, 0, 0},
-    {"module/bad-bytes", bad_bytes, 0, 0},
-    {"module/files", files, 0, 0},
-    {"module/functions", functions, 0, 0},
-    {"module/globals", globals, 0, 0},
-    {"module/globals-v1", globals_v1, 0, 0},
-    {"module/as-memory", as_memory, 0, 0},
-    {"module/past-variable", past_variable, 0, 0},
-    {"module/instances", instances, 0, 0},
-    {"module/unload", unload, 0, 0},
-    {"module/references", references, 0, 0},
-    {"module/managed", managed, 0, 0},
-    {"module/contexts", contexts, 0, 0},
-    {"module/no-context", no_context, 0, 0},
-    {"module/context-destroyed", context_destroyed, 0, 0},
-    {"module/mode-default", mode_default, 0, 0},
-    {"module/mode-eager", mode_eager, 0, 0},
-    {"module/mode-lazy", mode_lazy, 0, 0},
-    {"module/mode-lower", mode_lower, 0, 0},
-    {"module/mode-default-name", mode_default_name, 0, 0},
-    {"module/mode-garbage", mode_garbage, 0, 0},
-    {"module/mode-empty", mode_empty, 0, 0},
-    {"module/random-handles", random_handles, 0, 0},
-};

@@ -59,7 +59,7 @@ static void content(const char *what, CUcontext ctx, CUdeviceptr p) {
     use(first);
 }
 
-static void topology(void) {
+SCENARIO(topology, "peer/topology") {
     int n;
     if (!two_devices()) {
         return;
@@ -84,7 +84,7 @@ static void topology(void) {
     }
 }
 
-static void atomics(void) {
+SCENARIO(atomics, "peer/atomics") {
     CUatomicOperation operation;
     unsigned capability;
     if (!two_devices()) {
@@ -111,7 +111,7 @@ static void atomics(void) {
           OUT_X(capability));
 }
 
-static void enable(void) {
+SCENARIO(enable, "peer/enable") {
     CUcontext user, gone;
     if (!two_contexts()) {
         return;
@@ -140,7 +140,7 @@ static void enable(void) {
     CALL(cuCtxDisablePeerAccess, "no-context", (second));
 }
 
-static void enable_stale(void) {
+SCENARIO(enable_stale, "peer/enable-stale") {
     CUcontext gone;
     if (!two_contexts()) {
         return;
@@ -153,7 +153,7 @@ static void enable_stale(void) {
 }
 
 /* A context that was created, destroyed while it had access, and created again has none. */
-static void enable_ends(void) {
+SCENARIO(enable_ends, "peer/enable-ends") {
     CUcontext user;
     if (!two_contexts()) {
         return;
@@ -224,15 +224,15 @@ static void copies(bool access) {
     content("box-async", second, b + 3072);
 }
 
-static void copies_plain(void) {
+SCENARIO(copies_plain, "peer/copies") {
     copies(false);
 }
 
-static void copies_enabled(void) {
+SCENARIO(copies_enabled, "peer/copies-enabled") {
     copies(true);
 }
 
-static void sets_enabled(void) {
+SCENARIO(sets_enabled, "peer/sets-enabled") {
     CUdeviceptr b;
     CUstream s;
     if (!two_contexts()) {
@@ -252,7 +252,7 @@ static void sets_enabled(void) {
     content("written", second, b + 128);
 }
 
-static void set_plain(void) {
+SCENARIO(set_plain, "peer/set") {
     CUdeviceptr b;
     if (!two_contexts()) {
         return;
@@ -263,7 +263,7 @@ static void set_plain(void) {
     content("set", second, b);
 }
 
-static void write_value_plain(void) {
+SCENARIO(write_value_plain, "peer/write-value") {
     CUdeviceptr b;
     CUstream s;
     if (!two_contexts()) {
@@ -300,7 +300,7 @@ static CUdeviceptr mapped_on(int device, unsigned access_bits, size_t size) {
     return p;
 }
 
-static void mappings(void) {
+SCENARIO(mappings, "peer/mappings") {
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemAccessDesc access[2] = {
         {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ},
@@ -336,7 +336,7 @@ static void mappings(void) {
     CALL(cuMemUnmap, "ok", (p, PAR_2M));
 }
 
-static void mapping_owner_only(void) {
+SCENARIO(mapping_owner_only, "peer/mapping-owner-only") {
     CUdeviceptr p;
     unsigned word = 0;
     if (!two_contexts()) {
@@ -353,7 +353,7 @@ static void mapping_owner_only(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void mapping_peer_only(void) {
+SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
     CUdeviceptr p;
     if (!two_contexts()) {
         return;
@@ -377,7 +377,7 @@ static CUmemoryPool make_pool(int device) {
     return pool;
 }
 
-static void pools(void) {
+SCENARIO(pools, "peer/pools") {
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags;
@@ -417,7 +417,7 @@ static void pools(void) {
     CALL(cuMemPoolDestroy, "other-device", (pool));
 }
 
-static void pool_without_access(void) {
+SCENARIO(pool_without_access, "peer/pool-without-access") {
     CUmemoryPool pool;
     CUdeviceptr p;
     CUstream s;
@@ -431,7 +431,7 @@ static void pool_without_access(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void pool_defaults(void) {
+SCENARIO(pool_defaults, "peer/pool-defaults") {
     CUmemoryPool zero, one, got;
     CUdeviceptr p;
     CUstream s;
@@ -454,7 +454,7 @@ static void pool_defaults(void) {
     }
 }
 
-static void pointers(void) {
+SCENARIO(pointers, "peer/pointers") {
     CUdeviceptr b;
     CUcontext ctx;
     int ordinal;
@@ -474,7 +474,7 @@ static void pointers(void) {
 }
 
 /* Pinned memory of one device's context as seen by the other. */
-static void pinned(void) {
+SCENARIO(pinned, "peer/pinned") {
     void *h;
     CUdeviceptr d;
     if (!two_contexts()) {
@@ -491,7 +491,7 @@ static void pinned(void) {
     CALL(cuMemFreeHost, "other-device", (h));
 }
 
-static void events(void) {
+SCENARIO(events, "peer/events") {
     CUstream s, t;
     CUevent e, f, plain;
     float ms;
@@ -518,7 +518,7 @@ static void events(void) {
     CALL(cuEventDestroy_v2, "other-device", (e));
 }
 
-static void order(void) {
+SCENARIO(order, "peer/order") {
     CUdeviceptr a, b;
     CUstream s, t;
     CUevent e;
@@ -545,7 +545,7 @@ static void order(void) {
 }
 
 /* Streams and memory of a context that is not current. */
-static void contexts(void) {
+SCENARIO(contexts, "peer/contexts") {
     CUstream t;
     CUdeviceptr a, b;
     CUcontext of;
@@ -574,7 +574,7 @@ static void contexts(void) {
     CALL(cuStreamDestroy_v2, "other-device", (t));
 }
 
-static void released_second(void) {
+SCENARIO(released_second, "peer/released-second") {
     CUdeviceptr b;
     unsigned word = 0;
     if (!two_contexts()) {
@@ -593,7 +593,7 @@ struct message {
     CUipcEventHandle event;
 };
 
-static void ipc(void) {
+SCENARIO(ipc, "peer/ipc") {
     struct message m;
     CUdeviceptr b;
     CUevent e;
@@ -616,7 +616,7 @@ static void ipc(void) {
     par_join();
 }
 
-static void helper_ipc(void) {
+HELPER(helper_ipc, "peer-ipc") {
     struct message m;
     CUdeviceptr p, q;
     CUevent e;
@@ -647,7 +647,7 @@ static void helper_ipc(void) {
     }
 }
 
-static void share(void) {
+SCENARIO(share, "peer/share") {
     CUmemAllocationProp prop = {0};
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -677,7 +677,7 @@ static void share(void) {
     par_join();
 }
 
-static void helper_share(void) {
+HELPER(helper_share, "peer-share") {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -700,35 +700,3 @@ static void helper_share(void) {
     CALL(cuCtxSynchronize, "ok", ());
     par_send(par.peer_fd, "w", 1, -1);
 }
-
-PAR_HELPERS = {
-    {"peer-ipc", helper_ipc},
-    {"peer-share", helper_share},
-};
-
-PAR_SCENARIOS = {
-    {"peer/topology", topology, 0, 0},
-    {"peer/atomics", atomics, 0, 0},
-    {"peer/enable", enable, 0, 0},
-    {"peer/enable-stale", enable_stale, 0, 0},
-    {"peer/enable-ends", enable_ends, 0, 0},
-    {"peer/copies", copies_plain, 0, 0},
-    {"peer/copies-enabled", copies_enabled, 0, 0},
-    {"peer/sets-enabled", sets_enabled, 0, 0},
-    {"peer/set", set_plain, 0, 0},
-    {"peer/write-value", write_value_plain, 0, 0},
-    {"peer/mappings", mappings, 0, 0},
-    {"peer/mapping-owner-only", mapping_owner_only, 0, 0},
-    {"peer/mapping-peer-only", mapping_peer_only, 0, 0},
-    {"peer/pools", pools, 0, 0},
-    {"peer/pool-without-access", pool_without_access, 0, 0},
-    {"peer/pool-defaults", pool_defaults, 0, 0},
-    {"peer/pointers", pointers, 0, 0},
-    {"peer/pinned", pinned, 0, 0},
-    {"peer/events", events, 0, 0},
-    {"peer/order", order, 0, 0},
-    {"peer/contexts", contexts, 0, 0},
-    {"peer/released-second", released_second, 0, 0},
-    {"peer/ipc", ipc, 0, 0},
-    {"peer/share", share, 0, 0},
-};

@@ -54,9 +54,8 @@ static void attributes(const char *cls, CUdeviceptr p) {
     }
 }
 
-static void device_allocation(void) {
+SCENARIO(device_allocation, "pointer/device", par_context) {
     CUdeviceptr a;
-    par_context();
     a = par_alloc(1000);
     NAME_R(a, 1000);
     attributes("base", a);
@@ -65,17 +64,15 @@ static void device_allocation(void) {
     attributes("freed", a);
 }
 
-static void one_past_end(void) {
+SCENARIO(one_past_end, "pointer/one-past-end", par_context) {
     CUdeviceptr a;
-    par_context();
     a = par_alloc(1000);
     NAME_R(a, 1000);
     attributes("one-past-end", a + 1000);
 }
 
-static void pinned(void) {
+SCENARIO(pinned, "pointer/pinned", par_context) {
     void *h;
-    par_context();
     h = par_pinned(10000);
     NAME_R(h, 10000);
     attributes("base", (CUdeviceptr)(uintptr_t)h);
@@ -84,9 +81,8 @@ static void pinned(void) {
     attributes("freed", (CUdeviceptr)(uintptr_t)h);
 }
 
-static void pinned_flags(void) {
+SCENARIO(pinned_flags, "pointer/pinned-flags", par_context) {
     void *h;
-    par_context();
     for (unsigned flags = 0; flags < 8; flags++) {
         SETUP(cuMemHostAlloc, (&h, 4096, flags));
         NAME_R(h, 4096);
@@ -98,9 +94,8 @@ static void pinned_flags(void) {
     }
 }
 
-static void registered(void) {
+SCENARIO(registered, "pointer/registered", par_context) {
     char *h = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    par_context();
     NAME_R(h, 16384);
     SETUP(cuMemHostRegister_v2, (h + 100, 9000, 0));
     attributes("registered", (CUdeviceptr)(uintptr_t)h + 100);
@@ -110,10 +105,9 @@ static void registered(void) {
     attributes("unregistered", (CUdeviceptr)(uintptr_t)h + 100);
 }
 
-static void mapped(void) {
+SCENARIO(mapped, "pointer/mapped", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
-    par_context();
     a = par_reserve(4 * PAR_2M);
     NAME_R(a, 4 * PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
@@ -129,12 +123,11 @@ static void mapped(void) {
     attributes("unmapped", a);
 }
 
-static void mapped_host(void) {
+SCENARIO(mapped_host, "pointer/mapped-host", par_context) {
     CUmemAllocationProp prop = par_device_prop();
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
-    par_context();
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     a = par_reserve(PAR_2M);
     NAME_R(a, PAR_2M);
@@ -144,10 +137,9 @@ static void mapped_host(void) {
     attributes("mapped-host-numa", a);
 }
 
-static void pool(void) {
+SCENARIO(pool, "pointer/pool", par_context) {
     CUmemoryPool fallback;
     CUdeviceptr a;
-    par_context();
     SETUP(cuDeviceGetDefaultMemPool, (&fallback, 0));
     NAME(fallback);
     SETUP(cuMemAllocAsync, (&a, 10000, NULL));
@@ -160,11 +152,10 @@ static void pool(void) {
     attributes("freed", a);
 }
 
-static void pool_host(void) {
+SCENARIO(pool_host, "pointer/pool-host", par_context) {
     CUmemPoolProps props;
     CUmemoryPool host;
     CUdeviceptr a;
-    par_context();
     memset(&props, 0, sizeof(props));
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_HOST;
@@ -175,10 +166,9 @@ static void pool_host(void) {
     attributes("host-pool", a);
 }
 
-static void unknown(void) {
+SCENARIO(unknown, "pointer/unknown", par_context) {
     static char global[64];
     char *heap = malloc(64);
-    par_context();
     NAME_R(heap, 64);
     NAME_R(global, 64);
     attributes("heap", (CUdeviceptr)(uintptr_t)heap);
@@ -191,9 +181,8 @@ static void unknown(void) {
     free(heap);
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "pointer/without-context", par_context) {
     CUdeviceptr a;
-    par_context();
     a = par_alloc(1000);
     NAME_R(a, 1000);
     SETUP(cuCtxSetCurrent, (NULL));
@@ -201,9 +190,8 @@ static void without_context(void) {
     attributes("no-context-null", 0);
 }
 
-static void managed(void) {
+SCENARIO(managed, "pointer/managed", par_context) {
     CUdeviceptr a;
-    par_context();
     SETUP(cuMemAllocManaged, (&a, 10000, CU_MEM_ATTACH_GLOBAL));
     NAME_R(a, 10000);
     attributes("managed", a);
@@ -222,13 +210,12 @@ static void several_at(const char *cls, CUdeviceptr p) {
           OUT_I(ordinal));
 }
 
-static void several(void) {
+SCENARIO(several, "pointer/several", par_context) {
     CUdeviceptr a, r;
     int on_stack, n;
     void *data[1] = {&n};
     CUpointer_attribute bad[1] = {(CUpointer_attribute)999};
     CUpointer_attribute good[1] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    par_context();
     a = par_alloc(1000);
     r = par_reserve(PAR_2M);
     several_at("device", a);
@@ -244,11 +231,10 @@ static void several(void) {
     CALLO(cuPointerGetAttributes, "null-data", (1, good, NULL, r), OUT_I(n));
 }
 
-static void set_attribute(void) {
+SCENARIO(set_attribute, "pointer/set", par_context) {
     CUdeviceptr a;
     unsigned flag, got;
     uint64_t word = 1;
-    par_context();
     a = par_alloc(1000);
     for (unsigned v = 0; v <= 2; v++) {
         flag = v;
@@ -275,10 +261,9 @@ static void set_attribute(void) {
     CALL(cuPointerSetAttribute, "freed", (&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a));
 }
 
-static void buffer_ids(void) {
+SCENARIO(buffer_ids, "pointer/buffer-ids", par_context) {
     unsigned long long first, second, again;
     CUdeviceptr a, b;
-    par_context();
     a = par_alloc(1000);
     b = par_alloc(1000);
     SETUP(cuPointerGetAttribute, (&first, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
@@ -291,21 +276,3 @@ static void buffer_ids(void) {
     SETUP(cuPointerGetAttribute, (&again, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
     par_see("allocated-again", again == first ? "same-id" : "other-id");
 }
-
-PAR_SCENARIOS = {
-    {"pointer/device", device_allocation, 0, 0},
-    {"pointer/one-past-end", one_past_end, 0, 0},
-    {"pointer/pinned", pinned, 0, 0},
-    {"pointer/pinned-flags", pinned_flags, 0, 0},
-    {"pointer/registered", registered, 0, 0},
-    {"pointer/mapped", mapped, 0, 0},
-    {"pointer/mapped-host", mapped_host, 0, 0},
-    {"pointer/pool", pool, 0, 0},
-    {"pointer/pool-host", pool_host, 0, 0},
-    {"pointer/unknown", unknown, 0, 0},
-    {"pointer/without-context", without_context, 0, 0},
-    {"pointer/managed", managed, 0, 0},
-    {"pointer/several", several, 0, 0},
-    {"pointer/set", set_attribute, 0, 0},
-    {"pointer/buffer-ids", buffer_ids, 0, 0},
-};

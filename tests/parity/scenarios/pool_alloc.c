@@ -25,7 +25,7 @@ static void show_counters(const char *when, CUmemoryPool pool) {
             (unsigned long long)value[2], (unsigned long long)value[3]);
 }
 
-static void sizes(void) {
+SCENARIO(sizes, "pool-alloc/sizes", par_context) {
     static const size_t tries[] = {1,
                                    255,
                                    512,
@@ -41,7 +41,6 @@ static void sizes(void) {
     CUmemoryPool pool;
     CUdeviceptr p;
     CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     s = par_stream();
     show_counters("empty", pool);
@@ -60,11 +59,10 @@ static void sizes(void) {
     }
 }
 
-static void bad(void) {
+SCENARIO(bad, "pool-alloc/bad", par_context) {
     CUmemoryPool pool;
     CUdeviceptr p;
     CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     s = par_stream();
     CALLO(cuMemAllocAsync, "zero-size", (&p, 0, s), OUT_P(p));
@@ -86,11 +84,10 @@ static void bad(void) {
     CALLO(cuMemAllocFromPoolAsync, "no-context-stream", (&p, 4096, pool, s), OUT_P(p));
 }
 
-static void limited(void) {
+SCENARIO(limited, "pool-alloc/limited", par_context) {
     CUmemoryPool pool;
     CUdeviceptr p, q;
     CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, (size_t)64 << 20);
     s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "over-maximum", (&p, (size_t)128 << 20, pool, s), OUT_P(p));
@@ -102,10 +99,9 @@ static void limited(void) {
     show_counters("end", pool);
 }
 
-static void frees(void) {
+SCENARIO(frees, "pool-alloc/frees", par_context) {
     CUdeviceptr p, plain;
     CUstream s;
-    par_context();
     s = par_stream();
     plain = par_alloc(4096);
     SETUP(cuMemAllocAsync, (&p, 4096, s));
@@ -127,11 +123,10 @@ static void frees(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void reuse_same_stream(void) {
+SCENARIO(reuse_same_stream, "pool-alloc/reuse-same-stream", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b, c;
     CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "first", (&a, PAR_2M, pool, s), OUT_P(a));
@@ -182,28 +177,27 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
     CALL(cuStreamSynchronize, "ok", (t));
 }
 
-static void reuse_no_rule(void) {
+SCENARIO(reuse_no_rule, "pool-alloc/reuse-no-rule") {
     reuse_across(false, false, false);
 }
 
-static void reuse_internal(void) {
+SCENARIO(reuse_internal, "pool-alloc/reuse-internal") {
     reuse_across(false, false, true);
 }
 
-static void reuse_event(void) {
+SCENARIO(reuse_event, "pool-alloc/reuse-event") {
     reuse_across(true, true, false);
 }
 
-static void reuse_event_off(void) {
+SCENARIO(reuse_event_off, "pool-alloc/reuse-event-off") {
     reuse_across(true, false, false);
 }
 
-static void reuse_finished(void) {
+SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b;
     CUstream s, t;
     int off = 0;
-    par_context();
     for (int allow = 0; allow <= 1; allow++) {
         pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
         uint64_t keep = ~0ull;
@@ -225,12 +219,11 @@ static void reuse_finished(void) {
     }
 }
 
-static void trims(void) {
+SCENARIO(trims, "pool-alloc/trims", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a, b;
     CUstream s;
     uint64_t keep = ~0ull, zero = 0;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     s = par_stream();
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
@@ -260,12 +253,11 @@ static void trims(void) {
 }
 
 /* Which synchronization gives cached memory back at threshold zero? */
-static void released_when(void) {
+SCENARIO(released_when, "pool-alloc/released-when", par_context) {
     CUmemoryPool pool;
     CUdeviceptr a;
     CUstream s;
     CUevent e;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     s = par_stream();
     SETUP(cuEventCreate, (&e, 0));
@@ -283,11 +275,10 @@ static void released_when(void) {
     AFTER("other-stream-synchronize", SETUP(cuStreamSynchronize, (par_stream())));
 }
 
-static void destroy_with_live(void) {
+SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
     CUmemoryPool pool, got;
     CUdeviceptr a;
     CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     NAME(pool);
     s = par_stream();
@@ -300,11 +291,10 @@ static void destroy_with_live(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void use_after_free(void) {
+SCENARIO(use_after_free, "pool-alloc/use-after-free", par_context) {
     CUdeviceptr a;
     CUstream s;
     char host[16];
-    par_context();
     s = par_stream();
     SETUP(cuMemAllocAsync, (&a, PAR_2M, s));
     SETUP(cuMemFreeAsync, (a, s));
@@ -315,10 +305,9 @@ static void use_after_free(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void use_before_ordered(void) {
+SCENARIO(use_before_ordered, "pool-alloc/use-before-ordered", par_context) {
     CUdeviceptr a;
     CUstream s, t;
-    par_context();
     s = par_stream();
     t = par_stream();
     par_hold(s);
@@ -331,11 +320,10 @@ static void use_before_ordered(void) {
     CALL(cuStreamSynchronize, "other-stream", (t));
 }
 
-static void charges(void) {
+SCENARIO(charges, "pool-alloc/charges", par_context, PAR_ALONE) {
     CUmemoryPool pool;
     CUdeviceptr a;
     CUstream s;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     s = par_stream();
     par_free_mark();
@@ -373,31 +361,10 @@ static void host_pool(int location) {
     CALL(cuMemPoolDestroy, "ok", (pool));
 }
 
-static void host_pool_host(void) {
+SCENARIO(host_pool_host, "pool-alloc/host") {
     host_pool(CU_MEM_LOCATION_TYPE_HOST);
 }
 
-static void host_pool_numa(void) {
+SCENARIO(host_pool_numa, "pool-alloc/host-numa") {
     host_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 }
-
-PAR_SCENARIOS = {
-    {"pool-alloc/sizes", sizes, 0, 0},
-    {"pool-alloc/bad", bad, 0, 0},
-    {"pool-alloc/limited", limited, 0, 0},
-    {"pool-alloc/frees", frees, 0, 0},
-    {"pool-alloc/reuse-same-stream", reuse_same_stream, 0, 0},
-    {"pool-alloc/reuse-no-rule", reuse_no_rule, 0, 0},
-    {"pool-alloc/reuse-internal", reuse_internal, 0, 0},
-    {"pool-alloc/reuse-event", reuse_event, 0, 0},
-    {"pool-alloc/reuse-event-off", reuse_event_off, 0, 0},
-    {"pool-alloc/reuse-finished", reuse_finished, 0, 0},
-    {"pool-alloc/trims", trims, 0, 0},
-    {"pool-alloc/released-when", released_when, 0, 0},
-    {"pool-alloc/destroy-with-live", destroy_with_live, 0, 0},
-    {"pool-alloc/use-after-free", use_after_free, 0, 0},
-    {"pool-alloc/use-before-ordered", use_before_ordered, 0, 0},
-    {"pool-alloc/charges", charges, PAR_ALONE, 0},
-    {"pool-alloc/host", host_pool_host, 0, 0},
-    {"pool-alloc/host-numa", host_pool_numa, 0, 0},
-};

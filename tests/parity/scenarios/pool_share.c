@@ -15,10 +15,9 @@ static CUmemoryPool make_pool(int handle_type) {
     return pool;
 }
 
-static void export_types(void) {
+SCENARIO(export_types, "pool-share/export-types", par_context) {
     CUmemoryPool plain, shared, fallback;
     int fd;
-    par_context();
     plain = make_pool(0);
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuDeviceGetDefaultMemPool, (&fallback, 0));
@@ -37,11 +36,10 @@ static void export_types(void) {
          (NULL, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 }
 
-static void export_pointers(void) {
+SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
     CUmemoryPool plain, shared;
     CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
-    par_context();
     plain = make_pool(0);
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, plain, NULL));
@@ -58,12 +56,11 @@ static void export_pointers(void) {
     CALLO(cuMemPoolExportPointer, "freed", (&data, q), OUT_C(data));
 }
 
-static void import_here(void) {
+SCENARIO(import_here, "pool-share/import-here", par_context) {
     CUmemoryPool shared, imported;
     CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
     int fd;
-    par_context();
     shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     NAME(shared);
     SETUP(cuMemPoolExportToShareableHandle,
@@ -78,12 +75,11 @@ static void import_here(void) {
     CALLO(cuMemPoolImportPointer, "into-exporter", (&q, shared, &data), OUT_P(q));
 }
 
-static void import_bad(void) {
+SCENARIO(import_bad, "pool-share/import-bad", par_context) {
     CUmemoryPool pool;
     CUmemPoolPtrExportData zero;
     CUdeviceptr p;
     int ends[2];
-    par_context();
     memset(&zero, 0, sizeof(zero));
     if (pipe(ends) != 0) {
         return;
@@ -110,7 +106,7 @@ typedef struct message {
     CUmemPoolPtrExportData data;
 } message;
 
-static void to_peer(void) {
+SCENARIO(to_peer, "pool-share/to-peer") {
     CUmemoryPool pool;
     CUdeviceptr p;
     message m;
@@ -137,7 +133,7 @@ static void to_peer(void) {
     par_join();
 }
 
-static void helper_import(void) {
+HELPER(helper_import, "pool-import") {
     CUmemoryPool pool;
     CUdeviceptr p, q;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -178,15 +174,3 @@ static void helper_import(void) {
         CALL(cuMemPoolDestroy, "imported-pool", (pool));
     }
 }
-
-PAR_HELPERS = {
-    {"pool-import", helper_import},
-};
-
-PAR_SCENARIOS = {
-    {"pool-share/export-types", export_types, 0, 0},
-    {"pool-share/export-pointers", export_pointers, 0, 0},
-    {"pool-share/import-here", import_here, 0, 0},
-    {"pool-share/import-bad", import_bad, 0, 0},
-    {"pool-share/to-peer", to_peer, 0, 0},
-};

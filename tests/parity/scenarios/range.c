@@ -70,10 +70,9 @@ static void read_back(CUdeviceptr m, int advice) {
     }
 }
 
-static void advise(void) {
+SCENARIO(advise, "range/advise", par_context) {
     static const CUdevice devices[] = {0, 1, 99, -1, -2, -3};
     CUdeviceptr m;
-    par_context();
     m = managed(65536);
     all_of("fresh", m, 65536);
     for (int advice = 0; advice <= 7; advice++) {
@@ -86,9 +85,8 @@ static void advise(void) {
     }
 }
 
-static void advise_v2(void) {
+SCENARIO(advise_v2, "range/advise-v2", par_context) {
     CUdeviceptr m;
-    par_context();
     m = managed(65536);
     for (int advice = 0; advice <= 7; advice++) {
         for (size_t i = 0; i < LOCATIONS; i++) {
@@ -101,13 +99,12 @@ static void advise_v2(void) {
     }
 }
 
-static void advise_together(void) {
+SCENARIO(advise_together, "range/advise-together", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
     CUmemLocation node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
     CUdeviceptr m;
     int list[3];
-    par_context();
     m = managed(65536);
     CALL(cuMemAdvise, "read-mostly", (m, 65536, CU_MEM_ADVISE_SET_READ_MOSTLY, -1));
     CALL(cuMemAdvise_v2, "preferred", (m, 65536, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device));
@@ -128,10 +125,9 @@ static void advise_together(void) {
     all_of("unset", m, 65536);
 }
 
-static void advise_bounds(void) {
+SCENARIO(advise_bounds, "range/advise-bounds", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUdeviceptr m, n, f;
-    par_context();
     m = managed(16 * PAGE + 100);
     n = managed(16 * PAGE);
     f = managed(8192);
@@ -160,14 +156,13 @@ static void advise_bounds(void) {
     CALL(cuMemAdvise, "both", (m < n ? m : n, m < n ? n - m + PAGE : m - n + PAGE, 1, 0));
 }
 
-static void advise_kinds(void) {
+SCENARIO(advise_kinds, "range/advise-kinds", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
     static char global[8192];
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CUdeviceptr pooled;
-    par_context();
     SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
@@ -201,10 +196,9 @@ static void advise_kinds(void) {
     free(heap);
 }
 
-static void advise_parts(void) {
+SCENARIO(advise_parts, "range/advise-parts", par_context) {
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
     CUdeviceptr m;
-    par_context();
     m = managed(16 * PAGE);
     CALL(cuMemAdvise, "two-pages", (m + 4 * PAGE, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     all_of("whole", m, 16 * PAGE);
@@ -239,10 +233,9 @@ static void advise_parts(void) {
 
 /* ---- Reading back ---------------------------------------------------------------------------- */
 
-static void get_sizes(void) {
+SCENARIO(get_sizes, "range/get-sizes", par_context) {
     CUdeviceptr m;
     int list[5];
-    par_context();
     m = managed(65536);
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
     for (int a = 0; a <= 10; a++) {
@@ -256,10 +249,9 @@ static void get_sizes(void) {
     }
 }
 
-static void get_bounds(void) {
+SCENARIO(get_bounds, "range/get-bounds", par_context) {
     CUdeviceptr m, f;
     int n;
-    par_context();
     m = managed(16 * PAGE + 100);
     f = managed(8192);
     SETUP(cuMemFree_v2, (f));
@@ -282,7 +274,7 @@ static void get_bounds(void) {
     CALL(cuMemRangeGetAttribute, "null-out", (NULL, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, m, 1));
 }
 
-static void get_many(void) {
+SCENARIO(get_many, "range/get-many", par_context) {
     CUmem_range_attribute which[3] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
                                       CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
                                       CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY};
@@ -292,7 +284,6 @@ static void get_many(void) {
     int mostly, preferred, accessed[2];
     void *data[3] = {&mostly, &preferred, accessed}, *holes[3] = {&mostly, NULL, accessed};
     CUdeviceptr m;
-    par_context();
     m = managed(65536);
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
@@ -323,14 +314,13 @@ static void dma_buf(const char *cls, CUdeviceptr p, size_t size) {
     CALLO(cuMemGetHandleForAddressRange, cls, (&fd, p, size, 1, 0), OUT_D(fd));
 }
 
-static void address_kinds(void) {
+SCENARIO(address_kinds, "range/address-kinds", par_context) {
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CUmemPoolProps props;
     CUmemoryPool pool;
     CUdeviceptr pooled, host_pooled, two;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    par_context();
     memset(&props, 0, sizeof(props));
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_HOST;
@@ -381,10 +371,9 @@ static void address_kinds(void) {
     free(heap);
 }
 
-static void dma_buf_order(void) {
+SCENARIO(dma_buf_order, "range/dma-buf-order", par_context) {
     CUdeviceptr d, small;
     int fd;
-    par_context();
     small = par_alloc(4096);
     d = par_alloc(4 * PAR_2M);
 #define DMA(cls, args) CALLO(cuMemGetHandleForAddressRange, cls, args, OUT_D(fd))
@@ -402,13 +391,12 @@ static void dma_buf_order(void) {
     DMA("interior", (&fd, d + 4096, 4096, 1, 0));
 }
 
-static void decompress(void) {
+SCENARIO(decompress, "range/decompress", par_context) {
     CUmemDecompressParams params[2];
     CUdeviceptr a, b;
     CUstream s;
     size_t failed;
     cuuint32_t actual = 0;
-    par_context();
     s = par_stream();
     a = par_alloc(65536);
     b = par_alloc(65536);
@@ -438,8 +426,7 @@ static void decompress(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void flush(void) {
-    par_context();
+SCENARIO(flush, "range/flush", par_context) {
     for (int target = 0; target <= 2; target++) {
         for (int scope = 0; scope <= 200; scope += 50) {
             par_note("target=%d scope=%d", target, scope);
@@ -449,19 +436,3 @@ static void flush(void) {
         }
     }
 }
-
-PAR_SCENARIOS = {
-    {"range/advise", advise, 0, 0},
-    {"range/advise-v2", advise_v2, 0, 0},
-    {"range/advise-together", advise_together, 0, 0},
-    {"range/advise-bounds", advise_bounds, 0, 0},
-    {"range/advise-kinds", advise_kinds, 0, 0},
-    {"range/advise-parts", advise_parts, 0, 0},
-    {"range/get-sizes", get_sizes, 0, 0},
-    {"range/get-bounds", get_bounds, 0, 0},
-    {"range/get-many", get_many, 0, 0},
-    {"range/address-kinds", address_kinds, 0, 0},
-    {"range/dma-buf-order", dma_buf_order, 0, 0},
-    {"range/decompress", decompress, 0, 0},
-    {"range/flush", flush, 0, 0},
-};

@@ -11,9 +11,8 @@ static void show(CUdeviceptr d, size_t at) {
     par_see("content", "+%zu 0x%08x", at, word);
 }
 
-static void widths(void) {
+SCENARIO(widths, "set/widths", par_context) {
     CUdeviceptr d;
-    par_context();
     d = par_alloc(N);
     CALL(cuMemsetD8_v2, "ok", (d, 0x5a, N));
     show(d, 8);
@@ -38,11 +37,10 @@ static void widths(void) {
     CALL(cuCtxSynchronize, "after-refusals", ());
 }
 
-static void places(void) {
+SCENARIO(places, "set/places", par_context) {
     CUdeviceptr freed;
     int on_stack;
     void *pinned;
-    par_context();
     freed = par_alloc(4 * PAR_2M);
     SETUP(cuMemFree_v2, (freed));
     pinned = par_pinned(N);
@@ -55,10 +53,9 @@ static void places(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void asynchronous(void) {
+SCENARIO(asynchronous, "set/asynchronous", par_context) {
     CUdeviceptr d;
     CUstream s;
-    par_context();
     d = par_alloc(N);
     s = par_stream();
     CALL(cuMemsetD8Async, "ok", (d, 1, N, s));
@@ -78,9 +75,8 @@ static void asynchronous(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void two_dimensions(void) {
+SCENARIO(two_dimensions, "set/two-dimensions", par_context) {
     CUdeviceptr d;
-    par_context();
     d = par_alloc(N);
     CALL(cuMemsetD2D8_v2, "ok", (d, 128, 1, 64, 8));
     CALL(cuMemsetD2D16_v2, "ok", (d, 128, 1, 32, 8));
@@ -104,9 +100,8 @@ static void two_dimensions(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void twins(void) {
+SCENARIO(twins, "set/twins", par_context) {
     CUdeviceptr d;
-    par_context();
     d = par_alloc(N);
     CALL(cuMemsetD8_v2_ptds, "ok", (d, 1, N));
     CALL(cuMemsetD16_v2_ptds, "ok", (d, 1, N / 2));
@@ -132,10 +127,9 @@ static void twins(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-static void without_context(void) {
+SCENARIO(without_context, "set/without-context", par_context) {
     CUdeviceptr d;
     CUstream s;
-    par_context();
     d = par_alloc(N);
     s = par_stream();
     SETUP(cuCtxSetCurrent, (NULL));
@@ -143,12 +137,3 @@ static void without_context(void) {
     CALL(cuMemsetD8Async, "no-context", (d, 1, N, s));
     CALL(cuMemsetD8Async, "no-context-null-stream", (d, 1, N, NULL));
 }
-
-PAR_SCENARIOS = {
-    {"set/widths", widths, 0, 0},
-    {"set/places", places, 0, 0},
-    {"set/asynchronous", asynchronous, 0, 0},
-    {"set/two-dimensions", two_dimensions, 0, 0},
-    {"set/twins", twins, 0, 0},
-    {"set/without-context", without_context, 0, 0},
-};

@@ -13,11 +13,10 @@ static CUmemAllocationProp numa_prop(void) {
     return prop;
 }
 
-static void numa_here(void) {
+SCENARIO(numa_here, "share/numa-here", par_context) {
     CUmemAllocationProp prop = numa_prop(), got;
     CUmemGenericAllocationHandle h, imported;
     int fd = -1;
-    par_context();
     CALLO(cuMemCreate, "host-numa-fd", (&h, PAR_2M, &prop, 0), OUT_H(h));
     CALLO(cuMemExportToShareableHandle, "host-numa",
           (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
@@ -42,12 +41,11 @@ static CUmemoryPool make_pool(CUmemLocationType location) {
     return pool;
 }
 
-static void numa_pool(void) {
+SCENARIO(numa_pool, "share/numa-pool", par_context) {
     CUmemoryPool pool, imported;
     CUmemPoolPtrExportData data;
     CUdeviceptr p;
     int fd = -1;
-    par_context();
     pool = make_pool(CU_MEM_LOCATION_TYPE_HOST_NUMA);
     CALLO(cuMemPoolExportToShareableHandle, "host-numa",
           (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
@@ -71,7 +69,7 @@ static char wait_for(int fd) {
 }
 
 /* The exporter frees and destroys while the importer still holds everything. */
-static void exporter_leaves(void) {
+SCENARIO(exporter_leaves, "share/exporter-leaves") {
     CUmemoryPool pool;
     CUdeviceptr a, b, plain;
     CUevent e;
@@ -117,7 +115,7 @@ static void read_word(const char *cls, CUdeviceptr p) {
     }
 }
 
-static void helper_exporter_leaves(void) {
+HELPER(helper_exporter_leaves, "exporter-leaves") {
     CUmemoryPool pool, again;
     CUdeviceptr a, b, plain;
     CUevent e;
@@ -157,7 +155,7 @@ static void helper_exporter_leaves(void) {
 }
 
 /* The exporter ends without a word; descriptors and addresses stay good. */
-static void exporter_ends(void) {
+SCENARIO(exporter_ends, "share/exporter-ends") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
@@ -182,7 +180,7 @@ static void exporter_ends(void) {
     CALL(cuMemRelease, "ok", (h));
 }
 
-static void helper_exporter_ends(void) {
+HELPER(helper_exporter_ends, "exporter-ends") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
@@ -199,12 +197,11 @@ static void helper_exporter_ends(void) {
 }
 
 /* One descriptor imported twice, both mapped; closing one handle does not take the other. */
-static void imports_twice(void) {
+SCENARIO(imports_twice, "share/imports-twice", par_context) {
     CUmemGenericAllocationHandle h, i, j;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a, b;
     int fd = -1;
-    par_context();
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     SETUP(cuMemImportFromShareableHandle,
@@ -235,7 +232,7 @@ static void imports_twice(void) {
 }
 
 /* Opening and closing a handle's memory again and again gives the same address? */
-static void ipc_reopens(void) {
+SCENARIO(ipc_reopens, "share/ipc-reopens") {
     CUdeviceptr p, interior;
     message m;
     int peer = par_spawn("ipc-reopens");
@@ -252,7 +249,7 @@ static void ipc_reopens(void) {
     par_join();
 }
 
-static void helper_ipc_reopens(void) {
+HELPER(helper_ipc_reopens, "ipc-reopens") {
     CUdeviceptr p = 0, first = 0, base;
     size_t size;
     message m;
@@ -277,18 +274,3 @@ static void helper_ipc_reopens(void) {
     }
     par_send(par.peer_fd, "e", 1, -1);
 }
-
-PAR_HELPERS = {
-    {"exporter-leaves", helper_exporter_leaves},
-    {"exporter-ends", helper_exporter_ends},
-    {"ipc-reopens", helper_ipc_reopens},
-};
-
-PAR_SCENARIOS = {
-    {"share/numa-here", numa_here, 0, 0},
-    {"share/numa-pool", numa_pool, 0, 0},
-    {"share/exporter-leaves", exporter_leaves, 0, 0},
-    {"share/exporter-ends", exporter_ends, 0, 0},
-    {"share/imports-twice", imports_twice, 0, 0},
-    {"share/ipc-reopens", ipc_reopens, 0, 0},
-};

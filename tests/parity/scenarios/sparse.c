@@ -33,7 +33,7 @@ static void show_properties(const char *cls, CUarray x, CUmipmappedArray m) {
               OUT_U(s.miptailSize), OUT_X(s.flags), OUT_U(s.reserved[0]), OUT_U(s.reserved[3]));
 }
 
-static void properties(void) {
+SCENARIO(properties, "sparse/properties", par_context) {
     static const struct {
         size_t w, h, d;
         unsigned flags;
@@ -42,7 +42,6 @@ static void properties(void) {
                  {1024, 1024, 0, 2}, {256, 256, 100, 0}, {512, 512, 12, 5}, {1024, 0, 0, 0}};
     static const unsigned bytes[][3] = {{1, 1, 1},  {2, 1, 2}, {3, 1, 4},   {3, 2, 8},
                                         {3, 4, 16}, {1, 4, 4}, {0x20, 1, 4}};
-    par_context();
     for (size_t f = 0; f < sizeof bytes / sizeof bytes[0]; f++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             CUarray x;
@@ -65,8 +64,7 @@ static void properties(void) {
         }
 }
 
-static void tails(void) {
-    par_context();
+SCENARIO(tails, "sparse/tails", par_context) {
     for (unsigned levels = 1; levels <= 11; levels++)
         for (unsigned layers = 0; layers <= 3; layers += 3) {
             CUmipmappedArray m;
@@ -89,12 +87,11 @@ static void tails(void) {
     }
 }
 
-static void properties_refused(void) {
+SCENARIO(properties_refused, "sparse/properties-refused", par_context) {
     CUarray x, sparse, level;
     CUmipmappedArray m, plain;
     CUDA_ARRAY_SPARSE_PROPERTIES s;
     CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 1, 0);
-    par_context();
     SETUP(cuArray3DCreate_v2, (&x, &a));
     SETUP(cuMipmappedArrayCreate, (&plain, &a, 3));
     a.Flags = CUDA_ARRAY3D_SPARSE;
@@ -121,14 +118,13 @@ static CUmemGenericAllocationHandle tile_pool(size_t size) {
     return h;
 }
 
-static void tile_pools(void) {
+SCENARIO(tile_pools, "sparse/tile-pools", par_context) {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop = par_device_prop(), back;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr at;
     size_t granularity;
     int fd;
-    par_context();
     prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     CALLO(cuMemGetAllocationGranularity, "tile-pool-minimum",
           (&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM), OUT_U(granularity));
@@ -164,10 +160,9 @@ static void tile_pools(void) {
     }
 }
 
-static void tile_pool_properties(void) {
+SCENARIO(tile_pool_properties, "sparse/tile-pool-properties", par_context) {
     CUmemAllocationProp back;
     CUmemGenericAllocationHandle h;
-    par_context();
     h = tile_pool(PAR_2M);
     CALLO(cuMemGetAllocationPropertiesFromHandle, "tile-pool", (&back, h),
           OUT_X(back.allocFlags.usage));
@@ -242,7 +237,7 @@ static void show_quarters(CUarray x) {
     free(out);
 }
 
-static void copies_and_tiles(void) {
+SCENARIO(copies_and_tiles, "sparse/copies-and-tiles") {
     enum { SIDE = 256, ROW = SIDE * 4 };
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(SIDE, SIDE, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
@@ -297,7 +292,7 @@ static void copies_and_tiles(void) {
 }
 
 /* The mapping is work of the stream. */
-static void in_stream_order(void) {
+SCENARIO(in_stream_order, "sparse/in-stream-order") {
     enum { SIDE = 256, ROW = SIDE * 4 };
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(SIDE, SIDE, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
@@ -326,13 +321,12 @@ static void in_stream_order(void) {
     CALL(cuMemRelease, "tile-pool", (h));
 }
 
-static void map_refused(void) {
+SCENARIO(map_refused, "sparse/map-refused", par_context) {
     CUarray x, plain;
     CUDA_ARRAY3D_DESCRIPTOR a = form(512, 512, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
     CUmemGenericAllocationHandle h, common;
     CUarrayMapInfo map, two[2];
     CUstream s;
-    par_context();
     s = par_stream();
     h = tile_pool(PAR_2M);
     common = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
@@ -412,13 +406,12 @@ static void map_refused(void) {
 #undef MAP
 }
 
-static void map_no_context(void) {
+SCENARIO(map_no_context, "sparse/map-no-context", par_context) {
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(512, 512, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
     CUmemGenericAllocationHandle h;
     CUarrayMapInfo map;
     CUstream s;
-    par_context();
     s = par_stream();
     h = tile_pool(PAR_2M);
     SETUP(cuArray3DCreate_v2, (&x, &a));
@@ -429,14 +422,13 @@ static void map_no_context(void) {
     CALL(cuMemMapArrayAsync, "no-context-count-zero", (&map, 0, NULL));
 }
 
-static void map_captured(void) {
+SCENARIO(map_captured, "sparse/map-captured", par_context) {
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(512, 512, 0, F32, 1, CUDA_ARRAY3D_SPARSE);
     CUmemGenericAllocationHandle h;
     CUarrayMapInfo map;
     CUstream s;
     CUgraph g;
-    par_context();
     s = par_stream();
     h = tile_pool(PAR_2M);
     SETUP(cuArray3DCreate_v2, (&x, &a));
@@ -447,7 +439,7 @@ static void map_captured(void) {
 }
 
 /* Layers, depth and mip levels. */
-static void map_kinds(void) {
+SCENARIO(map_kinds, "sparse/map-kinds", par_context) {
     CUarray x;
     CUmipmappedArray m;
     CUarray level;
@@ -457,7 +449,6 @@ static void map_kinds(void) {
     CUDA_ARRAY_SPARSE_PROPERTIES p;
     CUstream s;
     unsigned char *host = calloc(1, 1 << 20), *back = calloc(1, 1 << 20);
-    par_context();
     s = par_stream();
     h = tile_pool(4 * PAR_2M);
     a = form(256, 128, 3, F32, 1, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED);
@@ -566,7 +557,7 @@ static void map_kinds(void) {
 
 /* ---- Deferred mapping ------------------------------------------------------------------------ */
 
-static void deferred_maps(void) {
+SCENARIO(deferred_maps, "sparse/deferred-maps") {
     enum { ROW = 256 };
     CUarray x, y;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
@@ -623,7 +614,7 @@ static void deferred_maps(void) {
 #undef MAP
 }
 
-static void deferred_mipmap(void) {
+SCENARIO(deferred_mipmap, "sparse/deferred-mipmap") {
     enum { ROW = 256 };
     CUmipmappedArray m;
     CUarray level[3];
@@ -658,7 +649,7 @@ static void deferred_mipmap(void) {
 }
 
 /* What a copy says that finds nothing mapped: it may fault. */
-static void deferred_unmapped_in(void) {
+SCENARIO(deferred_unmapped_in, "sparse/deferred-unmapped-in") {
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
     unsigned char in[256 * 64];
@@ -671,7 +662,7 @@ static void deferred_unmapped_in(void) {
     CALL(cuArrayDestroy, "after", (x));
 }
 
-static void deferred_unmapped_out(void) {
+SCENARIO(deferred_unmapped_out, "sparse/deferred-unmapped-out") {
     CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, CUDA_ARRAY3D_DEFERRED_MAPPING);
     unsigned char out[256 * 64];
@@ -683,21 +674,3 @@ static void deferred_unmapped_out(void) {
     par_see("content", "%d", out[0]);
     CALL(cuCtxSynchronize, "after", ());
 }
-
-PAR_SCENARIOS = {
-    {"sparse/properties", properties, 0, 0},
-    {"sparse/tails", tails, 0, 0},
-    {"sparse/properties-refused", properties_refused, 0, 0},
-    {"sparse/tile-pools", tile_pools, 0, 0},
-    {"sparse/tile-pool-properties", tile_pool_properties, 0, 0},
-    {"sparse/copies-and-tiles", copies_and_tiles, 0, 0},
-    {"sparse/in-stream-order", in_stream_order, 0, 0},
-    {"sparse/map-refused", map_refused, 0, 0},
-    {"sparse/map-no-context", map_no_context, 0, 0},
-    {"sparse/map-captured", map_captured, 0, 0},
-    {"sparse/map-kinds", map_kinds, 0, 0},
-    {"sparse/deferred-maps", deferred_maps, 0, 0},
-    {"sparse/deferred-mipmap", deferred_mipmap, 0, 0},
-    {"sparse/deferred-unmapped-in", deferred_unmapped_in, 0, 0},
-    {"sparse/deferred-unmapped-out", deferred_unmapped_out, 0, 0},
-};

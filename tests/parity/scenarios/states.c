@@ -339,17 +339,17 @@ static void stream_calls(const objects *o, const char *cls) {
     CALL(cuStreamDestroy_v2, cls, (o->s));
 }
 
-#define STATE(name, state, calls, cls)                                                             \
-    static void name(void) {                                                                       \
+#define STATE(chapter, name, state)                                                                \
+    SCENARIO(chapter##_##name, "states/" #chapter "-" #name) {                                     \
         objects o = make_objects();                                                                \
         state(&o);                                                                                 \
-        calls(&o, cls);                                                                            \
+        chapter##_calls(&o, "ctx-" #name);                                                         \
     }
 #define STATES(chapter)                                                                            \
-    STATE(chapter##_good, all_good, chapter##_calls, "ctx-good")                                   \
-    STATE(chapter##_none, no_context, chapter##_calls, "ctx-none")                                 \
-    STATE(chapter##_destroyed, destroyed_context, chapter##_calls, "ctx-destroyed")                \
-    STATE(chapter##_poisoned, poisoned_context, chapter##_calls, "ctx-poisoned")
+    STATE(chapter, good, all_good)                                                                 \
+    STATE(chapter, none, no_context)                                                               \
+    STATE(chapter, destroyed, destroyed_context)                                                   \
+    STATE(chapter, poisoned, poisoned_context)
 STATES(device)
 STATES(context)
 STATES(memory)
@@ -357,14 +357,3 @@ STATES(vmm)
 STATES(pool)
 STATES(copy)
 STATES(stream)
-
-#define ROWS(chapter)                                                                              \
-    {"states/" #chapter "-good", chapter##_good, 0, 0},                                            \
-        {"states/" #chapter "-none", chapter##_none, 0, 0},                                        \
-        {"states/" #chapter "-destroyed", chapter##_destroyed, 0, 0}, {                            \
-        "states/" #chapter "-poisoned", chapter##_poisoned, 0, 0                                   \
-    }
-
-PAR_SCENARIOS = {
-    ROWS(device), ROWS(context), ROWS(memory), ROWS(vmm), ROWS(pool), ROWS(copy), ROWS(stream),
-};

@@ -18,13 +18,12 @@ static void CUDAAPI count_callback(CUstream stream, CUresult status, void *unuse
     runs++;
 }
 
-static void streams(void) {
+SCENARIO(streams, "twins/streams", par_context) {
     CUstreamAttrValue value;
     CUstreamCaptureStatus status;
     cuuint64_t id;
     CUstream s, t;
     CUevent e;
-    par_context();
     s = par_stream();
     t = par_stream();
     SETUP(cuEventCreate, (&e, 0));
@@ -79,10 +78,9 @@ static void streams(void) {
     par_see("runs", "%d", runs);
 }
 
-static void events(void) {
+SCENARIO(events, "twins/events", par_context) {
     CUstream s;
     CUevent e;
-    par_context();
     s = par_stream();
     SETUP(cuEventCreate, (&e, 0));
     CALL(cuEventRecord_ptsz, "ok", (e, s));
@@ -96,11 +94,10 @@ static void events(void) {
     CALL(cuStreamSynchronize, "ok", (s));
 }
 
-static void memory_operations(void) {
+SCENARIO(memory_operations, "twins/memory-operations", par_context) {
     CUstreamBatchMemOpParams ops[1];
     CUdeviceptr at;
     CUstream s;
-    par_context();
     s = par_stream();
     SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
     memset(ops, 0, sizeof(ops));
@@ -140,19 +137,18 @@ static void batch_of(unsigned count) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-static void batch_256(void) {
+SCENARIO(batch_256, "twins/batch-256") {
     batch_of(256);
 }
 
-static void batch_257(void) {
+SCENARIO(batch_257, "twins/batch-257") {
     batch_of(257);
 }
 
-static void pools(void) {
+SCENARIO(pools, "twins/pools", par_context) {
     CUmemPoolProps props;
     CUmemoryPool pool;
     CUdeviceptr p;
-    par_context();
     memset(&props, 0, sizeof(props));
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -164,12 +160,3 @@ static void pools(void) {
     CALL(cuMemFreeAsync_ptsz, "random", (0x1000, NULL));
     CALL(cuMemFreeAsync_ptsz, "null", (0, NULL));
 }
-
-PAR_SCENARIOS = {
-    {"twins/streams", streams, 0, 0},
-    {"twins/events", events, 0, 0},
-    {"twins/memory-operations", memory_operations, 0, 0},
-    {"twins/batch-256", batch_256, 0, 0},
-    {"twins/batch-257", batch_257, 0, 0},
-    {"twins/pools", pools, 0, 0},
-};

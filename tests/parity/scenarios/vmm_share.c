@@ -4,11 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static void export_types(void) {
+SCENARIO(export_types, "vmm-share/export-types", par_context) {
     CUmemGenericAllocationHandle plain, fd_able;
     int fd;
     unsigned char fabric[64];
-    par_context();
     plain = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     fd_able = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     CALLO(cuMemExportToShareableHandle, "ok",
@@ -38,14 +37,13 @@ static void export_types(void) {
           (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
 }
 
-static void import_here(void) {
+SCENARIO(import_here, "vmm-share/import-here", par_context) {
     CUmemGenericAllocationHandle h, imported, again;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a, b;
     unsigned word = 0;
     int fd;
-    par_context();
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     NAME(h);
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -72,11 +70,10 @@ static void import_here(void) {
     CALL(cuMemcpyDtoH_v2, "all-released", (&word, b, 4));
 }
 
-static void import_bad(void) {
+SCENARIO(import_bad, "vmm-share/import-bad", par_context) {
     CUmemGenericAllocationHandle h;
     int null_fd = open("/dev/null", O_RDWR), ends[2];
     unsigned char fabric[64] = {0};
-    par_context();
     CALLO(cuMemImportFromShareableHandle, "bad-fd",
           (&h, (void *)(uintptr_t)9999, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     CALLO(cuMemImportFromShareableHandle, "negative-fd",
@@ -98,7 +95,7 @@ static void import_bad(void) {
 }
 
 /* Exported, imported by another process, which reads, writes and leaves. */
-static void to_other_process(void) {
+SCENARIO(to_other_process, "vmm-share/to-other-process") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
@@ -124,7 +121,7 @@ static void to_other_process(void) {
     par_join();
 }
 
-static void helper_import(void) {
+HELPER(helper_import, "vmm-import") {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -163,7 +160,7 @@ static void helper_import(void) {
 
 /* to_other_process with the wait that it lacks: the importer's small copy from pageable memory
  * returns before it has reached the device. */
-static void waited(void) {
+SCENARIO(waited, "vmm-share/waited") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
@@ -184,7 +181,7 @@ static void waited(void) {
     par_join();
 }
 
-static void helper_waited(void) {
+HELPER(helper_waited, "vmm-waited") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     CUdeviceptr a;
@@ -206,16 +203,3 @@ static void helper_waited(void) {
     CALL(cuCtxSynchronize, "written", ());
     par_send(par.peer_fd, "w", 1, -1);
 }
-
-PAR_HELPERS = {
-    {"vmm-import", helper_import},
-    {"vmm-waited", helper_waited},
-};
-
-PAR_SCENARIOS = {
-    {"vmm-share/export-types", export_types, 0, 0},
-    {"vmm-share/import-here", import_here, 0, 0},
-    {"vmm-share/import-bad", import_bad, 0, 0},
-    {"vmm-share/to-other-process", to_other_process, 0, 0},
-    {"vmm-share/waited", waited, 0, 0},
-};
