@@ -165,13 +165,25 @@ int par_result_code(size_t index);
 #define SETUP(fn, args) par_setup(GPUMEM_FN_##fn, par.api->fn args)
 void par_setup(gpumem_driver_fn fn, CUresult result);
 
-void par_init(void);                /* cuInit, device 0 */
-void par_context(void);             /* and its primary context, current */
-CUstream par_stream(void);          /* a non-blocking stream */
+void par_init(void);             /* cuInit, device 0 */
+void par_context(void);          /* and its primary context, current */
+CUcontext par_new_context(void); /* current, too */
+CUstream par_stream(void);       /* a non-blocking stream */
+CUstream par_blocking_stream(void);
+CUevent par_event(unsigned flags);
 CUdeviceptr par_alloc(size_t size); /* cuMemAlloc */
-void *par_pinned(size_t size);      /* cuMemHostAlloc, zeroed */
+CUdeviceptr par_managed(size_t size);
+void *par_pinned(size_t size); /* cuMemHostAlloc, zeroed */
 CUdeviceptr par_reserve(size_t size);
+CUmemoryPool par_pool(const CUmemPoolProps *props);
+CUarray par_array(const CUDA_ARRAY3D_DESCRIPTOR *form);
+CUmipmappedArray par_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *form, unsigned levels);
+CUmodule par_module(const void *image);
+CUfunction par_function(CUmodule module, const char *name);
+CUgraph par_graph(void);
+CUgraphExec par_instantiate(CUgraph graph);
 CUmemGenericAllocationHandle par_create(size_t size, CUmemAllocationHandleType type);
+CUmemGenericAllocationHandle par_create_as(size_t size, const CUmemAllocationProp *prop);
 CUdeviceptr par_mapped(size_t size); /* reserved, created, mapped, read-write for device 0 */
 CUmemAllocationProp par_device_prop(void);
 CUmemAccessDesc par_device_access(CUmemAccess_flags flags);

@@ -126,8 +126,7 @@ SCENARIO(format_kinds, "array/format-kinds", par_context) {
 
 SCENARIO(format_calls, "array/format-calls", par_context) {
     CUarray x;
-    CUDA_ARRAY3D_DESCRIPTOR a;
-    a = form(64, 64, 0, F32, 3, 0);
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 3, 0);
     CALLO(cuArray3DCreate_v2, "three-channels", (&x, &a), OUT_H(x));
     a.NumChannels = 0;
     CALLO(cuArray3DCreate_v2, "no-channels", (&x, &a), OUT_H(x));
@@ -372,13 +371,11 @@ SCENARIO(create_deep, "array/create-deep", par_context) {
 }
 
 SCENARIO(get_descriptor, "array/get-descriptor", par_context) {
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 2), deep;
     CUDA_ARRAY_DESCRIPTOR flat;
     CUDA_ARRAY3D_DESCRIPTOR_v1 old_deep;
     CUDA_ARRAY_DESCRIPTOR_v1 old_flat;
-    CUcontext other;
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CALL(cuArrayGetDescriptor_v2, "null-out", (NULL, x));
     CALL(cuArray3DGetDescriptor_v2, "null-out", (NULL, x));
     CALLO(cuArrayGetDescriptor_v2, "null-array", (&flat, NULL), OUT_U(flat.Width));
@@ -389,7 +386,7 @@ SCENARIO(get_descriptor, "array/get-descriptor", par_context) {
           OUT_U(old_deep.NumChannels), OUT_X(old_deep.Flags));
     CALL(cuArrayGetDescriptor, "v1-null-out", (NULL, x));
     CALL(cuArray3DGetDescriptor, "v1-null-out", (NULL, x));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     show("foreign-ctx", x);
     CALLO(cuArrayGetDescriptor, "v1-foreign-ctx", (&old_flat, x), OUT_U(old_flat.Width));
     SETUP(cuCtxSetCurrent, (NULL));
@@ -399,11 +396,10 @@ SCENARIO(get_descriptor, "array/get-descriptor", par_context) {
 }
 
 SCENARIO(no_context, "array/no-context", par_context) {
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0), bad = form(0, 0, 0, F32, 4, 0);
     CUDA_ARRAY_DESCRIPTOR flat = {64, 64, U8, 1};
     CUmipmappedArray m;
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     NAME(x);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuArray3DCreate_v2, "no-context", (&x, &a));
@@ -416,12 +412,10 @@ SCENARIO(no_context, "array/no-context", par_context) {
 }
 
 SCENARIO(foreign_context_destroy, "array/foreign-context-destroy", par_context) {
-    CUarray x, y;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
-    CUcontext other;
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    SETUP(cuArray3DCreate_v2, (&y, &a));
+    CUarray x = par_array(&a);
+    CUcontext other = par_new_context();
+    CUarray y = par_array(&a);
     CALL(cuArrayDestroy, "foreign-ctx", (x));
     SETUP(cuCtxSetCurrent, (par.primary));
     SETUP(cuCtxDestroy_v2, (other));
@@ -434,8 +428,7 @@ SCENARIO(destroyed_context_current, "array/destroyed-context-current", par_conte
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
     CUDA_ARRAY_DESCRIPTOR flat = {64, 64, U8, 1};
     CUmipmappedArray m;
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxPushCurrent_v2, (par.primary));
     SETUP(cuCtxDestroy_v2, (other));
     SETUP(cuCtxPopCurrent_v2, (&other));
@@ -449,28 +442,24 @@ SCENARIO(destroy_null, "array/destroy-null", par_context) {
 }
 
 SCENARIO(destroy_twice, "array/destroy-twice", par_context) {
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CALL(cuArrayDestroy, "ok", (x));
     CALL(cuArrayDestroy, "stale-handle", (x));
 }
 
 SCENARIO(stale_descriptor, "array/stale-descriptor", par_context) {
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     SETUP(cuArrayDestroy, (x));
     show("stale-handle", x);
 }
 
 /* Does the end of an array wait for work that uses it, or for any? */
 SCENARIO(destroy_under_work, "array/destroy-under-work", par_context) {
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 0, 0, U8, 1, 0);
-    CUstream s;
-    s = par_stream();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUstream s = par_stream();
+    CUarray x = par_array(&a);
     par_hold(s);
     CALL(cuArrayDestroy, "other-work-under-way", (x));
     CALL(cuStreamQuery, "held", (s));
@@ -526,13 +515,12 @@ SCENARIO(requirements, "array/requirements", par_context) {
 
 SCENARIO(requirements_refused, "array/requirements-refused", par_context) {
     CUarray plain, deferred, sparse, level;
-    CUmipmappedArray m;
     CUDA_ARRAY_MEMORY_REQUIREMENTS r;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
     SETUP(cuArray3DCreate_v2, (&plain, &a));
     a.Flags = 0x80;
     SETUP(cuArray3DCreate_v2, (&deferred, &a));
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     a = form(512, 512, 0, F32, 1, 0x40);
     SETUP(cuArray3DCreate_v2, (&sparse, &a));
     CALLO(cuArrayGetMemoryRequirements, "not-deferred", (&r, plain, par.dev), OUT_U(r.size));
@@ -551,28 +539,26 @@ SCENARIO(requirements_refused, "array/requirements-refused", par_context) {
 }
 
 SCENARIO(free_memory, "array/free-memory", par_context, PAR_ALONE) {
-    CUarray x, y, z;
     CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 4, 0);
     par_free_mark();
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     par_free_delta("16-mib-array");
     SETUP(cuArrayDestroy, (x));
     par_free_delta("destroyed");
     a.Flags = 0x80;
-    SETUP(cuArray3DCreate_v2, (&y, &a));
+    par_array(&a);
     par_free_delta("16-mib-deferred");
     a.Flags = 0x40;
-    SETUP(cuArray3DCreate_v2, (&z, &a));
+    par_array(&a);
     par_free_delta("16-mib-sparse");
 }
 
 SCENARIO(pointer_queries, "array/pointer-queries", par_context) {
-    CUarray x;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 4, 0);
     unsigned type;
     CUdeviceptr base;
     size_t size;
-    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUarray x = par_array(&a);
     CUdeviceptr as_address = (CUdeviceptr)(uintptr_t)x;
     CALLO(cuPointerGetAttribute, "array-handle",
           (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, as_address), OUT_U(type));
@@ -833,11 +819,9 @@ SCENARIO(old_context_more, "array/old-context-more") {
 }
 
 SCENARIO(primary_reset, "array/primary-released", par_context) {
-    CUarray x;
-    CUmipmappedArray m;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    SETUP(cuArray3DCreate_v2, (&x, &a));
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 2));
+    CUarray x = par_array(&a);
+    CUmipmappedArray m = par_mipmap(&a, 2);
     SETUP(cuDevicePrimaryCtxRelease_v2, (par.dev));
     SETUP(cuDevicePrimaryCtxRetain, (&par.primary, par.dev));
     SETUP(cuCtxSetCurrent, (par.primary));

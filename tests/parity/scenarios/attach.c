@@ -14,10 +14,8 @@ static CUdeviceptr managed(size_t size) {
 }
 
 SCENARIO(flags, "attach/flags", par_context) {
-    CUdeviceptr m;
-    CUstream s;
-    s = par_stream();
-    m = managed(2 * PAGE);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(2 * PAGE);
     for (unsigned f = 0; f <= 8; f++) {
         par_note("flags=%u", f);
         CALL(cuStreamAttachMemAsync, "stream", (s, m, 0, f));
@@ -34,13 +32,11 @@ SCENARIO(flags, "attach/flags", par_context) {
 }
 
 SCENARIO(lengths, "attach/lengths", par_context) {
-    CUdeviceptr m, f;
-    CUstream s, gone;
-    s = par_stream();
-    SETUP(cuStreamCreate, (&gone, 0));
+    CUstream s = par_stream();
+    CUstream gone = par_blocking_stream();
     SETUP(cuStreamDestroy_v2, (gone));
-    m = managed(2 * PAGE + 100);
-    f = managed(PAGE);
+    CUdeviceptr m = managed(2 * PAGE + 100);
+    CUdeviceptr f = managed(PAGE);
     SETUP(cuMemFree_v2, (f));
     CALL(cuStreamAttachMemAsync, "whole", (s, m, 2 * PAGE + 100, CU_MEM_ATTACH_SINGLE));
     CALL(cuStreamAttachMemAsync, "to-page-end", (s, m, 3 * PAGE, CU_MEM_ATTACH_SINGLE));
@@ -63,8 +59,7 @@ SCENARIO(kinds, "attach/kinds", par_context) {
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CUdeviceptr pooled;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
     struct {
@@ -92,11 +87,9 @@ SCENARIO(kinds, "attach/kinds", par_context) {
 }
 
 SCENARIO(order, "attach/order", par_context) {
-    CUdeviceptr m;
-    CUstream s, t;
-    s = par_stream();
-    t = par_stream();
-    m = managed(2 * PAGE);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUdeviceptr m = managed(2 * PAGE);
     *(unsigned char *)(uintptr_t)m = 3;
     par_hold(s);
     CALL(cuStreamAttachMemAsync, "held", (s, m, 0, CU_MEM_ATTACH_SINGLE));
@@ -118,12 +111,9 @@ SCENARIO(order, "attach/order", par_context) {
 }
 
 SCENARIO(other_context, "attach/other-context", par_context) {
-    CUdeviceptr m;
-    CUcontext other;
-    CUstream s;
-    m = managed(2 * PAGE);
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    s = par_stream();
+    CUdeviceptr m = managed(2 * PAGE);
+    CUcontext other = par_new_context();
+    CUstream s = par_stream();
     CALL(cuStreamAttachMemAsync, "foreign-ctx", (s, m, 0, CU_MEM_ATTACH_SINGLE));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALL(cuStreamAttachMemAsync, "stream-of-other-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));

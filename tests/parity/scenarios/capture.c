@@ -10,7 +10,6 @@ static void CUDAAPI count_call(void *data) {
 }
 
 static void CUDAAPI no_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream, (void)status, (void)unused;
 }
 
 static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -23,10 +22,9 @@ static void see_status(CUstream s, const char *which) {
 }
 
 SCENARIO(begins, "capture/begins", par_context) {
-    CUstream s, blocking;
     CUgraph graph;
-    s = par_stream();
-    SETUP(cuStreamCreate, (&blocking, 0));
+    CUstream s = par_stream();
+    CUstream blocking = par_blocking_stream();
     for (int mode = -1; mode <= 4; mode++) {
         par_note("mode=%d", mode);
         CALL(cuStreamBeginCapture_v2, "mode", (s, (CUstreamCaptureMode)mode));
@@ -58,9 +56,8 @@ SCENARIO(begins, "capture/begins", par_context) {
 }
 
 SCENARIO(begins_twice, "capture/begins-twice", par_context) {
-    CUstream s;
     CUgraph graph;
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuStreamBeginCapture_v2, "capturing", (s, GLOBAL));
     see_status(s, "s");
@@ -80,11 +77,9 @@ SCENARIO(begins_twice, "capture/begins-twice", par_context) {
 
 /* With work queued before the capture: it is no part of it. */
 SCENARIO(begins_busy, "capture/begins-busy", par_context) {
-    CUstream s;
-    CUdeviceptr d;
     unsigned char byte = 9;
-    s = par_stream();
-    d = par_alloc(16);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(16);
     SETUP(cuMemsetD8_v2, (d, 1, 16));
     par_hold(s);
     SETUP(cuMemsetD8Async, (d, 2, 16, s));
@@ -115,17 +110,15 @@ static void info_of(const char *cls, CUstream s) {
 }
 
 SCENARIO(info, "capture/info", par_context) {
-    CUstream s, fresh;
-    CUdeviceptr d;
     CUstreamCaptureStatus status;
     cuuint64_t id, second;
     CUgraph graph;
     const CUgraphNode *nodes;
     const CUgraphEdgeData *edges;
     size_t count;
-    s = par_stream();
-    fresh = par_stream();
-    d = par_alloc(16);
+    CUstream s = par_stream();
+    CUstream fresh = par_stream();
+    CUdeviceptr d = par_alloc(16);
     info_of("not-capturing", s);
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     info_of("empty", s);
@@ -166,8 +159,7 @@ SCENARIO(info, "capture/info", par_context) {
 /* ---- What becomes a node -------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D box(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY3D c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = from;
     c.dstDevice = to;
@@ -180,8 +172,7 @@ static CUDA_MEMCPY3D box(CUdeviceptr from, CUdeviceptr to) {
 }
 
 static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY2D c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = from;
     c.dstDevice = to;
@@ -193,13 +184,11 @@ static CUDA_MEMCPY2D plane(CUdeviceptr from, CUdeviceptr to) {
 
 SCENARIO(nodes, "capture/nodes", par_context) {
     static int calls;
-    CUstream s;
     CUdeviceptr d, at;
-    char *pinned;
     static char plain[64];
-    s = par_stream();
+    CUstream s = par_stream();
     d = par_alloc(4096);
-    pinned = par_pinned(4096);
+    char *pinned = par_pinned(4096);
     SETUP(cuMemHostGetDevicePointer_v2, (&at, pinned, 0));
     CUDA_MEMCPY2D flat = plane(d, d + 1024);
     CUDA_MEMCPY3D deep = box(d, d + 1024);
@@ -234,20 +223,17 @@ SCENARIO(nodes, "capture/nodes", par_context) {
 
 SCENARIO(launched, "capture/launched", par_context) {
     static int calls;
-    CUstream s;
-    CUdeviceptr d;
     CUgraph graph;
-    CUgraphExec exec;
     unsigned char bytes[4];
-    s = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(64);
     SETUP(cuMemsetD8_v2, (d, 7, 64));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuMemcpyDtoDAsync_v2, (d + 32, d, 2, s));
     SETUP(cuLaunchHostFunc, (s, count_call, &calls));
     CALLO(cuStreamEndCapture, "ok", (s, &graph), OUT_C(graph));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CUgraphExec exec = par_instantiate(graph);
     CALL(cuGraphLaunch, "captured-graph", (exec, s));
     CALL(cuGraphLaunch, "captured-graph", (exec, s));
     CALL(cuStreamSynchronize, "launched", (s));
@@ -265,10 +251,9 @@ SCENARIO(launched, "capture/launched", par_context) {
 }
 
 SCENARIO(batches, "capture/batches", par_context) {
-    CUstream s;
     CUstreamBatchMemOpParams ops[2];
     CUdeviceptr at;
-    s = par_stream();
+    CUstream s = par_stream();
     void *pinned = par_pinned(4096);
     SETUP(cuMemHostGetDevicePointer_v2, (&at, pinned, 0));
     memset(ops, 0, sizeof(ops));
@@ -297,12 +282,10 @@ SCENARIO(batches, "capture/batches", par_context) {
 }
 
 SCENARIO(memory, "capture/memory", par_context) {
-    CUstream s;
     CUdeviceptr p, second, plain, async_plain;
     CUmemoryPool pool;
     CUgraph graph;
-    CUgraphExec exec;
-    s = par_stream();
+    CUstream s = par_stream();
     plain = par_alloc(64);
     SETUP(cuDeviceGetDefaultMemPool, (&pool, par.dev));
     SETUP(cuMemAllocAsync, (&async_plain, 64, s));
@@ -338,7 +321,7 @@ SCENARIO(memory, "capture/memory", par_context) {
     SETUP(cuMemAllocAsync, (&p, 1 << 20, s));
     SETUP(cuMemsetD8Async, (p, 6, 1 << 20, s));
     SETUP(cuStreamEndCapture, (s, &graph));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CUgraphExec exec = par_instantiate(graph);
     CALL(cuGraphLaunch, "allocates", (exec, s));
     CALL(cuStreamSynchronize, "allocated", (s));
     unsigned char byte = 0;
@@ -359,20 +342,17 @@ SCENARIO(memory, "capture/memory", par_context) {
     } while (0)
 
 SCENARIO(refused, "capture/refused", par_context) {
-    CUstream s, t;
-    CUdeviceptr d, m;
-    CUevent e;
     unsigned flags;
     int priority;
     unsigned long long id;
     CUcontext ctx;
     CUdevice dev;
     CUstreamAttrValue value;
-    s = par_stream();
-    t = par_stream();
-    d = par_alloc(64);
-    SETUP(cuMemAllocManaged, (&m, 4096, CU_MEM_ATTACH_GLOBAL));
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUdeviceptr d = par_alloc(64);
+    CUdeviceptr m = par_managed(4096);
+    CUevent e = par_event(0);
     memset(&value, 0, sizeof(value));
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, par.dev};
     REFUSAL(CALL(cuStreamQuery, "captured", (s)));
@@ -408,15 +388,13 @@ SCENARIO(refused, "capture/refused", par_context) {
 /* After the capture was invalidated. */
 SCENARIO(invalidated, "capture/invalidated", par_context) {
     static int calls;
-    CUstream s, t;
     CUdeviceptr d, p;
-    CUevent e;
     unsigned flags;
     CUstreamAttrValue value;
-    s = par_stream();
-    t = par_stream();
+    CUstream s = par_stream();
+    CUstream t = par_stream();
     d = par_alloc(64);
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     memset(&value, 0, sizeof(value));
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     CALL(cuStreamQuery, "captured", (s));
@@ -465,15 +443,13 @@ static void see_dependencies(CUstream s) {
 }
 
 SCENARIO(updates, "capture/updates", par_context) {
-    CUstream s, idle;
-    CUdeviceptr d;
     CUgraph graph, foreign;
     CUgraphNode a, b, other, removed;
     CUgraphEdgeData data;
     CUstreamCaptureStatus status;
-    s = par_stream();
-    idle = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUstream idle = par_stream();
+    CUdeviceptr d = par_alloc(64);
     memset(&data, 0, sizeof(data));
     SETUP(cuGraphCreate, (&foreign, 0));
     SETUP(cuGraphAddEmptyNode, (&other, foreign, NULL, 0));
@@ -536,15 +512,13 @@ SCENARIO(updates, "capture/updates", par_context) {
 }
 
 SCENARIO(graph_during, "capture/graph-during", par_context) {
-    CUstream s;
-    CUdeviceptr d;
     CUgraph graph, clone;
     CUgraphExec exec;
     CUgraphNode nodes_seen[4], node;
     CUstreamCaptureStatus status;
     size_t count = 4;
-    s = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(64);
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuMemsetD8Async, (d, 2, 16, s));
@@ -568,15 +542,13 @@ SCENARIO(graph_during, "capture/graph-during", par_context) {
 /* ---- Into a graph --------------------------------------------------------------------------- */
 
 SCENARIO(to_graph, "capture/to-graph", par_context) {
-    CUstream s, t;
-    CUdeviceptr d;
     CUgraph graph, ended = NULL, foreign;
     CUgraphExec exec;
     CUgraphNode a, b, other;
     CUgraphEdgeData data;
-    s = par_stream();
-    t = par_stream();
-    d = par_alloc(64);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUdeviceptr d = par_alloc(64);
     memset(&data, 0, sizeof(data));
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuGraphCreate, (&foreign, 0));
@@ -627,11 +599,9 @@ SCENARIO(to_graph, "capture/to-graph", par_context) {
 }
 
 SCENARIO(to_graph_twice, "capture/to-graph-twice", par_context) {
-    CUstream s;
-    CUgraph graph;
     CUgraphNode a;
-    s = par_stream();
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUstream s = par_stream();
+    CUgraph graph = par_graph();
     SETUP(cuGraphAddEmptyNode, (&a, graph, NULL, 0));
     CUgraphNode twice[2] = {a, a};
     CALL(cuStreamBeginCaptureToGraph, "twice", (s, graph, twice, NULL, 2, GLOBAL));
@@ -642,9 +612,8 @@ SCENARIO(to_graph_twice, "capture/to-graph-twice", par_context) {
 }
 
 SCENARIO(to_graph_destroyed, "capture/to-graph-destroyed", par_context) {
-    CUstream s;
     CUgraph graph, ended;
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuGraphCreate, (&graph, 0));
     SETUP(cuStreamBeginCaptureToGraph, (s, graph, NULL, NULL, 0, GLOBAL));
     CALL(cuGraphDestroy, "in-capture", (graph));
@@ -687,8 +656,7 @@ static void in_thread(void *(*function)(void *), void *data) {
 }
 
 SCENARIO(wrong_thread, "capture/wrong-thread", par_context) {
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     for (int mode = 0; mode < 3; mode++) {
         SETUP(cuStreamBeginCapture_v2, (s, (CUstreamCaptureMode)mode));
         par_note("mode=%d", mode);
@@ -712,9 +680,8 @@ static void *begin_here(void *data) {
 
 /* The thread that began is gone. */
 SCENARIO(thread_gone, "capture/thread-gone", par_context) {
-    CUstream s;
     CUdeviceptr p;
-    s = par_stream();
+    CUstream s = par_stream();
     in_thread(begin_here, s);
     see_status(s, "s");
     CALLO(cuMemAlloc_v2, "thread-gone", (&p, 64), OUT_C(p));

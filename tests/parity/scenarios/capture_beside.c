@@ -9,8 +9,7 @@
 #define RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 
 static CUstream make_blocking(void) {
-    CUstream stream;
-    SETUP(cuStreamCreate, (&stream, CU_STREAM_DEFAULT));
+    CUstream stream = par_blocking_stream();
     return stream;
 }
 
@@ -30,11 +29,10 @@ static void see_status(CUstream s) {
 /* A blocking stream's event comes after what the legacy stream was given before: also of a stream
  * that was made later, and that never had work. */
 SCENARIO(events_after_legacy, "beside/events-after-legacy", par_context) {
-    CUevent early_event, late_event, free_event;
     CUstream early = make_blocking(), running = par_stream();
-    SETUP(cuEventCreate, (&early_event, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&late_event, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&free_event, CU_EVENT_DISABLE_TIMING));
+    CUevent early_event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUevent late_event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUevent free_event = par_event(CU_EVENT_DISABLE_TIMING);
     par_hold(NULL);
     CUstream late = make_blocking();
     CALL(cuEventRecord, "blocking-made-before", (early_event, early));
@@ -54,13 +52,12 @@ SCENARIO(events_after_legacy, "beside/events-after-legacy", par_context) {
 /* ---- During a capture of a blocking stream --------------------------------------------------- */
 
 SCENARIO(beside_blocking, "beside/blocking-capture", par_context) {
-    CUevent event;
     CUstreamCaptureStatus status;
     cuuint64_t id;
     CUdeviceptr pooled, more;
     unsigned long long number;
     CUstream captured = make_blocking(), other = make_blocking(), made = NULL;
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
     SETUP(cuMemAllocAsync, (&pooled, 64, other));
     SETUP(cuStreamSynchronize, (other));
     relax();
@@ -85,9 +82,8 @@ SCENARIO(beside_blocking, "beside/blocking-capture", par_context) {
 
 /* An event that was recorded in a capture is recorded anew, and is an event like any other. */
 SCENARIO(event_used_again, "beside/event-used-again", par_context) {
-    CUevent event;
     CUstream s = par_stream(), fork = par_stream(), other = par_stream();
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
     relax();
     SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
     SETUP(cuEventRecord, (event, s));

@@ -9,7 +9,6 @@ static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 static void CUDAAPI nothing(void *unused) {
-    (void)unused;
 }
 
 static void see_status(CUstream s, const char *which) {
@@ -193,9 +192,8 @@ SCENARIO(merges, "capture/merges") {
 
 SCENARIO(isolation, "capture/isolation") {
     fork_ground g = make();
-    CUevent never, before;
-    SETUP(cuEventCreate, (&never, 0));
-    SETUP(cuEventCreate, (&before, 0));
+    CUevent never = par_event(0);
+    CUevent before = par_event(0);
     SETUP(cuEventRecord, (before, g.t));
     SETUP(cuStreamSynchronize, (g.t));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
@@ -249,11 +247,10 @@ SCENARIO(external, "capture/external") {
 
 SCENARIO(events, "capture/events") {
     fork_ground g = make();
-    CUevent timed, interprocess;
     CUipcEventHandle handle;
     float ms;
-    SETUP(cuEventCreate, (&timed, 0));
-    SETUP(cuEventCreate, (&interprocess, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent timed = par_event(0);
+    CUevent interprocess = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuEventRecord, (timed, g.u));
     SETUP(cuStreamSynchronize, (g.u));
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
@@ -304,16 +301,13 @@ SCENARIO(events, "capture/events") {
 }
 
 SCENARIO(legacy, "capture/legacy", par_context) {
-    CUstream s, t;
-    CUevent e;
-    CUdeviceptr d;
     CUstreamCaptureStatus status;
     cuuint64_t id;
     char plain[16];
-    SETUP(cuStreamCreate, (&s, 0));
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
-    d = par_alloc(64);
+    CUstream s = par_blocking_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(0);
+    CUdeviceptr d = par_alloc(64);
 #define LEGACY(call)                                                                               \
     do {                                                                                           \
         SETUP(cuStreamBeginCapture_v2, (s, RELAXED));                                              \
@@ -400,10 +394,9 @@ SCENARIO(destroys_origin_of_fork, "capture/destroys-origin") {
 }
 
 SCENARIO(context_destroyed, "capture/context-destroyed", par_context) {
-    CUcontext made;
     CUstream s;
     CUdeviceptr p;
-    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    CUcontext made = par_new_context();
     SETUP(cuStreamCreate, (&s, 1));
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuCtxDestroy_v2, "capturing", (made));
@@ -412,9 +405,8 @@ SCENARIO(context_destroyed, "capture/context-destroyed", par_context) {
 }
 
 SCENARIO(primary_reset, "capture/primary-reset", par_context) {
-    CUstream s;
     CUdeviceptr p;
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     CALL(cuDevicePrimaryCtxReset_v2, "capturing", (0));
     CALLO(cuMemAlloc_v2, "reset", (&p, 64), OUT_C(p));
@@ -422,17 +414,14 @@ SCENARIO(primary_reset, "capture/primary-reset", par_context) {
 
 /* Two contexts of the device in one capture. */
 SCENARIO(two_contexts, "capture/two-contexts", par_context) {
-    CUcontext made;
     CUstream s, t;
-    CUevent e, f;
-    CUdeviceptr d, d2;
     s = par_stream();
-    d = par_alloc(64);
-    SETUP(cuEventCreate, (&e, 0));
-    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    CUdeviceptr d = par_alloc(64);
+    CUevent e = par_event(0);
+    par_new_context();
     SETUP(cuStreamCreate, (&t, 1));
-    SETUP(cuEventCreate, (&f, 0));
-    SETUP(cuMemAlloc_v2, (&d2, 64));
+    CUevent f = par_event(0);
+    CUdeviceptr d2 = par_alloc(64);
     SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuEventRecord, (e, s));
@@ -470,16 +459,14 @@ static void see_edges(CUstream s) {
 
 SCENARIO(kernels, "capture/kernels") {
     fork_ground g = make();
-    CUmodule module;
-    CUfunction f;
     CUlaunchConfig config;
     CUlaunchAttribute attribute[2];
     CUstreamCaptureStatus status;
     CUgraph graph;
     const CUgraphNode *nodes;
     size_t count;
-    SETUP(cuModuleLoadData, (&module, ptx));
-    SETUP(cuModuleGetFunction, (&f, module, "empty"));
+    CUmodule module = par_module(ptx);
+    CUfunction f = par_function(module, "empty");
     memset(&config, 0, sizeof(config));
     memset(attribute, 0, sizeof(attribute));
     config.gridDimX = config.gridDimY = config.gridDimZ = 1;
@@ -527,7 +514,6 @@ SCENARIO(kernels, "capture/kernels") {
 #define SPOIL (void)par.api->cuStreamQuery(s)
 
 SCENARIO(asks, "capture/asks", par_context) {
-    CUstream s, t;
     CUgreenCtx green;
     CUcontext ctx;
     CUdevice dev;
@@ -536,8 +522,8 @@ SCENARIO(asks, "capture/asks", par_context) {
     unsigned long long id;
     int priority;
     memset(&value, 0, sizeof(value));
-    SETUP(cuStreamCreate, (&s, 0));
-    t = par_stream();
+    CUstream s = par_blocking_stream();
+    CUstream t = par_stream();
     ASK("s", (void)0, CALL(cuStreamGetGreenCtx, "captured", (s, &green)));
     ASK("s", (void)0, CALL(cuStreamGetCtx_v2, "captured", (s, &ctx, &green)));
     ASK("s", (void)0, CALL(cuStreamGetFlags, "captured-null-out", (s, NULL)));
@@ -569,9 +555,8 @@ SCENARIO(asks, "capture/asks", par_context) {
 /* Events of captures: asked in the mode that forbids unsafe calls, and when all is over. */
 SCENARIO(events_global, "capture/events-global") {
     fork_ground g = make();
-    CUevent timed;
     float ms;
-    SETUP(cuEventCreate, (&timed, 0));
+    CUevent timed = par_event(0);
     SETUP(cuEventRecord, (timed, g.u));
     SETUP(cuStreamSynchronize, (g.u));
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
@@ -605,8 +590,7 @@ SCENARIO(events_global, "capture/events-global") {
 /* Depending on a node twice, by events of different age. */
 SCENARIO(orders, "capture/orders") {
     fork_ground g = make();
-    CUevent f2;
-    SETUP(cuEventCreate, (&f2, 0));
+    CUevent f2 = par_event(0);
     SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
     SET(g.s, 0);
     SETUP(cuEventRecord, (g.e, g.s));

@@ -31,11 +31,9 @@ static const char ptx[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                           ".visible .entry empty()\n{\n  ret;\n}\n";
 
 static void CUDAAPI nothing(void *unused) {
-    (void)unused;
 }
 
 static void CUDAAPI no_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream, (void)status, (void)unused;
 }
 
 static CUdeviceptr p, q;
@@ -387,7 +385,6 @@ static void end_capture(void) {
 
 /* The thread that captures while the main thread makes the attempts. */
 static void *capturer(void *unused) {
-    (void)unused;
     par.api->cuCtxSetCurrent(par.primary);
     for (;;) {
         sem_wait(&capturing.go);

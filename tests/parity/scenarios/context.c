@@ -227,31 +227,27 @@ SCENARIO(destroy, "context/destroy", par_init) {
 }
 
 SCENARIO(stale_set, "context/stale-set", par_init) {
-    CUcontext a;
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALL(cuCtxSetCurrent, "stale-handle", (a));
 }
 
 SCENARIO(stale_push, "context/stale-push", par_init) {
-    CUcontext a;
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALL(cuCtxPushCurrent_v2, "stale-handle", (a));
 }
 
 SCENARIO(stale_destroy, "context/stale-destroy", par_init) {
-    CUcontext a;
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALL(cuCtxDestroy_v2, "stale-handle", (a));
 }
 
 SCENARIO(stale_query, "context/stale-query", par_context) {
-    CUcontext a;
     unsigned version;
     unsigned long long id;
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUcontext a = par_new_context();
     SETUP(cuCtxDestroy_v2, (a));
     CALLO(cuCtxGetApiVersion, "stale-handle", (a, &version), OUT_U(version));
     CALLO(cuCtxGetId, "stale-handle", (a, &id), OUT_C(id));
@@ -426,8 +422,7 @@ SCENARIO(threads, "context/threads", par_context) {
 }
 
 SCENARIO(peer_access, "context/peer-access", par_context) {
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     NAME(other);
     CALL(cuCtxEnablePeerAccess, "itself", (other, 0));
     CALL(cuCtxEnablePeerAccess, "same-device", (par.primary, 0));

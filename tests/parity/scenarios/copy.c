@@ -128,10 +128,9 @@ SCENARIO(pinned_past_end, "copy/pinned-past-end") {
 }
 
 SCENARIO(across_allocations, "copy/across-allocations", par_context) {
-    CUdeviceptr a, b;
     char *host = calloc(1, 8192);
-    a = par_alloc(1024);
-    b = par_alloc(1024);
+    CUdeviceptr a = par_alloc(1024);
+    CUdeviceptr b = par_alloc(1024);
     CUdeviceptr low = a < b ? a : b;
     par_see("distance", "%llu", (unsigned long long)(a < b ? b - a : a - b));
     CALL(cuMemcpyHtoD_v2, "into-neighbour", (low, host, 1536));
@@ -226,12 +225,11 @@ SCENARIO(old_versions, "copy/old-versions") {
 
 SCENARIO(peer, "copy/peer") {
     places at = make_places();
-    CUcontext other;
     CALL(cuMemcpyPeer, "same-ctx", (at.e, par.primary, at.d, par.primary, N));
     CALL(cuMemcpyPeer, "null-ctx", (at.e, NULL, at.d, NULL, N));
     CALL(cuMemcpyPeer, "one-past-end", (at.e, par.primary, at.d, par.primary, N + 1));
     CALL(cuMemcpyPeerAsync, "same-ctx", (at.e, par.primary, at.d, par.primary, N, at.s));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     CALL(cuMemcpyPeer, "foreign-ctx", (at.e, other, at.d, par.primary, N));
     CALL(cuMemcpyDtoD_v2, "memory-of-other-ctx", (at.e, at.d, N));
     CALL(cuMemcpyDtoDAsync_v2, "stream-of-other-ctx", (at.e, at.d, N, at.s));
@@ -242,15 +240,14 @@ SCENARIO(peer, "copy/peer") {
 }
 
 static CUDA_MEMCPY2D plane(const places *at) {
-    CUDA_MEMCPY2D c = {0};
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = 64;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = at->d;
-    c.dstPitch = 128;
-    c.WidthInBytes = 32;
-    c.Height = 8;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = 64,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = at->d,
+                       .dstPitch = 128,
+                       .WidthInBytes = 32,
+                       .Height = 8};
     return c;
 }
 
@@ -303,18 +300,17 @@ SCENARIO(two_dimensions_null, "copy/two-dimensions-null") {
 }
 
 static CUDA_MEMCPY3D box(const places *at) {
-    CUDA_MEMCPY3D c = {0};
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = 64;
-    c.srcHeight = 4;
-    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.dstDevice = at->d;
-    c.dstPitch = 64;
-    c.dstHeight = 8;
-    c.WidthInBytes = 32;
-    c.Height = 4;
-    c.Depth = 2;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = 64,
+                       .srcHeight = 4,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = at->d,
+                       .dstPitch = 64,
+                       .dstHeight = 8,
+                       .WidthInBytes = 32,
+                       .Height = 4,
+                       .Depth = 2};
     return c;
 }
 

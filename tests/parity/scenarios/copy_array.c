@@ -217,37 +217,32 @@ SCENARIO(stale_array, "copy-array/stale") {
 
 SCENARIO(stale_array_2d, "copy-array/stale-2d") {
     ends at = make_ends();
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at.plain;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at.plane;
-    c.WidthInBytes = 16;
-    c.Height = 1;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at.plain,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at.plane,
+                       .WidthInBytes = 16,
+                       .Height = 1};
     SETUP(cuArrayDestroy, (at.plane));
     CALL(cuMemcpy2D_v2, "stale-array", (&c));
 }
 
 SCENARIO(other_contexts, "copy-array/other-contexts") {
     ends at = make_ends();
-    CUcontext other;
-    CUDA_MEMCPY3D_PEER p;
     SETUP(cuMemcpyHtoA_v2, (at.line, 0, at.plain, 256));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     CALL(cuMemcpyHtoA_v2, "foreign-ctx", (at.line, 0, at.plain, 16));
     CALL(cuMemcpyAtoH_v2, "foreign-ctx", (at.back, at.line, 0, 16));
     CALL(cuMemcpyHtoAAsync_v2, "stream-of-its-ctx", (at.line, 0, at.plain, 16, at.s));
-    memset(&p, 0, sizeof p);
-    p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    p.srcArray = at.plane;
-    p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    p.dstArray = at.other;
-    p.srcContext = par.primary;
-    p.dstContext = par.primary;
-    p.WidthInBytes = 64;
-    p.Height = 4;
-    p.Depth = 1;
+    CUDA_MEMCPY3D_PEER p = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .srcArray = at.plane,
+                            .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                            .dstArray = at.other,
+                            .srcContext = par.primary,
+                            .dstContext = par.primary,
+                            .WidthInBytes = 64,
+                            .Height = 4,
+                            .Depth = 1};
     CALL(cuMemcpy3DPeer, "its-ctx", (&p));
     p.dstContext = other;
     CALL(cuMemcpy3DPeer, "other-ctx", (&p));
@@ -262,28 +257,24 @@ SCENARIO(other_contexts, "copy-array/other-contexts") {
 /* ---- Two dimensions -------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY2D plane_in(const ends *at) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = ROW;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at->plane;
-    c.WidthInBytes = 64;
-    c.Height = 8;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = ROW,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at->plane,
+                       .WidthInBytes = 64,
+                       .Height = 8};
     return c;
 }
 
 static CUDA_MEMCPY2D plane_out(const ends *at) {
-    CUDA_MEMCPY2D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.srcArray = at->plane;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = at->back;
-    c.dstPitch = ROW;
-    c.WidthInBytes = ROW;
-    c.Height = ROWS;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .srcArray = at->plane,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = at->back,
+                       .dstPitch = ROW,
+                       .WidthInBytes = ROW,
+                       .Height = ROWS};
     return c;
 }
 
@@ -370,8 +361,7 @@ SCENARIO(elements, "copy-array/elements") {
     CUarray wide = make(16, 8, 0, F32, 4, 0), bytes = make(256, 8, 0, U8, 1, 0);
     CUarray bc1 = make(64, 64, 0, CU_AD_FORMAT_BC1_UNORM, 4, 0);
     CUarray bc7 = make(64, 64, 0, CU_AD_FORMAT_BC7_UNORM, 4, 0);
-    CUDA_MEMCPY2D c;
-    c = plane_in(&at);
+    CUDA_MEMCPY2D c = plane_in(&at);
     c.dstArray = wide;
     CALL(cuMemcpy2D_v2, "16-bytes", (&c));
     c.dstXInBytes = 8;
@@ -425,13 +415,12 @@ static void planar_with(unsigned flags) {
     ends at = make_ends();
     CUarray x, luma, chroma;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, CU_AD_FORMAT_NV12, 3, flags);
-    CUDA_MEMCPY2D c;
     CALL(cuArray3DCreate_v2, "nv12", (&x, &a));
     if (par_last() != CUDA_SUCCESS)
         return;
     SETUP(cuArrayGetPlane, (&luma, x, 0));
     SETUP(cuArrayGetPlane, (&chroma, x, 1));
-    c = plane_in(&at);
+    CUDA_MEMCPY2D c = plane_in(&at);
     c.srcPitch = 64;
     c.dstArray = luma;
     c.WidthInBytes = 64;
@@ -479,32 +468,28 @@ SCENARIO(video, "copy-array/video") {
 /* ---- Three dimensions ------------------------------------------------------------------------ */
 
 static CUDA_MEMCPY3D solid_in(const ends *at) {
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = at->plain;
-    c.srcPitch = 16;
-    c.srcHeight = 8;
-    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.dstArray = at->solid;
-    c.WidthInBytes = 16;
-    c.Height = 8;
-    c.Depth = 4;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                       .srcHost = at->plain,
+                       .srcPitch = 16,
+                       .srcHeight = 8,
+                       .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .dstArray = at->solid,
+                       .WidthInBytes = 16,
+                       .Height = 8,
+                       .Depth = 4};
     return c;
 }
 
 static void see_solid(const ends *at) {
-    CUDA_MEMCPY3D c;
-    memset(&c, 0, sizeof c);
-    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    c.srcArray = at->solid;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = at->back;
-    c.dstPitch = 16;
-    c.dstHeight = 8;
-    c.WidthInBytes = 16;
-    c.Height = 8;
-    c.Depth = 4;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                       .srcArray = at->solid,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = at->back,
+                       .dstPitch = 16,
+                       .dstHeight = 8,
+                       .WidthInBytes = 16,
+                       .Height = 8,
+                       .Depth = 4};
     SETUP(cuMemcpy3D_v2, (&c));
     see_bytes("solid", at->back, 512);
 }

@@ -26,8 +26,7 @@ static places make_places(void) {
 }
 
 static CUDA_MEMCPY3D_PEER box(const places *at) {
-    CUDA_MEMCPY3D_PEER c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY3D_PEER c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = at->d;
     c.dstDevice = at->e;
@@ -87,9 +86,8 @@ SCENARIO(peer_bad, "copy-peer/bad") {
 
 SCENARIO(peer_contexts, "copy-peer/contexts") {
     places at = make_places();
-    CUcontext other;
     CUDA_MEMCPY3D_PEER c = box(&at);
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     c.dstContext = other;
     CALL(cuMemcpy3DPeer, "foreign-ctx", (&c));
     CALL(cuMemcpy3DPeerAsync, "stream-of-other-ctx", (&c, at.s));

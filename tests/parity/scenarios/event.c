@@ -22,11 +22,9 @@ SCENARIO(creates, "event/creates", par_context) {
 }
 
 SCENARIO(nulls, "event/nulls", par_context) {
-    CUevent e;
-    CUstream s;
     float ms;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuEventQuery, "null", (NULL));
     CALL(cuEventSynchronize, "null", (NULL));
     CALL(cuEventDestroy_v2, "null", (NULL));
@@ -41,14 +39,12 @@ SCENARIO(nulls, "event/nulls", par_context) {
 }
 
 SCENARIO(elapsed, "event/elapsed", par_context) {
-    CUevent a, b, untimed, never;
-    CUstream s;
     float ms;
-    s = par_stream();
-    SETUP(cuEventCreate, (&a, 0));
-    SETUP(cuEventCreate, (&b, 0));
-    SETUP(cuEventCreate, (&never, 0));
-    SETUP(cuEventCreate, (&untimed, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUevent a = par_event(0);
+    CUevent b = par_event(0);
+    CUevent never = par_event(0);
+    CUevent untimed = par_event(CU_EVENT_DISABLE_TIMING);
 #define ELAPSED(cls, x, y)                                                                         \
     do {                                                                                           \
         CALLO(cuEventElapsedTime, cls, (&ms, x, y), OUT_F(ms));                                    \
@@ -77,10 +73,8 @@ SCENARIO(elapsed, "event/elapsed", par_context) {
 }
 
 SCENARIO(records, "event/records", par_context) {
-    CUevent e;
-    CUstream s;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuEventRecord, "ok", (e, s));
     CALL(cuEventRecord, "null-stream", (e, NULL));
     CALL(cuEventRecord, "legacy-stream", (e, CU_STREAM_LEGACY));
@@ -100,21 +94,17 @@ SCENARIO(records, "event/records", par_context) {
 }
 
 SCENARIO(wait_on_unrecorded, "event/wait-on-unrecorded", par_context) {
-    CUevent e;
-    CUstream s;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuStreamWaitEvent, "never-recorded", (s, e, 0));
     CALL(cuStreamSynchronize, "ok", (s));
 }
 
 /* A wait is for the record that is last when the wait is queued. */
 SCENARIO(waits, "event/waits", par_context) {
-    CUevent e;
-    CUstream s, t;
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     par_hold(s);
     CALL(cuEventRecord, "held", (e, s));
     CALL(cuStreamWaitEvent, "held", (t, e, 0));
@@ -129,10 +119,8 @@ SCENARIO(waits, "event/waits", par_context) {
 }
 
 SCENARIO(destroy_pending, "event/destroy-pending", par_context) {
-    CUevent e;
-    CUstream s;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     par_hold(s);
     SETUP(cuEventRecord, (e, s));
     CALL(cuEventDestroy_v2, "pending", (e));
@@ -141,15 +129,12 @@ SCENARIO(destroy_pending, "event/destroy-pending", par_context) {
 }
 
 SCENARIO(contexts, "event/contexts", par_context) {
-    CUcontext other;
-    CUevent mine, theirs;
-    CUstream s, t;
     float ms;
-    s = par_stream();
-    SETUP(cuEventCreate, (&mine, 0));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    t = par_stream();
-    SETUP(cuEventCreate, (&theirs, 0));
+    CUstream s = par_stream();
+    CUevent mine = par_event(0);
+    CUcontext other = par_new_context();
+    CUstream t = par_stream();
+    CUevent theirs = par_event(0);
     CALL(cuEventRecord, "event-of-other-ctx", (mine, t));
     CALL(cuEventRecord, "stream-of-other-ctx", (theirs, s));
     CALL(cuEventRecord, "both-of-other-ctx", (mine, s));

@@ -54,12 +54,11 @@ static const char *descriptor(int fd) {
 
 SCENARIO(memory_bad, "external/memory-bad", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     int null_fd = open("/dev/null", O_RDWR), ends[2];
     if (null_fd < 0 || pipe(ends) != 0) {
         return;
     }
-    desc = memory_of(-1, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(-1, PAR_2M);
     CALLO(cuImportExternalMemory, "negative-fd", (&m, &desc), OUT_C(m));
     desc = memory_of(9999, PAR_2M);
     CALLO(cuImportExternalMemory, "closed-fd", (&m, &desc), OUT_C(m));
@@ -82,8 +81,7 @@ SCENARIO(memory_bad, "external/memory-bad", par_context) {
 
 SCENARIO(memory_types, "external/memory-types", par_context) {
     CUexternalMemory m;
-    int fd;
-    fd = open("/dev/null", O_RDWR);
+    int fd = open("/dev/null", O_RDWR);
     for (int type = -1; type <= 11; type++) {
         CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
         if (type == 8) { /* would be followed as a pointer */
@@ -104,8 +102,7 @@ SCENARIO(memory_types, "external/memory-types", par_context) {
 
 SCENARIO(memory_nvsci_null, "external/memory-nvsci-null", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    desc = memory_of(0, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(0, PAR_2M);
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF;
     desc.handle.nvSciBufObject = NULL;
     CALLO(cuImportExternalMemory, "nvscibuf-null", (&m, &desc), OUT_C(m));
@@ -113,9 +110,8 @@ SCENARIO(memory_nvsci_null, "external/memory-nvsci-null", par_context) {
 
 SCENARIO(memory_memfd, "external/memory-memfd", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     int open_fd = plain_memfd(PAR_2M, false), sealed = plain_memfd(PAR_2M, true);
-    desc = memory_of(open_fd, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(open_fd, PAR_2M);
     CALLO(cuImportExternalMemory, "memfd-unsealed", (&m, &desc), OUT_C(m));
     par_see("descriptor", "unsealed %s", descriptor(open_fd));
     desc = memory_of(sealed, PAR_2M);
@@ -125,14 +121,12 @@ SCENARIO(memory_memfd, "external/memory-memfd", par_context) {
 
 /* The driver's own exports: is a descriptor of cuMemExportToShareableHandle external memory? */
 SCENARIO(memory_own, "external/memory-own", par_context) {
-    CUmemGenericAllocationHandle h;
     CUexternalMemory m = NULL, second = NULL;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    int fd, other;
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    fd = exported(h);
-    other = exported(h);
-    desc = memory_of(fd, 2 * PAR_2M);
+    CUmemGenericAllocationHandle h =
+        par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    int fd = exported(h);
+    int other = exported(h);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, 2 * PAR_2M);
     CALLO(cuImportExternalMemory, "own-export", (&m, &desc), OUT_H(m));
     par_see("descriptor", "imported %s", descriptor(fd));
     desc = memory_of(other, 2 * PAR_2M);
@@ -146,9 +140,9 @@ SCENARIO(memory_own, "external/memory-own", par_context) {
 }
 
 SCENARIO(memory_own_sizes, "external/memory-own-sizes", par_context) {
-    CUmemGenericAllocationHandle h;
     static const unsigned long long sizes[] = {0, 1, 4096, 2097152, 4194303, 4194305, 8388608};
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemGenericAllocationHandle h =
+        par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         CUexternalMemory m;
         int fd = exported(h);
@@ -164,21 +158,19 @@ SCENARIO(memory_own_sizes, "external/memory-own-sizes", par_context) {
 
 static CUexternalMemory own_memory(CUmemGenericAllocationHandle *h, size_t size, unsigned flags) {
     CUexternalMemory m = NULL;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     *h = par_create(size, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    desc = memory_of(exported(*h), size);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(exported(*h), size);
     desc.flags = flags;
     return par.api->cuImportExternalMemory(&m, &desc) == CUDA_SUCCESS ? m : NULL;
 }
 
 SCENARIO(memory_buffer, "external/memory-buffer", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr p, q, base;
     size_t size;
     unsigned word = 0;
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -201,10 +193,9 @@ SCENARIO(memory_buffer, "external/memory-buffer", par_context) {
 
 SCENARIO(memory_buffer_bad, "external/memory-buffer-bad", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr p;
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -236,11 +227,10 @@ SCENARIO(memory_buffer_bad, "external/memory-buffer-bad", par_context) {
 
 SCENARIO(memory_mipmap, "external/memory-mipmap", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
     CUarray level;
-    m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
     if (m == NULL) {
         return;
     }
@@ -272,15 +262,13 @@ SCENARIO(memory_mipmap, "external/memory-mipmap", par_context) {
 /* A range of device memory as a DMA buffer, where the kernel has them. */
 SCENARIO(memory_dmabuf, "external/memory-dmabuf", par_context) {
     CUexternalMemory m;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
-    CUdeviceptr p;
     int fd = -1;
-    p = par_mapped(PAR_2M);
+    CUdeviceptr p = par_mapped(PAR_2M);
     if (par.api->cuMemGetHandleForAddressRange(&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
                                                0) != CUDA_SUCCESS) {
         return;
     }
-    desc = memory_of(fd, PAR_2M);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, PAR_2M);
     desc.type = (CUexternalMemoryHandleType)9;
     CALLO(cuImportExternalMemory, "dma-buf", (&m, &desc), OUT_C(m));
     par_see("descriptor", "dma-buf %s", descriptor(fd));
@@ -343,8 +331,8 @@ SCENARIO(semaphore_types, "external/semaphore-types", par_context) {
 
 SCENARIO(semaphore_nvsci_null, "external/semaphore-nvsci-null", par_context) {
     CUexternalSemaphore s;
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
-    desc = semaphore_of(CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, 0);
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc =
+        semaphore_of(CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, 0);
     desc.handle.nvSciSyncObj = NULL;
     CALLO(cuImportExternalSemaphore, "nvscisync-null", (&s, &desc), OUT_C(s));
 }
@@ -352,10 +340,8 @@ SCENARIO(semaphore_nvsci_null, "external/semaphore-nvsci-null", par_context) {
 /* A descriptor of memory is no semaphore. */
 SCENARIO(semaphore_memory, "external/semaphore-memory", par_context) {
     CUexternalSemaphore s;
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
-    CUmemGenericAllocationHandle h;
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    desc = semaphore_of(BINARY, exported(h));
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = semaphore_of(BINARY, exported(h));
     CALLO(cuImportExternalSemaphore, "memory-fd", (&s, &desc), OUT_C(s));
     desc = semaphore_of(TIMELINE, exported(h));
     CALLO(cuImportExternalSemaphore, "memory-fd-timeline", (&s, &desc), OUT_C(s));
@@ -366,8 +352,7 @@ SCENARIO(operations_bad, "external/operations-bad", par_context) {
     CUexternalSemaphore none[2] = {NULL, NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal[2];
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait[2];
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     memset(signal, 0, sizeof(signal));
     memset(wait, 0, sizeof(wait));
     CALL(cuSignalExternalSemaphoresAsync, "zero-count", (none, signal, 0, s));
@@ -387,8 +372,7 @@ SCENARIO(operations_bad, "external/operations-bad", par_context) {
 SCENARIO(semaphore_null_handle, "external/signal-null", par_context) {
     CUexternalSemaphore none[2] = {NULL, NULL};
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal[2];
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     memset(signal, 0, sizeof(signal));
     CALL(cuSignalExternalSemaphoresAsync, "null-semaphore", (none, signal, 1, s));
 }
@@ -396,8 +380,7 @@ SCENARIO(semaphore_null_handle, "external/signal-null", par_context) {
 SCENARIO(semaphore_wait_null_handle, "external/wait-null", par_context) {
     CUexternalSemaphore none[2] = {NULL, NULL};
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait[2];
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     memset(wait, 0, sizeof(wait));
     CALL(cuWaitExternalSemaphoresAsync, "null-semaphore", (none, wait, 1, s));
 }
@@ -423,10 +406,9 @@ SCENARIO(null_handles, "external/null-handles", par_context) {
 
 SCENARIO(destroyed_memory, "external/destroyed-memory", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUdeviceptr p;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
-    m = own_memory(&h, PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -441,13 +423,11 @@ SCENARIO(destroyed_memory, "external/destroyed-memory", par_context) {
 
 /* Sizes are believed at the import: of memory that is smaller, what can be mapped? */
 SCENARIO(memory_larger, "external/memory-larger", par_context) {
-    CUmemGenericAllocationHandle h;
     CUexternalMemory m = NULL;
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
     CUdeviceptr p;
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    desc = memory_of(exported(h), 4 * PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(exported(h), 4 * PAR_2M);
     CALLO(cuImportExternalMemory, "larger-than-memory", (&m, &desc), OUT_C(m));
     memset(&buffer, 0, sizeof(buffer));
     buffer.size = PAR_2M;
@@ -461,12 +441,11 @@ SCENARIO(memory_larger, "external/memory-larger", par_context) {
 
 SCENARIO(buffer_places, "external/buffer-places", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUdeviceptr whole, part, base;
     size_t size;
     unsigned word = 0;
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -510,12 +489,11 @@ SCENARIO(buffer_attributes, "external/buffer-attributes", par_context) {
                                                 CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
                                                 CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
     CUmemGenericAllocationHandle h, retained;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUipcMemHandle ipc;
     CUdeviceptr p, start;
     CUcontext ctx;
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -545,14 +523,13 @@ SCENARIO(buffer_attributes, "external/buffer-attributes", par_context) {
 /* Of which context are memory and buffers? */
 SCENARIO(memory_contexts, "external/memory-contexts", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
     CUcontext other, ctx;
     CUdeviceptr p;
     unsigned word = 0;
     SETUP(cuCtxCreate_v2, (&other, 0, 0));
     NAME(other);
-    m = own_memory(&h, PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, PAR_2M, 0);
     if (m == NULL) {
         return;
     }
@@ -571,13 +548,12 @@ SCENARIO(memory_contexts, "external/memory-contexts", par_context) {
 
 SCENARIO(mipmap_bytes, "external/mipmap-bytes", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUDA_ARRAY3D_DESCRIPTOR told;
     CUmipmappedArray mipmap;
     CUarray level;
     unsigned char row[64], back[64];
-    m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
     if (m == NULL) {
         return;
     }
@@ -612,10 +588,9 @@ SCENARIO(mipmap_bytes, "external/mipmap-bytes", par_context) {
 
 SCENARIO(mipmap_bad, "external/mipmap-bad", par_context) {
     CUmemGenericAllocationHandle h;
-    CUexternalMemory m;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
     CUmipmappedArray mipmap;
-    m = own_memory(&h, 2 * PAR_2M, 0);
+    CUexternalMemory m = own_memory(&h, 2 * PAR_2M, 0);
     if (m == NULL) {
         return;
     }

@@ -5,9 +5,8 @@
 
 SCENARIO(create, "fabric/create", par_context) {
     CUmemGenericAllocationHandle h;
-    CUmemAllocationProp prop;
     size_t n;
-    prop = par_device_prop();
+    CUmemAllocationProp prop = par_device_prop();
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
     CALLO(cuMemGetAllocationGranularity, "fabric", (&n, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
           OUT_U(n));
@@ -47,14 +46,12 @@ SCENARIO(import, "fabric/import", par_context) {
 }
 
 SCENARIO(pool, "fabric/pool", par_context) {
-    CUmemPoolProps props;
     CUmemoryPool p = NULL, imported;
     CUmemFabricHandle handle;
     CUdeviceptr a;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_FABRIC,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     CALLO(cuMemPoolCreate, "fabric", (&p, &props), OUT_C(p));
     if (par_last() == CUDA_SUCCESS) {
         CALLO(cuMemPoolExportToShareableHandle, "fabric",

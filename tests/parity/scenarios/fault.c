@@ -171,10 +171,9 @@ SCENARIO(after_reset, "fault/after-reset") {
 }
 
 SCENARIO(created_context, "fault/created-context", par_init) {
-    CUcontext a, b;
     CUdeviceptr p;
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
-    SETUP(cuCtxCreate_v2, (&b, 0, 0));
+    CUcontext a = par_new_context();
+    CUcontext b = par_new_context();
     fault();
     SETUP(cuCtxSetCurrent, (a));
     CALL(cuCtxSynchronize, "other-context", ());
@@ -187,25 +186,19 @@ SCENARIO(created_context, "fault/created-context", par_init) {
 static int host_function_ran;
 
 static void CUDAAPI note_run(void *unused) {
-    (void)unused;
     host_function_ran++;
 }
 
 static int callback_status = -1;
 
 static void CUDAAPI note_status(CUstream stream, CUresult status, void *unused) {
-    (void)stream;
-    (void)unused;
     callback_status = (int)status;
 }
 
 SCENARIO(work_behind, "fault/work-behind", par_context) {
-    CUevent e;
-    CUstream s;
-    CUdeviceptr m;
-    s = par_stream();
-    m = par_mapped(PAR_2M);
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
+    CUevent e = par_event(0);
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     CALL(cuLaunchHostFunc, "behind-fault", (s, note_run, NULL));
@@ -222,12 +215,9 @@ SCENARIO(work_behind, "fault/work-behind", par_context) {
 }
 
 SCENARIO(copy_from_unmapped, "fault/copy-from-unmapped", par_context) {
-    CUstream s;
-    CUdeviceptr m;
-    void *host;
-    s = par_stream();
-    m = par_mapped(PAR_2M);
-    host = par_pinned(4096);
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
+    void *host = par_pinned(4096);
     par_hold(s);
     CALL(cuMemcpyDtoHAsync_v2, "held", (host, m, 4096, s));
     CALL(cuMemUnmap, "under-work", (m, PAR_2M));
@@ -237,10 +227,8 @@ SCENARIO(copy_from_unmapped, "fault/copy-from-unmapped", par_context) {
 
 SCENARIO(access_taken, "fault/access-taken", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
-    CUstream s;
-    CUdeviceptr m;
-    s = par_stream();
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (m, 1, PAR_2M, s));
     CALL(cuMemSetAccess, "read-only-under-work", (m, PAR_2M, &access, 1));
@@ -249,10 +237,8 @@ SCENARIO(access_taken, "fault/access-taken", par_context) {
 }
 
 SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
-    CUstream s;
-    CUdeviceptr p;
-    s = par_stream();
-    p = par_alloc((size_t)64 << 20);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc((size_t)64 << 20);
     par_hold(s);
     CALL(cuMemsetD8Async, "held", (p, 1, (size_t)64 << 20, s));
     CALL(cuMemFree_v2, "under-work", (p));
@@ -262,11 +248,9 @@ SCENARIO(freed_under_work, "fault/freed-under-work", par_context) {
 
 SCENARIO(unregistered_under_work, "fault/unregistered-under-work") {
     static char memory[65536] __attribute__((aligned(4096)));
-    CUstream s;
-    CUdeviceptr d;
     par_context();
-    s = par_stream();
-    d = par_alloc(4096);
+    CUstream s = par_stream();
+    CUdeviceptr d = par_alloc(4096);
     SETUP(cuMemHostRegister_v2, (memory, 65536, 0));
     par_hold(s);
     CALL(cuMemcpyHtoDAsync_v2, "held", (d, memory, 4096, s));

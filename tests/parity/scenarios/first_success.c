@@ -110,7 +110,6 @@ SCENARIO(capture_to_graph, "first/capture-to-graph", par_context) {
 /* ---- Nodes with no semaphore in them ---- */
 
 SCENARIO(semaphore_nodes, "first/semaphore-nodes", par_context) {
-    CUgraph graph;
     CUgraphExec exec;
     CUgraphNode signal, wait, empty;
     CUexternalSemaphore list[1] = {NULL};
@@ -118,7 +117,7 @@ SCENARIO(semaphore_nodes, "first/semaphore-nodes", par_context) {
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS one_wait[1] = {0};
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS s = {list, one_signal, 0};
     CUDA_EXT_SEM_WAIT_NODE_PARAMS w = {list, one_wait, 0};
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUgraph graph = par_graph();
     SETUP(cuGraphAddExternalSemaphoresSignalNode, (&signal, graph, NULL, 0, &s));
     SETUP(cuGraphAddExternalSemaphoresWaitNode, (&wait, graph, NULL, 0, &w));
     SETUP(cuGraphAddEmptyNode, (&empty, graph, NULL, 0));
@@ -352,7 +351,6 @@ SCENARIO(link_files, "first/link-files", par_context) {
 }
 
 SCENARIO(errors, "first/errors", par_context) {
-    CUevent e;
     CUtexObject texture = 0;
     CUsurfObject surface = 0;
     CUDA_RESOURCE_DESC resource;
@@ -362,7 +360,7 @@ SCENARIO(errors, "first/errors", par_context) {
     CALLO(cuSurfObjectCreate, "bad-kind", (&surface, &resource), OUT_U(surface));
     CALL(cuTexObjectDestroy, "zero", (0));
     CALL(cuSurfObjectDestroy, "zero", (0));
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     CALL(cuEventRecordWithFlags, "bad-flags", (e, NULL, 0x80));
     CALL(cuCtxGetStreamPriorityRange, "null-both", (NULL, NULL));
     CALL(cuCtxResetPersistingL2Cache, "ok", ());

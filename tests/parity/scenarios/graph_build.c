@@ -43,7 +43,6 @@ static void show_edges(const char *cls, CUgraph g) {
 }
 
 static void host_work(void *data) {
-    (void)data;
 }
 
 /* ---- Graphs --------------------------------------------------------------------------------- */
@@ -88,7 +87,6 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     CUgraph g;
     CUgraphNode node;
     CUgraphConditionalHandle handle;
-    CUdeviceptr p;
     CUcontext primary;
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_MEMCPY3D copy = {0};
@@ -96,7 +94,7 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUgraphNodeParams any = {0};
     primary = par.primary;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuCtxSetCurrent, (NULL));
     g = new_graph("g");
     set.dst = p;
@@ -140,10 +138,9 @@ SCENARIO(works_without_context, "graph/works-no-context", par_context) {
 SCENARIO(in_destroyed_context, "graph/destroyed-context", par_init) {
     CUgraph g, old;
     CUgraphNode node, old_node;
-    CUcontext ctx;
     size_t count;
     CUDA_MEMSET_NODE_PARAMS set = {0}, out;
-    SETUP(cuCtxCreate_v2, (&ctx, 0, 0));
+    CUcontext ctx = par_new_context();
     par_name((uint64_t)(uintptr_t)ctx, 0, "ctx");
     old = new_graph("old");
     set.dst = par_alloc(4096);
@@ -169,9 +166,8 @@ SCENARIO(in_destroyed_context, "graph/destroyed-context", par_init) {
 SCENARIO(add_to_destroyed_context, "graph/stale-context", par_context) {
     CUgraph g;
     CUgraphNode node;
-    CUcontext ctx;
     CUDA_MEMSET_NODE_PARAMS set = {0};
-    SETUP(cuCtxCreate_v2, (&ctx, 0, 0));
+    CUcontext ctx = par_new_context();
     SETUP(cuCtxDestroy_v2, (ctx));
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
@@ -186,8 +182,6 @@ SCENARIO(poisoned, "graph/poisoned", par_context) {
     CUgraph g, copy, old;
     CUgraphNode node, old_node;
     CUgraphNodeType type;
-    CUstream s;
-    CUdeviceptr m, p;
     CUuserObject object;
     CUevent event, got;
     CUgraphConditionalHandle handle;
@@ -196,9 +190,9 @@ SCENARIO(poisoned, "graph/poisoned", par_context) {
     CUDA_MEMSET_NODE_PARAMS set = {0};
     old = new_graph("old");
     old_node = empty(old, NULL, 0, "old_node");
-    s = par_stream();
-    p = par_alloc(4096);
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr m = par_mapped(PAR_2M);
     SETUP(cuEventCreate, (&event, 0));
     NAME(event);
     par_hold(s);
@@ -278,9 +272,8 @@ SCENARIO(dependencies_of_new_nodes, "graph/dependencies-of-new", par_context) {
 SCENARIO(lists, "graph/lists", par_context) {
     CUgraph g;
     CUgraphNode a, b, c, list[2];
-    size_t count;
     g = new_graph("g");
-    count = 4;
+    size_t count = 4;
     CALLO(cuGraphGetNodes, "empty-graph", (g, NULL, &count), OUT_U(count));
     show_nodes("empty-graph", g);
     show_edges("empty-graph", g);
@@ -455,9 +448,8 @@ static const char kernels[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
                               ".visible .entry nothing()\n{\n    ret;\n}\n";
 
 static CUfunction nothing(void) {
-    CUmodule module;
     CUfunction f = NULL;
-    SETUP(cuModuleLoadData, (&module, kernels));
+    CUmodule module = par_module(kernels);
     SETUP(cuModuleGetFunction, (&f, module, "nothing"));
     par_name((uint64_t)(uintptr_t)f, 0, "nothing");
     return f;
@@ -465,8 +457,7 @@ static CUfunction nothing(void) {
 
 static CUgraphNode kernel(CUgraph g, CUfunction f, const char *name) {
     CUgraphNode node = NULL;
-    CUDA_KERNEL_NODE_PARAMS params = {0};
-    params.func = f;
+    CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 1;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
     SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
@@ -486,8 +477,7 @@ static void try_data(CUgraph g, const char *cls, CUgraphNode from, CUgraphNode t
 SCENARIO(edge_data, "graph/edge-data", par_context) {
     CUgraph g;
     CUgraphNode k, l, e;
-    CUfunction f;
-    f = nothing();
+    CUfunction f = nothing();
     g = new_graph("g");
     k = kernel(g, f, "k");
     l = kernel(g, f, "l");
@@ -510,10 +500,9 @@ SCENARIO(edge_data_queries, "graph/edge-data-queries", par_context) {
     CUgraphEdgeData data[4];
     CUgraph g;
     CUgraphNode k, l, m, node;
-    CUfunction f;
     CUgraphNodeParams params = {0};
     size_t count = 4;
-    f = nothing();
+    CUfunction f = nothing();
     g = new_graph("g");
     k = kernel(g, f, "k");
     l = kernel(g, f, "l");
@@ -844,8 +833,7 @@ SCENARIO(free_order, "graph/free-order", par_context) {
 SCENARIO(condition_handles, "graph/condition-handles", par_context) {
     CUgraph g;
     CUgraphConditionalHandle h;
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
     CALLO(cuGraphConditionalHandleCreate, "ok", (&h, g, par.primary, 0, 0), OUT_C(h));
@@ -884,8 +872,7 @@ static CUgraph conditional(const char *cls, CUgraph g, CUgraphConditionalHandle 
 SCENARIO(conditionals, "graph/conditionals", par_context) {
     static const unsigned sizes[] = {0, 1, 2, 3, 5};
     CUgraph g, other;
-    CUcontext second;
-    SETUP(cuCtxCreate_v2, (&second, 0, 0));
+    CUcontext second = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     g = new_graph("g");
     other = new_graph("other");
@@ -907,21 +894,17 @@ SCENARIO(conditionals, "graph/conditionals", par_context) {
 SCENARIO(body_contents, "graph/body-contents", par_context) {
     CUgraph g, body, child, copy;
     CUgraphNode node, a, inner;
-    CUevent event;
-    CUdeviceptr p;
-    CUgraphConditionalHandle outer;
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_MEMCPY3D bytes = {0};
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = {0};
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
-    CUfunction f;
     size_t count;
-    f = nothing();
-    SETUP(cuEventCreate, (&event, 0));
-    p = par_alloc(4096);
+    CUfunction f = nothing();
+    CUevent event = par_event(0);
+    CUdeviceptr p = par_alloc(4096);
     g = new_graph("g");
-    outer = condition(g);
+    CUgraphConditionalHandle outer = condition(g);
     body = conditional("ok", g, condition(g), 0, 1, par.primary);
     par_name((uint64_t)(uintptr_t)body, 0, "body");
     CALLO(cuGraphGetNodes, "fresh-body", (body, NULL, &count), OUT_U(count));
@@ -967,9 +950,8 @@ SCENARIO(conditional_nodes, "graph/conditional-nodes", par_context) {
     CUgraphNode node, second;
     CUgraphNodeType type;
     CUgraphNodeParams params = {0};
-    CUgraphConditionalHandle h;
     g = new_graph("g");
-    h = condition(g);
+    CUgraphConditionalHandle h = condition(g);
     params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     params.conditional.handle = h;
     params.conditional.size = 2;

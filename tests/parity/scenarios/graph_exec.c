@@ -5,16 +5,14 @@
 #include <stdio.h>
 
 static void do_nothing(void *unused) {
-    (void)unused;
 }
 
 SCENARIO(versions, "graph_exec/versions", par_context) {
-    CUgraph graph;
     CUgraphExec exec;
     CUgraphNode error;
     char log[64];
     cuuint64_t flags;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuGraphInstantiate, "ok", (&exec, graph, &error, log, sizeof(log)), OUT_H(exec),
           OUT_H(error), OUT_S(log));
@@ -55,10 +53,8 @@ SCENARIO(versions, "graph_exec/versions", par_context) {
 SCENARIO(flags_each, "graph_exec/flags", par_context) {
     static const unsigned long long values[] = {0,  1,  2,  3,  4,          5,  6,  7,   8,  9,
                                                 10, 12, 15, 16, 1ull << 32, 32, 64, 128, 256};
-    CUgraph graph;
-    CUdeviceptr p;
-    p = par_alloc(4096);
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 1, 4096);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         CUgraphExec exec = NULL;
@@ -86,16 +82,12 @@ SCENARIO(flags_each, "graph_exec/flags", par_context) {
 }
 
 SCENARIO(with_params, "graph_exec/with_params", par_context) {
-    CUgraph graph;
     CUgraphExec exec;
-    CUgraphNode node;
-    CUstream s;
-    CUdeviceptr p;
     CUDA_GRAPH_INSTANTIATE_PARAMS params;
-    p = par_alloc(4096);
-    s = par_stream();
-    graph = gb_graph();
-    node = gb_set_node(graph, NULL, p, 1, 4096);
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_set_node(graph, NULL, p, 1, 4096);
     NAME(node);
     memset(&params, 0, sizeof(params));
     params.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
@@ -152,20 +144,16 @@ static void device_launch_try(const char *what, CUgraph graph) {
 
 SCENARIO(device_launch, "graph_exec/device_launch", par_context) {
     static unsigned char pageable[4096];
-    CUgraph graph, child;
-    CUgraphNode node, second;
-    CUevent event;
     CUdeviceptr p, q;
-    void *pinned;
     p = par_alloc(4096);
-    pinned = par_pinned(4096);
-    SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
+    void *pinned = par_pinned(4096);
+    CUevent event = par_event(CU_EVENT_DEFAULT);
     device_launch_try("no-nodes", gb_graph());
-    graph = gb_graph();
-    node = gb_empty_node(graph, NULL);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_empty_node(graph, NULL);
     NAME(node);
     device_launch_try("empty-node", graph);
-    second = gb_set_node(graph, node, p, 1, 64);
+    CUgraphNode second = gb_set_node(graph, node, p, 1, 64);
     NAME(second);
     device_launch_try("empty-node-and-memset", graph);
     graph = gb_graph();
@@ -194,7 +182,7 @@ SCENARIO(device_launch, "graph_exec/device_launch", par_context) {
     node = gb_alloc_node(graph, NULL, 4096, &q);
     NAME(node);
     device_launch_try("alloc", graph);
-    child = gb_graph();
+    CUgraph child = gb_graph();
     gb_set_node(child, NULL, p, 1, 64);
     graph = gb_graph();
     SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
@@ -208,16 +196,12 @@ SCENARIO(device_launch, "graph_exec/device_launch", par_context) {
 }
 
 SCENARIO(upload, "graph_exec/upload", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUstream s;
-    CUdeviceptr p;
-    p = par_alloc(4096);
-    s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphUpload, "ok", (exec, s));
     CALL(cuStreamSynchronize, "after", (s));
     gb_show("uploaded", p);
@@ -241,12 +225,11 @@ SCENARIO(upload, "graph_exec/upload", par_context) {
 }
 
 SCENARIO(cycles, "graph_exec/cycles", par_context) {
-    CUgraph graph, child;
     CUgraphExec exec;
     CUgraphNode a, b, error;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     char log[128];
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     a = gb_empty_node(graph, NULL);
     b = gb_empty_node(graph, a);
     NAME(a);
@@ -257,7 +240,7 @@ SCENARIO(cycles, "graph_exec/cycles", par_context) {
           OUT_C(error));
     CALLO(cuGraphInstantiateWithParams, "cycle", (&exec, graph, &params), OUT_H(exec),
           OUT_U(params.result_out), OUT_C(params.hErrNode_out));
-    child = graph;
+    CUgraph child = graph;
     graph = gb_graph();
     CALLO(cuGraphAddChildGraphNode, "cycle-in-child", (&a, graph, NULL, 0, child), OUT_H(a));
     CALLO(cuGraphInstantiateWithParams, "cycle-in-child", (&exec, graph, &params), OUT_H(exec),
@@ -265,12 +248,11 @@ SCENARIO(cycles, "graph_exec/cycles", par_context) {
 }
 
 SCENARIO(unused_condition, "graph_exec/unused_condition", par_context) {
-    CUgraph graph;
     CUgraphExec exec;
     CUgraphConditionalHandle condition;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
     CUgraphNode error;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuGraphConditionalHandleCreate, "ok", (&condition, graph, par.primary, 1, 0),
           OUT_C(condition));
@@ -282,16 +264,12 @@ SCENARIO(unused_condition, "graph_exec/unused_condition", par_context) {
 }
 
 SCENARIO(in_flight, "graph_exec/in_flight", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUstream s;
-    CUdeviceptr p;
-    p = par_alloc(4096);
-    s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
     CALL(cuGraphExecDestroy, "in-flight", (exec));
@@ -303,18 +281,15 @@ SCENARIO(in_flight, "graph_exec/in_flight", par_context) {
 }
 
 SCENARIO(contexts, "graph_exec/contexts", par_context) {
-    CUgraph graph;
     CUgraphExec exec, second;
     CUcontext other;
-    CUstream s, t;
-    CUdeviceptr p, q;
-    p = par_alloc(4096);
-    s = par_stream();
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4096);
     exec = gb_instantiate(graph);
     SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
-    t = par_stream();
+    CUstream t = par_stream();
     CALL(cuGraphLaunch, "stream-of-other-context", (exec, t));
     CALL(cuStreamSynchronize, "after", (t));
     gb_show("launched", p);
@@ -325,7 +300,7 @@ SCENARIO(contexts, "graph_exec/contexts", par_context) {
     CALLO(cuGraphInstantiateWithFlags, "in-other-context", (&second, graph, 0), OUT_H(second));
     CALL(cuGraphLaunch, "instantiated-in-other-context", (second, t));
     CALL(cuGraphLaunch, "instantiated-in-other-context", (second, s));
-    q = par_alloc(4096);
+    CUdeviceptr q = par_alloc(4096);
     CALLO(cuGraphInstantiateWithFlags, "in-other-context", (&second, graph, 0), OUT_H(second));
     CALL(cuCtxSynchronize, "after", ());
     CALL(cuStreamSynchronize, "after", (s));
@@ -340,21 +315,16 @@ SCENARIO(contexts, "graph_exec/contexts", par_context) {
 
 /* The context of a graph's nodes ends before its exec. */
 SCENARIO(context_gone, "graph_exec/context_gone", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
     CUgraphNode node;
     CUcontext other;
-    CUdeviceptr p;
-    CUstream s;
-    CUDA_MEMSET_NODE_PARAMS params;
     CUgraphExec second;
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuCtxCreate_v2, (&other, 0, par.dev));
-    p = par_alloc(4096);
-    graph = gb_graph();
-    params = gb_set(p, 1, 1, 16);
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph graph = gb_graph();
+    CUDA_MEMSET_NODE_PARAMS params = gb_set(p, 1, 1, 16);
     SETUP(cuGraphAddMemsetNode, (&node, graph, NULL, 0, &params, other));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     SETUP(cuCtxDestroy_v2, (other));
@@ -366,41 +336,35 @@ SCENARIO(context_gone, "graph_exec/context_gone", par_context) {
 }
 
 SCENARIO(stale_destroy, "graph_exec/stale_destroy", par_context) {
-    CUgraphExec exec;
-    exec = gb_instantiate(gb_graph());
+    CUgraphExec exec = gb_instantiate(gb_graph());
     CALL(cuGraphExecDestroy, "ok", (exec));
     CALL(cuGraphExecDestroy, "stale", (exec));
 }
 
 SCENARIO(stale_launch, "graph_exec/stale_launch", par_context) {
-    CUgraphExec exec;
-    exec = gb_instantiate(gb_graph());
+    CUgraphExec exec = gb_instantiate(gb_graph());
     SETUP(cuGraphExecDestroy, (exec));
     CALL(cuGraphLaunch, "stale", (exec, NULL));
 }
 
 SCENARIO(stale_graph, "graph_exec/stale_graph", par_context) {
-    CUgraph graph;
     CUgraphExec exec;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     SETUP(cuGraphDestroy, (graph));
     CALLO(cuGraphInstantiateWithFlags, "stale", (&exec, graph, 0), OUT_H(exec));
 }
 
 SCENARIO(stale_stream, "graph_exec/stale_stream", par_context) {
-    CUgraphExec exec;
-    CUstream s;
-    exec = gb_instantiate(gb_graph());
-    s = par_stream();
+    CUgraphExec exec = gb_instantiate(gb_graph());
+    CUstream s = par_stream();
     SETUP(cuStreamDestroy_v2, (s));
     CALL(cuGraphLaunch, "stale-stream", (exec, s));
 }
 
 SCENARIO(stale_upload_stream, "graph_exec/stale_upload_stream", par_context) {
     CUgraphExec exec;
-    CUstream s;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamDestroy_v2, (s));
     params.hUploadStream = s;
     CALLO(cuGraphInstantiateWithParams, "stale-stream", (&exec, gb_graph(), &params), OUT_H(exec),

@@ -17,9 +17,8 @@ SCENARIO(sets, "graph_launch/sets", par_context) {
     CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec;
-    CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS params;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
         graph = gb_graph();
@@ -52,26 +51,20 @@ SCENARIO(sets, "graph_launch/sets", par_context) {
 }
 
 SCENARIO(copies, "graph_launch/copies", par_context) {
-    CUgraph graph;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUdeviceptr p;
     unsigned char pageable[256];
-    unsigned char *pinned;
-    CUDA_MEMCPY3D params;
-    p = par_alloc(8192);
-    pinned = par_pinned(4096);
+    CUdeviceptr p = par_alloc(8192);
+    unsigned char *pinned = par_pinned(4096);
     for (unsigned i = 0; i < sizeof(pageable); i++) {
         pageable[i] = (unsigned char)i;
     }
-    graph = gb_graph();
-    params = gb_copy(p, 0, 256);
+    CUgraph graph = gb_graph();
+    CUDA_MEMCPY3D params = gb_copy(p, 0, 256);
     params.srcMemoryType = CU_MEMORYTYPE_HOST;
     params.srcHost = pageable;
-    node = gb_copy_node(graph, NULL, params);
+    CUgraphNode node = gb_copy_node(graph, NULL, params);
     node = gb_copy_node(graph, node, gb_copy(p + 1024, p, 256));
     node = gb_copy_node(graph, node, gb_copy_to_host(pinned, p + 1024, 256));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "host-device-device-host", (exec, NULL));
     CALL(cuCtxSynchronize, "after", ());
     par_see("pinned", "%02x %02x %02x", pinned[0], pinned[1], pinned[255]);
@@ -114,14 +107,11 @@ SCENARIO(copies, "graph_launch/copies", par_context) {
 
 SCENARIO(order, "graph_launch/order", par_context) {
     static char letters[] = "abcdefgh";
-    CUgraph graph;
     CUgraphNode a, b, c, d;
     CUgraphNode both[2];
     CUDA_HOST_NODE_PARAMS params = {.fn = host_append, .userData = &letters[3]};
-    CUgraphExec exec;
-    CUstream s;
-    s = par_stream();
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
     a = gb_host_node(graph, NULL, host_append, &letters[0]);
     b = gb_host_node(graph, a, host_append, &letters[1]);
     c = gb_empty_node(graph, a);
@@ -129,7 +119,7 @@ SCENARIO(order, "graph_launch/order", par_context) {
     both[0] = b;
     both[1] = c;
     SETUP(cuGraphAddHostNode, (&d, graph, both, 2, &params));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "host-nodes", (exec, s));
     CALL(cuGraphLaunch, "host-nodes", (exec, s));
     CALL(cuStreamSynchronize, "after", (s));
@@ -147,19 +137,14 @@ SCENARIO(order, "graph_launch/order", par_context) {
 
 /* Launches of one exec follow one another, whatever their streams; those of two do not. */
 SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
-    CUgraph graph;
-    CUgraphExec exec, other;
-    CUstream s, t;
-    CUevent event;
-    CUdeviceptr p;
-    p = par_alloc(4096);
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
-    other = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
+    CUgraphExec other = gb_instantiate(graph);
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
     CALL(cuGraphLaunch, "same-exec-other-stream", (exec, t));
@@ -182,15 +167,11 @@ SCENARIO(two_streams, "graph_launch/two_streams", par_context) {
 }
 
 SCENARIO(legacy_stream, "graph_launch/legacy_stream", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUstream blocking;
-    CUdeviceptr p;
-    p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&blocking, CU_STREAM_DEFAULT));
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream blocking = par_blocking_stream();
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "null-stream", (exec, NULL));
     CALL(cuGraphLaunch, "legacy", (exec, CU_STREAM_LEGACY));
     CALL(cuGraphLaunch, "per-thread", (exec, CU_STREAM_PER_THREAD));
@@ -207,25 +188,20 @@ SCENARIO(legacy_stream, "graph_launch/legacy_stream", par_context) {
 }
 
 SCENARIO(events, "graph_launch/events", par_context) {
-    CUgraph graph;
     CUgraphNode node, wait;
-    CUgraphExec exec;
-    CUevent first, last, outside, never;
-    CUstream s, t;
-    CUdeviceptr p;
     float ms;
-    p = par_alloc(4096);
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&first, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&last, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&outside, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&never, CU_EVENT_DEFAULT));
-    graph = gb_graph();
+    CUdeviceptr p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent first = par_event(CU_EVENT_DEFAULT);
+    CUevent last = par_event(CU_EVENT_DEFAULT);
+    CUevent outside = par_event(CU_EVENT_DISABLE_TIMING);
+    par_event(CU_EVENT_DEFAULT);
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, first));
     node = gb_set_node(graph, node, p, 0x22, 4096);
     SETUP(cuGraphAddEventRecordNode, (&node, graph, &node, 1, last));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuEventQuery, "instantiated", (last));
     CALL(cuGraphLaunch, "ok", (exec, s));
     CALL(cuEventSynchronize, "recorded-in-graph", (last));
@@ -260,16 +236,12 @@ SCENARIO(events, "graph_launch/events", par_context) {
 }
 
 SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
-    CUgraph graph;
     CUgraphNode node;
-    CUgraphExec exec;
-    CUevent event;
-    CUstream s;
-    s = par_stream();
-    SETUP(cuEventCreate, (&event, CU_EVENT_DEFAULT));
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUevent event = par_event(CU_EVENT_DEFAULT);
+    CUgraph graph = gb_graph();
     SETUP(cuGraphAddEventRecordNode, (&node, graph, NULL, 0, event));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuEventDestroy_v2, (event));
     CALL(cuGraphLaunch, "event-destroyed", (exec, s));
     CALL(cuStreamSynchronize, "event-destroyed", (s));
@@ -277,15 +249,11 @@ SCENARIO(event_destroyed, "graph_launch/event_destroyed", par_context) {
 }
 
 SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
-    CUgraph graph;
     CUgraphNode node;
-    CUgraphExec exec;
     CUstreamBatchMemOpParams ops[3];
     CUDA_BATCH_MEM_OP_NODE_PARAMS params;
-    CUstream s;
-    CUdeviceptr p;
-    s = par_stream();
-    p = par_alloc(4096);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0, 4096));
     memset(ops, 0, sizeof(ops));
     memset(&params, 0, sizeof(params));
@@ -302,9 +270,9 @@ SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
     params.ctx = par.primary;
     params.count = 3;
     params.paramArray = ops;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     CALLO(cuGraphAddBatchMemOpNode, "ok", (&node, graph, NULL, 0, &params), OUT_C(node));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "waits", (exec, s));
     CALL(cuStreamQuery, "waits", (s));
     gb_show("before", p + 8);
@@ -315,24 +283,20 @@ SCENARIO(memory_operations, "graph_launch/memory_operations", par_context) {
 }
 
 SCENARIO(children, "graph_launch/children", par_context) {
-    CUgraph inner, middle, outer;
-    CUgraphNode node;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 4096));
-    inner = gb_graph();
-    node = gb_set_node(inner, NULL, p, 0x22, 4);
+    CUgraph inner = gb_graph();
+    CUgraphNode node = gb_set_node(inner, NULL, p, 0x22, 4);
     gb_copy_node(inner, node, gb_copy(p + 4, p, 4));
-    middle = gb_graph();
+    CUgraph middle = gb_graph();
     node = gb_set_node(middle, NULL, p, 0x33, 8);
     SETUP(cuGraphAddChildGraphNode, (&node, middle, &node, 1, inner));
     gb_copy_node(middle, node, gb_copy(p + 8, p + 4, 4));
-    outer = gb_graph();
+    CUgraph outer = gb_graph();
     SETUP(cuGraphAddChildGraphNode, (&node, outer, NULL, 0, middle));
     gb_copy_node(outer, node, gb_copy(p + 12, p + 8, 4));
     CALL(cuGraphDestroy, "embedded", (inner));
-    exec = gb_instantiate(outer);
+    CUgraphExec exec = gb_instantiate(outer);
     CALL(cuGraphLaunch, "nested", (exec, NULL));
     CALL(cuCtxSynchronize, "after", ());
     gb_show("inner", p + 4);
@@ -380,8 +344,7 @@ static void condition(const char *what, CUgraphConditionalNodeType type, unsigne
 }
 
 SCENARIO(conditions, "graph_launch/conditions", par_context) {
-    CUdeviceptr p;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     for (unsigned value = 0; value < 3; value++) {
         condition("if", CU_GRAPH_COND_TYPE_IF, 1, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
         condition("if-else", CU_GRAPH_COND_TYPE_IF, 2, value, CU_GRAPH_COND_ASSIGN_DEFAULT, p);
@@ -395,21 +358,18 @@ SCENARIO(conditions, "graph_launch/conditions", par_context) {
 
 /* One more question: what is the value when no default is assigned and 1 was given? */
 SCENARIO(condition_without_default, "graph_launch/condition_without_default", par_context) {
-    CUdeviceptr p;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     condition("if-without-default", CU_GRAPH_COND_TYPE_IF, 2, 1, 0, p);
 }
 
 SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
-    CUgraph graph, body;
     CUgraphConditionalHandle outer, inner;
     CUgraphNodeParams params;
     CUgraphNode node;
     CUgraphExec exec;
-    CUdeviceptr p;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     CALLO(cuGraphConditionalHandleCreate, "outer",
           (&outer, graph, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(outer));
     memset(&params, 0, sizeof(params));
@@ -419,7 +379,7 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
     params.conditional.size = 1;
     params.conditional.ctx = par.primary;
     SETUP(cuGraphAddNode_v2, (&node, graph, NULL, NULL, 0, &params));
-    body = params.conditional.phGraph_out[0];
+    CUgraph body = params.conditional.phGraph_out[0];
     CALLO(cuGraphConditionalHandleCreate, "for-body",
           (&inner, body, par.primary, 1, CU_GRAPH_COND_ASSIGN_DEFAULT), OUT_C(inner));
     if (par_last() != CUDA_SUCCESS) {
@@ -445,18 +405,15 @@ SCENARIO(condition_nested, "graph_launch/condition_nested", par_context) {
 /* A launch in a stream that captures becomes a node. */
 SCENARIO(captured, "graph_launch/captured", par_context) {
     CUgraph graph, made;
-    CUgraphExec exec;
-    CUstream s;
-    CUdeviceptr p;
     CUgraphNode node;
     CUgraphNodeType type;
     size_t count = 1;
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (p, 0x11, 64));
-    s = par_stream();
+    CUstream s = par_stream();
     graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 4);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuGraphUpload, "capturing", (exec, s));
     CALL(cuGraphLaunch, "capturing", (exec, s));
@@ -477,13 +434,10 @@ SCENARIO(captured, "graph_launch/captured", par_context) {
 
 /* A node's memory goes away: at the launch, and while it is queued. */
 SCENARIO(memory_gone, "graph_launch/memory_gone", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    p = par_mapped(PAR_2M);
-    graph = gb_graph();
+    CUdeviceptr p = par_mapped(PAR_2M);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     SETUP(cuMemUnmap, (p, PAR_2M));
@@ -491,15 +445,11 @@ SCENARIO(memory_gone, "graph_launch/memory_gone", par_context) {
 }
 
 SCENARIO(memory_gone_launch, "graph_launch/memory_gone_launch", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUstream s;
-    s = par_stream();
-    p = par_mapped(PAR_2M);
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUdeviceptr p = par_mapped(PAR_2M);
+    CUgraph graph = gb_graph();
     gb_set_node(graph, NULL, p, 0x22, 64);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuMemUnmap, (p, PAR_2M));
     CALL(cuGraphLaunch, "unmapped", (exec, s));
     CALL(cuStreamSynchronize, "unmapped", (s));
@@ -510,15 +460,11 @@ SCENARIO(memory_gone_launch, "graph_launch/memory_gone_launch", par_context) {
 }
 
 SCENARIO(freed_launch, "graph_launch/freed_launch", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    CUdeviceptr p;
-    CUstream s;
-    s = par_stream();
-    p = par_alloc((size_t)64 << 20);
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc((size_t)64 << 20);
+    CUgraph graph = gb_graph();
     gb_copy_node(graph, NULL, gb_copy(p, p + 4096, 4096));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     SETUP(cuMemFree_v2, (p));
     CALL(cuGraphLaunch, "freed", (exec, s));
     CALL(cuStreamSynchronize, "freed", (s));
@@ -529,16 +475,13 @@ static CUresult from_host;
 
 static void host_calls(void *unused) {
     size_t free_bytes, total;
-    (void)unused;
     from_host = par.api->cuMemGetInfo_v2(&free_bytes, &total);
 }
 
 SCENARIO(host_node, "graph_launch/host_node", par_context) {
-    CUgraph graph;
-    CUgraphExec exec;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_host_node(graph, NULL, host_calls, NULL);
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());
     par_see("from-host-node", "%s", par_result_name(from_host));
@@ -551,15 +494,13 @@ static void user_freed(void *flag) {
 /* An exec keeps the user objects of its graph. */
 SCENARIO(user_objects, "graph_launch/user_objects", par_context) {
     static int freed;
-    CUgraph graph;
-    CUgraphExec exec;
     CUuserObject object;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     gb_empty_node(graph, NULL);
     CALLO(cuUserObjectCreate, "ok",
           (&object, &freed, user_freed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC), OUT_C(object));
     CALL(cuGraphRetainUserObject, "move", (graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphDestroy, "ok", (graph));
     CALL(cuGraphLaunch, "ok", (exec, NULL));
     CALL(cuCtxSynchronize, "ok", ());

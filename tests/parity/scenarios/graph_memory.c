@@ -65,10 +65,9 @@ SCENARIO(life, "graph_memory/life", par_context) {
     static const size_t sizes[] = {1, 4096, 64 * KIB, 2 * MIB, 3 * MIB, 40 * MIB};
     CUgraph graph;
     CUgraphExec exec;
-    CUstream s;
     CUdeviceptr p;
     uint64_t zero = 0;
-    s = par_stream();
+    CUstream s = par_stream();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         par_see("size", "%zu", sizes[i]);
         counters("begin");
@@ -102,17 +101,14 @@ SCENARIO(life, "graph_memory/life", par_context) {
 
 /* Allocated and freed in the graph. */
 SCENARIO(inside, "graph_memory/inside", par_context) {
-    CUgraph graph;
-    CUgraphNode node;
     CUgraphExec exec, second;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {0};
-    CUstream s;
     CUdeviceptr p, q, result;
-    s = par_stream();
+    CUstream s = par_stream();
     result = par_alloc(4096);
     SETUP(cuMemsetD8_v2, (result, 0, 4096));
-    graph = gb_graph();
-    node = gb_alloc_node(graph, NULL, MIB, &p);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_alloc_node(graph, NULL, MIB, &p);
     node = gb_set_node(graph, node, p, 0x6b, MIB);
     node = gb_copy_node(graph, node, gb_copy(result, p + MIB - 64, 64));
     node = gb_free_node(graph, node, p);
@@ -156,21 +152,18 @@ SCENARIO(inside, "graph_memory/inside", par_context) {
 /* Parallel branches, and allocations at the same time. */
 SCENARIO(addresses, "graph_memory/addresses", par_context) {
     CUgraph graph, other;
-    CUgraphNode a, b, c;
     CUdeviceptr p, q, r, t;
-    CUgraphExec exec, second;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     graph = gb_graph();
-    a = gb_alloc_node(graph, NULL, 4 * MIB, &p);
-    b = gb_alloc_node(graph, NULL, 4 * MIB, &q);
-    c = gb_alloc_node(graph, a, 4 * MIB, &r);
+    CUgraphNode a = gb_alloc_node(graph, NULL, 4 * MIB, &p);
+    CUgraphNode b = gb_alloc_node(graph, NULL, 4 * MIB, &q);
+    CUgraphNode c = gb_alloc_node(graph, a, 4 * MIB, &r);
     par_see("distance", "%lld %lld", (long long)(q - p), (long long)(r - q));
     gb_free_node(graph, a, p);
     gb_free_node(graph, b, q);
     gb_free_node(graph, c, r);
     counters("built");
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALL(cuGraphLaunch, "ok", (exec, s));
     SETUP(cuStreamSynchronize, (s));
     counters("launched");
@@ -179,7 +172,7 @@ SCENARIO(addresses, "graph_memory/addresses", par_context) {
     a = gb_alloc_node(other, NULL, 4 * MIB, &t);
     gb_free_node(other, a, t);
     par_see("other-graph", "%s", t == p || t == q || t == r ? "same" : "another");
-    second = gb_instantiate(other);
+    CUgraphExec second = gb_instantiate(other);
     CALL(cuGraphLaunch, "other", (second, s));
     SETUP(cuStreamSynchronize, (s));
     counters("other-launched");
@@ -197,14 +190,11 @@ SCENARIO(addresses, "graph_memory/addresses", par_context) {
 
 /* Left by the graph and not freed: the next launch. */
 SCENARIO(unfreed, "graph_memory/unfreed", par_context) {
-    CUgraph graph;
-    CUgraphNode node;
     CUgraphExec exec, automatic;
-    CUstream s;
     CUdeviceptr p;
-    s = par_stream();
-    graph = gb_graph();
-    node = gb_alloc_node(graph, NULL, 2 * MIB, &p);
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_alloc_node(graph, NULL, 2 * MIB, &p);
     gb_set_node(graph, node, p, 0x33, 64);
     exec = gb_instantiate(graph);
     CALL(cuMemFreeAsync, "not-launched", (p, s));
@@ -248,20 +238,17 @@ SCENARIO(unfreed, "graph_memory/unfreed", par_context) {
 
 /* Allocated by one graph, freed by another. */
 SCENARIO(two_graphs, "graph_memory/two_graphs", par_context) {
-    CUgraph first, second;
     CUgraphNode node, again;
-    CUgraphExec make, end;
-    CUstream s;
     CUdeviceptr p;
-    s = par_stream();
-    first = gb_graph();
+    CUstream s = par_stream();
+    CUgraph first = gb_graph();
     node = gb_alloc_node(first, NULL, 2 * MIB, &p);
-    second = gb_graph();
+    CUgraph second = gb_graph();
     CALLO(cuGraphAddMemFreeNode, "other-graph", (&again, second, NULL, 0, p), OUT_C(again));
     CALLO(cuGraphAddMemFreeNode, "also-own-graph", (&again, first, &node, 1, p), OUT_H(again));
     CALLO(cuGraphAddMemFreeNode, "twice", (&again, second, NULL, 0, p), OUT_H(again));
-    make = gb_instantiate(first);
-    end = gb_instantiate(second);
+    CUgraphExec make = gb_instantiate(first);
+    CUgraphExec end = gb_instantiate(second);
     CALL(cuGraphLaunch, "free-before-alloc", (end, s));
     CALL(cuStreamSynchronize, "after", (s));
     CALL(cuGraphLaunch, "alloc", (make, s));
@@ -278,9 +265,7 @@ SCENARIO(two_graphs, "graph_memory/two_graphs", par_context) {
 }
 
 SCENARIO(pointer, "graph_memory/pointer", par_context, PAR_ALONE) {
-    CUgraph graph;
     CUgraphExec exec;
-    CUstream s;
     CUdeviceptr p, base, start;
     CUmemoryPool pool;
     CUcontext context;
@@ -288,8 +273,8 @@ SCENARIO(pointer, "graph_memory/pointer", par_context, PAR_ALONE) {
     int device;
     size_t size;
     uint64_t id;
-    s = par_stream();
-    graph = gb_graph();
+    CUstream s = par_stream();
+    CUgraph graph = gb_graph();
     gb_alloc_node(graph, NULL, 3 * MIB, &p);
     par_name(p, 3 * MIB, "p");
     for (int launched = 0; launched < 2; launched++) {
@@ -339,12 +324,11 @@ SCENARIO(pointer, "graph_memory/pointer", par_context, PAR_ALONE) {
 
 /* What an allocation node takes. */
 SCENARIO(node_params, "graph_memory/node_params", par_context) {
-    CUgraph graph;
     CUgraphNode node;
     CUDA_MEM_ALLOC_NODE_PARAMS params;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUDA_MEM_ALLOC_NODE_PARAMS got;
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
 #define TRY(cls)                                                                                   \
     CALLO(cuGraphAddMemAllocNode, cls, (&node, graph, NULL, 0, &params), OUT_C(node),              \
           OUT_C(params.dptr))
@@ -418,14 +402,12 @@ SCENARIO(node_params, "graph_memory/node_params", par_context) {
 }
 
 SCENARIO(free_nodes, "graph_memory/free_nodes", par_context) {
-    CUgraph graph;
     CUgraphNode a, node;
     CUdeviceptr p, plain, pooled;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     plain = par_alloc(4096);
     SETUP(cuMemAllocAsync, (&pooled, 4096, s));
-    graph = gb_graph();
+    CUgraph graph = gb_graph();
     a = gb_alloc_node(graph, NULL, 4096, &p);
     CALLO(cuGraphAddMemFreeNode, "null-address", (&node, graph, &a, 1, 0), OUT_C(node));
     CALLO(cuGraphAddMemFreeNode, "plain", (&node, graph, &a, 1, plain), OUT_C(node));
@@ -441,7 +423,6 @@ SCENARIO(restrictions, "graph_memory/restrictions", par_context) {
     CUgraph graph, other, clone;
     CUgraphNode a, b, child;
     CUdeviceptr p;
-    CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
     graph = gb_graph();
     a = gb_alloc_node(graph, NULL, 4096, &p);
@@ -454,7 +435,7 @@ SCENARIO(restrictions, "graph_memory/restrictions", par_context) {
     CALL(cuGraphDestroyNode, "alloc-node", (a));
     CALL(cuGraphDestroyNode, "other-node", (b));
     CALL(cuGraphRemoveDependencies, "memory-nodes", (graph, &a, &b, 1));
-    exec = gb_instantiate(graph);
+    CUgraphExec exec = gb_instantiate(graph);
     CALLO(cuGraphExecUpdate_v2, "same-graph", (exec, graph, &info), OUT_U(info.result),
           OUT_H(info.errorNode), OUT_H(info.errorFromNode));
     other = gb_graph();
@@ -467,11 +448,9 @@ SCENARIO(restrictions, "graph_memory/restrictions", par_context) {
 
 /* Small allocations: how far apart, and is the address of a freed one taken again? */
 SCENARIO(small_addresses, "graph_memory/small_addresses", par_context) {
-    CUgraph graph;
-    CUgraphNode node;
     CUdeviceptr p, q, r, t;
-    graph = gb_graph();
-    node = gb_alloc_node(graph, NULL, 100, &p);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_alloc_node(graph, NULL, 100, &p);
     node = gb_alloc_node(graph, node, 100, &q);
     node = gb_alloc_node(graph, node, 5000, &r);
     par_see("distance", "%lld %lld", (long long)(q - p), (long long)(r - q));

@@ -149,11 +149,10 @@ SCENARIO(graph_references, "graph-object/graph-references", begin) {
 SCENARIO(exec_references, "graph-object/exec-references", begin) {
     CUuserObject a;
     CUgraph g;
-    CUgraphExec exec;
     g = new_graph("g");
     a = object_of(&hundred, 1, "a");
     CALL(cuGraphRetainUserObject, "move", (g, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, g, 0));
+    CUgraphExec exec = par_instantiate(g);
     CALL(cuGraphDestroy, "instantiated", (g));
     see_calls("exec-holds", 0);
     CALL(cuGraphExecDestroy, "last", (exec));
@@ -211,7 +210,6 @@ SCENARIO(calls_inside, "graph-object/calls-inside", begin) {
 /* ---- Pictures ------------------------------------------------------------------------------- */
 
 static void host_work(void *data) {
-    (void)data;
 }
 
 static char path[TEMPORARY_ROOM];
@@ -240,7 +238,6 @@ static void see_file(void) {
 SCENARIO(pictures, "graph-object/pictures", begin) {
     CUgraph g, child;
     CUgraphNode a, b, node;
-    CUdeviceptr p;
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
     int fd = temporary_file(path, "parity-dot");
@@ -248,7 +245,7 @@ SCENARIO(pictures, "graph-object/pictures", begin) {
         close(fd);
         unlink(path); /* the driver makes it */
     }
-    p = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
     g = new_graph("g");
     CALL(cuGraphDebugDotPrint, "empty-graph", (g, path, 0));
     see_file();

@@ -16,22 +16,19 @@ static void begin(void) {
 
 /* More to point at, under the names that lines give them. */
 static void *begin_with(CUdeviceptr *second, CUdeviceptr *reserved) {
-    void *pinned;
     begin();
     *second = par_alloc(4096);
     par_name(*second, 4096, "second");
     *reserved = par_reserve(PAR_2M);
     par_name(*reserved, PAR_2M, "reserved");
-    pinned = par_pinned(4096);
+    void *pinned = par_pinned(4096);
     NAME_R(pinned, 4096);
     return pinned;
 }
 
 static void host_work(void *data) {
-    (void)data;
 }
 static void other_work(void *data) {
-    (void)data;
 }
 
 static CUgraphNode empty_node(void) {
@@ -43,8 +40,7 @@ static CUgraphNode empty_node(void) {
 /* ---- Copies --------------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D copy_params(void) {
-    CUDA_MEMCPY3D copy;
-    memset(&copy, 0, sizeof(copy));
+    CUDA_MEMCPY3D copy = {0};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = memory;
     copy.dstDevice = memory + 2048;
@@ -83,13 +79,11 @@ SCENARIO(copies, "graph-params/copies") {
     static _Alignas(4096) char room[4096 + 16];
     char *pageable = room + 16;
     CUgraphNode there;
-    CUDA_MEMCPY3D plain;
     CUdeviceptr mapped, reserved, second;
-    void *pinned;
-    pinned = begin_with(&second, &reserved);
+    void *pinned = begin_with(&second, &reserved);
     mapped = par_mapped(PAR_2M);
     NAME_R(mapped, PAR_2M);
-    plain = copy_params();
+    CUDA_MEMCPY3D plain = copy_params();
     SETUP(cuGraphAddMemcpyNode, (&there, graph, NULL, 0, &plain, par.primary));
     COPY("ok", (void)0);
     COPY("width-zero", copy.WidthInBytes = 0);
@@ -135,11 +129,9 @@ SCENARIO(copies, "graph-params/copies") {
 
 SCENARIO(copy_misuse, "graph-params/copy-misuse", begin) {
     CUgraphNode node, made;
-    CUDA_MEMCPY3D copy;
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
-    copy = copy_params();
+    CUDA_MEMCPY3D copy = copy_params();
     node = empty_node();
     CALL(cuGraphAddMemcpyNode, "null-out", (NULL, graph, NULL, 0, &copy, par.primary));
     CALLO(cuGraphAddMemcpyNode, "null-graph", (&made, NULL, NULL, 0, &copy, par.primary),
@@ -169,12 +161,10 @@ SCENARIO(copy_misuse, "graph-params/copy-misuse", begin) {
 
 SCENARIO(copy_freed_memory, "graph-params/copy-freed-memory", begin) {
     CUgraphNode node, made;
-    CUDA_MEMCPY3D copy;
-    CUdeviceptr gone;
     CUgraph copied;
-    gone = par_alloc(PAR_2M);
+    CUdeviceptr gone = par_alloc(PAR_2M);
     NAME_R(gone, PAR_2M);
-    copy = copy_params();
+    CUDA_MEMCPY3D copy = copy_params();
     copy.dstDevice = gone;
     SETUP(cuGraphAddMemcpyNode, (&node, graph, NULL, 0, &copy, par.primary));
     SETUP(cuMemFree_v2, (gone));
@@ -188,12 +178,7 @@ SCENARIO(copy_freed_memory, "graph-params/copy-freed-memory", begin) {
 /* ---- Sets ----------------------------------------------------------------------------------- */
 
 static CUDA_MEMSET_NODE_PARAMS set_params(void) {
-    CUDA_MEMSET_NODE_PARAMS set;
-    memset(&set, 0, sizeof(set));
-    set.dst = memory;
-    set.elementSize = 1;
-    set.width = 16;
-    set.height = 1;
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 16, .height = 1};
     return set;
 }
 
@@ -219,11 +204,9 @@ static void show_set(const char *cls, CUgraphNode node) {
 SCENARIO(sets, "graph-params/sets") {
     static char pageable[64];
     CUgraphNode there;
-    CUDA_MEMSET_NODE_PARAMS plain;
     CUdeviceptr second, reserved;
-    void *pinned;
-    pinned = begin_with(&second, &reserved);
-    plain = set_params();
+    void *pinned = begin_with(&second, &reserved);
+    CUDA_MEMSET_NODE_PARAMS plain = set_params();
     SETUP(cuGraphAddMemsetNode, (&there, graph, NULL, 0, &plain, par.primary));
     SET("ok", (void)0);
     for (unsigned size = 0; size <= 9; size++) {
@@ -256,11 +239,9 @@ SCENARIO(sets, "graph-params/sets") {
 
 SCENARIO(set_misuse, "graph-params/set-misuse", begin) {
     CUgraphNode node, made;
-    CUDA_MEMSET_NODE_PARAMS set;
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
-    set = set_params();
+    CUDA_MEMSET_NODE_PARAMS set = set_params();
     node = empty_node();
     CALLO(cuGraphAddMemsetNode, "null-params", (&made, graph, NULL, 0, NULL, par.primary),
           OUT_C(made));
@@ -309,7 +290,6 @@ SCENARIO(hosts, "graph-params/hosts", begin) {
 SCENARIO(events, "graph-params/events", begin) {
     CUgraphNode record, wait, made;
     CUevent event, second, timed, shared, got;
-    CUcontext other;
     SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&second, CU_EVENT_DISABLE_TIMING));
     SETUP(cuEventCreate, (&timed, 0));
@@ -341,7 +321,7 @@ SCENARIO(events, "graph-params/events", begin) {
     CALLO(cuGraphAddEventWaitNode, "null-event", (&made, graph, NULL, 0, NULL), OUT_C(made));
     CALL(cuGraphEventRecordNodeSetEvent, "null-event", (record, NULL));
     CALL(cuGraphEventWaitNodeSetEvent, "null-event", (wait, NULL));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     SETUP(cuEventCreate, (&second, 0));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALLO(cuGraphAddEventRecordNode, "event-of-other-ctx", (&made, graph, NULL, 0, second),
@@ -350,8 +330,7 @@ SCENARIO(events, "graph-params/events", begin) {
 
 SCENARIO(stale_event, "graph-params/stale-event", begin) {
     CUgraphNode made;
-    CUevent event;
-    SETUP(cuEventCreate, (&event, 0));
+    CUevent event = par_event(0);
     SETUP(cuEventDestroy_v2, (event));
     CALLO(cuGraphAddEventRecordNode, "stale-event", (&made, graph, NULL, 0, event), OUT_C(made));
 }
@@ -393,16 +372,14 @@ SCENARIO(memops, "graph-params/memops", begin) {
     static CUstreamBatchMemOpParams list[300];
     static char pageable[64];
     static const int unknown[] = {0, 3, 7, 9};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
     CUgraphNode there;
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     SETUP(cuCtxSetCurrent, (par.primary));
     NAME(other);
     memset(list, 0, sizeof(list));
     list[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     list[0].writeValue.address = memory;
-    ops = (CUDA_BATCH_MEM_OP_NODE_PARAMS){par.primary, 1, list, 0};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = (CUDA_BATCH_MEM_OP_NODE_PARAMS){par.primary, 1, list, 0};
     SETUP(cuGraphAddBatchMemOpNode, (&there, graph, NULL, 0, &ops));
     OPS("ok", (void)0);
     OPS("count-zero", ops.count = 0);
@@ -580,9 +557,7 @@ static CUfunction function(const char *name) {
 }
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction f) {
-    CUDA_KERNEL_NODE_PARAMS k;
-    memset(&k, 0, sizeof(k));
-    k.func = f;
+    CUDA_KERNEL_NODE_PARAMS k = {.func = f};
     k.gridDimX = k.gridDimY = k.gridDimZ = 1;
     k.blockDimX = k.blockDimY = k.blockDimZ = 1;
     return k;
@@ -611,11 +586,10 @@ static void show_kernel(const char *cls, CUgraphNode node) {
 
 SCENARIO(kernels, "graph-params/kernels", begin) {
     CUfunction f, limited;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
     f = function("nothing");
     limited = function("limited");
-    plain = kernel_params(f);
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
     KERNEL("ok", f, (void)0);
     KERNEL("null-function", NULL, (void)0);
@@ -646,14 +620,12 @@ SCENARIO(kernels, "graph-params/kernels", begin) {
 /* A function that requires a shape of its blocks. */
 SCENARIO(kernel_required, "graph-params/kernel-required", begin) {
     CUfunction required;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    CUgraphExec exec;
     required = function("required");
-    plain = kernel_params(required);
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(required);
     plain.blockDimX = 8, plain.blockDimY = 4, plain.blockDimZ = 2;
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
-    SETUP(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CUgraphExec exec = par_instantiate(graph);
     KERNEL("required", required, k.blockDimX = 8; k.blockDimY = 4; k.blockDimZ = 2);
     KERNEL("required-one", required, (void)0);
     KERNEL("required-turned", required, k.blockDimX = 4; k.blockDimY = 8; k.blockDimZ = 2);
@@ -665,7 +637,6 @@ SCENARIO(kernel_required, "graph-params/kernel-required", begin) {
 }
 
 SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
-    CUfunction f, g;
     CUDA_KERNEL_NODE_PARAMS plain, out;
     CUDA_KERNEL_NODE_PARAMS_v1 old, old_out;
     CUgraphNode there, node;
@@ -679,8 +650,8 @@ SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
     size_t size = sizeof(packed), small = 8, large = 64;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      CU_LAUNCH_PARAM_END};
-    f = function("nothing");
-    g = function("two");
+    CUfunction f = function("nothing");
+    CUfunction g = function("two");
     plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
     KERNEL("arguments", g, k.kernelParams = args);
@@ -721,31 +692,26 @@ SCENARIO(kernel_arguments, "graph-params/kernel-arguments", begin) {
 }
 
 SCENARIO(kernel_missing_arguments, "graph-params/kernel-missing-arguments", begin) {
-    CUDA_KERNEL_NODE_PARAMS k;
     CUgraphNode node;
-    k = kernel_params(function("two"));
+    CUDA_KERNEL_NODE_PARAMS k = kernel_params(function("two"));
     CALLO(cuGraphAddKernelNode_v2, "missing-arguments", (&node, graph, NULL, 0, &k), OUT_C(node));
 }
 
 SCENARIO(kernel_handles, "graph-params/kernel-handles", begin) {
     CUlibrary library;
     CUkernel kern;
-    CUcontext other;
-    CUfunction f, of_other;
-    CUmodule module;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode there;
-    f = function("nothing");
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUfunction f = function("nothing");
+    CUcontext other = par_new_context();
     NAME(other);
-    SETUP(cuModuleLoadData, (&module, text));
-    SETUP(cuModuleGetFunction, (&of_other, module, "nothing"));
+    CUmodule module = par_module(text);
+    CUfunction of_other = par_function(module, "nothing");
     NAME(of_other);
     SETUP(cuCtxSetCurrent, (par.primary));
     SETUP(cuLibraryLoadData, (&library, text, NULL, NULL, 0, NULL, NULL, 0));
     SETUP(cuLibraryGetKernel, (&kern, library, "nothing"));
     NAME(kern);
-    plain = kernel_params(f);
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&there, graph, NULL, 0, &plain));
     KERNEL("function-of-other-ctx", of_other, (void)0);
     KERNEL("kernel", NULL, k.kern = kern);
@@ -775,13 +741,11 @@ static void get_attribute(const char *cls, CUgraphNode node, int id) {
 }
 
 SCENARIO(attributes, "graph-params/attributes", begin) {
-    CUfunction f;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode node, second, none;
     CUkernelNodeAttrValue v;
     CUgraph copy;
-    f = function("nothing");
-    plain = kernel_params(f);
+    CUfunction f = function("nothing");
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
     SETUP(cuGraphAddKernelNode_v2, (&second, graph, NULL, 0, &plain));
     none = empty_node();
@@ -848,13 +812,11 @@ SCENARIO(attributes, "graph-params/attributes", begin) {
 }
 
 SCENARIO(updatable_attribute, "graph-params/updatable-attribute", begin) {
-    CUfunction f;
-    CUDA_KERNEL_NODE_PARAMS plain;
     CUgraphNode node, made;
     CUkernelNodeAttrValue v;
     CUgraph copy;
-    f = function("nothing");
-    plain = kernel_params(f);
+    CUfunction f = function("nothing");
+    CUDA_KERNEL_NODE_PARAMS plain = kernel_params(f);
     SETUP(cuGraphAddKernelNode_v2, (&node, graph, NULL, 0, &plain));
     memset(&v, 0, sizeof(v));
     v.deviceUpdatableKernelNode.deviceUpdatable = 1;
@@ -878,11 +840,10 @@ SCENARIO(updatable_attribute, "graph-params/updatable-attribute", begin) {
 SCENARIO(any_type, "graph-params/any-type", begin) {
     CUgraphNode made;
     CUgraphNodeType type;
-    CUevent event;
     CUgraphNodeParams q = {0};
     CUcontext primary;
     primary = par.primary;
-    SETUP(cuEventCreate, (&event, 0));
+    CUevent event = par_event(0);
     for (int t = -1; t <= 16; t++) {
         par_note("type=%d", t);
         ANY("zeros", p.type = (CUgraphNodeType)t);

@@ -26,14 +26,12 @@ static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
 static CUgraphNode kernel(CUgraph g, const char *name) {
     static CUfunction f;
     CUgraphNode node = NULL;
-    CUDA_KERNEL_NODE_PARAMS params;
     if (f == NULL) {
         CUmodule module;
         SETUP(cuModuleLoadData, (&module, text));
         SETUP(cuModuleGetFunction, (&f, module, "nothing"));
     }
-    memset(&params, 0, sizeof(params));
-    params.func = f;
+    CUDA_KERNEL_NODE_PARAMS params = {.func = f};
     params.gridDimX = params.gridDimY = params.gridDimZ = 4;
     params.blockDimX = params.blockDimY = params.blockDimZ = 1;
     SETUP(cuGraphAddKernelNode_v2, (&node, g, NULL, 0, &params));
@@ -138,7 +136,6 @@ SCENARIO(edges_of_clone, "graph-more/edges-of-clone") {
 static int calls;
 
 static void destroy(void *data) {
-    (void)data;
     calls++;
 }
 
@@ -153,10 +150,9 @@ static void see_calls(const char *what) {
 }
 
 SCENARIO(release_not_retained, "graph-more/release-not-retained", par_context) {
-    CUuserObject a;
     CUgraph g;
     g = new_graph("g");
-    a = object_of(2);
+    CUuserObject a = object_of(2);
     CALL(cuGraphReleaseUserObject, "not-retained", (g, a, 1));
     see_calls("not-retained");
     CALL(cuUserObjectRelease, "own", (a, 1));
@@ -166,10 +162,9 @@ SCENARIO(release_not_retained, "graph-more/release-not-retained", par_context) {
 }
 
 SCENARIO(release_more_than_retained, "graph-more/release-more-than-retained", par_context) {
-    CUuserObject a;
     CUgraph g;
     g = new_graph("g");
-    a = object_of(4);
+    CUuserObject a = object_of(4);
     CALL(cuGraphRetainUserObject, "ok", (g, a, 2, 0));
     CALL(cuGraphReleaseUserObject, "more-than-retained", (g, a, 3));
     see_calls("more-than-retained");
@@ -180,10 +175,9 @@ SCENARIO(release_more_than_retained, "graph-more/release-more-than-retained", pa
 }
 
 SCENARIO(retained_twice, "graph-more/retained-twice", par_context) {
-    CUuserObject a;
     CUgraph g;
     g = new_graph("g");
-    a = object_of(1);
+    CUuserObject a = object_of(1);
     CALL(cuGraphRetainUserObject, "ok", (g, a, 1, 0));
     CALL(cuGraphRetainUserObject, "again", (g, a, 2, 0));
     CALL(cuUserObjectRelease, "own", (a, 1));
@@ -194,12 +188,11 @@ SCENARIO(retained_twice, "graph-more/retained-twice", par_context) {
 }
 
 SCENARIO(clone_and_child_hold, "graph-more/clone-and-child-hold", par_context) {
-    CUuserObject a;
     CUgraph g, copy, outer, embedded;
     CUgraphNode node;
     g = new_graph("g");
     outer = new_graph("outer");
-    a = object_of(1);
+    CUuserObject a = object_of(1);
     SETUP(cuGraphRetainUserObject, (g, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
     SETUP(cuGraphClone, (&copy, g));
     SETUP(cuGraphAddChildGraphNode, (&node, outer, NULL, 0, g));
@@ -213,13 +206,12 @@ SCENARIO(clone_and_child_hold, "graph-more/clone-and-child-hold", par_context) {
 }
 
 SCENARIO(moved_child_holds, "graph-more/moved-child-holds", par_context) {
-    CUuserObject a;
     CUgraph child, outer;
     CUgraphNode node;
     CUgraphNodeParams params = {0};
     child = new_graph("child");
     outer = new_graph("outer");
-    a = object_of(1);
+    CUuserObject a = object_of(1);
     SETUP(cuGraphRetainUserObject, (child, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
     params.type = CU_GRAPH_NODE_TYPE_GRAPH;
     params.graph.graph = child;
@@ -418,18 +410,15 @@ SCENARIO(updatable, "graph-more/updatable", par_context) {
 SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CUgraph g;
     CUgraphNode node;
-    CUstream s;
-    CUdeviceptr m, p;
     CUDA_MEM_ALLOC_NODE_PARAMS alloc = alloc_params();
     CUDA_MEMSET_NODE_PARAMS set = {0};
-    CUDA_MEMCPY3D copy;
     CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
     CUgraphNode there, set_node;
     g = new_graph("g");
     there = kernel(g, "there");
-    s = par_stream();
-    p = par_alloc(4096);
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr m = par_mapped(PAR_2M);
     set.dst = p;
     set.elementSize = 1;
     set.width = 16;
@@ -443,7 +432,7 @@ SCENARIO(poisoned, "graph-more/poisoned", par_context) {
     CALLO(cuGraphAddMemsetNode, "faulted-null-context", (&node, g, NULL, 0, &set, NULL),
           OUT_C(node));
     CALL(cuGraphMemsetNodeSetParams, "faulted", (set_node, &set));
-    memset(&copy, 0, sizeof(copy));
+    CUDA_MEMCPY3D copy = {0};
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     copy.srcDevice = p;
     copy.dstDevice = p + 2048;

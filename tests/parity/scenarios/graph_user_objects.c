@@ -116,9 +116,8 @@ SCENARIO(update_old_version, "graph-again/update-old-version", begin) {
 /* A launch that waits began with objects that an update gives up. */
 SCENARIO(update_in_flight, "graph-again/update-in-flight", begin) {
     CUgraphExecUpdateResultInfo info;
-    CUstream s;
     CUdeviceptr p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraphExec exec = exec_of(graph_with(p, 1));
     CUgraph second = graph_with(p, 10), third = graph_with(p, 100);
     par_hold(s);
@@ -138,9 +137,8 @@ SCENARIO(update_in_flight, "graph-again/update-in-flight", begin) {
 }
 
 SCENARIO(destroy_in_flight, "graph-again/destroy-in-flight", begin) {
-    CUstream s;
     CUdeviceptr p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraphExec exec = exec_of(graph_with(p, 1));
     par_hold(s);
     CALL(cuGraphLaunch, "held", (exec, s));
@@ -153,9 +151,8 @@ SCENARIO(destroy_in_flight, "graph-again/destroy-in-flight", begin) {
 
 /* What was launched keeps its objects after its work: until what? */
 SCENARIO(objects_after_launch, "graph-again/objects-after-launch", begin) {
-    CUstream s;
     CUdeviceptr p = par_alloc(4096);
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraphExec exec = exec_of(graph_with(p, 1)), other = exec_of(graph_with(p, 10));
     CALL(cuGraphLaunch, "one", (exec, s));
     CALL(cuStreamSynchronize, "one", (s));
@@ -345,8 +342,7 @@ SCENARIO(enabled_without_context, "graph-again/enabled-without-context", par_con
 /* graph-more/poisoned#007 asked it with memory that no graph has allocated. */
 SCENARIO(free_node_poisoned, "graph-again/free-node-poisoned", par_context) {
     CUgraphNode node;
-    CUstream s;
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUgraph graph = gb_graph();
     CUdeviceptr address = 0, gone = par_mapped(PAR_2M);
     CUgraphNode alloc = gb_alloc_node(graph, NULL, 4096, &address);

@@ -152,12 +152,10 @@ static unsigned long long vulkan_value(const other_side *side) {
 }
 #else
 static bool vulkan_semaphore(other_side *side) {
-    (void)side;
     return false;
 }
 
 static unsigned long long vulkan_value(const other_side *side) {
-    (void)side;
     return 0;
 }
 #endif
@@ -264,7 +262,6 @@ SCENARIO(binary, "graphics/binary", par_context) {
 SCENARIO(nodes, "graphics/nodes", par_context) {
     other_side side;
     CUexternalSemaphore t;
-    CUgraph graph;
     CUgraphExec exec;
     CUgraphNode set, get;
     if (!make(&side, true)) {
@@ -278,7 +275,7 @@ SCENARIO(nodes, "graphics/nodes", par_context) {
     }
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal = {&t, &one, 1};
     CUDA_EXT_SEM_WAIT_NODE_PARAMS wait = {&t, &for_one, 1};
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUgraph graph = par_graph();
     CALLO(cuGraphAddExternalSemaphoresSignalNode, "timeline", (&set, graph, NULL, 0, &signal),
           OUT_C(set));
     CALLO(cuGraphAddExternalSemaphoresWaitNode, "timeline", (&get, graph, &set, 1, &wait),

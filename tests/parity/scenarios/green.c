@@ -85,9 +85,8 @@ SCENARIO(splits, "green/splits", par_context) {
 
 SCENARIO(split_bad, "green/split-bad", par_context) {
     CUdevResource all, part[GROUPS], rest, bad;
-    unsigned groups;
     all = whole();
-    groups = 0;
+    unsigned groups = 0;
     CALLO(cuDevSmResourceSplitByCount, "only-count", (NULL, &groups, &all, &rest, 0, 8),
           IO_U(groups));
     groups = 4;
@@ -250,11 +249,10 @@ SCENARIO(streams, "green/streams", par_context) {
 }
 
 SCENARIO(events, "green/events", par_context) {
-    CUevent event, timed;
     CUstream stream;
     CUgreenCtx green = green_of(16);
-    SETUP(cuEventCreate, (&event, CU_EVENT_DISABLE_TIMING));
-    SETUP(cuEventCreate, (&timed, CU_EVENT_DEFAULT));
+    CUevent event = par_event(CU_EVENT_DISABLE_TIMING);
+    CUevent timed = par_event(CU_EVENT_DEFAULT);
     SETUP(cuGreenCtxStreamCreate, (&stream, green, CU_STREAM_NON_BLOCKING, 0));
     CALL(cuGreenCtxRecordEvent, "idle", (green, event));
     CALL(cuEventQuery, "idle", (event));

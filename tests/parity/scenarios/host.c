@@ -53,12 +53,10 @@ SCENARIO(allocate_sizes, "host/allocate-sizes", par_context) {
 }
 
 SCENARIO(frees, "host/frees", par_context) {
-    char *p, *q, *plain;
-    CUdeviceptr d;
-    p = par_pinned(8192);
-    q = par_pinned(8192);
-    plain = pages(4096);
-    d = par_alloc(4096);
+    char *p = par_pinned(8192);
+    char *q = par_pinned(8192);
+    char *plain = pages(4096);
+    CUdeviceptr d = par_alloc(4096);
     CALL(cuMemFreeHost, "null", (NULL));
     CALL(cuMemFreeHost, "interior", (p + 8));
     CALL(cuMemFreeHost, "interior-page", (p + 4096));
@@ -86,11 +84,9 @@ SCENARIO(without_context, "host/without-context", par_init) {
 }
 
 SCENARIO(free_without_context, "host/free-without-context", par_context) {
-    void *p, *q;
-    CUcontext other;
-    p = par_pinned(4096);
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    q = par_pinned(4096);
+    void *p = par_pinned(4096);
+    CUcontext other = par_new_context();
+    void *q = par_pinned(4096);
     CALL(cuMemFreeHost, "foreign-ctx", (p));
     SETUP(cuCtxDestroy_v2, (other));
     CALL(cuCtxGetDevice, "no-context", (NULL));
@@ -98,11 +94,10 @@ SCENARIO(free_without_context, "host/free-without-context", par_context) {
 }
 
 SCENARIO(device_pointer, "host/device-pointer", par_context) {
-    char *p;
     CUdeviceptr d;
     CUdeviceptr_v1 d32;
     int on_stack;
-    p = par_pinned(8192);
+    char *p = par_pinned(8192);
     NAME_R(p, 8192);
     CALLO(cuMemHostGetDevicePointer_v2, "ok", (&d, p, 0), OUT_P(d));
     CALLO(cuMemHostGetDevicePointer_v2, "interior", (&d, p + 100, 0), OUT_P(d));
@@ -189,9 +184,8 @@ SCENARIO(register_kinds, "host/register-kinds", par_context) {
     static const char constant[8192] = "in the program's read-only data";
     char *read_only = pages(4096);
     char *heap = malloc(100);
-    char *pinned;
     mprotect(read_only, 4096, PROT_READ);
-    pinned = par_pinned(4096);
+    char *pinned = par_pinned(4096);
     CALL(cuMemHostRegister_v2, "heap", (heap, 100, 0));
     CALL(cuMemHostUnregister, "heap", (heap));
     CALL(cuMemHostRegister_v2, "read-only-pages", (read_only, 4096, 0));
@@ -242,7 +236,6 @@ static void see_in_child(const char *what, void *memory) {
 SCENARIO(forked_child, "host/forked-child", par_context) {
     const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                   .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
-    CUmemoryPool pool;
     CUdeviceptr block;
     void *p;
     SETUP(cuMemHostAlloc, (&p, 4096, 0));
@@ -252,7 +245,7 @@ SCENARIO(forked_child, "host/forked-child", par_context) {
     p = pages(4096);
     SETUP(cuMemHostRegister_v2, (p, 4096, 0));
     see_in_child("registered", p);
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&block, 4096, pool, NULL));
     SETUP(cuStreamSynchronize, (NULL));
     see_in_child("pool", (void *)(uintptr_t)block);

@@ -19,7 +19,6 @@ static atomic_int entered, left;
 static atomic_bool met;
 
 static void CUDAAPI meet(void *unused) {
-    (void)unused;
     bool first = atomic_fetch_add(&entered, 1) == 0;
     for (int i = 0; first && i < 200 && atomic_load(&entered) < 2; i++) {
         pause_for(MILLISECOND);
@@ -31,7 +30,6 @@ static void CUDAAPI meet(void *unused) {
 }
 
 static void CUDAAPI meet_called_back(CUstream stream, CUresult status, void *user) {
-    (void)stream, (void)status;
     meet(user);
 }
 
@@ -78,9 +76,8 @@ SCENARIO(streams, "near-host-function/streams", par_context) {
 }
 
 SCENARIO(contexts, "near-host-function/contexts", par_context) {
-    CUcontext other;
     CUstream a = par_stream();
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     CUstream b = par_stream();
     CALL(cuLaunchHostFunc, "primary", (a, meet, NULL));
     CALL(cuLaunchHostFunc, "created", (b, meet, NULL));
@@ -133,10 +130,9 @@ SCENARIO(green, "near-host-function/green", par_context) {
 /* A graph with `count` host nodes that depend on nothing. */
 static CUgraphExec graph_of(int count) {
     CUDA_HOST_NODE_PARAMS params = {meet, NULL};
-    CUgraph graph;
     CUgraphNode node;
     CUgraphExec exec = NULL;
-    SETUP(cuGraphCreate, (&graph, 0));
+    CUgraph graph = par_graph();
     for (int i = 0; i < count; i++) {
         SETUP(cuGraphAddHostNode, (&node, graph, NULL, 0, &params));
     }
@@ -168,7 +164,6 @@ static atomic_int calls;
 static int order[16];
 
 static void CUDAAPI stay(void *unused) {
-    (void)unused;
     atomic_store(&staying, true);
     while (!atomic_load(&may_go)) {
         pause_for(MILLISECOND / 10);
@@ -200,10 +195,9 @@ static int tags[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 
 /* What the others say while they wait for their turn. */
 SCENARIO(waits, "near-host-function/waits", par_context) {
-    CUevent e;
     CUstream held = par_stream(), other = par_stream(), busy = par_stream();
     CUdeviceptr d = par_alloc(4096);
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     stay_in(held);
     SETUP(cuLaunchHostFunc, (other, note, &tags[1]));
     SETUP(cuEventRecord, (e, other));

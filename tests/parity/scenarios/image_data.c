@@ -363,11 +363,9 @@ SCENARIO(text_variables, "image/text-variables") {
          "  .param .b64 m[2])\n{ ret; }\n"
 
 SCENARIO(parameters_seen, "image/parameters-seen", par_context) {
-    CUmodule module;
-    CUfunction function;
     size_t offset, size;
-    SETUP(cuModuleLoadData, (&module, ODD));
-    SETUP(cuModuleGetFunction, (&function, module, "odd"));
+    CUmodule module = par_module(ODD);
+    CUfunction function = par_function(module, "odd");
     for (size_t i = 0; i < 14; i++) {
         par_note("%zu", i);
         CALLO(cuFuncGetParamInfo, "odd", (function, i, &offset, &size), OUT_U(offset), OUT_U(size));
@@ -386,11 +384,9 @@ static void attributes_of(const char *name, const char *image) {
         CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,
         CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
     };
-    CUmodule module;
-    CUfunction function;
     int value;
-    SETUP(cuModuleLoadData, (&module, image));
-    SETUP(cuModuleGetFunction, (&function, module, "k"));
+    CUmodule module = par_module(image);
+    CUfunction function = par_function(module, "k");
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
         par_note("%d", (int)asked[i]);
         CALLO(cuFuncGetAttribute, name, (&value, asked[i], function), OUT_I(value));
@@ -456,10 +452,9 @@ SCENARIO(variables_seen, "image/variables-seen") {
     static const char *const names[] = {"a", "hidden", "w", "c",  "hidden_c", "s",      "f",
                                         "d", "n",      "v", "m",  "x",        "e",      "big",
                                         "p", "pc",     "k", "cm", "",         "nothing"};
-    CUmodule module;
     unsigned char bytes[32];
     par_context();
-    SETUP(cuModuleLoadData, (&module, VARIABLES));
+    CUmodule module = par_module(VARIABLES);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         CUdeviceptr at = 0;
         size_t size = 0;
@@ -479,11 +474,10 @@ SCENARIO(variables_seen, "image/variables-seen") {
 
 /* The words of p and pc against the addresses that the driver gives out. */
 SCENARIO(addresses_seen, "image/addresses-seen", par_context) {
-    CUmodule module;
     CUdeviceptr a, f, c, p, pc;
     size_t size;
     uint64_t words[4], word;
-    SETUP(cuModuleLoadData, (&module, VARIABLES));
+    CUmodule module = par_module(VARIABLES);
     SETUP(cuModuleGetGlobal_v2, (&a, &size, module, "a"));
     SETUP(cuModuleGetGlobal_v2, (&f, &size, module, "f"));
     SETUP(cuModuleGetGlobal_v2, (&c, &size, module, "c"));

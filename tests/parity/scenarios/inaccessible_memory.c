@@ -42,13 +42,9 @@ static void own_ends(void) {
 }
 
 static CUmemoryPool pool_of(int device, CUmemAllocationType type) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = type;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = device;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {
+        .allocType = type, .location.type = CU_MEM_LOCATION_TYPE_DEVICE, .location.id = device};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -88,8 +84,7 @@ static void rows(const char *cls, CUdeviceptr p) {
 }
 
 static void between(const char *cls, CUdeviceptr p) {
-    CUDA_MEMCPY3D_PEER c;
-    memset(&c, 0, sizeof(c));
+    CUDA_MEMCPY3D_PEER c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.srcDevice = p;
     c.dstDevice = here;
@@ -116,31 +111,27 @@ static void between(const char *cls, CUdeviceptr p) {
 }
 
 static void boxes(const char *cls, CUdeviceptr p) {
-    CUDA_MEMCPY2D c;
-    CUDA_MEMCPY3D b;
     CUarray array;
     CUDA_ARRAY_DESCRIPTOR d = {64, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
     CUdeviceptr dsts[2] = {here, here + 128}, srcs[2] = {here + 256, p};
     size_t lengths[2] = {64, 64}, index[1] = {0}, failed;
     CUmemcpyAttributes attribute = {CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {0}, {0}, 0};
-    memset(&c, 0, sizeof(c));
-    c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    c.srcDevice = p;
-    c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.dstHost = pinned;
-    c.WidthInBytes = 32;
-    c.Height = 2;
+    CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = p,
+                       .dstMemoryType = CU_MEMORYTYPE_HOST,
+                       .dstHost = pinned,
+                       .WidthInBytes = 32,
+                       .Height = 2};
     c.srcPitch = c.dstPitch = 32;
     CALL(cuMemcpy2D_v2, cls, (&c));
     CALL(cuMemcpy2DAsync_v2, cls, (&c, s));
     c.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
     CALL(cuMemcpy2D_v2, "unified", (&c));
-    memset(&b, 0, sizeof(b));
-    b.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.srcDevice = here;
-    b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    b.dstDevice = p;
-    b.WidthInBytes = 32;
+    CUDA_MEMCPY3D b = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = here,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = p,
+                       .WidthInBytes = 32};
     b.Height = b.Depth = 1;
     CALL(cuMemcpy3D_v2, cls, (&b));
     CALL(cuMemcpy3DAsync_v2, cls, (&b, s));
@@ -170,9 +161,8 @@ static void nodes(const char *cls, CUdeviceptr p) {
     CUgraph graph, captured = NULL;
     CUgraphNode node;
     CUgraphExec exec;
-    CUDA_MEMCPY3D b;
     CUDA_MEMSET_NODE_PARAMS set = {p, 0, 1, 4, 16, 1};
-    memset(&b, 0, sizeof(b));
+    CUDA_MEMCPY3D b = {0};
     b.srcMemoryType = b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     b.srcDevice = here;
     b.dstDevice = p;
@@ -234,13 +224,12 @@ static void of_pool(subject ask, CUmemAllocationType type) {
 
 /* The same of plain memory of the other device. */
 static void of_memory(subject ask) {
-    CUdeviceptr p;
     if (!two_devices()) {
         return;
     }
     own_ends();
     SETUP(cuCtxSetCurrent, (second));
-    p = par_alloc(N);
+    CUdeviceptr p = par_alloc(N);
     SETUP(cuCtxSetCurrent, (first));
     ask("no-peer-access", p);
     SETUP(cuCtxEnablePeerAccess, (second, 0));
@@ -340,9 +329,8 @@ SCENARIO(range_beside, "near-access/range-beside", par_context) {
 
 SCENARIO(range_host, "near-access/range-host", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     CUdeviceptr p = map(h);
     range_of("host-never-given", p);
     access_of(p, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH);

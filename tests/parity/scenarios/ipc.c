@@ -52,12 +52,11 @@ SCENARIO(garbage_handle, "ipc/garbage-handle", par_context) {
 
 SCENARIO(memory_to_peer, "ipc/memory-to-peer") {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     unsigned word = 0;
     char answer;
     int peer = par_spawn("ipc-memory");
     par_context();
-    p = par_alloc(2 * PAR_2M);
+    CUdeviceptr p = par_alloc(2 * PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, 2 * PAR_2M / 4));
     SETUP(cuIpcGetMemHandle, (&handle, p));
     SETUP(cuCtxSynchronize, ());
@@ -119,14 +118,12 @@ SCENARIO(event_handles, "ipc/event-handles", par_context) {
 }
 
 SCENARIO(event_to_peer, "ipc/event-to-peer") {
-    CUevent e;
     CUipcEventHandle handle;
-    CUstream s;
     char answer;
     int peer = par_spawn("ipc-event");
     par_context();
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuIpcGetEventHandle, (&handle, e));
     par_send(peer, &handle, sizeof(handle), -1);
     par_receive(peer, &answer, 1, NULL); /* opened, queried unrecorded */
@@ -167,12 +164,11 @@ HELPER(helper_event, "ipc-event") {
  * has reached the device, and no other process's call is ordered behind it. */
 SCENARIO(memory_waited, "ipc/memory-waited") {
     CUipcMemHandle handle;
-    CUdeviceptr p;
     unsigned word = 0;
     char answer;
     int peer = par_spawn("ipc-waited");
     par_context();
-    p = par_alloc(PAR_2M);
+    CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, PAR_2M / 4));
     SETUP(cuIpcGetMemHandle, (&handle, p));
     SETUP(cuCtxSynchronize, ());
@@ -204,13 +200,12 @@ HELPER(helper_waited, "ipc-waited") {
 /* Handles of memory that its owner freed, and of memory that lies at the same address since. */
 SCENARIO(stale_handles, "ipc/stale-handles") {
     CUipcMemHandle handles[2];
-    CUdeviceptr p, q;
     char answer;
     int peer = par_spawn("ipc-stale");
     par_context();
-    p = par_alloc(PAR_2M);
+    CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuIpcGetMemHandle, (&handles[0], p));
-    q = par_alloc(PAR_2M);
+    CUdeviceptr q = par_alloc(PAR_2M);
     SETUP(cuIpcGetMemHandle, (&handles[1], q));
     SETUP(cuMemFree_v2, (p));
     SETUP(cuCtxSynchronize, ());
@@ -263,13 +258,11 @@ HELPER(helper_exporter, "ipc-exporter") {
         CUipcMemHandle memory;
         CUipcEventHandle event;
     } m;
-    CUdeviceptr p;
-    CUevent e;
     char byte;
     par_context();
-    p = par_alloc(PAR_2M);
+    CUdeviceptr p = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (p, 0x0e0f0e0f, PAR_2M / 4));
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuCtxSynchronize, ());
     SETUP(cuIpcGetMemHandle, (&m.memory, p));
     SETUP(cuIpcGetEventHandle, (&m.event, e));

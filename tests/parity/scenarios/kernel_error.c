@@ -120,14 +120,13 @@ static void launch(CUfunction f, unsigned threads, uint64_t first, uint64_t seco
 static void fails_after(const char *name, unsigned threads, uint64_t value, CUdeviceptr freed) {
     CUdeviceptr p = par_alloc(4096), q;
     CUstream s = par_stream(), held = par_stream();
-    CUevent e;
     CUcontext ctx;
     CUmodule m;
     size_t size, total;
     unsigned flags;
     int active;
     char bytes[16];
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     CUfunction f = function(name), nothing = function("nothing");
     void *params[] = {&value};
     if (freed) /* which waits for all work: nothing is held */

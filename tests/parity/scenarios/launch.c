@@ -75,12 +75,11 @@ SCENARIO(functions, "launch/functions", par_context) {
 }
 
 SCENARIO(parameters, "launch/parameters", par_context) {
-    CUdeviceptr p;
     unsigned value = 5;
     char buffer[16];
     size_t size = sizeof(buffer), wrong = 8, far_too_large = 1 << 20;
     CUfunction f = function(TEXT_PLAIN, "writes");
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     memcpy(buffer, &p, 8);
     memcpy(buffer + 8, &value, 4);
@@ -224,14 +223,13 @@ SCENARIO(multi_device, "launch/multi-device", par_context) {
 /* While capturing a launch becomes a node. */
 SCENARIO(captured, "launch/captured", par_context) {
     CUgraph g;
-    CUdeviceptr p;
     unsigned value = 5;
     size_t count = 0;
     CUgraphNode node;
     CUDA_KERNEL_NODE_PARAMS got;
     CUfunction f = function(TEXT_PLAIN, "writes");
     CUstream s = par_stream();
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
     CALL(cuLaunchKernel, "capture-bad-shape", (f, 0, 1, 1, 1, 1, 1, 0, s, params, NULL));
@@ -271,10 +269,9 @@ SCENARIO(captured_others, "launch/captured-others", par_context) {
 
 /* Launches that run: softgpu refuses these. */
 SCENARIO(runs, "launch/runs", par_context) {
-    CUdeviceptr p;
     unsigned value = 41, back = 0;
     CUfunction f = function(TEXT_PLAIN, "writes"), e = function(image_kernels_cubin, "empty");
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     CUlaunchConfig config = {2, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
     CALL(cuLaunchKernel, "ok", (f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));

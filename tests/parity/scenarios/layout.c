@@ -134,11 +134,10 @@ SCENARIO(charges_held, "layout/charges-held", par_context, PAR_ALONE) {
 }
 
 SCENARIO(charges_host, "layout/charges-host", par_context, PAR_ALONE) {
-    void *p, *q;
     par_free_mark();
-    p = par_pinned(4096);
+    void *p = par_pinned(4096);
     par_free_delta("pinned-4K");
-    q = par_pinned((size_t)8 << 20);
+    void *q = par_pinned((size_t)8 << 20);
     par_free_delta("pinned-8M");
     SETUP(cuMemFreeHost, (q));
     SETUP(cuMemFreeHost, (p));
@@ -148,9 +147,8 @@ SCENARIO(charges_host, "layout/charges-host", par_context, PAR_ALONE) {
 }
 
 SCENARIO(pinned_distances, "layout/pinned", par_context) {
-    char *p, *q;
-    p = par_pinned(100);
-    q = par_pinned(100);
+    char *p = par_pinned(100);
+    char *q = par_pinned(100);
     par_see("small-apart", "%s", q > p && q - p < 4096 ? "same-page-up" : "other-page");
     par_see("alignment", "%s",
             (uintptr_t)p % 4096 == 0  ? "4K"

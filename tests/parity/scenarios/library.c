@@ -195,10 +195,9 @@ SCENARIO(kernels, "library/kernels") {
 
 SCENARIO(attributes, "library/attributes") {
     static const char *const names[] = {"empty", "bounded", "static_shared", "heavy", NULL};
-    CUlibrary l;
     int value;
     par_context();
-    l = load(image_kernels_cubin);
+    CUlibrary l = load(image_kernels_cubin);
     for (size_t i = 0; names[i] != NULL; i++) {
         CUkernel k = kernel(l, names[i]);
         for (int a = 0; a <= CU_FUNC_ATTRIBUTE_MAX; a++) {
@@ -220,10 +219,9 @@ SCENARIO(attributes, "library/attributes") {
 }
 
 SCENARIO(settings, "library/settings", par_context) {
-    CUlibrary l;
     CUfunction f;
     int value;
-    l = load(image_kernels_cubin);
+    CUlibrary l = load(image_kernels_cubin);
     CUkernel k = kernel(l, "empty");
     static const struct {
         CUfunction_attribute attribute;
@@ -362,20 +360,17 @@ SCENARIO(no_context, "library/no-context", par_init) {
 
 /* A module, functions and variables for each context. */
 SCENARIO(contexts, "library/contexts", par_context) {
-    CUcontext a, b;
-    CUlibrary l;
-    CUkernel k;
     CUfunction f, g, again;
     CUmodule m, n;
     CUdeviceptr p, q;
     int value;
-    l = load(image_kernels_cubin);
-    k = kernel(l, "empty");
-    SETUP(cuCtxCreate_v2, (&a, 0, 0));
+    CUlibrary l = load(image_kernels_cubin);
+    CUkernel k = kernel(l, "empty");
+    CUcontext a = par_new_context();
     SETUP(cuKernelGetFunction, (&f, k));
     SETUP(cuLibraryGetModule, (&m, l));
     SETUP(cuLibraryGetGlobal, (&p, NULL, l, "counter"));
-    SETUP(cuCtxCreate_v2, (&b, 0, 0));
+    CUcontext b = par_new_context();
     CALLO(cuKernelGetFunction, "second-ctx", (&g, k), OUT_C(g));
     CALLO(cuLibraryGetModule, "second-ctx", (&n, l), OUT_C(n));
     CALLO(cuLibraryGetGlobal, "second-ctx", (&q, NULL, l, "counter"), OUT_C(q));
@@ -400,7 +395,6 @@ SCENARIO(contexts, "library/contexts", par_context) {
 
 SCENARIO(unload, "library/unload", par_context) {
     CUlibrary l, back;
-    CUkernel k;
     CUmodule m;
     CUdeviceptr p;
     size_t bytes;
@@ -409,7 +403,7 @@ SCENARIO(unload, "library/unload", par_context) {
     const char *name;
     CUfunction f;
     l = load(image_kernels_cubin);
-    k = kernel(l, "empty");
+    CUkernel k = kernel(l, "empty");
     SETUP(cuLibraryGetGlobal, (&p, NULL, l, "counter"));
     CALL(cuLibraryUnload, "null", (NULL));
     CALL(cuLibraryUnload, "ok", (l));

@@ -33,11 +33,10 @@ SCENARIO(param_info_no_context, "library-again/param-info-no-context", par_init)
 
 SCENARIO(param_info_context_gone, "library-again/param-info-context-gone", par_context) {
     CUkernel k;
-    CUcontext gone;
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
     param_info("ok", k);
-    SETUP(cuCtxCreate_v2, (&gone, 0, 0));
+    CUcontext gone = par_new_context();
     SETUP(cuCtxPopCurrent_v2, (&gone));
     SETUP(cuCtxPushCurrent_v2, (gone));
     SETUP(cuCtxPushCurrent_v2, (gone));
@@ -47,10 +46,9 @@ SCENARIO(param_info_context_gone, "library-again/param-info-context-gone", par_c
 
 SCENARIO(param_info_poisoned, "library-again/param-info-poisoned", par_context) {
     CUkernel k;
-    CUstream s;
     CUlibrary l = load(image_kernels_cubin);
     SETUP(cuLibraryGetKernel, (&k, l, "types"));
-    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUstream s = par_stream();
     CUdeviceptr gone = par_mapped(PAR_2M);
     par_hold(s);
     SETUP(cuMemsetD8Async, (gone, 1, PAR_2M, s));
@@ -91,11 +89,9 @@ SCENARIO(others_no_context, "library-again/others-no-context", par_init) {
 
 /* A function is of a context, and knows its own: module/no-context had no size. */
 SCENARIO(function_param_info_no_context, "library-again/function-no-context", par_context) {
-    CUmodule m;
-    CUfunction f;
     size_t offset, size;
-    SETUP(cuModuleLoadData, (&m, image_kernels_cubin));
-    SETUP(cuModuleGetFunction, (&f, m, "types"));
+    CUmodule m = par_module(image_kernels_cubin);
+    CUfunction f = par_function(m, "types");
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuFuncGetParamInfo, "no-ctx-both", (f, 7, &offset, &size), OUT_U(offset), OUT_U(size));
     CALLO(cuFuncGetParamInfo, "no-ctx-no-such", (f, 99, &offset, &size), OUT_U(offset),

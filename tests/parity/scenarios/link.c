@@ -288,13 +288,11 @@ SCENARIO(logs, "link/logs", par_context) {
 }
 
 SCENARIO(contexts, "link/contexts", par_context) {
-    CUcontext other;
-    CUlinkState s, t;
     void *image;
     size_t size;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    s = create();
-    t = create();
+    CUcontext other = par_new_context();
+    CUlinkState s = create();
+    CUlinkState t = create();
     SETUP(cuCtxSetCurrent, (par.primary));
     add_text("other-ctx", s, TEXT_PLAIN);
     CALLO(cuLinkComplete, "other-ctx", (s, &image, &size), OUT_C(image));

@@ -41,12 +41,10 @@ SCENARIO(sizes, "managed/sizes", par_context) {
 }
 
 SCENARIO(frees, "managed/frees", par_context) {
-    CUdeviceptr m, n, o;
-    CUstream s;
-    s = par_stream();
-    m = managed(8192);
-    n = managed(8192);
-    o = managed(8192);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(8192);
+    CUdeviceptr n = managed(8192);
+    CUdeviceptr o = managed(8192);
     CALL(cuMemFree_v2, "interior", (m + 4096));
     CALL(cuMemFreeHost, "managed", ((void *)(uintptr_t)m));
     CALL(cuMemHostUnregister, "managed", ((void *)(uintptr_t)m));
@@ -117,12 +115,11 @@ SCENARIO(no_context, "managed/no-context", par_context) {
 /* ---- Memory in use --------------------------------------------------------------------------- */
 
 SCENARIO(in_use, "managed/in-use", par_context, PAR_ALONE) {
-    CUdeviceptr m, n;
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     size_t size = MIB(32), index[1] = {0};
     CUstream s = par_stream();
     par_free_mark();
-    m = managed(size);
+    CUdeviceptr m = managed(size);
     par_free_delta("allocated");
     memset(bytes_of(m), 1, size);
     par_free_delta("written-by-cpu");
@@ -148,7 +145,7 @@ SCENARIO(in_use, "managed/in-use", par_context, PAR_ALONE) {
     par_free_delta("discarded-and-prefetched");
     SETUP(cuMemFree_v2, (m));
     par_free_delta("freed");
-    n = managed(MIB(4));
+    CUdeviceptr n = managed(MIB(4));
     SETUP(cuMemsetD8_v2, (n, 5, 100));
     SETUP(cuCtxSynchronize, ());
     par_free_delta("100-bytes-set-by-device");
@@ -171,10 +168,9 @@ SCENARIO(in_use, "managed/in-use", par_context, PAR_ALONE) {
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
 SCENARIO(bytes, "managed/bytes", par_context) {
-    CUdeviceptr m, d;
     unsigned char plain[64];
-    m = managed(3 * PAR_2M);
-    d = par_alloc(PAR_2M);
+    CUdeviceptr m = managed(3 * PAR_2M);
+    CUdeviceptr d = par_alloc(PAR_2M);
     par_see("fresh", "%d", bytes_of(m)[123]);
     memset(bytes_of(m), 7, PAR_2M);
     CALL(cuMemcpyDtoH_v2, "managed", (plain, m + 100, 64));
@@ -199,9 +195,8 @@ SCENARIO(bytes, "managed/bytes", par_context) {
 SCENARIO(copy_types, "managed/copy-types", par_context) {
     static const CUmemorytype types[] = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE,
                                          CU_MEMORYTYPE_UNIFIED};
-    CUdeviceptr m, d;
-    m = managed(PAR_2M);
-    d = par_alloc(PAR_2M);
+    CUdeviceptr m = managed(PAR_2M);
+    CUdeviceptr d = par_alloc(PAR_2M);
     for (size_t i = 0; i < 3; i++) {
         CUDA_MEMCPY2D c;
         memset(&c, 0, sizeof(c));
@@ -218,10 +213,8 @@ SCENARIO(copy_types, "managed/copy-types", par_context) {
 }
 
 SCENARIO(waits, "managed/waits", par_context) {
-    CUdeviceptr m;
-    CUstream s;
-    s = par_stream();
-    m = managed(8192);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(8192);
     par_hold(s);
     CALL(cuMemsetD8Async, "managed", (m, 3, 8192, s));
     CALL(cuMemcpyHtoDAsync_v2, "managed", (m, "abcdefgh", 8, s));
@@ -324,9 +317,8 @@ SCENARIO(pointers, "managed/pointers", par_context) {
 SCENARIO(set_by_kind, "managed/set-by-kind", par_context) {
     char *heap = malloc(8192);
     CUdeviceptr pooled, m, got;
-    CUstream s;
     unsigned flag = 1;
-    s = par_stream();
+    CUstream s = par_stream();
     m = managed(8192);
     SETUP(cuMemAllocAsync, (&pooled, 4096, s));
     CALL(cuPointerSetAttribute, "pool", (&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pooled));
@@ -391,12 +383,10 @@ SCENARIO(register_io, "managed/register-io", par_context) {
 
 SCENARIO(registered_read_only, "managed/registered-read-only", par_context) {
     char *p = pages(8192, PROT_READ | PROT_WRITE);
-    CUdeviceptr d, r;
-    CUstream s;
     unsigned flags;
-    s = par_stream();
-    r = (CUdeviceptr)(uintptr_t)p;
-    d = par_alloc(8192);
+    CUstream s = par_stream();
+    CUdeviceptr r = (CUdeviceptr)(uintptr_t)p;
+    CUdeviceptr d = par_alloc(8192);
     SETUP(cuMemsetD8_v2, (d, 4, 8192));
     SETUP(cuMemHostRegister_v2, (p, 8192, CU_MEMHOSTREGISTER_READ_ONLY));
     CALLO(cuPointerGetAttribute, "read-only", (&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, r),
@@ -416,11 +406,8 @@ SCENARIO(registered_read_only, "managed/registered-read-only", par_context) {
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
 static CUmemPoolProps pool_props(CUmemLocationType type, int id) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
-    props.location.type = type;
-    props.location.id = id;
+    CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location.type = type, .location.id = id};
     return props;
 }
 
@@ -468,16 +455,14 @@ SCENARIO(pool_creates, "managed/pool-creates", par_context) {
 
 static void pool_one(const char *cls, CUmemLocationType type, int id) {
     CUmemPoolProps props = pool_props(type, id);
-    CUmemoryPool pool;
     CUdeviceptr a, b;
-    CUstream s;
     uint64_t word;
     unsigned char plain[8];
     int number;
     par_context();
     NAME(par.primary);
-    s = par_stream();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUstream s = par_stream();
+    CUmemoryPool pool = par_pool(&props);
     NAME(pool);
     CALLO(cuMemAllocFromPoolAsync, cls, (&a, 100000, pool, s), OUT_R(a, 100000));
     CALLO(cuMemAllocFromPoolAsync, cls, (&b, 100, pool, s), OUT_R(b, 100));
@@ -531,12 +516,11 @@ SCENARIO(pool_anywhere, "managed/pool-anywhere") {
 
 SCENARIO(pool_access, "managed/pool-access", par_context) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUmemoryPool pool;
     CUmemAccess_flags flags;
     CUmemPoolPtrExportData exported;
     CUdeviceptr p;
     int fd;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     for (int type = 0; type <= 4; type++) {
         CUmemLocation location = {(CUmemLocationType)type, 0};
         CUmemAccessDesc none = {location, CU_MEM_ACCESS_FLAGS_PROT_NONE};
@@ -609,10 +593,9 @@ SCENARIO(pool_current, "managed/pool-current", par_context) {
 
 SCENARIO(pool_in_use, "managed/pool-in-use", par_context, PAR_ALONE) {
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUmemoryPool pool;
     CUdeviceptr p;
     CUstream s = par_stream();
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     par_free_mark();
     SETUP(cuMemAllocFromPoolAsync, (&p, MIB(8), pool, s));
     SETUP(cuStreamSynchronize, (s));
@@ -655,10 +638,9 @@ SCENARIO(pool_told, "managed/pool-told", par_context) {
     CUmemAccessDesc device = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc bad = {{CU_MEM_LOCATION_TYPE_DEVICE, 99}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemoryPool pool;
     CUdeviceptr p, q;
     int n;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
     accessors("before", pool, p);
     CALL(cuMemPoolSetAccess, "bad-device", (pool, &bad, 1));
@@ -699,10 +681,9 @@ SCENARIO(pool_destroyed_current, "managed/pool-destroyed-current", par_context) 
 
 /* Small allocations share pages. */
 SCENARIO(shared_pages, "managed/shared-pages", par_context) {
-    CUdeviceptr a, b, c;
     int n;
-    a = managed(600);
-    b = managed(600);
+    CUdeviceptr a = managed(600);
+    CUdeviceptr b = managed(600);
     par_see("same-page", "%d", a / 4096 == b / 4096);
 #define MOSTLY(cls, p)                                                                             \
     CALLO(cuMemRangeGetAttribute, cls, (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 600),        \
@@ -713,7 +694,7 @@ SCENARIO(shared_pages, "managed/shared-pages", par_context) {
     MOSTLY("neighbour", b);
     SETUP(cuMemFree_v2, (a));
     MOSTLY("neighbour-freed", b);
-    c = managed(600);
+    CUdeviceptr c = managed(600);
     par_see("same-address", "%d", a == c);
     MOSTLY("allocated-again", c);
     CALLO(cuMemRangeGetAttribute, "allocated-again",
@@ -731,11 +712,9 @@ SCENARIO(batch_more, "managed/batch-more", par_context) {
     CUmemLocation places[2] = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, {CU_MEM_LOCATION_TYPE_HOST, 0}};
     size_t sizes[3] = {65536, 65536, 65536}, index[2] = {0, 0};
     CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    CUmemoryPool pool;
     CUdeviceptr m[3];
-    CUstream s;
     int n;
-    s = par_stream();
+    CUstream s = par_stream();
     for (int i = 0; i < 3; i++)
         m[i] = managed(65536);
     CALL(cuMemPrefetchBatchAsync, "index-twice", (m, sizes, 3, places, index, 2, 0, s));
@@ -744,7 +723,7 @@ SCENARIO(batch_more, "managed/batch-more", par_context) {
     CALL(cuMemPrefetchBatchAsync_ptsz, "legacy-stream",
          (m, sizes, 3, places, index, 2, 0, CU_STREAM_LEGACY));
     CALL(cuMemDiscardBatchAsync_ptsz, "legacy-stream", (m, sizes, 3, 0, CU_STREAM_LEGACY));
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&m[1], 65536, pool, s));
     CALL(cuMemPrefetchBatchAsync, "pool", (m, sizes, 3, places, index, 1, 0, s));
     CALL(cuMemDiscardBatchAsync, "pool", (m, sizes, 3, 0, s));
@@ -753,10 +732,8 @@ SCENARIO(batch_more, "managed/batch-more", par_context) {
 
 /* Last, because bytes of a context that is gone may be gone too. */
 SCENARIO(bytes_after_context, "managed/bytes-after-context", par_context) {
-    CUcontext other;
-    CUdeviceptr m;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    m = managed(4096);
+    CUcontext other = par_new_context();
+    CUdeviceptr m = managed(4096);
     bytes_of(m)[0] = 5;
     SETUP(cuCtxDestroy_v2, (other));
     CALL(cuCtxGetDevice, "bytes-next", (NULL));

@@ -43,12 +43,10 @@ SCENARIO(neighbours, "memory/neighbours", par_context) {
 }
 
 SCENARIO(frees, "memory/frees", par_context) {
-    CUdeviceptr p, q, mapped;
-    void *host;
-    SETUP(cuMemAlloc_v2, (&p, 4096));
-    SETUP(cuMemAlloc_v2, (&q, 4096));
-    host = par_pinned(4096);
-    mapped = par_mapped(PAR_2M);
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr q = par_alloc(4096);
+    void *host = par_pinned(4096);
+    CUdeviceptr mapped = par_mapped(PAR_2M);
     CALL(cuMemFree_v2, "null", (0));
     CALL(cuMemFree_v2, "interior", (p + 256));
     CALL(cuMemFree_v2, "interior-unaligned", (p + 1));
@@ -63,12 +61,10 @@ SCENARIO(frees, "memory/frees", par_context) {
 }
 
 SCENARIO(free_across_contexts, "memory/free-across-contexts", par_context) {
-    CUcontext other;
-    CUdeviceptr p, q;
-    SETUP(cuMemAlloc_v2, (&p, 4096));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUdeviceptr p = par_alloc(4096);
+    CUcontext other = par_new_context();
     CALL(cuMemFree_v2, "foreign-ctx", (p));
-    SETUP(cuMemAlloc_v2, (&q, 4096));
+    CUdeviceptr q = par_alloc(4096);
     SETUP(cuCtxDestroy_v2, (other));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALL(cuMemFree_v2, "destroyed-ctx", (q));
@@ -119,7 +115,6 @@ SCENARIO(pitch, "memory/pitch", par_context) {
 SCENARIO(ranges, "memory/ranges", par_context) {
     CUdeviceptr p, base, mapped, reserved, q;
     size_t size;
-    void *host;
     int on_stack;
     p = par_alloc(1000);
     NAME_R(p, 1000);
@@ -133,7 +128,7 @@ SCENARIO(ranges, "memory/ranges", par_context) {
     CALLO(cuMemGetAddressRange_v2, "random", (&base, &size, 0x1000), OUT_P(base), OUT_U(size));
     CALLO(cuMemGetAddressRange_v2, "stack-address",
           (&base, &size, (CUdeviceptr)(uintptr_t)&on_stack), OUT_C(base), OUT_C(size));
-    host = par_pinned(5000);
+    void *host = par_pinned(5000);
     NAME_R(host, 5000);
     CALLO(cuMemGetAddressRange_v2, "host-allocation",
           (&base, &size, (CUdeviceptr)(uintptr_t)host + 8), OUT_P(base), OUT_U(size));
@@ -223,10 +218,9 @@ SCENARIO(old_versions, "memory/old-versions", par_context) {
 }
 
 SCENARIO(dma_buf, "memory/dma-buf", par_context) {
-    CUdeviceptr p, mapped;
     int fd;
-    p = par_alloc(4 * PAR_2M);
-    mapped = par_mapped(PAR_2M);
+    CUdeviceptr p = par_alloc(4 * PAR_2M);
+    CUdeviceptr mapped = par_mapped(PAR_2M);
     CALLO(cuMemGetHandleForAddressRange, "allocation",
           (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
     CALLO(cuMemGetHandleForAddressRange, "size-unaligned",

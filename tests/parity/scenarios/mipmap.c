@@ -111,16 +111,14 @@ SCENARIO(refused, "mipmap/refused", par_context) {
 }
 
 SCENARIO(handles, "mipmap/handles", par_context) {
-    CUmipmappedArray m;
     CUarray a0, a1, again, other_ctx;
-    CUcontext other;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuMipmappedArrayGetLevel, (&a0, m, 0));
     SETUP(cuMipmappedArrayGetLevel, (&a1, m, 1));
     SETUP(cuMipmappedArrayGetLevel, (&again, m, 0));
     par_see("same-level-asked-twice", a0 == again ? "same-handle" : "other-handle");
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     CALLO(cuMipmappedArrayGetLevel, "foreign-ctx", (&other_ctx, m, 1), OUT_C(other_ctx));
     SETUP(cuCtxSetCurrent, (NULL));
     CALLO(cuMipmappedArrayGetLevel, "no-context", (&other_ctx, m, 1), OUT_C(other_ctx));
@@ -132,23 +130,20 @@ SCENARIO(handles, "mipmap/handles", par_context) {
 }
 
 SCENARIO(stale, "mipmap/stale", par_context) {
-    CUmipmappedArray m;
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuMipmappedArrayDestroy, (m));
     CALLO(cuMipmappedArrayGetLevel, "stale-handle", (&level, m, 0), OUT_H(level));
     CALL(cuMipmappedArrayDestroy, "stale-handle", (m));
 }
 
 SCENARIO(foreign_end, "mipmap/foreign-end", par_context) {
-    CUmipmappedArray m, n;
-    CUcontext other;
     CUarray level;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
-    SETUP(cuMipmappedArrayCreate, (&n, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
+    CUcontext other = par_new_context();
+    CUmipmappedArray n = par_mipmap(&a, 3);
     CALL(cuMipmappedArrayDestroy, "foreign-ctx", (m));
     SETUP(cuCtxSetCurrent, (par.primary));
     SETUP(cuCtxDestroy_v2, (other));
@@ -157,9 +152,8 @@ SCENARIO(foreign_end, "mipmap/foreign-end", par_context) {
 }
 
 SCENARIO(no_context_destroy, "mipmap/no-context-destroy", par_context) {
-    CUmipmappedArray m;
     CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuMipmappedArrayDestroy, "no-context", (m));
 }
@@ -167,13 +161,12 @@ SCENARIO(no_context_destroy, "mipmap/no-context-destroy", par_context) {
 /* Levels hold different bytes, and the level fields of a copy are another matter. */
 SCENARIO(copies, "mipmap/copies") {
     enum { SIDE = 16 };
-    CUmipmappedArray m;
     CUarray level[3];
     unsigned char in[SIDE * SIDE], out[SIDE * SIDE];
     CUDA_ARRAY3D_DESCRIPTOR a = form(SIDE, SIDE, 0, U8, 1, 0);
     CUDA_MEMCPY3D c;
     par_context();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    CUmipmappedArray m = par_mipmap(&a, 3);
     for (unsigned i = 0; i < 3; i++) {
         SETUP(cuMipmappedArrayGetLevel, (&level[i], m, i));
         memset(in, (int)i + 1, sizeof in);
@@ -221,10 +214,9 @@ SCENARIO(copies, "mipmap/copies") {
 }
 
 SCENARIO(free_memory, "mipmap/free-memory", par_context, PAR_ALONE) {
-    CUmipmappedArray m;
     CUDA_ARRAY3D_DESCRIPTOR a = form(2048, 2048, 0, F32, 1, 0);
     par_free_mark();
-    SETUP(cuMipmappedArrayCreate, (&m, &a, 12));
+    CUmipmappedArray m = par_mipmap(&a, 12);
     par_free_delta("2048-square-12-levels");
     SETUP(cuMipmappedArrayDestroy, (m));
     par_free_delta("destroyed");

@@ -218,8 +218,7 @@ static const char *write_file(const void *data, size_t size) {
 
 SCENARIO(files, "module/files", par_context) {
     CUmodule m;
-    const char *path;
-    path = write_file(TEXT_PLAIN, sizeof(TEXT_PLAIN) - 1);
+    const char *path = write_file(TEXT_PLAIN, sizeof(TEXT_PLAIN) - 1);
     CALLO(cuModuleLoad, "ptx", (&m, path), OUT_H(m));
     unlink(path);
     path = write_file(image_small_cubin, sizeof(image_small_cubin));
@@ -344,11 +343,10 @@ static CUdeviceptr global(CUmodule m, const char *name) {
 }
 
 SCENARIO(globals, "module/globals", par_context) {
-    CUmodule m, n;
     CUdeviceptr p, q;
     size_t bytes;
-    m = load(TEXT_PLAIN);
-    n = load(image_kernels_cubin);
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(image_kernels_cubin);
     NAME(m);
     NAME(n);
     variables_of("ptx", m, variables_of_ptx);
@@ -369,10 +367,9 @@ SCENARIO(globals, "module/globals", par_context) {
 }
 
 SCENARIO(globals_v1, "module/globals-v1", par_context) {
-    CUmodule m;
     CUdeviceptr_v1 p;
     unsigned bytes;
-    m = load(TEXT_PLAIN);
+    CUmodule m = load(TEXT_PLAIN);
     CALLO(cuModuleGetGlobal, "v1", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
     CALLO(cuModuleGetGlobal, "v1-no-size", (&p, NULL, m, "counter"), OUT_C(p));
     CALLO(cuModuleGetGlobal, "v1-no-address", (NULL, &bytes, m, "counter"), OUT_U(bytes));
@@ -412,9 +409,8 @@ static void one_as_memory(const char *cls, CUdeviceptr p, size_t size) {
 }
 
 SCENARIO(as_memory, "module/as-memory", par_context) {
-    CUmodule m, n;
-    m = load(TEXT_PLAIN);
-    n = load(image_kernels_cubin);
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(image_kernels_cubin);
     one_as_memory("ptx-counter", global(m, "counter"), 4);
     one_as_memory("ptx-zeros", global(m, "zeros"), 100);
     one_as_memory("ptx-large", global(m, "large"), 3000000);
@@ -426,8 +422,7 @@ SCENARIO(as_memory, "module/as-memory", par_context) {
 
 SCENARIO(past_variable, "module/past-variable", par_context) {
     unsigned char bytes[200] = {0};
-    CUmodule m;
-    m = load(TEXT_PLAIN);
+    CUmodule m = load(TEXT_PLAIN);
     CALL(cuMemcpyHtoD_v2, "past-zeros", (global(m, "zeros"), bytes, 101));
     CALL(cuMemcpyDtoH_v2, "past-zeros", (bytes, global(m, "zeros"), 101));
     CALL(cuMemsetD8_v2, "past-zeros", (global(m, "zeros"), 0, 101));
@@ -437,13 +432,11 @@ SCENARIO(past_variable, "module/past-variable", par_context) {
 
 /* Two modules of one image have their own variables; unloading gives the memory back. */
 SCENARIO(instances, "module/instances", par_context) {
-    CUmodule m, n;
-    CUdeviceptr p, q;
     unsigned value = 99;
-    m = load(TEXT_PLAIN);
-    n = load(TEXT_PLAIN);
-    p = global(m, "counter");
-    q = global(n, "counter");
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(TEXT_PLAIN);
+    CUdeviceptr p = global(m, "counter");
+    CUdeviceptr q = global(n, "counter");
     par_see("instances", "%s", p == q ? "one" : "two");
     SETUP(cuMemcpyHtoD_v2, (p, &value, 4));
     see_bytes("first", p, 4);
@@ -456,7 +449,6 @@ SCENARIO(instances, "module/instances", par_context) {
 
 SCENARIO(unload, "module/unload", par_context) {
     CUmodule m, n, back;
-    CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     unsigned count;
@@ -464,7 +456,7 @@ SCENARIO(unload, "module/unload", par_context) {
     const char *name;
     CUfunctionLoadingState state;
     m = load(TEXT_PLAIN);
-    SETUP(cuModuleGetFunction, (&f, m, "empty"));
+    CUfunction f = par_function(m, "empty");
     CALL(cuModuleUnload, "null", (NULL));
     CALL(cuModuleUnload, "ok", (m));
     CALL(cuModuleUnload, "stale-handle", (m));
@@ -533,16 +525,13 @@ SCENARIO(managed, "module/managed", par_context) {
  */
 
 SCENARIO(contexts, "module/contexts", par_context) {
-    CUcontext other;
-    CUmodule m, n;
-    CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     int value;
     const char *name;
-    m = load(TEXT_PLAIN);
-    SETUP(cuModuleGetFunction, (&f, m, "empty"));
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUmodule m = load(TEXT_PLAIN);
+    CUfunction f = par_function(m, "empty");
+    par_new_context();
     CALLO(cuModuleGetFunction, "other-ctx", (&f, m, "types"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "other-ctx", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
     CALLO(cuFuncGetAttribute, "other-ctx", (&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f),
@@ -555,7 +544,7 @@ SCENARIO(contexts, "module/contexts", par_context) {
           OUT_I(value));
     CALL(cuModuleUnload, "other-ctx", (m));
     SETUP(cuCtxSetCurrent, (NULL));
-    n = NULL;
+    CUmodule n = NULL;
     CALLO(cuModuleLoadData, "no-ctx", (&n, TEXT_PLAIN), OUT_H(n));
     CALLO(cuModuleGetFunction, "no-ctx", (&f, m, "empty"), OUT_C(f));
     CALLO(cuModuleGetGlobal_v2, "no-ctx", (&p, &bytes, m, "counter"), OUT_C(p), OUT_U(bytes));
@@ -595,17 +584,15 @@ SCENARIO(no_context, "module/no-context", par_context) {
 }
 
 SCENARIO(context_destroyed, "module/context-destroyed", par_context) {
-    CUcontext other;
     CUmodule m, back;
-    CUfunction f;
     CUdeviceptr p;
     size_t bytes;
     int value;
     const char *name;
     CUfunctionLoadingState state;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CUcontext other = par_new_context();
     m = load(TEXT_PLAIN);
-    SETUP(cuModuleGetFunction, (&f, m, "empty"));
+    CUfunction f = par_function(m, "empty");
     SETUP(cuCtxDestroy_v2, (other));
     SETUP(cuCtxSetCurrent, (par.primary));
     CALLO(cuModuleGetFunction, "destroyed-ctx", (&f, m, "types"), OUT_C(f));
@@ -625,7 +612,6 @@ SCENARIO(context_destroyed, "module/context-destroyed", par_context) {
 static void mode(const char *value) {
     CUmoduleLoadingMode loading;
     CUfunctionLoadingState state;
-    CUmodule m, n;
     CUfunction f, g, list[20];
     int registers;
     if (value != NULL)
@@ -634,8 +620,8 @@ static void mode(const char *value) {
         unsetenv("CUDA_MODULE_LOADING");
     par_context();
     CALLO(cuModuleGetLoadingMode, "ok", (&loading), OUT_I(loading));
-    m = load(TEXT_PLAIN);
-    n = load(image_kernels_cubin);
+    CUmodule m = load(TEXT_PLAIN);
+    CUmodule n = load(image_kernels_cubin);
     SETUP(cuModuleEnumerateFunctions, (list, 20, n));
     CALLO(cuFuncIsLoaded, "enumerated", (&state, list[0]), OUT_I(state));
     CALLO(cuFuncGetAttribute, "enumerated", (&registers, CU_FUNC_ATTRIBUTE_BINARY_VERSION, list[0]),

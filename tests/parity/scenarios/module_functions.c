@@ -251,11 +251,10 @@ SCENARIO(old_launch_bad, "module/old-launch-bad", par_context) {
 
 /* Successes: softgpu runs no kernel. */
 SCENARIO(old_launch, "module/old-launch", par_context) {
-    CUdeviceptr p;
     unsigned value = 77, back = 0;
     CUmodule m = load(TEXT_PLAIN);
     CUfunction f = function(m, "writes");
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     SETUP(cuMemsetD8_v2, (p, 0, 64));
     SETUP(cuFuncSetBlockShape, (f, 1, 1, 1));
     SETUP(cuParamSetSize, (f, 12));

@@ -60,7 +60,6 @@ SCENARIO(values, "module/options-values", par_context) {
 SCENARIO(outputs, "module/options-outputs", par_context) {
     char info[4096] = "", error[4096] = "";
     CUmodule m;
-    CUfunction f;
     int registers;
     CUjit_option options[] = {CU_JIT_WALL_TIME,
                               CU_JIT_INFO_LOG_BUFFER,
@@ -119,7 +118,7 @@ SCENARIO(outputs, "module/options-outputs", par_context) {
     par_see("threads", "%d", (int)(uintptr_t)limit[1]);
     limit[0] = VALUE(16);
     CALLO(cuModuleLoadDataEx, "registers", (&m, TEXT_PLAIN, 1, limits, limit), OUT_C(m));
-    SETUP(cuModuleGetFunction, (&f, m, "writes"));
+    CUfunction f = par_function(m, "writes");
     CALLO(cuFuncGetAttribute, "registers", (&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f),
           OUT_I(registers));
 }

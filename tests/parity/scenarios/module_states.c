@@ -188,11 +188,10 @@ static void capture(const char *cls, CUstream s) {
 }
 
 SCENARIO(captured, "launch/captured-more", par_context) {
-    CUdeviceptr p;
     unsigned value = 5;
     CUfunction f = function(TEXT_PLAIN, "writes"), e = function(image_kernels_cubin, "empty");
     CUstream s = par_stream();
-    p = par_alloc(64);
+    CUdeviceptr p = par_alloc(64);
     void *params[] = {&p, &value};
     char buffer[16] = {0};
     size_t size = 12;

@@ -135,10 +135,8 @@ static void primary_again(void) {
 
 /* A device fault has poisoned the context. */
 SCENARIO(with_poisoned, "null/poisoned", par_context, PAR_SWEEP, 8) {
-    CUdeviceptr m;
-    CUstream s;
-    s = par_stream();
-    m = par_mapped(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr m = par_mapped(PAR_2M);
     par_hold(s);
     SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
     SETUP(cuMemUnmap, (m, PAR_2M));

@@ -100,8 +100,7 @@ SCENARIO(null_is_legacy, "order/null-is-legacy") {
 /* An event recorded on the legacy stream waits for the blocking streams too. */
 SCENARIO(legacy_event, "order/legacy-event") {
     lanes l = make_lanes();
-    CUevent e;
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     par_hold(l.blocking);
     CALL(cuEventRecord, "legacy-stream", (e, CU_STREAM_LEGACY));
     CALL(cuEventQuery, "blocking-held", (e));

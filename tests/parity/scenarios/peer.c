@@ -39,9 +39,8 @@ static void use(CUcontext ctx) {
 
 /* Memory of a context's device, filled. */
 static CUdeviceptr filled(CUcontext ctx, size_t size, unsigned word) {
-    CUdeviceptr p;
     use(ctx);
-    p = par_alloc(size);
+    CUdeviceptr p = par_alloc(size);
     SETUP(cuMemsetD32_v2, (p, word, size / 4));
     SETUP(cuCtxSynchronize, ());
     use(first);
@@ -169,16 +168,13 @@ SCENARIO(enable_ends, "peer/enable-ends") {
 }
 
 static void copies(bool access) {
-    CUdeviceptr a, b;
-    CUDA_MEMCPY3D_PEER box;
-    CUstream s;
     unsigned word = 0;
     if (!two_contexts()) {
         return;
     }
-    a = filled(first, N, 0x0a0a0a0a);
-    b = filled(second, N, 0x0b0b0b0b);
-    s = par_stream();
+    CUdeviceptr a = filled(first, N, 0x0a0a0a0a);
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
+    CUstream s = par_stream();
     if (access) {
         SETUP(cuCtxEnablePeerAccess, (second, 0));
     }
@@ -205,7 +201,7 @@ static void copies(bool access) {
     SETUP(cuCtxSynchronize, ());
     content("written", second, b + 1024);
     CALL(cuMemcpyDtoDAsync_v2, "past-end", (b + N - 32, a, 64, s));
-    memset(&box, 0, sizeof(box));
+    CUDA_MEMCPY3D_PEER box = {0};
     box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     box.srcDevice = a;
     box.dstDevice = b + 2048;
@@ -233,13 +229,11 @@ SCENARIO(copies_enabled, "peer/copies-enabled") {
 }
 
 SCENARIO(sets_enabled, "peer/sets-enabled") {
-    CUdeviceptr b;
-    CUstream s;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
-    s = par_stream();
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
+    CUstream s = par_stream();
     SETUP(cuCtxEnablePeerAccess, (second, 0));
     CALL(cuMemsetD32_v2, "other-device", (b, 0x1a1a1a1a, 4));
     content("set", second, b);
@@ -253,24 +247,21 @@ SCENARIO(sets_enabled, "peer/sets-enabled") {
 }
 
 SCENARIO(set_plain, "peer/set") {
-    CUdeviceptr b;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CALL(cuMemsetD32_v2, "other-device-no-access", (b, 0x1a1a1a1a, 4));
     CALL(cuCtxSynchronize, "after", ());
     content("set", second, b);
 }
 
 SCENARIO(write_value_plain, "peer/write-value") {
-    CUdeviceptr b;
-    CUstream s;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
-    s = par_stream();
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
+    CUstream s = par_stream();
     CALL(cuStreamWriteValue32_v2, "other-device-no-access", (s, b, 7, 0));
     CALL(cuStreamSynchronize, "after", (s));
     content("written", second, b);
@@ -279,12 +270,11 @@ SCENARIO(write_value_plain, "peer/write-value") {
 /* What a copy between devices may say of memory that is mapped for neither, one or both. */
 static CUdeviceptr mapped_on(int device, unsigned access_bits, size_t size) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access[2];
     size_t count = 0;
     CUdeviceptr p = par_reserve(size);
     prop.location.id = device;
-    SETUP(cuMemCreate, (&h, size, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(size, &prop);
     SETUP(cuMemMap, (p, size, 0, h, 0));
     SETUP(cuMemRelease, (h));
     for (int d = 0; d < 2; d++) {
@@ -306,11 +296,10 @@ SCENARIO(mappings, "peer/mappings") {
         {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ},
         {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
     unsigned long long flags;
-    CUdeviceptr p;
     if (!two_contexts()) {
         return;
     }
-    p = mapped_on(1, 0, PAR_2M);
+    CUdeviceptr p = mapped_on(1, 0, PAR_2M);
     for (int round = 0; round < 3; round++) {
         for (int d = 0; d < 2; d++) {
             location.id = d;
@@ -337,12 +326,11 @@ SCENARIO(mappings, "peer/mappings") {
 }
 
 SCENARIO(mapping_owner_only, "peer/mapping-owner-only") {
-    CUdeviceptr p;
     unsigned word = 0;
     if (!two_contexts()) {
         return;
     }
-    p = mapped_on(1, 2, PAR_2M);
+    CUdeviceptr p = mapped_on(1, 2, PAR_2M);
     use(second);
     CALL(cuMemsetD32_v2, "owner", (p, 0x4a4a4a4a, 16));
     SETUP(cuCtxSynchronize, ());
@@ -354,11 +342,10 @@ SCENARIO(mapping_owner_only, "peer/mapping-owner-only") {
 }
 
 SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
-    CUdeviceptr p;
     if (!two_contexts()) {
         return;
     }
-    p = mapped_on(1, 1, PAR_2M);
+    CUdeviceptr p = mapped_on(1, 1, PAR_2M);
     CALL(cuMemsetD32_v2, "mapped-here-only", (p, 0x6a6a6a6a, 16));
     CALL(cuCtxSynchronize, "after", ());
     use(second);
@@ -367,12 +354,10 @@ SCENARIO(mapping_peer_only, "peer/mapping-peer-only") {
 }
 
 static CUmemoryPool make_pool(int device) {
-    CUmemPoolProps props;
     CUmemoryPool pool = NULL;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = device;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .location.id = device};
     SETUP(cuMemPoolCreate, (&pool, &props));
     return pool;
 }
@@ -381,14 +366,12 @@ SCENARIO(pools, "peer/pools") {
     CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags;
-    CUmemoryPool pool;
     CUdeviceptr p, q;
-    CUstream s;
     if (!two_contexts()) {
         return;
     }
-    pool = make_pool(1);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(1);
+    CUstream s = par_stream();
     for (int d = 0; d < 2; d++) {
         location.id = d;
         par_note("device=%d", d);
@@ -418,14 +401,12 @@ SCENARIO(pools, "peer/pools") {
 }
 
 SCENARIO(pool_without_access, "peer/pool-without-access") {
-    CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
     if (!two_contexts()) {
         return;
     }
-    pool = make_pool(1);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(1);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "pool-of-other-device", (&p, N, pool, s), OUT_P(p));
     CALL(cuMemsetD32Async, "not-accessible", (p, 0x0d0d0d0d, 16, s));
     CALL(cuStreamSynchronize, "after", (s));
@@ -434,7 +415,6 @@ SCENARIO(pool_without_access, "peer/pool-without-access") {
 SCENARIO(pool_defaults, "peer/pool-defaults") {
     CUmemoryPool zero, one, got;
     CUdeviceptr p;
-    CUstream s;
     int ordinal;
     if (!two_contexts()) {
         return;
@@ -444,7 +424,7 @@ SCENARIO(pool_defaults, "peer/pool-defaults") {
     CALL(cuDeviceSetMemPool, "of-other-device", (0, one));
     CALLO(cuDeviceGetMemPool, "second", (&got, 1), OUT_H(got));
     use(second);
-    s = par_stream();
+    CUstream s = par_stream();
     use(first);
     CALLO(cuMemAllocAsync, "stream-of-other-device", (&p, N, s), OUT_P(p));
     if (par_last() == CUDA_SUCCESS) {
@@ -455,14 +435,13 @@ SCENARIO(pool_defaults, "peer/pool-defaults") {
 }
 
 SCENARIO(pointers, "peer/pointers") {
-    CUdeviceptr b;
     CUcontext ctx;
     int ordinal;
     unsigned type;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 1);
+    CUdeviceptr b = filled(second, N, 1);
     CALLO(cuPointerGetAttribute, "other-device", (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b),
           OUT_I(ordinal));
     CALLO(cuPointerGetAttribute, "other-device", (&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, b),
@@ -492,18 +471,16 @@ SCENARIO(pinned, "peer/pinned") {
 }
 
 SCENARIO(events, "peer/events") {
-    CUstream s, t;
-    CUevent e, f, plain;
     float ms;
     if (!two_contexts()) {
         return;
     }
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DEFAULT));
-    SETUP(cuEventCreate, (&plain, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUevent e = par_event(CU_EVENT_DEFAULT);
+    CUevent plain = par_event(CU_EVENT_DISABLE_TIMING);
     use(second);
-    t = par_stream();
-    SETUP(cuEventCreate, (&f, CU_EVENT_DEFAULT));
+    CUstream t = par_stream();
+    CUevent f = par_event(CU_EVENT_DEFAULT);
     use(first);
     CALL(cuEventRecord, "own-stream", (e, s));
     CALL(cuEventRecord, "stream-of-other-device", (e, t));
@@ -519,18 +496,15 @@ SCENARIO(events, "peer/events") {
 }
 
 SCENARIO(order, "peer/order") {
-    CUdeviceptr a, b;
-    CUstream s, t;
-    CUevent e;
     if (!two_contexts()) {
         return;
     }
-    a = filled(first, N, 0x01010101);
-    b = filled(second, N, 0x02020202);
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr a = filled(first, N, 0x01010101);
+    CUdeviceptr b = filled(second, N, 0x02020202);
+    CUstream s = par_stream();
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     use(second);
-    t = par_stream();
+    CUstream t = par_stream();
     use(first);
     par_hold(s);
     CALL(cuMemsetD32Async, "held", (a, 0x03030303, 4, s));
@@ -546,8 +520,6 @@ SCENARIO(order, "peer/order") {
 
 /* Streams and memory of a context that is not current. */
 SCENARIO(contexts, "peer/contexts") {
-    CUstream t;
-    CUdeviceptr a, b;
     CUcontext of;
     CUdevice d;
     unsigned flags;
@@ -555,10 +527,10 @@ SCENARIO(contexts, "peer/contexts") {
     if (!two_contexts()) {
         return;
     }
-    a = filled(first, N, 1);
-    b = filled(second, N, 2);
+    CUdeviceptr a = filled(first, N, 1);
+    CUdeviceptr b = filled(second, N, 2);
     use(second);
-    t = par_stream();
+    CUstream t = par_stream();
     CALLO(cuCtxGetDevice, "second", (&d), OUT_I(d));
     use(first);
     CALLO(cuCtxGetDevice, "first", (&d), OUT_I(d));
@@ -575,12 +547,11 @@ SCENARIO(contexts, "peer/contexts") {
 }
 
 SCENARIO(released_second, "peer/released-second") {
-    CUdeviceptr b;
     unsigned word = 0;
     if (!two_contexts()) {
         return;
     }
-    b = filled(second, N, 0x0b0b0b0b);
+    CUdeviceptr b = filled(second, N, 0x0b0b0b0b);
     CALL(cuDevicePrimaryCtxRelease_v2, "second", (1));
     CALL(cuMemcpyDtoH_v2, "released-other-device", (&word, b, 4));
     CALL(cuMemFree_v2, "released-other-device", (b));
@@ -595,18 +566,16 @@ struct message {
 
 SCENARIO(ipc, "peer/ipc") {
     struct message m;
-    CUdeviceptr b;
-    CUevent e;
     char answer;
     int peer;
     if (!two_contexts()) {
         return;
     }
     peer = par_spawn("peer-ipc");
-    b = filled(second, PAR_2M, 0x0b0b0b0b);
+    CUdeviceptr b = filled(second, PAR_2M, 0x0b0b0b0b);
     CALLO(cuIpcGetMemHandle, "other-device", (&m.memory, b), OUT_C(m.memory));
     use(second);
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     use(first);
     CALLO(cuIpcGetEventHandle, "other-device", (&m.event, e), OUT_C(m.event));
     par_send(peer, &m, sizeof(m), -1);
@@ -649,9 +618,7 @@ HELPER(helper_ipc, "peer-ipc") {
 
 SCENARIO(share, "peer/share") {
     CUmemAllocationProp prop = {0};
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     char answer;
     int fd = -1, peer;
     if (!two_contexts()) {
@@ -661,8 +628,8 @@ SCENARIO(share, "peer/share") {
     prop = par_device_prop();
     prop.location.id = 1;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
-    p = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
+    CUdeviceptr p = par_reserve(PAR_2M);
     SETUP(cuMemMap, (p, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (p, PAR_2M, &access, 1));
     use(second);
@@ -681,7 +648,6 @@ HELPER(helper_share, "peer-share") {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr p;
     char byte;
     int fd = -1;
     par_record_start("peer/share:peer");
@@ -692,7 +658,7 @@ HELPER(helper_share, "peer-share") {
           (&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.location.type),
           OUT_I(prop.location.id));
-    p = par_reserve(PAR_2M);
+    CUdeviceptr p = par_reserve(PAR_2M);
     CALL(cuMemMap, "imported", (p, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "peer-device", (p, PAR_2M, &access, 1));
     content("read-by-peer", first, p);

@@ -55,8 +55,7 @@ static void attributes(const char *cls, CUdeviceptr p) {
 }
 
 SCENARIO(device_allocation, "pointer/device", par_context) {
-    CUdeviceptr a;
-    a = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
     NAME_R(a, 1000);
     attributes("base", a);
     attributes("interior", a + 600);
@@ -65,15 +64,13 @@ SCENARIO(device_allocation, "pointer/device", par_context) {
 }
 
 SCENARIO(one_past_end, "pointer/one-past-end", par_context) {
-    CUdeviceptr a;
-    a = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
     NAME_R(a, 1000);
     attributes("one-past-end", a + 1000);
 }
 
 SCENARIO(pinned, "pointer/pinned", par_context) {
-    void *h;
-    h = par_pinned(10000);
+    void *h = par_pinned(10000);
     NAME_R(h, 10000);
     attributes("base", (CUdeviceptr)(uintptr_t)h);
     attributes("interior", (CUdeviceptr)(uintptr_t)h + 5000);
@@ -107,8 +104,7 @@ SCENARIO(registered, "pointer/registered", par_context) {
 
 SCENARIO(mapped, "pointer/mapped", par_context) {
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
-    a = par_reserve(4 * PAR_2M);
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
     NAME_R(a, 4 * PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
     SETUP(cuMemMap,
@@ -125,13 +121,11 @@ SCENARIO(mapped, "pointer/mapped", par_context) {
 
 SCENARIO(mapped_host, "pointer/mapped-host", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     NAME_R(a, PAR_2M);
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     attributes("mapped-host-numa", a);
@@ -153,13 +147,10 @@ SCENARIO(pool, "pointer/pool", par_context) {
 }
 
 SCENARIO(pool_host, "pointer/pool-host", par_context) {
-    CUmemPoolProps props;
-    CUmemoryPool host;
     CUdeviceptr a;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&host, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool host = par_pool(&props);
     NAME(host);
     SETUP(cuMemAllocFromPoolAsync, (&a, 10000, host, NULL));
     NAME_R(a, 10000);
@@ -182,8 +173,7 @@ SCENARIO(unknown, "pointer/unknown", par_context) {
 }
 
 SCENARIO(without_context, "pointer/without-context", par_context) {
-    CUdeviceptr a;
-    a = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
     NAME_R(a, 1000);
     SETUP(cuCtxSetCurrent, (NULL));
     attributes("no-context", a);
@@ -191,8 +181,7 @@ SCENARIO(without_context, "pointer/without-context", par_context) {
 }
 
 SCENARIO(managed, "pointer/managed", par_context) {
-    CUdeviceptr a;
-    SETUP(cuMemAllocManaged, (&a, 10000, CU_MEM_ATTACH_GLOBAL));
+    CUdeviceptr a = par_managed(10000);
     NAME_R(a, 10000);
     attributes("managed", a);
 }
@@ -211,13 +200,12 @@ static void several_at(const char *cls, CUdeviceptr p) {
 }
 
 SCENARIO(several, "pointer/several", par_context) {
-    CUdeviceptr a, r;
     int on_stack, n;
     void *data[1] = {&n};
     CUpointer_attribute bad[1] = {(CUpointer_attribute)999};
     CUpointer_attribute good[1] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    a = par_alloc(1000);
-    r = par_reserve(PAR_2M);
+    CUdeviceptr a = par_alloc(1000);
+    CUdeviceptr r = par_reserve(PAR_2M);
     several_at("device", a);
     several_at("plain-host", (CUdeviceptr)(uintptr_t)&on_stack);
     several_at("pinned", (CUdeviceptr)(uintptr_t)par_pinned(4096));
@@ -232,10 +220,9 @@ SCENARIO(several, "pointer/several", par_context) {
 }
 
 SCENARIO(set_attribute, "pointer/set", par_context) {
-    CUdeviceptr a;
     unsigned flag, got;
     uint64_t word = 1;
-    a = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
     for (unsigned v = 0; v <= 2; v++) {
         flag = v;
         par_note("value=%u", v);
@@ -263,9 +250,8 @@ SCENARIO(set_attribute, "pointer/set", par_context) {
 
 SCENARIO(buffer_ids, "pointer/buffer-ids", par_context) {
     unsigned long long first, second, again;
-    CUdeviceptr a, b;
-    a = par_alloc(1000);
-    b = par_alloc(1000);
+    CUdeviceptr a = par_alloc(1000);
+    CUdeviceptr b = par_alloc(1000);
     SETUP(cuPointerGetAttribute, (&first, CU_POINTER_ATTRIBUTE_BUFFER_ID, a));
     SETUP(cuPointerGetAttribute, (&second, CU_POINTER_ATTRIBUTE_BUFFER_ID, b));
     par_see("neighbours", first == second ? "same-id" : second > first ? "rising" : "falling");

@@ -4,10 +4,8 @@
 #include <string.h>
 
 static CUmemPoolProps device_props(void) {
-    CUmemPoolProps props;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
     return props;
 }
 
@@ -134,17 +132,15 @@ SCENARIO(attributes_default, "pool/attributes-default", par_context) {
 
 SCENARIO(attributes_created, "pool/attributes-created", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     props.maxSize = (size_t)64 << 20;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     attributes_of(pool);
 }
 
 SCENARIO(attributes_host, "pool/attributes-host", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     attributes_of(pool);
 }
 
@@ -170,9 +166,8 @@ SCENARIO(random_pool, "pool/random-pool", par_context) {
 
 SCENARIO(destroyed_pool, "pool/destroyed-attribute", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     uint64_t value;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemPoolDestroy, (pool));
     CALLO(cuMemPoolGetAttribute, "stale-handle", (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &value),
           OUT_U(value));
@@ -180,17 +175,15 @@ SCENARIO(destroyed_pool, "pool/destroyed-attribute", par_context) {
 
 SCENARIO(destroyed_pool_destroy, "pool/destroyed-destroy", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     CALL(cuMemPoolDestroy, "ok", (pool));
     CALL(cuMemPoolDestroy, "stale-handle", (pool));
 }
 
 SCENARIO(destroyed_pool_alloc, "pool/destroyed-alloc", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     CUdeviceptr p;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemPoolDestroy, (pool));
     CALLO(cuMemAllocFromPoolAsync, "stale-handle", (&p, 4096, pool, NULL), OUT_P(p));
 }
@@ -244,17 +237,15 @@ SCENARIO(access_default, "pool/access-default", par_context) {
 
 SCENARIO(access_host, "pool/access-host", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     accesses_of(pool);
 }
 
 SCENARIO(access_host_numa, "pool/access-host-numa", par_context) {
     CUmemPoolProps props = device_props();
-    CUmemoryPool pool;
     props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemoryPool pool = par_pool(&props);
     accesses_of(pool);
 }
 

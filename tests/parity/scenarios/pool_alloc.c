@@ -4,13 +4,10 @@
 #include <string.h>
 
 static CUmemoryPool make_pool(int location, size_t max_size) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = (CUmemLocationType)location;
-    props.maxSize = max_size;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = (CUmemLocationType)location,
+                            .maxSize = max_size};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -38,11 +35,9 @@ SCENARIO(sizes, "pool-alloc/sizes", par_context) {
                                    (size_t)32 << 20,
                                    ((size_t)32 << 20) + 1,
                                    (size_t)256 << 20};
-    CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     show_counters("empty", pool);
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         par_note("size=%zu", tries[i]);
@@ -60,11 +55,9 @@ SCENARIO(sizes, "pool-alloc/sizes", par_context) {
 }
 
 SCENARIO(bad, "pool-alloc/bad", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     CALLO(cuMemAllocAsync, "zero-size", (&p, 0, s), OUT_P(p));
     CALL(cuMemAllocAsync, "null-out", (NULL, 4096, s));
     CALLO(cuMemAllocAsync, "too-large", (&p, (size_t)1 << 44, s), OUT_P(p));
@@ -85,11 +78,9 @@ SCENARIO(bad, "pool-alloc/bad", par_context) {
 }
 
 SCENARIO(limited, "pool-alloc/limited", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr p, q;
-    CUstream s;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, (size_t)64 << 20);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, (size_t)64 << 20);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "over-maximum", (&p, (size_t)128 << 20, pool, s), OUT_P(p));
     CALLO(cuMemAllocFromPoolAsync, "under-maximum", (&p, (size_t)40 << 20, pool, s), OUT_P(p));
     show_counters("one", pool);
@@ -101,8 +92,7 @@ SCENARIO(limited, "pool-alloc/limited", par_context) {
 
 SCENARIO(frees, "pool-alloc/frees", par_context) {
     CUdeviceptr p, plain;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     plain = par_alloc(4096);
     SETUP(cuMemAllocAsync, (&p, 4096, s));
     CALL(cuMemFreeAsync, "null", (0, s));
@@ -124,11 +114,9 @@ SCENARIO(frees, "pool-alloc/frees", par_context) {
 }
 
 SCENARIO(reuse_same_stream, "pool-alloc/reuse-same-stream", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr a, b, c;
-    CUstream s;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "first", (&a, PAR_2M, pool, s), OUT_P(a));
     CALL(cuMemFreeAsync, "ok", (a, s));
     CALLO(cuMemAllocFromPoolAsync, "after-free-same-size", (&b, PAR_2M, pool, s), OUT_P(b));
@@ -140,13 +128,10 @@ SCENARIO(reuse_same_stream, "pool-alloc/reuse-same-stream", par_context) {
 
 /* Freed on a held stream; asked for on another: which of the reuse rules gives it out? */
 static void reuse_across(bool event, bool allow_event, bool allow_internal) {
-    CUmemoryPool pool;
     CUdeviceptr a, b;
-    CUstream s, t;
-    CUevent e;
     int off = 0;
     par_context();
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     uint64_t keep = ~0ull;
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     if (!allow_event) {
@@ -156,9 +141,9 @@ static void reuse_across(bool event, bool allow_event, bool allow_internal) {
         SETUP(cuMemPoolSetAttribute,
               (pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
     }
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)32 << 20, pool, s));
     NAME(a);
     SETUP(cuStreamSynchronize, (s));
@@ -220,12 +205,10 @@ SCENARIO(reuse_finished, "pool-alloc/reuse-finished", par_context) {
 }
 
 SCENARIO(trims, "pool-alloc/trims", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr a, b;
-    CUstream s;
     uint64_t keep = ~0ull, zero = 0;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     CALL(cuMemPoolTrimTo, "empty", (pool, 0));
     SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)64 << 20, pool, s));
@@ -254,13 +237,10 @@ SCENARIO(trims, "pool-alloc/trims", par_context) {
 
 /* Which synchronization gives cached memory back at threshold zero? */
 SCENARIO(released_when, "pool-alloc/released-when", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr a;
-    CUstream s;
-    CUevent e;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
 #define AFTER(what, call)                                                                          \
     do {                                                                                           \
         SETUP(cuMemAllocFromPoolAsync, (&a, (size_t)32 << 20, pool, s));                           \
@@ -278,10 +258,9 @@ SCENARIO(released_when, "pool-alloc/released-when", par_context) {
 SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
     CUmemoryPool pool, got;
     CUdeviceptr a;
-    CUstream s;
     pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
     NAME(pool);
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
     CALL(cuMemPoolDestroy, "live-allocation", (pool));
     CALL(cuMemsetD8Async, "pool-destroyed", (a, 1, PAR_2M, s));
@@ -293,9 +272,8 @@ SCENARIO(destroy_with_live, "pool-alloc/destroy-with-live", par_context) {
 
 SCENARIO(use_after_free, "pool-alloc/use-after-free", par_context) {
     CUdeviceptr a;
-    CUstream s;
     char host[16];
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemAllocAsync, (&a, PAR_2M, s));
     SETUP(cuMemFreeAsync, (a, s));
     CALL(cuMemsetD8Async, "freed-not-synchronized", (a, 1, 16, s));
@@ -307,9 +285,8 @@ SCENARIO(use_after_free, "pool-alloc/use-after-free", par_context) {
 
 SCENARIO(use_before_ordered, "pool-alloc/use-before-ordered", par_context) {
     CUdeviceptr a;
-    CUstream s, t;
-    s = par_stream();
-    t = par_stream();
+    CUstream s = par_stream();
+    CUstream t = par_stream();
     par_hold(s);
     CALLO(cuMemAllocAsync, "held", (&a, PAR_2M, s), OUT_P(a));
     CALL(cuMemsetD8Async, "other-stream-before-allocation", (a, 1, 16, t));
@@ -321,11 +298,9 @@ SCENARIO(use_before_ordered, "pool-alloc/use-before-ordered", par_context) {
 }
 
 SCENARIO(charges, "pool-alloc/charges", par_context, PAR_ALONE) {
-    CUmemoryPool pool;
     CUdeviceptr a;
-    CUstream s;
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUstream s = par_stream();
     par_free_mark();
     SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, s));
     SETUP(cuStreamSynchronize, (s));
@@ -344,12 +319,10 @@ SCENARIO(charges, "pool-alloc/charges", par_context, PAR_ALONE) {
 }
 
 static void host_pool(int location) {
-    CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
     par_context();
-    pool = make_pool(location, 0);
-    s = par_stream();
+    CUmemoryPool pool = make_pool(location, 0);
+    CUstream s = par_stream();
     CALLO(cuMemAllocFromPoolAsync, "host-pool", (&p, 4096, pool, s), OUT_P(p));
     show_counters("allocated", pool);
     CALL(cuMemsetD8Async, "host-pool", (p, 0x21, 4096, s));

@@ -92,13 +92,10 @@ SCENARIO(nowhere_managed, "pool-default/nowhere-managed") {
 
 /* A pool of the application's own, used by a device that was given nothing. */
 SCENARIO(host_created, "pool-default/host-created", par_context) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
     CUstream stream = par_stream();
-    memset(&props, 0, sizeof props);
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool pool = par_pool(&props);
     use(pool, stream);
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CALL(cuMemPoolSetAccess, "device", (pool, &access, 1));

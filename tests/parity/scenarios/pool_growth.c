@@ -4,13 +4,10 @@
 #include <string.h>
 
 static CUmemoryPool make_pool(CUmemAllocationHandleType handles) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = handles;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = handles,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -47,9 +44,8 @@ static const size_t sizes[] = {256,
 /* Each size in a pool of its own: reserved when allocated, freed, synchronized. */
 static void grow_by(CUmemAllocationHandleType handles) {
     CUdeviceptr p;
-    CUstream s;
     par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         CUmemoryPool pool = make_pool(handles);
         SETUP(cuMemAllocFromPoolAsync, (&p, sizes[i], pool, s));
@@ -76,12 +72,10 @@ SCENARIO(grow_on, "pool-growth/one-pool", par_context) {
     static const size_t steps[] = {4096,    4096,  (size_t)31 << 20, (size_t)1 << 20,
                                    PAR_2M,  65536, (size_t)40 << 20, (size_t)20 << 20,
                                    1 << 20, 512,   (size_t)32 << 20, (size_t)5 << 20};
-    CUmemoryPool pool;
     CUdeviceptr p[12];
-    CUstream s;
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
-    s = par_stream();
+    CUstream s = par_stream();
     for (size_t i = 0; i < 12; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], steps[i], pool, s));
         par_note("%zu size=%zu", i, steps[i]);
@@ -131,10 +125,9 @@ SCENARIO(thresholds, "pool-growth/thresholds", par_context) {
 
 /* Lowering the threshold gives back at once, or with the next synchronization? */
 SCENARIO(threshold_lowered, "pool-growth/threshold-lowered", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr p;
     CUstream s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
     SETUP(cuMemAllocFromPoolAsync, (&p, (size_t)64 << 20, pool, s));
     SETUP(cuMemFreeAsync, (p, s));
@@ -153,10 +146,9 @@ SCENARIO(threshold_lowered, "pool-growth/threshold-lowered", par_context) {
 /* Places of blocks in one chunk: distances, and which hole is taken. */
 SCENARIO(places, "pool-growth/places", par_context) {
     static const size_t small[] = {1, 256, 257, 512, 513, 4096, 65536, 1};
-    CUmemoryPool pool;
     CUdeviceptr p[8], q;
     CUstream s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
     for (int i = 0; i < 8; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], small[i], pool, s));
@@ -180,11 +172,10 @@ SCENARIO(places, "pool-growth/places", par_context) {
 }
 
 static void place_order(size_t size) {
-    CUmemoryPool pool;
     CUdeviceptr p[5], q;
     par_context();
     CUstream s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     keep(pool, ~0ull);
     for (int i = 0; i < 5; i++) {
         SETUP(cuMemAllocFromPoolAsync, (&p[i], size, pool, s));
@@ -233,15 +224,12 @@ SCENARIO(same_stream_sizes, "pool-growth/same-stream", par_context) {
 
 /* The order of the stream: memory is there when the allocation's turn has come, not before. */
 SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr a, b;
-    CUstream s, t;
-    CUevent e;
     unsigned word = 0;
-    s = par_stream();
-    t = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     par_hold(s);
     CALLO(cuMemAllocFromPoolAsync, "held", (&a, PAR_2M, pool, s), OUT_P(a));
     counters("allocated-held", pool);
@@ -265,11 +253,9 @@ SCENARIO(stream_order, "pool-growth/stream-order", par_context) {
 
 /* Freed with a plain free, while the stream of its allocation is held? */
 SCENARIO(plain_free, "pool-growth/plain-free", par_context) {
-    CUmemoryPool pool;
     CUdeviceptr a;
-    CUstream s;
-    s = par_stream();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
+    CUstream s = par_stream();
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_NONE);
     SETUP(cuMemAllocFromPoolAsync, (&a, PAR_2M, pool, s));
     par_hold(s);
     CALL(cuMemFree_v2, "pool-allocation-stream-held", (a));

@@ -10,13 +10,10 @@
 #include <unistd.h>
 
 static CUmemoryPool make_pool(CUmemLocationType location) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = location;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = location,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 

@@ -15,15 +15,12 @@ static CUmemoryPool pool;
 static CUstream s, t, u;
 
 static CUmemoryPool make_pool(CUmemAllocationHandleType handles, size_t most) {
-    CUmemPoolProps props;
-    CUmemoryPool made;
     uint64_t keep = ~0ull;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.handleTypes = handles;
-    props.maxSize = most;
-    SETUP(cuMemPoolCreate, (&made, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .handleTypes = handles,
+                            .maxSize = most};
+    CUmemoryPool made = par_pool(&props);
     SETUP(cuMemPoolSetAttribute, (made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
     return made;
 }
@@ -50,8 +47,7 @@ static CUdeviceptr take(size_t size, CUstream stream) {
 }
 
 static CUevent record(CUstream stream) {
-    CUevent e;
-    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_DISABLE_TIMING);
     SETUP(cuEventRecord, (e, stream));
     return e;
 }
@@ -150,8 +146,7 @@ SCENARIO(follow_chain, "near-pool/follow-chain", par_context) {
 
 /* Without any event: the legacy stream joins the blocking ones. */
 SCENARIO(follow_legacy, "near-pool/follow-legacy", par_context) {
-    CUdeviceptr own;
-    own = par_alloc(64);
+    CUdeviceptr own = par_alloc(64);
     for (int joined = 0; joined < 2; joined++) {
         begin(1, 1);
         SETUP(cuStreamCreate, (&s, CU_STREAM_DEFAULT));

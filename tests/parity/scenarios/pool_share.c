@@ -5,13 +5,10 @@
 #include <unistd.h>
 
 static CUmemoryPool make_pool(int handle_type) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.handleTypes = (CUmemAllocationHandleType)handle_type;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .handleTypes = (CUmemAllocationHandleType)handle_type};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -37,11 +34,10 @@ SCENARIO(export_types, "pool-share/export-types", par_context) {
 }
 
 SCENARIO(export_pointers, "pool-share/export-pointers", par_context) {
-    CUmemoryPool plain, shared;
     CUmemPoolPtrExportData data;
     CUdeviceptr p, q;
-    plain = make_pool(0);
-    shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemoryPool plain = make_pool(0);
+    CUmemoryPool shared = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemAllocFromPoolAsync, (&p, 4096, plain, NULL));
     SETUP(cuMemAllocFromPoolAsync, (&q, 4096, shared, NULL));
     CALLO(cuMemPoolExportPointer, "ok", (&data, q), OUT_C(data));
@@ -107,14 +103,13 @@ typedef struct message {
 } message;
 
 SCENARIO(to_peer, "pool-share/to-peer") {
-    CUmemoryPool pool;
     CUdeviceptr p;
     message m;
     char answer;
     unsigned word = 0;
     int fd, peer = par_spawn("pool-import");
     par_context();
-    pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemoryPool pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemAllocFromPoolAsync, (&p, PAR_2M, pool, NULL));
     SETUP(cuMemsetD32_v2, (p, 0x31323334, 64));
     SETUP(cuCtxSynchronize, ());

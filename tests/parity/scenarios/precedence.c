@@ -90,16 +90,13 @@ SCENARIO(vmm, "precedence/vmm", par_context) {
 }
 
 SCENARIO(pool, "precedence/pool", par_context) {
-    CUmemPoolProps props;
     CUmemoryPool pool;
     CUdeviceptr p;
-    CUstream s;
-    s = par_stream();
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = 99;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_WIN32;
+    CUstream s = par_stream();
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                            .location.id = 99,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_WIN32};
     CALLO(cuMemPoolCreate, "bad-device-and-win32", (&pool, &props), OUT_H(pool));
     props.allocType = (CUmemAllocationType)7;
     CALLO(cuMemPoolCreate, "bad-type-and-bad-device", (&pool, &props), OUT_H(pool));
@@ -119,11 +116,9 @@ SCENARIO(pool, "precedence/pool", par_context) {
 }
 
 SCENARIO(streams, "precedence/streams", par_context) {
-    CUstream s;
-    CUevent e;
     CALL(cuStreamCreate, "null-out-and-bad-flags", (NULL, ~0u));
     CALL(cuEventCreate, "null-out-and-bad-flags", (NULL, ~0u));
-    s = par_stream();
+    CUstream s = par_stream();
     CALL(cuEventRecordWithFlags, "null-and-bad-flags", (NULL, s, 9));
     CALL(cuStreamWaitEvent, "null-and-bad-flags", (s, NULL, 9));
     CALL(cuEventElapsedTime, "all-null", (NULL, NULL, NULL));
@@ -131,7 +126,7 @@ SCENARIO(streams, "precedence/streams", par_context) {
     CALL(cuStreamWaitValue32_v2, "null-and-bad-flags", (s, 0, 0, 0x80));
     CALL(cuStreamWaitValue32_v2, "misaligned-and-random", (s, 0x1001, 0, 0));
     CALL(cuStreamAddCallback, "null-and-bad-flags", (s, NULL, NULL, 1));
-    SETUP(cuEventCreate, (&e, 0));
+    CUevent e = par_event(0);
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuStreamCreate, "no-context-and-null-out", (NULL, 0));
     CALL(cuStreamCreate, "no-context-and-bad-flags", (&s, ~0u));
@@ -178,11 +173,9 @@ SCENARIO(contexts, "precedence/contexts", par_init) {
 }
 
 SCENARIO(copies, "precedence/copies", par_context) {
-    CUdeviceptr d;
     char *host = calloc(1, 4096);
-    CUDA_MEMCPY2D c;
-    d = par_alloc(4096);
-    memset(&c, 0, sizeof(c));
+    CUdeviceptr d = par_alloc(4096);
+    CUDA_MEMCPY2D c = {0};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     c.WidthInBytes = 32;
     c.Height = 0;
@@ -204,12 +197,9 @@ static uint64_t words[1024];
 
 SCENARIO(foreign_stream, "precedence/foreign-stream", par_context) {
     CUstream s = (CUstream)(void *)words;
-    CUdeviceptr d;
-    CUevent e;
-    void *pinned;
-    d = par_alloc(4096);
-    pinned = par_pinned(4096);
-    SETUP(cuEventCreate, (&e, 0));
+    CUdeviceptr d = par_alloc(4096);
+    void *pinned = par_pinned(4096);
+    CUevent e = par_event(0);
     CALL(cuMemcpyAsync, "foreign-stream", (d, d + 64, 64, s));
     CALL(cuMemcpyHtoDAsync_v2, "foreign-stream", (d, pinned, 64, s));
     CALL(cuMemcpyDtoHAsync_v2, "foreign-stream", (pinned, d, 64, s));

@@ -40,10 +40,8 @@ SCENARIO(locations, "prefetch/locations", par_context) {
                                         {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 5},
                                         {CU_MEM_LOCATION_TYPE_INVALID, 0},
                                         {(CUmemLocationType)9, 0}};
-    CUdeviceptr m;
-    CUstream s;
-    s = par_stream();
-    m = managed(65536);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(65536);
     last_of("fresh", m, 65536);
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
         par_note("device=%d", devices[i]);
@@ -63,13 +61,11 @@ SCENARIO(locations, "prefetch/locations", par_context) {
 }
 
 SCENARIO(bounds, "prefetch/bounds", par_context) {
-    CUdeviceptr m, f;
-    CUstream s, gone;
-    s = par_stream();
-    SETUP(cuStreamCreate, (&gone, 0));
+    CUstream s = par_stream();
+    CUstream gone = par_blocking_stream();
     SETUP(cuStreamDestroy_v2, (gone));
-    m = managed(16 * PAGE + 100);
-    f = managed(8192);
+    CUdeviceptr m = managed(16 * PAGE + 100);
+    CUdeviceptr f = managed(8192);
     SETUP(cuMemFree_v2, (f));
     CALL(cuMemPrefetchAsync, "zero-size", (m, 0, 0, s));
     CALL(cuMemPrefetchAsync, "null", (0, PAGE, 0, s));
@@ -97,10 +93,8 @@ SCENARIO(bounds, "prefetch/bounds", par_context) {
 }
 
 SCENARIO(order, "prefetch/order", par_context) {
-    CUdeviceptr m;
-    CUstream s;
-    s = par_stream();
-    m = managed(65536);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(65536);
     *(unsigned char *)(uintptr_t)m = 3;
     par_hold(s);
     CALL(cuMemPrefetchAsync, "held", (m, 65536, 0, s));
@@ -118,8 +112,7 @@ SCENARIO(batch, "prefetch/batch", par_context) {
     CUmemLocation places[2] = {device, host};
     size_t sizes[3] = {16 * PAGE, 16 * PAGE, 16 * PAGE}, index[2] = {0, 2};
     CUdeviceptr m[3], backwards[2];
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     for (int i = 0; i < 3; i++)
         m[i] = managed(16 * PAGE);
     CALL(cuMemPrefetchBatchAsync, "ok", (m, sizes, 3, places, index, 2, 0, s));
@@ -182,8 +175,7 @@ SCENARIO(batch, "prefetch/batch", par_context) {
 SCENARIO(discard, "prefetch/discard", par_context) {
     size_t sizes[2] = {16 * PAGE, 16 * PAGE};
     CUdeviceptr m[2], kept;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     m[0] = managed(16 * PAGE);
     m[1] = managed(16 * PAGE);
     SETUP(cuMemPrefetchAsync, (m[0], 16 * PAGE, 0, s));
@@ -228,12 +220,10 @@ SCENARIO(discard, "prefetch/discard", par_context) {
 /* What a discarded page reads is not defined; these are the answers of one driver. */
 SCENARIO(discard_bytes, "prefetch/discard-bytes", par_context) {
     size_t size = PAR_2M, part = 65536;
-    CUdeviceptr m, n;
-    CUstream s;
     unsigned char plain[4];
-    s = par_stream();
-    m = managed(PAR_2M);
-    n = managed(PAR_2M);
+    CUstream s = par_stream();
+    CUdeviceptr m = managed(PAR_2M);
+    CUdeviceptr n = managed(PAR_2M);
     memset((void *)(uintptr_t)m, 9, PAR_2M);
     memset((void *)(uintptr_t)n, 9, PAR_2M);
     par_hold(s);
@@ -257,8 +247,7 @@ SCENARIO(discard_and_prefetch, "prefetch/discard-and-prefetch", par_context) {
     CUmemLocation places[2] = {device, host};
     size_t sizes[2] = {16 * PAGE, 16 * PAGE}, index[2] = {0, 1};
     CUdeviceptr m[2], kept;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     m[0] = managed(16 * PAGE);
     m[1] = managed(16 * PAGE);
     CALL(cuMemDiscardAndPrefetchBatchAsync, "ok", (m, sizes, 2, places, index, 2, 0, s));
@@ -327,12 +316,10 @@ static void captured(CUstream s) {
 SCENARIO(capture, "prefetch/capture", par_context) {
     CUmemLocation place = device;
     size_t size = 65536, index = 0;
-    CUdeviceptr m;
-    CUstream s;
     CUmemDecompressParams params;
     memset(&params, 0, sizeof(params));
-    m = managed(65536);
-    s = capturing();
+    CUdeviceptr m = managed(65536);
+    CUstream s = capturing();
     CALL(cuMemPrefetchAsync, "capturing", (m, size, 0, s));
     captured(s);
     s = capturing();
@@ -363,11 +350,10 @@ SCENARIO(capture, "prefetch/capture", par_context) {
 
 SCENARIO(capture_global, "prefetch/capture-global", par_context) {
     CUdeviceptr m, n;
-    CUstream s;
     int value;
     unsigned flag = 1;
     m = managed(65536);
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CALLO(cuMemRangeGetAttribute, "capturing", (&value, 4, 1, m, 65536), OUT_I(value));
     captured(s);

@@ -72,8 +72,7 @@ static void read_back(CUdeviceptr m, int advice) {
 
 SCENARIO(advise, "range/advise", par_context) {
     static const CUdevice devices[] = {0, 1, 99, -1, -2, -3};
-    CUdeviceptr m;
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     all_of("fresh", m, 65536);
     for (int advice = 0; advice <= 7; advice++) {
         for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
@@ -86,8 +85,7 @@ SCENARIO(advise, "range/advise", par_context) {
 }
 
 SCENARIO(advise_v2, "range/advise-v2", par_context) {
-    CUdeviceptr m;
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     for (int advice = 0; advice <= 7; advice++) {
         for (size_t i = 0; i < LOCATIONS; i++) {
             par_note("advice=%d location=%d id=%d", advice, (int)locations[i].type,
@@ -103,9 +101,8 @@ SCENARIO(advise_together, "range/advise-together", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
     CUmemLocation node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
-    CUdeviceptr m;
     int list[3];
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     CALL(cuMemAdvise, "read-mostly", (m, 65536, CU_MEM_ADVISE_SET_READ_MOSTLY, -1));
     CALL(cuMemAdvise_v2, "preferred", (m, 65536, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device));
     CALL(cuMemAdvise_v2, "accessed-by", (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, host));
@@ -127,10 +124,9 @@ SCENARIO(advise_together, "range/advise-together", par_context) {
 
 SCENARIO(advise_bounds, "range/advise-bounds", par_context) {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-    CUdeviceptr m, n, f;
-    m = managed(16 * PAGE + 100);
-    n = managed(16 * PAGE);
-    f = managed(8192);
+    CUdeviceptr m = managed(16 * PAGE + 100);
+    CUdeviceptr n = managed(16 * PAGE);
+    CUdeviceptr f = managed(8192);
     SETUP(cuMemFree_v2, (f));
     CALL(cuMemAdvise, "zero-size", (m, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     CALL(cuMemAdvise, "null", (0, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
@@ -198,8 +194,7 @@ SCENARIO(advise_kinds, "range/advise-kinds", par_context) {
 
 SCENARIO(advise_parts, "range/advise-parts", par_context) {
     CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
-    CUdeviceptr m;
-    m = managed(16 * PAGE);
+    CUdeviceptr m = managed(16 * PAGE);
     CALL(cuMemAdvise, "two-pages", (m + 4 * PAGE, 2 * PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     all_of("whole", m, 16 * PAGE);
     all_of("advised", m + 4 * PAGE, 2 * PAGE);
@@ -234,9 +229,8 @@ SCENARIO(advise_parts, "range/advise-parts", par_context) {
 /* ---- Reading back ---------------------------------------------------------------------------- */
 
 SCENARIO(get_sizes, "range/get-sizes", par_context) {
-    CUdeviceptr m;
     int list[5];
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
     for (int a = 0; a <= 10; a++) {
         static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 8, 12, 16};
@@ -250,10 +244,9 @@ SCENARIO(get_sizes, "range/get-sizes", par_context) {
 }
 
 SCENARIO(get_bounds, "range/get-bounds", par_context) {
-    CUdeviceptr m, f;
     int n;
-    m = managed(16 * PAGE + 100);
-    f = managed(8192);
+    CUdeviceptr m = managed(16 * PAGE + 100);
+    CUdeviceptr f = managed(8192);
     SETUP(cuMemFree_v2, (f));
 #define GET(cls, p, size)                                                                          \
     CALLO(cuMemRangeGetAttribute, cls, (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size),       \
@@ -283,8 +276,7 @@ SCENARIO(get_many, "range/get-many", par_context) {
     size_t sizes[3] = {4, 4, 8}, wrong[3] = {4, 8, 8}, zero[3] = {4, 4, 0};
     int mostly, preferred, accessed[2];
     void *data[3] = {&mostly, &preferred, accessed}, *holes[3] = {&mostly, NULL, accessed};
-    CUdeviceptr m;
-    m = managed(65536);
+    CUdeviceptr m = managed(65536);
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
     SETUP(cuMemAdvise, (m, 65536, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
@@ -317,14 +309,11 @@ static void dma_buf(const char *cls, CUdeviceptr p, size_t size) {
 SCENARIO(address_kinds, "range/address-kinds", par_context) {
     char *heap = malloc(8192);
     char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CUmemPoolProps props;
-    CUmemoryPool pool;
     CUdeviceptr pooled, host_pooled, two;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_HOST;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool pool = par_pool(&props);
     SETUP(cuMemAllocFromPoolAsync, (&host_pooled, 65536, pool, NULL));
     SETUP(cuMemAllocAsync, (&pooled, 65536, NULL));
     SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
@@ -372,10 +361,9 @@ SCENARIO(address_kinds, "range/address-kinds", par_context) {
 }
 
 SCENARIO(dma_buf_order, "range/dma-buf-order", par_context) {
-    CUdeviceptr d, small;
     int fd;
-    small = par_alloc(4096);
-    d = par_alloc(4 * PAR_2M);
+    CUdeviceptr small = par_alloc(4096);
+    CUdeviceptr d = par_alloc(4 * PAR_2M);
 #define DMA(cls, args) CALLO(cuMemGetHandleForAddressRange, cls, args, OUT_D(fd))
     DMA("small", (&fd, small, 4096, 1, 0));
     DMA("small-to-chunk", (&fd, small, PAR_2M, 1, 0));
@@ -393,13 +381,11 @@ SCENARIO(dma_buf_order, "range/dma-buf-order", par_context) {
 
 SCENARIO(decompress, "range/decompress", par_context) {
     CUmemDecompressParams params[2];
-    CUdeviceptr a, b;
-    CUstream s;
     size_t failed;
     cuuint32_t actual = 0;
-    s = par_stream();
-    a = par_alloc(65536);
-    b = par_alloc(65536);
+    CUstream s = par_stream();
+    CUdeviceptr a = par_alloc(65536);
+    CUdeviceptr b = par_alloc(65536);
     memset(params, 0, sizeof(params));
     for (int i = 0; i < 2; i++) {
         params[i].srcNumBytes = 100;

@@ -16,7 +16,6 @@ static size_t logged_length;
 static CUlogLevel logged_level;
 
 static void CUDAAPI on_log(void *data, CUlogLevel level, char *message, size_t length) {
-    (void)data;
     logged++;
     logged_level = level;
     logged_length = message != NULL && strlen(message) == length;
@@ -66,11 +65,10 @@ SCENARIO(log_memory, "report/log-memory", par_init) {
     static char buffer[65536];
     static const size_t sizes[] = {0, 1, 16, 100, 1000, 25600, 25601, 65536};
     CUlogIterator iterator = 0, start = 0;
-    size_t size;
     CALLO(cuLogsCurrent, "fresh", (&iterator, 0), OUT_U(iterator));
     CALL(cuLogsCurrent, "flags", (&iterator, 1));
     CALL(cuLogsCurrent, "null-out", (NULL, 0));
-    size = sizeof buffer;
+    size_t size = sizeof buffer;
     CALLO(cuLogsDumpToMemory, "empty", (NULL, buffer, &size, 0), IO_U(size));
     SETUP(cuDevicePrimaryCtxRetain, (&par.primary, 0));
     SETUP(cuCtxSetCurrent, (par.primary));

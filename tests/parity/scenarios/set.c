@@ -12,8 +12,7 @@ static void show(CUdeviceptr d, size_t at) {
 }
 
 SCENARIO(widths, "set/widths", par_context) {
-    CUdeviceptr d;
-    d = par_alloc(N);
+    CUdeviceptr d = par_alloc(N);
     CALL(cuMemsetD8_v2, "ok", (d, 0x5a, N));
     show(d, 8);
     CALL(cuMemsetD16_v2, "ok", (d, 0x1234, N / 2));
@@ -38,12 +37,10 @@ SCENARIO(widths, "set/widths", par_context) {
 }
 
 SCENARIO(places, "set/places", par_context) {
-    CUdeviceptr freed;
     int on_stack;
-    void *pinned;
-    freed = par_alloc(4 * PAR_2M);
+    CUdeviceptr freed = par_alloc(4 * PAR_2M);
     SETUP(cuMemFree_v2, (freed));
-    pinned = par_pinned(N);
+    void *pinned = par_pinned(N);
     CALL(cuMemsetD8_v2, "freed", (freed, 1, 16));
     CALL(cuMemsetD8_v2, "pinned", ((CUdeviceptr)(uintptr_t)pinned, 9, 16));
     par_see("pinned-content", "%d", ((char *)pinned)[15]);
@@ -54,10 +51,8 @@ SCENARIO(places, "set/places", par_context) {
 }
 
 SCENARIO(asynchronous, "set/asynchronous", par_context) {
-    CUdeviceptr d;
-    CUstream s;
-    d = par_alloc(N);
-    s = par_stream();
+    CUdeviceptr d = par_alloc(N);
+    CUstream s = par_stream();
     CALL(cuMemsetD8Async, "ok", (d, 1, N, s));
     CALL(cuMemsetD16Async, "ok", (d, 1, N / 2, s));
     CALL(cuMemsetD32Async, "ok", (d, 1, N / 4, s));
@@ -76,8 +71,7 @@ SCENARIO(asynchronous, "set/asynchronous", par_context) {
 }
 
 SCENARIO(two_dimensions, "set/two-dimensions", par_context) {
-    CUdeviceptr d;
-    d = par_alloc(N);
+    CUdeviceptr d = par_alloc(N);
     CALL(cuMemsetD2D8_v2, "ok", (d, 128, 1, 64, 8));
     CALL(cuMemsetD2D16_v2, "ok", (d, 128, 1, 32, 8));
     CALL(cuMemsetD2D32_v2, "ok", (d, 128, 1, 16, 8));
@@ -101,8 +95,7 @@ SCENARIO(two_dimensions, "set/two-dimensions", par_context) {
 }
 
 SCENARIO(twins, "set/twins", par_context) {
-    CUdeviceptr d;
-    d = par_alloc(N);
+    CUdeviceptr d = par_alloc(N);
     CALL(cuMemsetD8_v2_ptds, "ok", (d, 1, N));
     CALL(cuMemsetD16_v2_ptds, "ok", (d, 1, N / 2));
     CALL(cuMemsetD32_v2_ptds, "ok", (d, 1, N / 4));
@@ -128,10 +121,8 @@ SCENARIO(twins, "set/twins", par_context) {
 }
 
 SCENARIO(without_context, "set/without-context", par_context) {
-    CUdeviceptr d;
-    CUstream s;
-    d = par_alloc(N);
-    s = par_stream();
+    CUdeviceptr d = par_alloc(N);
+    CUstream s = par_stream();
     SETUP(cuCtxSetCurrent, (NULL));
     CALL(cuMemsetD8_v2, "no-context", (d, 1, N));
     CALL(cuMemsetD8Async, "no-context", (d, 1, N, s));

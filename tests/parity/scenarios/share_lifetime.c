@@ -31,13 +31,10 @@ SCENARIO(numa_here, "share/numa-here", par_context) {
 }
 
 static CUmemoryPool make_pool(CUmemLocationType location) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    props.location.type = location;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                            .location.type = location};
+    CUmemoryPool pool = par_pool(&props);
     return pool;
 }
 
@@ -70,21 +67,19 @@ static char wait_for(int fd) {
 
 /* The exporter frees and destroys while the importer still holds everything. */
 SCENARIO(exporter_leaves, "share/exporter-leaves") {
-    CUmemoryPool pool;
     CUdeviceptr a, b, plain;
-    CUevent e;
     message m;
     int fd = -1, peer = par_spawn("exporter-leaves");
     par_context();
     memset(&m, 0, sizeof(m));
-    pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
+    CUmemoryPool pool = make_pool(CU_MEM_LOCATION_TYPE_DEVICE);
     SETUP(cuMemAllocFromPoolAsync, (&a, 4096, pool, NULL));
     SETUP(cuMemAllocFromPoolAsync, (&b, PAR_2M, pool, NULL));
     SETUP(cuMemsetD32_v2, (a, 0x0a0a0a0a, 16));
     SETUP(cuMemsetD32_v2, (b, 0x0b0b0b0b, 16));
     plain = par_alloc(PAR_2M);
     SETUP(cuMemsetD32_v2, (plain, 0x0c0c0c0c, 16));
-    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    CUevent e = par_event(CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     SETUP(cuCtxSynchronize, ());
     SETUP(cuMemPoolExportToShareableHandle,
           (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -158,7 +153,6 @@ HELPER(helper_exporter_leaves, "exporter-leaves") {
 SCENARIO(exporter_ends, "share/exporter-ends") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     char byte;
     int fd = -1, peer = par_spawn("exporter-ends");
     par_context();
@@ -172,7 +166,7 @@ SCENARIO(exporter_ends, "share/exporter-ends") {
     if (par_last() != CUDA_SUCCESS) {
         return;
     }
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     CALL(cuMemMap, "exporter-ended", (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "exporter-ended", (a, PAR_2M, &access, 1));
     read_word("exporter-ended", a);
@@ -181,13 +175,11 @@ SCENARIO(exporter_ends, "share/exporter-ends") {
 }
 
 HELPER(helper_exporter_ends, "exporter-ends") {
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     int fd = -1;
     par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUdeviceptr a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     SETUP(cuMemsetD32_v2, (a, 0x0d0d0d0d, 16));
@@ -200,7 +192,6 @@ HELPER(helper_exporter_ends, "exporter-ends") {
 SCENARIO(imports_twice, "share/imports-twice", par_context) {
     CUmemGenericAllocationHandle h, i, j;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
     int fd = -1;
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -210,8 +201,8 @@ SCENARIO(imports_twice, "share/imports-twice", par_context) {
           (&j, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     par_see("handles", "%s %s", i == j ? "imports-equal" : "imports-differ",
             i == h ? "first-is-original" : "first-is-new");
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
     CALL(cuMemMap, "first-import", (a, PAR_2M, 0, i, 0));
     CALL(cuMemMap, "second-import", (b, PAR_2M, 0, j, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
@@ -233,13 +224,12 @@ SCENARIO(imports_twice, "share/imports-twice", par_context) {
 
 /* Opening and closing a handle's memory again and again gives the same address? */
 SCENARIO(ipc_reopens, "share/ipc-reopens") {
-    CUdeviceptr p, interior;
     message m;
     int peer = par_spawn("ipc-reopens");
     par_context();
     memset(&m, 0, sizeof(m));
-    p = par_alloc(4096);
-    interior = par_alloc(4096);
+    CUdeviceptr p = par_alloc(4096);
+    CUdeviceptr interior = par_alloc(4096);
     SETUP(cuMemsetD32_v2, (interior, 0x0f0f0f0f, 16));
     SETUP(cuCtxSynchronize, ());
     SETUP(cuIpcGetMemHandle, (&m.ipc, interior));

@@ -73,8 +73,7 @@ static void queries_of_twins(const char *cls, CUstream s) {
 }
 
 SCENARIO(queries, "stream/queries", par_context) {
-    CUstream s;
-    SETUP(cuStreamCreate, (&s, 0));
+    CUstream s = par_blocking_stream();
     queries_of("created", s);
     queries_of("null-stream", NULL);
     queries_of("legacy-stream", CU_STREAM_LEGACY);
@@ -91,10 +90,9 @@ SCENARIO(queries, "stream/queries", par_context) {
 }
 
 SCENARIO(ids, "stream/ids", par_context) {
-    CUstream a, b;
     unsigned long long ia, ib, in, il, ip;
-    a = par_stream();
-    b = par_stream();
+    CUstream a = par_stream();
+    CUstream b = par_stream();
     SETUP(cuStreamGetId, (a, &ia));
     SETUP(cuStreamGetId, (b, &ib));
     SETUP(cuStreamGetId, (NULL, &in));
@@ -105,10 +103,8 @@ SCENARIO(ids, "stream/ids", par_context) {
 }
 
 SCENARIO(without_context, "stream/without-context", par_context) {
-    CUstream s;
-    CUevent e;
-    SETUP(cuStreamCreate, (&s, 0));
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_blocking_stream();
+    CUevent e = par_event(0);
     SETUP(cuCtxSetCurrent, (NULL));
     queries_of("no-context", s);
     queries_of("no-context-null-stream", NULL);
@@ -148,8 +144,7 @@ BAD_STREAM(foreign_destroy, "stream/foreign-destroy", FOREIGN,
 BAD_STREAM(random_query, "stream/random-query", RANDOM, CALL(cuStreamQuery, "random-handle", (s)))
 
 SCENARIO(destroys, "stream/destroys", par_context) {
-    CUstream s;
-    SETUP(cuStreamCreate, (&s, 0));
+    CUstream s = par_blocking_stream();
     CALL(cuStreamDestroy_v2, "ok", (s));
     CALL(cuStreamDestroy_v2, "null-stream", (NULL));
     CALL(cuStreamDestroy_v2, "legacy-stream", (CU_STREAM_LEGACY));
@@ -159,10 +154,8 @@ SCENARIO(destroys, "stream/destroys", par_context) {
 }
 
 SCENARIO(destroy_held, "stream/destroy-held", par_context) {
-    CUstream s;
-    CUevent e;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     par_hold(s);
     SETUP(cuEventRecord, (e, s));
     CALL(cuStreamDestroy_v2, "held", (s));
@@ -172,10 +165,8 @@ SCENARIO(destroy_held, "stream/destroy-held", par_context) {
 }
 
 SCENARIO(held_queries, "stream/held-queries", par_context) {
-    CUstream s;
-    CUevent e;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     par_hold(s);
     CALL(cuStreamQuery, "held", (s));
     CALL(cuEventRecord, "held", (e, s));
@@ -197,7 +188,6 @@ typedef struct inside {
 } inside;
 
 static void CUDAAPI do_nothing(void *unused) {
-    (void)unused;
 }
 
 static void CUDAAPI call_api(void *data) {
@@ -261,14 +251,12 @@ static void CUDAAPI note_order(void *data) {
 }
 
 static void CUDAAPI note_callback(CUstream stream, CUresult status, void *data) {
-    (void)stream;
     order_seen[order_count++] = *(int *)data + (int)status * 100;
 }
 
 SCENARIO(host_function_order, "stream/host-function-order", par_context) {
     static int one = 1, two = 2, three = 3;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     par_hold(s);
     CALL(cuLaunchHostFunc, "held", (s, note_order, &one));
     CALL(cuStreamAddCallback, "held", (s, note_callback, &two, 0));
@@ -282,8 +270,7 @@ SCENARIO(host_function_order, "stream/host-function-order", par_context) {
 
 SCENARIO(callback_bad, "stream/callback-bad", par_context) {
     static int one = 1;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     CALL(cuStreamAddCallback, "bad-flags", (s, note_callback, &one, 1));
     CALL(cuStreamAddCallback, "null-stream", (NULL, note_callback, &one, 0));
     CALL(cuStreamAddCallback, "legacy-stream", (CU_STREAM_LEGACY, note_callback, &one, 0));
@@ -298,9 +285,8 @@ SCENARIO(callback_null, "stream/callback-null", par_context) {
 
 SCENARIO(attributes, "stream/attributes", par_context) {
     CUstreamAttrValue value;
-    CUstream s, t;
-    s = par_stream();
-    t = par_stream();
+    CUstream s = par_stream();
+    CUstream t = par_stream();
     for (int a = 0; a <= 18; a++) {
         memset(&value, 0, sizeof(value));
         par_note("attribute=%d", a);
@@ -332,10 +318,8 @@ SCENARIO(attributes, "stream/attributes", par_context) {
 }
 
 SCENARIO(attach_memory, "stream/attach-memory", par_context) {
-    CUdeviceptr m;
-    CUstream s;
-    s = par_stream();
-    SETUP(cuMemAllocManaged, (&m, 4096, CU_MEM_ATTACH_GLOBAL));
+    CUstream s = par_stream();
+    CUdeviceptr m = par_managed(4096);
     CALL(cuStreamAttachMemAsync, "single", (s, m, 0, CU_MEM_ATTACH_SINGLE));
     CALL(cuStreamAttachMemAsync, "global", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
     CALL(cuStreamAttachMemAsync, "host", (s, m, 4096, CU_MEM_ATTACH_HOST));
@@ -349,12 +333,11 @@ SCENARIO(attach_memory, "stream/attach-memory", par_context) {
 }
 
 SCENARIO(capture, "stream/capture", par_context) {
-    CUstream s;
     CUgraph g;
     CUdeviceptr p;
     CUstreamCaptureStatus status;
     cuuint64_t id;
-    s = par_stream();
+    CUstream s = par_stream();
     CALL(cuStreamBeginCapture_v2, "null-stream", (NULL, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CALL(cuStreamBeginCapture_v2, "bad-mode", (s, (CUstreamCaptureMode)9));
     CALLO(cuStreamEndCapture, "not-capturing", (s, &g), OUT_H(g));
@@ -392,8 +375,7 @@ static void set_window(CUstream s, const char *cls, CUdeviceptr at, size_t bytes
 }
 
 SCENARIO(windows, "stream/windows", par_context) {
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     CUdeviceptr d = par_alloc(1 << 20);
     int max = 0;
     SETUP(cuDeviceGetAttribute, (&max, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, par.dev));
@@ -460,8 +442,7 @@ static void attribute_values(const char *cls, CUstream s) {
 }
 
 SCENARIO(attributes_of, "stream/attributes-of", par_context) {
-    CUstream blocking;
-    SETUP(cuStreamCreate, (&blocking, 0));
+    CUstream blocking = par_blocking_stream();
     attribute_values("created", par_stream());
     attribute_values("blocking", blocking);
     attribute_values("per-thread", CU_STREAM_PER_THREAD);
@@ -470,7 +451,6 @@ SCENARIO(attributes_of, "stream/attributes-of", par_context) {
 
 SCENARIO(attributes_copied, "stream/attributes-copied", par_context) {
     CUstream s, t, elsewhere;
-    CUcontext made;
     CUstreamAttrValue value;
     SETUP(cuStreamCreateWithPriority, (&s, 1, -3));
     t = par_stream();
@@ -495,7 +475,7 @@ SCENARIO(attributes_copied, "stream/attributes-copied", par_context) {
     CALL(cuStreamCopyAttributes, "to-null-stream", (NULL, s));
     CALL(cuStreamCopyAttributes, "to-legacy", (CU_STREAM_LEGACY, s));
     CALL(cuStreamCopyAttributes, "to-per-thread", (CU_STREAM_PER_THREAD, s));
-    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    par_new_context();
     SETUP(cuStreamCreate, (&elsewhere, 1));
     CALL(cuStreamCopyAttributes, "to-other-context", (elsewhere, s));
     CALL(cuStreamCopyAttributes, "from-other-context", (s, elsewhere));

@@ -69,8 +69,7 @@ static CUDA_RESOURCE_DESC of_pitch(CUdeviceptr p) {
 }
 
 static CUDA_TEXTURE_DESC point(void) {
-    CUDA_TEXTURE_DESC t;
-    memset(&t, 0, sizeof t);
+    CUDA_TEXTURE_DESC t = {0};
     return t;
 }
 
@@ -371,11 +370,7 @@ SCENARIO(modes, "texture/modes", par_context) {
 }
 
 static CUDA_RESOURCE_VIEW_DESC whole(CUresourceViewFormat format) {
-    CUDA_RESOURCE_VIEW_DESC v;
-    memset(&v, 0, sizeof v);
-    v.format = format;
-    v.width = 64;
-    v.height = 32;
+    CUDA_RESOURCE_VIEW_DESC v = {.format = format, .width = 64, .height = 32};
     return v;
 }
 
@@ -534,8 +529,7 @@ SCENARIO(without_context, "texture/without-context", par_init) {
     CUDA_TEXTURE_DESC t = point();
     CUtexObject object;
     CUsurfObject surface;
-    CUDA_RESOURCE_DESC r;
-    r = of_linear(0x1000, 1024);
+    CUDA_RESOURCE_DESC r = of_linear(0x1000, 1024);
     CALLO(cuTexObjectCreate, "no-context", (&object, &r, &t, NULL), OUT_C(object));
     CALLO(cuSurfObjectCreate, "no-context", (&surface, &r), OUT_C(surface));
     CALL(cuTexObjectDestroy, "no-context", (1));
@@ -560,8 +554,7 @@ SCENARIO(context_ended, "texture/context-ended", par_context) {
     CUDA_TEXTURE_DESC t = point();
     CUDA_RESOURCE_DESC read;
     CUtexObject object;
-    CUcontext other;
-    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    par_new_context();
     CUdeviceptr p = par_alloc(65536);
     CUDA_RESOURCE_DESC r = of_linear(p, 65536);
     SETUP(cuTexObjectCreate, (&object, &r, &t, NULL));

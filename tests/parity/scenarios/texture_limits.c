@@ -119,10 +119,9 @@ SCENARIO(planes, "near-texture/planes", par_context) {
 SCENARIO(object_limits, "near-texture/object-limits", par_context) {
     static const size_t widths[] = {131071, 131072, 131073, 262144};
     static const size_t heights[] = {2048, 2049, 65000, 65001};
-    CUDA_TEXTURE_DESC texture;
     CUDA_RESOURCE_DESC r;
     CUtexObject object;
-    memset(&texture, 0, sizeof texture);
+    CUDA_TEXTURE_DESC texture = {0};
     memset(&r, 0, sizeof r);
     r.resType = CU_RESOURCE_TYPE_PITCH2D;
     r.res.pitch2D.devPtr = par_alloc((size_t)64 << 20);

@@ -56,8 +56,7 @@ SCENARIO(life, "texture-reference/life", par_context) {
 }
 
 SCENARIO(formats, "texture-reference/formats", par_context) {
-    CUtexref ref;
-    ref = reference();
+    CUtexref ref = reference();
     for (unsigned format = 0; format <= 0x22; format++) {
         CUarray_format got;
         int channels;
@@ -75,13 +74,12 @@ SCENARIO(formats, "texture-reference/formats", par_context) {
 
 SCENARIO(settings, "texture-reference/settings", par_context) {
     float border[4] = {0.25f, 0.5f, 0.75f, 1}, got[4];
-    CUtexref ref;
     CUaddress_mode address;
     CUfilter_mode filter;
     int anisotropy;
     float bias, least, most;
     unsigned flags;
-    ref = reference();
+    CUtexref ref = reference();
     for (int mode = -1; mode <= 5; mode++) {
         par_note("mode=%d", mode);
         CALL(cuTexRefSetAddressMode, "mode", (ref, 0, (CUaddress_mode)mode));
@@ -133,10 +131,9 @@ SCENARIO(settings, "texture-reference/settings", par_context) {
 SCENARIO(address, "texture-reference/address", par_context) {
     static const size_t sizes[] = {0, 4, 1024, 65536, 65540, (size_t)1 << 30, (size_t)1 << 40};
     static const size_t offsets[] = {1, 4, 32, 256, 512};
-    CUtexref ref;
     size_t offset;
     CUdeviceptr got;
-    ref = reference();
+    CUtexref ref = reference();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
     CALLO(cuTexRefSetAddress_v2, "no-format", (&offset, ref, p, 1024), OUT_U(offset));
@@ -165,10 +162,9 @@ SCENARIO(address, "texture-reference/address", par_context) {
 
 SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
     static const size_t pitches[] = {0, 128, 256, 257, 288, 512};
-    CUtexref ref;
     CUDA_ARRAY_DESCRIPTOR d = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    ref = reference();
+    CUtexref ref = reference();
     CUdeviceptr p = par_alloc(65536);
     NAME_R(p, 65536);
     for (unsigned i = 0; i < sizeof pitches / sizeof pitches[0]; i++) {
@@ -192,12 +188,10 @@ SCENARIO(address_2d, "texture-reference/address-2d", par_context) {
 
 SCENARIO(arrays, "texture-reference/arrays", par_context) {
     static const unsigned flags[] = {0, 1, 2, 3, ~0u};
-    CUtexref ref;
     CUarray got;
-    CUmipmappedArray mipmap;
     CUDA_ARRAY3D_DESCRIPTOR d = {
         .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
-    ref = reference();
+    CUtexref ref = reference();
     CUarray array = array_of(CU_AD_FORMAT_UNSIGNED_INT8, 4, 0);
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         par_note("flags=%u", flags[i]);
@@ -208,7 +202,7 @@ SCENARIO(arrays, "texture-reference/arrays", par_context) {
     CALLO(cuTexRefGetArray, "null-array", (&got, ref), OUT_H(got));
     CALL(cuTexRefSetArray, "null-ref", (NULL, array, CU_TRSA_OVERRIDE_FORMAT));
     CALL(cuTexRefGetArray, "null-out", (NULL, ref));
-    SETUP(cuMipmappedArrayCreate, (&mipmap, &d, 3));
+    CUmipmappedArray mipmap = par_mipmap(&d, 3);
     NAME(mipmap);
     for (unsigned i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         par_note("flags=%u", flags[i]);
@@ -219,9 +213,8 @@ SCENARIO(arrays, "texture-reference/arrays", par_context) {
 }
 
 SCENARIO(array_destroyed, "texture-reference/array-destroyed", par_context) {
-    CUtexref ref;
     CUarray got;
-    ref = reference();
+    CUtexref ref = reference();
     CUarray array = array_of(CU_AD_FORMAT_FLOAT, 1, 0);
     CALL(cuTexRefSetArray, "ok", (ref, array, CU_TRSA_OVERRIDE_FORMAT));
     CALL(cuArrayDestroy, "used-by-reference", (array));
@@ -300,8 +293,7 @@ SCENARIO(of_module, "texture-reference/of-module", par_context) {
     }
     CALLO(cuModuleGetSurfRef, "missing", (&surf, module, "none"), OUT_H(surf));
     CALLO(cuModuleGetSurfRef, "texture", (&surf, module, "tex_a"), OUT_H(surf));
-    CUfunction f;
-    SETUP(cuModuleGetFunction, (&f, module, "nothing"));
+    CUfunction f = par_function(module, "nothing");
     CALL(cuParamSetTexRef, "default-unit", (f, CU_PARAM_TR_DEFAULT, tex));
     CALL(cuParamSetTexRef, "unit-0", (f, 0, tex));
     CALL(cuParamSetTexRef, "null-ref", (f, CU_PARAM_TR_DEFAULT, NULL));

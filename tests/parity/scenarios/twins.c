@@ -7,14 +7,10 @@
 static int runs;
 
 static void CUDAAPI count_run(void *unused) {
-    (void)unused;
     runs++;
 }
 
 static void CUDAAPI count_callback(CUstream stream, CUresult status, void *unused) {
-    (void)stream;
-    (void)status;
-    (void)unused;
     runs++;
 }
 
@@ -22,11 +18,9 @@ SCENARIO(streams, "twins/streams", par_context) {
     CUstreamAttrValue value;
     CUstreamCaptureStatus status;
     cuuint64_t id;
-    CUstream s, t;
-    CUevent e;
-    s = par_stream();
-    t = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUstream t = par_stream();
+    CUevent e = par_event(0);
     memset(&value, 0, sizeof(value));
     CALLO(cuStreamGetAttribute_ptsz, "ok", (s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
           OUT_I(value.priority));
@@ -79,10 +73,8 @@ SCENARIO(streams, "twins/streams", par_context) {
 }
 
 SCENARIO(events, "twins/events", par_context) {
-    CUstream s;
-    CUevent e;
-    s = par_stream();
-    SETUP(cuEventCreate, (&e, 0));
+    CUstream s = par_stream();
+    CUevent e = par_event(0);
     CALL(cuEventRecord_ptsz, "ok", (e, s));
     CALL(cuEventRecord_ptsz, "null", (NULL, s));
     CALL(cuEventRecordWithFlags_ptsz, "created-stream", (e, s, 0));
@@ -97,8 +89,7 @@ SCENARIO(events, "twins/events", par_context) {
 SCENARIO(memory_operations, "twins/memory-operations", par_context) {
     CUstreamBatchMemOpParams ops[1];
     CUdeviceptr at;
-    CUstream s;
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
     memset(ops, 0, sizeof(ops));
     ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -123,9 +114,8 @@ SCENARIO(memory_operations, "twins/memory-operations", par_context) {
 static void batch_of(unsigned count) {
     static CUstreamBatchMemOpParams ops[300];
     CUdeviceptr at;
-    CUstream s;
     par_context();
-    s = par_stream();
+    CUstream s = par_stream();
     SETUP(cuMemHostGetDevicePointer_v2, (&at, par_pinned(4096), 0));
     for (unsigned i = 0; i < count; i++) {
         ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -146,13 +136,10 @@ SCENARIO(batch_257, "twins/batch-257") {
 }
 
 SCENARIO(pools, "twins/pools", par_context) {
-    CUmemPoolProps props;
-    CUmemoryPool pool;
     CUdeviceptr p;
-    memset(&props, 0, sizeof(props));
-    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    SETUP(cuMemPoolCreate, (&pool, &props));
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemoryPool pool = par_pool(&props);
     CALL(cuMemAllocAsync_ptsz, "null-out", (NULL, 4096, NULL));
     CALLO(cuMemAllocAsync_ptsz, "zero-size", (&p, 0, NULL), OUT_P(p));
     CALL(cuMemAllocFromPoolAsync_ptsz, "null-out", (NULL, 4096, pool, NULL));

@@ -148,8 +148,7 @@ SCENARIO(reserve_behind, "vmm/reserve-behind", par_init) {
 }
 
 SCENARIO(address_free, "vmm/address-free", par_context) {
-    CUdeviceptr a, m;
-    a = par_reserve(4 * PAR_2M);
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
     CALL(cuMemAddressFree, "size-too-small", (a, PAR_2M));
     CALL(cuMemAddressFree, "size-too-large", (a, 8 * PAR_2M));
     CALL(cuMemAddressFree, "size-zero", (a, 0));
@@ -159,7 +158,7 @@ SCENARIO(address_free, "vmm/address-free", par_context) {
     CALL(cuMemAddressFree, "random", (0x10000000, PAR_2M));
     CALL(cuMemAddressFree, "ok", (a, 4 * PAR_2M));
     CALL(cuMemAddressFree, "twice", (a, 4 * PAR_2M));
-    m = par_mapped(PAR_2M);
+    CUdeviceptr m = par_mapped(PAR_2M);
     CALL(cuMemAddressFree, "mapped", (m, PAR_2M));
     CALL(cuMemUnmap, "after-refused-free", (m, PAR_2M));
     CALL(cuMemAddressFree, "unmapped", (m, PAR_2M));
@@ -258,8 +257,7 @@ SCENARIO(create_without_context, "vmm/create-without-context", par_init) {
 }
 
 SCENARIO(releases, "vmm/releases", par_context) {
-    CUmemGenericAllocationHandle h;
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemRelease, "ok", (h));
     CALL(cuMemRelease, "twice", (h));
     CALL(cuMemRelease, "zero", (0));
@@ -271,9 +269,8 @@ SCENARIO(release_mapped, "vmm/release-mapped", par_context) {
     CUmemGenericAllocationHandle h, again;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     NAME(h);
     CALL(cuMemMap, "ok", (a, PAR_2M, 0, h, 0));
@@ -293,13 +290,12 @@ SCENARIO(release_mapped, "vmm/release-mapped", par_context) {
 
 SCENARIO(retains, "vmm/retains", par_context) {
     CUmemGenericAllocationHandle h, r;
-    CUdeviceptr a, reserved, plain;
-    a = par_reserve(2 * PAR_2M);
+    CUdeviceptr a = par_reserve(2 * PAR_2M);
     h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     NAME(h);
     SETUP(cuMemMap, (a, 2 * PAR_2M, 0, h, 0));
-    reserved = par_reserve(PAR_2M);
-    plain = par_alloc(PAR_2M);
+    CUdeviceptr reserved = par_reserve(PAR_2M);
+    CUdeviceptr plain = par_alloc(PAR_2M);
     CALLO(cuMemRetainAllocationHandle, "base", (&r, (void *)(uintptr_t)a), OUT_H(r));
     CALLO(cuMemRetainAllocationHandle, "interior", (&r, (void *)(uintptr_t)(a + PAR_2M + 5)),
           OUT_H(r));
@@ -326,12 +322,11 @@ static void show_properties(const char *cls, CUmemGenericAllocationHandle h) {
 }
 
 SCENARIO(properties, "vmm/properties", par_context) {
-    CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop = par_device_prop();
     show_properties("device", par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
     show_properties("device-fd", par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     prop.allocFlags.gpuDirectRDMACapable = 1;
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     show_properties("device-rdma", h);
     CALL(cuMemGetAllocationPropertiesFromHandle, "null-out", (NULL, h));
     show_properties("zero-handle", 0);
@@ -350,10 +345,8 @@ SCENARIO(properties, "vmm/properties", par_context) {
 }
 
 SCENARIO(map_bad, "vmm/map-bad", par_context) {
-    CUmemGenericAllocationHandle h;
-    CUdeviceptr a;
-    a = par_reserve(4 * PAR_2M);
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemMap, "zero-size", (a, 0, 0, h, 0));
     CALL(cuMemMap, "size-unaligned", (a, 4096, 0, h, 0));
     CALL(cuMemMap, "size-over-handle", (a, 4 * PAR_2M, 0, h, 0));
@@ -379,23 +372,20 @@ SCENARIO(map_bad, "vmm/map-bad", par_context) {
 }
 
 SCENARIO(map_across_reservations, "vmm/map-across-reservations", par_context) {
-    CUmemGenericAllocationHandle h;
     CUdeviceptr a, b, c;
     a = par_reserve(4 * PAR_2M);
     SETUP(cuMemAddressFree, (a, 4 * PAR_2M));
     SETUP(cuMemAddressReserve, (&b, 2 * PAR_2M, 0, a, 0));
     SETUP(cuMemAddressReserve, (&c, 2 * PAR_2M, 0, a + 2 * PAR_2M, 0));
     par_see("adjacent", c == b + 2 * PAR_2M ? "yes" : "no");
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemMap, "across-reservations", (b + PAR_2M, 2 * PAR_2M, 0, h, 0));
 }
 
 SCENARIO(unmaps, "vmm/unmaps", par_context) {
-    CUmemGenericAllocationHandle h, k;
-    CUdeviceptr a;
-    a = par_reserve(8 * PAR_2M);
-    h = par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
-    k = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUdeviceptr a = par_reserve(8 * PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle k = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     SETUP(cuMemMap, (a, 4 * PAR_2M, 0, h, 0));
     SETUP(cuMemMap, (a + 4 * PAR_2M, 2 * PAR_2M, 0, k, 0));
     CALL(cuMemUnmap, "first-part-of-mapping", (a, PAR_2M));
@@ -419,13 +409,11 @@ SCENARIO(unmaps, "vmm/unmaps", par_context) {
 
 /* When is the memory given back? */
 SCENARIO(charges, "vmm/charges", par_context, PAR_ALONE) {
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     par_free_mark();
-    a = par_reserve((size_t)256 << 20);
+    CUdeviceptr a = par_reserve((size_t)256 << 20);
     par_free_delta("reserve");
-    h = par_create((size_t)64 << 20, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle h = par_create((size_t)64 << 20, CU_MEM_HANDLE_TYPE_NONE);
     par_free_delta("create");
     SETUP(cuMemMap, (a, (size_t)64 << 20, 0, h, 0));
     par_free_delta("map");

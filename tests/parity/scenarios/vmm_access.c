@@ -50,9 +50,8 @@ SCENARIO(set_ranges, "vmm-access/set-ranges") {
 }
 
 SCENARIO(part_of_mapping, "vmm-access/part-of-mapping", par_context) {
-    CUdeviceptr a;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    a = par_reserve(4 * PAR_2M);
+    CUdeviceptr a = par_reserve(4 * PAR_2M);
     SETUP(cuMemMap, (a, 4 * PAR_2M, 0, par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
     CALL(cuMemSetAccess, "first-part-of-mapping", (a, PAR_2M, &access, 1));
     show_access("inside-part", a);
@@ -192,13 +191,11 @@ SCENARIO(into_hole_copy, "vmm-access/into-hole-copy") {
 }
 
 SCENARIO(two_addresses, "vmm-access/two-addresses", par_context) {
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
     unsigned word = 0;
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     CALL(cuMemMap, "first", (a, PAR_2M, 0, h, 0));
     CALL(cuMemMap, "second", (b, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "first", (a, PAR_2M, &access, 1));
@@ -212,12 +209,10 @@ SCENARIO(two_addresses, "vmm-access/two-addresses", par_context) {
 }
 
 SCENARIO(access_after_remap, "vmm-access/after-remap", par_context) {
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     unsigned word = 0;
-    a = par_reserve(PAR_2M);
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     SETUP(cuMemsetD32_v2, (a, 0x55667788, 16));
@@ -239,10 +234,9 @@ SCENARIO(host_numa, "vmm-access/host-numa", par_context) {
     CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccessDesc numa = {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0},
                             CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr a;
     unsigned long long flags;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     CALLO(cuMemCreate, "host-numa", (&h, PAR_2M, &prop, 0), OUT_H(h));
     CALL(cuMemMap, "host-numa", (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "host-numa-device", (a, PAR_2M, &device, 1));
@@ -257,14 +251,12 @@ SCENARIO(host_numa, "vmm-access/host-numa", par_context) {
 
 SCENARIO(host_numa_cpu_reads, "vmm-access/host-numa-cpu-reads", par_context) {
     CUmemAllocationProp prop = par_device_prop();
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc both[2] = {
         par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
         {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
-    CUdeviceptr a;
     prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    a = par_reserve(PAR_2M);
-    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create_as(PAR_2M, &prop);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     CALL(cuMemSetAccess, "host-numa-both", (a, PAR_2M, both, 2));
     CALL(cuMemsetD8_v2, "host-numa", (a, 0x33, PAR_2M));
@@ -273,15 +265,13 @@ SCENARIO(host_numa_cpu_reads, "vmm-access/host-numa-cpu-reads", par_context) {
 }
 
 SCENARIO(cpu_reads_device, "vmm-access/cpu-reads-device", par_context) {
-    CUdeviceptr a;
-    a = par_mapped(PAR_2M);
+    CUdeviceptr a = par_mapped(PAR_2M);
     CALL(cuMemsetD8_v2, "ok", (a, 1, 64));
     par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
 }
 
 SCENARIO(cpu_reads_allocation, "vmm-access/cpu-reads-allocation", par_context) {
-    CUdeviceptr a;
-    a = par_alloc(PAR_2M);
+    CUdeviceptr a = par_alloc(PAR_2M);
     CALL(cuMemsetD8_v2, "ok", (a, 1, 64));
     par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
 }

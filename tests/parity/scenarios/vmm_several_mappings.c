@@ -38,11 +38,10 @@ static void rights(const char *cls, CUmemLocationType type, int id) {
 
 /* The last mapping is cut: are those before it gone? */
 SCENARIO(unmap_cut, "near-virtual/unmap-cut") {
-    CUmemGenericAllocationHandle two;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     three(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    SETUP(cuMemCreate, (&two, 2 * PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle two = par_create_as(2 * PAR_2M, &prop);
     SETUP(cuMemMap, (a + 4 * PAR_2M, 2 * PAR_2M, 0, two, 0));
     CALL(cuMemUnmap, "cuts-the-last", (a, 5 * PAR_2M));
     rights("after-cut", CU_MEM_LOCATION_TYPE_DEVICE, 0);
@@ -75,12 +74,11 @@ SCENARIO(access_mixed, "near-virtual/access-mixed") {
 
 /* A part of the last mapping: are the rights of the first set? */
 SCENARIO(access_cut, "near-virtual/access-cut") {
-    CUmemGenericAllocationHandle two;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmemAccessDesc device = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     three(CU_MEM_LOCATION_TYPE_DEVICE, 0);
-    SETUP(cuMemCreate, (&two, 2 * PAR_2M, &prop, 0));
+    CUmemGenericAllocationHandle two = par_create_as(2 * PAR_2M, &prop);
     SETUP(cuMemMap, (a + 4 * PAR_2M, 2 * PAR_2M, 0, two, 0));
     CALL(cuMemSetAccess, "cuts-the-last", (a + 3 * PAR_2M, 2 * PAR_2M, &device, 1));
     rights("after-cut", CU_MEM_LOCATION_TYPE_DEVICE, 0);

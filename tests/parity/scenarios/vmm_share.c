@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 SCENARIO(export_types, "vmm-share/export-types", par_context) {
-    CUmemGenericAllocationHandle plain, fd_able;
     int fd;
     unsigned char fabric[64];
-    plain = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
-    fd_able = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUmemGenericAllocationHandle plain = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CUmemGenericAllocationHandle fd_able =
+        par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     CALLO(cuMemExportToShareableHandle, "ok",
           (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
     CALLO(cuMemExportToShareableHandle, "again",
@@ -41,7 +41,6 @@ SCENARIO(import_here, "vmm-share/import-here", par_context) {
     CUmemGenericAllocationHandle h, imported, again;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a, b;
     unsigned word = 0;
     int fd;
     h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -54,8 +53,8 @@ SCENARIO(import_here, "vmm-share/import-here", par_context) {
           (&again, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(again));
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, imported), OUT_I(prop.type),
           OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
-    a = par_reserve(PAR_2M);
-    b = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
+    CUdeviceptr b = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     CALL(cuMemMap, "imported", (b, PAR_2M, 0, imported, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
@@ -96,14 +95,13 @@ SCENARIO(import_bad, "vmm-share/import-bad", par_context) {
 
 /* Exported, imported by another process, which reads, writes and leaves. */
 SCENARIO(to_other_process, "vmm-share/to-other-process") {
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     unsigned word = 0;
     int fd, peer = par_spawn("vmm-import");
     par_context();
-    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    a = par_reserve(2 * PAR_2M);
+    CUmemGenericAllocationHandle h =
+        par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUdeviceptr a = par_reserve(2 * PAR_2M);
     SETUP(cuMemMap, (a, 2 * PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, 2 * PAR_2M, &access, 1));
     SETUP(cuMemsetD32_v2, (a, 0x01020304, 16));
@@ -125,7 +123,6 @@ HELPER(helper_import, "vmm-import") {
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp prop;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     char byte;
     unsigned word = 0, mine = 0x99aabbcc;
     int fd;
@@ -139,7 +136,7 @@ HELPER(helper_import, "vmm-import") {
     close(fd);
     CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.type),
           OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
-    a = par_reserve(2 * PAR_2M);
+    CUdeviceptr a = par_reserve(2 * PAR_2M);
     CALL(cuMemMap, "imported-part", (a, PAR_2M, 0, h, 0));
     CALL(cuMemUnmap, "imported-part", (a, PAR_2M));
     CALL(cuMemMap, "imported", (a, 2 * PAR_2M, 0, h, 0));
@@ -161,15 +158,13 @@ HELPER(helper_import, "vmm-import") {
 /* to_other_process with the wait that it lacks: the importer's small copy from pageable memory
  * returns before it has reached the device. */
 SCENARIO(waited, "vmm-share/waited") {
-    CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     unsigned word = 0;
     char answer;
     int fd, peer = par_spawn("vmm-waited");
     par_context();
-    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    a = par_reserve(PAR_2M);
+    CUmemGenericAllocationHandle h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CUdeviceptr a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
@@ -184,7 +179,6 @@ SCENARIO(waited, "vmm-share/waited") {
 HELPER(helper_waited, "vmm-waited") {
     CUmemGenericAllocationHandle h;
     CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    CUdeviceptr a;
     char byte;
     unsigned mine = 0x99aabbcc;
     int fd;
@@ -196,7 +190,7 @@ HELPER(helper_waited, "vmm-waited") {
     SETUP(cuMemImportFromShareableHandle,
           (&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(fd);
-    a = par_reserve(PAR_2M);
+    CUdeviceptr a = par_reserve(PAR_2M);
     SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
     SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
     CALL(cuMemcpyHtoD_v2, "imported", (a, &mine, 4));
