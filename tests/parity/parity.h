@@ -34,10 +34,12 @@ typedef struct par_scenario {
     int shards; /* a sweep's processes; 0 for all others */
 } par_scenario;
 
-/* SCENARIO(function, "chapter/behaviour") { ... } defines a scenario and adds it to the program. Behind
- * the name may follow what lays its ground, as par_context or a function of the file, its flags and
- * its shards. The linker lays the rows of all files side by side, in the order of the files' names,
- * so that no list of them is kept. */
+/*
+ * SCENARIO(function, "chapter/behaviour") { ... } defines a scenario and adds it to the program.
+ * Behind the name may follow what lays its ground, as par_context or a function of the file, its
+ * flags and its shards. The linker lays the rows of all files side by side, in the order of the
+ * files' names, so that no list of them is kept.
+ */
 #define SCENARIO(function, ...)                                                                    \
     static void function(void);                                                                    \
     static const par_scenario function##_row PAR_ROW(par_scenario) = {.run = (function),           \

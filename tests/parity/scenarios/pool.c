@@ -1,8 +1,6 @@
 /* Memory pools: creating, attributes, access, which pool is current. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmemPoolProps device_props(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = CU_MEM_LOCATION_TYPE_DEVICE};

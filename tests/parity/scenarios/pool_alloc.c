@@ -1,8 +1,6 @@
 /* Memory pools: stream-ordered allocation, freeing, reuse, what is reserved and used. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmemoryPool make_pool(int location, size_t max_size) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location.type = (CUmemLocationType)location,

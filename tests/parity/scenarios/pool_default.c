@@ -1,8 +1,6 @@
 /* The default pools of each location: who may use what is allocated from them. */
 #include "../parity.h"
 
-#include <string.h>
-
 static void see_attributes(CUdeviceptr p) {
     static const CUpointer_attribute asked[] = {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE,         CU_POINTER_ATTRIBUTE_IS_MANAGED,

@@ -1,8 +1,6 @@
 /* Memory pools: by how much they grow, what they give back and when, where blocks lie. */
 #include "../parity.h"
 
-#include <string.h>
-
 static CUmemoryPool make_pool(CUmemAllocationHandleType handles) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .handleTypes = handles,

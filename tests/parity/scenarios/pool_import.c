@@ -6,7 +6,6 @@
 #include "../parity.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 static CUmemoryPool make_pool(CUmemLocationType location) {

@@ -5,7 +5,6 @@
 #include "../parity.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 SCENARIO(memory, "precedence/memory", par_context) {
     size_t size;
